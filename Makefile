@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+# One verb per job; each is one line that calls scripts/schedline. Options are variables in capitals:
+#   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
+
+.DEFAULT_GOAL := help
+.PHONY: help check test doctor fetch apply export mutants bench test-tree
+
+quote = '$(subst ','\'',$(1))'
+option = $(if $($(1)),--$(2) $(call quote,$($(1))))
+tree = $(call option,SERIES,series) $(call option,KDIR,kdir)
+changes = $(call option,WITH,with) $(call option,WITHOUT,without)
+guest = $(call option,ON,on) $(call option,CPUS,cpus) $(call option,CONFIG,config)
+judged = $(call option,EXPECT,expect) $(call option,BASE,base) $(call option,REQUIRE,require) $(call option,ONLY,only)
+output = $(call option,JSON,json) $(call option,OUT,out)
+
+help: ## these verbs
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+check: ## the main job: fetch, patch, build, boot, judge; one verdict
+	@scripts/schedline check $(tree) $(changes) $(guest) $(judged) $(output)
+
+test: ## this project's own tests
+	@scripts/schedline test
+
+doctor: ## what this machine lacks, why, and the command that installs it
+	@scripts/schedline doctor
+
+fetch: ## a kernel source from Debian into the cache (SERIES=7.3 or 6.12)
+	@scripts/schedline fetch $(call option,SERIES,series)
+
+apply: ## which changes a tree has, and how the carried ones apply to it
+	@scripts/schedline apply $(tree) $(changes)
+
+export: ## a git am-able series of tests and changes for a tree (KDIR=, OUT=)
+	@scripts/schedline export $(tree) $(changes) $(call option,OUT,out)
+
+mutants: ## prove that each test can fail (FROM=dir for diffs of your own)
+	@scripts/schedline mutants $(tree) $(call option,ON,on) $(call option,FROM,from) $(call option,ONLY,only) $(call option,JSON,json)
+
+bench: ## build and run times as ratios, measured in one run
+	@scripts/schedline bench $(call option,JSON,json)
+
+test-tree: ## the exported series in a plain kernel tree, without schedline
+	@scripts/schedline test-tree $(tree) $(call option,SKIP,skip)

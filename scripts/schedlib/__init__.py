@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""schedline: tests that hold the Linux scheduler's cache lines where they were put."""

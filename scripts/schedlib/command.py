@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Starting programs: lists only, output captured, a failure explained once and in one way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+
+
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment without what would bend git or a kernel build, in the C locale."""
+    dropped = ("GIT_", "KBUILD_", "KCONFIG_", "MAKE", "MFLAGS")
+    single = {"ARCH", "CROSS_COMPILE", "O", "CC", "LLVM", "SUBARCH", "LOCALVERSION", "KDIR", "SERIES", "CONFIG", "ON"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped) and name not in single}
+    return kept | {"LC_ALL": "C"} | dict(extra or {})
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end, whatever its exit status.
+
+    Raises:
+        SchedlineError: the program is not there.
+    """
+    try:
+        return subprocess.run(
+            [str(word) for word in argv],
+            cwd=cwd,
+            env=clean_environment(env),
+            input=stdin if stdin is not None else b"",
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        if cwd is not None and not cwd.is_dir():
+            raise SchedlineError(f"{cwd} vanished while it was in use", "run the command again") from error
+        raise SchedlineError(f"the program {argv[0]} is not installed", "schedline doctor") from error
+
+
+def must(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    next_step: str = "run the command by hand to see more",
+) -> str:
+    """Run a program that has to succeed; its standard output.
+
+    Raises:
+        SchedlineError: it is not there or it failed; the message ends with the last lines that it printed.
+    """
+    done = run(argv, cwd=cwd, env=env, stdin=stdin)
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-8:]
+        raise SchedlineError(
+            f"`{' '.join(str(word) for word in argv)}` failed ({done.returncode}):\n    " + "\n    ".join(said),
+            next_step,
+        )
+    return done.stdout.decode(errors="surrogateescape")
