@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree -> patched tree: the tests laid into a tree, then the changes on top, as commits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.cache import read_json, write_json
+from schedlib.changes import ChangeState, State, apply_changes, change_table, known, patch_sets, present_changes
+from schedlib.errors import SchedlineError
+from schedlib.git import git, try_git
+from schedlib.paths import CONFIGS, KUNIT, PATCHES
+from schedlib.trees import Tree, commit_tree, edit_tree
+
+TESTS_DIRECTORY = "kernel/sched/tests"
+
+_MAKEFILE_LINE = "obj-$(CONFIG_KUNIT) += tests/\n"
+_KCONFIG_LINE = f'source "{TESTS_DIRECTORY}/Kconfig"\n\n'
+_KCONFIG_ANCHOR = "endif # RUNTIME_TESTING_MENU\n"
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A patched tree.
+
+    Attributes:
+        commit: of the tests and the changes on top of the tree's base.
+        tests: commit of the tests alone.
+        states: one for each known change.
+        expected: ids of the changes that have to be there.
+    """
+
+    commit: str
+    tests: str
+    states: tuple[ChangeState, ...]
+    expected: frozenset[str]
+
+
+def kunit_files() -> dict[str, Path]:
+    """What lands in kernel/sched/tests/ of a tree, by name there; a .txt is for the host."""
+    return {path.name: path for path in sorted(KUNIT.iterdir()) if path.is_file() and path.suffix != ".txt"}
+
+
+def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
+    """The file's text with `line` before the anchor, or at its end; unchanged when it is already there."""
+    if line.strip() in text:
+        return text
+    if anchor is None:
+        return text.rstrip("\n") + "\n" + line
+    if text.count(anchor) != 1:
+        raise SchedlineError(
+            f"{file} has no line `{anchor.strip()}` before which the tests could be hooked in",
+            "use a tree nearer to 6.12 or 7.3, or report this tree's version",
+        )
+    return text.replace(anchor, line + anchor)
+
+
+def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None) -> str:
+    """Commit the KUnit tests and their two hooks on top of a commit."""
+    rows: list[str] = []
+
+    def put(name: str, data: bytes, mode: str = "100644") -> None:
+        rows.append(f"{mode} {git(tree.src, 'hash-object', '-w', '--stdin', stdin=data)}\t{name}")
+
+    for name, path in kunit_files().items():
+        put(f"{TESTS_DIRECTORY}/{name}", path.read_bytes(), "100755" if path.suffix == ".sh" else "100644")
+    for file, line, anchor in (
+        ("kernel/sched/Makefile", _MAKEFILE_LINE, None),
+        ("lib/Kconfig.debug", _KCONFIG_LINE, _KCONFIG_ANCHOR),
+    ):
+        put(file, hooked(tree.read(file, parent) or "", line, anchor, file).encode())
+    message = (KUNIT / "commit-message.txt").read_text()
+    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
+
+
+def compose(
+    tree: Tree,
+    *,
+    with_: Collection[str] = (),
+    without: Collection[str] = (),
+    expect: Collection[str] | None = None,
+    base: str | None = None,
+) -> Composition:
+    """Lay tests and changes into a tree, from the cache when nothing differs from an earlier time.
+
+    Our own trees get every carried change, and all of those and of those upstream are expected. A user's tree gets
+    the tests and what `with_` names; expected is `expect`, else what the revision `base` (default: @{upstream}) has.
+
+    Raises:
+        SchedlineError: unknown ids, or a revision that does not exist.
+    """
+    for ids, option in ((with_, "--with"), (without, "--without"), (expect or (), "--expect")):
+        known(ids, option)
+    carried = () if tree.is_user else tuple(name for patches in patch_sets(tree) for name in patches.order())
+    wanted = {*carried, *with_} - set(without)
+    if expect is not None:
+        expected = frozenset(expect)
+    elif tree.is_user:
+        expected = frozenset(with_) | _changes_of_base(tree, base)
+    else:
+        expected = frozenset(carried) | present_changes(tree)
+    record = tree.directory / "compositions" / f"{_key(tree, wanted, without)}.json"
+    known_before = read_json(record)
+    if known_before and not try_git(tree.src, "cat-file", "-e", f"{known_before['commit']}^{{tree}}").returncode:
+        states = tuple(
+            ChangeState(row["id"], State(row["state"]), tuple(row["drift"])) for row in known_before["states"]
+        )
+        return Composition(known_before["commit"], known_before["tests"], states, expected)
+    tests = add_tests(tree, tree.base)
+    commit, states = apply_changes(tree, tests, wanted, without)
+    rows = [{"id": row.id, "state": row.state.value, "drift": row.drift} for row in states]
+    write_json(record, {"commit": commit, "tests": tests, "states": rows})
+    return Composition(commit, tests, states, expected)
+
+
+def _changes_of_base(tree: Tree, base: str | None) -> frozenset[str]:
+    revision = try_git(Path(tree.origin), "rev-parse", "--verify", "--quiet", f"{base or '@{upstream}'}^{{commit}}")
+    if revision.returncode:
+        if base is not None:
+            raise SchedlineError(f"--base: {tree.origin} has no revision {base!r}", "git log --oneline")
+        return frozenset()
+    return present_changes(tree, revision.stdout.decode().strip())
+
+
+def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
+    digest = hashlib.sha256(f"{tree.base} {sorted(wanted)} {sorted(without)} {sorted(change_table())}".encode())
+    files = [*kunit_files().values(), *sorted(PATCHES.rglob("*")), CONFIGS / "changes.toml", Path(__file__)]
+    for path in files:
+        if path.is_file():
+            digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def refuse_conflicts(composition: Composition) -> None:
+    """Stop where a change did not apply.
+
+    Raises:
+        SchedlineError: naming change, file and hunk.
+    """
+    for row in composition.states:
+        if row.state is State.CONFLICT:
+            raise SchedlineError(
+                f"{row.id} does not apply:\n    " + "\n    ".join(row.drift or ("no hunk fits",)),
+                f"leave it out (--without {row.id}), or rebase patches/ onto this tree; schedline apply shows all",
+            )

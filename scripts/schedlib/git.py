@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+"""git, without the user's hooks, signing or helpers, and without optional writes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from schedlib.command import must, run
+
+_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.autocrlf": "false",
+    "core.attributesFile": "/dev/null",
+    "commit.gpgSign": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "advice.detachedHead": "false",
+    "core.looseCompression": "1",
+    "safe.directory": "*",
+}
+_PREFIX = ["git", *(word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}"))]
+_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def git(repository: Path, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes | None = None) -> str:
+    """Run git in a repository; its output without the last newline.
+
+    Raises:
+        SchedlineError: git failed.
+    """
+    return must([*_PREFIX, "-C", repository, *words], env=_ENVIRONMENT | dict(env or {}), stdin=stdin).removesuffix(
+        "\n"
+    )
+
+
+def try_git(
+    repository: Path, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git where failing is an answer."""
+    return run([*_PREFIX, "-C", repository, *words], env=_ENVIRONMENT | dict(env or {}), stdin=stdin)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The words that several verbs share, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, lock
+from schedlib.errors import SchedlineError
+from schedlib.progress import say
+from schedlib.trees import Tree, fetch_series, open_kdir
+
+DEFAULT_SERIES = "7.3"
+
+
+def ids(text: str) -> tuple[str, ...]:
+    """A comma separated list."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def add_tree_options(parser: argparse.ArgumentParser) -> None:
+    """--kdir, --series."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--kdir", type=Path, metavar="PATH", help="your kernel tree (git, plain directory or tarball); "
+                       "it is only read, never written to")  # fmt: skip
+    which.add_argument("--series", metavar="NAME", help=f"a kernel that Debian packages (default: {DEFAULT_SERIES})")
+
+
+def add_change_options(parser: argparse.ArgumentParser) -> None:
+    """--with, --without."""
+    parser.add_argument("--with", dest="with_", type=ids, default=(), metavar="ID,...",
+                        help="apply these carried changes (a series gets all of them anyway)")  # fmt: skip
+    parser.add_argument("--without", type=ids, default=(), metavar="ID,...",
+                        help="leave these changes out, by a revert where they are upstream")  # fmt: skip
+
+
+@contextmanager
+def opened_tree(arguments: argparse.Namespace) -> Iterator[tuple[Path, Tree]]:
+    """The cache and the tree that the options name, locked until the end.
+
+    Raises:
+        SchedlineError: no such tree, or it cannot be fetched.
+    """
+    cache = cache_dir()
+    with lock(cache / "trees" / "lock", say):
+        if arguments.kdir is not None:
+            if not str(arguments.kdir):
+                raise SchedlineError("--kdir is empty", "give the path of a kernel tree")
+            doctor.ensure(["build"])
+            yield cache, open_kdir(cache, arguments.kdir)
+        else:
+            doctor.ensure(["build", "fetch"])
+            yield cache, fetch_series(cache, arguments.series or DEFAULT_SERIES)

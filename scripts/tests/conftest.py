@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A small kernel tree, and a cache of its own, for tests that need no kernel."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCHED_H = """\
+struct root_domain {
+	atomic_t		refcount;
+	atomic_t		rto_count;
+	cpumask_var_t		rto_mask;
+	struct cpupri		cpupri;
+	struct perf_domain __rcu *pd;
+};
+
+struct rq {
+	raw_spinlock_t		__lock;
+	unsigned int		nr_running;
+};
+"""
+
+FILES = {
+    "Kbuild": "# top\n",
+    "Makefile": "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n",
+    "MAINTAINERS": "SCHEDULER\nM:\tSomebody <somebody@example.org>\nS:\tMaintained\nF:\tkernel/sched/\n",
+    "Documentation/scheduler/index.rst": "Scheduler\n\n    sched-ext\n    sched-debug\n",
+    "kernel/sched/sched.h": SCHED_H,
+    "kernel/sched/cpupri.h": "struct cpupri_vec {\n\tatomic_t\t\tcount;\n\tcpumask_var_t\t\tmask;\n};\n",
+    "kernel/sched/Makefile": "obj-y += core.o\n",
+    "kernel/sched/build_policy.c": "/* policy */\n",
+    "lib/kunit/test.c": "/* kunit */\n",
+    "lib/Kconfig.debug": "menuconfig RUNTIME_TESTING_MENU\nif RUNTIME_TESTING_MENU\nendif # RUNTIME_TESTING_MENU\n",
+    "arch/um/Kconfig": "config SMP\n\tbool\n",
+    ".gitignore": "*.o\n",
+}
+
+
+def git(repository: Path, *words: str) -> str:
+    """Run git as a user would."""
+    identity = ["-c", "user.name=Tester", "-c", "user.email=tester@example.org", "-c", "commit.gpgSign=false"]
+    argv = ["git", *identity, "-C", str(repository), *words]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+def write_files(directory: Path, files: dict[str, str]) -> None:
+    """Lay out a tree."""
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """A git tree that looks like a kernel's, with one commit."""
+    directory = tmp_path / "linux"
+    write_files(directory, FILES)
+    git(tmp_path, "init", "-q", "-b", "main", str(directory))
+    git(directory, "config", "user.name", "Tester")
+    git(directory, "config", "user.email", "tester@example.org")
+    git(directory, "add", "-A")
+    git(directory, "commit", "-q", "-m", "base")
+    return directory
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, also for programs that a test starts."""
+    directory = tmp_path / "cache"
+    directory.mkdir()
+    monkeypatch.setenv("SCHEDLINE_CACHE", str(directory))
+    return directory
