@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The layout rules, and where the compiler put the members that they name.
+ *
+ * To add a rule: a row in sched_layout_rules, its clauses below, and in
+ * sched_layout_fields every member that a clause names. See layout_rules.h.
+ */
+#include <linux/build_bug.h>
+#include <linux/mmu_context.h>
+
+#include "../sched.h"
+#include "layout_rules.h"
+
+#define RQ_ORDER	"89951fc1f820 (\"sched: Reorder some fields in struct rq\")"
+#define RD_LINES	"346b697a0bbf9b0ff6a62d787ccf6665dcefc99f.1753076363.git.pan.deng@intel.com"
+#define CPUPRI_LINES	"20250904024630.458897-1-pan.deng@intel.com"
+
+const struct sched_layout_rules sched_layout_rules = {
+	.rq_order = {
+		{ "rq-order.Q1", "rq-order",
+		  "update_sg_lb_stats() loads these of every remote rq, without its lock, while it looks for the busiest group: on one line they cost one miss",
+		  RQ_ORDER },
+		{ "rq-order.Q2", "rq-order",
+		  "nr_switches closes the first line: what is written under the rq lock comes behind it, and nothing joins the members that are read without the lock",
+		  RQ_ORDER },
+		{ "rq-order.Q3", "rq-order",
+		  "waiters write to the line of a contended lock: what is read without the lock, and the clocks, must not be on it",
+		  RQ_ORDER },
+		{ "rq-order.Q4", "rq-order",
+		  "update_rq_clock() reads and writes these together: on one line they cost one miss",
+		  RQ_ORDER },
+		{ "rq-order.Q5", "rq-order",
+		  "nr_iowait is decremented by other CPUs when they wake a task: it must not take a hot line with it",
+		  RQ_ORDER },
+		{ "rq-order.Q6", "rq-order",
+		  "numa_migrate_on is exchanged by other CPUs: the line that load balancing reads must not go with it",
+		  RQ_ORDER },
+		{ "rq-order.Q7", "rq-order",
+		  "donor and curr are one pointer unless proxy execution tells them apart: a second one takes 8 bytes of the first line",
+		  RQ_ORDER },
+		{ "rq-order.Q8", "rq-order",
+		  "offsets are lines only if each CPU's rq starts on a line",
+		  RQ_ORDER },
+		{ "rq-order.Q9", "rq-order",
+		  "the padding of the first line is deliberate: with none left the next member pushes idle off it",
+		  RQ_ORDER },
+	},
+	.rd_lines = {
+		{ "rd-lines.R1", "rd-lines",
+		  "pri_to_cpu[0].count, at the start of cpupri, changes most often of all counts: rto_loop_next and rto_loop_start were on its line",
+		  RD_LINES },
+		{ "rd-lines.R2", "rd-lines",
+		  "pd and rto_mask are read by every wakeup and RT push: writes to cpupri must not take their line away",
+		  RD_LINES },
+		{ "rd-lines.R3", "rd-lines",
+		  "overloaded is read by every enqueue and newly idle CPU, rto_count is written by every RT overload: they shared the first line",
+		  RD_LINES },
+		{ "rd-lines.R4", "rd-lines",
+		  "rto_count is written by RT overload, rto_loop_* by each CPU that pulls: on one line each waits for the other",
+		  RD_LINES },
+		{ "rd-lines.R5", "rd-lines",
+		  "a pulling CPU writes rto_loop_next and rto_loop_start one after the other: apart they cost two misses",
+		  RD_LINES },
+		{ "rd-lines.R6", "rd-lines",
+		  "offsets are lines only if the root_domain starts on a line, and its last line is its own only if it fills it",
+		  RD_LINES },
+		{ "rd-lines.R7", "rd-lines",
+		  "as the change was measured: rto_push_work on the second line, rto_lock and rto_loop_* on the third, cpupri from the fourth",
+		  RD_LINES },
+	},
+	.cpupri_lines = {
+		{ "cpupri-lines.C1", "cpupri-lines",
+		  "cpupri_set() writes the count, cpupri_find() of every other CPU reads the mask: one line makes each wait for the other",
+		  CPUPRI_LINES },
+		{ "cpupri-lines.C2", "cpupri-lines",
+		  "a vec of whole lines keeps the count of each priority off the lines of the priorities beside it",
+		  CPUPRI_LINES },
+		{ "cpupri-lines.C3", "cpupri-lines",
+		  "the vecs fill lines only if cpupri itself starts on a line, wherever it is in root_domain",
+		  CPUPRI_LINES },
+		{ "cpupri-lines.C4", "cpupri-lines",
+		  "cpu_to_pri is read by every cpupri_set(): no vec may end on its line",
+		  CPUPRI_LINES },
+		{ "cpupri.S1", "cpupri-lines",
+		  "counts are written and masks are read by every CPU that moves an RT task, at all priorities alike",
+		  CPUPRI_LINES },
+	},
+};
+
+#define RQ_FIRST_LINE \
+	"nr_running nr_numa_running? nr_preferred_running? " \
+	"ttwu_pending? cpu_capacity? donor curr idle"
+#define RQ_CLOCK_LINE \
+	"clock_task clock_pelt clock lost_idle_time " \
+	"clock_update_flags clock_pelt_idle clock_idle"
+
+#define NEEDS(cond)	BIT(LAYOUT_##cond)
+
+const struct sched_layout_clause sched_layout_clauses[] = {
+	/*
+	 * Signs are told by the order of members, since that differs from the
+	 * older order in every configuration. Alignment does not: with 64-byte
+	 * masks pd starts on a line boundary by chance.
+	 */
+	{ "rq-order", LAYOUT_FOLLOWS, 0, 1, 0, "rq", "__lock nr_running" },
+	{ "rq-order", LAYOUT_FOLLOWS, 0, 1, 0, "rq", "nr_switches idle" },
+	{ "rq-order", LAYOUT_FOLLOWS, 0, 1, 0, "rq", "clock clock_task" },
+	{ "rd-lines", LAYOUT_FOLLOWS, 0, 1, 0, "root_domain", "overloaded cpupri" },
+	{ "rd-lines", LAYOUT_FOLLOWS, 0, 1, 0, "root_domain", "rto_mask cpupri" },
+	{ "rd-lines", LAYOUT_FOLLOWS, 0, 1, 0, "root_domain", "dlo_mask cpudl" },
+	{ "cpupri-lines", LAYOUT_TYPE_ALIGNED, NEEDS(SMP), 1, 0, "cpupri_vec", "" },
+	{ "cpupri-lines", LAYOUT_APART, NEEDS(SMP), 1, 0, "cpupri_vec", "count mask" },
+
+	/* 48 bytes with everything on: nothing shorter than 64 can hold them. */
+	{ "rq-order.Q1", LAYOUT_ON_LINE, NEEDS(LINE_MIN_64), 0, 0, "rq", RQ_FIRST_LINE },
+	{ "rq-order.Q2", LAYOUT_ALIGNED, 0, 1, 0, "rq", "nr_switches" },
+	{ "rq-order.Q2", LAYOUT_STARTS_ON, NEEDS(LINE_MIN_64), 0, 1, "rq", "nr_switches" },
+	{ "rq-order.Q2", LAYOUT_ALONE, NEEDS(LINE_MIN_64), 0, 0, "rq", RQ_FIRST_LINE },
+	/* A lock with debugging is as large as a line and spills into the next. */
+	{ "rq-order.Q3", LAYOUT_ON_LINE, NEEDS(SMP) | NEEDS(PLAIN_LOCKS), 1, LAYOUT_ANY_LINE,
+	  "rq", "nr_switches __lock" },
+	{ "rq-order.Q3", LAYOUT_STARTS_ON, NEEDS(SMP) | NEEDS(DEBUG_LOCKS), 1, LAYOUT_ANY_LINE,
+	  "rq", "nr_switches __lock" },
+	{ "rq-order.Q3", LAYOUT_APART, NEEDS(SMP), 1, 0,
+	  "rq", "__lock nr_running idle clock_task" },
+	{ "rq-order.Q4", LAYOUT_ALIGNED, NEEDS(64BIT) | NEEDS(LINE_MIN_64), 1, 0,
+	  "rq", "clock_task" },
+	{ "rq-order.Q4", LAYOUT_ON_LINE, NEEDS(64BIT) | NEEDS(LINE_MIN_64), 1, LAYOUT_ANY_LINE,
+	  "rq", RQ_CLOCK_LINE },
+	{ "rq-order.Q5", LAYOUT_APART, 0, 0, 0,
+	  "rq", "nr_iowait nr_running nr_switches __lock clock_task" },
+	{ "rq-order.Q6", LAYOUT_APART, 0, 0, 0, "rq", "numa_migrate_on nr_running" },
+	{ "rq-order.Q7", LAYOUT_SAME_OFFSET, NEEDS(NO_PROXY_EXEC), 1, 0, "rq", "donor curr" },
+	{ "rq-order.Q7", LAYOUT_OWN_OFFSET, NEEDS(PROXY_EXEC), 1, 0, "rq", "donor curr" },
+	{ "rq-order.Q8", LAYOUT_TYPE_ALIGNED, 0, 1, 0, "rq", "" },
+	{ "rq-order.Q9", LAYOUT_HEADROOM, NEEDS(LINE_MIN_64), 0, 1, "rq", RQ_FIRST_LINE },
+
+	{ "rd-lines.R1", LAYOUT_ALIGNED, 0, 1, 0, "root_domain", "cpupri" },
+	{ "rd-lines.R1", LAYOUT_APART, 0, 1, 0,
+	  "root_domain", "cpupri cpudl dlo_mask rto_loop_start?" },
+	{ "rd-lines.R2", LAYOUT_ALIGNED, 0, 1, 0, "root_domain", "pd" },
+	{ "rd-lines.R2", LAYOUT_APART, 0, 1, 0, "root_domain", "cpupri pd rto_mask" },
+	{ "rd-lines.R3", LAYOUT_ALIGNED, 0, 1, 0, "root_domain", "overloaded" },
+	{ "rd-lines.R3", LAYOUT_ON_LINE, 0, 1, LAYOUT_LAST_LINE,
+	  "root_domain", "overloaded overutilized" },
+	{ "rd-lines.R3", LAYOUT_APART, 0, 1, 0, "root_domain", "overloaded rto_count rto_mask" },
+	/* On 256-byte lines with 8-byte masks the rto_loop_* are on the first line. */
+	{ "rd-lines.R4", LAYOUT_ON_LINE, NEEDS(LINE_MAX_128), 0, 0, "root_domain", "rto_count" },
+	{ "rd-lines.R4", LAYOUT_APART, NEEDS(LINE_MAX_128), 0, 0,
+	  "root_domain", "rto_count rto_loop rto_loop_next rto_loop_start" },
+	{ "rd-lines.R5", LAYOUT_ON_LINE, NEEDS(LINE_MIN_64), 0, LAYOUT_ANY_LINE,
+	  "root_domain", "rto_loop_next rto_loop_start" },
+	{ "rd-lines.R6", LAYOUT_TYPE_ALIGNED, 0, 1, 0, "root_domain", "" },
+	{ "rd-lines.R6", LAYOUT_TYPE_PADDED, 0, 1, 0, "root_domain", "" },
+#define AS_DESCRIBED	(NEEDS(64BIT) | NEEDS(LINE_64) | NEEDS(MASK_8) | NEEDS(PLAIN_LOCKS))
+	{ "rd-lines.R7", LAYOUT_ON_LINE, AS_DESCRIBED, 0, 1, "root_domain", "rto_push_work" },
+	{ "rd-lines.R7", LAYOUT_ON_LINE, AS_DESCRIBED, 0, 2,
+	  "root_domain", "rto_lock rto_loop rto_loop_next rto_loop_start" },
+	{ "rd-lines.R7", LAYOUT_STARTS_ON, AS_DESCRIBED, 0, 3, "root_domain", "cpupri" },
+
+	/* Without SMP ____cacheline_aligned_in_smp is empty. */
+	{ "cpupri-lines.C1", LAYOUT_ALIGNED, NEEDS(SMP), 1, 0, "cpupri_vec", "mask" },
+	{ "cpupri-lines.C1", LAYOUT_APART, NEEDS(SMP), 1, 0, "cpupri_vec", "count mask" },
+	{ "cpupri-lines.C2", LAYOUT_TYPE_PADDED, NEEDS(SMP), 1, 0, "cpupri_vec", "" },
+	{ "cpupri-lines.C3", LAYOUT_TYPE_ALIGNED, NEEDS(SMP), 1, 0, "cpupri", "" },
+	{ "cpupri-lines.C3", LAYOUT_ALIGNED, NEEDS(SMP), 1, 0, "root_domain", "cpupri" },
+	{ "cpupri-lines.C4", LAYOUT_ALIGNED, NEEDS(SMP), 1, 0, "cpupri", "cpu_to_pri" },
+	/* True of every design that keeps them apart, not of aligned vecs only. */
+	{ "cpupri.S1", LAYOUT_APART, NEEDS(SMP), 1, 0,
+	  "root_domain", "cpupri.pri_to_cpu[0].count cpupri.pri_to_cpu[0].mask" },
+};
+
+#define TYPE(type)	{ #type, sizeof(struct type), __alignof__(struct type) }
+
+const struct sched_layout_type sched_layout_types[] = {
+	TYPE(rq),
+	TYPE(cpupri_vec),
+	TYPE(cpupri),
+#ifdef CONFIG_SMP
+	TYPE(root_domain),
+#endif
+};
+
+#define MEMBER(type, member...) \
+	{ #type, #member, offsetof(struct type, member), sizeof_field(struct type, member), 1, 0 }
+#define IN_VECS(type, member...) \
+	{ #type, #member, offsetof(struct type, member), sizeof_field(struct type, member), \
+	  CPUPRI_NR_PRIORITIES, sizeof(struct cpupri_vec) }
+
+/*
+ * What the clauses name, and enough around it to draw the lines. A member is
+ * listed under the condition under which every kernel has it: some older ones
+ * have no root_domain, and less of rq, without SMP.
+ */
+const struct sched_layout_field sched_layout_fields[] = {
+	MEMBER(rq, nr_running),
+#ifdef CONFIG_NUMA_BALANCING
+	MEMBER(rq, nr_numa_running),
+	MEMBER(rq, nr_preferred_running),
+	MEMBER(rq, numa_migrate_on),
+#endif
+	MEMBER(rq, donor),
+	MEMBER(rq, curr),
+	MEMBER(rq, idle),
+	MEMBER(rq, nr_switches),
+	MEMBER(rq, __lock),
+#ifdef CONFIG_NO_HZ_COMMON
+	MEMBER(rq, nohz_tick_stopped),
+	MEMBER(rq, nohz_flags),
+#endif
+#ifdef CONFIG_UCLAMP_TASK
+	MEMBER(rq, uclamp),
+	MEMBER(rq, uclamp_flags),
+#endif
+	MEMBER(rq, cfs),
+	MEMBER(rq, rt),
+	MEMBER(rq, dl),
+	MEMBER(rq, fair_server),
+#ifdef CONFIG_FAIR_GROUP_SCHED
+	MEMBER(rq, leaf_cfs_rq_list),
+	MEMBER(rq, tmp_alone_branch),
+#endif
+	MEMBER(rq, nr_uninterruptible),
+	MEMBER(rq, dl_server),
+	MEMBER(rq, stop),
+	MEMBER(rq, next_balance),
+	MEMBER(rq, prev_mm),
+	MEMBER(rq, clock_task),
+	MEMBER(rq, clock_pelt),
+	MEMBER(rq, clock),
+	MEMBER(rq, lost_idle_time),
+	MEMBER(rq, clock_update_flags),
+	MEMBER(rq, clock_pelt_idle),
+	MEMBER(rq, clock_idle),
+#ifndef CONFIG_64BIT
+	MEMBER(rq, clock_pelt_idle_copy),
+	MEMBER(rq, clock_idle_copy),
+#endif
+#ifdef CONFIG_MEMBARRIER
+	MEMBER(rq, membarrier_state),
+#endif
+	MEMBER(rq, calc_load_update),
+	MEMBER(rq, calc_load_active),
+	MEMBER(rq, push_busy),
+	MEMBER(rq, push_work),
+	MEMBER(rq, scratch_mask),
+	MEMBER(rq, nr_iowait),
+	MEMBER(cpupri_vec, count),
+	MEMBER(cpupri_vec, mask),
+	MEMBER(cpupri, pri_to_cpu),
+	IN_VECS(cpupri, pri_to_cpu[0].count),
+	IN_VECS(cpupri, pri_to_cpu[0].mask),
+	MEMBER(cpupri, cpu_to_pri),
+#ifdef CONFIG_SMP
+	MEMBER(rq, ttwu_pending),
+	MEMBER(rq, cpu_capacity),
+#ifdef CONFIG_NO_HZ_COMMON
+	MEMBER(rq, has_blocked_load),
+	MEMBER(rq, last_blocked_load_update_tick),
+	MEMBER(rq, nohz_csd),
+#endif
+	MEMBER(rq, rd),
+	MEMBER(rq, sd),
+	MEMBER(rq, balance_callback),
+	MEMBER(rq, nohz_idle_balance),
+	MEMBER(rq, idle_balance),
+	MEMBER(rq, misfit_task_load),
+	MEMBER(rq, nr_pinned),
+#ifdef CONFIG_CFS_BANDWIDTH
+	MEMBER(rq, cfsb_csd),
+	MEMBER(rq, cfsb_csd_list),
+#endif
+	MEMBER(root_domain, refcount),
+	MEMBER(root_domain, rto_count),
+	MEMBER(root_domain, rcu),
+	MEMBER(root_domain, span),
+	MEMBER(root_domain, online),
+	MEMBER(root_domain, overloaded),
+	MEMBER(root_domain, overutilized),
+	MEMBER(root_domain, dlo_mask),
+	MEMBER(root_domain, dlo_count),
+	MEMBER(root_domain, dl_bw),
+	MEMBER(root_domain, cpudl),
+#ifdef HAVE_RT_PUSH_IPI
+	MEMBER(root_domain, rto_push_work),
+	MEMBER(root_domain, rto_lock),
+	MEMBER(root_domain, rto_loop),
+	MEMBER(root_domain, rto_cpu),
+	MEMBER(root_domain, rto_loop_next),
+	MEMBER(root_domain, rto_loop_start),
+#endif
+	MEMBER(root_domain, rto_mask),
+	MEMBER(root_domain, cpupri),
+	IN_VECS(root_domain, cpupri.pri_to_cpu[0].count),
+	IN_VECS(root_domain, cpupri.pri_to_cpu[0].mask),
+	MEMBER(root_domain, cpupri.cpu_to_pri),
+	MEMBER(root_domain, pd),
+#endif /* CONFIG_SMP */
+};
+
+const char sched_layout_kinds[LAYOUT_NR_KINDS][48] = {
+	[LAYOUT_ALIGNED]	= "each starts on a line boundary",
+	[LAYOUT_ON_LINE]	= "all lie entirely on",
+	[LAYOUT_STARTS_ON]	= "all start on",
+	[LAYOUT_APART]		= "the first shares no line with the others",
+	[LAYOUT_ALONE]		= "no other member is on their line",
+	[LAYOUT_FOLLOWS]	= "the first lies behind the others",
+	[LAYOUT_SAME_OFFSET]	= "all have one offset",
+	[LAYOUT_OWN_OFFSET]	= "the first has an offset of its own",
+	[LAYOUT_HEADROOM]	= "bytes left on the line of the last, at least",
+	[LAYOUT_TYPE_ALIGNED]	= "the type is aligned to a line",
+	[LAYOUT_TYPE_PADDED]	= "the type's size is whole lines",
+};
+
+/* Each completes "needs ..." */
+const char sched_layout_conditions[LAYOUT_NR_CONDITIONS][32] = {
+	[LAYOUT_SMP]		= "CONFIG_SMP",
+	[LAYOUT_64BIT]		= "CONFIG_64BIT",
+	[LAYOUT_LINE_64]	= "lines of 64 bytes",
+	[LAYOUT_LINE_MIN_64]	= "lines of at least 64 bytes",
+	[LAYOUT_LINE_MAX_128]	= "lines of at most 128 bytes",
+	[LAYOUT_MASK_8]		= "a cpumask_var_t of 8 bytes",
+	[LAYOUT_PLAIN_LOCKS]	= "spinlocks without debugging",
+	[LAYOUT_DEBUG_LOCKS]	= "spinlocks with debugging",
+	[LAYOUT_PROXY_EXEC]	= "CONFIG_SCHED_PROXY_EXEC",
+	[LAYOUT_NO_PROXY_EXEC]	= "CONFIG_SCHED_PROXY_EXEC=n",
+};
+
+#define HOLDS(cond, expr)	((expr) ? BIT(LAYOUT_##cond) : 0)
+#define LOCKS_DEBUGGED		(sizeof(raw_spinlock_t) > sizeof(arch_spinlock_t))
+
+const struct sched_layout_env sched_layout_env = {
+	.version	= SCHED_LAYOUT_VERSION,
+	.rule_size	= sizeof(struct sched_layout_rule),
+	.nr_rules	= sizeof(sched_layout_rules) / sizeof(struct sched_layout_rule),
+	.clause_size	= sizeof(sched_layout_clauses[0]),
+	.nr_clauses	= ARRAY_SIZE(sched_layout_clauses),
+	.type_size	= sizeof(sched_layout_types[0]),
+	.nr_types	= ARRAY_SIZE(sched_layout_types),
+	.field_size	= sizeof(sched_layout_fields[0]),
+	.nr_fields	= ARRAY_SIZE(sched_layout_fields),
+	.line		= SMP_CACHE_BYTES,
+	.mask		= sizeof(cpumask_var_t),
+	.holds		= HOLDS(SMP, IS_ENABLED(CONFIG_SMP)) |
+			  HOLDS(64BIT, IS_ENABLED(CONFIG_64BIT)) |
+			  HOLDS(LINE_64, SMP_CACHE_BYTES == 64) |
+			  HOLDS(LINE_MIN_64, SMP_CACHE_BYTES >= 64) |
+			  HOLDS(LINE_MAX_128, SMP_CACHE_BYTES <= 128) |
+			  HOLDS(MASK_8, sizeof(cpumask_var_t) == 8) |
+			  HOLDS(PLAIN_LOCKS, !LOCKS_DEBUGGED) |
+			  HOLDS(DEBUG_LOCKS, LOCKS_DEBUGGED) |
+			  HOLDS(PROXY_EXEC, IS_ENABLED(CONFIG_SCHED_PROXY_EXEC)) |
+			  HOLDS(NO_PROXY_EXEC, !IS_ENABLED(CONFIG_SCHED_PROXY_EXEC)),
+};

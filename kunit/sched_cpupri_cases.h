@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The cases of sched_cpupri. sched_cpupri_kunit.c runs them on the kernel's own
+ * cpupri, sched_cpupri_private.c on a private copy of it; each includes
+ * <kunit/test.h> and "../sched.h" first, and defines change_active().
+ *
+ * They see nothing but the functions of cpupri.h, so the masks and counts
+ * behind these may be laid out in any way.
+ */
+#include <linux/cpumask.h>
+#include <linux/moduleparam.h>
+#include <linux/prandom.h>
+
+#include "sched_cpupri_threads.h"
+
+static unsigned long seed = 1;
+module_param(seed, ulong, 0444);
+MODULE_PARM_DESC(seed, "Seed of the random cases: the same seed repeats the same operations");
+
+struct cpupri_test {
+	struct cpupri		cp;
+	int			level[NR_CPUS];	/* the model: where each CPU is */
+	struct rnd_state	rnd;
+	int			crowd;		/* where most priorities are drawn from */
+	struct cpumask		lowest;		/* what cpupri answers */
+	struct cpumask		want;
+	struct cpumask		affinity;
+	struct cpumask		fit;
+	struct task_struct	task;		/* no task: a priority and an affinity */
+};
+
+/*
+ * The order of p->prio, least urgent first: -1 (takes no part), 99 (not RT),
+ * 98 ... 0 (RT1 ... RT99), 100 (deadline).
+ */
+static int level_of(int prio)
+{
+	if (prio == -1 || prio == 100)
+		return prio;
+	return 99 - prio;
+}
+
+static void set_prio(struct cpupri_test *t, int cpu, int prio)
+{
+	cpupri_set(&t->cp, cpu, prio);
+	t->level[cpu] = level_of(prio);
+}
+
+static bool find(struct cpupri_test *t, int prio, const struct cpumask *affinity)
+{
+	t->task.prio = prio;
+	cpumask_copy(&t->task.cpus_mask, affinity);
+	cpumask_setall(&t->lowest);	/* to be overwritten */
+	return cpupri_find(&t->cp, &t->task, &t->lowest);
+}
+
+static const struct cpumask *only(struct cpumask *mask, int cpu)
+{
+	cpumask_clear(mask);
+	cpumask_set_cpu(cpu, mask);
+	return mask;
+}
+
+static int first_cpu(void)
+{
+	return cpumask_first(cpu_active_mask);
+}
+
+static int last_cpu(void)
+{
+	return cpumask_last(cpu_active_mask);
+}
+
+static void needs_two_cpus(struct kunit *test)
+{
+	if (first_cpu() == last_cpu())
+		kunit_skip(test, "needs two active CPUs");
+}
+
+static int cpupri_test_init(struct kunit *test)
+{
+	struct cpupri_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	/* No case may pass because memory that cpupri_init() forgot was zero. */
+	memset(&t->cp, 0xa5, sizeof(t->cp));
+	KUNIT_ASSERT_EQ(test, cpupri_init(&t->cp), 0);
+	for (i = 0; i < ARRAY_SIZE(t->level); i++)
+		t->level[i] = CPUPRI_INVALID;
+	t->task.cpus_ptr = &t->task.cpus_mask;
+	prandom_seed_state(&t->rnd, seed);
+	test->priv = t;
+	return 0;
+}
+
+static void cpupri_test_exit(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+
+	if (t)
+		cpupri_cleanup(&t->cp);
+}
+
+/* ---- oracle: random operations against a model too simple to be wrong ---- */
+
+#define ORACLE_OPS	100000
+#define ORACLE_EPOCH	500	/* operations until other CPUs are active */
+
+static u32 below(struct cpupri_test *t, u32 limit)
+{
+	return prandom_u32_state(&t->rnd) % limit;
+}
+
+static unsigned long random_word(struct cpupri_test *t)
+{
+	unsigned long word;
+
+	prandom_bytes_state(&t->rnd, &word, sizeof(word));
+	return word;
+}
+
+static int random_cpu(struct cpupri_test *t)
+{
+	return cpumask_nth(below(t, cpumask_weight(cpu_possible_mask)), cpu_possible_mask);
+}
+
+static int random_prio(struct cpupri_test *t)
+{
+	static const int edges[] = { -1, 0, 1, 97, 98, 99, 100 };
+
+	switch (below(t, 4)) {
+	case 0:
+		return edges[below(t, ARRAY_SIZE(edges))];
+	case 1:
+		return (int)below(t, 102) - 1;
+	default:
+		return t->crowd + below(t, 3);
+	}
+}
+
+static void random_mask(struct cpupri_test *t, struct cpumask *mask)
+{
+	unsigned long *word = cpumask_bits(mask);
+	u32 density = below(t, 8);
+	int i;
+
+	cpumask_clear(mask);
+	switch (density) {
+	case 0:
+		return;
+	case 1:
+	case 2:
+		cpumask_set_cpu(random_cpu(t), mask);
+		return;
+	case 3:
+		cpumask_copy(mask, cpu_possible_mask);
+		return;
+	case 4:
+		cpumask_copy(mask, cpu_possible_mask);
+		cpumask_clear_cpu(random_cpu(t), mask);
+		return;
+	}
+	for (i = 0; i < BITS_TO_LONGS(nr_cpu_ids); i++) {
+		word[i] = random_word(t);
+		if (density == 5)	/* one CPU in eight */
+			word[i] &= random_word(t) & random_word(t);
+		if (density == 6)	/* seven in eight */
+			word[i] |= random_word(t) | random_word(t);
+	}
+	cpumask_and(mask, mask, cpu_possible_mask);
+}
+
+static bool task_fits(struct task_struct *p, int cpu)
+{
+	return cpumask_test_cpu(cpu, &container_of(p, struct cpupri_test, task)->fit);
+}
+
+/*
+ * The CPUs that cpupri_find_fitness() is to answer with: those of the lowest
+ * level, below the task's, that has one of them. Without a mask to fill it
+ * does not care whether CPUs are active, or fit.
+ */
+static bool model_find(struct cpupri_test *t, bool mask, bool fitness)
+{
+	int best = level_of(t->task.prio) - 1;
+	int cpu;
+
+	cpumask_clear(&t->want);
+	for_each_cpu(cpu, &t->task.cpus_mask) {
+		int level = t->level[cpu];
+
+		if (level == CPUPRI_INVALID || level > best)
+			continue;
+		if (mask && !cpumask_test_cpu(cpu, cpu_active_mask))
+			continue;
+		if (mask && fitness && !cpumask_test_cpu(cpu, &t->fit))
+			continue;
+		if (level < best)
+			cpumask_clear(&t->want);
+		best = level;
+		cpumask_set_cpu(cpu, &t->want);
+	}
+	return !cpumask_empty(&t->want);
+}
+
+static void oracle(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int op, found = 0, missed = 0, unfit = 0;
+
+	kunit_info(test, "seed %lu, %u CPUs\n", seed, cpumask_weight(cpu_possible_mask));
+	for (op = 0; op < ORACLE_OPS; op++) {
+		bool mask, fitness, want, got;
+
+		if (op % ORACLE_EPOCH == 0) {
+			t->crowd = below(t, 98);
+			change_active(&t->rnd);
+		}
+		if (below(t, 3)) {
+			set_prio(t, random_cpu(t), random_prio(t));
+			continue;
+		}
+		mask = below(t, 4);
+		fitness = below(t, 2);
+		t->task.prio = random_prio(t);
+		random_mask(t, &t->task.cpus_mask);
+		random_mask(t, &t->fit);
+		cpumask_setall(&t->lowest);
+
+		want = model_find(t, mask, fitness);
+		if (!want && mask && fitness) {
+			/* better a CPU that does not fit than none */
+			want = model_find(t, mask, false);
+			unfit += want;
+		}
+		found += want;
+		missed += !want;
+		got = cpupri_find_fitness(&t->cp, &t->task, mask ? &t->lowest : NULL,
+					  fitness ? task_fits : NULL);
+		if (got == want && (!mask || !want || cpumask_equal(&t->lowest, &t->want)))
+			continue;
+
+		KUNIT_FAIL(test, "seed %lu, operation %d: prio %d finds %s, expected %s",
+			   seed, op, t->task.prio, got ? "CPUs" : "none", want ? "CPUs" : "none");
+		kunit_err(test, "affinity: %*pbl\n", cpumask_pr_args(&t->task.cpus_mask));
+		kunit_err(test, "active:   %*pbl\n", cpumask_pr_args(cpu_active_mask));
+		if (fitness)
+			kunit_err(test, "fit:      %*pbl\n", cpumask_pr_args(&t->fit));
+		kunit_err(test, "expected: %*pbl\n", cpumask_pr_args(&t->want));
+		if (mask && got)
+			kunit_err(test, "got:      %*pbl\n", cpumask_pr_args(&t->lowest));
+		if (!mask)
+			kunit_err(test, "lowest_mask was NULL\n");
+		return;
+	}
+	kunit_info(test, "%d finds found CPUs, %d of them unfit ones, %d found none\n",
+		   found, unfit, missed);
+	KUNIT_EXPECT_GT(test, found, 0);
+	KUNIT_EXPECT_GT(test, unfit, 0);
+	KUNIT_EXPECT_GT(test, missed, 0);
+}
+
+/* A task finds a CPU if and only if it is more urgent than what runs there. */
+static void priority_pairs(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu = last_cpu();
+	int runs, wakes;
+
+	only(&t->affinity, cpu);
+	for (runs = -1; runs <= 100; runs++) {
+		set_prio(t, cpu, runs);
+		for (wakes = -1; wakes <= 100; wakes++) {
+			bool want = runs != -1 && level_of(runs) < level_of(wakes);
+
+			if (find(t, wakes, &t->affinity) == want)
+				continue;
+			KUNIT_FAIL(test, "a CPU at prio %d %s found for prio %d",
+				   runs, want ? "is not" : "is", wakes);
+			break;	/* one line for each wrong priority is enough */
+		}
+	}
+}
+
+/* ---- directed cases: one promise each, so that a failure has a name ---- */
+
+static void expect_found(struct kunit *test, int prio, const struct cpumask *affinity,
+			 const struct cpumask *want, const char *when)
+{
+	struct cpupri_test *t = test->priv;
+
+	if (!find(t, prio, affinity))
+		KUNIT_FAIL(test, "%s: no CPU found, expected %*pbl",
+			   when, cpumask_pr_args(want));
+	else if (!cpumask_equal(&t->lowest, want))
+		KUNIT_FAIL(test, "%s: found CPUs %*pbl, expected %*pbl",
+			   when, cpumask_pr_args(&t->lowest), cpumask_pr_args(want));
+}
+
+static void expect_none(struct kunit *test, int prio, const struct cpumask *affinity,
+			const char *when)
+{
+	struct cpupri_test *t = test->priv;
+
+	if (find(t, prio, affinity))
+		KUNIT_FAIL(test, "%s: found CPUs %*pbl, expected none",
+			   when, cpumask_pr_args(&t->lowest));
+}
+
+/* A runqueue that is offline takes no part. */
+static void invalid_never_found(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu;
+
+	expect_none(test, 100, cpu_possible_mask, "right after cpupri_init()");
+	for_each_possible_cpu(cpu)
+		set_prio(t, cpu, 99);
+	expect_found(test, 98, cpu_active_mask, cpu_active_mask, "all CPUs set");
+	for_each_possible_cpu(cpu)
+		set_prio(t, cpu, CPUPRI_INVALID);
+	expect_none(test, 100, cpu_possible_mask, "all CPUs set to CPUPRI_INVALID");
+}
+
+static void lowest_level_wins(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+
+	needs_two_cpus(test);
+	set_prio(t, first_cpu(), 50);
+	set_prio(t, last_cpu(), 60);
+	expect_found(test, 0, cpu_possible_mask, only(&t->want, last_cpu()), "prio 60 or 50");
+	set_prio(t, first_cpu(), 70);
+	expect_found(test, 0, cpu_possible_mask, only(&t->want, first_cpu()), "prio 60 or 70");
+}
+
+/* The caller chooses the nearest CPU of the level, so it has to have all. */
+static void whole_level_returned(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu;
+
+	needs_two_cpus(test);
+	for_each_possible_cpu(cpu)
+		set_prio(t, cpu, 40);
+	expect_found(test, 0, cpu_active_mask, cpu_active_mask, "all CPUs at prio 40");
+	set_prio(t, last_cpu(), 30);
+	cpumask_copy(&t->want, cpu_active_mask);
+	cpumask_clear_cpu(last_cpu(), &t->want);
+	expect_found(test, 0, cpu_active_mask, &t->want, "the last CPU raised to prio 30");
+}
+
+/* Lower levels whose CPUs the task may not use do not end the search. */
+static void affinity_respected(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+
+	needs_two_cpus(test);
+	set_prio(t, first_cpu(), 99);
+	only(&t->affinity, last_cpu());
+	expect_none(test, 0, &t->affinity, "the only CPU allowed takes no part");
+	KUNIT_EXPECT_FALSE(test, cpupri_find(&t->cp, &t->task, NULL));
+	set_prio(t, last_cpu(), 50);
+	expect_found(test, 0, &t->affinity, &t->affinity, "the only CPU allowed is at prio 50");
+	KUNIT_EXPECT_TRUE(test, cpupri_find(&t->cp, &t->task, NULL));
+}
+
+/* A level is not entered and left again. */
+static void same_prio_set_twice(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+
+	set_prio(t, last_cpu(), 50);
+	set_prio(t, last_cpu(), 50);
+	expect_found(test, 0, cpu_possible_mask, only(&t->want, last_cpu()), "prio 50, twice");
+}
+
+static void expect_fitting(struct kunit *test, const struct cpumask *want)
+{
+	struct cpupri_test *t = test->priv;
+
+	t->task.prio = 0;
+	cpumask_copy(&t->task.cpus_mask, cpu_possible_mask);
+	KUNIT_EXPECT_TRUE(test, cpupri_find_fitness(&t->cp, &t->task, &t->lowest, task_fits));
+	KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(&t->lowest, want),
+			      "found CPUs %*pbl, expected %*pbl, the task fits %*pbl",
+			      cpumask_pr_args(&t->lowest), cpumask_pr_args(want),
+			      cpumask_pr_args(&t->fit));
+}
+
+static void fitness_before_level(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+
+	needs_two_cpus(test);
+	set_prio(t, first_cpu(), 99);
+	set_prio(t, last_cpu(), 50);
+	only(&t->fit, last_cpu());
+	expect_fitting(test, &t->fit);
+}
+
+/* A task that fits nowhere runs where it would have if nobody had asked. */
+static void fitness_falls_back(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+
+	needs_two_cpus(test);
+	set_prio(t, first_cpu(), 99);
+	set_prio(t, last_cpu(), 50);
+	expect_fitting(test, only(&t->want, first_cpu()));
+}
+
+/* ---- raise_never_missed: a CPU whose priority rises is always found ---- */
+
+/*
+ * cpupri_set() enters the new level before it leaves the old one, so a find,
+ * which goes up the levels, meets a rising CPU in one of them. A falling CPU
+ * may be missed: a pull follows. The setter therefore makes seq odd before it
+ * falls, and a find during which seq changed does not count.
+ *
+ * Overlaps (finds during which the CPU rose) bound the case where both threads
+ * run; rounds do where they share a host's CPU and meet by preemption only.
+ */
+#define RAISE_OVERLAPS	5000
+#define RAISE_ROUNDS	4000
+
+struct raise {
+	struct cpupri_test	*t;
+	int			cpu;
+	unsigned int		seq;
+	int			prio;
+	bool			done;
+	unsigned int		checked, overlaps, missed, wrong;
+};
+
+static void raise_set(void *data)
+{
+	struct raise *r = data;
+	int round, prio, pause;
+
+	for (round = 0; round < RAISE_ROUNDS; round++) {
+		if (READ_ONCE(r->overlaps) >= RAISE_OVERLAPS)
+			break;
+		preempt_disable();	/* as under the runqueue's lock */
+		WRITE_ONCE(r->seq, r->seq + 1);
+		smp_mb(); /* seq is odd before the fall ... */
+		cpupri_set(&r->t->cp, r->cpu, 99);
+		smp_mb(); /* ... and until after it */
+		WRITE_ONCE(r->seq, r->seq + 1);
+		for (prio = 98; prio > 0; prio--) {
+			cpupri_set(&r->t->cp, r->cpu, prio);
+			WRITE_ONCE(r->prio, prio);
+			/* slow enough for finds within one round */
+			for (pause = below(r->t, 16); pause; pause--)
+				cpu_relax();
+		}
+		preempt_enable();
+		cond_resched();
+	}
+	WRITE_ONCE(r->done, true);
+}
+
+static void raise_find(void *data)
+{
+	struct raise *r = data;
+	struct cpupri_test *t = r->t;
+
+	for (; !READ_ONCE(r->done); cond_resched()) {
+		unsigned int seq = READ_ONCE(r->seq);
+		int prio = READ_ONCE(r->prio);
+		bool found;
+
+		if (!seq || seq & 1) {
+			cpu_relax();
+			continue;
+		}
+		smp_mb(); /* seq is read before the levels ... */
+		found = find(t, 0, &t->affinity);
+		smp_mb(); /* ... and after them */
+		if (READ_ONCE(r->seq) != seq)
+			continue;
+		r->checked++;
+		if (!found)
+			r->missed++;
+		else if (!cpumask_equal(&t->lowest, &t->affinity))
+			r->wrong++;
+		if (READ_ONCE(r->prio) != prio)
+			WRITE_ONCE(r->overlaps, r->overlaps + 1);
+	}
+}
+
+static void raise_never_missed(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	struct raise r = { .t = t, .cpu = last_cpu() };
+	struct cpupri_thread threads[] = { { raise_set, &r }, { raise_find, &r } };
+
+	if (cpupri_test_cpus() < 2)
+		kunit_skip(test, "needs two online CPUs");
+	only(&t->affinity, r.cpu);
+	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, ARRAY_SIZE(threads)), 0);
+	kunit_info(test, "%u rounds, %u finds, CPU rose during %u, %u missed\n",
+		   r.seq / 2, r.checked, r.overlaps, r.missed);
+	KUNIT_ASSERT_EQ(test, r.missed, 0);
+	KUNIT_ASSERT_EQ_MSG(test, r.wrong, 0, "found other CPUs than the one there is");
+	if (!r.checked)
+		kunit_skip(test, "the finder did not get to run");
+}

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of a private copy of kernel/sched/cpupri.c: the cases of
+ * sched_cpupri on 480 CPUs, some of them inactive, on any machine, and cases
+ * that see or forge what the kernel's own copy hides.
+ *
+ * This unit has its own idea of the number of CPUs, so of the size of every
+ * object with a mask in it, task_struct too: it hands none to other units,
+ * takes none from them, and calls no function outside that walks a mask by
+ * nr_cpu_ids.
+ *
+ * To repeat a failure of a random case: sched_cpupri_private.seed=N on the
+ * kernel command line.
+ */
+#undef CONFIG_NR_CPUS
+#define CONFIG_NR_CPUS		480
+#undef CONFIG_FORCE_NR_CPUS
+#define CONFIG_FORCE_NR_CPUS	1	/* nr_cpu_ids is the constant 480 */
+#undef CONFIG_CPUMASK_OFFSTACK
+#define CONFIG_CPUMASK_OFFSTACK	1	/* every mask of cpupri is an allocation, which can fail */
+
+/* before sched.h, which declares them */
+#define cpupri_find		private_cpupri_find
+#define cpupri_find_fitness	private_cpupri_find_fitness
+#define cpupri_set		private_cpupri_set
+#define cpupri_init		private_cpupri_init
+#define cpupri_cleanup		private_cpupri_cleanup
+
+#include <kunit/test.h>
+#include <linux/mmu_context.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "../sched.h"
+
+#if defined(CONFIG_SMP) || ENQUEUE_MIGRATED	/* see sched_cpupri_kunit.c */
+
+static struct cpumask forged_possible, forged_active;
+
+#undef cpu_possible_mask
+#define cpu_possible_mask	((const struct cpumask *)&forged_possible)
+#undef cpu_active_mask
+#define cpu_active_mask		((const struct cpumask *)&forged_active)
+
+/*
+ * An allocator that knows what it has handed out and fails when told to. The
+ * kernel's own would also size masks by the number of CPUs of this machine.
+ */
+static struct {
+	void *live[4 * CPUPRI_NR_PRIORITIES];
+	int nr_live, nr_calls, fail_at, bad_frees;
+} heap;
+
+static void *forged_alloc(size_t size, gfp_t gfp)
+{
+	int i;
+
+	if (++heap.nr_calls == heap.fail_at)
+		return NULL;
+	for (i = 0; i < ARRAY_SIZE(heap.live); i++) {
+		if (heap.live[i])
+			continue;
+		heap.live[i] = kmalloc(size, gfp & ~__GFP_ZERO);
+		if (!heap.live[i])
+			return NULL;
+		memset(heap.live[i], gfp & __GFP_ZERO ? 0 : 0xa5, size);
+		heap.nr_live++;
+		return heap.live[i];
+	}
+	return NULL;
+}
+
+static void forged_free(const void *mem)
+{
+	int i;
+
+	if (!mem)
+		return;
+	for (i = 0; i < ARRAY_SIZE(heap.live); i++) {
+		if (heap.live[i] != mem)
+			continue;
+		kfree(heap.live[i]);
+		heap.live[i] = NULL;
+		heap.nr_live--;
+		return;
+	}
+	heap.bad_frees++;
+}
+
+static bool forged_mask(cpumask_var_t *mask, gfp_t gfp)
+{
+	*mask = forged_alloc(cpumask_size(), gfp);
+	return *mask;
+}
+
+#define alloc_cpumask_var(mask, gfp)		forged_mask(mask, gfp)
+#define alloc_cpumask_var_node(mask, gfp, ...)	forged_mask(mask, gfp)
+#define zalloc_cpumask_var(mask, gfp)		forged_mask(mask, (gfp) | __GFP_ZERO)
+#define zalloc_cpumask_var_node(mask, gfp, ...)	forged_mask(mask, (gfp) | __GFP_ZERO)
+#define free_cpumask_var(mask)			forged_free(mask)
+#undef kzalloc
+#define kzalloc(size, gfp)			forged_alloc(size, (gfp) | __GFP_ZERO)
+#undef kcalloc
+#define kcalloc(n, size, gfp)			kzalloc(size_mul(n, size), gfp)
+#undef kfree
+#define kfree(mem)				forged_free(mem)
+
+/*
+ * A step at each barrier of the code under test. What another CPU could do
+ * there, a function does on the same CPU: interleavings that concurrent
+ * threads meet by luck only.
+ */
+static void (*at_step)(void);
+static int steps;
+
+static void step(void)
+{
+	void (*fn)(void) = at_step;
+
+	if (!fn)
+		return;
+	at_step = NULL;		/* fn goes through barriers itself */
+	steps++;
+	fn();
+	at_step = fn;
+}
+
+/* The barriers themselves stay as they are. */
+static __always_inline void real_smp_rmb(void)
+{
+	smp_rmb(); /* see cpupri.c */
+}
+
+static __always_inline void real_smp_mb__before_atomic(void)
+{
+	smp_mb__before_atomic(); /* see cpupri.c */
+}
+
+static __always_inline void real_smp_mb__after_atomic(void)
+{
+	smp_mb__after_atomic(); /* see cpupri.c */
+}
+
+#undef smp_rmb
+#undef smp_mb__before_atomic
+#undef smp_mb__after_atomic
+#define smp_rmb()		({ real_smp_rmb(); step(); })			/* see above */
+#define smp_mb__before_atomic()	({ real_smp_mb__before_atomic(); step(); })	/* see above */
+#define smp_mb__after_atomic()	({ real_smp_mb__after_atomic(); step(); })	/* see above */
+
+#include "../cpupri.c"
+
+static void change_active(struct rnd_state *rnd)
+{
+	int cpu;
+
+	cpumask_copy(&forged_active, cpu_possible_mask);
+	for (cpu = prandom_u32_state(rnd) % 7; cpu < nr_cpu_ids; cpu += 7)
+		cpumask_clear_cpu(cpu, &forged_active);
+}
+
+#include "sched_cpupri_cases.h"
+
+/* The only look into struct cpupri, for the cases below. */
+static void read_level(struct cpupri *cp, int level, int *count, struct cpumask *mask)
+{
+	*count = atomic_read(&cp->pri_to_cpu[level].count);
+	cpumask_copy(mask, cp->pri_to_cpu[level].mask);
+}
+
+static int private_test_init(struct kunit *test)
+{
+	struct rnd_state rnd;
+
+	heap.fail_at = 0;
+	heap.bad_frees = 0;
+	at_step = NULL;
+	steps = 0;
+	cpumask_setall(&forged_possible);
+	prandom_seed_state(&rnd, seed);
+	change_active(&rnd);
+	return cpupri_test_init(test);
+}
+
+static void inactive_never_returned(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		set_prio(t, cpu, cpumask_test_cpu(cpu, cpu_active_mask) ? 50 : 99);
+	expect_found(test, 0, cpu_possible_mask, cpu_active_mask, "only inactive CPUs at prio 99");
+	set_prio(t, last_cpu(), 99);
+	expect_found(test, 0, cpu_possible_mask, only(&t->want, last_cpu()),
+		     "an active CPU among inactive ones at prio 99");
+	cpumask_andnot(&t->affinity, cpu_possible_mask, cpu_active_mask);
+	expect_none(test, 0, &t->affinity, "only inactive CPUs allowed");
+}
+
+/* For each allocation: when it fails, those before it are freed, once. */
+static void init_failure_frees_all(struct kunit *test)
+{
+	struct cpupri *cp = kunit_kzalloc(test, sizeof(*cp), GFP_KERNEL);
+	int before = heap.nr_live;
+	bool failed;
+	int n = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, cp);
+	do {
+		int err;
+
+		heap.nr_calls = 0;
+		heap.fail_at = ++n;
+		err = cpupri_init(cp);
+		failed = heap.nr_calls >= n;
+		KUNIT_ASSERT_EQ_MSG(test, err, failed ? -ENOMEM : 0, "allocation %d", n);
+		if (!failed)
+			cpupri_cleanup(cp);
+		KUNIT_ASSERT_EQ_MSG(test, heap.nr_live, before, "allocation %d", n);
+		KUNIT_ASSERT_EQ_MSG(test, heap.bad_frees, 0, "allocation %d", n);
+	} while (failed);
+	KUNIT_EXPECT_GT_MSG(test, n, CPUPRI_NR_PRIORITIES, "the masks are allocated elsewhere");
+}
+
+static void cleanup_frees_all(struct kunit *test)
+{
+	struct cpupri *cp = kunit_kzalloc(test, sizeof(*cp), GFP_KERNEL);
+	int before = heap.nr_live;
+	int cpu;
+
+	KUNIT_ASSERT_NOT_NULL(test, cp);
+	KUNIT_ASSERT_EQ(test, cpupri_init(cp), 0);
+	for_each_possible_cpu(cpu)
+		cpupri_set(cp, cpu, cpu % 100);
+	cpupri_cleanup(cp);
+	KUNIT_EXPECT_EQ(test, heap.nr_live, before);
+	KUNIT_EXPECT_EQ(test, heap.bad_frees, 0);
+}
+
+/* ---- what another CPU may see, or do, at each barrier ---- */
+
+static struct cpupri_test *stepped;
+static int step_level, step_prio;
+static bool step_missed;
+
+static void find_at_step(void)
+{
+	if (!find(stepped, 0, &stepped->affinity))
+		step_missed = true;
+}
+
+/* raise_never_missed without luck: the CPU is found at each step of a rise. */
+static void raise_found_at_every_step(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu = last_cpu();
+	int from, to;
+
+	stepped = t;
+	only(&t->affinity, cpu);
+	for (from = 99; from > 1; from--) {
+		for (to = from - 1; to > 0; to--) {
+			set_prio(t, cpu, from);
+			steps = 0;
+			step_missed = false;
+			at_step = find_at_step;
+			set_prio(t, cpu, to);
+			at_step = NULL;
+			KUNIT_ASSERT_FALSE_MSG(test, step_missed, "from prio %d to %d", from, to);
+			/* mask and count of the new level, count and mask of the old */
+			KUNIT_ASSERT_GE_MSG(test, steps, 3, "a barrier is missing in between");
+		}
+	}
+}
+
+/* The n-th step of a find lies between count and mask of the n-th level. */
+static void set_at_step(void)
+{
+	if (steps == step_level + 1)
+		set_prio(stepped, last_cpu(), step_prio);
+}
+
+static bool find_while_set(struct cpupri_test *t, int level, int prio)
+{
+	bool found;
+
+	stepped = t;
+	step_level = level;
+	step_prio = prio;
+	steps = 0;
+	at_step = set_at_step;
+	found = find(t, 0, &t->affinity);
+	at_step = NULL;
+	return found;
+}
+
+/* A CPU that leaves its level while that is looked at is found in the next. */
+static void raise_during_find(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu = last_cpu();
+	int from, to;
+
+	only(&t->affinity, cpu);
+	for (from = 99; from > 1; from--) {
+		for (to = from - 1; to > 0; to--) {
+			bool found;
+
+			set_prio(t, cpu, from);
+			found = find_while_set(t, level_of(from), to);
+			KUNIT_ASSERT_EQ_MSG(test, t->level[cpu], level_of(to),
+					    "no barrier between count and mask");
+			KUNIT_ASSERT_TRUE_MSG(test, found, "from prio %d to %d", from, to);
+			KUNIT_ASSERT_TRUE(test, cpumask_equal(&t->lowest, &t->affinity));
+		}
+	}
+}
+
+/*
+ * An empty level costs a look at its count, not at its mask, which others
+ * write: what the two have lines of their own for.
+ */
+static void empty_level_passed_by_count(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu = last_cpu();
+	int prio;
+
+	only(&t->affinity, cpu);
+	for (prio = 99; prio > 0; prio--) {
+		bool found;
+
+		set_prio(t, cpu, CPUPRI_INVALID);
+		found = find_while_set(t, level_of(prio), prio);
+		KUNIT_ASSERT_EQ_MSG(test, t->level[cpu], level_of(prio),
+				    "no barrier between count and mask");
+		KUNIT_ASSERT_FALSE_MSG(test, found, "prio %d: mask read after a count of 0", prio);
+	}
+}
+
+/* ---- counts_match_masks ---- */
+
+#define SETS_PER_THREAD	50000
+#define CPUS_PER_THREAD	8	/* so that all bits lie in one word of the masks */
+
+struct setter {
+	struct cpupri_test	*t;
+	struct rnd_state	rnd;
+	int			first, nr;
+};
+
+/* Every CPU has one setter: in the kernel, the holder of its runqueue's lock. */
+static void set_own_cpus(void *data)
+{
+	struct setter *s = data;
+	int i;
+
+	for (i = 0; i < SETS_PER_THREAD; i++) {
+		u32 n = prandom_u32_state(&s->rnd) % CPUS_PER_THREAD;
+		u32 prio = 97 + prandom_u32_state(&s->rnd) % 4;	/* often the same level */
+
+		preempt_disable();
+		set_prio(s->t, s->first + n * s->nr, prio);
+		preempt_enable();
+		if (i % 64 == 0)
+			cond_resched();
+	}
+}
+
+/* Once nobody sets any more, every count is the weight of its mask. */
+static void counts_match_masks(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int nr = cpupri_test_cpus();
+	struct cpupri_thread *threads = kunit_kcalloc(test, nr, sizeof(*threads), GFP_KERNEL);
+	struct setter *setters = kunit_kcalloc(test, nr, sizeof(*setters), GFP_KERNEL);
+	int i, cpu, level;
+
+	KUNIT_ASSERT_NOT_NULL(test, threads);
+	KUNIT_ASSERT_NOT_NULL(test, setters);
+	for (i = 0; i < nr; i++) {
+		setters[i] = (struct setter){ .t = t, .first = i, .nr = nr };
+		prandom_seed_state(&setters[i].rnd, seed + i);
+		threads[i] = (struct cpupri_thread){ set_own_cpus, &setters[i] };
+	}
+	kunit_info(test, "seed %lu, %d threads\n", seed, nr);
+	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, nr), 0);
+
+	for (level = 0; level < CPUPRI_NR_PRIORITIES; level++) {
+		int count;
+
+		cpumask_clear(&t->want);
+		for_each_possible_cpu(cpu) {
+			if (t->level[cpu] == level)
+				cpumask_set_cpu(cpu, &t->want);
+		}
+		read_level(&t->cp, level, &count, &t->lowest);
+		KUNIT_EXPECT_EQ_MSG(test, count, cpumask_weight(&t->want), "level %d", level);
+		KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(&t->lowest, &t->want),
+				      "level %d: CPUs %*pbl, expected %*pbl", level,
+				      cpumask_pr_args(&t->lowest), cpumask_pr_args(&t->want));
+	}
+}
+
+static struct kunit_case sched_cpupri_private_test_cases[] = {
+	KUNIT_CASE(oracle),
+	KUNIT_CASE(priority_pairs),
+	KUNIT_CASE(invalid_never_found),
+	KUNIT_CASE(lowest_level_wins),
+	KUNIT_CASE(whole_level_returned),
+	KUNIT_CASE(affinity_respected),
+	KUNIT_CASE(same_prio_set_twice),
+	KUNIT_CASE(fitness_before_level),
+	KUNIT_CASE(fitness_falls_back),
+	KUNIT_CASE(raise_never_missed),
+	KUNIT_CASE(inactive_never_returned),
+	KUNIT_CASE(init_failure_frees_all),
+	KUNIT_CASE(cleanup_frees_all),
+	KUNIT_CASE(raise_found_at_every_step),
+	KUNIT_CASE(raise_during_find),
+	KUNIT_CASE(empty_level_passed_by_count),
+	KUNIT_CASE(counts_match_masks),
+	{}
+};
+
+static struct kunit_suite sched_cpupri_private_test_suite = {
+	.name = "sched_cpupri_private",
+	.init = private_test_init,
+	.exit = cpupri_test_exit,
+	.test_cases = sched_cpupri_private_test_cases,
+};
+
+#else
+
+static void needs_smp(struct kunit *test)
+{
+	kunit_skip(test, "this kernel has cpupri only with CONFIG_SMP");
+}
+
+static struct kunit_case sched_cpupri_private_test_cases[] = {
+	KUNIT_CASE(needs_smp),
+	{}
+};
+
+static struct kunit_suite sched_cpupri_private_test_suite = {
+	.name = "sched_cpupri_private",
+	.test_cases = sched_cpupri_private_test_cases,
+};
+
+#endif
+
+kunit_test_suite(sched_cpupri_private_test_suite);

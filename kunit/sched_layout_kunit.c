@@ -1,0 +1,614 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit test of the cache lines of struct rq, root_domain and cpupri.
+ *
+ * Holds the tables of layout_rules.c against each other: the rules against the
+ * offsets that the compiler chose. A rule is judged if the change that made it
+ * is in the tree. If that change is absent, the rule is skipped, unless the
+ * parameter sched_layout_kunit.expect names the change: then it fails.
+ */
+#include <kunit/test.h>
+#include <linux/cleanup.h>
+#include <linux/cpu.h>
+#include <linux/mmu_context.h>
+#include <linux/moduleparam.h>
+#include <linux/string.h>
+
+#include "../sched.h"
+#include "layout_rules.h"
+
+static char *expect = "";
+module_param(expect, charp, 0444);
+MODULE_PARM_DESC(expect, "changes that must be in this kernel, separated by commas");
+
+static const char * const change_ids[] = { "rq-order", "rd-lines", "cpupri-lines" };
+
+#define WORDS	240	/* bytes for a clause in words */
+
+/*
+ * Which bytes of struct rq belong to a member, listed in sched_layout_fields or
+ * not: those that are not zero once the compiler has cleared the padding.
+ */
+static union {
+	struct rq	rq;
+	u8		byte[sizeof(struct rq)];
+} in_use;
+
+#if __has_builtin(__builtin_clear_padding)
+#define clear_padding(p)	__builtin_clear_padding(p)
+#define knows_padding(type)	(!strcmp(type, "rq"))
+#else
+#define clear_padding(p)	((void)(p))
+#define knows_padding(type)	false
+#endif
+
+/* The members that a clause names. */
+struct members {
+	const struct sched_layout_type	*type;
+	const struct sched_layout_field	*field[16];
+	unsigned int			nr;
+};
+
+enum verdict { CLAUSE_HOLDS, CLAUSE_BROKEN, CLAUSE_NA };
+
+enum presence { CHANGE_PRESENT, CHANGE_PARTIAL, CHANGE_ABSENT, CHANGE_NA };
+
+static const char * const presence_names[] = { "present", "partial", "absent", "n/a" };
+
+static u32 line_of(u32 offset)
+{
+	return offset / sched_layout_env.line;
+}
+
+static u32 last_byte(const struct sched_layout_field *f)
+{
+	return f->offset + max(f->size, 1U) - 1;
+}
+
+static const struct sched_layout_type *find_type(const char *name)
+{
+	for (u32 i = 0; i < sched_layout_env.nr_types; i++)
+		if (!strcmp(sched_layout_types[i].type, name))
+			return &sched_layout_types[i];
+	return NULL;
+}
+
+static const struct sched_layout_field *find_field(const char *type, const char *member, size_t len)
+{
+	for (u32 i = 0; i < sched_layout_env.nr_fields; i++) {
+		const struct sched_layout_field *f = &sched_layout_fields[i];
+
+		if (!strcmp(f->type, type) && strlen(f->member) == len &&
+		    !strncmp(f->member, member, len))
+			return f;
+	}
+	return NULL;
+}
+
+/* The clause of @rule behind @c, the first one for NULL. */
+static const struct sched_layout_clause *next_clause(const char *rule,
+						     const struct sched_layout_clause *c)
+{
+	for (c = c ? c + 1 : sched_layout_clauses;
+	     c < sched_layout_clauses + sched_layout_env.nr_clauses; c++)
+		if (!strcmp(c->rule, rule))
+			return c;
+	return NULL;
+}
+
+/* Fills @m; false, with the reason in @why, if the clause does not apply here. */
+static bool clause_applies(const struct sched_layout_clause *c, struct members *m,
+			   char *why, size_t size)
+{
+	u32 lacks = c->needs & ~sched_layout_env.holds;
+	const char *name = c->members;
+	unsigned int asked = 0;
+
+	*m = (struct members){ .type = find_type(c->type) };
+	if (lacks) {
+		snprintf(why, size, "needs %s", sched_layout_conditions[__ffs(lacks)]);
+		return false;
+	}
+	if (c->kind == LAYOUT_ALONE && !knows_padding(c->type)) {
+		snprintf(why, size, "needs a compiler that tells where the padding is");
+		return false;
+	}
+	if (!m->type) {
+		snprintf(why, size, "no struct %s in this configuration", c->type);
+		return false;
+	}
+
+	while (*name) {
+		size_t len = strcspn(name, " ?");
+		bool optional = name[len] == '?';
+		const struct sched_layout_field *f = find_field(c->type, name, len);
+
+		if (!f && !optional) {
+			snprintf(why, size, "no %s.%.*s in this configuration",
+				 c->type, (int)len, name);
+			return false;
+		}
+		if (f && m->nr < ARRAY_SIZE(m->field))
+			m->field[m->nr++] = f;
+		asked++;
+		name += len + optional;
+		name += strspn(name, " ");
+	}
+
+	/* A comparison with nothing would be true of anything. */
+	if (asked > 1 && m->nr < 2) {
+		snprintf(why, size, "nothing to compare with in this configuration");
+		return false;
+	}
+	return true;
+}
+
+static bool share_line(const struct sched_layout_field *a, const struct sched_layout_field *b)
+{
+	for (u32 i = 0; i < a->count; i++) {
+		u32 a_first = line_of(a->offset + i * a->stride);
+		u32 a_last = line_of(last_byte(a) + i * a->stride);
+
+		for (u32 j = 0; j < b->count; j++)
+			if (line_of(b->offset + j * b->stride) <= a_last &&
+			    line_of(last_byte(b) + j * b->stride) >= a_first)
+				return true;
+	}
+	return false;
+}
+
+/* Which line a clause means that has one in @arg. */
+static u32 wanted_line(const struct sched_layout_clause *c, const struct members *m)
+{
+	if (c->arg == LAYOUT_ANY_LINE)
+		return line_of(m->field[0]->offset);
+	if (c->arg == LAYOUT_LAST_LINE)
+		return line_of(m->type->size - 1);
+	return c->arg;
+}
+
+static bool covered(const struct members *m, u32 pos)
+{
+	for (unsigned int i = 0; i < m->nr; i++)
+		if (pos >= m->field[i]->offset && pos <= last_byte(m->field[i]))
+			return true;
+	return false;
+}
+
+static bool alone(const struct members *m)
+{
+	u32 line = sched_layout_env.line, pos = line_of(m->field[0]->offset) * line;
+	u32 end = min(pos + line, m->type->size);
+
+	for (; pos < end; pos++)
+		if (in_use.byte[pos] && !covered(m, pos))
+			return false;
+	return true;
+}
+
+static u32 bytes_left(const struct members *m)
+{
+	u32 last = 0;
+
+	for (unsigned int i = 0; i < m->nr; i++)
+		last = max(last, last_byte(m->field[i]));
+	return sched_layout_env.line - 1 - last % sched_layout_env.line;
+}
+
+static bool member_holds(const struct sched_layout_clause *c, const struct members *m,
+			 const struct sched_layout_field *f)
+{
+	const struct sched_layout_field *first = m->field[0];
+	u32 line = sched_layout_env.line;
+
+	switch (c->kind) {
+	case LAYOUT_ALIGNED:
+		return f->offset % line == 0 && f->stride % line == 0;
+	case LAYOUT_ON_LINE:
+		return line_of(f->offset) == wanted_line(c, m) &&
+		       line_of(last_byte(f)) == wanted_line(c, m);
+	case LAYOUT_STARTS_ON:
+		return line_of(f->offset) == wanted_line(c, m);
+	case LAYOUT_APART:
+		return f == first || !share_line(first, f);
+	case LAYOUT_ALONE:
+		return alone(m);
+	case LAYOUT_FOLLOWS:
+		return f == first || first->offset > f->offset;
+	case LAYOUT_SAME_OFFSET:
+		return f->offset == first->offset;
+	case LAYOUT_OWN_OFFSET:
+		return f == first || f->offset != first->offset;
+	case LAYOUT_HEADROOM:
+		return bytes_left(m) >= c->arg;
+	default:
+		return false;
+	}
+}
+
+static bool clause_holds(const struct sched_layout_clause *c, const struct members *m)
+{
+	switch (c->kind) {
+	case LAYOUT_TYPE_ALIGNED:
+		return m->type->align % sched_layout_env.line == 0;
+	case LAYOUT_TYPE_PADDED:
+		return m->type->size % sched_layout_env.line == 0;
+	default:
+		for (unsigned int i = 0; i < m->nr; i++)
+			if (!member_holds(c, m, m->field[i]))
+				return false;
+		return m->nr > 0;
+	}
+}
+
+static enum verdict clause_verdict(const struct sched_layout_clause *c, struct members *m,
+				   char *why, size_t size)
+{
+	if (!clause_applies(c, m, why, size))
+		return CLAUSE_NA;
+	return clause_holds(c, m) ? CLAUSE_HOLDS : CLAUSE_BROKEN;
+}
+
+/* A clause in words. */
+static void describe(const struct sched_layout_clause *c, const struct members *m,
+		     char *buf, size_t size)
+{
+	char arg[16] = "";
+
+	if (c->kind == LAYOUT_HEADROOM)
+		snprintf(arg, sizeof(arg), " %d", c->arg);
+	else if (c->kind != LAYOUT_ON_LINE && c->kind != LAYOUT_STARTS_ON)
+		;
+	else if (c->arg == LAYOUT_ANY_LINE)
+		strscpy(arg, " one line");
+	else
+		snprintf(arg, sizeof(arg), " line %u", wanted_line(c, m));
+	snprintf(buf, size, "struct %s: %s%s%s%s", c->type, sched_layout_kinds[c->kind], arg,
+		 *c->members ? ": " : "", c->members);
+}
+
+/*
+ * One sign is enough: half a change in a tree is to be judged, not skipped.
+ * @why says what is missing, for a change that is not there.
+ */
+static enum presence presence_of(const char *change, char *why, size_t size)
+{
+	const struct sched_layout_clause *c;
+	unsigned int nr[3] = {};
+	struct members m;
+
+	for (c = next_clause(change, NULL); c; c = next_clause(change, c)) {
+		enum verdict verdict = clause_verdict(c, &m, why, size);
+
+		if (verdict == CLAUSE_BROKEN && !nr[verdict])
+			describe(c, &m, why, size);
+		nr[verdict]++;
+	}
+	if (!nr[CLAUSE_HOLDS])
+		return nr[CLAUSE_BROKEN] ? CHANGE_ABSENT : CHANGE_NA;
+	return nr[CLAUSE_BROKEN] ? CHANGE_PARTIAL : CHANGE_PRESENT;
+}
+
+/* The next change in @expect, a list with commas, from @p on; NULL behind the last. */
+static const char *next_expected(const char *p, size_t *len)
+{
+	p += strspn(p, ",");
+	*len = strcspn(p, ",");
+	return *len ? p : NULL;
+}
+
+static bool expected(const char *change)
+{
+	const char *p = expect;
+	size_t len;
+
+	for (; (p = next_expected(p, &len)); p += len)
+		if (len == strlen(change) && !strncmp(p, change, len))
+			return true;
+	return false;
+}
+
+static void print_member(struct kunit *test, const struct sched_layout_field *f)
+{
+	u32 first = line_of(f->offset), last = line_of(last_byte(f));
+	char lines[24], times[32] = "";
+
+	if (first == last)
+		snprintf(lines, sizeof(lines), "line %u", first);
+	else
+		snprintf(lines, sizeof(lines), "lines %u-%u", first, last);
+	if (f->count > 1)
+		snprintf(times, sizeof(times), ", %u times, every %u", f->count, f->stride);
+	kunit_err(test, "  %s: offset %u, size %u, %s%s\n", f->member, f->offset, f->size,
+		  lines, times);
+}
+
+/*
+ * The lines to be drawn: those on which the first member starts or ends, or one
+ * that is not where it should be; the last, where the clause is about the type.
+ */
+static bool concerns(const struct sched_layout_clause *c, const struct members *m, u32 line)
+{
+	if (!m->nr)
+		return line == line_of(m->type->size - 1);
+	for (unsigned int i = 0; i < m->nr; i++) {
+		const struct sched_layout_field *f = m->field[i];
+
+		if (i > 0 && member_holds(c, m, f))
+			continue;
+		if (line == line_of(f->offset) || line == line_of(last_byte(f)))
+			return true;
+	}
+	return false;
+}
+
+static bool names(const struct members *m, const struct sched_layout_field *f)
+{
+	for (unsigned int i = 0; i < m->nr; i++)
+		if (m->field[i] == f)
+			return true;
+	return false;
+}
+
+/* The listed member of @type that comes next in memory, @f being NULL at first. */
+static const struct sched_layout_field *next_field(const char *type,
+						   const struct sched_layout_field *f)
+{
+	const struct sched_layout_field *next = NULL;
+
+	for (u32 i = 0; i < sched_layout_env.nr_fields; i++) {
+		const struct sched_layout_field *g = &sched_layout_fields[i];
+
+		if (strcmp(g->type, type))
+			continue;
+		if (f && (g->offset < f->offset || (g->offset == f->offset && g <= f)))
+			continue;
+		if (!next || g->offset < next->offset)
+			next = g;
+	}
+	return next;
+}
+
+/* What lies between two listed members. */
+static void draw_gap(struct kunit *test, const char *type, u32 from, u32 to)
+{
+	char what[40] = "(hole or not listed)";
+	u32 used = 0;
+
+	if (from >= to)
+		return;
+	if (knows_padding(type)) {
+		for (u32 i = from; i < to; i++)
+			used += !!in_use.byte[i];
+		snprintf(what, sizeof(what), used ? "(not listed, %u in use)" : "(hole)", used);
+	}
+	kunit_err(test, "    %7u %7u      %s\n", from, to - from, what);
+}
+
+/*
+ * Draws the concerned lines of the structure as pahole would: offset, size and
+ * name of each member, those of the clause marked. A member inside of another
+ * one is indented.
+ */
+static void draw(struct kunit *test, const struct sched_layout_clause *c, const struct members *m)
+{
+	const struct sched_layout_field *f = NULL;
+	u32 size = sched_layout_env.line;
+
+	for (u32 line = 0; line <= line_of(m->type->size - 1); line++) {
+		u32 pos = line * size, end = min(pos + size, m->type->size);
+
+		if (!concerns(c, m, line))
+			continue;
+		kunit_err(test, "  --- cacheline %u boundary (%u bytes) ---\n", line, pos);
+		for (f = next_field(m->type->type, NULL); f; f = next_field(m->type->type, f)) {
+			bool inner = strchr(f->member, '.');
+
+			if (last_byte(f) < line * size || f->offset >= end)
+				continue;
+			/* Of what merely passes through, the outermost will do. */
+			if (inner && !names(m, f))
+				continue;
+			draw_gap(test, f->type, pos, f->offset);
+			kunit_err(test, "  %c %7u %7u  %s%s\n", names(m, f) ? '>' : ' ',
+				  f->offset, f->size, inner ? "  " : "", f->member);
+			pos = max(pos, f->offset + f->size);
+		}
+		draw_gap(test, m->type->type, pos, end);
+	}
+}
+
+static void report(struct kunit *test, const struct sched_layout_clause *c,
+		   const struct members *m)
+{
+	const struct sched_layout_rule *rule = test->param_value;
+	const struct sched_layout_type *t = m->type;
+	char what[WORDS];
+
+	describe(c, m, what, sizeof(what));
+	kunit_err(test, "%s, %s, %s\n", rule->id, what,
+		  clause_holds(c, m) ? "holds by accident" : "is broken");
+	kunit_err(test, "  why: %s\n", rule->reason);
+	kunit_err(test, "  source: %s, %s\n", rule->source,
+		  c->forced ? "forced in every configuration" : "observed");
+	kunit_err(test, "  struct %s: size %u, aligned to %u, lines of %u\n",
+		  t->type, t->size, t->align, sched_layout_env.line);
+	for (unsigned int i = 0; i < m->nr; i++)
+		print_member(test, m->field[i]);
+	draw(test, c, m);
+}
+
+/* Does not return for a change that nobody expects and that is not there. */
+static bool is_absent(struct kunit *test, const char *change)
+{
+	char why[WORDS];
+
+	if (presence_of(change, why, sizeof(why)) != CHANGE_ABSENT)
+		return false;
+	if (!expected(change))
+		kunit_skip(test, "%s is not in this tree (not so: %s)", change, why);
+	return true;
+}
+
+static void check_rule(struct kunit *test)
+{
+	const struct sched_layout_rule *rule = test->param_value;
+	bool absent = is_absent(test, rule->change), judged = false;
+	const struct sched_layout_clause *c;
+	char why[WORDS] = "no clause";
+	struct members m;
+
+	for (c = next_clause(rule->id, NULL); c; c = next_clause(rule->id, c)) {
+		enum verdict verdict = clause_verdict(c, &m, why, sizeof(why));
+
+		if (verdict == CLAUSE_NA)
+			continue;
+		judged = true;
+		if (absent)
+			KUNIT_FAIL(test, "%s: %s is expected, and not in this tree",
+				   rule->id, rule->change);
+		else if (verdict == CLAUSE_BROKEN)
+			KUNIT_FAIL(test, "%s is broken", rule->id);
+		if (absent || verdict == CLAUSE_BROKEN)
+			report(test, c, &m);
+		else if (c->kind == LAYOUT_HEADROOM)
+			kunit_info(test, "%s: %u bytes left\n", rule->id, bytes_left(&m));
+	}
+	if (!judged)
+		kunit_skip(test, "n/a: %s", why);
+}
+
+static void rq_order(struct kunit *test)
+{
+	check_rule(test);
+}
+
+static void rd_lines(struct kunit *test)
+{
+	check_rule(test);
+}
+
+static void cpupri_lines(struct kunit *test)
+{
+	check_rule(test);
+}
+
+KUNIT_ARRAY_PARAM_DESC(rq_order, sched_layout_rules.rq_order, id);
+KUNIT_ARRAY_PARAM_DESC(rd_lines, sched_layout_rules.rd_lines, id);
+KUNIT_ARRAY_PARAM_DESC(cpupri_lines, sched_layout_rules.cpupri_lines, id);
+
+static const struct live_object {
+	char	name[24];
+	char	change[16];
+} live_objects[] = {
+	{ "rq", "rq-order" },
+	{ "root_domain", "rd-lines" },
+	{ "def_root_domain", "rd-lines" },
+};
+
+KUNIT_ARRAY_PARAM_DESC(live_objects, live_objects, name);
+
+static void expect_on_boundary(struct kunit *test, const void *object, int cpu)
+{
+	const struct live_object *live = test->param_value;
+
+	KUNIT_EXPECT_TRUE_MSG(test, IS_ALIGNED((unsigned long)object, sched_layout_env.line),
+			      "%s, seen from CPU %d, starts %lu bytes behind a boundary of %u",
+			      live->name, cpu, (unsigned long)object % sched_layout_env.line,
+			      sched_layout_env.line);
+}
+
+/* The rules speak of offsets: they are lines if the objects start on one. */
+static void runtime_alignment(struct kunit *test)
+{
+	const struct live_object *live = test->param_value;
+	int cpu;
+
+	if (is_absent(test, live->change))
+		KUNIT_FAIL(test, "%s is expected, and not in this tree", live->change);
+
+	if (!strcmp(live->name, "rq")) {
+		for_each_possible_cpu(cpu)
+			expect_on_boundary(test, cpu_rq(cpu), cpu);
+		return;
+	}
+#ifdef CONFIG_SMP
+	if (!strcmp(live->name, "def_root_domain")) {
+		expect_on_boundary(test, &def_root_domain, 0);
+		return;
+	}
+	/* Only the address matters: the root_domain itself is not looked into. */
+	guard(cpus_read_lock)();
+	for_each_online_cpu(cpu)
+		expect_on_boundary(test, cpu_rq(cpu)->rd, cpu);
+#else
+	kunit_skip(test, "n/a: no struct root_domain in this configuration");
+#endif
+}
+
+/* What the structures cost, for the log: no size is wrong. */
+static void sizes(struct kunit *test)
+{
+	for (u32 i = 0; i < sched_layout_env.nr_types; i++) {
+		const struct sched_layout_type *t = &sched_layout_types[i];
+
+		kunit_info(test, "struct %s: %u bytes, %u lines of %u, aligned to %u\n", t->type,
+			   t->size, line_of(t->size + sched_layout_env.line - 1),
+			   sched_layout_env.line, t->align);
+	}
+}
+
+static bool is_change(const char *name, size_t len)
+{
+	for (int i = 0; i < ARRAY_SIZE(change_ids); i++)
+		if (len == strlen(change_ids[i]) && !strncmp(name, change_ids[i], len))
+			return true;
+	return false;
+}
+
+/* Says which changes are there, for the reader of the log. */
+static void changes(struct kunit *test)
+{
+	const char *p = expect;
+	char why[WORDS];
+	size_t len;
+
+	for (int i = 0; i < ARRAY_SIZE(change_ids); i++)
+		kunit_info(test, "change %s: %s%s\n", change_ids[i],
+			   presence_names[presence_of(change_ids[i], why, sizeof(why))],
+			   expected(change_ids[i]) ? ", expected" : "");
+
+	/* A typing error would expect nothing, and so turn failures into skips. */
+	for (; (p = next_expected(p, &len)); p += len)
+		if (!is_change(p, len))
+			KUNIT_FAIL(test, "sched_layout_kunit.expect: no change has the name %.*s",
+				   (int)len, p);
+}
+
+static int sched_layout_init(struct kunit_suite *suite)
+{
+	memset(&in_use, 0xff, sizeof(in_use));
+	clear_padding(&in_use.rq);
+	return 0;
+}
+
+static struct kunit_case sched_layout_cases[] = {
+	KUNIT_CASE(changes),
+	KUNIT_CASE(sizes),
+	KUNIT_CASE_PARAM(rq_order, rq_order_gen_params),
+	KUNIT_CASE_PARAM(rd_lines, rd_lines_gen_params),
+	KUNIT_CASE_PARAM(cpupri_lines, cpupri_lines_gen_params),
+	KUNIT_CASE_PARAM(runtime_alignment, live_objects_gen_params),
+	{}
+};
+
+static struct kunit_suite sched_layout_suite = {
+	.name		= "sched_layout",
+	.suite_init	= sched_layout_init,
+	.test_cases	= sched_layout_cases,
+};
+
+kunit_test_suite(sched_layout_suite);
+
+MODULE_DESCRIPTION("KUnit test of the scheduler's cache lines");
+MODULE_LICENSE("GPL");
