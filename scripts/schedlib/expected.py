@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The list of tests that a run must contain.
+
+One full name on each line; `#` begins a comment; `classes=8,64` after the name says that only guests with so many CPUs
+run it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
+_CLASSES = re.compile(r"\s+classes=(\S*)$")
+
+
+def load_expected(path: Path, cpu_class: int | None) -> tuple[str, ...]:
+    """The names in a list, in its order; with a class, those that a guest with so many CPUs has to run.
+
+    Raises:
+        SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SchedlineError(f"the list of tests {path} cannot be read: {said}", "name another file") from error
+    seen: set[str] = set()
+    kept: list[str] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = _COMMENT.sub("", raw).strip()
+        if not line:
+            continue
+        classes = _CLASSES.search(line)
+        name = line[: classes.start()] if classes else line
+        values = classes[1].split(",") if classes else []
+        if name.startswith("classes=") or not all(value.isascii() and value.isdigit() for value in values):
+            raise SchedlineError(f"{path}:{number}: {line!r} is no `name  classes=8,64`", "correct the line")
+        if name in seen:
+            raise SchedlineError(f"{path}:{number}: {name} is listed twice", "remove one of the lines")
+        seen.add(name)
+        if cpu_class is None or not classes or cpu_class in map(int, values):
+            kept.append(name)
+    if not kept:
+        for_class = "" if cpu_class is None else f" for {cpu_class} CPUs"
+        raise SchedlineError(f"{path} lists no test{for_class}: any log would do", "add a test, or take another list")
+    return tuple(kept)
