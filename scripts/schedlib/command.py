@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,11 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     single = {"ARCH", "CROSS_COMPILE", "O", "CC", "LLVM", "SUBARCH", "LOCALVERSION", "KDIR", "SERIES", "CONFIG", "ON"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped) and name not in single}
     return kept | {"LC_ALL": "C"} | dict(extra or {})
+
+
+def dying_with_us(argv: Sequence[str]) -> list[str]:
+    """A command that the kernel ends when this process dies, kill -9 included: it must not go on behind a later run."""
+    return [*(["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []), *argv]
 
 
 def run(

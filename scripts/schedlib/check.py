@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The main job: tree -> patched tree -> built kernel -> guests -> one verdict."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib import doctor, options, report
+from schedlib.build import Kernel, build
+from schedlib.compose import Composition, compose, refuse_conflicts
+from schedlib.errors import SchedlineError
+from schedlib.fingerprint import fingerprint
+from schedlib.guest import run_guest
+from schedlib.judge import judge, load_expected
+from schedlib.kconfig import load
+from schedlib.kvm import accelerator
+from schedlib.paths import KUNIT
+from schedlib.progress import say, step
+from schedlib.results import Boot
+from schedlib.targets import TARGETS, Target, choose, command_line
+from schedlib.trees import Tree
+
+_DESCRIPTION = """\
+Fetches a kernel (or takes yours), lays the KUnit tests and the changes into a copy, builds it, boots it with several
+CPUs, and judges the whole console log against the list of tests that it must contain."""
+
+_EXAMPLES = """\
+examples:
+  schedline check                                     7.3 with all changes, UML with 8 and 64 CPUs
+  schedline check --series 6.12                       6.12 in QEMU (its UML has one CPU)
+  schedline check --kdir ~/linux                      your tree; a change that it lacks is a skip
+  schedline check --kdir ~/linux --base v7.3          what v7.3 has must be there
+  schedline check --kdir ~/linux --with rd-lines      your tree with a carried change
+  schedline check --without rd-lines                  show that the rules fail without it
+  schedline check --only sched_layout.rd_lines --cpus 8
+  schedline check --on qemu-x86_64 --config numa
+  git bisect run schedline check --kdir . --expect rq-order --bisect
+"""
+
+_WORD = re.compile(r"[\w.,=:*?\[\]/-]+")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `schedline check`."""
+    parser = subparsers.add_parser(
+        "check",
+        help="the main job: fetch, patch, build, boot, judge; one verdict",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_tree_options(parser)
+    options.add_change_options(parser)
+    parser.add_argument("--on", metavar="TARGET", help=f"{' or '.join(TARGETS)} (default: uml where it has SMP)")
+    parser.add_argument("--cpus", type=_cpus, metavar="N,...", help="CPUs of the guests (default: 8 and 64 in UML)")
+    parser.add_argument("--config", type=options.ids, default=(), metavar="FRAGMENT,...",
+                        help="fragments of configs/kernel/, or paths, added in this order")  # fmt: skip
+    parser.add_argument("--expect", type=options.ids, metavar="ID,...", help="changes that have to be there")
+    parser.add_argument(
+        "--base", metavar="REV", help="expect what this revision of your tree has (default: @{upstream})"
+    )
+    parser.add_argument("--require", type=options.ids, default=(), metavar="TEST,...",
+                        help="a skip of these tests or suites is an error")  # fmt: skip
+    parser.add_argument("--only", type=_word, metavar="SUITE[.CASE]", help="run these alone (globs allowed)")
+    parser.add_argument("--kernel-arg", type=_word, action="append", default=[], metavar="ARG",
+                        help="a parameter for the guest kernel, such as sched_cpupri_kunit.seed=7")  # fmt: skip
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end a guest after this time")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here too")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="directory for logs and results")
+    parser.add_argument("--bisect", action="store_true", help="exit 125 where nothing can be said (git bisect run)")
+    parser.set_defaults(run=_run)
+
+
+def _cpus(text: str) -> tuple[int, ...]:
+    values = tuple(int(word) for word in text.split(","))
+    if not values or any(not 1 <= value <= 64 for value in values):
+        raise argparse.ArgumentTypeError("CPU counts are 1 to 64")
+    return values
+
+
+def _word(text: str) -> str:
+    if not _WORD.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} holds characters that a kernel command line cannot carry")
+    return text
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is booted: where, with how many CPUs, and with which kernel parameters."""
+
+    target: Target
+    classes: tuple[int, ...]
+    arguments: tuple[str, ...]
+    only: str | None
+    timeout: float
+
+
+def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
+    """Tell the kernel which changes have to be there."""
+    return (f"sched_layout_kunit.expect={','.join(sorted(expected))}",) if expected else ()
+
+
+def make_plan(target: Target, arguments: argparse.Namespace, expected: Collection[str]) -> Plan:
+    """The plan that the options ask for."""
+    only = (f"kunit.filter_glob={arguments.only}",) if arguments.only else ()
+    return Plan(
+        target,
+        arguments.cpus or target.classes,
+        (*expect_arguments(expected), *only, *arguments.kernel_arg),
+        arguments.only,
+        arguments.timeout or target.timeout,
+    )
+
+
+def expected_tests(cpus: int, only: str | None) -> tuple[str, ...]:
+    """The full names of the tests that a guest with so many CPUs has to run."""
+    names = load_expected(KUNIT / "tests.txt", cpus)
+    if only is None:
+        return tuple(names)
+    suite, _, case = only.partition(".")
+    kept = tuple(
+        name
+        for name in names
+        if fnmatch.fnmatchcase(name.split(":")[0], suite)
+        and (not case or fnmatch.fnmatchcase(name.split(":")[1], case))
+    )
+    if not kept:
+        suites = ", ".join(dict.fromkeys(name.split(":")[0] for name in names))
+        raise SchedlineError(f"--only: no test matches {only!r}", f"suites are {suites}; see kunit/tests.txt")
+    return kept
+
+
+def boot_and_judge(plan: Plan, kernel: Kernel, out: Path, require: Sequence[str], accel: str) -> tuple[Boot, ...]:
+    """Boot one guest for each CPU class, keep its raw log in `out`, and judge it."""
+    boots: list[Boot] = []
+    for cpus in plan.classes:
+        name = f"{plan.target.name}-{cpus}"
+        expected = expected_tests(cpus, plan.only)
+        argv = command_line(plan.target, kernel.image, cpus, plan.arguments, accel)
+        with step(f"booting {name}"):
+            run = run_guest(argv, out / f"{name}.log", plan.timeout)
+        judgement = judge(run.log.read_bytes(), expected, ending=run.ending, require=require, times=run.times)
+        boots.append(Boot(name, run.argv, run.ending, run.log, run.seconds, judgement))
+    return tuple(boots)
+
+
+def results_directory(cache: Path, wanted: Path | None) -> Path:
+    """A new directory for one run's logs and results."""
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    directory = (wanted or cache / "results" / f"{stamp}-{os.getpid()}").absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    started = datetime.now(UTC)
+    with options.opened_tree(arguments) as (cache, tree):
+        target, reason = choose(tree, arguments.on)
+        if reason:
+            say(f"note: {reason}")
+        doctor.ensure([target.name])
+        composition = compose(
+            tree, with_=arguments.with_, without=arguments.without, expect=arguments.expect, base=arguments.base
+        )
+        refuse_conflicts(composition)
+        plan = make_plan(target, arguments, composition.expected)
+        for cpus in plan.classes:
+            expected_tests(cpus, plan.only)
+        say(f"checking {_describe(tree, composition)} on {target.name}")
+        kernel = build(cache, tree, composition.commit, target, load([target.name, *arguments.config]))
+        out = results_directory(cache, arguments.out)
+        boots = boot_and_judge(plan, kernel, out, arguments.require, accelerator(cache, target, kernel.image))
+        summary = report.Summary(
+            started=started,
+            tree=tree,
+            composition=composition,
+            boots=boots,
+            out=out,
+            fingerprint=fingerprint(kernel, boots, load([target.name, *arguments.config])),
+            reproduce=_reproduce(arguments, target),
+        )
+        report.write(summary, arguments.json)
+    return report.show(summary).exit_code
+
+
+def _describe(tree: Tree, composition: Composition) -> str:
+    dirty = f" (dirty: {tree.dirty} files)" if tree.dirty else ""
+    changes = ", ".join(f"{row.id} {row.state.value}" for row in composition.states)
+    return f"{tree.origin}{dirty} [{changes}]"
+
+
+def _reproduce(arguments: argparse.Namespace, target: Target) -> str:
+    """The command of this run up to the choice of one test."""
+    words = ["scripts/schedline", "check"]
+    for name in ("kdir", "series", "base"):
+        if (value := getattr(arguments, name)) is not None:
+            words += [f"--{name}", str(value)]
+    for name, value in (("with", arguments.with_), ("without", arguments.without), ("config", arguments.config),
+                        ("expect", arguments.expect or ())):  # fmt: skip
+        if value:
+            words += [f"--{name}", ",".join(value)]
+    for value in arguments.kernel_arg:
+        words += ["--kernel-arg", value]
+    return shlex.join([*words, "--on", target.name])

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The machines on which a test kernel runs: User-Mode Linux and QEMU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+from schedlib.trees import Tree
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a kernel is run.
+
+    Attributes:
+        name: the word after --on, and the base fragment in configs/kernel/.
+        arch: make's ARCH.
+        image: what make builds, and the file below the build directory that is run.
+        image_target: make's name for it.
+        classes: CPU counts of the guests that one check boots.
+        timeout: seconds after which a guest is ended.
+    """
+
+    name: str
+    arch: str
+    image: str
+    image_target: str
+    classes: tuple[int, ...]
+    timeout: float
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("uml", "um", "vmlinux", "vmlinux", (8, 64), 120),
+        Target("qemu-x86_64", "x86_64", "arch/x86/boot/bzImage", "bzImage", (8,), 300),
+    )
+}
+
+
+def choose(tree: Tree, wanted: str | None) -> tuple[Target, str | None]:
+    """The target to use and, when it is not the default one, why.
+
+    Raises:
+        SchedlineError: an unknown target, or one that this tree cannot have.
+    """
+    if wanted is not None and wanted not in TARGETS:
+        raise SchedlineError(f"--on: there is no target {wanted!r}", f"choose one of {', '.join(TARGETS)}")
+    uml_has_smp = re.search(r"^config SMP$", tree.read("arch/um/Kconfig") or "", re.M) is not None
+    if uml_has_smp or wanted not in (None, "uml"):
+        return TARGETS[wanted or "uml"], None
+    reason = "this tree's UML has one CPU and no cpupri"
+    if wanted == "uml":
+        raise SchedlineError(f"--on uml: {reason}", "use --on qemu-x86_64")
+    return TARGETS["qemu-x86_64"], f"{reason}; using qemu-x86_64"
+
+
+def command_line(target: Target, image: Path, cpus: int, arguments: Sequence[str], accel: str) -> list[str]:
+    """The command that boots a guest and ends when the guest halts; its console is standard output.
+
+    Args:
+        arguments: kernel parameters.
+        accel: QEMU's accelerator, `tcg` or `kvm`; UML has none.
+    """
+    common = ["kunit.enable=1", "kunit.autorun=1", *arguments]
+    if target.name == "uml":
+        own = ["mem=512M", "console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
+        return [str(image), *own, f"ncpus={cpus}", *common]
+    words = ["console=ttyS0", "panic=-1", "kunit_shutdown=reboot", *common]
+    bare = ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio", "-monitor", "none"]
+    machine = ["-accel", accel, "-cpu", "max", "-m", "512M", "-smp", str(cpus)]
+    return ["qemu-system-x86_64", *bare, *machine, "-kernel", str(image), "-append", " ".join(words)]

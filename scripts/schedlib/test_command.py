@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline test`: every check of this project's own, one after the other; all of them run, one verdict."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.bootstrap import environment
+from schedlib.command import clean_environment
+from schedlib.paths import PROJECT
+from schedlib.progress import say, step
+from schedlib.verdict import Verdict
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `schedline test`."""
+    parser = subparsers.add_parser(
+        "test",
+        help="this project's own tests",
+        description="Checks style and types of the Python, the shell scripts and the kernel code, then runs pytest.\n"
+        "The tests that boot a kernel use the builds of `schedline check`.",
+        epilog="examples:\n  schedline test\n  schedline test -k judge",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-k", metavar="EXPRESSION", help="only the tests that match (as pytest -k)")
+    parser.set_defaults(run=_run)
+
+
+def _shell_scripts() -> tuple[Path, ...]:
+    """Every file that starts as a shell script does."""
+    found = (path for folder in ("kunit", "selftests", "scripts", ".ci") for path in (PROJECT / folder).rglob("*"))
+    shells = (b"#!/bin/sh", b"#!/usr/bin/env bash")
+    return tuple(path for path in found if path.is_file() and path.read_bytes()[:64].startswith(shells))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    doctor.ensure(["build", "fetch", "test"])
+    python = str(environment("requirements-test.txt"))
+    jobs: list[tuple[str, Sequence[str]]] = [
+        ("ruff check", [python, "-m", "ruff", "check", "scripts"]),
+        ("ruff format", [python, "-m", "ruff", "format", "--check", "scripts"]),
+        ("mypy --strict", [python, "-m", "mypy"]),
+        ("shellcheck", ["shellcheck", *map(str, _shell_scripts())]),
+        ("pytest", [python, "-m", "pytest", *(["-k", arguments.k] if arguments.k else [])]),
+    ]
+    failed: list[str] = []
+    for name, argv in jobs:
+        with step(name):
+            done = subprocess.run(argv, cwd=PROJECT, env=clean_environment(), stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            failed.append(name)
+    say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
+    return (Verdict.FAIL if failed else Verdict.PASS).exit_code

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The exported series goes through git am and leaves the tree as a check builds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from schedlib.compose import compose, kunit_files
+from schedlib.errors import SchedlineError
+from schedlib.export import DOCUMENT, export
+from schedlib.trees import open_kdir
+
+
+def test_series_applies_to_a_fresh_clone(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    (kernel / "Kbuild").write_text("# modified, not committed\n")
+    tree = open_kdir(cache, kernel)
+    patches = export(tree, tmp_path / "series", (), ())
+    git(tmp_path, "clone", "-q", str(kernel), str(tmp_path / "clone"))
+    git(tmp_path / "clone", "am", "-q", *map(str, patches))
+    assert sorted(path.name for path in (tmp_path / "clone/kernel/sched/tests").iterdir()) == sorted(kunit_files())
+    assert (tmp_path / "clone" / DOCUMENT).is_file()
+    assert f"F:\t{DOCUMENT}\nF:\tkernel/sched/\n" in (tmp_path / "clone/MAINTAINERS").read_text()
+    assert "    sched-kunit\n    sched-debug\n" in (tmp_path / "clone/Documentation/scheduler/index.rst").read_text()
+    assert git(tmp_path / "clone", "log", "-1", "--format=%an") == "Tester\n"
+    assert "# modified" not in (tmp_path / "clone/Kbuild").read_text()
+
+
+def test_tests_are_those_of_a_check(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    tree = open_kdir(cache, kernel)
+    commit = compose(tree).tests
+    patches = export(tree, tmp_path / "series", (), ())
+    git(kernel, "am", "-q", str(patches[0]))
+    assert git(kernel, "rev-parse", "HEAD^{tree}") == git(tree.src, "rev-parse", f"{commit}^{{tree}}")
+
+
+def test_exporting_again_over_an_earlier_series_changes_nothing(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    patches = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+    git(kernel, "am", "-q", *map(str, patches))
+    composition = compose(open_kdir(cache, kernel))
+    assert git(kernel, "rev-parse", "HEAD^{tree}") == git(open_kdir(cache, kernel).src, "rev-parse",
+                                                          f"{composition.commit}^{{tree}}")  # fmt: skip
+
+
+def test_cover_letter_and_base(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    patches = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+    cover = (tmp_path / "series/0000-cover-letter.txt").read_text()
+    assert "***" not in cover
+    assert "kunit.py run" in cover
+    assert any(f"base-commit: {git(kernel, 'rev-parse', 'HEAD').strip()}" in path.read_text() for path in patches) or (
+        f"base-commit: {git(kernel, 'rev-parse', 'HEAD').strip()}" in cover
+    )
+
+
+def test_directory_with_files_is_refused(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "series").mkdir()
+    (tmp_path / "series/0001-old.patch").touch()
+    with pytest.raises(SchedlineError, match="not an empty directory"):
+        export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+
+
+def test_author_is_the_users(kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(kernel, "config", "--unset", "user.name")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(SchedlineError, match="no author"):
+        export(open_kdir(cache, kernel), tmp_path / "series", (), ())
