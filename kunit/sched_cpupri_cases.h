@@ -423,7 +423,7 @@ static void fitness_falls_back(struct kunit *test)
  * run; rounds do where they share a host's CPU and meet by preemption only.
  */
 #define RAISE_OVERLAPS	5000
-#define RAISE_ROUNDS	4000
+#define RAISE_ROUNDS	2000
 
 struct raise {
 	struct cpupri_test	*t;

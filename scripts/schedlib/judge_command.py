@@ -27,7 +27,7 @@ examples:
   schedline judge console.log
   schedline judge --tests kunit/tests.txt --cpus 8 console.log
   schedline judge --require sched_layout --junit junit.xml uml-8.log uml-64.log
-  dmesg | schedline judge --ending exited -
+  dmesg | schedline judge -
 
 A list of tests has one full name on each line (suite:case or suite:case:parameter), `#` comments, and after a name
 optionally `classes=8,64`: only guests with so many CPUs run it.

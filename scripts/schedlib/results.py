@@ -206,7 +206,7 @@ _BREAKS = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]+")
 
 def _word(text: str) -> str:
     """Text that neither ends its KTAP line nor begins a directive."""
-    return _BREAKS.sub(" ", text).replace(" # ", " ").strip().removeprefix("# ")
+    return _BREAKS.sub(" ", text).replace(" #", " ").strip().lstrip("-# ")
 
 
 def _suites(tests: Sequence[TestResult]) -> dict[str, list[TestResult]]:
