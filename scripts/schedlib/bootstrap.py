@@ -86,7 +86,7 @@ def _create(directory: Path, python: Path, requirements: Path) -> None:
         said = done.stderr.strip().splitlines()[-3:]
         raise SchedlineError(
             f"the libraries of {requirements.name} cannot be installed:\n    " + "\n    ".join(said),
-            "check the network and pip's configuration (pip config list), then run the command again",
+            "check the network, the free space (df -h) and pip config list, then run the command again",
         )
     (directory / "complete").touch()
 

@@ -58,7 +58,7 @@ class Mutant:
         name: <change>/<slug>.
         breaks: one sentence.
         killed_by: rule ids or suite:case names of which one has to fail; empty for a diff without headers.
-        series, config, with_, without: what it is tried on, when that is not the default.
+        series, on, config, with_, without: what it is tried on, when that is not the default.
         diff: the patch itself.
     """
 
@@ -66,13 +66,14 @@ class Mutant:
     breaks: str
     killed_by: tuple[str, ...]
     series: tuple[str, ...]
+    on: str | None
     config: tuple[str, ...]
     with_: tuple[str, ...]
     without: tuple[str, ...]
     diff: bytes
 
 
-_HEADERS = frozenset({"Breaks", "Killed-by", "Series", "Config", "With", "Without"})
+_HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Config", "With", "Without"})
 
 
 def read_mutant(path: Path, name: str) -> Mutant:
@@ -98,6 +99,7 @@ def read_mutant(path: Path, name: str) -> Mutant:
         fields.get("Breaks", ""),
         ids(fields.get("Killed-by", "")),
         ids(fields.get("Series", "")),
+        fields.get("On"),
         ids(fields.get("Config", "")),
         ids(fields.get("With", "")),
         ids(fields.get("Without", "")),
@@ -157,7 +159,7 @@ def try_mutant(
         it depends on.
     """
     started = time.monotonic()
-    target, _ = choose(tree, on)
+    target, _ = choose(tree, on or mutant.on)
     composition = compose(tree, with_=mutant.with_, without=mutant.without)
     refuse_conflicts(composition)
     commit = apply_diff(tree, composition.commit, mutant)
@@ -232,6 +234,7 @@ def _run(arguments: argparse.Namespace) -> int:
         out = results_directory(cache, None)
         for number, mutant in enumerate(chosen, 1):
             if mutant.series and tree.name not in mutant.series:
+                print(f"{number}/{len(chosen)} not for this tree: {mutant.name} (--series {mutant.series[0]})")
                 continue
             fate, failed, seconds = try_mutant(cache, tree, mutant, arguments.on, out)
             print(f"{number}/{len(chosen)} {fate.value}: {mutant.name} ({seconds:.0f} s)", flush=True)

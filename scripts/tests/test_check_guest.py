@@ -41,7 +41,7 @@ def user_tree(series: Tree) -> Path:
         git(half, "checkout", "-q", "--detach", series.base)
         half.rename(directory)
     git(directory, "checkout", "-q", "--force", "--detach", series.base)
-    (directory / "kernel/sched/notes.txt").write_text("untracked\n")
+    (directory / "kernel/sched/notes.c").write_text("/* untracked */\n")
     with (directory / "CREDITS").open("a") as file:
         file.write("modified\n")
     return directory
@@ -159,6 +159,12 @@ def test_one_test_alone_with_a_seed(series: Tree) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     results = next(line.split()[1] for line in done.stdout.splitlines() if line.startswith("results:"))
     assert "seed 77" in (Path(results.rstrip(",")).parent / "uml-8.log").read_text()
+
+
+def test_unknown_change_in_the_kernels_own_parameter(series: Tree) -> None:
+    done = check("--cpus", "8", "--kernel-arg", "sched_layout_kunit.expect=rd-line")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "FAIL sched_layout:changes" in done.stdout
 
 
 def test_fragment_whose_dependency_is_not_met(series: Tree) -> None:
