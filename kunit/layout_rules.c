@@ -144,9 +144,10 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	{ "rd-lines.R3", LAYOUT_ON_LINE, 0, 1, LAYOUT_LAST_LINE,
 	  "root_domain", "overloaded overutilized" },
 	{ "rd-lines.R3", LAYOUT_APART, 0, 1, 0, "root_domain", "overloaded rto_count rto_mask" },
-	/* On 256-byte lines with 8-byte masks the rto_loop_* are on the first line. */
-	{ "rd-lines.R4", LAYOUT_ON_LINE, NEEDS(LINE_MAX_128), 0, 0, "root_domain", "rto_count" },
-	{ "rd-lines.R4", LAYOUT_APART, NEEDS(LINE_MAX_128), 0, 0,
+	/* On longer lines, or with 4-byte pointers, the rto_loop_* are on the first, too. */
+	{ "rd-lines.R4", LAYOUT_ON_LINE, NEEDS(64BIT) | NEEDS(LINE_MAX_128), 0, 0,
+	  "root_domain", "rto_count" },
+	{ "rd-lines.R4", LAYOUT_APART, NEEDS(64BIT) | NEEDS(LINE_MAX_128), 0, 0,
 	  "root_domain", "rto_count rto_loop rto_loop_next rto_loop_start" },
 	{ "rd-lines.R5", LAYOUT_ON_LINE, NEEDS(LINE_MIN_64), 0, LAYOUT_ANY_LINE,
 	  "root_domain", "rto_loop_next rto_loop_start" },

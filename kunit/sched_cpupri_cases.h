@@ -241,17 +241,17 @@ static void oracle(struct kunit *test)
 		if (got == want && (!mask || !want || cpumask_equal(&t->lowest, &t->want)))
 			continue;
 
-		KUNIT_FAIL(test, "seed %lu, operation %d: prio %d finds %s, expected %s",
-			   seed, op, t->task.prio, got ? "CPUs" : "none", want ? "CPUs" : "none");
+		KUNIT_FAIL(test, "seed %lu, operation %d: wrong answer for prio %d",
+			   seed, op, t->task.prio);
 		kunit_err(test, "affinity: %*pbl\n", cpumask_pr_args(&t->task.cpus_mask));
 		kunit_err(test, "active:   %*pbl\n", cpumask_pr_args(cpu_active_mask));
 		if (fitness)
 			kunit_err(test, "fit:      %*pbl\n", cpumask_pr_args(&t->fit));
-		kunit_err(test, "expected: %*pbl\n", cpumask_pr_args(&t->want));
+		kunit_err(test, "expected: %d, CPUs %*pbl\n", want, cpumask_pr_args(&t->want));
 		if (mask && got)
-			kunit_err(test, "got:      %*pbl\n", cpumask_pr_args(&t->lowest));
-		if (!mask)
-			kunit_err(test, "lowest_mask was NULL\n");
+			kunit_err(test, "got:      1, CPUs %*pbl\n", cpumask_pr_args(&t->lowest));
+		else
+			kunit_err(test, "got:      %d%s\n", got, mask ? "" : ", lowest_mask was NULL");
 		return;
 	}
 	kunit_info(test, "%d finds found CPUs, %d of them unfit ones, %d found none\n",

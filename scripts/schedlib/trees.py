@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,13 +83,18 @@ def _new_repository(src: Path) -> None:
     git(src, "init", "--quiet", "--initial-branch=schedline")
 
 
-def _import_directory(src: Path, work_tree: Path, *, force: bool) -> str:
+_BUILT = ("*.o", "*.a", "*.ko", "*.cmd", "*.mod", "*.mod.c", "*.symvers", "*.order", "vmlinux*", ".config*",
+          "include/config", "include/generated", "arch/*/include/generated", ".git")  # fmt: skip
+"""What a build leaves in a plain directory. Its .gitignore does not tell: Debian's excludes the whole tree."""
+
+
+def _import_directory(src: Path, work_tree: Path, excluded: Sequence[str] = ()) -> str:
     """Commit a plain directory, which may lie outside of the repository; unchanged files are not read again."""
     index = src / ".git/import.index"
     env = {"GIT_INDEX_FILE": str(index), "GIT_DIR": str(src / ".git"), "GIT_WORK_TREE": str(work_tree)}
     # With this threshold git writes one pack instead of 95000 loose objects: half the space.
     one_pack = ("-c", "core.bigFileThreshold=1", "-c", "pack.compression=1")
-    git(work_tree, *one_pack, "add", "--all", *(["--force"] if force else []), ".", env=env)
+    git(work_tree, *one_pack, "add", "--all", "--force", ".", *(f":(exclude){name}" for name in excluded), env=env)
     return commit_tree(src, git(src, "write-tree", env={"GIT_INDEX_FILE": str(index)}), None, "base\n")
 
 
@@ -153,7 +158,7 @@ def _adopt(half: Path, directory: Path, manifest: dict[str, Any]) -> str:
     src = half / "src"
     with step("recording the tree in git"):
         _new_repository(src)
-        base = _import_directory(src, src, force=True)
+        base = _import_directory(src, src)
         (src / ".git/import.index").replace(src / ".git/index")
         git(src, "reset", "--quiet", "--soft", base)
     write_json(half / "manifest.json", manifest | {"base": base})
@@ -256,7 +261,7 @@ def _open_plain(directory: Path, path: Path) -> Tree:
         write_json(half / "manifest.json", {"path": str(path), "kind": "plain"})
         half.rename(directory)
     with step(f"reading {path}"):
-        base = _import_directory(directory / "src", path, force=False)
+        base = _import_directory(directory / "src", path, _BUILT)
     return Tree(directory.name, directory, base, base, str(path), is_user=True)
 
 

@@ -96,11 +96,13 @@ def test_linked_work_tree_and_new_commit(kernel: Path, cache: Path, tmp_path: Pa
 
 def test_plain_directory(tmp_path: Path, cache: Path) -> None:
     directory = tmp_path / "plain"
-    write_files(directory, FILES)
+    write_files(directory, FILES | {".gitignore": "/*\n", "init/main.o": "object", "include/config/auto.conf": "y"})
     before = snapshot(directory)
     tree = open_kdir(cache, directory)
     sync(tree, tree.base)
     assert snapshot(directory) == before
+    assert not (tree.src / "init/main.o").exists()
+    assert not (tree.src / "include/config").exists()
     (directory / "Kbuild").write_text("# changed\n")
     again = open_kdir(cache, directory)
     sync(again, again.base)
