@@ -115,7 +115,9 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	{ "rq-order.Q1", LAYOUT_ON_LINE, NEEDS(LINE_MIN_64), 0, 0, "rq", RQ_FIRST_LINE },
 	{ "rq-order.Q2", LAYOUT_ALIGNED, 0, 1, 0, "rq", "nr_switches" },
 	{ "rq-order.Q2", LAYOUT_STARTS_ON, NEEDS(LINE_MIN_64), 0, 1, "rq", "nr_switches" },
-	{ "rq-order.Q2", LAYOUT_ALONE, NEEDS(LINE_MIN_64), 0, 0, "rq", RQ_FIRST_LINE },
+	/* Without SMP two members of the line are not listed below. */
+	{ "rq-order.Q2", LAYOUT_ALONE, NEEDS(SMP) | NEEDS(LINE_MIN_64), 0, 0,
+	  "rq", RQ_FIRST_LINE },
 	/* A lock with debugging is as large as a line and spills into the next. */
 	{ "rq-order.Q3", LAYOUT_ON_LINE, NEEDS(SMP) | NEEDS(PLAIN_LOCKS), 1, LAYOUT_ANY_LINE,
 	  "rq", "nr_switches __lock" },

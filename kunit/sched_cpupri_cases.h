@@ -251,7 +251,8 @@ static void oracle(struct kunit *test)
 		if (mask && got)
 			kunit_err(test, "got:      1, CPUs %*pbl\n", cpumask_pr_args(&t->lowest));
 		else
-			kunit_err(test, "got:      %d%s\n", got, mask ? "" : ", lowest_mask was NULL");
+			kunit_err(test, "got:      %d%s\n",
+				  got, mask ? "" : ", lowest_mask was NULL");
 		return;
 	}
 	kunit_info(test, "%d finds found CPUs, %d of them unfit ones, %d found none\n",

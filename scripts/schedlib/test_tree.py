@@ -95,6 +95,7 @@ def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
         SchedlineError: it did not end in time.
     """
     words, timeout = _RUNS[name]
+    (clone.parent / "build").mkdir(exist_ok=True)
     document, log = clone.parent / f"{name}.json", clone.parent / f"{name}.log"
     argv = [sys.executable, "tools/testing/kunit/kunit.py", "run", *words, f"--json={document}",
             f"--build_dir={clone.parent / 'build' / name}", f"--jobs={os.cpu_count() or 1}"]  # fmt: skip

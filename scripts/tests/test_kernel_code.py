@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What goes into a kernel tree could be sent upstream: checkpatch --strict, W=1 and sparse find nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schedlib.build import build, build_directory
+from schedlib.cache import cache_dir, lock
+from schedlib.compose import TESTS_DIRECTORY, compose
+from schedlib.kconfig import load
+from schedlib.paths import KUNIT, PATCHES
+from schedlib.targets import TARGETS
+from schedlib.trees import Tree, fetch_series, sync
+
+pytestmark = pytest.mark.guest
+
+SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
+"""Debian's sparse 0.6.4 does not know __typeof_unqual__, nor module_param()'s constants (lib/kunit/ shows the same)."""
+
+SOURCES = sorted(path for path in KUNIT.iterdir() if path.suffix in (".c", ".h"))
+MAILS = sorted(PATCHES.rglob("*.patch"))
+
+
+@pytest.fixture(scope="session")
+def series() -> Tree:
+    """Debian's 7.3, fetched when it is not there."""
+    return fetch_series(cache_dir(), "7.3")
+
+
+def checkpatch(tree: Tree, *words: str) -> str:
+    """The findings of the tree's own checkpatch.pl."""
+    argv = ["perl", str(tree.src / "scripts/checkpatch.pl"), "--strict", "--no-tree", "--terse", "--no-summary", *words]
+    return subprocess.run(argv, check=False, capture_output=True, text=True, cwd=tree.src).stdout
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_sources_pass_checkpatch(series: Tree, source: Path) -> None:
+    assert checkpatch(series, "-f", str(source)) == ""
+
+
+@pytest.mark.parametrize("mail", MAILS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_patches_pass_checkpatch(series: Tree, mail: Path) -> None:
+    # A commit of Linus' tree is unknown in a tree without history, and a revert for tests is signed off by nobody.
+    ignored = ["UNKNOWN_COMMIT_ID", *(["MISSING_SIGN_OFF"] if mail.parent.name == "revert" else [])]
+    assert checkpatch(series, "--ignore", ",".join(ignored), str(mail)) == ""
+
+
+def test_checkpatch_finds_what_is_wrong(series: Tree, tmp_path: Path) -> None:
+    (tmp_path / "bad.c").write_text("int  a ;\n")
+    assert "SPDX" in checkpatch(series, "-f", str(tmp_path / "bad.c"))
+
+
+def test_no_warnings_from_the_compiler_and_sparse(series: Tree) -> None:
+    directory = build_directory(cache_dir(), series, TARGETS["uml"], load(["uml"]))
+    with lock(cache_dir() / "trees" / "lock", print):
+        commit = compose(series).commit
+        build(cache_dir(), series, commit, TARGETS["uml"], load(["uml"]))
+        sync(series, commit)
+        for source in SOURCES:
+            os.utime(series.src / TESTS_DIRECTORY / source.name)
+        argv = ["make", "ARCH=um", f"O={directory}", "LOCALVERSION=", "W=1", "C=1", SPARSE, f"{TESTS_DIRECTORY}/"]
+        done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=series.src)
+    assert done.returncode == 0, done.stderr
+    assert f"CHECK   {series.src}/{TESTS_DIRECTORY}/layout_rules.c" in done.stdout
+    findings = [line for line in done.stderr.splitlines() if TESTS_DIRECTORY in line]
+    assert [line for line in findings if "bad constant expression" not in line] == []
