@@ -19,13 +19,12 @@ from schedlib.cache import write_json
 from schedlib.check import Plan, boot_and_judge, expect_arguments
 from schedlib.command import must, run
 from schedlib.compose import compose, refuse_conflicts
-from schedlib.git import git
 from schedlib.kconfig import load
 from schedlib.mutants import MUTANTS, Mutant, apply_diff, read_mutants
 from schedlib.paths import PROJECT
 from schedlib.progress import step
 from schedlib.targets import TARGETS
-from schedlib.trees import Tree, commit_tree, edit_tree, sync
+from schedlib.trees import Tree, commit_tree, edit_tree, file_row, sync
 
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """What the stock build that ours is compared with is asked for."""
@@ -74,8 +73,8 @@ def _timed(name: str, work: Callable[[], object]) -> float:
 def _with_comment(tree: Tree, commit: str, text: str) -> str:
     """A commit whose sched.h differs by a comment at its end."""
     header = (tree.read(_HEADER, commit) or "") + f"/* {text} */\n"
-    blob = git(tree.src, "hash-object", "-w", "--stdin", stdin=header.encode())
-    return commit_tree(tree.src, edit_tree(tree.src, commit, [f"100644 {blob}\t{_HEADER}"]), commit, f"{text}\n")
+    row = file_row(tree.src, _HEADER, header.encode())
+    return commit_tree(tree.src, edit_tree(tree.src, commit, [row]), commit, f"{text}\n")
 
 
 def _builds(cache: Path, tree: Tree, commit: str) -> list[Row]:

@@ -175,7 +175,8 @@ def _run(arguments: argparse.Namespace) -> int:
         for cpus in plan.classes:
             expected_tests(cpus, plan.only)
         say(f"checking {_describe(tree, composition)} on {target.name}")
-        kernel = build(cache, tree, composition.commit, target, load([target.name, *arguments.config]))
+        configuration = load([target.name, *arguments.config])
+        kernel = build(cache, tree, composition.commit, target, configuration)
         out = results_directory(cache, arguments.out)
         boots = boot_and_judge(plan, kernel, out, arguments.require, accelerator(cache, target, kernel.image))
         summary = report.Summary(
@@ -184,7 +185,7 @@ def _run(arguments: argparse.Namespace) -> int:
             composition=composition,
             boots=boots,
             out=out,
-            fingerprint=fingerprint(kernel, boots, load([target.name, *arguments.config])),
+            fingerprint=fingerprint(kernel, boots, configuration),
             reproduce=_reproduce(arguments, target),
         )
         report.write(summary, arguments.json)

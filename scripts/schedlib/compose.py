@@ -11,9 +11,9 @@ from pathlib import Path
 from schedlib.cache import read_json, write_json
 from schedlib.changes import ChangeState, State, apply_changes, change_table, known, patch_sets, present_changes
 from schedlib.errors import SchedlineError
-from schedlib.git import git, try_git
+from schedlib.git import try_git
 from schedlib.paths import CONFIGS, KUNIT, PATCHES
-from schedlib.trees import Tree, commit_tree, edit_tree
+from schedlib.trees import Tree, commit_tree, edit_tree, file_row
 
 TESTS_DIRECTORY = "kernel/sched/tests"
 
@@ -63,7 +63,7 @@ def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None) -> 
     rows: list[str] = []
 
     def put(name: str, data: bytes, mode: str = "100644") -> None:
-        rows.append(f"{mode} {git(tree.src, 'hash-object', '-w', '--stdin', stdin=data)}\t{name}")
+        rows.append(file_row(tree.src, name, data, mode))
 
     for name, path in kunit_files().items():
         put(f"{TESTS_DIRECTORY}/{name}", path.read_bytes(), "100755" if path.suffix == ".sh" else "100644")

@@ -15,7 +15,7 @@ from schedlib.compose import TESTS_DIRECTORY, add_tests, hooked
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.paths import KUNIT
-from schedlib.trees import Tree, commit_tree, edit_tree
+from schedlib.trees import Tree, commit_tree, edit_tree, file_row
 
 DOCUMENT = "Documentation/scheduler/sched-kunit.rst"
 
@@ -84,10 +84,7 @@ def add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
         index: hooked(tree.read(index, parent) or "", "    sched-kunit\n", "    sched-debug\n", index),
         "MAINTAINERS": maintainers,
     }
-    rows = [
-        f"100644 {git(tree.src, 'hash-object', '-w', '--stdin', stdin=text.encode())}\t{name}"
-        for name, text in files.items()
-    ]
+    rows = [file_row(tree.src, name, text.encode()) for name, text in files.items()]
     message = (KUNIT / "Documentation/commit-message.txt").read_text()
     return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
 

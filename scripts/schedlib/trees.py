@@ -297,14 +297,18 @@ def _overlay(src: Path, commit: str, path: Path, changed: Iterable[str]) -> str:
     for name in changed:
         file = path / name
         if file.is_symlink():
-            blob = git(src, "hash-object", "-w", "--stdin", stdin=os.fsencode(file.readlink()))
-            rows.append(f"120000 {blob}\t{name}")
+            rows.append(file_row(src, name, os.fsencode(file.readlink()), "120000"))
         elif file.is_file():
             blob = git(src, "hash-object", "-w", "--no-filters", "--", file)
             rows.append(f"{'100755' if os.access(file, os.X_OK) else '100644'} {blob}\t{name}")
         else:
             rows.append(f"0 {'0' * 40}\t{name}")
     return commit_tree(src, edit_tree(src, commit, rows), commit, "uncommitted changes of the tree\n")
+
+
+def file_row(src: Path, name: str, data: bytes, mode: str = "100644") -> str:
+    """A row for edit_tree(): the file `name` with this content."""
+    return f"{mode} {git(src, 'hash-object', '-w', '--stdin', stdin=data)}\t{name}"
 
 
 def edit_tree(src: Path, commit: str, rows: Iterable[str]) -> str:
