@@ -3,9 +3,9 @@
  * Rules on the cache lines of the scheduler's structures, as data.
  *
  * The tables hold characters and fixed-width integers only, no pointers: what
- * they say can be read out of layout_rules.o as it lies in the file, whatever
- * the architecture, without linking or booting anything. sched_layout_kunit.c
- * is the reader inside the kernel.
+ * they say can be read out of the object files as it lies there, whatever the
+ * architecture, without linking or booting anything. sched_layout_kunit.c is
+ * the reader inside the kernel.
  */
 #ifndef _KERNEL_SCHED_TESTS_LAYOUT_RULES_H
 #define _KERNEL_SCHED_TESTS_LAYOUT_RULES_H
@@ -128,26 +128,34 @@ struct sched_layout_field {
 };
 
 /**
- * struct sched_layout_env - the kernel that the tables were compiled for
+ * struct sched_layout_index - how to read the rules
  * @version:	SCHED_LAYOUT_VERSION
  * @rule_size:	size of each record, and how many there are
  * @nr_rules:	in all arrays of &struct sched_layout_rules, which lie back to back
  * @clause_size: see @rule_size
  * @nr_clauses:	see @rule_size
- * @type_size:	see @rule_size
- * @nr_types:	see @rule_size
- * @field_size:	see @rule_size
- * @nr_fields:	see @rule_size
+ */
+struct sched_layout_index {
+	u32	version;
+	u32	rule_size;
+	u32	nr_rules;
+	u32	clause_size;
+	u32	nr_clauses;
+};
+
+/**
+ * struct sched_layout_env - the kernel whose members were measured
+ * @version:	SCHED_LAYOUT_VERSION
+ * @type_size:	size of each record, and how many there are
+ * @nr_types:	see @type_size
+ * @field_size:	see @type_size
+ * @nr_fields:	see @type_size
  * @line:	bytes in a cache line, as ____cacheline_aligned has it
  * @mask:	bytes in a cpumask_var_t: a pointer, or the whole mask
  * @holds:	bits of enum sched_layout_condition that are true
  */
 struct sched_layout_env {
 	u32	version;
-	u32	rule_size;
-	u32	nr_rules;
-	u32	clause_size;
-	u32	nr_clauses;
 	u32	type_size;
 	u32	nr_types;
 	u32	field_size;
@@ -157,13 +165,17 @@ struct sched_layout_env {
 	u32	holds;
 };
 
-extern const struct sched_layout_env sched_layout_env;
+/* layout_rules.c */
+extern const struct sched_layout_index sched_layout_index;
 extern const struct sched_layout_rules sched_layout_rules;
 extern const struct sched_layout_clause sched_layout_clauses[];
-extern const struct sched_layout_type sched_layout_types[];
-extern const struct sched_layout_field sched_layout_fields[];
 /* The two enums in words, for messages. */
 extern const char sched_layout_kinds[LAYOUT_NR_KINDS][48];
 extern const char sched_layout_conditions[LAYOUT_NR_CONDITIONS][32];
+
+/* layout_fields.c */
+extern const struct sched_layout_env sched_layout_env;
+extern const struct sched_layout_type sched_layout_types[];
+extern const struct sched_layout_field sched_layout_fields[];
 
 #endif /* _KERNEL_SCHED_TESTS_LAYOUT_RULES_H */

@@ -2,10 +2,10 @@
 /*
  * KUnit test of the cache lines of struct rq, root_domain and cpupri.
  *
- * Holds the tables of layout_rules.c against each other: the rules against the
- * offsets that the compiler chose. A rule is judged if the change that made it
- * is in the tree. If that change is absent, the rule is skipped, unless the
- * parameter sched_layout_kunit.expect names the change: then it fails.
+ * Holds the rules of layout_rules.c against the offsets that the compiler chose,
+ * in layout_fields.c. A rule is judged if the change that made it is in the
+ * tree. If that change is absent, the rule is skipped, unless the parameter
+ * sched_layout_kunit.expect names the change: then it fails.
  */
 #include <kunit/test.h>
 #include <linux/cleanup.h>
@@ -90,7 +90,7 @@ static const struct sched_layout_clause *next_clause(const char *rule,
 						     const struct sched_layout_clause *c)
 {
 	for (c = c ? c + 1 : sched_layout_clauses;
-	     c < sched_layout_clauses + sched_layout_env.nr_clauses; c++)
+	     c < sched_layout_clauses + sched_layout_index.nr_clauses; c++)
 		if (!strcmp(c->rule, rule))
 			return c;
 	return NULL;
