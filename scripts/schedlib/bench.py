@@ -20,11 +20,11 @@ from schedlib.check import Plan, boot_and_judge, expect_arguments
 from schedlib.command import must, run
 from schedlib.compose import compose, refuse_conflicts
 from schedlib.kconfig import load
-from schedlib.mutants import MUTANTS, Mutant, apply_diff, read_mutants
+from schedlib.mutants import MUTANTS, Mutant, read_mutants
 from schedlib.paths import PROJECT
 from schedlib.progress import step
 from schedlib.targets import TARGETS
-from schedlib.trees import Tree, commit_tree, edit_tree, file_row, sync
+from schedlib.trees import Tree, apply_diff, commit_tree, edit_tree, file_row, sync
 
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """What the stock build that ours is compared with is asked for."""
@@ -126,7 +126,8 @@ def _run(arguments: argparse.Namespace) -> int:
         seconds = _guest(cache, tree, composition.commit, composition.expected)
         rows.append(Row("all suites, UML with 8 CPUs", seconds, None, "under 5 s"))
         for file, goal in (("kernel/sched/cpupri.c", "12 s"), (_HEADER, "30 s")):
-            commit = apply_diff(tree, composition.commit, _mutant(read_mutants(MUTANTS), file))
+            mutant = _mutant(read_mutants(MUTANTS), file)
+            commit = apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
             if commit:
                 seconds = _guest(cache, tree, commit, composition.expected)
                 rows.append(Row(f"a mutant in {file}", seconds, None, goal))

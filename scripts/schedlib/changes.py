@@ -14,7 +14,7 @@ from pathlib import Path
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, PATCHES
-from schedlib.trees import Tree, commit_tree
+from schedlib.trees import Tree, apply_diff
 
 
 class State(Enum):
@@ -27,16 +27,30 @@ class State(Enum):
     ABSENT = "absent"
     CONFLICT = "conflict"
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the composed tree has the change."""
+        return self in (State.APPLIED, State.UPSTREAM)
+
 
 @dataclass(frozen=True)
 class Change:
-    """One change as configs/changes.toml describes it."""
+    """One change as configs/changes.toml describes it.
+
+    Attributes:
+        file, start, patterns: its signs in the source.
+        suite: the KUnit suite that judges it; empty while there is none.
+        member, symbol: its sign in a built kernel, where the layout does not tell.
+    """
 
     id: str
     title: str
     file: str
     start: str
     patterns: tuple[str, ...]
+    suite: str = ""
+    member: str = ""
+    symbol: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,10 +90,7 @@ class PatchSet:
 def change_table() -> dict[str, Change]:
     """Every known change, by id."""
     rows = tomllib.loads((CONFIGS / "changes.toml").read_text())
-    return {
-        name: Change(name, row["title"], row["file"], row["start"], tuple(row["patterns"]))
-        for name, row in rows.items()
-    }
+    return {name: Change(name, **{**row, "patterns": tuple(row["patterns"])}) for name, row in rows.items()}
 
 
 def known(ids: Collection[str], option: str) -> None:
@@ -93,14 +104,20 @@ def known(ids: Collection[str], option: str) -> None:
         raise SchedlineError(f"{option}: there is no change {unknown[0]!r}", f"choose from {', '.join(change_table())}")
 
 
-def is_present(tree: Tree, change: Change, commit: str | None = None) -> bool:
-    """Whether the source of a tree, at a commit, shows a change."""
+def signs(tree: Tree, change: Change, commit: str | None = None) -> tuple[str, ...]:
+    """What shows a change in the source of a tree at a commit: for each pattern the text that matches, else nothing."""
     text = tree.read(change.file, commit) or ""
     start = re.search(change.start, text, re.M)
     if not start:
-        return False
+        return tuple("" for _ in change.patterns)
     body = text[start.end() : text.find("\n}", start.end())]
-    return any(re.search(pattern, body) for pattern in change.patterns)
+    found = (re.search(pattern, body) for pattern in change.patterns)
+    return tuple(" ".join(match.group(0).split()) if match else "" for match in found)
+
+
+def is_present(tree: Tree, change: Change, commit: str | None = None) -> bool:
+    """Whether the source of a tree, at a commit, shows a change; half of one is to be judged, so one sign is enough."""
+    return any(signs(tree, change, commit))
 
 
 def present_changes(tree: Tree, commit: str | None = None) -> frozenset[str]:
@@ -131,23 +148,18 @@ def apply_mail(tree: Tree, parent: str, mail: Path) -> tuple[str | None, tuple[s
         The new commit, or None when it does not apply; and a line for each hunk that drifted or was rejected.
     """
     raw = mail.read_bytes()
-    index = {"GIT_INDEX_FILE": str(tree.src / ".git/schedline.index")}
-    git(tree.src, "read-tree", parent, env=index)
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         message, diff = Path(scratch, "message"), Path(scratch, "diff")
         header = git(tree.src, "mailinfo", message, diff, stdin=raw)
         fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
         drift = _drift(tree, parent, diff)
-        done = try_git(tree.src, "apply", "--cached", "--3way", diff, env=index)
-        if done.returncode:
-            return None, drift
         author = {
             "GIT_AUTHOR_NAME": fields.get("Author", "unknown"),
             "GIT_AUTHOR_EMAIL": fields.get("Email", "unknown"),
             "GIT_AUTHOR_DATE": fields.get("Date", "2000-01-01T00:00:00Z"),
         }
         text = f"{fields.get('Subject', mail.stem)}\n\n{message.read_text(errors='replace')}"
-        return commit_tree(tree.src, git(tree.src, "write-tree", env=index), parent, text, author), drift
+        return apply_diff(tree, parent, diff.read_bytes(), text, "--3way", author=author), drift
 
 
 def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:

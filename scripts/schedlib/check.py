@@ -15,6 +15,7 @@ from pathlib import Path
 
 from schedlib import doctor, options, report
 from schedlib.build import Kernel, build
+from schedlib.changes import change_table
 from schedlib.compose import Composition, compose, refuse_conflicts
 from schedlib.errors import SchedlineError
 from schedlib.fingerprint import fingerprint
@@ -104,8 +105,9 @@ class Plan:
 
 
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
-    """Tell the kernel which changes have to be there."""
-    return (f"sched_layout_kunit.expect={','.join(sorted(expected))}",) if expected else ()
+    """Tell the kernel which changes have to be there, of those that a suite of it judges."""
+    judged = sorted(name for name, change in change_table().items() if change.suite and name in expected)
+    return (f"sched_layout_kunit.expect={','.join(judged)}",) if judged else ()
 
 
 def make_plan(target: Target, arguments: argparse.Namespace, expected: Collection[str]) -> Plan:

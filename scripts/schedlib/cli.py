@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from schedlib import bench, check, doctor, export, judge_command, mutants, test_command, test_tree, tree_commands
 from schedlib.errors import SchedlineError
+from schedlib.layout import command as layout
+from schedlib.layout import status
 from schedlib.progress import say
 from schedlib.verdict import BISECT_SKIP, Verdict
 
@@ -35,7 +37,19 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = top.add_subparsers(metavar="VERB", required=True)
-    modules = (check, judge_command, tree_commands, export, mutants, bench, doctor, test_command, test_tree)
+    modules = (
+        check,
+        layout,
+        status,
+        judge_command,
+        tree_commands,
+        export,
+        mutants,
+        bench,
+        doctor,
+        test_command,
+        test_tree,
+    )
     for module in modules:
         module.add_parser(verbs)
     return top

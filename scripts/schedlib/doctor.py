@@ -60,6 +60,7 @@ NEEDS = (
     _need("bc", "bc", "computes time constants of the kernel", "build"),
     _need("the C library's headers", "libc6-dev", "builds UML and the kernel's host programs", "build",
           "usr/include/stdio.h"),
+    _need("pahole", "pahole", "reads the debug information of kernels", "layout"),
     _need("libelf's headers", "libelf-dev", "builds objtool", "qemu-x86_64", "usr/include/libelf.h"),
     _need("qemu-system-x86_64", "qemu-system-x86", "boots the x86-64 kernel", "qemu-x86_64"),
     _need("perl", "perl", "runs checkpatch.pl", "test"),
@@ -77,13 +78,14 @@ def _packages(needs: Iterable[Need]) -> list[str]:
     return list(dict.fromkeys(need.package for need in needs))
 
 
-def ensure(jobs: Collection[str]) -> None:
-    """Install what some jobs need, where that is possible, and say what.
+def ensure(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
+    """Install what some jobs need, and what is listed beside, where that is possible, and say what.
 
     Raises:
         SchedlineError: something is missing and cannot be installed from here.
     """
-    needs = missing(jobs)
+    listed_beside = tuple(more)
+    needs = (*missing(jobs), *(need for need in listed_beside if not need.is_met()))
     if not needs:
         return
     listed = "\n    ".join(f"{need.name}: {need.why} (package {need.package})" for need in needs)
@@ -102,7 +104,7 @@ def ensure(jobs: Collection[str]) -> None:
         if done.returncode:
             run(["apt-get", "update"], env=env)
             done = run(install, env=env)
-    if done.returncode or (still := missing(jobs)):
+    if done.returncode or (still := tuple(need for need in needs if not need.is_met())):
         said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
         names = ", ".join(need.name for need in (needs if done.returncode else still))
         raise SchedlineError(f"{names} could not be installed:\n    " + "\n    ".join(said), " ".join(install))

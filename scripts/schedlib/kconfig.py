@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import write_atomic
-from schedlib.command import must
+from schedlib.command import must, run
 from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
 from schedlib.trees import Tree
@@ -20,10 +20,17 @@ _VERIFIED = "schedline.verified"
 
 @dataclass(frozen=True)
 class Configuration:
-    """What was asked of Kconfig: `CONFIG_X` -> value, later fragments winning."""
+    """What was asked of Kconfig: `CONFIG_X` -> value, later fragments winning.
+
+    Attributes:
+        names: of the fragments.
+        values: by symbol.
+        where_it_exists: symbols that not every series has; a tree that does not know one is not asked for it.
+    """
 
     names: tuple[str, ...]
     values: Mapping[str, str]
+    where_it_exists: frozenset[str] = frozenset()
 
     def text(self) -> str:
         """As a file for KCONFIG_ALLCONFIG."""
@@ -34,6 +41,10 @@ class Configuration:
         return hashlib.sha256(self.text().encode()).hexdigest()[:12]
 
 
+class Dropped(SchedlineError):
+    """Kconfig did not take a line that was asked for; the message has the dependency that is not met."""
+
+
 def load(names: Sequence[str]) -> Configuration:
     """Merge configs/kernel/<name>.config in the order given; a name with a slash is a file of the user's own.
 
@@ -41,6 +52,7 @@ def load(names: Sequence[str]) -> Configuration:
         SchedlineError: there is no such fragment, or a line in it is not an assignment.
     """
     values: dict[str, str] = {}
+    where_it_exists: set[str] = set()
     for name in names:
         path = Path(name) if "/" in name else CONFIGS / "kernel" / f"{name}.config"
         try:
@@ -51,40 +63,46 @@ def load(names: Sequence[str]) -> Configuration:
                 f"--config: there is no fragment {name!r}", f"choose from {have}, or give a path"
             ) from error
         for line in lines:
-            if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*", line):
+            if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*(# where it exists)?", line):
                 values[match.group(1)] = match.group(2)
+                if match.group(3):
+                    where_it_exists.add(match.group(1))
             elif match := re.fullmatch(r"\s*# (CONFIG_\w+) is not set\s*", line):
                 values[match.group(1)] = "n"
             elif line.strip() and not line.lstrip().startswith("#"):
                 raise SchedlineError(f"{path}: {line!r} is no Kconfig assignment", "write CONFIG_NAME=y")
-    return Configuration(tuple(names), values)
+    return Configuration(tuple(names), values, frozenset(where_it_exists))
 
 
-def configure(tree: Tree, build: Path, arch: str, wanted: Configuration) -> None:
+def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:
     """Write build/.config, and see that it holds every line that was asked for.
 
+    Args:
+        variables: for make, such as CROSS_COMPILE=..., of which Kconfig's answers depend.
+
     Raises:
-        SchedlineError: Kconfig failed, or dropped a line; the message has the dependency that is not met.
+        Dropped: Kconfig dropped a line.
+        SchedlineError: Kconfig failed.
     """
     build.mkdir(parents=True, exist_ok=True)
     (build / _VERIFIED).unlink(missing_ok=True)
     fragment = build / "schedline.config"
     write_atomic(fragment, wanted.text())
     must(
-        ["make", "-s", f"ARCH={arch}", f"O={build}", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"],
+        ["make", "-s", f"ARCH={arch}", *variables, f"O={build}", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"],
         cwd=tree.src,
         next_step="is this tree complete? make allnoconfig in it shows the same error",
     )
     got = _read(build / ".config")
     for name, value in wanted.values.items():
         actual = got.get(name, "n")
-        if actual != value:
-            raise SchedlineError(
+        symbol = name.removeprefix("CONFIG_")
+        if actual != value and not (name in wanted.where_it_exists and not _definition(tree, arch, symbol)):
+            raise Dropped(
                 f"the configuration {'+'.join(wanted.names)} asks for {name}={value}, Kconfig left it at {actual}: "
-                + _unmet(tree, name.removeprefix("CONFIG_"), got),
+                + _unmet(tree, arch, symbol, got),
                 "add what it depends on to a fragment (configs/kernel/, or --config ./my.config)",
             )
-
     write_atomic(build / _VERIFIED, wanted.text())
 
 
@@ -99,9 +117,21 @@ def _read(path: Path) -> dict[str, str]:
     return dict(pairs)
 
 
-def _unmet(tree: Tree, symbol: str, got: Mapping[str, str]) -> str:
+def _definition(tree: Tree, arch: str, symbol: str) -> str:
+    """The lines that define a symbol; empty where this architecture has none."""
+    own = f"arch/{'x86' if arch == 'x86_64' else arch}/*Kconfig*"
+    found = b""
+    for paths in (["*Kconfig*", ":(exclude)arch/*/*"], [own]):
+        words = ["git", "-C", str(tree.src), "grep", "-hE", "-A12", rf"^\s*(menu)?config {symbol}$", "--", *paths]
+        found += run(words).stdout
+    return found.decode(errors="replace")
+
+
+def _unmet(tree: Tree, arch: str, symbol: str, got: Mapping[str, str]) -> str:
     """Where a symbol is defined and what it depends on, with the current values beside it."""
-    search = must(["git", "-C", tree.src, "grep", "-hE", "-A12", rf"^(menu)?config {symbol}$", "--", "*Kconfig*"])
+    search = _definition(tree, arch, symbol)
+    if not search:
+        return "there is no such symbol in this tree for this architecture"
     depends = re.findall(r"^\s+depends on (.+)$", search.split("\n--\n")[0], re.M)
     if not depends:
         return "it is selected, ranged or promptless there"

@@ -22,7 +22,6 @@ from schedlib.check import Plan, boot_and_judge, expect_arguments, results_direc
 from schedlib.command import must
 from schedlib.compose import compose, refuse_conflicts
 from schedlib.errors import SchedlineError
-from schedlib.git import git, try_git
 from schedlib.judge import Outcome
 from schedlib.kconfig import load
 from schedlib.kvm import accelerator
@@ -30,7 +29,7 @@ from schedlib.options import ids
 from schedlib.paths import CONFIGS
 from schedlib.results import Boot
 from schedlib.targets import TARGETS, choose
-from schedlib.trees import Tree, commit_tree
+from schedlib.trees import Tree, apply_diff
 from schedlib.verdict import Verdict
 
 MUTANTS = CONFIGS / "mutants"
@@ -119,15 +118,6 @@ def read_mutants(directory: Path) -> tuple[Mutant, ...]:
     return tuple(read_mutant(path, str(path.relative_to(directory).with_suffix(""))) for path in found)
 
 
-def apply_diff(tree: Tree, parent: str, mutant: Mutant) -> str | None:
-    """A commit with the mutant on top of `parent`; None when it does not apply."""
-    index = {"GIT_INDEX_FILE": str(tree.src / ".git/schedline.index")}
-    git(tree.src, "read-tree", parent, env=index)
-    if try_git(tree.src, "apply", "--cached", "--recount", "-", env=index, stdin=mutant.diff).returncode:
-        return None
-    return commit_tree(tree.src, git(tree.src, "write-tree", env=index), parent, f"mutant {mutant.name}\n")
-
-
 def failing(boots: Iterable[Boot]) -> frozenset[str]:
     """The names under which the failures of some guests are known: full, suite:case, and the parameter alone."""
     names: set[str] = set()
@@ -162,7 +152,7 @@ def try_mutant(
     target, _ = choose(tree, on or mutant.on)
     composition = compose(tree, with_=mutant.with_, without=mutant.without)
     refuse_conflicts(composition)
-    commit = apply_diff(tree, composition.commit, mutant)
+    commit = apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
     if commit is None:
         return Fate.DOES_NOT_APPLY, frozenset(), 0.0
     configuration = load([target.name, *mutant.config])

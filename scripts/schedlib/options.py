@@ -45,13 +45,24 @@ def opened_tree(arguments: argparse.Namespace) -> Iterator[tuple[Path, Tree]]:
     Raises:
         SchedlineError: no such tree, or it cannot be fetched.
     """
+    with opened(arguments.kdir, arguments.series) as both:
+        yield both
+
+
+@contextmanager
+def opened(kdir: Path | None, series: str | None) -> Iterator[tuple[Path, Tree]]:
+    """The cache and a user's tree or else a series, locked until the end.
+
+    Raises:
+        SchedlineError: no such tree, or it cannot be fetched.
+    """
     cache = cache_dir()
     with lock(cache / "trees" / "lock", say):
-        if arguments.kdir is not None:
-            if not str(arguments.kdir):
+        if kdir is not None:
+            if not str(kdir):
                 raise SchedlineError("--kdir is empty", "give the path of a kernel tree")
             doctor.ensure(["build"])
-            yield cache, open_kdir(cache, arguments.kdir)
+            yield cache, open_kdir(cache, kdir)
         else:
             doctor.ensure(["build", "fetch"])
-            yield cache, fetch_series(cache, arguments.series or DEFAULT_SERIES)
+            yield cache, fetch_series(cache, series or DEFAULT_SERIES)

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from schedlib.cache import write_atomic, write_json
-from schedlib.changes import State
+from schedlib.changes import State, change_table
 from schedlib.compose import Composition
 from schedlib.judge import Outcome, TestResult
 from schedlib.results import Boot, ChangeResult, check_document, junit_document, ktap_text, problem_text
@@ -37,7 +37,8 @@ class Summary:
 
     def changes(self) -> tuple[ChangeResult, ...]:
         """For each change: expected, what the kernel says of its presence, and the verdict of its rules."""
-        return tuple(self._change(row.id, row.state) for row in self.composition.states)
+        judged = {name for name, change in change_table().items() if change.suite}
+        return tuple(self._change(row.id, row.state) for row in self.composition.states if row.id in judged)
 
     def _change(self, change: str, state: State) -> ChangeResult:
         case = change.replace("-", "_")

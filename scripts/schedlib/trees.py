@@ -320,6 +320,24 @@ def edit_tree(src: Path, commit: str, rows: Iterable[str]) -> str:
     return git(src, "write-tree", env=index)
 
 
+def apply_diff(
+    tree: Tree, parent: str, diff: bytes, message: str, *options: str, author: dict[str, str] | None = None
+) -> str | None:
+    """A commit with a diff on top of `parent`, made without a work tree; None when the diff does not apply.
+
+    Args:
+        options: for `git apply`.
+    """
+    index = {"GIT_INDEX_FILE": str(tree.src / ".git/schedline.index")}
+    # Wrong line counts are forgiven, but only as a second try: the end of a file's last hunk is then guessed.
+    for counted in ((), ("--recount",)):
+        git(tree.src, "read-tree", parent, env=index)
+        words = ("apply", "--cached", *options, *counted, "-")
+        if not try_git(tree.src, *words, env=index, stdin=diff).returncode:
+            return commit_tree(tree.src, git(tree.src, "write-tree", env=index), parent, message, author)
+    return None
+
+
 def sync(tree: Tree, commit: str) -> None:
     """Make the work tree equal a commit; files that do not differ keep their times, so a build stays warm."""
     for stale in (tree.src / ".git").glob("*.lock"):

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree -> object -> layout: the one unit with the offsets, compiled for any architecture, neither linked nor booted."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+from platform import machine
+
+from schedlib.build import make
+from schedlib.cache import read_json, write_atomic, write_json
+from schedlib.command import must, run
+from schedlib.compose import TESTS_DIRECTORY
+from schedlib.errors import SchedlineError
+from schedlib.git import git
+from schedlib.kconfig import Configuration, Dropped, configure, is_configured, load
+from schedlib.layout.judge import Layout, from_tables
+from schedlib.layout.members import read_members
+from schedlib.layout.tables import Rules, read_fields, read_object, read_rules
+from schedlib.paths import CONFIGS, KUNIT
+from schedlib.progress import step
+from schedlib.trees import Tree, sync
+
+UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
+
+_HOST_TYPES = ("-Du32=__u32", "-Ds32=__s32", "-DS32_MAX=0x7fffffff")
+"""What layout_rules.c takes from the kernel's headers and user space's lack."""
+
+
+@dataclass(frozen=True)
+class Arch:
+    """An architecture of configs/layout.toml.
+
+    Attributes:
+        name: as Debian calls it.
+        make: make's ARCH.
+        compiler: prefix of the compiler, make's CROSS_COMPILE; empty for the machine's own.
+        package: Debian's package with the compiler.
+        base: fragments that each of its configurations begins with.
+    """
+
+    name: str
+    make: str
+    compiler: str
+    package: str
+    base: tuple[str, ...]
+
+
+def arch_table() -> dict[str, Arch]:
+    """Every architecture, by name."""
+    rows = tomllib.loads((CONFIGS / "layout.toml").read_text())["arch"]
+    return {
+        name: Arch(
+            name,
+            row["make"],
+            "" if row["compiler"].startswith(f"{machine()}-") else row["compiler"],
+            row["package"],
+            tuple(row["base"]),
+        )
+        for name, row in rows.items()
+    }
+
+
+def all_configs() -> tuple[str, ...]:
+    """The names of the matrix's configurations, beside each architecture's own."""
+    return tuple(tomllib.loads((CONFIGS / "layout.toml").read_text())["configs"])
+
+
+def chosen_archs(names: Sequence[str]) -> tuple[Arch, ...]:
+    """Architectures by name.
+
+    Raises:
+        SchedlineError: an unknown name.
+    """
+    table = arch_table()
+    unknown = [name for name in names if name not in table]
+    if unknown:
+        raise SchedlineError(f"--arch: there is no {unknown[0]!r}", f"choose from {', '.join(table)}")
+    return tuple(table[name] for name in names)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the matrix: an architecture, and fragments on top of its base joined by `+`."""
+
+    arch: Arch
+    config: str = ""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.arch.name}+{self.config}" if self.config else self.arch.name
+
+    @once  # noqa: B019  a column lives as long as the process
+    def configuration(self) -> Configuration:
+        """What Kconfig is asked for."""
+        return load([*self.arch.base, *(part for part in self.config.split("+") if part)])
+
+
+def host_rules(cache: Path) -> Rules:
+    """The tables of kunit/layout_rules.c, compiled by this machine's compiler; no kernel is needed.
+
+    Raises:
+        SchedlineError: there is no compiler, or the file does not compile.
+    """
+    source, header = KUNIT / "layout_rules.c", KUNIT / "layout_rules.h"
+    key = hashlib.sha256(source.read_bytes() + header.read_bytes()).hexdigest()[:16]
+    kept = cache / "layout" / f"rules-{key}.o"
+    if not kept.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        half = kept.with_suffix(".half")
+        must(["gcc", "-c", *_HOST_TYPES, "-o", half, source], next_step="apt-get install gcc libc6-dev")
+        half.replace(kept)
+    return read_rules(read_object(kept), str(source))
+
+
+def key_of(content: str, column: Column, compiler: str) -> str:
+    """The name under which an object is kept: everything that it is made of.
+
+    Args:
+        content: id of the git tree.
+    """
+    text = f"{content} {column.arch.make} {column.configuration().text()} {compiler}"
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@once
+def compiler_version(arch: Arch) -> str:
+    """The first line of the compiler's --version."""
+    return run([f"{arch.compiler}gcc", "--version"]).stdout.decode(errors="replace").split("\n")[0]
+
+
+def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
+    """The object with the offsets for a commit of a tree, from the cache where it has one.
+
+    Raises:
+        Dropped: this architecture cannot have the configuration.
+        SchedlineError: no compiler, or the unit does not build.
+    """
+    content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
+    kept = cache / "layout" / f"{key_of(content, column, compiler_version(column.arch))}.o"
+    if kept.is_file():
+        return kept
+    if known := read_json(kept.with_suffix(".json")):
+        raise Dropped(known["observed"], known["next_step"])
+    digest = column.configuration().digest()
+    build = cache / "builds" / f"{tree.name}-layout-{column.arch.name}-{digest}"
+    variables = [f"CROSS_COMPILE={column.arch.compiler}"]
+    sync(tree, commit)
+    with step(f"compiling {UNIT} for {column.name}"):
+        if not is_configured(build, column.configuration()):
+            try:
+                configure(tree, build, column.arch.make, column.configuration(), variables)
+            except Dropped as dropped:
+                said = {"observed": dropped.observed, "next_step": dropped.next_step}
+                write_json(kept.with_suffix(".json"), said)
+                raise
+        make(tree.src, build, column.arch.make, [*variables, "KCFLAGS=-g", UNIT])
+    write_atomic(kept, (build / UNIT).read_bytes())
+    return kept
+
+
+def layout_of(path: Path, name: str) -> Layout:
+    """The layout in a compiled object, with all members where it has debug information."""
+    compiled_tables = read_fields(read_object(path), str(path))
+    try:
+        structures = read_members(path)
+    except SchedlineError:
+        if shutil.which("pahole") is None:
+            raise
+        structures = {}
+    return from_tables(name, compiled_tables, structures)

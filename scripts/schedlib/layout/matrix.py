@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rules x kernels: what is shown, and what is written as JSON (schema layout-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from schedlib.layout.judge import Layout, Outcome, RuleResult, describe, judge_rule, presence_of
+from schedlib.layout.picture import draw_clause
+from schedlib.layout.tables import Rules
+from schedlib.results import TOOL
+from schedlib.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class JudgedColumn:
+    """One kernel: its layout with the rules' outcomes, or why it could not be had.
+
+    Attributes:
+        absent: the reason why this architecture has no such configuration; then there is no layout.
+    """
+
+    name: str
+    layout: Layout | None
+    results: tuple[RuleResult, ...] = ()
+    presence: Mapping[str, str] | None = None
+    absent: str = ""
+
+    def outcome(self, rule: str) -> Outcome:
+        """What became of a rule here."""
+        return next((result.outcome for result in self.results if result.rule == rule), Outcome.NA)
+
+
+def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[str]) -> JudgedColumn:
+    """Hold every rule against one kernel."""
+    results = tuple(judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
+    presence = {change: presence_of(rules, change, layout)[0].value for change in rules.changes()}
+    return JudgedColumn(name, layout, results, presence)
+
+
+def verdict_of(columns: Sequence[JudgedColumn], require: Sequence[str] = ()) -> Verdict:
+    """FAIL when a rule fails anywhere; ERROR when a required one is n/a everywhere; all n/a is INCONCLUSIVE."""
+    outcomes = {result.outcome for column in columns for result in column.results}
+    if Outcome.FAIL in outcomes:
+        return Verdict.FAIL
+    if any(all(column.outcome(rule) is Outcome.NA for column in columns) for rule in require):
+        return Verdict.ERROR
+    return Verdict.PASS if Outcome.PASS in outcomes else Verdict.INCONCLUSIVE
+
+
+def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """The matrix, one kernel on each line, a rule in each column; those that cannot exist are told below."""
+    rows = [["", "line", *(rule.id.rpartition(".")[2] for rule in rules.rules)]]
+    rows += [
+        [column.name, str(column.layout.line), *(_word(column.outcome(rule.id)) for rule in rules.rules)]
+        for column in columns
+        if column.layout
+    ]
+    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
+    for row in rows:
+        yield " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _word(outcome: Outcome) -> str:
+    return "FAIL" if outcome is Outcome.FAIL else outcome.value
+
+
+def notes(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """Why something is n/a or assumed."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for column in columns:
+        if column.absent:
+            yield f"no column {column.name}: {column.absent}"
+        if column.layout and column.layout.assumed:
+            yield f"note: {column.name}: {column.layout.assumed}"
+        for result in column.results:
+            if result.outcome is Outcome.NA:
+                reasons.setdefault(result.reason, {}).setdefault(result.rule, []).append(column.name)
+    everywhere = [column.name for column in columns if column.layout]
+    for reason, per_rule in reasons.items():
+        grouped: dict[tuple[str, ...], list[str]] = {}
+        for rule, where in per_rule.items():
+            grouped.setdefault(tuple(where), []).append(rule)
+        for names, its_rules in grouped.items():
+            only = "" if len(everywhere) == len(names) else f" ({', '.join(names)})"
+            yield f"n/a, {reason}: {', '.join(its_rules)}{only}"
+    yield from _partly(rules, columns)
+
+
+def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """Clauses that could not be judged of rules that were: such a pass says less."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        for result in column.results:
+            if result.outcome is Outcome.PASS and column.layout:
+                for clause in result.clauses:
+                    if clause.outcome is Outcome.NA and "recorded" in clause.reason:
+                        what = describe(clause, column.layout, rules)
+                        found.setdefault((f"{result.rule}, {what}", clause.reason), []).append(column.name)
+    for (what, reason), names in found.items():
+        yield f"not judged, {reason}: {what} ({', '.join(names)})"
+
+
+def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """Each broken clause with reason, source, members and picture; columns with the same picture are told once."""
+    told: dict[str, list[str]] = {}
+    for column in columns:
+        for result in column.results:
+            if result.outcome is Outcome.FAIL and column.layout:
+                for text in _failure(rules, result, column.layout):
+                    told.setdefault(text, []).append(column.name)
+    for text, names in told.items():
+        head, _, rest = text.partition("\n")
+        yield f"FAIL {head} ({', '.join(names)})\n{rest}"
+
+
+def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
+    rule = rules.rule(result.rule)
+    for clause in result.clauses:
+        if clause.outcome is not Outcome.FAIL and not result.reason:
+            continue
+        if clause.outcome is Outcome.NA:
+            continue
+        state = "is broken" if clause.outcome is Outcome.FAIL else "holds by accident"
+        lines = [f"{rule.id}, {describe(clause, layout, rules)}, {state}"]
+        lines += [f"    {result.reason}"] if result.reason else []
+        lines += [f"    why: {rule.reason}"]
+        forced = "forced in every configuration" if clause.clause.forced else "observed"
+        lines += [f"    source: {rule.source}, {forced}"]
+        lines += [f"    {text}" for text in draw_clause(clause, layout)]
+        yield "\n".join(lines)
+
+
+def document(
+    started: datetime, fingerprint: Mapping[str, str], verdict: Verdict, columns: Sequence[JudgedColumn]
+) -> dict[str, object]:
+    """As JSON, by schemas/layout-1.json."""
+    return {
+        "schema": "layout-1",
+        "tool": TOOL,
+        "started": started.isoformat(),
+        "fingerprint": dict(fingerprint),
+        "status": verdict.name,
+        "columns": [_column(column) for column in columns],
+    }
+
+
+def _column(column: JudgedColumn) -> dict[str, object]:
+    layout = column.layout
+    return {
+        "name": column.name,
+        "absent": column.absent,
+        "line": layout.line if layout else None,
+        "assumed": layout.assumed if layout else "",
+        "presence": dict(column.presence or {}),
+        "types": {kind.name: {"size": kind.size, "align": kind.align} for kind in layout.types.values()}
+        if layout
+        else {},
+        "rules": [
+            {"id": result.rule, "outcome": result.outcome.value, "reason": result.reason} for result in column.results
+        ],
+        "fields": [
+            {"type": field.type, "member": field.member, "offset": field.offset, "size": field.size}
+            for field in layout.fields.values()
+        ]
+        if layout
+        else [],
+    }

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Every member of a structure, from the debug information (DWARF or BTF) of an object, a vmlinux or the running kernel.
+
+pahole reads it; this module reads pahole.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from schedlib.command import clean_environment
+from schedlib.errors import SchedlineError
+from schedlib.layout.tables import Field, Type
+
+STRUCTURES = ("rq", "root_domain", "cpupri", "cpupri_vec")
+"""The structures that the rules speak of."""
+
+_TIMEOUT = 120.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """A direct member of a structure; those of an unnamed struct or union inside of it count as direct.
+
+    Attributes:
+        name: as in C.
+        type: as pahole prints it: "struct cpupri", "atomic_t".
+        offset: in bytes.
+        size: in bytes; of all elements of an array.
+        count: elements of an array, else 1.
+        bits: True for a bit-field.
+    """
+
+    name: str
+    type: str
+    offset: int
+    size: int
+    count: int = 1
+    bits: bool = False
+
+    @property
+    def last(self) -> int:
+        """Offset of the last byte; of the first one for an empty member."""
+        return self.offset + max(self.size, 1) - 1
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A structure with all its members, in order of their offset."""
+
+    type: Type
+    members: tuple[Member, ...]
+
+    def member(self, name: str) -> Member | None:
+        """A member by name."""
+        return next((member for member in self.members if member.name == name), None)
+
+
+_MEMBER = re.compile(
+    r"^\s+(?P<declared>\S[^;]*?)\s*(?::\s*\d+)?;\s*/\*\s*(?P<offset>\d+)(?P<bits>:\s*\d+)?\s+(?P<size>\d+)\s*\*/"
+)
+_OPEN = re.compile(r"^\s+(?:struct|union)(?: \w+)? \{")
+_CLOSE = re.compile(r"^\s+\}\s*(?P<name>\w+)?(?P<rest>[^;]*);\s*(?:/\*\s*(?P<offset>\d+)\s+(?P<size>\d+)\s*\*/)?")
+_ATTRIBUTE = re.compile(r"__attribute__\(\(__aligned__\((\d+)\)\)\)")
+
+
+def _member(text: str, offset: int, size: int, bits: bool) -> Member | None:
+    """A declaration as C has it: `struct list_head * tmp_alone_branch`, `u64 a[2][3]`, `void (*func)(int)`."""
+    text = _ATTRIBUTE.sub("", text).strip()
+    if match := re.search(r"\(\s*\*\s*(\w+)(?:\[\d+\])*\s*\)\s*\(", text):
+        return Member(match.group(1), "function pointer", offset, size, 1, bits)
+    match = re.fullmatch(r"(?P<type>.*?)\s*\b(?P<name>\w+)(?P<array>(?:\[\d+\])*)", text)
+    if match is None or not match.group("type"):
+        return None
+    count = 1
+    for number in re.findall(r"\[(\d+)\]", match.group("array")):
+        count *= int(number)
+    return Member(match.group("name"), match.group("type"), offset, size, count, bits)
+
+
+@dataclass
+class _Reader:
+    """One structure of pahole's output, line by line."""
+
+    name: str
+    members: list[Member] = field(default_factory=list)
+    inner: list[int] = field(default_factory=list)
+    size: int = 0
+    align: int = 1
+
+    def line(self, text: str) -> None:
+        if match := re.match(r"\s*/\* size: (\d+),", text):
+            self.size = int(match.group(1))
+        elif _OPEN.match(text):
+            self.inner.append(len(self.members))
+        elif self.inner and (match := _CLOSE.match(text)):
+            start = self.inner.pop()
+            if match.group("name") and match.group("offset"):
+                # What is inside of a member with a name is not direct.
+                del self.members[start:]
+                self.add(f"struct {match.group('name')}{match.group('rest')}", match)
+        elif match := _MEMBER.match(text):
+            self.add(match.group("declared"), match)
+
+    def add(self, declared: str, match: re.Match[str]) -> None:
+        bits = match.groupdict().get("bits") is not None
+        member = _member(declared, int(match.group("offset")), int(match.group("size")), bits)
+        if member:
+            self.members.append(member)
+            self.align = max(self.align, *map(int, _ATTRIBUTE.findall(declared)), 1)
+
+
+def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
+    """The structures in pahole's output, by tag.
+
+    Args:
+        aligned: False where alignment is not recorded (BTF): what pahole prints then is guessed from the holes.
+    """
+    found: dict[str, Structure] = {}
+    reader: _Reader | None = None
+    for line in text.splitlines():
+        if match := re.fullmatch(r"struct (\w+) \{", line):
+            reader = _Reader(match.group(1))
+        elif reader is None:
+            continue
+        elif line.startswith("}"):
+            align = max(reader.align, *map(int, _ATTRIBUTE.findall(line)), 1)
+            ordered = tuple(sorted(reader.members, key=lambda member: member.offset))
+            found.setdefault(
+                reader.name, Structure(Type(reader.name, reader.size, align if aligned else None), ordered)
+            )
+            reader = None
+        else:
+            reader.line(line)
+    return found
+
+
+def read_members(path: Path, structures: Sequence[str] = STRUCTURES) -> dict[str, Structure]:
+    """The structures of a file, or of the running kernel (/sys/kernel/btf/vmlinux), by tag.
+
+    Raises:
+        SchedlineError: the file cannot be read, holds no debug information or none of the structures.
+    """
+    pahole = shutil.which("pahole")
+    if pahole is None:
+        raise SchedlineError("the program pahole is not installed", "apt-get install --no-install-recommends pahole")
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        raise SchedlineError(f"{path}: {error.strerror}", "check the path, and whether you may read it") from error
+    btf = head[:2] in (b"\x9f\xeb", b"\xeb\x9f")
+    if head != b"\x7fELF" and not btf:
+        raise SchedlineError(
+            f"{path} is neither an ELF file nor BTF", "give a vmlinux (not a bzImage), or /sys/kernel/btf/vmlinux"
+        )
+    options = ["-F", "btf"] if btf else []
+    try:
+        done = subprocess.run(
+            [pahole, *options, "-C", ",".join(structures), str(path)],
+            env=clean_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SchedlineError(f"pahole did not finish with {path} in {_TIMEOUT:.0f} s", "is the file whole?") from error
+    text = done.stdout.decode(errors="replace")
+    dwarf = not btf and _has_dwarf(path)
+    found = parse(text, aligned=dwarf)
+    if not found:
+        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        died = f"pahole died of signal {-done.returncode}" if done.returncode < 0 else "pahole finds none"
+        raise SchedlineError(
+            f"{path} has no debug information for struct rq ({died}{': ' + said[0] if said else ''})",
+            "build it with CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT=y or CONFIG_DEBUG_INFO_BTF=y",
+        )
+    return found
+
+
+def _has_dwarf(path: Path) -> bool:
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with path.open("rb") as file:
+            return ELFFile(file).get_section_by_name(".debug_info") is not None
+    except (ELFError, OSError, ValueError, KeyError, AssertionError):
+        return False
+
+
+def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field | None:
+    """Find a member by its path, such as `cpupri.pri_to_cpu[0].mask`; None where there is none.
+
+    `a[0].b` stands for b in every element of a, as in struct sched_layout_field.
+    """
+    base, count, stride = 0, 1, 0
+    names = path.split(".")
+    for name in names[:-1]:
+        structure = structures.get(tag)
+        member = structure.member(name.removesuffix("[0]")) if structure else None
+        if member is None or not member.type.startswith("struct "):
+            return None
+        base += member.offset
+        if name.endswith("[0]"):
+            count, stride = member.count, member.size // max(member.count, 1)
+        tag = member.type.removeprefix("struct ")
+    structure = structures.get(tag)
+    last = structure.member(names[-1]) if structure else None
+    if last is None:
+        return None
+    return Field("", path, base + last.offset, last.size, count, stride)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Lines of a structure as pahole would draw them, the members of a clause marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schedlib.layout.judge import ClauseResult, Layout, member_holds
+from schedlib.layout.tables import Field
+
+
+def concerned_lines(result: ClauseResult, layout: Layout) -> list[int]:
+    """The lines worth drawing: the first member's, and that of each that is not where it should be."""
+    if not result.fields:
+        return [layout.line_of(layout.types[result.clause.type].size - 1)]
+    lines: set[int] = set()
+    for number, member in enumerate(result.fields):
+        if number == 0 or not member_holds(result.clause, result.fields, member, layout):
+            lines |= {layout.line_of(member.offset), layout.line_of(member.last)}
+    return sorted(lines)
+
+
+def draw_line(tag: str, line: int, layout: Layout, marked: frozenset[str]) -> Iterator[str]:
+    """One line of a structure: offset, size and name of each member and hole."""
+    pos, end = line * layout.line, min((line + 1) * layout.line, layout.types[tag].size)
+    yield f"--- cacheline {line} boundary ({pos} bytes) ---"
+    complete = tag in layout.structures
+    for offset, size, name in _cells(tag, layout):
+        if offset + max(size, 1) <= line * layout.line or offset >= end:
+            continue
+        if offset > pos:
+            yield _gap(pos, offset, complete)
+        yield f"{'>' if name in marked else ' '} {offset:7} {size:7}  {name}"
+        pos = max(pos, offset + size)
+    if pos < end:
+        yield _gap(pos, end, complete)
+
+
+def _gap(start: int, end: int, complete: bool) -> str:
+    return f"  {start:7} {end - start:7}  {'(hole)' if complete else '(hole or not listed)'}"
+
+
+def _cells(tag: str, layout: Layout) -> list[tuple[int, int, str]]:
+    if tag in layout.structures:
+        return [(member.offset, member.size, member.name) for member in layout.structures[tag].members]
+    listed = (field for field in layout.fields.values() if field.type == tag and "." not in field.member)
+    return sorted((field.offset, field.size, field.member) for field in listed)
+
+
+def member_line(field: Field, layout: Layout) -> str:
+    """A member's place in words."""
+    first, last = layout.line_of(field.offset), layout.line_of(field.last)
+    lines = f"line {first}" if first == last else f"lines {first}-{last}"
+    times = f", {field.count} times, every {field.stride}" if field.count > 1 else ""
+    return f"{field.member}: offset {field.offset}, size {field.size}, {lines}{times}"
+
+
+def draw_clause(result: ClauseResult, layout: Layout) -> Iterator[str]:
+    """The members of a clause, and a picture of the lines concerned."""
+    tag = result.clause.type
+    kind = layout.types[tag]
+    aligned = f", aligned to {kind.align}" if kind.align else ""
+    yield f"struct {tag}: size {kind.size}{aligned}, lines of {layout.line}"
+    for field in result.fields:
+        yield f"  {member_line(field, layout)}"
+    marked = frozenset(field.member for field in result.fields)
+    for line in concerned_lines(result, layout):
+        yield from (f"  {text}" for text in draw_line(tag, line, layout, marked))
