@@ -6,6 +6,8 @@
  * To add a rule: a row in sched_layout_rules, its clauses below, and in
  * layout_fields.c every member that a clause names. See layout_rules.h.
  */
+#include <linux/kernel.h>
+
 #include "layout_rules.h"
 
 #define RQ_ORDER	"89951fc1f820 (\"sched: Reorder some fields in struct rq\")"
@@ -77,6 +79,9 @@ const struct sched_layout_rules sched_layout_rules = {
 		  CPUPRI_LINES },
 		{ "cpupri-lines.C4", "cpupri-lines",
 		  "cpu_to_pri is read by every cpupri_set(): no vec may end on its line",
+		  CPUPRI_LINES },
+		{ "cpupri-lines.C5", "cpupri-lines",
+		  "one CPU shares no line with another: there the alignment would only take memory",
 		  CPUPRI_LINES },
 		{ "cpupri.S1", "cpupri-lines",
 		  "counts are written and masks are read by every CPU that moves an RT task, at all priorities alike",
@@ -165,6 +170,8 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	{ "cpupri-lines.C3", LAYOUT_TYPE_ALIGNED, NEEDS(SMP), 1, 0, "cpupri", "" },
 	{ "cpupri-lines.C3", LAYOUT_ALIGNED, NEEDS(SMP), 1, 0, "root_domain", "cpupri" },
 	{ "cpupri-lines.C4", LAYOUT_ALIGNED, NEEDS(SMP), 1, 0, "cpupri", "cpu_to_pri" },
+	{ "cpupri-lines.C5", LAYOUT_TYPE_SMALL,
+	  NEEDS(UP) | NEEDS(MASK_8) | NEEDS(LINE_MIN_64), 1, 0, "cpupri_vec", "" },
 	/* True of every design that keeps them apart, not of aligned vecs only. */
 	{ "cpupri.S1", LAYOUT_APART, NEEDS(SMP), 1, 0,
 	  "root_domain", "cpupri.pri_to_cpu[0].count cpupri.pri_to_cpu[0].mask" },
@@ -182,6 +189,7 @@ const char sched_layout_kinds[LAYOUT_NR_KINDS][48] = {
 	[LAYOUT_HEADROOM]	= "bytes left on the line of the last, at least",
 	[LAYOUT_TYPE_ALIGNED]	= "the type is aligned to a line",
 	[LAYOUT_TYPE_PADDED]	= "the type's size is whole lines",
+	[LAYOUT_TYPE_SMALL]	= "the type is smaller than a line",
 };
 
 /* Each completes "needs ..." */
@@ -196,6 +204,7 @@ const char sched_layout_conditions[LAYOUT_NR_CONDITIONS][32] = {
 	[LAYOUT_DEBUG_LOCKS]	= "spinlocks with debugging",
 	[LAYOUT_PROXY_EXEC]	= "CONFIG_SCHED_PROXY_EXEC",
 	[LAYOUT_NO_PROXY_EXEC]	= "CONFIG_SCHED_PROXY_EXEC=n",
+	[LAYOUT_UP]		= "CONFIG_SMP=n",
 };
 
 const struct sched_layout_index sched_layout_index = {
@@ -203,5 +212,5 @@ const struct sched_layout_index sched_layout_index = {
 	.rule_size	= sizeof(struct sched_layout_rule),
 	.nr_rules	= sizeof(sched_layout_rules) / sizeof(struct sched_layout_rule),
 	.clause_size	= sizeof(sched_layout_clauses[0]),
-	.nr_clauses	= sizeof(sched_layout_clauses) / sizeof(sched_layout_clauses[0]),
+	.nr_clauses	= ARRAY_SIZE(sched_layout_clauses),
 };

@@ -34,7 +34,7 @@ struct sched_layout_rule {
 struct sched_layout_rules {
 	struct sched_layout_rule	rq_order[9];
 	struct sched_layout_rule	rd_lines[7];
-	struct sched_layout_rule	cpupri_lines[5];
+	struct sched_layout_rule	cpupri_lines[6];
 };
 
 /* What a clause says about its members. */
@@ -50,6 +50,7 @@ enum sched_layout_kind {
 	LAYOUT_HEADROOM,	/* @arg bytes or more from the last one to its line's end */
 	LAYOUT_TYPE_ALIGNED,	/* the type is aligned to a line (no members) */
 	LAYOUT_TYPE_PADDED,	/* the type's size is whole lines (no members) */
+	LAYOUT_TYPE_SMALL,	/* the type is smaller than a line (no members) */
 	LAYOUT_NR_KINDS
 };
 
@@ -69,6 +70,7 @@ enum sched_layout_condition {
 	LAYOUT_DEBUG_LOCKS,
 	LAYOUT_PROXY_EXEC,
 	LAYOUT_NO_PROXY_EXEC,
+	LAYOUT_UP,
 	LAYOUT_NR_CONDITIONS
 };
 

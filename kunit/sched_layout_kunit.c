@@ -233,6 +233,8 @@ static bool clause_holds(const struct sched_layout_clause *c, const struct membe
 		return m->type->align % sched_layout_env.line == 0;
 	case LAYOUT_TYPE_PADDED:
 		return m->type->size % sched_layout_env.line == 0;
+	case LAYOUT_TYPE_SMALL:
+		return m->type->size < sched_layout_env.line;
 	default:
 		for (unsigned int i = 0; i < m->nr; i++)
 			if (!member_holds(c, m, m->field[i]))

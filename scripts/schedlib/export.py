@@ -9,11 +9,13 @@ from collections.abc import Collection
 from pathlib import Path
 
 from schedlib import options
-from schedlib.cache import write_atomic
+from schedlib.cache import cache_dir, write_atomic
 from schedlib.changes import State, apply_changes, change_table, known
 from schedlib.compose import TESTS_DIRECTORY, add_tests, hooked
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
+from schedlib.layout.compile import host_rules
+from schedlib.layout.emit import add_asserts
 from schedlib.paths import KUNIT
 from schedlib.trees import Tree, commit_tree, edit_tree, file_row
 
@@ -39,8 +41,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "export",
         help="a git am-able series of tests and changes for a kernel tree",
-        description="Writes patches against the HEAD of a tree: the KUnit tests first, their documentation, then each\n"
-        "change that --with names. In the tree they work with kunit.py alone.",
+        description="Writes patches against the HEAD of a tree: the KUnit tests first, their documentation, each\n"
+        "change that --with names, and the layout rules as assertions. In the tree they work with kunit.py alone.",
         epilog="examples:\n  schedline export --kdir ~/linux -o /tmp/series\n"
         "  schedline export --kdir ~/linux --with rd-lines,cpupri-lines -o /tmp/series\n"
         "  git -C ~/linux am /tmp/series/*.patch",
@@ -109,6 +111,8 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
                 f"{row.id} does not apply to {tree.origin}:\n    " + "\n    ".join(row.drift),
                 "export without it, or rebase it by hand",
             )
+    there = {row.id for row in states if row.state.is_there}
+    commit = add_asserts(tree, commit, host_rules(cache_dir()), there, author)
     titles = [change_table()[row.id].title for row in states if row.state in (State.APPLIED, State.REVERTED)]
     git(tree.src, "format-patch", "--quiet", f"--base={tree.head}", "--cover-letter", "-o", out.absolute(),
         f"{tree.head}..{commit}", env=author)  # fmt: skip
@@ -116,7 +120,7 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
     text = cover.read_text().replace("*** SUBJECT HERE ***", "sched: KUnit tests for cache-line layout and cpupri")
     blurb = _COVER.format(directory=TESTS_DIRECTORY, document=DOCUMENT)
     if titles:
-        blurb += "\nThe last patches are the changes themselves:\n" + "".join(f"  - {title}\n" for title in titles)
+        blurb += "\nBehind the tests come the changes themselves:\n" + "".join(f"  - {title}\n" for title in titles)
     write_atomic(out / "0000-cover-letter.txt", text.replace("*** BLURB HERE ***\n", blurb))
     cover.unlink()
     return tuple(sorted(out.glob("*.patch")))

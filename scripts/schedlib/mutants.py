@@ -25,6 +25,10 @@ from schedlib.errors import SchedlineError
 from schedlib.judge import Outcome
 from schedlib.kconfig import load
 from schedlib.kvm import accelerator
+from schedlib.layout.columns import ensure_tools
+from schedlib.layout.compile import Column, arch_table, compiled, host_rules, layout_of
+from schedlib.layout.judge import Outcome as Broken
+from schedlib.layout.judge import judge_rule
 from schedlib.options import ids
 from schedlib.paths import CONFIGS
 from schedlib.results import Boot
@@ -57,7 +61,8 @@ class Mutant:
         name: <change>/<slug>.
         breaks: one sentence.
         killed_by: rule ids or suite:case names of which one has to fail; empty for a diff without headers.
-        series, on, config, with_, without: what it is tried on, when that is not the default.
+        series, on, config, with_, without: what it is tried on, when that is not the default. `on` may also be an
+            architecture of `schedline layout`: then the mutant is compiled there and not booted.
         diff: the patch itself.
     """
 
@@ -142,19 +147,22 @@ def fate_of(mutant: Mutant, failed: frozenset[str], same_code: bool) -> Fate:
 def try_mutant(
     cache: Path, tree: Tree, mutant: Mutant, on: str | None, out: Path
 ) -> tuple[Fate, frozenset[str], float]:
-    """Apply, build, boot and judge one mutant.
+    """Apply, build, boot and judge one mutant; or compile it for an architecture and judge the layout.
 
     Returns:
         Its fate, what failed, and the seconds that it took. The answer is kept in the cache, under everything that
         it depends on.
     """
     started = time.monotonic()
-    target, _ = choose(tree, on or mutant.on)
     composition = compose(tree, with_=mutant.with_, without=mutant.without)
     refuse_conflicts(composition)
     commit = apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
     if commit is None:
         return Fate.DOES_NOT_APPLY, frozenset(), 0.0
+    if mutant.on in arch_table():
+        failed = _broken_rules(cache, tree, commit, mutant, composition.expected)
+        return fate_of(mutant, failed, False), failed, time.monotonic() - started
+    target, _ = choose(tree, on or mutant.on)
     configuration = load([target.name, *mutant.config])
     key = hashlib.sha256(f"{commit} {configuration.digest()} {target} {mutant}".encode()).hexdigest()[:20]
     record = cache / "mutants" / f"{key}.json"
@@ -180,6 +188,16 @@ def try_mutant(
     seconds = time.monotonic() - started
     write_json(record, {"fate": fate.value, "failed": sorted(failed), "seconds": seconds})
     return fate, failed, seconds
+
+
+def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected: frozenset[str]) -> frozenset[str]:
+    """What the layout matrix says of a mutant that is not booted."""
+    column = Column(arch_table()[str(mutant.on)], "+".join(mutant.config))
+    ensure_tools([column])
+    rules = host_rules(cache)
+    layout = layout_of(compiled(cache, tree, commit, column), column.name)
+    results = (judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
+    return frozenset(result.rule for result in results if result.outcome is Broken.FAIL)
 
 
 def _code(build_directory: Path) -> str:

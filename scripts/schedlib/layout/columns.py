@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import doctor, options
+from schedlib.command import run
 from schedlib.kconfig import Dropped
 from schedlib.layout.compile import Column, all_configs, arch_table, chosen_archs, compiled
 from schedlib.progress import say
@@ -48,6 +49,13 @@ def ensure_tools(columns: Sequence[Column]) -> None:
         doctor.Need(f"{arch.compiler}gcc", package, f"compiles for {arch.name}", frozenset({"layout"}))
         for package, arch in packages.items()
     ]
+    if any("randstruct" in column.config.split("+") for column in columns):
+        major = run(["gcc", "-dumpversion"]).stdout.decode().split(".")[0].strip()
+        headers = f"usr/lib/gcc/*/{major}/plugin/include/gcc-plugin.h"
+        why = "shuffles structures in the configuration randstruct"
+        compilers.append(
+            doctor.Need("gcc's plugin headers", f"gcc-{major}-plugin-dev", why, frozenset({"layout"}), headers)
+        )
     doctor.ensure(["layout", "build"], compilers)
 
 

@@ -28,7 +28,7 @@ from schedlib.trees import Tree, sync
 
 UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
 
-_HOST_TYPES = ("-Du32=__u32", "-Ds32=__s32", "-DS32_MAX=0x7fffffff")
+_HOST_NAMES = ("-Du32=__u32", "-Ds32=__s32", "-DS32_MAX=0x7fffffff", "-DARRAY_SIZE(a)=(sizeof(a)/sizeof((a)[0]))")
 """What layout_rules.c takes from the kernel's headers and user space's lack."""
 
 
@@ -114,7 +114,7 @@ def host_rules(cache: Path) -> Rules:
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
         half = kept.with_suffix(".half")
-        must(["gcc", "-c", *_HOST_TYPES, "-o", half, source], next_step="apt-get install gcc libc6-dev")
+        must(["gcc", "-c", *_HOST_NAMES, "-o", half, source], next_step="apt-get install gcc libc6-dev")
         half.replace(kept)
     return read_rules(read_object(kept), str(source))
 

@@ -8,10 +8,18 @@ import textwrap
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from schedlib.compose import TESTS_DIRECTORY
 from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, Condition, Kind, Rules
 from schedlib.paths import KUNIT
+from schedlib.trees import Tree, commit_tree, edit_tree, file_row
 
-FILE = "layout_asserts.c"
+FILE = f"{TESTS_DIRECTORY}/layout_asserts.c"
+
+_MAKEFILE = f"{TESTS_DIRECTORY}/Makefile"
+_MAKEFILE_LINES = """
+# Nothing but static assertions.
+obj-$(CONFIG_SCHED_LAYOUT_KUNIT_TEST) += layout_asserts.o
+"""
 
 _HEAD = """\
 // SPDX-License-Identifier: GPL-2.0
@@ -140,6 +148,7 @@ def _assertions(clause: Clause, guards: Guards) -> Iterator[tuple[tuple[str, ...
     whole = {
         Kind.TYPE_ALIGNED: f"__alignof__(struct {clause.type}) % SMP_CACHE_BYTES == 0",
         Kind.TYPE_PADDED: f"sizeof(struct {clause.type}) % SMP_CACHE_BYTES == 0",
+        Kind.TYPE_SMALL: f"sizeof(struct {clause.type}) < SMP_CACHE_BYTES",
     }.get(clause.kind)
     if whole:
         yield tuple(sorted(own)), _wrapped(clause.rule, needs, whole)
@@ -181,6 +190,21 @@ def _define(name: str, expression: str) -> str:
     value = expression if re.fullmatch(r"\w+\(\w+\)", expression) else f"({expression})"
     tabs = "\t" * max(1, 4 - (len("#define ") + len(name)) // 8)
     return f"#define {name}{tabs}{value}"
+
+
+def add_asserts(
+    tree: Tree, parent: str, rules: Rules, changes: Collection[str], author: dict[str, str] | None = None
+) -> str:
+    """Commit the assertions for some changes on top of a commit that has the tests; `parent` when there are none."""
+    text = emit(rules, changes)
+    if not text:
+        return parent
+    makefile = tree.read(_MAKEFILE, parent) or ""
+    if "layout_asserts.o" not in makefile:
+        makefile += _MAKEFILE_LINES
+    rows = [file_row(tree.src, FILE, text.encode()), file_row(tree.src, _MAKEFILE, makefile.encode())]
+    message = (KUNIT / "asserts-commit-message.txt").read_text()
+    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
 
 
 def _guard_name(condition: Condition) -> str:

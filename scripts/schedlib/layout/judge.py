@@ -175,6 +175,8 @@ def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:
 def _holds(clause: Clause, fields: Sequence[Field], kind: Type, layout: Layout) -> bool | None:
     if clause.kind is Kind.TYPE_PADDED:
         return kind.size % layout.line == 0
+    if clause.kind is Kind.TYPE_SMALL:
+        return kind.size < layout.line
     if clause.kind is Kind.TYPE_ALIGNED:
         if kind.align is not None:
             return kind.align % layout.line == 0

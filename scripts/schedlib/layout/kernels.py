@@ -168,12 +168,14 @@ def _conditions(
         Condition.PLAIN_LOCKS: None if lock is None else lock == 4,
         Condition.DEBUG_LOCKS: None if lock is None else lock > 4,
         Condition.SMP: None,
+        Condition.UP: None,
         Condition.PROXY_EXEC: None,
         Condition.NO_PROXY_EXEC: None,
     }
     if kernel.config:
         proxy = kernel.config.get("CONFIG_SCHED_PROXY_EXEC") == "y"
-        known[Condition.SMP] = kernel.config.get("CONFIG_SMP") == "y"
+        smp = kernel.config.get("CONFIG_SMP") == "y"
+        known[Condition.SMP], known[Condition.UP] = smp, not smp
         known[Condition.PROXY_EXEC], known[Condition.NO_PROXY_EXEC] = proxy, not proxy
     return (
         frozenset(condition for condition, value in known.items() if value),

@@ -38,6 +38,7 @@ class Kind(IntEnum):
     HEADROOM = 8
     TYPE_ALIGNED = 9
     TYPE_PADDED = 10
+    TYPE_SMALL = 11
 
 
 class Condition(IntEnum):
@@ -53,6 +54,7 @@ class Condition(IntEnum):
     DEBUG_LOCKS = 7
     PROXY_EXEC = 8
     NO_PROXY_EXEC = 9
+    UP = 10
 
 
 ANY_LINE = (1 << 31) - 1
