@@ -3,13 +3,14 @@
 #   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
 
 .DEFAULT_GOAL := help
-.PHONY: help check test doctor fetch apply export mutants bench test-tree
+.PHONY: help check layout status test doctor fetch apply export mutants bench test-tree
 
 quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
 tree = $(call option,SERIES,series) $(call option,KDIR,kdir)
 changes = $(call option,WITH,with) $(call option,WITHOUT,without)
 guest = $(call option,ON,on) $(call option,CPUS,cpus) $(call option,CONFIG,config)
+column = $(call option,ARCH,arch) $(call option,CONFIG,config)
 judged = $(call option,EXPECT,expect) $(call option,BASE,base) $(call option,REQUIRE,require) $(call option,ONLY,only)
 output = $(call option,JSON,json) $(call option,OUT,out)
 
@@ -18,6 +19,13 @@ help: ## these verbs
 
 check: ## the main job: fetch, patch, build, boot, judge; one verdict
 	@scripts/schedline check $(tree) $(changes) $(guest) $(judged) $(output)
+
+layout: ## the layout rules without booting (ARCH=all, CONFIG=all, VMLINUX=file, PATCH=file)
+	@scripts/schedline layout $(tree) $(changes) $(column) $(call option,VMLINUX,vmlinux) $(call option,PATCH,patch) \
+		$(call option,EXPECT,expect) $(call option,BASE,base) $(call option,REQUIRE,require) $(call option,JSON,json)
+
+status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=)
+	@scripts/schedline status $(tree) $(call option,VMLINUX,vmlinux) $(call option,JSON,json)
 
 test: ## this project's own tests
 	@scripts/schedline test
@@ -38,7 +46,7 @@ mutants: ## prove that each test can fail (FROM=dir for diffs of your own)
 	@scripts/schedline mutants $(tree) $(call option,ON,on) $(call option,FROM,from) $(call option,ONLY,only) $(call option,JSON,json)
 
 bench: ## build and run times as ratios, measured in one run
-	@scripts/schedline bench $(call option,JSON,json)
+	@scripts/schedline bench $(call option,ONLY,only) $(call option,JSON,json)
 
 test-tree: ## the exported series in a plain kernel tree, without schedline
 	@scripts/schedline test-tree $(tree) $(call option,SKIP,skip)

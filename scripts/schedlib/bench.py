@@ -11,15 +11,20 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from schedlib import doctor, options
 from schedlib.build import build, build_directory, make
 from schedlib.cache import write_json
-from schedlib.check import Plan, boot_and_judge, expect_arguments
+from schedlib.check import Plan, boot_and_judge
 from schedlib.command import must, run
-from schedlib.compose import compose, refuse_conflicts
+from schedlib.compose import Composition, compose, refuse_conflicts
 from schedlib.kconfig import load
+from schedlib.layout.columns import ensure_tools
+from schedlib.layout.compile import UNIT, Column, chosen_archs, made
+from schedlib.layout.kernels import RUNNING_BTF
+from schedlib.layout.members import STRUCTURES
 from schedlib.mutants import MUTANTS, Mutant, read_mutants
 from schedlib.paths import PROJECT
 from schedlib.progress import step
@@ -43,9 +48,9 @@ class Row:
 
     def text(self) -> str:
         """As one line."""
-        figure = f"{self.ours:.1f} s"
+        figure = f"{self.ours:.2f} s"
         if self.reference is not None:
-            figure += f" / {self.reference:.1f} s = {self.ours / self.reference:.2f}"
+            figure += f" / {self.reference:.2f} s = {self.ours / self.reference:.3f}"
         return f"{self.name}: {figure} (goal {self.goal})"
 
 
@@ -55,10 +60,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "bench",
         help="build and run times as ratios, measured in one run",
         description="Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats.\n"
-        "Nothing is asserted. It takes about ten minutes on two CPUs; leave the machine alone meanwhile.",
-        epilog="examples:\n  schedline bench --json bench.json",
+        "Nothing is asserted. It takes about twenty minutes on two CPUs; leave the machine alone meanwhile.",
+        epilog="examples:\n  schedline bench --json bench.json\n  schedline bench --only layout",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--only", choices=("check", "layout"), help="the figures of one verb")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.set_defaults(run=_run, kdir=None, series=None)
 
@@ -105,9 +111,45 @@ def _guest(cache: Path, tree: Tree, commit: str, expected: frozenset[str]) -> fl
     target = TARGETS["uml"]
     start = time.monotonic()
     kernel = build(cache, tree, commit, target, load(["uml"]))
-    plan = Plan(target, (8,), expect_arguments(expected), None, target.timeout)
+    plan = Plan(target, (8,), expected, (), None, target.timeout)
     boot_and_judge(plan, kernel, cache / "results/bench", (), "tcg")
     return time.monotonic() - start
+
+
+def _layouts(cache: Path, tree: Tree, commit: str) -> list[Row]:
+    """One object beside a whole vmlinux of the same configuration, and what is judged without compiling."""
+    rows: list[Row] = []
+    command = [str(PROJECT / "scripts/schedline"), "layout"]
+    for arch in chosen_archs(("x86_64", "arm64")):
+        column, place = Column(arch), cache / "bench"
+        ensure_tools([column])
+        made(cache, tree, commit, column, UNIT)
+        changed = _with_comment(tree, commit, f"{arch.name} {time.time_ns()}")
+        ours = _timed("one object", partial(made, cache, tree, changed, column, UNIT))
+        shutil.rmtree(place, ignore_errors=True)
+        whole = _timed("vmlinux of the same configuration", partial(made, place, tree, commit, column, "vmlinux"))
+        rows.append(Row(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
+        vmlinux = next(place.glob("builds/*/vmlinux"))
+        judged = _timed("--vmlinux", partial(run, [*command, "--vmlinux", str(vmlinux)]))
+        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(vmlinux)]))
+        size = f"{vmlinux.stat().st_size >> 20} MB"
+        rows.append(Row(f"layout --vmlinux of {arch.name} ({size}, DWARF) / pahole alone", judged, bare, "-"))
+        shutil.rmtree(place)
+    return rows
+
+
+def _layouts_from_cache() -> list[Row]:
+    """What is judged without compiling; the first run of the matrix fills the cache."""
+    command = [str(PROJECT / "scripts/schedline"), "layout"]
+    everything = [*command, "--arch", "all", "--config", "all"]
+    _timed("the whole matrix", partial(run, everything))
+    rows = [Row("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
+    if RUNNING_BTF.exists():
+        judged = _timed("--running", partial(run, [*command, "--running"]))
+        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(RUNNING_BTF)]))
+        size = f"{RUNNING_BTF.stat().st_size / (1 << 20):.1f} MB of BTF"
+        rows.append(Row(f"layout --running ({size}) / pahole alone", judged, bare, "under 1 s"))
+    return rows
 
 
 def _mutant(mutants: tuple[Mutant, ...], file: str) -> Mutant:
@@ -116,25 +158,40 @@ def _mutant(mutants: tuple[Mutant, ...], file: str) -> Mutant:
     return next(mutant for mutant in plain if f"+++ b/{file}\n".encode() in mutant.diff)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    with options.opened_tree(arguments) as (cache, tree):
-        doctor.ensure(["uml"])
-        composition = compose(tree)
-        refuse_conflicts(composition)
-        rows = _builds(cache, tree, composition.commit)
-        _guest(cache, tree, composition.commit, composition.expected)
-        seconds = _guest(cache, tree, composition.commit, composition.expected)
-        rows.append(Row("all suites, UML with 8 CPUs", seconds, None, "under 5 s"))
-        for file, goal in (("kernel/sched/cpupri.c", "12 s"), (_HEADER, "30 s")):
-            mutant = _mutant(read_mutants(MUTANTS), file)
-            commit = apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
-            if commit:
-                seconds = _guest(cache, tree, commit, composition.expected)
-                rows.append(Row(f"a mutant in {file}", seconds, None, goal))
-        _guest(cache, tree, composition.commit, composition.expected)
+def _checks(cache: Path, tree: Tree, composition: Composition) -> list[Row]:
+    """From a commit to a verdict, again and with mutants."""
+    commit, expected = composition.commit, composition.expected
+    _guest(cache, tree, commit, expected)
+    rows = [Row("all suites, UML with 8 CPUs", _guest(cache, tree, commit, expected), None, "under 5 s")]
+    for file, goal in (("kernel/sched/cpupri.c", "12 s"), (_HEADER, "30 s")):
+        mutant = _mutant(read_mutants(MUTANTS), file)
+        broken = apply_diff(tree, commit, mutant.diff, f"mutant {mutant.name}\n")
+        if broken:
+            rows.append(Row(f"a mutant in {file}", _guest(cache, tree, broken, expected), None, goal))
+    _guest(cache, tree, commit, expected)
+    return rows
+
+
+def _unchanged() -> list[Row]:
     command = [str(PROJECT / "scripts/schedline"), "check"]
     run(command)
-    rows.append(Row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s"))
+    return [Row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s")]
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    rows: list[Row] = []
+    with options.opened_tree(arguments) as (cache, tree):
+        doctor.ensure(["uml", "layout", "qemu-x86_64"])
+        composition = compose(tree)
+        refuse_conflicts(composition)
+        if arguments.only != "layout":
+            rows += _builds(cache, tree, composition.commit) + _checks(cache, tree, composition)
+        if arguments.only != "check":
+            rows += _layouts(cache, tree, composition.commit)
+    if arguments.only != "layout":
+        rows += _unchanged()
+    if arguments.only != "check":
+        rows += _layouts_from_cache()
     conditions = f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {tree.origin}"
     print(f"conditions: {conditions}")
     for row in rows:

@@ -15,19 +15,25 @@ from pathlib import Path
 
 from schedlib import doctor, options, report
 from schedlib.build import Kernel, build
+from schedlib.cache import cache_dir
 from schedlib.changes import change_table
 from schedlib.compose import Composition, compose, refuse_conflicts
 from schedlib.errors import SchedlineError
 from schedlib.fingerprint import fingerprint
 from schedlib.guest import run_guest
-from schedlib.judge import judge, load_expected
+from schedlib.judge import Judgement, judge, load_expected
 from schedlib.kconfig import load
 from schedlib.kvm import accelerator
+from schedlib.layout.agreement import disagreements
+from schedlib.layout.compile import UNIT, host_rules
+from schedlib.layout.judge import from_tables
+from schedlib.layout.tables import read_fields, read_object
 from schedlib.paths import KUNIT
 from schedlib.progress import say, step
 from schedlib.results import Boot
 from schedlib.targets import TARGETS, Target, choose, command_line
 from schedlib.trees import Tree
+from schedlib.verdict import Verdict, worst
 
 _DESCRIPTION = """\
 Fetches a kernel (or takes yours), lays the KUnit tests and the changes into a copy, builds it, boots it with several
@@ -95,10 +101,11 @@ def _word(text: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is booted: where, with how many CPUs, and with which kernel parameters."""
+    """What is booted: where, with how many CPUs, which changes are expected, and with which kernel parameters."""
 
     target: Target
     classes: tuple[int, ...]
+    expected: frozenset[str]
     arguments: tuple[str, ...]
     only: str | None
     timeout: float
@@ -110,13 +117,14 @@ def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
     return (f"sched_layout_kunit.expect={','.join(judged)}",) if judged else ()
 
 
-def make_plan(target: Target, arguments: argparse.Namespace, expected: Collection[str]) -> Plan:
+def make_plan(target: Target, arguments: argparse.Namespace, expected: frozenset[str]) -> Plan:
     """The plan that the options ask for."""
     only = (f"kunit.filter_glob={arguments.only}",) if arguments.only else ()
     return Plan(
         target,
         arguments.cpus or target.classes,
-        (*expect_arguments(expected), *only, *arguments.kernel_arg),
+        expected,
+        (*only, *arguments.kernel_arg),
         arguments.only,
         arguments.timeout or target.timeout,
     )
@@ -143,15 +151,30 @@ def expected_tests(cpus: int, only: str | None) -> tuple[str, ...]:
 def boot_and_judge(plan: Plan, kernel: Kernel, out: Path, require: Sequence[str], accel: str) -> tuple[Boot, ...]:
     """Boot one guest for each CPU class, keep its raw log in `out`, and judge it."""
     boots: list[Boot] = []
+    parameters = (*expect_arguments(plan.expected), *plan.arguments)
     for cpus in plan.classes:
         name = f"{plan.target.name}-{cpus}"
         expected = expected_tests(cpus, plan.only)
-        argv = command_line(plan.target, kernel.image, cpus, plan.arguments, accel)
+        argv = command_line(plan.target, kernel.image, cpus, parameters, accel)
         with step(f"booting {name}"):
             run = run_guest(argv, out / f"{name}.log", plan.timeout)
         judgement = judge(run.log.read_bytes(), expected, ending=run.ending, require=require, times=run.times)
+        judgement = _compared_with_object(judgement, kernel, plan.expected)
         boots.append(Boot(name, run.argv, run.ending, run.log, run.seconds, judgement))
     return tuple(boots)
+
+
+def _compared_with_object(judgement: Judgement, kernel: Kernel, expected: frozenset[str]) -> Judgement:
+    """Add a problem for each layout rule on which the booted kernel and its object differ."""
+    unit = kernel.build / UNIT
+    if not unit.is_file():
+        return judgement
+    rules = host_rules(cache_dir())
+    layout = from_tables(unit.name, read_fields(read_object(unit), str(unit)), {})
+    problems = tuple(disagreements(rules, layout, judgement.tests, expected))
+    if not problems:
+        return judgement
+    return Judgement(worst([judgement.verdict, Verdict.FAIL]), judgement.tests, (*judgement.problems, *problems))
 
 
 def results_directory(cache: Path, wanted: Path | None) -> Path:

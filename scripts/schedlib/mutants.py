@@ -18,7 +18,7 @@ from schedlib import doctor, options
 from schedlib.build import build
 from schedlib.cache import read_json, write_json
 from schedlib.changes import known
-from schedlib.check import Plan, boot_and_judge, expect_arguments, results_directory
+from schedlib.check import Plan, boot_and_judge, results_directory
 from schedlib.command import must
 from schedlib.compose import compose, refuse_conflicts
 from schedlib.errors import SchedlineError
@@ -179,7 +179,7 @@ def try_mutant(
             raise
         fate, failed = (Fate.KILLED if "build" in mutant.killed_by else Fate.DOES_NOT_BUILD), frozenset({"build"})
     else:
-        plan = Plan(target, target.classes[:1], expect_arguments(composition.expected), None, target.timeout)
+        plan = Plan(target, target.classes[:1], composition.expected, (), None, target.timeout)
         folder = out / mutant.name.replace("/", "-")
         boots = boot_and_judge(plan, kernel, folder, (), accelerator(cache, target, kernel.image))
         failed = failing(boots)

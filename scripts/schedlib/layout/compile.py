@@ -148,21 +148,31 @@ def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
         return kept
     if known := read_json(kept.with_suffix(".json")):
         raise Dropped(known["observed"], known["next_step"])
-    digest = column.configuration().digest()
-    build = cache / "builds" / f"{tree.name}-layout-{column.arch.name}-{digest}"
+    try:
+        unit = made(cache, tree, commit, column, UNIT)
+    except Dropped as dropped:
+        write_json(kept.with_suffix(".json"), {"observed": dropped.observed, "next_step": dropped.next_step})
+        raise
+    write_atomic(kept, unit.read_bytes())
+    return kept
+
+
+def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> Path:
+    """Compile one object of a commit, in a build directory that is kept warm.
+
+    Raises:
+        Dropped: this architecture cannot have the configuration.
+        SchedlineError: no compiler, or the unit does not build.
+    """
+    wanted = column.configuration()
+    build = cache / "builds" / f"{tree.name}-layout-{column.arch.name}-{wanted.digest()}"
     variables = [f"CROSS_COMPILE={column.arch.compiler}"]
     sync(tree, commit)
-    with step(f"compiling {UNIT} for {column.name}"):
-        if not is_configured(build, column.configuration()):
-            try:
-                configure(tree, build, column.arch.make, column.configuration(), variables)
-            except Dropped as dropped:
-                said = {"observed": dropped.observed, "next_step": dropped.next_step}
-                write_json(kept.with_suffix(".json"), said)
-                raise
-        make(tree.src, build, column.arch.make, [*variables, "KCFLAGS=-g", UNIT])
-    write_atomic(kept, (build / UNIT).read_bytes())
-    return kept
+    with step(f"compiling {unit} for {column.name}"):
+        if not is_configured(build, wanted):
+            configure(tree, build, column.arch.make, wanted, variables)
+        make(tree.src, build, column.arch.make, [*variables, "KCFLAGS=-g", unit])
+    return build / unit
 
 
 def layout_of(path: Path, name: str) -> Layout:
