@@ -239,15 +239,15 @@ def member_holds(clause: Clause, fields: Sequence[Field], member: Field, layout:
 
 
 def _strangers(fields: Sequence[Field], layout: Layout) -> list[str]:
-    """Members on the first one's line that are not listed."""
-    line = layout.line_of(fields[0].offset)
-    listed = {member.member for member in fields}
+    """Members with bytes on the first one's line that belong to none of the listed ones."""
+    start = layout.line_of(fields[0].offset) * layout.line
+    others = set(range(start, start + layout.line))
+    for field in fields:
+        others -= set(range(field.offset, field.last + 1))
     return [
         member.name
         for member in layout.structures[fields[0].type].members
-        if member.size
-        and layout.line_of(member.offset) <= line <= layout.line_of(member.last)
-        and member.name not in listed
+        if not others.isdisjoint(range(member.offset, member.offset + member.size))
     ]
 
 

@@ -9,16 +9,16 @@ import platform
 import re
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from schedlib.errors import SchedlineError
 from schedlib.layout.judge import Layout, from_members
 from schedlib.layout.members import Structure, read_members
-from schedlib.layout.tables import Condition, Rules
+from schedlib.layout.tables import DAMAGE, Condition, Rules
 
 RUNNING_BTF = Path("/sys/kernel/btf/vmlinux")
 
@@ -38,7 +38,9 @@ _FIXED_LINES = {"aarch64": 64, "ppc64": 128, "ppc64le": 128, "s390x": 256, "risc
 _SHIFTS = {
     "x86_64": "CONFIG_X86_L1_CACHE_SHIFT",
     "i386": "CONFIG_X86_L1_CACHE_SHIFT",
+    "i686": "CONFIG_X86_L1_CACHE_SHIFT",
     "arm": "CONFIG_ARM_L1_CACHE_SHIFT",
+    "armv7l": "CONFIG_ARM_L1_CACHE_SHIFT",
 }
 _USUAL_SHIFT = 6
 
@@ -93,9 +95,9 @@ def kernel_of(path: Path) -> Kernel:
                 embedded = _embedded_config(path)
     except OSError as error:
         raise SchedlineError(f"{path}: {error.strerror}", "check the path, and whether you may read it") from error
-    beside = path.parent / ".config"
-    if not embedded and beside.is_file():
-        embedded = beside.read_text(errors="replace")
+    if not embedded:
+        with suppress(OSError):
+            embedded = (path.parent / ".config").read_text(errors="replace")
     return Kernel(str(path), machine, parse_config(embedded))
 
 
@@ -104,7 +106,7 @@ def _machine(name: str) -> str:
         with Path(name).open("rb") as file:
             elf = ELFFile(file)
             machine = str(elf.header["e_machine"])
-    except (ELFError, ValueError, KeyError, AssertionError, UnicodeDecodeError) as error:
+    except DAMAGE as error:
         raise SchedlineError(
             f"{name} is a damaged ELF file: {error}", "give a vmlinux, as the build left it"
         ) from error
@@ -116,11 +118,13 @@ def _embedded_config(path: Path) -> str:
         start = data.find(b"IKCFG_ST")
         if start < 0:
             return ""
+        inflater = zlib.decompressobj(wbits=31)
         try:
-            text = zlib.decompressobj(wbits=31).decompress(data[start + 8 : start + (1 << 20)], 1 << 22)
+            text = inflater.decompress(data[start + 8 : start + (1 << 20)], 1 << 22)
         except zlib.error:
             return ""
-    return text.decode(errors="replace")
+    # Half a configuration would say n to all that the other half has.
+    return text.decode(errors="replace") if inflater.eof else ""
 
 
 def layout_of_kernel(path: Path, kernel: Kernel, rules: Rules) -> Layout:
@@ -141,7 +145,7 @@ def _line(kernel: Kernel) -> tuple[int, str]:
     if fixed:
         return fixed, ""
     shift = kernel.config.get(_SHIFTS.get(kernel.machine, ""), "")
-    if shift.isdigit() and 4 <= int(shift) <= 8:
+    if re.fullmatch("[4-8]", shift):
         return 1 << int(shift), ""
     why = "no configuration was found" if not kernel.config else "its configuration does not tell"
     return 1 << _USUAL_SHIFT, f"lines of {1 << _USUAL_SHIFT} bytes are assumed for {kernel.machine}: {why}"

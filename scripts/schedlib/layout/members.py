@@ -11,16 +11,19 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 
 from schedlib.command import clean_environment
 from schedlib.errors import SchedlineError
-from schedlib.layout.tables import Field, Type
+from schedlib.layout.tables import DAMAGE, Field, Type
 
 STRUCTURES = ("rq", "root_domain", "cpupri", "cpupri_vec")
 """The structures that the rules speak of."""
 
 _TIMEOUT = 120.0
+_LONGEST = 4000
+"""Characters in a line of pahole's, with plenty to spare; and fewer than digits in a number that int() refuses."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Structure:
 _MEMBER = re.compile(
     r"^\s+(?P<declared>\S[^;]*?)\s*(?::\s*\d+)?;\s*/\*\s*(?P<offset>\d+)(?P<bits>:\s*\d+)?\s+(?P<size>\d+)\s*\*/"
 )
-_OPEN = re.compile(r"^\s+(?:struct|union)(?: \w+)? \{")
+_OPEN = re.compile(r"^\s+(?:struct|union|enum)(?: \w+)? \{")
 _CLOSE = re.compile(r"^\s+\}\s*(?P<name>\w+)?(?P<rest>[^;]*);\s*(?:/\*\s*(?P<offset>\d+)\s+(?P<size>\d+)\s*\*/)?")
 _ATTRIBUTE = re.compile(r"__attribute__\(\(__aligned__\((\d+)\)\)\)")
 
@@ -73,14 +76,16 @@ def _member(text: str, offset: int, size: int, bits: bool) -> Member | None:
     """A declaration as C has it: `struct list_head * tmp_alone_branch`, `u64 a[2][3]`, `void (*func)(int)`."""
     text = _ATTRIBUTE.sub("", text).strip()
     if match := re.search(r"\(\s*\*\s*(\w+)(?:\[\d+\])*\s*\)\s*\(", text):
-        return Member(match.group(1), "function pointer", offset, size, 1, bits)
+        return Member(match.group(1), "function pointer", offset, size, _count(text.rpartition(")")[2]), bits)
     match = re.fullmatch(r"(?P<type>.*?)\s*\b(?P<name>\w+)(?P<array>(?:\[\d+\])*)", text)
     if match is None or not match.group("type"):
         return None
-    count = 1
-    for number in re.findall(r"\[(\d+)\]", match.group("array")):
-        count *= int(number)
-    return Member(match.group("name"), match.group("type"), offset, size, count, bits)
+    return Member(match.group("name"), match.group("type"), offset, size, _count(match.group("array")), bits)
+
+
+def _count(array: str) -> int:
+    """Elements of an array, from its brackets."""
+    return prod(map(int, re.findall(r"\[(\d+)\]", array)))
 
 
 @dataclass
@@ -98,8 +103,9 @@ class _Reader:
             self.size = int(match.group(1))
         elif _OPEN.match(text):
             self.inner.append(len(self.members))
-        elif self.inner and (match := _CLOSE.match(text)):
+        elif self.inner and (match := _CLOSE.match(_ATTRIBUTE.sub("", text))):
             start = self.inner.pop()
+            self.aligned(text)
             if match.group("name") and match.group("offset"):
                 # What is inside of a member with a name is not direct.
                 del self.members[start:]
@@ -112,7 +118,10 @@ class _Reader:
         member = _member(declared, int(match.group("offset")), int(match.group("size")), bits)
         if member:
             self.members.append(member)
-            self.align = max(self.align, *map(int, _ATTRIBUTE.findall(declared)), 1)
+            self.aligned(declared)
+
+    def aligned(self, text: str) -> None:
+        self.align = max(self.align, *map(int, _ATTRIBUTE.findall(text)), 1)
 
 
 def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
@@ -124,15 +133,17 @@ def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
     found: dict[str, Structure] = {}
     reader: _Reader | None = None
     for line in text.splitlines():
+        if len(line) > _LONGEST:
+            continue
         if match := re.fullmatch(r"struct (\w+) \{", line):
             reader = _Reader(match.group(1))
         elif reader is None:
             continue
         elif line.startswith("}"):
-            align = max(reader.align, *map(int, _ATTRIBUTE.findall(line)), 1)
+            reader.aligned(line)
             ordered = tuple(sorted(reader.members, key=lambda member: member.offset))
             found.setdefault(
-                reader.name, Structure(Type(reader.name, reader.size, align if aligned else None), ordered)
+                reader.name, Structure(Type(reader.name, reader.size, reader.align if aligned else None), ordered)
             )
             reader = None
         else:
@@ -185,20 +196,20 @@ def read_members(path: Path, structures: Sequence[str] = STRUCTURES) -> dict[str
 
 
 def _has_dwarf(path: Path) -> bool:
-    from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
     try:
         with path.open("rb") as file:
             return ELFFile(file).get_section_by_name(".debug_info") is not None
-    except (ELFError, OSError, ValueError, KeyError, AssertionError):
+    except DAMAGE:
         return False
 
 
 def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field | None:
     """Find a member by its path, such as `cpupri.pri_to_cpu[0].mask`; None where there is none.
 
-    `a[0].b` stands for b in every element of a, as in struct sched_layout_field.
+    `a[0].b` stands for b in every element of a, as in struct sched_layout_field, which has no words for an array of
+    arrays.
     """
     base, count, stride = 0, 1, 0
     names = path.split(".")
@@ -209,6 +220,8 @@ def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field |
             return None
         base += member.offset
         if name.endswith("[0]"):
+            if stride:
+                return None
             count, stride = member.count, member.size // max(member.count, 1)
         tag = member.type.removeprefix("struct ")
     structure = structures.get(tag)

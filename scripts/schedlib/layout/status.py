@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
@@ -22,7 +21,7 @@ from schedlib.layout.compile import host_rules
 from schedlib.layout.judge import Layout, Outcome, Presence, describe, judge_clause
 from schedlib.layout.kernels import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
 from schedlib.layout.members import resolve
-from schedlib.layout.tables import Rules
+from schedlib.layout.tables import DAMAGE, Rules
 from schedlib.results import TOOL
 from schedlib.trees import Tree
 
@@ -128,7 +127,7 @@ def symbols_of(path: Path) -> frozenset[str] | None:
             if not isinstance(table, SymbolTableSection):
                 return None
             names = table.stringtable.data()
-    except (ELFError, OSError, ValueError, KeyError, AssertionError):
+    except DAMAGE:
         return None
     return frozenset(name.decode(errors="replace") for name in names.split(b"\0") if name)
 

@@ -60,6 +60,12 @@ class Condition(IntEnum):
 ANY_LINE = (1 << 31) - 1
 LAST_LINE = -1
 
+DAMAGE = (
+    ELFError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, ArithmeticError,
+    MemoryError,
+)  # fmt: skip
+"""What pyelftools raises when it reads a damaged file."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -149,26 +155,26 @@ class _Object:
 
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
+        self._data = data
         try:
             self._elf = ELFFile(io.BytesIO(data))
             table = self._elf.get_section_by_name(".symtab")
             if not isinstance(table, SymbolTableSection):
                 raise ELFError("it has no symbol table")
             self._symbols: dict[str, Any] = {symbol.name: symbol.entry for symbol in table.iter_symbols()}
-        except (ELFError, OSError, ValueError, KeyError, AssertionError, UnicodeDecodeError) as error:
+        except DAMAGE as error:
             raise SchedlineError(f"{name} is no object file that can be read: {error}", "build it again") from error
         self.order = "<" if self._elf.little_endian else ">"
 
     def bytes_of(self, symbol: str) -> bytes:
         try:
             entry = self._symbols[symbol]
-            section = self._elf.get_section(entry["st_shndx"])
-            data: bytes = section.data()[entry["st_value"] : entry["st_value"] + entry["st_size"]]
-        except (ELFError, TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
+            start: int = self._elf.get_section(entry["st_shndx"])["sh_offset"] + entry["st_value"]
+            return self._data[start : start + entry["st_size"]]
+        except DAMAGE as error:
             raise SchedlineError(
                 f"{self.name} holds no table {symbol}", "it must be kernel/sched/tests/layout_*.o of a tested tree"
             ) from error
-        return data
 
     def numbers(self, symbol: str, names: str) -> dict[str, int]:
         """A record of 32-bit numbers, by name."""
@@ -213,6 +219,8 @@ def read_rules(data: bytes, name: str) -> Rules:
     clauses: list[Clause] = []
     for row in source.records("sched_layout_clauses", "24sIIIi16s144s", index["clause_size"], index["nr_clauses"]):
         rule, kind, needs, forced, arg, kind_of_type, members = row
+        if kind not in Kind.__members__.values():
+            raise SchedlineError(f"{name} holds a clause of the unknown kind {kind}", "build it again from this tree")
         clauses.append(
             Clause(str(rule), Kind(int(kind)), _bits(int(needs)), bool(forced), int(arg), str(kind_of_type),
                    tuple(str(members).split()))

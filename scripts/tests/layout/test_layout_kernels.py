@@ -1,207 +1,213 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The rules on real kernels of every architecture, compiled in the user's cache and kept there."""
+"""What a kernel says of itself: its configuration wherever it lies, its line size, and nothing that it does not say."""
 
 from __future__ import annotations
 
-import json
+import gzip
+import platform
 import subprocess
-import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache as once
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
+import toys
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from schedlib.cache import cache_dir, lock
-from schedlib.compose import compose
 from schedlib.errors import SchedlineError
-from schedlib.git import git
-from schedlib.kconfig import load
-from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.layout.compile import Column, arch_table, compiled, host_rules, layout_of, made
-from schedlib.layout.diff import compare
-from schedlib.layout.emit import FILE, add_asserts
-from schedlib.layout.judge import Layout, Outcome, judge_rule
-from schedlib.layout.members import resolve
-from schedlib.mutants import MUTANTS, read_mutant
-from schedlib.paths import PROJECT
-from schedlib.trees import Tree, apply_diff, fetch_series
+from schedlib.layout.judge import Outcome, judge_rule
+from schedlib.layout.kernels import Kernel, kernel_of, layout_of_kernel, parse_config, running_kernel
+from schedlib.layout.tables import Condition
 
-pytestmark = pytest.mark.guest
-
-SCHEDLINE = str(PROJECT / "scripts/schedline")
-GOLDEN = tomllib.loads((Path(__file__).parent / "golden.toml").read_text())
-BOTH = "rd-lines,cpupri-lines"
-EVERYWHERE = frozenset({"rq-order", "rd-lines", "cpupri-lines"})
+CONFIG = "CONFIG_SMP=y\n# CONFIG_SCHED_PROXY_EXEC is not set\nCONFIG_X86_L1_CACHE_SHIFT=6\n"
 
 
-@contextmanager
-def locked_series(name: str = "7.3") -> Iterator[Tree]:
-    """Debian's kernel, for this process alone."""
-    with lock(cache_dir() / "trees" / "lock", print):
-        yield fetch_series(cache_dir(), name)
+def test_config() -> None:
+    text = f'# comment\n{CONFIG}CONFIG_CC="gcc = 13"\n CONFIG_INDENTED=y\nOTHER=y\nCONFIG_EMPTY=\n'
+    assert parse_config(text) == {
+        "CONFIG_SMP": "y",
+        "CONFIG_X86_L1_CACHE_SHIFT": "6",
+        "CONFIG_CC": '"gcc = 13"',
+        "CONFIG_EMPTY": "",
+    }
+    assert parse_config("") == {}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def inline_512(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fragment for masks of 64 bytes inside of the structures; the golden tables have such a kernel."""
-    path = tmp_path_factory.mktemp("fragments") / "inline-512.config"
-    path.write_text("CONFIG_NR_CPUS=512\nCONFIG_CPUMASK_OFFSTACK=n\n")
+def embedding(path: Path, content: bytes, start: bytes = b"IKCFG_ST", end: bytes = b"IKCFG_ED") -> Path:
+    """The toy kernel's object with bytes between the marks of CONFIG_IKCONFIG."""
+    toys.needs("objcopy")
+    blob = path.with_suffix(".blob")
+    blob.write_bytes(start + content + end)
+    add = ["objcopy", "--add-section", f".rodata.config={blob}", str(toys.fields_object()), str(path)]
+    subprocess.run(add, check=True)
     return path
 
 
-def column(name: str, inline: Path) -> Column:
-    """A column by its name."""
-    arch, _, config = name.partition("+")
-    return Column(arch_table()[arch], config.replace("inline-512", str(inline)))
+def test_embedded_config(tmp_path: Path) -> None:
+    found = kernel_of(embedding(tmp_path / "vmlinux", gzip.compress(CONFIG.encode())))
+    assert found.config == parse_config(CONFIG)
+    assert (found.name, found.machine) == (str(tmp_path / "vmlinux"), "x86_64")
 
 
-@once
-def layout(name: str, changes: str, inline: Path) -> Layout:
-    """The layout of a column with these carried changes and no others."""
-    with locked_series() as tree:
-        commit = compose(tree, without={"rd-lines", "cpupri-lines"} - set(changes.split(","))).commit
-        wanted = column(name, inline)
-        ensure_tools([wanted])
-        return layout_of(compiled(cache_dir(), tree, commit, wanted), name)
+def test_embedded_config_wins_over_the_one_beside(tmp_path: Path) -> None:
+    (tmp_path / ".config").write_text("CONFIG_BESIDE=y\n")
+    assert kernel_of(embedding(tmp_path / "vmlinux", gzip.compress(CONFIG.encode()))).config == parse_config(CONFIG)
+    (tmp_path / "other").write_bytes(toys.fields_object().read_bytes())
+    assert kernel_of(tmp_path / "other").config == {"CONFIG_BESIDE": "y"}
 
 
-@pytest.mark.parametrize("name", arch_table())
-def test_every_rule_holds_or_does_not_apply(name: str, inline_512: Path) -> None:
-    rules = host_rules(cache_dir())
-    results = [judge_rule(rules, rule.id, layout(name, BOTH, inline_512), EVERYWHERE) for rule in rules.rules]
-    assert [result.rule for result in results if result.outcome is Outcome.FAIL] == []
-    assert sum(result.outcome is Outcome.PASS for result in results) >= 16
-
-
-@pytest.mark.parametrize("name", arch_table())
-def test_compiled_tables_and_debug_information_agree(name: str, inline_512: Path) -> None:
-    found = layout(name, BOTH, inline_512)
-    for (tag, member), field in found.fields.items():
-        other = resolve(found.structures, tag, member)
-        assert other is not None, member
-        assert (other.offset, other.size, other.count, other.stride) == (
-            field.offset, field.size, field.count, field.stride)  # fmt: skip
-    assert {tag: found.structures[tag].type for tag in found.types} == found.types
+def test_no_config(tmp_path: Path) -> None:
+    (tmp_path / "vmlinux").write_bytes(toys.fields_object().read_bytes())
+    assert kernel_of(tmp_path / "vmlinux").config == {}
+    (tmp_path / ".config").mkdir()
+    assert kernel_of(tmp_path / "vmlinux").config == {}
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), [(name, changes) for name in GOLDEN if name not in ("fields", "cpupri", "rq")
-                          for changes in GOLDEN[name]]
-)  # fmt: skip
-def test_root_domain_is_as_measured(name: str, changes: str, inline_512: Path) -> None:
-    found = layout(name, changes, inline_512)
-    size, *offsets = GOLDEN[name][changes]
-    assert found.types["root_domain"].size == size
-    assert [found.fields["root_domain", member].offset for member in GOLDEN["fields"]] == offsets
-    assert found.fields["root_domain", "overutilized"].offset == found.fields["root_domain", "overloaded"].offset + 1
+    "content",
+    [b"", b"garbage" * 50, b"\x1f\x8b\x08" + b"\xff" * 100, b"\x1f\x8b", gzip.compress(CONFIG.encode())[5:]],
+    ids=["empty", "garbage", "bad deflate", "cut", "headless"],
+)
+def test_hostile_embedded_config_is_none(tmp_path: Path, content: bytes) -> None:
+    assert kernel_of(embedding(tmp_path / "vmlinux", content)).config == {}
 
 
-@pytest.mark.parametrize("name", GOLDEN["cpupri"])
-def test_cpupri_is_as_measured(name: str, inline_512: Path) -> None:
-    sizes = [layout(name, changes, inline_512).types[tag].size
-             for changes in ("", "cpupri-lines") for tag in ("cpupri_vec", "cpupri")]  # fmt: skip
-    assert sizes == GOLDEN["cpupri"][name]
+def test_half_an_embedded_config_is_none(tmp_path: Path) -> None:
+    content = gzip.compress("".join(f"CONFIG_{number}=y\n" for number in range(2000)).encode())
+    for length, known in ((len(content), 2000), (len(content) - 9, 0), (len(content) // 2, 0)):
+        (tmp_path / "vmlinux").write_bytes(toys.fields_object().read_bytes() + b"IKCFG_ST" + content[:length])
+        assert len(kernel_of(tmp_path / "vmlinux").config) == known
 
 
-@pytest.mark.parametrize("name", GOLDEN["rq"])
-def test_rq_is_as_measured(name: str, inline_512: Path) -> None:
-    found = layout(name, BOTH, inline_512)
-    rq = found.structures["rq"]
-    idle, csd = rq.member("idle"), rq.member("nohz_csd")
-    assert idle and csd
-    offsets = [found.fields["rq", member].offset for member in ("nr_switches", "__lock", "nohz_tick_stopped")]
-    assert [found.line - idle.last - 1, *offsets, csd.last + 1] == GOLDEN["rq"][name]
+def test_bomb_is_bounded(tmp_path: Path) -> None:
+    bomb = gzip.compress(b"CONFIG_A=y\n" + bytes(64 << 20), 1)
+    assert len(bomb) < 1 << 20
+    path = embedding(tmp_path / "vmlinux", bomb)
+    tracemalloc.start()
+    try:
+        assert kernel_of(path).config == {}
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
 
 
-def test_without_the_changes_their_rules_fail(inline_512: Path) -> None:
-    rules = host_rules(cache_dir())
-    bare = layout("x86_64", "", inline_512)
-    for rule in rules.rules:
-        if rule.change in ("rd-lines", "cpupri-lines") and rule.id != "cpupri-lines.C5":
-            assert judge_rule(rules, rule.id, bare).outcome is Outcome.NA
-            assert judge_rule(rules, rule.id, bare, EVERYWHERE).outcome is Outcome.FAIL
-
-
-def test_what_rq_order_brought(inline_512: Path) -> None:
-    with locked_series("6.12") as tree:
-        commit = compose(tree, without=EVERYWHERE).commit
-        old = layout_of(compiled(cache_dir(), tree, commit, column("x86_64+numa", inline_512)), "6.12")
-    rules = host_rules(cache_dir())
-    difference = compare(rules, old, layout("x86_64+numa", "", inline_512))
-    touched = {metric.name: (metric.before, metric.after) for metric in difference.metrics if "touched" in metric.name}
-    assert touched == {
-        "load-balance lines touched": (5, 1), "idle lines touched": (4, 1), "clock lines touched": (2, 1)}  # fmt: skip
-    broken = {rule.id for rule in rules.rules if rule.change == "rq-order"
-              and judge_rule(rules, rule.id, old, EVERYWHERE).outcome is Outcome.FAIL}  # fmt: skip
-    assert {f"rq-order.Q{number}" for number in range(1, 7)} <= broken
-
-
-def asserted(tree: Tree, changes: str = BOTH) -> str:
-    """The composed tree with the assertions on top."""
-    commit = compose(tree, without={"rd-lines", "cpupri-lines"} - set(changes.split(","))).commit
-    return add_asserts(tree, commit, host_rules(cache_dir()), {"rq-order", *changes.split(",")} - {""})
-
-
-@pytest.mark.parametrize("name", [*arch_table(), "x86_64+numa+proxy", "x86_64+lockdep", "x86_64+inline-512"])
-def test_assertions_compile(name: str, inline_512: Path) -> None:
-    with locked_series() as tree:
-        wanted = column(name, inline_512)
-        ensure_tools([wanted])
-        assert made(cache_dir(), tree, asserted(tree), wanted, FILE.replace(".c", ".o")).is_file()
+@settings(max_examples=40, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_embedded_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any-vmlinux"
+    path.write_bytes(toys.fields_object().read_bytes() + b"IKCFG_ST" + content)
+    assert isinstance(kernel_of(path).config, dict)
 
 
 @pytest.mark.parametrize(
-    ("mutant", "name", "rule"),
+    ("data", "message"),
+    [(b"\x7fELF", "damaged ELF"), (b"\x7fELF" + bytes(60), "damaged ELF"), (b"\x7fELF\x02\x01\x01", "damaged ELF")],
+)
+def test_damaged_file(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "vmlinux").write_bytes(data)
+    with pytest.raises(SchedlineError, match=message):
+        kernel_of(tmp_path / "vmlinux")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 63), st.integers(0, 255)), min_size=1, max_size=4), st.integers(4, 100))
+def test_damaged_header(tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[int, int]], length: int) -> None:
+    data = bytearray(toys.fields_object().read_bytes())
+    for place, value in damage:
+        data[place] = value
+    path = tmp_path_factory.getbasetemp() / "damaged-vmlinux"
+    for content in (data, data[:length]):
+        path.write_bytes(content)
+        try:
+            assert kernel_of(path).machine
+        except SchedlineError as error:
+            assert error.next_step
+
+
+def test_file_that_is_no_elf(tmp_path: Path) -> None:
+    (tmp_path / "btf").write_bytes(b"\x9f\xeb\x01\x00")
+    assert kernel_of(tmp_path / "btf").machine == platform.machine()
+    with pytest.raises(SchedlineError, match="No such file"):
+        kernel_of(tmp_path / "missing")
+    with pytest.raises(SchedlineError, match="directory"):
+        kernel_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "machine"), [(toys.GCC, "x86_64"), (toys.ARM64, "aarch64"), (toys.S390X, "s390x")]
+)
+def test_machine(compiler: str, machine: str) -> None:
+    toys.needs(compiler)
+    assert kernel_of(toys.fields_object(compiler=compiler)).machine == machine
+
+
+def layout_with(machine: str, config: str = "") -> Any:
+    """The toy kernel, read as somebody else's."""
+    kernel = Kernel("theirs", machine, parse_config(config))
+    return layout_of_kernel(toys.fields_object(), kernel, toys.real_rules())
+
+
+@pytest.mark.parametrize(
+    ("machine", "config", "line", "assumed"),
     [
-        ("rd-lines/rto_count-last", "x86_64", "rd-lines.R3"),
-        ("rd-lines/aligned-to-64", "ppc64le", "rd-lines.R3"),
-        ("rq-order/first-line-overflows-with-numa", "x86_64+numa+proxy", "rq-order.Q1"),
-        ("cpupri-lines/unaligned", "s390x", "cpupri-lines.C1"),
+        ("aarch64", "", 64, ""),
+        ("s390x", "", 256, ""),
+        ("ppc64le", CONFIG, 128, ""),
+        ("x86_64", CONFIG, 64, ""),
+        ("x86_64", "CONFIG_X86_L1_CACHE_SHIFT=7\n", 128, ""),
+        ("i686", "CONFIG_X86_L1_CACHE_SHIFT=5\n", 32, ""),
+        ("armv7l", "CONFIG_ARM_L1_CACHE_SHIFT=6\n", 64, ""),
+        ("x86_64", "", 64, "no configuration was found"),
+        ("x86_64", "CONFIG_SMP=y\n", 64, "its configuration does not tell"),
+        ("arm", CONFIG, 64, "its configuration does not tell"),
+        ("x86_64", "CONFIG_X86_L1_CACHE_SHIFT=63\n", 64, "its configuration does not tell"),
+        ("x86_64", "CONFIG_X86_L1_CACHE_SHIFT=\u00b2\n", 64, "its configuration does not tell"),
+        ("x86_64", f"CONFIG_X86_L1_CACHE_SHIFT={'7' * 5000}\n", 64, "its configuration does not tell"),
+        ("vax", CONFIG, 64, "its configuration does not tell"),
     ],
 )
-def test_assertions_do_not_compile_when_a_rule_is_broken(mutant: str, name: str, rule: str, inline_512: Path) -> None:
-    with locked_series() as tree:
-        broken = apply_diff(tree, asserted(tree), read_mutant(MUTANTS / f"{mutant}.diff", mutant).diff, "mutant\n")
-        assert broken
-        with pytest.raises(SchedlineError, match=f'static assertion failed: "{rule}"'):
-            made(cache_dir(), tree, broken, column(name, inline_512), FILE.replace(".c", ".o"))
+def test_line_size(machine: str, config: str, line: int, assumed: str) -> None:
+    toys.needs("pahole")
+    found = layout_with(machine, config)
+    assert found.line == line
+    assert assumed in found.assumed
+    assert bool(found.assumed) is bool(assumed)
 
 
-def test_an_architecture_without_the_configuration_is_told(tmp_path: Path) -> None:
-    words = ["layout", "--arch", "arm,x86_64", "--config", "numa", "--json", str(tmp_path / "x.json")]
-    done = subprocess.run([SCHEDLINE, *words], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "no column arm+numa: " in done.stdout
-    assert "asks for CONFIG_NUMA=y" in done.stdout
-    columns = json.loads((tmp_path / "x.json").read_text())["columns"]
-    assert [(row["name"], bool(row["absent"])) for row in columns] == [("arm+numa", True), ("x86_64+numa", False)]
+def test_conditions_with_and_without_a_configuration() -> None:
+    toys.needs("pahole")
+    told = layout_with("x86_64", CONFIG)
+    assert told.unknown == frozenset()
+    assert {Condition.SMP, Condition.NO_PROXY_EXEC, Condition.PLAIN_LOCKS, Condition.MASK_8} <= told.holds
+    assert told.holds.isdisjoint({Condition.UP, Condition.PROXY_EXEC, Condition.DEBUG_LOCKS})
+    assert told.holds == toys.toy().holds
+    untold = layout_with("x86_64")
+    assert untold.unknown == {Condition.SMP, Condition.UP, Condition.PROXY_EXEC, Condition.NO_PROXY_EXEC}
+    assert untold.holds == told.holds - untold.unknown
 
 
-def test_a_patch_is_judged_on_standard_input(inline_512: Path) -> None:
-    good = b"""\
---- a/kernel/sched/sched.h
-+++ b/kernel/sched/sched.h
-@@ -1,2 +1,3 @@
- /* SPDX-License-Identifier: GPL-2.0 */
-+/* harmless */
- /*
-"""
-    bad = read_mutant(MUTANTS / "rq-order/first-line-overflows-with-numa.diff", "bad").diff
-    for patch, status in ((good, 0), (bad, 1)):
-        done = subprocess.run([SCHEDLINE, "layout", "--patch", "-"], check=False, capture_output=True, input=patch)
-        assert (done.returncode, done.stderr) == (status, b""), done.stdout
-        assert (b"ERROR: rq-order.Q1: " in done.stdout) is bool(status)
-    assert done.stdout.startswith(b"kernel/sched/sched.h:117")
+def test_conditions_are_measured() -> None:
+    toys.needs("pahole")
+    kernel = Kernel("theirs", "x86_64", {"CONFIG_SCHED_PROXY_EXEC": "y"})
+    debugged = layout_of_kernel(toys.fields_object("CONFIG_DEBUG_SPINLOCK"), kernel, toys.real_rules())
+    assert {Condition.DEBUG_LOCKS, Condition.PROXY_EXEC, Condition.UP} <= debugged.holds
+    assert debugged.holds.isdisjoint({Condition.PLAIN_LOCKS, Condition.NO_PROXY_EXEC, Condition.SMP})
+    small = layout_of_kernel(toys.fields_object("-CONFIG_SMP"), kernel, toys.real_rules())
+    assert Condition.MASK_8 in small.unknown
 
 
-def test_all_configurations_can_be_read() -> None:
-    for each in columns_for(["all"], ["all"]):
-        assert load([*each.arch.base, *(part for part in each.config.split("+") if part)]).values
+def test_somebody_elses_kernel_is_judged_like_ones_own() -> None:
+    toys.needs("pahole")
+    rules = toys.real_rules()
+    for rule in rules.rules:
+        assert judge_rule(rules, rule.id, layout_with("x86_64", CONFIG)).outcome is (
+            judge_rule(rules, rule.id, toys.toy()).outcome
+        )
+    assert judge_rule(rules, "rd-lines.R2", layout_with("s390x", CONFIG)).outcome is Outcome.FAIL
 
 
-def test_emit_is_what_export_asserts() -> None:
-    text = subprocess.run([SCHEDLINE, "layout", "emit"], check=True, capture_output=True, text=True).stdout
-    with locked_series() as tree:
-        assert git(tree.src, "cat-file", "blob", f"{asserted(tree)}:{FILE}").strip() == text.strip()
+def test_running_kernel() -> None:
+    found = running_kernel()
+    assert found.name.startswith("running ")
+    assert found.machine == platform.machine()

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The rules on real kernels of every architecture, compiled in the user's cache and kept there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache as once
+from pathlib import Path
+
+import pytest
+
+from schedlib.cache import cache_dir, lock
+from schedlib.compose import compose
+from schedlib.errors import SchedlineError
+from schedlib.git import git
+from schedlib.kconfig import load
+from schedlib.layout.columns import columns_for, ensure_tools
+from schedlib.layout.compile import Column, arch_table, compiled, host_rules, layout_of, made
+from schedlib.layout.diff import compare
+from schedlib.layout.emit import FILE, add_asserts
+from schedlib.layout.judge import Layout, Outcome, judge_rule
+from schedlib.layout.members import resolve
+from schedlib.mutants import MUTANTS, read_mutant
+from schedlib.paths import PROJECT
+from schedlib.trees import Tree, apply_diff, fetch_series
+
+pytestmark = pytest.mark.guest
+
+SCHEDLINE = str(PROJECT / "scripts/schedline")
+GOLDEN = tomllib.loads((Path(__file__).parent / "golden.toml").read_text())
+BOTH = "rd-lines,cpupri-lines"
+EVERYWHERE = frozenset({"rq-order", "rd-lines", "cpupri-lines"})
+
+
+@contextmanager
+def locked_series(name: str = "7.3") -> Iterator[Tree]:
+    """Debian's kernel, for this process alone."""
+    with lock(cache_dir() / "trees" / "lock", print):
+        yield fetch_series(cache_dir(), name)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def inline_512(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fragment for masks of 64 bytes inside of the structures; the golden tables have such a kernel."""
+    path = tmp_path_factory.mktemp("fragments") / "inline-512.config"
+    path.write_text("CONFIG_NR_CPUS=512\nCONFIG_CPUMASK_OFFSTACK=n\n")
+    return path
+
+
+def column(name: str, inline: Path) -> Column:
+    """A column by its name."""
+    arch, _, config = name.partition("+")
+    return Column(arch_table()[arch], config.replace("inline-512", str(inline)))
+
+
+@once
+def layout(name: str, changes: str, inline: Path) -> Layout:
+    """The layout of a column with these carried changes and no others."""
+    with locked_series() as tree:
+        commit = compose(tree, without={"rd-lines", "cpupri-lines"} - set(changes.split(","))).commit
+        wanted = column(name, inline)
+        ensure_tools([wanted])
+        return layout_of(compiled(cache_dir(), tree, commit, wanted), name)
+
+
+@pytest.mark.parametrize("name", arch_table())
+def test_every_rule_holds_or_does_not_apply(name: str, inline_512: Path) -> None:
+    rules = host_rules(cache_dir())
+    results = [judge_rule(rules, rule.id, layout(name, BOTH, inline_512), EVERYWHERE) for rule in rules.rules]
+    assert [result.rule for result in results if result.outcome is Outcome.FAIL] == []
+    assert sum(result.outcome is Outcome.PASS for result in results) >= 16
+
+
+@pytest.mark.parametrize("name", arch_table())
+def test_compiled_tables_and_debug_information_agree(name: str, inline_512: Path) -> None:
+    found = layout(name, BOTH, inline_512)
+    for (tag, member), field in found.fields.items():
+        other = resolve(found.structures, tag, member)
+        assert other is not None, member
+        assert (other.offset, other.size, other.count, other.stride) == (
+            field.offset, field.size, field.count, field.stride)  # fmt: skip
+    assert {tag: found.structures[tag].type for tag in found.types} == found.types
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"), [(name, changes) for name in GOLDEN if name not in ("fields", "cpupri", "rq")
+                          for changes in GOLDEN[name]]
+)  # fmt: skip
+def test_root_domain_is_as_measured(name: str, changes: str, inline_512: Path) -> None:
+    found = layout(name, changes, inline_512)
+    size, *offsets = GOLDEN[name][changes]
+    assert found.types["root_domain"].size == size
+    assert [found.fields["root_domain", member].offset for member in GOLDEN["fields"]] == offsets
+    assert found.fields["root_domain", "overutilized"].offset == found.fields["root_domain", "overloaded"].offset + 1
+
+
+@pytest.mark.parametrize("name", GOLDEN["cpupri"])
+def test_cpupri_is_as_measured(name: str, inline_512: Path) -> None:
+    sizes = [layout(name, changes, inline_512).types[tag].size
+             for changes in ("", "cpupri-lines") for tag in ("cpupri_vec", "cpupri")]  # fmt: skip
+    assert sizes == GOLDEN["cpupri"][name]
+
+
+@pytest.mark.parametrize("name", GOLDEN["rq"])
+def test_rq_is_as_measured(name: str, inline_512: Path) -> None:
+    found = layout(name, BOTH, inline_512)
+    rq = found.structures["rq"]
+    idle, csd = rq.member("idle"), rq.member("nohz_csd")
+    assert idle and csd
+    offsets = [found.fields["rq", member].offset for member in ("nr_switches", "__lock", "nohz_tick_stopped")]
+    assert [found.line - idle.last - 1, *offsets, csd.last + 1] == GOLDEN["rq"][name]
+
+
+def test_without_the_changes_their_rules_fail(inline_512: Path) -> None:
+    rules = host_rules(cache_dir())
+    bare = layout("x86_64", "", inline_512)
+    for rule in rules.rules:
+        if rule.change in ("rd-lines", "cpupri-lines") and rule.id != "cpupri-lines.C5":
+            assert judge_rule(rules, rule.id, bare).outcome is Outcome.NA
+            assert judge_rule(rules, rule.id, bare, EVERYWHERE).outcome is Outcome.FAIL
+
+
+def test_what_rq_order_brought(inline_512: Path) -> None:
+    with locked_series("6.12") as tree:
+        commit = compose(tree, without=EVERYWHERE).commit
+        old = layout_of(compiled(cache_dir(), tree, commit, column("x86_64+numa", inline_512)), "6.12")
+    rules = host_rules(cache_dir())
+    difference = compare(rules, old, layout("x86_64+numa", "", inline_512))
+    touched = {metric.name: (metric.before, metric.after) for metric in difference.metrics if "touched" in metric.name}
+    assert touched == {
+        "load-balance lines touched": (5, 1), "idle lines touched": (4, 1), "clock lines touched": (2, 1)}  # fmt: skip
+    broken = {rule.id for rule in rules.rules if rule.change == "rq-order"
+              and judge_rule(rules, rule.id, old, EVERYWHERE).outcome is Outcome.FAIL}  # fmt: skip
+    assert {f"rq-order.Q{number}" for number in range(1, 7)} <= broken
+
+
+def asserted(tree: Tree, changes: str = BOTH) -> str:
+    """The composed tree with the assertions on top."""
+    commit = compose(tree, without={"rd-lines", "cpupri-lines"} - set(changes.split(","))).commit
+    return add_asserts(tree, commit, host_rules(cache_dir()), {"rq-order", *changes.split(",")} - {""})
+
+
+@pytest.mark.parametrize("name", [*arch_table(), "x86_64+numa+proxy", "x86_64+lockdep", "x86_64+inline-512"])
+def test_assertions_compile(name: str, inline_512: Path) -> None:
+    with locked_series() as tree:
+        wanted = column(name, inline_512)
+        ensure_tools([wanted])
+        assert made(cache_dir(), tree, asserted(tree), wanted, FILE.replace(".c", ".o")).is_file()
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name", "rule"),
+    [
+        ("rd-lines/rto_count-last", "x86_64", "rd-lines.R3"),
+        ("rd-lines/aligned-to-64", "ppc64le", "rd-lines.R3"),
+        ("rq-order/first-line-overflows-with-numa", "x86_64+numa+proxy", "rq-order.Q1"),
+        ("cpupri-lines/unaligned", "s390x", "cpupri-lines.C1"),
+    ],
+)
+def test_assertions_do_not_compile_when_a_rule_is_broken(mutant: str, name: str, rule: str, inline_512: Path) -> None:
+    with locked_series() as tree:
+        broken = apply_diff(tree, asserted(tree), read_mutant(MUTANTS / f"{mutant}.diff", mutant).diff, "mutant\n")
+        assert broken
+        with pytest.raises(SchedlineError, match=f'static assertion failed: "{rule}"'):
+            made(cache_dir(), tree, broken, column(name, inline_512), FILE.replace(".c", ".o"))
+
+
+def test_an_architecture_without_the_configuration_is_told(tmp_path: Path) -> None:
+    words = ["layout", "--arch", "arm,x86_64", "--config", "numa", "--json", str(tmp_path / "x.json")]
+    done = subprocess.run([SCHEDLINE, *words], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "no column arm+numa: " in done.stdout
+    assert "asks for CONFIG_NUMA=y" in done.stdout
+    columns = json.loads((tmp_path / "x.json").read_text())["columns"]
+    assert [(row["name"], bool(row["absent"])) for row in columns] == [("arm+numa", True), ("x86_64+numa", False)]
+
+
+def test_a_patch_is_judged_on_standard_input(inline_512: Path) -> None:
+    good = b"""\
+--- a/kernel/sched/sched.h
++++ b/kernel/sched/sched.h
+@@ -1,2 +1,3 @@
+ /* SPDX-License-Identifier: GPL-2.0 */
++/* harmless */
+ /*
+"""
+    bad = read_mutant(MUTANTS / "rq-order/first-line-overflows-with-numa.diff", "bad").diff
+    for patch, status in ((good, 0), (bad, 1)):
+        done = subprocess.run([SCHEDLINE, "layout", "--patch", "-"], check=False, capture_output=True, input=patch)
+        assert (done.returncode, done.stderr) == (status, b""), done.stdout
+        assert (b"ERROR: rq-order.Q1: " in done.stdout) is bool(status)
+    assert done.stdout.startswith(b"kernel/sched/sched.h:117")
+
+
+def test_all_configurations_can_be_read() -> None:
+    for each in columns_for(["all"], ["all"]):
+        assert load([*each.arch.base, *(part for part in each.config.split("+") if part)]).values
+
+
+def test_emit_is_what_export_asserts() -> None:
+    text = subprocess.run([SCHEDLINE, "layout", "emit"], check=True, capture_output=True, text=True).stdout
+    with locked_series() as tree:
+        assert git(tree.src, "cat-file", "blob", f"{asserted(tree)}:{FILE}").strip() == text.strip()

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A toy sched.h that keeps every rule, and layouts made of it: the real layout_fields.c, compiled in milliseconds."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import subprocess
+import tempfile
+from functools import cache as once
+from pathlib import Path
+
+import pytest
+
+from schedlib.layout.compile import host_rules, layout_of
+from schedlib.layout.judge import Layout
+from schedlib.layout.members import Member, Structure
+from schedlib.layout.tables import Clause, Condition, Field, Kind, Rule, Rules, Type
+from schedlib.paths import KUNIT
+
+GCC, ARM64, S390X = "gcc", "aarch64-linux-gnu-gcc", "s390x-linux-gnu-gcc"
+
+USUAL = ("CONFIG_SMP", "CONFIG_64BIT", "CONFIG_NUMA_BALANCING", "HAVE_RT_PUSH_IPI")
+"""The configuration of a toy kernel, unless something else is asked for."""
+
+_KERNEL_H = """\
+#pragma once
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long u64;
+#define S32_MAX 0x7fffffff
+#define BIT(nr) (1UL << (nr))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#define sizeof_field(type, member) sizeof(((type *)0)->member)
+#define offsetofend(type, member) (offsetof(type, member) + sizeof_field(type, member))
+#define static_assert(expr, msg) _Static_assert(expr, msg)
+#define _PLACEHOLDER_1 0,
+#define _SECOND(ignored, value, ...) value
+#define _IS3(arg_or_junk) _SECOND(arg_or_junk 1, 0)
+#define _IS2(value) _IS3(_PLACEHOLDER_##value)
+#define IS_ENABLED(option) _IS2(option)
+"""
+
+SCHED_H = """\
+#define SMP_CACHE_BYTES LINE
+#define ____cacheline_aligned __attribute__((__aligned__(SMP_CACHE_BYTES)))
+#if defined(CONFIG_SMP) && !defined(TOGETHER)
+#define ____cacheline_aligned_in_smp ____cacheline_aligned
+#else
+#define ____cacheline_aligned_in_smp
+#endif
+#define CPUPRI_NR_PRIORITIES 101
+
+typedef struct { int counter; } atomic_t;
+typedef struct { u32 slock; } arch_spinlock_t;
+typedef struct {
+	arch_spinlock_t raw_lock;
+#ifdef CONFIG_DEBUG_SPINLOCK
+	u64 more[7];
+#endif
+} raw_spinlock_t;
+typedef struct { unsigned long bits[1]; } cpumask_var_t[1];
+struct callback_head { void *next; void (*func)(struct callback_head *head); };
+
+struct cpupri_vec {
+	atomic_t count;
+	cpumask_var_t mask ____cacheline_aligned_in_smp;
+#ifdef SPLIT
+	cpumask_var_t *masks;
+#endif
+};
+struct cpupri {
+	struct cpupri_vec pri_to_cpu[CPUPRI_NR_PRIORITIES];
+	int *cpu_to_pri;
+};
+
+#ifdef CONFIG_SMP
+struct root_domain {
+	atomic_t refcount, rto_count;
+	struct callback_head rcu;
+#ifdef OLD_RD
+	int overloaded ____cacheline_aligned, overutilized;
+	cpumask_var_t rto_mask, dlo_mask;
+	struct { void *elements; } cpudl;
+#endif
+	cpumask_var_t span, online;
+	struct { u64 bw[3]; } dl_bw;
+	u64 rto_push_work[8];
+	raw_spinlock_t rto_lock;
+	int rto_loop, rto_cpu;
+	atomic_t rto_loop_next;
+#ifdef LOOPS_APART
+	char between[LINE];
+#endif
+	atomic_t rto_loop_start, dlo_count;
+#ifndef OLD_RD
+	struct { void *elements; } cpudl;
+	cpumask_var_t dlo_mask;
+#endif
+	struct cpupri cpupri;
+#ifdef OLD_RD
+	void *pd;
+#else
+	void *pd ____cacheline_aligned;
+	cpumask_var_t rto_mask;
+	int overloaded ____cacheline_aligned, overutilized;
+#endif
+};
+#endif
+
+struct rq {
+#ifdef OLD_RQ
+	raw_spinlock_t __lock;
+#endif
+	u32 nr_running;
+#ifdef CONFIG_NUMA_BALANCING
+	u32 nr_numa_running, nr_preferred_running;
+#endif
+#ifdef CONFIG_SMP
+	u32 ttwu_pending;
+	unsigned long cpu_capacity;
+#endif
+#ifdef OLD_RQ
+	u64 nr_switches;
+#endif
+#ifdef NARROW
+	u64 narrow[2];
+#endif
+#ifdef WIDE
+	u64 wide[4];
+#endif
+#ifdef CONFIG_SCHED_PROXY_EXEC
+	void *donor, *curr;
+#else
+	union { void *donor, *curr; };
+#endif
+	void *idle;
+#ifdef STRANGER
+	u32 stranger;
+#endif
+#ifndef OLD_RQ
+	u64 nr_switches ____cacheline_aligned;
+	raw_spinlock_t __lock;
+#endif
+#ifdef OLD_RQ
+	u64 clock, clock_task, clock_pelt, lost_idle_time;
+#else
+	u64 clock_task ____cacheline_aligned, clock_pelt, clock, lost_idle_time;
+#endif
+	u32 clock_update_flags;
+	u64 clock_pelt_idle, clock_idle;
+	u64 cfs[8], rt[8], dl[8], fair_server[8];
+	u32 nr_uninterruptible;
+	void *dl_server, *stop, *prev_mm;
+	unsigned long next_balance;
+	unsigned long calc_load_update;
+	long calc_load_active;
+	u8 push_busy;
+	u64 push_work[4];
+	cpumask_var_t scratch_mask;
+	atomic_t nr_iowait;
+#ifdef CONFIG_NUMA_BALANCING
+	u32 numa_migrate_on;
+#endif
+	void *rd, *sd, *balance_callback;
+	u8 nohz_idle_balance, idle_balance;
+	unsigned long misfit_task_load;
+	u32 nr_pinned;
+} ____cacheline_aligned;
+"""
+
+_HEADERS = ("build_bug", "mmu_context", "limits", "types", "kernel")
+
+
+@once
+def workshop() -> Path:
+    """A directory with the toy kernel, gone when the tests are."""
+    top = Path(tempfile.mkdtemp(prefix="schedline-toys-"))
+    atexit.register(shutil.rmtree, top, ignore_errors=True)
+    (top / "tests").mkdir()
+    (top / "include" / "linux").mkdir(parents=True)
+    (top / "include" / "toy.h").write_text(_KERNEL_H)
+    for header in _HEADERS:
+        (top / "include" / "linux" / f"{header}.h").write_text("#include <toy.h>\n")
+    (top / "sched.h").write_text(SCHED_H)
+    for name in ("layout_fields.c", "layout_rules.c", "layout_rules.h"):
+        shutil.copy(KUNIT / name, top / "tests" / name)
+    return top
+
+
+def needs(program: str) -> None:
+    """Skip a test where a program is absent."""
+    if shutil.which(program) is None:
+        pytest.skip(f"the program {program} is not installed")
+
+
+def gcc(source: Path, target: Path, *words: str, compiler: str = GCC) -> subprocess.CompletedProcess[bytes]:
+    """Compile a file of the toy kernel; whether that works is for the caller to see."""
+    needs(compiler)
+    include = f"-I{workshop() / 'include'}"
+    argv = [compiler, "-std=gnu11", "-nostdinc", include, *words, "-c", "-o", str(target), str(source)]
+    return subprocess.run(argv, capture_output=True, check=False)
+
+
+def defines(*names: str, line: int = 64) -> list[str]:
+    """Options of the compiler for a configuration; `-NAME` takes one of the usual lines away."""
+    taken = {name.removeprefix("-") for name in names if name.startswith("-")}
+    wanted = [name for name in (*USUAL, *names) if not name.startswith("-") and name not in taken]
+    return [f"-DLINE={line}", *(f"-D{name}=1" for name in wanted)]
+
+
+@once
+def fields_object(*names: str, line: int = 64, compiler: str = GCC) -> Path:
+    """layout_fields.c compiled against the toy sched.h."""
+    target = workshop() / f"{compiler}-{line}-{'-'.join(names)}.o"
+    source = workshop() / "tests" / "layout_fields.c"
+    done = gcc(source, target, "-g", *defines(*names, line=line), compiler=compiler)
+    assert done.returncode == 0, done.stderr.decode()
+    return target
+
+
+@once
+def rules_object(compiler: str = GCC) -> Path:
+    """layout_rules.c compiled without a kernel."""
+    target = workshop() / f"rules-{compiler}.o"
+    done = gcc(workshop() / "tests" / "layout_rules.c", target, compiler=compiler)
+    assert done.returncode == 0, done.stderr.decode()
+    return target
+
+
+@once
+def toy(*names: str, line: int = 64) -> Layout:
+    """The layout of a toy kernel; `names` are configuration options, and the names of what is wrong with it."""
+    needs("pahole")
+    return layout_of(fields_object(*names, line=line), "+".join(("toy", *names)))
+
+
+@once
+def real_rules() -> Rules:
+    """The project's rules."""
+    return host_rules(workshop() / "cache")
+
+
+def structure(tag: str, size: int, *members: tuple[str, int, int], align: int | None = 64) -> Structure:
+    """A structure of (name, offset, size)."""
+    return Structure(Type(tag, size, align), tuple(Member(name, "int", at, bytes_) for name, at, bytes_ in members))
+
+
+def layout(
+    *structures: Structure,
+    line: int = 64,
+    holds: frozenset[Condition] = frozenset({Condition.BITS_64}),
+    unknown: frozenset[Condition] = frozenset(),
+    debug: bool = True,
+) -> Layout:
+    """The layout of some structures; without `debug` nothing but the listed members is known."""
+    types = {each.type.name: each.type for each in structures}
+    fields = {
+        (each.type.name, member.name): Field(each.type.name, member.name, member.offset, member.size)
+        for each in structures
+        for member in each.members
+    }
+    known = {each.type.name: each for each in structures} if debug else {}
+    return Layout("toy", line, "", holds, unknown, types, fields, known)
+
+
+def clause(
+    kind: Kind,
+    members: str = "",
+    arg: int = 0,
+    *,
+    rule: str = "x.R1",
+    tag: str = "rq",
+    needs: tuple[Condition, ...] = (),
+) -> Clause:
+    """A clause."""
+    return Clause(rule, kind, frozenset(needs), True, arg, tag, tuple(members.split()))
+
+
+def rules_of(*clauses: Clause) -> Rules:
+    """Rule x.R1 of the change x, with some clauses; the words are the project's."""
+    real = real_rules()
+    return Rules((Rule("x.R1", "x", "it hurts", "here"),), clauses, real.kinds, real.conditions)
