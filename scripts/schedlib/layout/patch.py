@@ -42,7 +42,7 @@ class Finding:
 
 def touches_layout(patch: bytes) -> bool:
     """Whether a patch changes anything that offsets depend on: a header or Kconfig."""
-    return re.search(rb"^\+\+\+ \S*(?:\.h|Kconfig\S*)\s*$", patch, re.M) is not None
+    return re.search(rb"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*)(?:\t.*)?\s*$", patch, re.M) is not None
 
 
 def steps(tree: Tree, base: str, patch: bytes) -> Steps:

@@ -44,7 +44,7 @@ typedef unsigned long u64;
 """
 
 SCHED_H = """\
-#define SMP_CACHE_BYTES LINE
+#define SMP_CACHE_BYTES TOY_LINE
 #define ____cacheline_aligned __attribute__((__aligned__(SMP_CACHE_BYTES)))
 #if defined(CONFIG_SMP) && !defined(TOGETHER)
 #define ____cacheline_aligned_in_smp ____cacheline_aligned
@@ -92,7 +92,7 @@ struct root_domain {
 	int rto_loop, rto_cpu;
 	atomic_t rto_loop_next;
 #ifdef LOOPS_APART
-	char between[LINE];
+	char between[TOY_LINE];
 #endif
 	atomic_t rto_loop_start, dlo_count;
 #ifndef OLD_RD
@@ -127,6 +127,9 @@ struct rq {
 #endif
 #ifdef NARROW
 	u64 narrow[2];
+#endif
+#ifdef NARROWER
+	u64 narrower[3];
 #endif
 #ifdef WIDE
 	u64 wide[4];
@@ -208,7 +211,7 @@ def defines(*names: str, line: int = 64) -> list[str]:
     """Options of the compiler for a configuration; `-NAME` takes one of the usual lines away."""
     taken = {name.removeprefix("-") for name in names if name.startswith("-")}
     wanted = [name for name in (*USUAL, *names) if not name.startswith("-") and name not in taken]
-    return [f"-DLINE={line}", *(f"-D{name}=1" for name in wanted)]
+    return [f"-DTOY_LINE={line}", *(f"-D{name}=1" for name in wanted)]
 
 
 @once

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Access groups: how many lines one takes, and what its function touches beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from toys import layout, structure, toy
+
+from schedlib.layout.emit import read_guards
+from schedlib.layout.groups import Group, drift, groups, lines_touched
+
+GROUP = Group("g", "look_around", "kernel/sched/fair.c", "rq", ("a", "b"), ("also",))
+WHERE = layout(structure("rq", 512, ("a", 0, 8), ("b", 8, 8), ("near", 16, 8), ("far", 64, 8), ("also", 128, 8)))
+SOURCE = """\
+static void other(struct rq *rq)
+{
+	rq->far = 1;
+}
+
+static inline void look_around(struct lb_env *env,
+				struct rq *rq)
+{
+	if (rq->a && rq->b)
+		rq->near = rq->also + %s;
+}
+
+static void later(struct rq *rq)
+{
+	rq->far = 2;
+}
+"""
+
+
+def test_groups_of_the_project() -> None:
+    found = groups()
+    assert {group.name for group in found} >= {"load-balance", "clock"}
+    listed = set(read_guards().members)
+    assert {(group.type, name) for group in found for name in group.members} <= listed
+
+
+def test_lines_touched() -> None:
+    assert lines_touched(GROUP, WHERE) == 1
+    assert lines_touched(replace(GROUP, members=("a", "far")), WHERE) == 2
+    assert lines_touched(replace(GROUP, members=("wide",)), layout(structure("rq", 256, ("wide", 60, 72)))) == 3
+    assert lines_touched(replace(GROUP, members=("gone",)), WHERE) is None
+    assert lines_touched(GROUP, replace(WHERE, structures={})) is None
+
+
+def test_lines_touched_in_the_toy_kernel() -> None:
+    (balance,) = (group for group in groups() if group.name == "load-balance")
+    assert lines_touched(balance, toy()) == 1
+    assert lines_touched(balance, toy("WIDE")) == 2
+
+
+@pytest.mark.parametrize(
+    ("touched", "expected"),
+    [
+        ("rq->near", []),
+        ("rq->far", [("far", 1)]),
+        ("rq->far + rq->far", [("far", 1)]),
+        ("rq->unheard_of", []),
+        ("my_rq->far", []),
+        ("env->dst_rq->far", []),
+    ],
+)
+def test_drift(touched: str, expected: list[tuple[str, int]]) -> None:
+    assert drift(GROUP, SOURCE % touched, WHERE) == expected
+
+
+def test_what_was_touched_from_the_start_is_no_drift() -> None:
+    assert drift(replace(GROUP, also=()), SOURCE % "0", WHERE) == [("also", 2)]
+    assert drift(GROUP, SOURCE % "0", WHERE) == []
+
+
+def test_function_that_is_not_there() -> None:
+    text = SOURCE % "rq->far"
+    assert drift(GROUP, text.replace("look_around", "look_away"), WHERE) == []
+    assert drift(GROUP, text.replace("struct rq *rq)\n{\n\tif", "struct rq *rq);\n{\n\tif"), WHERE) == []
+    assert drift(GROUP, text, replace(WHERE, structures={})) == []
+    assert drift(GROUP, text, WHERE) != []

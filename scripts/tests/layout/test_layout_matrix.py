@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The matrix: what is shown is what was judged, no verdict is greener than it, and the JSON follows its schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toys
+from jsonschema import Draft202012Validator, ValidationError
+from toys import clause, layout, rules_of, structure, toy
+
+from schedlib import results
+from schedlib.layout.judge import Layout, Outcome, RuleResult
+from schedlib.layout.matrix import JudgedColumn, document, failures, judge_column, notes, table, verdict_of
+from schedlib.layout.tables import Kind
+from schedlib.verdict import Verdict
+
+SCHEMA = json.loads((Path(results.__file__).parent / "schemas" / "layout-1.json").read_text())
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+
+def column(name: str, where: Layout, *expected: str) -> JudgedColumn:
+    """A column of the project's rules."""
+    return judge_column(toys.real_rules(), name, where, frozenset(expected))
+
+
+def outcomes(*words: str) -> JudgedColumn:
+    """A column with the outcomes of rules r0, r1, ..."""
+    rows = tuple(RuleResult(f"r{number}", Outcome(word), ()) for number, word in enumerate(words))
+    return JudgedColumn("x", layout(), rows)
+
+
+DROPPED = JudgedColumn("arm+up", None, absent="CONFIG_SMP=n was dropped")
+
+
+@pytest.mark.parametrize(
+    ("columns", "require", "verdict"),
+    [
+        ([outcomes("pass", "n/a")], [], Verdict.PASS),
+        ([outcomes("pass", "fail")], [], Verdict.FAIL),
+        ([outcomes("pass", "pass"), outcomes("n/a", "fail")], [], Verdict.FAIL),
+        ([outcomes("n/a", "n/a")], [], Verdict.INCONCLUSIVE),
+        ([DROPPED], [], Verdict.INCONCLUSIVE),
+        ([], [], Verdict.INCONCLUSIVE),
+        ([outcomes("pass", "n/a")], ["r0"], Verdict.PASS),
+        ([outcomes("pass", "n/a")], ["r1"], Verdict.ERROR),
+        ([outcomes("pass", "n/a"), outcomes("n/a", "pass")], ["r0", "r1"], Verdict.PASS),
+        ([outcomes("pass"), DROPPED], ["r0"], Verdict.PASS),
+        ([DROPPED], ["r0"], Verdict.ERROR),
+        ([outcomes("fail", "n/a")], ["r1"], Verdict.FAIL),
+        ([outcomes("pass")], ["unheard-of"], Verdict.ERROR),
+    ],
+)
+def test_verdict(columns: list[JudgedColumn], require: list[str], verdict: Verdict) -> None:
+    assert verdict_of(columns, require) is verdict
+
+
+def test_column() -> None:
+    judged = column("toy", toy("OLD_RQ"))
+    assert judged.presence == {"rq-order": "absent", "rd-lines": "present", "cpupri-lines": "present"}
+    assert judged.outcome("rq-order.Q1") is Outcome.NA
+    assert judged.outcome("rd-lines.R1") is Outcome.PASS
+    assert column("toy", toy("OLD_RQ"), "rq-order").outcome("rq-order.Q1") is Outcome.FAIL
+    assert judged.outcome("unheard-of") is Outcome.NA
+
+
+def test_table() -> None:
+    head, *rows = table(toys.real_rules(), [column("good", toy()), column("wide", toy("WIDE")), DROPPED])
+    assert head.split() == ["line", *(rule.id.rpartition(".")[2] for rule in toys.real_rules().rules)]
+    assert [row.split()[:4] for row in rows] == [["good", "64", "pass", "pass"], ["wide", "64", "FAIL", "FAIL"]]
+    assert {len(row.split()) for row in rows} == {len(head.split()) + 1}
+    assert len({row.index("64") for row in rows} | {head.index("line")}) == 1
+    assert rows[0].count("FAIL") == 0
+
+
+def test_notes_say_why_something_is_na() -> None:
+    rules = toys.real_rules()
+    lines = list(notes(rules, [column("one", toy()), column("two", toy("-CONFIG_NUMA_BALANCING")), DROPPED]))
+    assert "no column arm+up: CONFIG_SMP=n was dropped" in lines
+    assert "n/a, needs CONFIG_SMP=n: cpupri-lines.C5" in lines
+    assert "n/a, no rq.numa_migrate_on in this configuration: rq-order.Q6 (two)" in lines
+    assert len(lines) == 3
+
+
+def test_notes_group_the_rules_of_a_reason() -> None:
+    (line,) = (line for line in notes(toys.real_rules(), [column("old", toy("OLD_RD"))]) if "rd-lines is not" in line)
+    assert line.startswith("n/a, rd-lines is not in this tree (not so: struct root_domain: ")
+    assert line.endswith(": " + ", ".join(f"rd-lines.R{number}" for number in range(1, 8)))
+
+
+def test_notes_say_what_is_assumed() -> None:
+    assumed = replace(toy(), assumed="lines of 64 bytes are assumed")
+    assert "note: theirs: lines of 64 bytes are assumed" in list(notes(toys.real_rules(), [column("theirs", assumed)]))
+    assert not [line for line in notes(toys.real_rules(), [column("toy", toy())]) if line.startswith("note")]
+
+
+def test_notes_say_that_a_pass_is_half_a_pass() -> None:
+    rules = rules_of(clause(Kind.FOLLOWS, "b a", rule="x"), clause(Kind.APART, "a b"), clause(Kind.TYPE_ALIGNED))
+    for align, expected in ((None, ["not judged, the alignment of a type is not recorded there: x.R1, "
+                                    "struct rq: the type is aligned to a line (btf)"]), (64, [])):  # fmt: skip
+        where = layout(structure("rq", 128, ("a", 0, 8), ("b", 64, 8), align=align))
+        judged = judge_column(rules, "btf", where, frozenset())
+        assert judged.outcome("x.R1") is Outcome.PASS
+        assert list(notes(rules, [judged])) == expected
+
+
+def test_failures() -> None:
+    rules = toys.real_rules()
+    assert list(failures(rules, [column("good", toy()), DROPPED])) == []
+    (text,) = failures(rules, [column("one", toy("STRANGER")), column("two", toy("STRANGER"))])
+    lines = text.split("\n")
+    assert lines[0].startswith("FAIL rq-order.Q2, struct rq: no other member is on their line: nr_running ")
+    assert lines[0].endswith(", is broken (one, two)")
+    assert f"    why: {rules.rule('rq-order.Q2').reason}" in lines
+    assert f"    source: {rules.rule('rq-order.Q2').source}, observed" in lines
+    assert [line.split() for line in lines if line.endswith("stranger")] == [["40", "4", "stranger"]]
+    assert any(line.lstrip().startswith(">") and line.endswith(" idle") for line in lines)
+
+
+def test_failures_of_an_expected_change_show_each_clause() -> None:
+    rules = rules_of(clause(Kind.FOLLOWS, "b a", rule="x"), clause(Kind.APART, "a b"), clause(Kind.ALIGNED, "a"))
+    where = layout(structure("rq", 128, ("b", 0, 8), ("a", 64, 8)))
+    assert list(failures(rules, [judge_column(rules, "k", where, frozenset())])) == []
+    texts = list(failures(rules, [judge_column(rules, "k", where, frozenset({"x"}))]))
+    assert len(texts) == 2
+    assert all("holds by accident" in text and "x is not in this tree" in text for text in texts)
+
+
+def made(*columns: JudgedColumn) -> Any:
+    """The document, as a reader sees it."""
+    return json.loads(json.dumps(document(datetime.now(UTC), {"machine": "x"}, verdict_of(columns), columns)))
+
+
+def test_schema_is_a_schema() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_document_follows_the_schema() -> None:
+    unaligned = layout(structure("rq", 128, ("a", 0, 8), align=None))
+    for columns in (
+        (column("good", toy()),),
+        (column("wide", toy("WIDE"), "x"), DROPPED),
+        (column("k", unaligned),),
+        (),
+    ):
+        VALIDATOR.validate(made(*columns))
+
+
+def test_document_holds_what_was_judged() -> None:
+    read = made(column("wide", toy("WIDE")), DROPPED)
+    assert (read["schema"], read["status"], read["fingerprint"]) == ("layout-1", "FAIL", {"machine": "x"})
+    wide, dropped = read["columns"]
+    assert {rule["id"]: rule["outcome"] for rule in wide["rules"]}["rq-order.Q1"] == "fail"
+    assert wide["line"] == 64 and wide["presence"]["rq-order"] == "present"
+    assert wide["types"]["cpupri_vec"] == {"size": 128, "align": 64}
+    assert {"type": "rq", "member": "nr_running", "offset": 0, "size": 4} in wide["fields"]
+    assert (dropped["line"], dropped["absent"], dropped["rules"]) == (None, "CONFIG_SMP=n was dropped", [])
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("status",), "GREEN"),
+        (("schema",), "layout-2"),
+        (("started",), "yesterday"),
+        (("fingerprint", "machine"), 1),
+        (("more",), 1),
+        (("columns", 0, "more"), 1),
+        (("columns", 0, "line"), 0),
+        (("columns", 0, "presence", "rq-order"), "perhaps"),
+        (("columns", 0, "rules", 0, "outcome"), "FAIL"),
+        (("columns", 0, "rules", 0, "more"), 1),
+        (("columns", 0, "types", "rq", "size"), "1"),
+        (("columns", 0, "types", "rq", "more"), 1),
+        (("columns", 0, "fields", 0, "offset"), -1),
+        (("columns", 0, "fields", 0, "more"), 1),
+    ],
+)
+def test_schema_refuses(path: tuple[str | int, ...], value: object) -> None:
+    read = made(column("good", toy()))
+    VALIDATOR.validate(read)
+    place = read
+    for word in path[:-1]:
+        place = place[word]
+    place[path[-1]] = value
+    with pytest.raises(ValidationError):
+        VALIDATOR.validate(read)

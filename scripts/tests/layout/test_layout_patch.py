@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A patch is held against the layouts without and with it; what it breaks is told at the line that did it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import toys
+from toys import toy
+
+from conftest import SCHED_H, git
+from schedlib.errors import SchedlineError
+from schedlib.layout.judge import Layout
+from schedlib.layout.patch import Finding, added_lines, findings, steps, touches_layout
+from schedlib.trees import open_kdir
+
+MAIL = """\
+From: Somebody <somebody@example.org>
+Subject: [PATCH] sched: add a member
+
++++ b/not/yet.h is not the beginning of a file
+---
+ kernel/sched/fair.c  | 1 +
+ kernel/sched/sched.h | 3 ++-
+
+diff --git a/kernel/sched/fair.c b/kernel/sched/fair.c
+--- a/kernel/sched/fair.c
++++ b/kernel/sched/fair.c
+@@ -10,2 +10,3 @@ static void f(void)
+ {
++	rq->stranger = rq->wide[0];
+ }
+diff --git a/kernel/sched/sched.h b/kernel/sched/sched.h
+--- a/kernel/sched/sched.h
++++ b/kernel/sched/sched.h
+@@ -100,4 +100,5 @@ struct rq {
+\x20	void *curr;
+-	int gone;
++	u64 wide[4];
++	u32 stranger;
+\x20	void *idle;
+\\ No newline at end of file
+--
+2.47.3
+"""
+PATCH = MAIL.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "touches"),
+    [
+        (b"+++ b/kernel/sched/sched.h\n", True),
+        (b"+++ b/kernel/sched/sched.h\r\n", True),
+        (b"+++ b/kernel/sched/sched.h\t2026-01-01 00:00:00.000000000 +0000\n", True),
+        (b"--- a/kernel/sched/sched.h\n+++ /dev/null\n", True),
+        (b"--- /dev/null\n+++ b/kernel/sched/new.h\n", True),
+        (b"+++ b/init/Kconfig\n", True),
+        (b"+++ b/lib/Kconfig.debug\n", True),
+        (b"--- a/kernel/sched/fair.c\n+++ b/kernel/sched/fair.c\n", False),
+        (b"+++ b/scripts/kconfig/conf.c\n", False),
+        (b"+++ b/Documentation/Kconfig/index.rst\n", False),
+        (b"+++ b/a.html\n", False),
+        (b" +++ b/kernel/sched/sched.h\n", False),
+        (b"+#include <linux/sched.h>\n", False),
+        (b"", False),
+        (PATCH, True),
+    ],
+)
+def test_touches_layout(text: bytes, touches: bool) -> None:
+    assert touches_layout(text) is touches
+
+
+def test_added_lines() -> None:
+    rows = [row for row in added_lines(PATCH) if row[0].startswith("kernel/")]
+    assert rows == [
+        ("kernel/sched/fair.c", 11, "\trq->stranger = rq->wide[0];"),
+        ("kernel/sched/sched.h", 101, "\tu64 wide[4];"),
+        ("kernel/sched/sched.h", 102, "\tu32 stranger;"),
+    ]
+
+
+def test_added_lines_of_several_hunks() -> None:
+    text = "+++ b/x.h\n@@ -1,2 +1,2 @@\n-a\n+b\n c\n@@ -8,0 +9,2 @@\n+d\n+e\n"
+    assert list(added_lines(text.encode())) == [("x.h", 1, "b"), ("x.h", 9, "d"), ("x.h", 10, "e")]
+    assert list(added_lines(text.replace("+b", " b").replace("+d\n+e", "-d").encode())) == []
+
+
+def found(before: Layout, after: Layout, patch: bytes = PATCH) -> list[Finding]:
+    """What a patch does."""
+    return list(findings(toys.real_rules(), patch, before, after))
+
+
+def test_patch_that_breaks_nothing_is_silent() -> None:
+    assert found(toy(), toy()) == []
+    assert found(toy("OLD_RQ"), toy("OLD_RQ")) == []
+
+
+def test_broken_rule_is_an_error_at_the_new_member() -> None:
+    (finding,) = (row for row in found(toy(), toy("STRANGER")) if row.error)
+    assert (finding.file, finding.line) == ("kernel/sched/sched.h", 102)
+    assert finding.text.startswith("rq-order.Q2: struct rq: no other member is on their line: ")
+    assert ": is broken on toy+STRANGER: nr_running: offset 0, size 4, line 0;" in finding.text
+    assert finding.text.endswith(toys.real_rules().rule("rq-order.Q2").reason)
+    assert str(finding).startswith("kernel/sched/sched.h:102: ERROR: rq-order.Q2: ")
+
+
+def test_each_broken_rule_is_told() -> None:
+    errors = [row for row in found(toy(), toy("WIDE")) if row.error]
+    assert {row.text.partition(":")[0] for row in errors} == {"rq-order.Q1", "rq-order.Q2"}
+    assert {(row.file, row.line) for row in errors} == {("kernel/sched/sched.h", 101)}
+
+
+def test_rule_that_was_broken_before_is_not_the_patchs_fault() -> None:
+    assert found(toy("STRANGER"), toy("STRANGER")) == []
+    assert [row for row in found(toy("WIDE"), toy()) if row.error] == []
+
+
+def test_change_that_is_taken_back_is_an_error() -> None:
+    errors = [row for row in found(toy(), toy("OLD_RD")) if row.error]
+    assert {row.text.partition(":")[0] for row in errors} == {f"rd-lines.R{number}" for number in range(1, 8)}
+
+
+def test_rule_that_can_no_longer_be_judged_is_an_error() -> None:
+    errors = [row for row in found(toy(), toy("-HAVE_RT_PUSH_IPI")) if row.error]
+    assert [row.text.partition(":")[0] for row in errors] == ["rd-lines.R5"]
+    assert "can no longer be judged (no root_domain.rto_loop_next in this configuration)" in errors[0].text
+
+
+def test_less_room_is_a_warning() -> None:
+    (finding,) = (row for row in found(toy("STRANGER"), toy("STRANGER", "NARROW")) if not row.error)
+    assert finding.text.startswith("rq-order.Q1: struct rq line 0 on toy+STRANGER+NARROW: ")
+    assert finding.text.endswith("room among its members 24 -> 8 bytes, unused 20 -> 4 bytes")
+    assert ": WARNING: " in str(finding)
+
+
+def warning(after: Layout) -> str:
+    """What is said of the first line of struct rq when it has less room, but holds."""
+    (text,) = (row.text for row in found(toy(), after) if row.text.startswith("rq-order.Q1: struct rq line 0"))
+    return text
+
+
+def test_full_line_is_told() -> None:
+    assert warning(toy("NARROW")).endswith("24 -> 8 bytes, unused 24 -> 8 bytes")
+    assert warning(toy("NARROWER")).endswith("24 -> 0 bytes, unused 24 -> 0 bytes; one more pointer breaks the rule")
+
+
+def test_broken_line_has_no_warning_beside_its_error() -> None:
+    assert [row for row in found(toy(), toy("WIDE")) if not row.error] == []
+
+
+@pytest.mark.parametrize(
+    ("patch", "place"),
+    [
+        (b"+++ b/kernel/sched/other.h\n@@ -1 +7 @@\n+u32 something;\n", ("kernel/sched/other.h", 7)),
+        (b"+++ b/init/Kconfig\n@@ -1 +3 @@\n+bool\n", ("init/Kconfig", 3)),
+        (
+            b"--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n@@ -9,2 +9 @@\n-int x;\n",
+            ("kernel/sched/sched.h", 9),
+        ),
+        (b"", ("-", 0)),
+    ],
+)
+def test_place_when_no_added_line_names_a_member(patch: bytes, place: tuple[str, int]) -> None:
+    (finding,) = (row for row in found(toy(), toy("STRANGER"), patch) if row.error)
+    assert (finding.file, finding.line) == place
+
+
+def diff_of(repository: Path) -> bytes:
+    """What differs in a work tree, and back to what was committed."""
+    text = git(repository, "diff").encode()
+    git(repository, "checkout", "-q", ".")
+    return text
+
+
+def test_steps(kernel: Path, cache: Path) -> None:
+    header = kernel / "kernel/sched/sched.h"
+    header.write_text(SCHED_H.replace("nr_running;", "nr_running, more;"))
+    patch = diff_of(kernel)
+    tree = open_kdir(cache, kernel)
+    apart = steps(tree, tree.base, patch)
+    assert apart.before == tree.base
+    assert "more" in (tree.read("kernel/sched/sched.h", apart.after) or "")
+
+    reverse = header.read_text()
+    header.write_text(reverse.replace("nr_running;", "nr_running, more;"))
+    git(kernel, "commit", "-q", "-a", "-m", "more")
+    tree = open_kdir(cache, kernel)
+    had = steps(tree, tree.base, patch)
+    assert had.after == tree.base
+    assert "more" not in (tree.read("kernel/sched/sched.h", had.before) or "")
+
+
+def test_steps_find_a_patch_in_the_history(kernel: Path, cache: Path) -> None:
+    header = kernel / "kernel/sched/sched.h"
+    header.write_text(SCHED_H.replace("nr_running;", "nr_running, more;"))
+    patch = git(kernel, "diff").encode()
+    git(kernel, "commit", "-q", "-a", "-m", "more")
+    header.write_text(header.read_text().replace("more;", "most;"))
+    git(kernel, "commit", "-q", "-a", "-m", "most")
+    tree = open_kdir(cache, kernel)
+    found = steps(tree, tree.base, patch)
+    assert found.after == git(kernel, "rev-parse", "HEAD^").strip()
+    assert found.before == git(kernel, "rev-parse", "HEAD^^").strip()
+
+
+def test_steps_of_what_does_not_belong(kernel: Path, cache: Path) -> None:
+    tree = open_kdir(cache, kernel)
+    with pytest.raises(SchedlineError, match="no diff on standard input"):
+        steps(tree, tree.base, b"hello\n")
+    with pytest.raises(SchedlineError, match="does not apply"):
+        steps(tree, tree.base, PATCH)
