@@ -121,12 +121,14 @@ def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str]
     rule = rules.rule(name)
     results = tuple(judge_clause(clause, layout, rules) for clause in rules.of(name))
     applicable = [result for result in results if result.outcome is not Outcome.NA]
+    presence, missing = presence_of(rules, rule.change, layout)
+    absent = f"{rule.change} is not in this tree (not so: {missing})" if presence is Presence.ABSENT else ""
+    if absent and rule.change not in expected:
+        return RuleResult(name, Outcome.NA, results, absent)
     if not applicable:
         return RuleResult(name, Outcome.NA, results, results[-1].reason if results else "no clause")
-    presence, missing = presence_of(rules, rule.change, layout)
-    if presence is Presence.ABSENT:
-        outcome = Outcome.FAIL if rule.change in expected else Outcome.NA
-        return RuleResult(name, outcome, results, f"{rule.change} is not in this tree (not so: {missing})")
+    if absent:
+        return RuleResult(name, Outcome.FAIL, results, absent)
     failed = any(result.outcome is Outcome.FAIL for result in results)
     return RuleResult(name, Outcome.FAIL if failed else Outcome.PASS, results)
 

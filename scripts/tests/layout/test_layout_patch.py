@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import toys
-from toys import toy
+from toys import clause, layout, rules_of, structure, toy
 
 from conftest import SCHED_H, git
 from schedlib.errors import SchedlineError
 from schedlib.layout.judge import Layout
 from schedlib.layout.patch import Finding, added_lines, findings, steps, touches_layout
+from schedlib.layout.tables import Kind
 from schedlib.trees import open_kdir
 
 MAIL = """\
@@ -145,8 +146,11 @@ def test_full_line_is_told() -> None:
     assert warning(toy("NARROWER")).endswith("24 -> 0 bytes, unused 24 -> 0 bytes; one more pointer breaks the rule")
 
 
-def test_broken_line_has_no_warning_beside_its_error() -> None:
-    assert [row for row in found(toy(), toy("WIDE")) if not row.error] == []
+def test_error_has_no_warning_beside_it() -> None:
+    kept, room = clause(Kind.ON_LINE, "a b", 1), clause(Kind.HEADROOM, "b", 8)
+    before, after = (layout(structure("rq", 256, ("a", 64, 8), ("b", place, 8))) for place in (80, 116))
+    for clauses, errors in (((kept,), [False]), ((kept, room), [True])):
+        assert [row.error for row in findings(rules_of(*clauses), PATCH, before, after)] == errors
 
 
 @pytest.mark.parametrize(

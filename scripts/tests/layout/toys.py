@@ -44,6 +44,7 @@ typedef unsigned long u64;
 """
 
 SCHED_H = """\
+#pragma once
 #define SMP_CACHE_BYTES TOY_LINE
 #define ____cacheline_aligned __attribute__((__aligned__(SMP_CACHE_BYTES)))
 #if defined(CONFIG_SMP) && !defined(TOGETHER)
