@@ -278,9 +278,11 @@ static enum presence presence_of(const char *change, char *why, size_t size)
 	const struct sched_layout_clause *c;
 	unsigned int nr[3] = {};
 	struct members m;
+	char na[WORDS];
 
+	*why = '\0';
 	for (c = next_clause(change, NULL); c; c = next_clause(change, c)) {
-		enum verdict verdict = clause_verdict(c, &m, why, size);
+		enum verdict verdict = clause_verdict(c, &m, na, sizeof(na));
 
 		if (verdict == CLAUSE_BROKEN && !nr[verdict])
 			describe(c, &m, why, size);

@@ -13,6 +13,9 @@ from schedlib.layout.tables import Rules
 from schedlib.results import TOOL
 from schedlib.verdict import Verdict
 
+MOST_NAMES = 8
+"""Kernels that a note lists by name; the JSON has all."""
+
 
 @dataclass(frozen=True)
 class JudgedColumn:
@@ -84,7 +87,8 @@ def notes(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
         for rule, where in per_rule.items():
             grouped.setdefault(tuple(where), []).append(rule)
         for names, its_rules in grouped.items():
-            only = "" if len(everywhere) == len(names) else f" ({', '.join(names)})"
+            listed = ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} of {len(everywhere)} kernels"
+            only = "" if len(everywhere) == len(names) else f" ({listed})"
             yield f"n/a, {reason}: {', '.join(its_rules)}{only}"
     yield from _partly(rules, columns)
 
