@@ -64,10 +64,11 @@ def _row(tag: str, line: int, layout: Layout, top: int) -> Iterator[str]:
 
 
 def draw(layouts: Sequence[Layout]) -> str:
-    """One picture of all structures in all layouts; later ones below earlier ones."""
+    """One picture of the structures that differ, or else of all, in all layouts; later ones below earlier ones."""
     parts: list[str] = []
     top = 8
-    for tag in STRUCTURES:
+    differing = [tag for tag in STRUCTURES if len({layout.structures.get(tag) for layout in layouts}) > 1]
+    for tag in differing or STRUCTURES:
         lines = lines_to_draw(tag, layouts)
         for layout in layouts:
             if tag not in layout.structures:

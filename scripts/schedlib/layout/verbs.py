@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from schedlib import doctor, options
 from schedlib.cache import cache_dir, write_atomic, write_json
-from schedlib.changes import change_table
+from schedlib.changes import change_table, patch_sets
 from schedlib.compose import compose, refuse_conflicts
 from schedlib.errors import SchedlineError
 from schedlib.layout import columns, diff, svg
@@ -22,6 +23,7 @@ from schedlib.layout.judge import Layout, describe, judge_rule, presence_of
 from schedlib.layout.kernels import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
 from schedlib.layout.picture import draw_clause
 from schedlib.layout.tables import Rules
+from schedlib.paths import PATCHES
 from schedlib.results import TOOL
 from schedlib.trees import Tree
 
@@ -121,8 +123,6 @@ def _operand(text: str, column: Column, rules: Rules) -> Layout:
 
 def _carried(tree: Tree) -> set[str]:
     """The changes that schedline would apply to a series of its own accord."""
-    from schedlib.changes import patch_sets
-
     return {name for patches in patch_sets(tree) for name in patches.order()}
 
 
@@ -172,7 +172,9 @@ def _explain(arguments: argparse.Namespace) -> int:
     change = change_table().get(rule.change)
     print(f"{rule.id}: {rule.reason}")
     print(f"change: {rule.change}, {change.title if change else 'unknown'}")
-    print(f"source: {rule.source}")
+    author, brought = author_and_claim(rule.change)
+    print(f"by: {author}, {rule.source}")
+    print(f"to lose: {brought}")
     for _, _, layout in _layouts(arguments):
         presence, missing = presence_of(rules, rule.change, layout)
         print(f"\non {layout.name}, lines of {layout.line}: {rule.change} is {presence.value}"
@@ -185,6 +187,17 @@ def _explain(arguments: argparse.Namespace) -> int:
                 for line in draw_clause(result, layout):
                     print(f"    {line}")
     return 0
+
+
+def author_and_claim(change: str) -> tuple[str, str]:
+    """Who made a change and what the message of its carried patch says that the author saw."""
+    for path in sorted(PATCHES.glob(f"*/{change}.patch"), reverse=True):
+        text = path.read_text()
+        author = re.search(r"^From: (.+)$", text, re.M)
+        claim = re.search(r"^The author saw .*?(?=\n\n)", text, re.M | re.S)
+        if author and claim:
+            return author.group(1), " ".join(claim.group(0).split())
+    return "unknown", "not measured"
 
 
 def _headroom(arguments: argparse.Namespace) -> int:

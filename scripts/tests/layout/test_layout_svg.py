@@ -89,12 +89,17 @@ def test_any_name(member: str, name: str) -> None:
     draw([where]).encode()
 
 
-def test_toy_kernel() -> None:
-    root = picture(toy("OLD_RD"), toy())
-    heads = [text for _, text in texts(root, "t")]
+def test_equal_structures_are_drawn_when_nothing_differs() -> None:
+    heads = [text for _, text in texts(picture(toy(), toy()), "t")]
     assert [head.split()[1].rstrip(",") for head in heads] == [
         tag for tag in ("rq", "root_domain", "cpupri", "cpupri_vec") for _ in range(2)
     ]
+
+
+def test_toy_kernel() -> None:
+    root = picture(toy("OLD_RD"), toy())
+    heads = [text for _, text in texts(root, "t")]
+    assert [head.split()[1].rstrip(",") for head in heads] == ["root_domain", "root_domain"]
     cells = [text for text in titles(root) if text.startswith("pd:")]
     assert len(cells) == 2 and cells[0] != cells[1]
     assert int(root.get("height", "0")) > max(height for height, _ in texts(root, "n"))
