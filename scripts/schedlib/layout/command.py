@@ -20,7 +20,7 @@ from schedlib.layout.columns import DEFAULT_ARCH, add_arch_option, columns_for, 
 from schedlib.layout.compile import Column, compiled, compiler_version, host_rules, layout_of
 from schedlib.layout.kernels import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
 from schedlib.layout.matrix import JudgedColumn, judge_column
-from schedlib.layout.patch import findings, steps, touches_layout
+from schedlib.layout.patch import findings, require_diff, steps, touches_layout
 from schedlib.layout.tables import Rules, read_object
 from schedlib.progress import console
 from schedlib.trees import Tree
@@ -76,6 +76,8 @@ def _patch(arguments: argparse.Namespace) -> int:
     """--patch: in checkpatch's form, and silent otherwise, as b4 and hooks want it."""
     patch = sys.stdin.buffer.read() if str(arguments.patch) == "-" else read_object(arguments.patch)
     console.quiet = not console.is_terminal
+    if patch.strip():
+        require_diff(patch)
     if not touches_layout(patch):
         return Verdict.PASS.exit_code
     errors = False

@@ -40,6 +40,16 @@ class Finding:
         return f"{self.file}:{self.line}: {'ERROR' if self.error else 'WARNING'}: {self.text}"
 
 
+def require_diff(patch: bytes) -> None:
+    """Refuse what is no patch.
+
+    Raises:
+        SchedlineError: there is no diff in it.
+    """
+    if not re.search(rb"^(?:diff --git |--- )", patch, re.M):
+        raise SchedlineError("--patch: there is no diff in it", "git show | schedline layout --patch -")
+
+
 def touches_layout(patch: bytes) -> bool:
     """Whether a patch changes anything that offsets depend on: a header or Kconfig."""
     return re.search(rb"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*)(?:\t.*)?\s*$", patch, re.M) is not None
@@ -51,8 +61,6 @@ def steps(tree: Tree, base: str, patch: bytes) -> Steps:
     Raises:
         SchedlineError: the patch neither applies nor is in the tree.
     """
-    if not re.search(rb"^(?:diff --git |--- )", patch, re.M):
-        raise SchedlineError("--patch: there is no diff on standard input", "git show | schedline layout --patch -")
     message = "patch on standard input\n"
     after = apply_diff(tree, base, patch, message)
     if after:

@@ -12,7 +12,7 @@ from toys import clause, layout, rules_of, structure, toy
 from conftest import SCHED_H, git
 from schedlib.errors import SchedlineError
 from schedlib.layout.judge import Layout
-from schedlib.layout.patch import Finding, added_lines, findings, steps, touches_layout
+from schedlib.layout.patch import Finding, added_lines, findings, require_diff, steps, touches_layout
 from schedlib.layout.tables import Kind
 from schedlib.trees import open_kdir
 
@@ -210,7 +210,15 @@ def test_steps_find_a_patch_in_the_history(kernel: Path, cache: Path) -> None:
 
 def test_steps_of_what_does_not_belong(kernel: Path, cache: Path) -> None:
     tree = open_kdir(cache, kernel)
-    with pytest.raises(SchedlineError, match="no diff on standard input"):
-        steps(tree, tree.base, b"hello\n")
     with pytest.raises(SchedlineError, match="does not apply"):
         steps(tree, tree.base, PATCH)
+
+
+@pytest.mark.parametrize("text", [b"hello\n", b"From: a\nSubject: [PATCH 0/3] cover\n\nno diff here\n"])
+def test_text_without_a_diff_is_refused(text: bytes) -> None:
+    with pytest.raises(SchedlineError, match="no diff"):
+        require_diff(text)
+
+
+def test_a_diff_is_not_refused() -> None:
+    require_diff(b"--- a/x.h\n+++ b/x.h\n@@ -1 +1 @@\n-a\n+b\n")

@@ -19,10 +19,11 @@ from schedlib.errors import SchedlineError
 from schedlib.git import git
 from schedlib.kconfig import load
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.layout.compile import Column, arch_table, compiled, host_rules, layout_of, made
+from schedlib.layout.compile import UNIT, Column, arch_table, compiled, host_rules, layout_of, made
 from schedlib.layout.diff import compare
 from schedlib.layout.emit import FILE, add_asserts
 from schedlib.layout.judge import Layout, Outcome, judge_rule
+from schedlib.layout.kernels import kernel_of, layout_of_kernel
 from schedlib.layout.members import resolve
 from schedlib.mutants import MUTANTS, read_mutant
 from schedlib.paths import PROJECT
@@ -113,6 +114,37 @@ def test_rq_is_as_measured(name: str, inline_512: Path) -> None:
     assert idle and csd
     offsets = [found.fields["rq", member].offset for member in ("nr_switches", "__lock", "nohz_tick_stopped")]
     assert [found.line - idle.last - 1, *offsets, csd.last + 1] == GOLDEN["rq"][name]
+
+
+def judged_by_debug_information(
+    name: str, inline: Path, place: Path, *, btf: bool
+) -> tuple[dict[str, Outcome], Layout]:
+    """Outcome by rule, from an object's DWARF or BTF and the configuration beside it; and its layout."""
+    with locked_series() as tree:
+        wanted = column(name, inline)
+        unit = made(cache_dir(), tree, compose(tree).commit, wanted, UNIT)
+        vmlinux = place / "vmlinux"
+        vmlinux.write_bytes(unit.read_bytes())
+        (place / ".config").write_bytes((unit.parents[3] / ".config").read_bytes())
+    if btf:
+        subprocess.run(["pahole", "-J", f"--btf_encode_detached={place / 'btf'}", str(vmlinux)], check=True)
+    rules = host_rules(cache_dir())
+    found = layout_of_kernel(place / "btf" if btf else vmlinux, kernel_of(vmlinux), rules)
+    return {rule.id: judge_rule(rules, rule.id, found, EVERYWHERE).outcome for rule in rules.rules}, found
+
+
+@pytest.mark.parametrize(("name", "btf"), [*((name, False) for name in arch_table()), ("x86_64", True)])
+def test_debug_information_gives_the_same_verdicts(name: str, btf: bool, inline_512: Path, tmp_path: Path) -> None:
+    rules = host_rules(cache_dir())
+    compiled_here = layout(name, BOTH, inline_512)
+    expected = {rule.id: judge_rule(rules, rule.id, compiled_here, EVERYWHERE).outcome for rule in rules.rules}
+    found, where = judged_by_debug_information(name, inline_512, tmp_path, btf=btf)
+    assert where.line == compiled_here.line
+    assert where.assumed == ""
+    if btf:  # it does not record the alignment of a type
+        assert found["rq-order.Q8"] is Outcome.NA
+        expected["rq-order.Q8"] = Outcome.NA
+    assert found == expected
 
 
 def test_without_the_changes_their_rules_fail(inline_512: Path) -> None:
