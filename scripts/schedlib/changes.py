@@ -73,10 +73,17 @@ class PatchSet:
         """Where the patches lie."""
         return PATCHES / self.name
 
+    def _lines(self) -> list[list[str]]:
+        lines = (line.split("#")[0].split() for line in (self.directory / "series").read_text().splitlines())
+        return [words for words in lines if words]
+
     def order(self) -> tuple[str, ...]:
         """The ids in the order in which they apply."""
-        lines = (line.split("#")[0].strip() for line in (self.directory / "series").read_text().splitlines())
-        return tuple(line for line in lines if line)
+        return tuple(words[0] for words in self._lines())
+
+    def default(self) -> tuple[str, ...]:
+        """The ids that a tree of ours gets unasked; not those marked `optional`."""
+        return tuple(words[0] for words in self._lines() if "optional" not in words[1:])
 
     def patch(self, change: str) -> Path:
         """The mail that makes a change."""

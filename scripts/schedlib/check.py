@@ -113,8 +113,11 @@ class Plan:
 
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
     """Tell the kernel which changes have to be there, of those that a suite of it judges."""
-    judged = sorted(name for name, change in change_table().items() if change.suite and name in expected)
-    return (f"sched_layout_kunit.expect={','.join(judged)}",) if judged else ()
+    by_suite: dict[str, list[str]] = {}
+    for name, change in sorted(change_table().items()):
+        if change.suite and name in expected:
+            by_suite.setdefault(change.suite, []).append(name)
+    return tuple(f"{suite}_kunit.expect={','.join(names)}" for suite, names in by_suite.items())
 
 
 def make_plan(target: Target, arguments: argparse.Namespace, expected: frozenset[str]) -> Plan:

@@ -17,6 +17,7 @@ from schedlib.trees import Tree, commit_tree, edit_tree, file_row
 
 TESTS_DIRECTORY = "kernel/sched/tests"
 
+_MAKEFILE, _KCONFIG = "kernel/sched/Makefile", "lib/Kconfig.debug"
 _MAKEFILE_LINE = "obj-$(CONFIG_KUNIT) += tests/\n"
 _KCONFIG_LINE = f'source "{TESTS_DIRECTORY}/Kconfig"\n\n'
 _KCONFIG_ANCHOR = "endif # RUNTIME_TESTING_MENU\n"
@@ -39,9 +40,24 @@ class Composition:
     expected: frozenset[str]
 
 
-def kunit_files() -> dict[str, Path]:
+_WRAPPED = """
+# The tests of select_idle_sibling() and of the domains need what is static there.
+ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST
+obj-y := $(patsubst fair.o,tests/wrap_fair.o,$(patsubst build_utility.o,tests/wrap_build_utility.o,$(obj-y)))
+endif
+"""
+
+_TAILS = {"kernel/sched/fair.c": "sched_cluster_kunit.c", "kernel/sched/topology.c": "sched_topology_kunit.c"}
+"""In the form for a tree without us: which file ends by including which test."""
+
+
+def kunit_files(*, in_tree: bool = False) -> dict[str, Path]:
     """What lands in kernel/sched/tests/ of a tree, by name there; a .txt is for the host."""
-    return {path.name: path for path in sorted(KUNIT.iterdir()) if path.is_file() and path.suffix != ".txt"}
+    return {
+        path.name: path
+        for path in sorted(KUNIT.iterdir())
+        if path.is_file() and path.suffix != ".txt" and not (in_tree and path.name.startswith("wrap_"))
+    }
 
 
 def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
@@ -58,20 +74,29 @@ def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
     return text.replace(anchor, line + anchor)
 
 
-def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None) -> str:
-    """Commit the KUnit tests and their two hooks on top of a commit."""
+def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None, *, in_tree: bool = False) -> str:
+    """Commit the KUnit tests and their hooks on top of a commit.
+
+    Args:
+        in_tree: with the tests of what is static included at the end of its files, instead of wrapped around them.
+            A tree that is so already stays so.
+    """
     rows: list[str] = []
+    tails = {file: f'#include "tests/{test}"' for file, test in _TAILS.items()}
+    in_tree = in_tree or any(line in (tree.read(file, parent) or "") for file, line in tails.items())
 
     def put(name: str, data: bytes, mode: str = "100644") -> None:
         rows.append(file_row(tree.src, name, data, mode))
 
-    for name, path in kunit_files().items():
+    for name, path in kunit_files(in_tree=in_tree).items():
         put(f"{TESTS_DIRECTORY}/{name}", path.read_bytes(), "100755" if path.suffix == ".sh" else "100644")
-    for file, line, anchor in (
-        ("kernel/sched/Makefile", _MAKEFILE_LINE, None),
-        ("lib/Kconfig.debug", _KCONFIG_LINE, _KCONFIG_ANCHOR),
-    ):
-        put(file, hooked(tree.read(file, parent) or "", line, anchor, file).encode())
+    if in_tree:
+        for file, line in tails.items():
+            tail = f"\n#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n{line}\n#endif\n"
+            put(file, hooked(tree.read(file, parent) or "", tail, None, file).encode())
+    makefile = hooked(tree.read(_MAKEFILE, parent) or "", _MAKEFILE_LINE, None, _MAKEFILE)
+    put(_MAKEFILE, (makefile if in_tree else hooked(makefile, _WRAPPED, None, _MAKEFILE)).encode())
+    put(_KCONFIG, hooked(tree.read(_KCONFIG, parent) or "", _KCONFIG_LINE, _KCONFIG_ANCHOR, _KCONFIG).encode())
     message = (KUNIT / "commit-message.txt").read_text()
     return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
 
@@ -94,14 +119,14 @@ def compose(
     """
     for ids, option in ((with_, "--with"), (without, "--without"), (expect or (), "--expect")):
         known(ids, option)
-    carried = () if tree.is_user else tuple(name for patches in patch_sets(tree) for name in patches.order())
+    carried = () if tree.is_user else tuple(name for patches in patch_sets(tree) for name in patches.default())
     wanted = {*carried, *with_} - set(without)
     if expect is not None:
         expected = frozenset(expect)
     elif tree.is_user:
         expected = frozenset(with_) | _changes_of_base(tree, base)
     else:
-        expected = frozenset(carried) | present_changes(tree)
+        expected = frozenset(wanted | set(carried)) | present_changes(tree)
     record = tree.directory / "compositions" / f"{_key(tree, wanted, without)}.json"
     known_before = read_json(record)
     if known_before and not try_git(tree.src, "cat-file", "-e", f"{known_before['commit']}^{{tree}}").returncode:

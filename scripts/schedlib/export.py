@@ -102,7 +102,7 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise SchedlineError(f"{out} is not an empty directory", "name another: -o DIR")
     author = _author(tree)
-    tests = add_tests(tree, tree.head, author)
+    tests = add_tests(tree, tree.head, author, in_tree=True)
     documented = add_documentation(tree, tests, author)
     commit, states = apply_changes(tree, documented, with_, without)
     for row in states:

@@ -179,10 +179,16 @@ def try_mutant(
             raise
         fate, failed = (Fate.KILLED if "build" in mutant.killed_by else Fate.DOES_NOT_BUILD), frozenset({"build"})
     else:
-        plan = Plan(target, target.classes[:1], composition.expected, (), None, target.timeout)
-        folder = out / mutant.name.replace("/", "-")
-        boots = boot_and_judge(plan, kernel, folder, (), accelerator(cache, target, kernel.image))
-        failed = failing(boots)
+        folder, accel, failed = (
+            out / mutant.name.replace("/", "-"),
+            accelerator(cache, target, kernel.image),
+            frozenset(),
+        )
+        for cpus in target.classes:
+            plan = Plan(target, (cpus,), composition.expected, (), None, target.timeout)
+            failed |= failing(boot_and_judge(plan, kernel, folder, (), accel))
+            if not failed.isdisjoint(mutant.killed_by):
+                break
         same = (read_json(original) or {}).get("code") == _code(kernel.build)
         fate = fate_of(mutant, failed, same)
     seconds = time.monotonic() - started

@@ -136,11 +136,12 @@ def _counts(tests: Sequence[TestResult]) -> tuple[str, str, str]:
 
 
 def _skips(boots: Sequence[Boot]) -> dict[str, list[str]]:
-    """Names of skipped tests by reason; a test that is skipped in every guest is named once."""
+    """Names of skipped tests by reason, once each; not of those that ran in another guest."""
+    ran = {test.name for boot in boots for test in boot.judgement.tests if test.outcome is not Outcome.SKIP}
     found: dict[str, list[str]] = {}
     for boot in boots:
         for test in boot.judgement.tests:
-            if test.outcome is Outcome.SKIP:
+            if test.outcome is Outcome.SKIP and test.name not in ran:
                 names = found.setdefault(test.reason or "no reason given", [])
                 if test.name not in names:
                     names.append(test.name)

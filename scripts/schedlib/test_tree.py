@@ -52,7 +52,7 @@ def clone_with_series(tree: Tree, place: Path) -> Path:
         git(place, "init", "--quiet", clone)
         (clone / ".git/objects/info/alternates").write_text(f"{tree.src / '.git/objects'}\n")
         git(clone, "reset", "--quiet", "--hard", tree.head)
-    names = () if tree.is_user else patch_sets(tree)[0].order()
+    names = () if tree.is_user else patch_sets(tree)[0].default()
     patches = export(tree, series, names, ())
     git(clone, *_IDENTITY, "am", *patches)
     return clone

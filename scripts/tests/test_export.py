@@ -20,7 +20,12 @@ def test_series_applies_to_a_fresh_clone(kernel: Path, cache: Path, tmp_path: Pa
     patches = export(tree, tmp_path / "series", (), ())
     git(tmp_path, "clone", "-q", str(kernel), str(tmp_path / "clone"))
     git(tmp_path / "clone", "am", "-q", *map(str, patches))
-    assert sorted(path.name for path in (tmp_path / "clone/kernel/sched/tests").iterdir()) == sorted(kunit_files())
+    tests = sorted(path.name for path in (tmp_path / "clone/kernel/sched/tests").iterdir())
+    assert tests == sorted(kunit_files(in_tree=True))
+    assert not any(name.startswith("wrap_") for name in tests)
+    for file, test in (("fair", "sched_cluster_kunit.c"), ("topology", "sched_topology_kunit.c")):
+        tail = f'#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n#include "tests/{test}"\n#endif\n'
+        assert (tmp_path / f"clone/kernel/sched/{file}.c").read_text().endswith(tail)
     assert (tmp_path / "clone" / DOCUMENT).is_file()
     assert f"F:\t{DOCUMENT}\nF:\tkernel/sched/\n" in (tmp_path / "clone/MAINTAINERS").read_text()
     assert "    sched-kunit\n    sched-debug\n" in (tmp_path / "clone/Documentation/scheduler/index.rst").read_text()
@@ -33,7 +38,9 @@ def test_tests_are_those_of_a_check(kernel: Path, cache: Path, tmp_path: Path) -
     commit = compose(tree).tests
     patches = export(tree, tmp_path / "series", (), ())
     git(kernel, "am", "-q", str(patches[0]))
-    assert git(kernel, "rev-parse", "HEAD^{tree}") == git(tree.src, "rev-parse", f"{commit}^{{tree}}")
+    names = git(tree.src, "diff", "--name-only", git(kernel, "rev-parse", "HEAD").strip(), commit).split()
+    wrapped = ["Makefile", "fair.c", "tests/wrap_build_utility.c", "tests/wrap_fair.c", "topology.c"]
+    assert names == [f"kernel/sched/{name}" for name in wrapped]
 
 
 def test_exporting_again_over_an_earlier_series_changes_nothing(kernel: Path, cache: Path, tmp_path: Path) -> None:

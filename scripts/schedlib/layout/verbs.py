@@ -123,7 +123,7 @@ def _operand(text: str, column: Column, rules: Rules) -> Layout:
 
 def _carried(tree: Tree) -> set[str]:
     """The changes that schedline would apply to a series of its own accord."""
-    return {name for patches in patch_sets(tree) for name in patches.order()}
+    return {name for patches in patch_sets(tree) for name in patches.default()}
 
 
 def _diff(arguments: argparse.Namespace) -> int:

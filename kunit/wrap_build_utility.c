@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The unit of topology.c with the tests of what is static there. */
+#include "../build_utility.c"
+#include "sched_topology_kunit.c"
