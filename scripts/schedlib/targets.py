@@ -37,7 +37,7 @@ TARGETS = {
     target.name: target
     for target in (
         Target("uml", "um", "vmlinux", "vmlinux", (8, 64), 120),
-        Target("qemu-x86_64", "x86_64", "arch/x86/boot/bzImage", "bzImage", (8,), 300),
+        Target("qemu-x86_64", "x86_64", "arch/x86/boot/bzImage", "bzImage", (8, 64), 600),
     )
 }
 
