@@ -24,7 +24,7 @@ class Need:
         name: of the program, or what is looked for.
         package: Debian's package that has it.
         why: what it is for.
-        jobs: which of fetch, build, uml, qemu-x86_64, test need it.
+        jobs: which of fetch, build, uml, qemu-x86_64, layout, objtool, test need it.
         file: path of a file to look for instead of a program.
     """
 
@@ -61,7 +61,7 @@ NEEDS = (
     _need("the C library's headers", "libc6-dev", "builds UML and the kernel's host programs", "build",
           "usr/include/stdio.h"),
     _need("pahole", "pahole", "reads the debug information of kernels", "layout"),
-    _need("libelf's headers", "libelf-dev", "builds objtool", "qemu-x86_64", "usr/include/libelf.h"),
+    _need("libelf's headers", "libelf-dev", "builds objtool", "qemu-x86_64 objtool", "usr/include/libelf.h"),
     _need("qemu-system-x86_64", "qemu-system-x86", "boots the x86-64 kernel", "qemu-x86_64"),
     _need("perl", "perl", "runs checkpatch.pl", "test"),
     _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),

@@ -38,7 +38,7 @@ def _shell_scripts() -> tuple[Path, ...]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    doctor.ensure(["build", "fetch", "test"])
+    doctor.ensure(["build", "fetch", "layout", "test"])
     python = str(environment("requirements-test.txt"))
     jobs: list[tuple[str, Sequence[str]]] = [
         ("ruff check", [python, "-m", "ruff", "check", "scripts"]),

@@ -56,7 +56,8 @@ def ensure_tools(columns: Sequence[Column]) -> None:
         compilers.append(
             doctor.Need("gcc's plugin headers", f"gcc-{major}-plugin-dev", why, frozenset({"layout"}), headers)
         )
-    doctor.ensure(["layout", "build"], compilers)
+    objtool = ["objtool"] if any(column.arch.name == "x86_64" for column in columns) else []
+    doctor.ensure(["layout", "build", *objtool], compilers)
 
 
 def compiled_or_none(cache: Path, tree: Tree, commit: str, column: Column) -> Path | None:
