@@ -107,8 +107,9 @@ def test_tree_that_does_not_build_shows_the_compilers_error(user_tree: Path) -> 
 def test_without_a_change_its_rules_fail(series: Tree) -> None:
     done = check("--without", "rd-lines", "--cpus", "8")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "rd-lines      yes       left out  absent   FAIL" in done.stdout
-    assert "cpupri-lines  yes       applied   present  PASS" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert "rd-lines yes left out absent FAIL" in words
+    assert "cpupri-lines yes applied present PASS" in words
     assert "pd: offset" in done.stdout
 
 
