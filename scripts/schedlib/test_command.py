@@ -11,6 +11,8 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.bootstrap import environment
 from schedlib.command import clean_environment
+from schedlib.layout.columns import ensure_tools
+from schedlib.layout.compile import Column, arch_table
 from schedlib.paths import PROJECT
 from schedlib.progress import say, step
 from schedlib.verdict import Verdict
@@ -39,6 +41,7 @@ def _shell_scripts() -> tuple[Path, ...]:
 
 def _run(arguments: argparse.Namespace) -> int:
     doctor.ensure(["build", "fetch", "layout", "test"])
+    ensure_tools([Column(arch) for arch in arch_table().values()])
     python = str(environment("requirements-test.txt"))
     jobs: list[tuple[str, Sequence[str]]] = [
         ("ruff check", [python, "-m", "ruff", "check", "scripts"]),

@@ -78,7 +78,7 @@ def _presence(holding: int, judged: int) -> Presence:
 
 
 def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> Iterator[Found]:
-    """By layout, members and symbols.
+    """By layout, members and symbols; a change that shows in none of them is left out.
 
     Args:
         symbols: None where no symbol table can be read.
@@ -91,7 +91,7 @@ def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> I
             there = resolve(layout.structures, tag, path) is not None
             presence = Presence.PRESENT if there else Presence.ABSENT
             yield Found(change.id, presence, (f"struct {tag} has {'a' if there else 'no'} member {path}",))
-        else:
+        elif rules.of(change.id):
             results = [judge_clause(clause, layout, rules) for clause in rules.of(change.id)]
             judged = [result for result in results if result.outcome is not Outcome.NA]
             holding = [result for result in judged if result.outcome is Outcome.PASS]
