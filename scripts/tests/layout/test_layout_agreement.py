@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A kernel and its object that differ on a rule are found out, and nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from toys import real_rules, toy
+
+from schedlib.judge import Outcome
+from schedlib.judge import TestResult as Result
+from schedlib.layout.agreement import disagreements
+from schedlib.layout.judge import Layout
+from schedlib.verdict import Verdict
+
+EVERYTHING = frozenset({"rq-order", "rd-lines", "cpupri-lines"})
+R1 = "sched_layout:rd_lines:rd-lines.R1"
+
+
+def found(outcome: Outcome, where: Layout, name: str = R1, expected: frozenset[str] = EVERYTHING) -> list[str]:
+    """The rules on which a test's outcome and a layout differ."""
+    problems = list(disagreements(real_rules(), where, [Result(name, outcome)], expected))
+    assert all(problem.verdict is Verdict.FAIL and problem.kind == "layout-disagrees" for problem in problems)
+    return [problem.text.split(":")[0] for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kernel", "differ"),
+    [
+        (Outcome.PASS, (), []),
+        (Outcome.FAIL, (), ["rd-lines.R1"]),
+        (Outcome.SKIP, (), ["rd-lines.R1"]),
+        (Outcome.FAIL, ("OLD_RD",), []),
+        (Outcome.PASS, ("OLD_RD",), ["rd-lines.R1"]),
+    ],
+)
+def test_each_pair(outcome: Outcome, kernel: tuple[str, ...], differ: list[str]) -> None:
+    assert found(outcome, toy(*kernel)) == differ
+
+
+def test_an_absent_change_that_nobody_expects_is_skipped_by_both() -> None:
+    assert found(Outcome.SKIP, toy("OLD_RD"), expected=frozenset()) == []
+    assert found(Outcome.FAIL, toy("OLD_RD"), expected=frozenset()) == ["rd-lines.R1"]
+
+
+def test_what_only_the_kernel_can_judge_may_make_it_fail_alone() -> None:
+    name = "sched_layout:rq_order:rq-order.Q2"
+    assert found(Outcome.FAIL, replace(toy(), structures={}), name) == []
+    assert found(Outcome.FAIL, toy(), name) == ["rq-order.Q2"]
+    assert found(Outcome.SKIP, replace(toy(), structures={}), name) == ["rq-order.Q2"]
+
+
+@pytest.mark.parametrize(
+    "name", ["sched_layout:sizes", "sched_cpupri:rd-lines.R1", "sched_layout:rd_lines:rd-lines.R99"]
+)
+def test_other_tests_are_not_compared(name: str) -> None:
+    assert found(Outcome.FAIL, toy(), name) == []
+
+
+@pytest.mark.parametrize("outcome", [Outcome.MISSING, Outcome.CRASHED])
+def test_a_test_that_did_not_end_is_not_compared(outcome: Outcome) -> None:
+    assert found(outcome, toy()) == []
