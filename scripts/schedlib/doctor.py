@@ -84,8 +84,7 @@ def ensure(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
     Raises:
         SchedlineError: something is missing and cannot be installed from here.
     """
-    listed_beside = tuple(more)
-    needs = (*missing(jobs), *(need for need in listed_beside if not need.is_met()))
+    needs = (*missing(jobs), *(need for need in more if not need.is_met()))
     if not needs:
         return
     listed = "\n    ".join(f"{need.name}: {need.why} (package {need.package})" for need in needs)

@@ -17,17 +17,18 @@ from schedlib.trees import Tree
 DEFAULT_ARCH = "x86_64"
 
 
-def add_column_options(parser: argparse.ArgumentParser) -> None:
-    """--arch, --config."""
-    add_arch_option(parser)
+def add_column_options(
+    parser: argparse.ArgumentParser, beside_arch: argparse._MutuallyExclusiveGroup | None = None
+) -> None:
+    """--arch, --config.
+
+    Args:
+        beside_arch: options that --arch excludes.
+    """
+    (beside_arch or parser).add_argument("--arch", type=options.ids, metavar="ARCH,...",
+                        help=f"all, or of {', '.join(arch_table())} (default: {DEFAULT_ARCH})")  # fmt: skip
     parser.add_argument("--config", type=options.ids, default=(), metavar="NAME,...",
                         help="all, or fragments of configs/kernel/, joined by + into one column")  # fmt: skip
-
-
-def add_arch_option(parser: argparse._ActionsContainer) -> None:
-    """--arch."""
-    parser.add_argument("--arch", type=options.ids, metavar="ARCH,...",
-                        help=f"all, or of {', '.join(arch_table())} (default: {DEFAULT_ARCH})")  # fmt: skip
 
 
 def columns_for(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, ...]:

@@ -16,7 +16,7 @@ from schedlib.compose import TESTS_DIRECTORY, add_tests, compose, refuse_conflic
 from schedlib.errors import SchedlineError
 from schedlib.kconfig import Dropped
 from schedlib.layout import matrix, verbs
-from schedlib.layout.columns import DEFAULT_ARCH, add_arch_option, columns_for, ensure_tools
+from schedlib.layout.columns import DEFAULT_ARCH, add_column_options, columns_for, ensure_tools
 from schedlib.layout.compile import Column, compiled, compiler_version, host_rules, layout_of
 from schedlib.layout.kernels import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
 from schedlib.layout.matrix import JudgedColumn, judge_column
@@ -55,11 +55,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_tree_options(parser)
     options.add_change_options(parser)
     what = parser.add_mutually_exclusive_group()
-    add_arch_option(what)
+    add_column_options(parser, what)
     what.add_argument("--vmlinux", type=Path, metavar="FILE", help="a kernel with DWARF or BTF")
     what.add_argument("--running", action="store_true", help="this machine's kernel, by its BTF")
-    parser.add_argument("--config", type=options.ids, default=(), metavar="NAME,...",
-                        help="all, or fragments of configs/kernel/, joined by + into one column")  # fmt: skip
     parser.add_argument("--expect", type=options.ids, metavar="ID,...", help="changes that have to be there")
     parser.add_argument("--base", metavar="REV", help="expect what this revision of your tree has")
     parser.add_argument("--require", type=options.ids, default=(), metavar="RULE,...",

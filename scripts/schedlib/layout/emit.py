@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from schedlib.compose import TESTS_DIRECTORY
+from schedlib.compose import TESTS_DIRECTORY, hooked
 from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, Condition, Kind, Rules
 from schedlib.paths import KUNIT
 from schedlib.trees import Tree, commit_tree, edit_tree, file_row
@@ -199,9 +199,7 @@ def add_asserts(
     text = emit(rules, changes)
     if not text:
         return parent
-    makefile = tree.read(_MAKEFILE, parent) or ""
-    if "layout_asserts.o" not in makefile:
-        makefile += _MAKEFILE_LINES
+    makefile = hooked(tree.read(_MAKEFILE, parent) or "", _MAKEFILE_LINES, None, _MAKEFILE)
     rows = [file_row(tree.src, FILE, text.encode()), file_row(tree.src, _MAKEFILE, makefile.encode())]
     message = (KUNIT / "asserts-commit-message.txt").read_text()
     return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)

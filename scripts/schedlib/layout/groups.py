@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 
 from schedlib.layout.judge import Layout
 from schedlib.layout.members import Member
@@ -32,6 +33,7 @@ class Group:
     also: tuple[str, ...]
 
 
+@cache
 def groups() -> tuple[Group, ...]:
     """Every access group."""
     rows = tomllib.loads((CONFIGS / "layout.toml").read_text())["group"]

@@ -69,9 +69,7 @@ def from_members(
             path = member.removesuffix("?")
             found = resolve(structures, clause.type, path)
             if found:
-                fields[clause.type, path] = Field(
-                    clause.type, path, found.offset, found.size, found.count, found.stride
-                )
+                fields[clause.type, path] = found
     return Layout(name, line, assumed, holds, unknown, types, fields, structures)
 
 
@@ -121,8 +119,8 @@ def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str]
     rule = rules.rule(name)
     results = tuple(judge_clause(clause, layout, rules) for clause in rules.of(name))
     applicable = [result for result in results if result.outcome is not Outcome.NA]
-    presence, missing = presence_of(rules, rule.change, layout)
-    absent = f"{rule.change} is not in this tree (not so: {missing})" if presence is Presence.ABSENT else ""
+    found, missing = presence_of(rules, rule.change, layout)
+    absent = f"{rule.change} is not in this tree (not so: {missing})" if found is Presence.ABSENT else ""
     if absent and rule.change not in expected:
         return RuleResult(name, Outcome.NA, results, absent)
     if not applicable:
@@ -136,11 +134,17 @@ def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str]
 def presence_of(rules: Rules, change: str, layout: Layout) -> tuple[Presence, str]:
     """Whether a change is there, by its signs; and the first sign that is missing."""
     results = [judge_clause(clause, layout, rules) for clause in rules.of(change)]
-    signs = {result.outcome for result in results} - {Outcome.NA}
     missing = next((describe(r, layout, rules) for r in results if r.outcome is Outcome.FAIL), "")
-    if Outcome.PASS not in signs:
-        return (Presence.ABSENT if signs else Presence.NA), missing
-    return (Presence.PARTIAL if Outcome.FAIL in signs else Presence.PRESENT), missing
+    return presence([r.outcome is Outcome.PASS for r in results if r.outcome is not Outcome.NA]), missing
+
+
+def presence(signs: Sequence[bool]) -> Presence:
+    """What the signs that could be judged amount to."""
+    if not signs:
+        return Presence.NA
+    if not any(signs):
+        return Presence.ABSENT
+    return Presence.PRESENT if all(signs) else Presence.PARTIAL
 
 
 def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:

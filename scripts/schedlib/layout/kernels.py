@@ -127,6 +127,16 @@ def _embedded_config(path: Path) -> str:
     return text.decode(errors="replace") if inflater.eof else ""
 
 
+def layout_of_built(vmlinux: Path | None, rules: Rules) -> Layout:
+    """The layout in a vmlinux, or of the running kernel for None.
+
+    Raises:
+        SchedlineError: it has no debug information, or cannot be read.
+    """
+    kernel = kernel_of(vmlinux) if vmlinux else running_kernel()
+    return layout_of_kernel(vmlinux or RUNNING_BTF, kernel, rules)
+
+
 def layout_of_kernel(path: Path, kernel: Kernel, rules: Rules) -> Layout:
     """The layout in a file with DWARF or BTF.
 

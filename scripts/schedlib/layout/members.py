@@ -211,7 +211,7 @@ def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field |
     `a[0].b` stands for b in every element of a, as in struct sched_layout_field, which has no words for an array of
     arrays.
     """
-    base, count, stride = 0, 1, 0
+    root, base, count, stride = tag, 0, 1, 0
     names = path.split(".")
     for name in names[:-1]:
         structure = structures.get(tag)
@@ -228,4 +228,4 @@ def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field |
     last = structure.member(names[-1]) if structure else None
     if last is None:
         return None
-    return Field("", path, base + last.offset, last.size, count, stride)
+    return Field(root, path, base + last.offset, last.size, count, stride)

@@ -18,8 +18,8 @@ from schedlib.cache import cache_dir, write_json
 from schedlib.changes import Change, change_table, signs
 from schedlib.errors import SchedlineError
 from schedlib.layout.compile import host_rules
-from schedlib.layout.judge import Layout, Outcome, Presence, describe, judge_clause
-from schedlib.layout.kernels import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
+from schedlib.layout.judge import Layout, Outcome, Presence, describe, judge_clause, presence
+from schedlib.layout.kernels import RUNNING_BTF, layout_of_built
 from schedlib.layout.members import resolve
 from schedlib.layout.tables import DAMAGE, Rules
 from schedlib.results import TOOL
@@ -66,15 +66,7 @@ def of_tree(tree: Tree) -> Iterator[Found]:
             for pattern, text in zip(change.patterns, seen, strict=True)
             if not text
         ]
-        yield Found(change.id, _presence(sum(map(bool, seen)), len(seen)), tuple(evidence))
-
-
-def _presence(holding: int, judged: int) -> Presence:
-    if not judged:
-        return Presence.NA
-    if not holding:
-        return Presence.ABSENT
-    return Presence.PRESENT if holding == judged else Presence.PARTIAL
+        yield Found(change.id, presence([bool(text) for text in seen]), tuple(evidence))
 
 
 def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> Iterator[Found]:
@@ -89,8 +81,7 @@ def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> I
         elif change.member:
             tag, _, path = change.member.partition(".")
             there = resolve(layout.structures, tag, path) is not None
-            presence = Presence.PRESENT if there else Presence.ABSENT
-            yield Found(change.id, presence, (f"struct {tag} has {'a' if there else 'no'} member {path}",))
+            yield Found(change.id, presence([there]), (f"struct {tag} has {'a' if there else 'no'} member {path}",))
         elif rules.of(change.id):
             results = [judge_clause(clause, layout, rules) for clause in rules.of(change.id)]
             judged = [result for result in results if result.outcome is not Outcome.NA]
@@ -98,7 +89,7 @@ def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> I
             evidence = [f"so: {describe(result, layout, rules)}" for result in holding]
             evidence += [f"not so: {describe(result, layout, rules)}" for result in judged if result not in holding]
             evidence += [f"n/a: {result.reason}" for result in results if result.outcome is Outcome.NA]
-            yield Found(change.id, _presence(len(holding), len(judged)), tuple(evidence))
+            yield Found(change.id, presence([result in holding for result in judged]), tuple(evidence))
 
 
 def _by_symbol(change: Change, symbols: frozenset[str] | None) -> Found:
@@ -138,11 +129,10 @@ def _run(arguments: argparse.Namespace) -> int:
             raise SchedlineError("--vmlinux and --running name a kernel that is built", "leave out --kdir and --series")
         doctor.ensure(["layout"])
         rules = host_rules(cache_dir())
-        path = arguments.vmlinux or RUNNING_BTF
-        kernel = running_kernel() if arguments.running else kernel_of(path)
-        symbols = running_symbols() if arguments.running else symbols_of(path)
-        found = tuple(of_kernel(rules, layout_of_kernel(path, kernel, rules), symbols))
-        name = kernel.name
+        layout = layout_of_built(arguments.vmlinux, rules)
+        symbols = symbols_of(arguments.vmlinux) if arguments.vmlinux else running_symbols()
+        found = tuple(of_kernel(rules, layout, symbols))
+        name = layout.name
     else:
         with options.opened_tree(arguments) as (_, tree):
             found = tuple(of_tree(tree))

@@ -20,7 +20,7 @@ from schedlib.layout.emit import emit
 from schedlib.layout.groups import drift, groups
 from schedlib.layout.headroom import guarded_lines
 from schedlib.layout.judge import Layout, describe, judge_rule, presence_of
-from schedlib.layout.kernels import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
+from schedlib.layout.kernels import layout_of_built
 from schedlib.layout.picture import draw_clause
 from schedlib.layout.tables import Rules
 from schedlib.paths import PATCHES
@@ -108,11 +108,11 @@ def _operand(text: str, column: Column, rules: Rules) -> Layout:
     doctor.ensure(["layout"])
     path = Path(text)
     if text == "running":
-        return layout_of_kernel(RUNNING_BTF, running_kernel(), rules)
+        return layout_of_built(None, rules)
     if path.is_file() and path.suffix == ".o":
         return layout_of(path, text)
     if path.is_file():
-        return layout_of_kernel(path, kernel_of(path), rules)
+        return layout_of_built(path, rules)
     name, *ids = (text,) if path.is_dir() else text.split("+")
     with options.opened(path if path.is_dir() else None, name) as (cache, tree):
         carried = set(change_table()) - set(ids)
