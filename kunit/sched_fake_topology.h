@@ -9,24 +9,92 @@
 #ifndef _KERNEL_SCHED_TESTS_SCHED_FAKE_TOPOLOGY_H
 #define _KERNEL_SCHED_TESTS_SCHED_FAKE_TOPOLOGY_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 
 /* CPUs that a topology may describe; of the others each is on its own. */
 #define SCHED_FAKE_CPUS		64
 
+/* Capacities of the two kinds of CPUs of a machine that has little ones. */
+#define SCHED_FAKE_BIG		1024
+#define SCHED_FAKE_LITTLE	446
+
 /**
  * struct sched_fake_topology - the shape of a machine
  * @name:	for messages
+ * @smt:	threads of a core, 0 for one
+ * @apart:	the threads of a core are numbered far apart: all first ones
+ *		come before all second ones
  * @cluster:	CPUs in a cluster, 0 for a machine without
  * @clustered:	CPUs from 0 on that have clusters, 0 for all
  * @llc:	CPUs below a last level cache, 0 for a machine without
+ * @node:	CPUs of a node, 0 for all
+ * @little:	CPUs from the first on, below each LLC, that have less capacity
+ *
+ * Each size is a multiple of the one before it.
  */
 struct sched_fake_topology {
 	char	name[24];
+	u8	smt;
+	bool	apart;
 	u8	cluster;
 	u8	clustered;
 	u8	llc;
+	u8	node;
+	u8	little;
 };
+
+/* Where a CPU is on the board: there neighbours share most. */
+static inline int sched_fake_place(const struct sched_fake_topology *t, int cpu)
+{
+	int cores = SCHED_FAKE_CPUS / (t->smt ? : 1);
+
+	return t->apart ? cpu % cores * t->smt + cpu / cores : cpu;
+}
+
+/* The CPUs of the same group of a size, one bit for each. */
+static inline u64 sched_fake_span(const struct sched_fake_topology *t, int size, int cpu)
+{
+	int place = sched_fake_place(t, cpu);
+	u64 span = 0;
+
+	if (!size)
+		return BIT_ULL(cpu);
+	for (int i = 0; i < SCHED_FAKE_CPUS; i++)
+		if (sched_fake_place(t, i) / size == place / size)
+			span |= BIT_ULL(i);
+	return span;
+}
+
+static inline u64 sched_fake_siblings(const struct sched_fake_topology *t, int cpu)
+{
+	return sched_fake_span(t, t->smt, cpu);
+}
+
+/* Where there is no cluster a core is all there is. */
+static inline u64 sched_fake_cluster(const struct sched_fake_topology *t, int cpu)
+{
+	bool has = t->cluster && (!t->clustered || sched_fake_place(t, cpu) < t->clustered);
+
+	return sched_fake_span(t, has ? t->cluster : t->smt, cpu);
+}
+
+static inline u64 sched_fake_llc(const struct sched_fake_topology *t, int cpu)
+{
+	return t->llc ? sched_fake_span(t, t->llc, cpu) : sched_fake_cluster(t, cpu);
+}
+
+static inline u64 sched_fake_node(const struct sched_fake_topology *t, int cpu)
+{
+	return sched_fake_span(t, t->node ? : SCHED_FAKE_CPUS, cpu);
+}
+
+static inline unsigned long sched_fake_capacity_of(const struct sched_fake_topology *t, int cpu)
+{
+	bool little = t->little && sched_fake_place(t, cpu) % t->llc < t->little;
+
+	return little ? SCHED_FAKE_LITTLE : SCHED_FAKE_BIG;
+}
 
 /* Both rebuild the sched domains, and must not race with hotplug or cpusets. */
 int sched_fake_topology_install(const struct sched_fake_topology *t);

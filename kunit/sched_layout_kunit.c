@@ -16,6 +16,7 @@
 
 #include "../sched.h"
 #include "layout_rules.h"
+#include "sched_kunit_expect.h"
 
 static char *expect = "";
 module_param(expect, charp, 0444);
@@ -293,25 +294,6 @@ static enum presence presence_of(const char *change, char *why, size_t size)
 	return nr[CLAUSE_BROKEN] ? CHANGE_PARTIAL : CHANGE_PRESENT;
 }
 
-/* The next change in @expect, a list with commas, from @p on; NULL behind the last. */
-static const char *next_expected(const char *p, size_t *len)
-{
-	p += strspn(p, ",");
-	*len = strcspn(p, ",");
-	return *len ? p : NULL;
-}
-
-static bool expected(const char *change)
-{
-	const char *p = expect;
-	size_t len;
-
-	for (; (p = next_expected(p, &len)); p += len)
-		if (len == strlen(change) && !strncmp(p, change, len))
-			return true;
-	return false;
-}
-
 static void print_member(struct kunit *test, const struct sched_layout_field *f)
 {
 	u32 first = line_of(f->offset), last = line_of(last_byte(f));
@@ -449,7 +431,7 @@ static bool is_absent(struct kunit *test, const char *change)
 
 	if (presence_of(change, why, sizeof(why)) != CHANGE_ABSENT)
 		return false;
-	if (!expected(change))
+	if (!is_expected(expect, change))
 		kunit_skip(test, "%s is not in this tree (not so: %s)", change, why);
 	return true;
 }
@@ -580,7 +562,7 @@ static void changes(struct kunit *test)
 	for (int i = 0; i < ARRAY_SIZE(change_ids); i++)
 		kunit_info(test, "change %s: %s%s\n", change_ids[i],
 			   presence_names[presence_of(change_ids[i], why, sizeof(why))],
-			   expected(change_ids[i]) ? ", expected" : "");
+			   is_expected(expect, change_ids[i]) ? ", expected" : "");
 
 	/* A typing error would expect nothing, and so turn failures into skips. */
 	for (; (p = next_expected(p, &len)); p += len)

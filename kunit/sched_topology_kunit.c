@@ -4,9 +4,11 @@
  * come and go. Belongs to the unit of topology.c, where the functions are static.
  */
 #include <kunit/test.h>
+#include <linux/cpu.h>
 #include <linux/moduleparam.h>
 
-#include "sched_fake_topology.h"
+#include "sched_fake_topology.c"
+#include "sched_kunit_expect.h"
 
 #undef MODULE_PARAM_PREFIX
 #define MODULE_PARAM_PREFIX "sched_topology_kunit."
@@ -15,166 +17,39 @@ static char *expect = "";
 module_param(expect, charp, 0444);
 MODULE_PARM_DESC(expect, "fixes that must be in this kernel, separated by commas");
 
-/* One span for each CPU: the kernel compares them, and keeps no copy. */
-static struct cpumask fake_cluster_span[SCHED_FAKE_CPUS];
-static struct cpumask fake_llc_span[SCHED_FAKE_CPUS];
-
-static struct sched_domain_topology_level *real_topology;
-static int real_llc_id[SCHED_FAKE_CPUS];
-
-static const struct cpumask *fake_span(const struct cpumask *spans, int cpu)
-{
-	return cpu < SCHED_FAKE_CPUS ? &spans[cpu] : cpumask_of(cpu);
-}
-
-/* Where SDTL_INIT() exists, the functions are told the level, too. */
-#ifdef SDTL_INIT
-#define SPAN_OF(name)	name(struct sched_domain_topology_level *tl, int cpu)
-#define LEVEL(span, flags, name)	SDTL_INIT(span, flags, name)
-#else
-#define SPAN_OF(name)	name(int cpu)
-#define LEVEL(span, flags, name)	{ span, flags, SD_INIT_NAME(name) }
-#endif
-
-static const struct cpumask *SPAN_OF(fake_cluster)
-{
-	return fake_span(fake_cluster_span, cpu);
-}
-
-static const struct cpumask *SPAN_OF(fake_llc)
-{
-	return fake_span(fake_llc_span, cpu);
-}
-
-static const struct cpumask *SPAN_OF(fake_package)
-{
-	return cpu_possible_mask;
-}
-
-static int fake_cluster_flags(void)
-{
-	return SD_CLUSTER | SD_SHARE_LLC;
-}
-
-static int fake_llc_flags(void)
-{
-	return SD_SHARE_LLC;
-}
-
-static struct sched_domain_topology_level fake_levels[] = {
-	LEVEL(fake_cluster, fake_cluster_flags, CLS),
-	LEVEL(fake_llc, fake_llc_flags, MC),
-	LEVEL(fake_package, NULL, PKG),
-	{ NULL, },
-};
-
-static void fill_spans(struct cpumask *spans, int size, int cpus)
-{
-	for (int cpu = 0; cpu < SCHED_FAKE_CPUS; cpu++) {
-		int first = cpu, last = cpu;
-
-		if (size && cpu < cpus) {
-			first = cpu - cpu % size;
-			last = first + size - 1;
-		}
-		cpumask_clear(&spans[cpu]);
-		for (int i = first; i <= last; i++)
-			if (i < nr_cpu_ids && cpu_possible(i))
-				cpumask_set_cpu(i, &spans[cpu]);
-	}
-}
-
-/* Lets the kernel build its domains anew for maps of CPUs, each up to the next one's first. */
-static int partition_at(const int *first, int nr)
-{
-	cpumask_var_t *maps = alloc_sched_domains(nr);
-
-	lockdep_assert_held(&sched_domains_mutex);
-	if (!maps)
-		return -ENOMEM;
-	for (int i = 0; i < nr; i++) {
-		int end = i + 1 < nr ? first[i + 1] : nr_cpu_ids;
-
-		cpumask_clear(maps[i]);
-		for (int cpu = first[i]; cpu < end; cpu++)
-			if (cpu_active(cpu))
-				cpumask_set_cpu(cpu, maps[i]);
-	}
-	partition_sched_domains_locked(nr, maps, NULL);
-	return 0;
-}
-
-/* A map that stays as it is would keep its domains: by way of two halves. */
-static int rebuild(void)
-{
-	const int halves[] = { 0, num_online_cpus() / 2 };
-	int ret = partition_at(halves, 2);
-
-	partition_sched_domains_locked(1, NULL, NULL);
-	return ret;
-}
-
-/**
- * sched_fake_topology_install() - give this machine another one's sched domains
- * @t: the other machine
- *
- * Return: 0, or -ENOMEM, or -EINVAL on a machine with one CPU.
- */
-int sched_fake_topology_install(const struct sched_fake_topology *t)
-{
-	int clustered = t->clustered ? : SCHED_FAKE_CPUS;
-
-	if (num_online_cpus() < 2)
-		return -EINVAL;
-
-	guard(cpus_read_lock)();
-	guard(mutex)(&sched_domains_mutex);
-	fill_spans(fake_cluster_span, t->cluster, clustered);
-	fill_spans(fake_llc_span, t->llc, SCHED_FAKE_CPUS);
-	/*
-	 * In 7.3 the id of an LLC is the hardware's, and is kept while it is
-	 * not -1. In 6.12 the domains decide, and overwrite what is set here.
-	 */
-	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++) {
-		real_llc_id[cpu] = per_cpu(sd_llc_id, cpu);
-		per_cpu(sd_llc_id, cpu) = t->llc ? cpu / t->llc : cpu;
-	}
-	real_topology = sched_domain_topology;
-	sched_domain_topology = fake_levels;
-	return rebuild();
-}
-
-/**
- * sched_fake_topology_remove() - take the sched domains back to this machine's own
- */
-void sched_fake_topology_remove(void)
-{
-	if (!real_topology)
-		return;
-
-	guard(cpus_read_lock)();
-	guard(mutex)(&sched_domains_mutex);
-	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++)
-		per_cpu(sd_llc_id, cpu) = real_llc_id[cpu];
-	sched_domain_topology = real_topology;
-	real_topology = NULL;
-	rebuild();
-}
-
-static bool fix_expected(const char *fix)
-{
-	size_t len = strlen(fix);
-
-	for (const char *p = strstr(expect, fix); p; p = strstr(p + 1, fix))
-		if ((p == expect || p[-1] == ',') && (!p[len] || p[len] == ','))
-			return true;
-	return false;
-}
-
 static bool has_clusters(int cpu)
 {
 	guard(rcu)();
 	return lowest_flag_domain(cpu, SD_CLUSTER);
+}
+
+static int cluster_key(void)
+{
+	return static_key_count(&sched_cluster_active.key);
+}
+
+static void skip_without_cpus(struct kunit *test, int nr)
+{
+	if (num_possible_cpus() < nr)
+		kunit_skip(test, "n/a: needs %d CPUs", nr);
+}
+
+static void install(struct kunit *test, const struct sched_fake_topology *t)
+{
+	int ret = sched_fake_topology_install(t);
+
+	if (ret == -EOPNOTSUPP)
+		kunit_skip(test, "n/a: this machine's threads or capacities are others");
+	KUNIT_ASSERT_EQ(test, ret, 0);
+}
+
+/* Says whether a fix is there. Does not return if it is not and nobody expects it. */
+static void judge_fix(struct kunit *test, const char *fix, bool there, const char *defect)
+{
+	kunit_info(test, "change %s: %s\n", fix, there ? "present" : "absent");
+	if (!there && !is_expected(expect, fix))
+		kunit_skip(test, "known defect: %s", defect);
+	KUNIT_EXPECT_TRUE_MSG(test, there, "%s", defect);
 }
 
 /*
@@ -187,31 +62,133 @@ static void fix_cluster_key(struct kunit *test)
 		.name = "half clustered", .cluster = 4, .clustered = 8, .llc = 8,
 	};
 	static const int two[] = { 0, 8 }, three[] = { 0, 8, 12 };
-	int built, split;
+	int built, split, rebuilt;
 	bool still;
 
-	if (num_online_cpus() < 16)
-		kunit_skip(test, "n/a: needs 16 CPUs");
-
-	KUNIT_ASSERT_EQ(test, sched_fake_topology_install(&half), 0);
+	skip_without_cpus(test, 16);
+	install(test, &half);
 	scoped_guard(cpus_read_lock) {
 		scoped_guard(mutex, &sched_domains_mutex) {
 			partition_at(two, 2);
-			built = static_key_count(&sched_cluster_active.key);
+			built = cluster_key();
 			partition_at(three, 3);
-			split = static_key_count(&sched_cluster_active.key);
+			split = cluster_key();
 			still = has_clusters(1);
+			drop_domains();
+			partition_at(three, 3);
+			rebuilt = cluster_key();
 		}
 	}
 	sched_fake_topology_remove();
 
-	kunit_info(test, "change fix-cluster-key: %s\n", split ? "present" : "absent");
 	KUNIT_EXPECT_EQ(test, built, 1);
 	KUNIT_EXPECT_TRUE(test, still);
-	if (split == 0 && !fix_expected("fix-cluster-key"))
-		kunit_skip(test, "known defect: a rebuild elsewhere ends CPU 1's cluster scan");
-	KUNIT_EXPECT_EQ(test, split, 1);
+	KUNIT_EXPECT_EQ(test, rebuilt, 1);
+	judge_fix(test, "fix-cluster-key", split == 1,
+		  "a rebuild elsewhere ends CPU 1's cluster scan");
 }
+
+/*
+ * Of an LLC only CPUs 0 to 7 have clusters. The others share with each other
+ * what is below the LLC, and with the clusters nothing closer.
+ */
+static void fix_share_id(struct kunit *test)
+{
+	static const struct sched_fake_topology mixed = {
+		.name = "mixed LLC", .cluster = 4, .clustered = 8, .llc = 16,
+	};
+	bool cluster, other_cluster, others, second, first;
+
+	skip_without_cpus(test, 16);
+	install(test, &mixed);
+	cluster = cpus_share_resources(0, 3);
+	other_cluster = cpus_share_resources(0, 4);
+	others = cpus_share_resources(8, 15);
+	second = cpus_share_resources(4, 8);
+	first = cpus_share_resources(0, 8);
+	sched_fake_topology_remove();
+
+	KUNIT_EXPECT_TRUE(test, cluster);
+	KUNIT_EXPECT_FALSE(test, other_cluster);
+	KUNIT_EXPECT_TRUE(test, others);
+	KUNIT_EXPECT_FALSE(test, second);
+	judge_fix(test, "fix-share-id", !first,
+		  "CPU 8, without a cluster, passes for one of the first cluster");
+}
+
+/*
+ * Capacities differ below each LLC, but CPUs 16 to 23 are alike. Splitting
+ * their partition must leave the scan of the others as it is.
+ */
+static void asym_key(struct kunit *test)
+{
+	static const struct sched_fake_topology asym = {
+		.name = "big and little", .llc = 16, .little = 8,
+	};
+	static const int maps[][4] = { { 0, 16 }, { 0, 16, 24 }, { 0, 16, 20, 24 } };
+	int count[ARRAY_SIZE(maps)], before = static_key_count(&sched_asym_cpucapacity.key);
+	bool alike, differ;
+
+	skip_without_cpus(test, 64);
+	install(test, &asym);
+	scoped_guard(cpus_read_lock) {
+		scoped_guard(mutex, &sched_domains_mutex) {
+			for (int i = 0; i < ARRAY_SIZE(maps); i++) {
+				partition_at(maps[i], i + 2);
+				count[i] = static_key_count(&sched_asym_cpucapacity.key);
+			}
+			alike = !rcu_access_pointer(per_cpu(sd_asym_cpucapacity, 17));
+			differ = rcu_access_pointer(per_cpu(sd_asym_cpucapacity, 1));
+		}
+	}
+	sched_fake_topology_remove();
+
+	for (int i = 0; i < ARRAY_SIZE(maps); i++)
+		KUNIT_EXPECT_EQ_MSG(test, count[i], 2, "after partition %d", i);
+	KUNIT_EXPECT_TRUE(test, alike);
+	KUNIT_EXPECT_TRUE(test, differ);
+	KUNIT_EXPECT_EQ(test, static_key_count(&sched_asym_cpucapacity.key), before);
+}
+
+#ifdef CONFIG_HOTPLUG_CPU
+/* With CPUs 4 to 6 gone, CPU 7 has no cluster any more; and has when they are back. */
+static void hotplug(struct kunit *test)
+{
+	static const struct sched_fake_topology clusters = {
+		.name = "clusters", .cluster = 4, .llc = 8,
+	};
+	bool gone[4], alone, back;
+	int share_id, key;
+
+	skip_without_cpus(test, 8);
+	for (int cpu = 4; cpu < 8; cpu++)
+		if (!cpu_online(cpu))
+			kunit_skip(test, "n/a: needs CPU %d online", cpu);
+	install(test, &clusters);
+	for (int cpu = 4; cpu < 7; cpu++)
+		gone[cpu - 4] = !remove_cpu(cpu);
+	alone = !has_clusters(7);
+	share_id = per_cpu(sd_share_id, 1);
+	key = cluster_key();
+	for (int cpu = 4; cpu < 7; cpu++)
+		if (gone[cpu - 4])
+			add_cpu(cpu);
+	back = has_clusters(7) && cpus_share_resources(4, 7);
+	sched_fake_topology_remove();
+
+	for (int i = 0; i < 3; i++)
+		KUNIT_EXPECT_TRUE_MSG(test, gone[i], "CPU %d", i + 4);
+	KUNIT_EXPECT_TRUE(test, alone);
+	KUNIT_EXPECT_EQ_MSG(test, share_id, 0, "the other cluster's");
+	KUNIT_EXPECT_EQ_MSG(test, key, 1, "the other cluster's");
+	KUNIT_EXPECT_TRUE(test, back);
+}
+#else
+static void hotplug(struct kunit *test)
+{
+	kunit_skip(test, "n/a: CPUs of this kernel stay online");
+}
+#endif
 
 /* What a test installed must not be seen afterwards. */
 static void nothing_left_behind(struct kunit *test)
@@ -219,19 +196,17 @@ static void nothing_left_behind(struct kunit *test)
 	static const struct sched_fake_topology clusters = {
 		.name = "clusters", .cluster = 4, .llc = 8,
 	};
-	int key = static_key_count(&sched_cluster_active.key);
+	int key = cluster_key();
 	int llc_id = per_cpu(sd_llc_id, 0), share_id = per_cpu(sd_share_id, 0);
 	bool had = has_clusters(0);
 
-	if (num_online_cpus() < 8)
-		kunit_skip(test, "n/a: needs 8 CPUs");
-
-	KUNIT_ASSERT_EQ(test, sched_fake_topology_install(&clusters), 0);
+	skip_without_cpus(test, 8);
+	install(test, &clusters);
 	KUNIT_EXPECT_TRUE(test, has_clusters(0));
 	KUNIT_EXPECT_TRUE(test, static_branch_unlikely(&sched_cluster_active));
 	KUNIT_EXPECT_EQ(test, per_cpu(sd_share_id, 5), 4);
 	sched_fake_topology_remove();
-	KUNIT_EXPECT_EQ(test, static_key_count(&sched_cluster_active.key), key);
+	KUNIT_EXPECT_EQ(test, cluster_key(), key);
 	KUNIT_EXPECT_EQ(test, per_cpu(sd_llc_id, 0), llc_id);
 	KUNIT_EXPECT_EQ(test, per_cpu(sd_share_id, 0), share_id);
 	KUNIT_EXPECT_EQ(test, has_clusters(0), had);
@@ -240,6 +215,9 @@ static void nothing_left_behind(struct kunit *test)
 static struct kunit_case sched_topology_cases[] = {
 	KUNIT_CASE(nothing_left_behind),
 	KUNIT_CASE(fix_cluster_key),
+	KUNIT_CASE(fix_share_id),
+	KUNIT_CASE(asym_key),
+	KUNIT_CASE(hotplug),
 	{}
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The unit of topology.c with the tests of what is static there. */
+#include "wrap_arch.h"
 #include "../build_utility.c"
 #include "sched_topology_kunit.c"

@@ -33,6 +33,9 @@ class Target:
     timeout: float
 
 
+POSSIBLE_CPUS = 64
+"""CPUs that a guest has at least; those above its class stay offline, and fake topologies are made of all of them."""
+
 TARGETS = {
     target.name: target
     for target in (
@@ -63,14 +66,16 @@ def command_line(target: Target, image: Path, cpus: int, arguments: Sequence[str
     """The command that boots a guest and ends when the guest halts; its console is standard output.
 
     Args:
+        cpus: CPUs that are brought up.
         arguments: kernel parameters.
         accel: QEMU's accelerator, `tcg` or `kvm`; UML has none.
     """
-    common = ["kunit.enable=1", "kunit.autorun=1", *arguments]
+    possible = max(cpus, POSSIBLE_CPUS)
+    common = [f"maxcpus={cpus}", "kunit.enable=1", "kunit.autorun=1", *arguments]
     if target.name == "uml":
         own = ["mem=512M", "console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
-        return [str(image), *own, f"ncpus={cpus}", *common]
+        return [str(image), *own, f"ncpus={possible}", *common]
     words = ["console=ttyS0", "panic=-1", "kunit_shutdown=reboot", *common]
     bare = ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio", "-monitor", "none"]
-    machine = ["-accel", accel, "-cpu", "max", "-m", "512M", "-smp", str(cpus)]
+    machine = ["-accel", accel, "-cpu", "max", "-m", "512M", "-smp", str(possible)]
     return ["qemu-system-x86_64", *bare, *machine, "-kernel", str(image), "-append", " ".join(words)]

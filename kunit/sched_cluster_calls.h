@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Calls select_idle_sibling() in situations that are made up. Belongs to the
+ * unit of fair.c, where it is static.
+ *
+ * The calls are made with every other CPU stopped, so that nobody sees what
+ * they forge: which CPUs are idle, and what the task may use.
+ */
+#ifndef _KERNEL_SCHED_TESTS_SCHED_CLUSTER_CALLS_H
+#define _KERNEL_SCHED_TESTS_SCHED_CLUSTER_CALLS_H
+
+#include <linux/kthread.h>
+#include <linux/stop_machine.h>
+
+#include "sched_cluster_model.h"
+#include "sched_fake_topology.h"
+
+/* Of a CPU whose rq is forged. */
+struct saved_rq {
+	struct task_struct	*curr;
+	unsigned int		nr_running;
+	unsigned int		nr_idle;
+	unsigned int		ttwu_pending;
+};
+
+static struct saved_rq saved_rqs[SCHED_FAKE_CPUS];
+
+/*
+ * The CPU that makes the calls. The others of the machine need not be online:
+ * whether a CPU is idle is all that is asked of it. The fewer are, the fewer
+ * have to be stopped.
+ */
+#define CLUSTER_WAKER		7
+#define CLUSTER_MAX_ONLINE	16
+
+static void save_rqs(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct rq *rq = cpu_rq(cpu);
+
+		saved_rqs[cpu] = (struct saved_rq) {
+			.curr = rcu_dereference_check(rq->curr, 1),
+			.nr_running = rq->nr_running,
+			.nr_idle = rq->cfs.h_nr_idle,
+			.ttwu_pending = rq->ttwu_pending,
+		};
+	}
+}
+
+static void restore_rqs(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct rq *rq = cpu_rq(cpu);
+		const struct saved_rq *saved = &saved_rqs[cpu];
+
+		RCU_INIT_POINTER(rq->curr, saved->curr);
+		rq->nr_running = saved->nr_running;
+		rq->cfs.h_nr_idle = saved->nr_idle;
+		rq->ttwu_pending = saved->ttwu_pending;
+	}
+}
+
+static void forge_rq(const struct cluster_case *c, int cpu)
+{
+	bool idle = c->idle & BIT_ULL(cpu), sched_idle = !idle && c->sched_idle & BIT_ULL(cpu);
+	bool alone = c->kthread && cpu == CLUSTER_WAKER;
+	struct rq *rq = cpu_rq(cpu);
+
+	RCU_INIT_POINTER(rq->curr, idle ? rq->idle : rq->stop);
+	rq->nr_running = idle ? 0 : sched_idle || alone ? 1 : 2;
+	rq->cfs.h_nr_idle = sched_idle;
+	rq->ttwu_pending = 0;
+}
+
+static void forge_task(const struct cluster_case *c, struct task_struct *p)
+{
+	int cpu;
+
+	cpumask_clear(&p->cpus_mask);
+	for_each_possible_cpu(cpu)
+		if (c->allowed & BIT_ULL(cpu))
+			cpumask_set_cpu(cpu, &p->cpus_mask);
+	p->policy = c->idle_policy ? SCHED_IDLE : SCHED_NORMAL;
+	p->se.avg.util_est = c->util;
+	p->recent_used_cpu = c->recent;
+}
+
+/* Where the limit of the scan is read: of the LLC, or of what spans all capacities. */
+static struct sched_domain_shared *scanned_shared(int cpu)
+{
+	struct sched_domain *sd = NULL;
+
+	if (sched_asym_cpucap_active())
+		sd = rcu_dereference_check(per_cpu(sd_asym_cpucapacity, cpu), 1);
+	if (!sd)
+		sd = rcu_dereference_check(per_cpu(sd_llc, cpu), 1);
+	return sd ? sd->shared : NULL;
+}
+
+/**
+ * call_select_idle_sibling() - what the kernel makes of a situation
+ * @c: the situation
+ * @p: a task that does not run
+ *
+ * The machine is stopped, and its rqs are saved.
+ */
+static struct cluster_outcome
+call_select_idle_sibling(const struct cluster_case *c, struct task_struct *p)
+{
+	struct sched_domain_shared *shared = scanned_shared(c->target);
+	struct cluster_outcome out = {};
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		forge_rq(c, cpu);
+	forge_task(c, p);
+	set_idle_cores(c->target, c->hint);
+	if (shared)
+		shared->nr_idle_scan = c->limit;
+	out.pick = select_idle_sibling(p, c->prev, c->target);
+	out.recent = p->recent_used_cpu;
+	out.hint = test_idle_cores(c->target);
+	return out;
+}
+
+/**
+ * struct cluster_calls - calls that are made in one go
+ * @make:	makes them, with the machine stopped
+ * @task:	for call_select_idle_sibling()
+ * @data:	for @make
+ */
+struct cluster_calls {
+	void			(*make)(struct cluster_calls *calls);
+	struct task_struct	*task;
+	void			*data;
+};
+
+/*
+ * The rqs are forged behind their owners' backs, and are as they were when the
+ * owners go on. What is left in the domains goes away with them.
+ */
+static int make_calls(void *data)
+{
+	struct cluster_calls *calls = data;
+	struct task_struct *p = calls->task;
+	struct cpumask allowed;
+
+	cpumask_copy(&allowed, &p->cpus_mask);
+	save_rqs();
+	calls->make(calls);
+	restore_rqs();
+	cpumask_copy(&p->cpus_mask, &allowed);
+	p->policy = SCHED_NORMAL;
+	p->se.avg.util_est = 0;
+	return 0;
+}
+
+static int call_with_key(struct cluster_calls *calls, bool key_off)
+{
+	int ret;
+
+	key_off = key_off && static_key_enabled(&sched_cluster_active.key);
+	if (key_off)
+		static_branch_disable(&sched_cluster_active);
+	ret = stop_machine(make_calls, calls, cpumask_of(CLUSTER_WAKER));
+	if (key_off)
+		static_branch_enable(&sched_cluster_active);
+	return ret;
+}
+
+static int never_run(void *unused)
+{
+	return 0;
+}
+
+/* What the CPUs of a machine share, from its shape and not from its domains. */
+static void view_of(const struct sched_fake_topology *t, struct cluster_view *views)
+{
+	for (int cpu = 0; cpu < SCHED_FAKE_CPUS; cpu++) {
+		u64 siblings = sched_fake_siblings(t, cpu);
+		u64 cluster = sched_fake_cluster(t, cpu);
+		u64 llc = sched_fake_llc(t, cpu);
+		/* One core makes no cluster, and one CPU has nobody to share with. */
+		bool clustered = cluster & ~siblings;
+
+		if (llc == BIT_ULL(cpu))
+			llc = 0;
+		views[cpu] = (struct cluster_view) {
+			.siblings = siblings,
+			.near = clustered ? cluster : llc,
+			.first = clustered && cluster != llc ? cluster : 0,
+			.llc = llc,
+		};
+	}
+}
+
+#endif /* _KERNEL_SCHED_TESTS_SCHED_CLUSTER_CALLS_H */

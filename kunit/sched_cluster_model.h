@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A model of where a woken task goes, made from what was said of the cluster
+ * scan, not from its code: a list of CPUs in order of preference is made
+ * first, and then the first usable one is taken.
+ *
+ * It knows nothing of asymmetric capacity and core scheduling.
+ */
+#ifndef _KERNEL_SCHED_TESTS_SCHED_CLUSTER_MODEL_H
+#define _KERNEL_SCHED_TESTS_SCHED_CLUSTER_MODEL_H
+
+#include <linux/bits.h>
+#include <linux/bitops.h>
+#include <linux/stddef.h>
+#include <linux/types.h>
+
+#define MODEL_CPUS	64
+
+/* Some kernels let a SCHED_IDLE task preempt others of its kind, too. */
+#ifndef SCHED_IDLE_CPU_FOR_ALL
+#define SCHED_IDLE_CPU_FOR_ALL	0
+#endif
+
+/**
+ * struct cluster_view - what a CPU shares, one bit for each CPU
+ * @siblings:	threads of its core, itself included
+ * @near:	below the closest cache that is shared by more than a core
+ * @first:	what is scanned before the rest of the LLC, 0 for nothing
+ * @llc:	below its last level cache, 0 for a CPU without domains
+ */
+struct cluster_view {
+	u64	siblings;
+	u64	near;
+	u64	first;
+	u64	llc;
+};
+
+/**
+ * struct cluster_case - a situation in which a task is woken
+ * @idle:	CPUs that are idle
+ * @sched_idle:	CPUs on which only SCHED_IDLE tasks run
+ * @allowed:	CPUs that the task may use
+ * @target:	where the search begins
+ * @prev:	where the task ran last
+ * @recent:	where it ran before; @prev for none
+ * @limit:	nr_idle_scan
+ * @key_off:	with sched_cluster_active off
+ * @hint:	the LLC is said to have an idle core
+ * @idle_policy: the task is SCHED_IDLE
+ * @kthread:	the waker, a kthread bound to its CPU, is alone there
+ * @util:	the task's utilization
+ */
+struct cluster_case {
+	u64	idle;
+	u64	sched_idle;
+	u64	allowed;
+	s8	target;
+	s8	prev;
+	s8	recent;
+	u8	limit;
+	bool	key_off;
+	bool	hint;
+	bool	idle_policy;
+	bool	kthread;
+	u16	util;
+};
+
+/**
+ * struct cluster_outcome - what came of a situation
+ * @pick:	the CPU where the task is to run
+ * @recent:	its recently used CPU afterwards
+ * @hint:	whether the LLC is still said to have an idle core
+ */
+struct cluster_outcome {
+	s8	pick;
+	s8	recent;
+	bool	hint;
+};
+
+static inline bool model_has(u64 mask, int cpu)
+{
+	return mask & BIT_ULL(cpu);
+}
+
+/* Appends the CPUs of a set, from the one behind @from and around. */
+static inline int model_append(u8 *order, int nr, u64 set, int from)
+{
+	for (int i = 1; i <= MODEL_CPUS; i++)
+		if (model_has(set, (from + i) % MODEL_CPUS))
+			order[nr++] = (from + i) % MODEL_CPUS;
+	return nr;
+}
+
+/*
+ * Looks for a core that is idle as a whole. What is usable on the first core
+ * that has anything is second best, and then the hint was wrong.
+ */
+static inline int model_core(const struct cluster_view *views, u64 idle, u64 usable, u64 allowed,
+			     const u8 *order, int nr, bool *hint)
+{
+	int best = -1;
+	u64 seen = 0;
+
+	for (int i = 0; i < nr; i++) {
+		u64 core = views[order[i]].siblings;
+
+		if (model_has(seen, order[i]))
+			continue;
+		if ((idle & core) == core)
+			return order[i];
+		if (best < 0 && usable & allowed & core)
+			best = __ffs64(usable & allowed & core);
+		seen |= core;
+	}
+	*hint = false;
+	return best;
+}
+
+/**
+ * cluster_model() - where a woken task goes
+ * @views:	of MODEL_CPUS CPUs
+ * @c:		the situation
+ * @waker:	the CPU that wakes it up
+ *
+ * Return: what comes of it.
+ */
+static inline struct cluster_outcome
+cluster_model(const struct cluster_view *views, const struct cluster_case *c, int waker)
+{
+	struct cluster_outcome out = { .pick = c->target, .recent = c->recent, .hint = c->hint };
+	const struct cluster_view *target = &views[c->target];
+	u64 usable = c->idle | (c->idle_policy && !SCHED_IDLE_CPU_FOR_ALL ? 0 : c->sched_idle);
+	u64 near = c->key_off ? target->llc : target->near;
+	/* Where a task that has been there finds its cache: nowhere below another LLC. */
+	u64 warm = usable & target->llc & ~BIT_ULL(c->target);
+	u64 first = c->key_off ? 0 : target->first;
+	u8 order[MODEL_CPUS];
+	int nr, last_resort = c->target;
+
+	if (model_has(usable, c->target))
+		return out;
+	if (model_has(warm & near, c->prev)) {
+		out.pick = c->prev;
+		return out;
+	}
+	/* The waker will go to sleep: its CPU is as good as idle. */
+	if (c->prev == waker && (c->kthread || model_has(c->idle | c->sched_idle, waker))) {
+		out.pick = c->prev;
+		return out;
+	}
+	out.recent = c->prev;
+	if (c->recent != c->prev && model_has(warm & c->allowed, c->recent)) {
+		last_resort = c->recent;
+		if (model_has(near, c->recent)) {
+			out.pick = c->recent;
+			return out;
+		}
+	}
+	if (model_has(warm, c->prev))
+		last_resort = c->prev;
+	if (!target->llc)
+		return out;
+	if (!c->hint && model_has(target->llc, c->prev)) {
+		u64 others = views[c->prev].siblings & ~BIT_ULL(c->prev);
+
+		others &= usable & c->allowed & target->llc;
+		if (others) {
+			out.pick = __ffs64(others);
+			return out;
+		}
+	}
+	nr = model_append(order, 0, first & c->allowed, c->target);
+	nr = model_append(order, nr, target->llc & c->allowed & ~first, c->target);
+	if (c->limit && nr && c->hint) {
+		int pick = model_core(views, c->idle, usable, c->allowed, order, nr, &out.hint);
+
+		out.pick = pick < 0 ? last_resort : pick;
+		return out;
+	}
+	for (int i = 0; i < nr && i < c->limit; i++) {
+		if (model_has(usable, order[i])) {
+			out.pick = order[i];
+			return out;
+		}
+	}
+	out.pick = last_resort;
+	return out;
+}
+
+#endif /* _KERNEL_SCHED_TESTS_SCHED_CLUSTER_MODEL_H */

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Random machines and situations on them, for what has to hold everywhere.
+ * Where it does not, the situation is made as simple as it can be first.
+ */
+#ifndef _KERNEL_SCHED_TESTS_SCHED_CLUSTER_RANDOM_H
+#define _KERNEL_SCHED_TESTS_SCHED_CLUSTER_RANDOM_H
+
+#include <linux/prandom.h>
+
+#include "sched_cluster_calls.h"
+
+#define RANDOM_NO_LIMIT	100
+
+/* Up to, and not including, @end. */
+static u32 random_below(struct rnd_state *rnd, u32 end)
+{
+	return prandom_u32_state(rnd) % end;
+}
+
+static bool random_one_in(struct rnd_state *rnd, u32 nr)
+{
+	return !random_below(rnd, nr);
+}
+
+static u64 random_cpus(struct rnd_state *rnd)
+{
+	return (u64)prandom_u32_state(rnd) << 32 | prandom_u32_state(rnd);
+}
+
+/* One of a set, or any CPU if the set is empty. */
+static int random_cpu(struct rnd_state *rnd, u64 set)
+{
+	int skip = random_below(rnd, hweight64(set) ? : 1);
+
+	if (!set)
+		return random_below(rnd, SCHED_FAKE_CPUS);
+	while (skip--)
+		set &= set - 1;
+	return __ffs64(set);
+}
+
+/* The sizes of a random machine; where @smt_too, one with threads, too. */
+static void random_sizes(struct rnd_state *rnd, struct sched_fake_topology *t, bool smt_too)
+{
+	static const u8 smt[] = { 1, 1, 2, 2, 4 }, some[] = { 1, 2, 3, 4, 6, 8, 16 };
+	int size;
+
+	*t = (struct sched_fake_topology) { .name = "random" };
+	if (smt_too)
+		t->smt = smt[random_below(rnd, ARRAY_SIZE(smt))];
+	t->apart = t->smt > 1 && random_one_in(rnd, 2);
+	size = t->smt ? : 1;
+	if (!random_one_in(rnd, 8)) {
+		t->cluster = size * some[random_below(rnd, 5)];
+		size = t->cluster;
+	}
+	size *= some[random_below(rnd, ARRAY_SIZE(some))];
+	while (size > SCHED_FAKE_CPUS)
+		size /= 2;
+	/* Halved, it may no longer be a multiple. */
+	if (t->cluster && size % t->cluster)
+		size = t->cluster;
+	t->llc = size;
+	if (t->cluster && random_one_in(rnd, 4))
+		t->clustered = size * (1 + random_below(rnd, SCHED_FAKE_CPUS / size));
+}
+
+/*
+ * Whether CPUs with clusters share an LLC with others that have none. What is
+ * wrong there has a test of its own (sched_topology: fix_share_id).
+ */
+static bool mixed_llc(const struct cluster_view *views)
+{
+	for (int cpu = 0; cpu < SCHED_FAKE_CPUS; cpu++) {
+		const struct cluster_view *view = &views[cpu];
+
+		if (view->llc && view->near != view->llc)
+			for (int i = 0; i < SCHED_FAKE_CPUS; i++)
+				if (model_has(view->llc, i) && views[i].near == view->llc)
+					return true;
+	}
+	return false;
+}
+
+static int random_friend(struct rnd_state *rnd, const struct cluster_view *views, int cpu)
+{
+	switch (random_below(rnd, 4)) {
+	case 0:
+		return random_cpu(rnd, views[cpu].near);
+	case 1:
+	case 2:
+		return random_cpu(rnd, views[cpu].llc);
+	default:
+		return random_cpu(rnd, 0);
+	}
+}
+
+static void random_case(struct rnd_state *rnd, const struct cluster_view *views, bool smt,
+			bool key_off, struct cluster_case *c)
+{
+	*c = (struct cluster_case) {
+		.idle = random_cpus(rnd),
+		.allowed = ~0ULL,
+		.target = random_below(rnd, SCHED_FAKE_CPUS),
+		.limit = RANDOM_NO_LIMIT,
+		.key_off = key_off,
+		.idle_policy = random_one_in(rnd, 8),
+		.kthread = random_one_in(rnd, 4),
+	};
+	for (int i = random_below(rnd, 6); i; i--)
+		c->idle &= random_cpus(rnd);
+	if (random_one_in(rnd, 4))
+		c->sched_idle = random_cpus(rnd) & random_cpus(rnd);
+	if (!random_one_in(rnd, 16)) {
+		c->idle &= ~BIT_ULL(c->target);
+		c->sched_idle &= ~BIT_ULL(c->target);
+	}
+	if (random_one_in(rnd, 4))
+		c->allowed = random_cpus(rnd);
+	if (random_one_in(rnd, 2))
+		c->limit = random_below(rnd, hweight64(views[c->target].llc) + 2);
+	c->prev = random_one_in(rnd, 32) ? CLUSTER_WAKER : random_friend(rnd, views, c->target);
+	c->recent = random_one_in(rnd, 2) ? c->prev : random_friend(rnd, views, c->target);
+	c->hint = smt && views[c->target].llc && random_one_in(rnd, 2);
+}
+
+struct random_run;
+
+/**
+ * struct random_property - what has to hold everywhere
+ * @name:	public, never changed
+ * @what:	what it says
+ * @holds:	whether it does
+ */
+struct random_property {
+	char	name[24];
+	char	what[64];
+	bool	(*holds)(const struct random_run *run, const struct cluster_case *c,
+			 struct cluster_outcome out);
+};
+
+/**
+ * struct random_run - random cases on one machine
+ * @property:	what has to hold
+ * @topology:	the machine
+ * @views:	what its CPUs share
+ * @rnd:	where the cases come from
+ * @cases:	how many
+ * @key_off:	with sched_cluster_active off
+ * @broken:	the property does not hold
+ * @c:		where not
+ * @out:	what came of it
+ */
+struct random_run {
+	const struct random_property	*property;
+	struct sched_fake_topology	topology;
+	struct cluster_view		views[SCHED_FAKE_CPUS];
+	struct rnd_state		rnd;
+	int				cases;
+	bool				key_off;
+	bool				broken;
+	struct cluster_case		c;
+	struct cluster_outcome		out;
+};
+
+static bool still_broken(struct random_run *run, const struct cluster_case *c,
+			 struct task_struct *p)
+{
+	struct cluster_outcome out = call_select_idle_sibling(c, p);
+
+	if (run->property->holds(run, c, out))
+		return false;
+	memcpy(&run->c, c, sizeof(run->c));
+	run->out = out;
+	return true;
+}
+
+#define SIMPLER_STEPS	(7 + 3 * SCHED_FAKE_CPUS)
+
+static void make_simpler(struct cluster_case *c, int step)
+{
+	u64 cpu = step < 7 ? 0 : BIT_ULL((step - 7) / 3);
+
+	switch (step < 7 ? step : 7 + (step - 7) % 3) {
+	case 0:
+		c->hint = false;
+		break;
+	case 1:
+		c->kthread = false;
+		break;
+	case 2:
+		c->idle_policy = false;
+		break;
+	case 3:
+		c->allowed = ~0ULL;
+		break;
+	case 4:
+		c->limit = RANDOM_NO_LIMIT;
+		break;
+	case 5:
+		c->recent = c->prev;
+		break;
+	case 6:
+		c->sched_idle = 0;
+		break;
+	case 7:
+		c->idle &= ~cpu;
+		break;
+	case 8:
+		c->sched_idle &= ~cpu;
+		break;
+	case 9:
+		c->allowed |= cpu;
+		break;
+	}
+}
+
+/* Leaves out one thing at a time, as long as the property is still broken. */
+static bool shrink_once(struct random_run *run, struct task_struct *p)
+{
+	for (int step = 0; step < SIMPLER_STEPS; step++) {
+		struct cluster_case simpler;
+
+		memcpy(&simpler, &run->c, sizeof(simpler));
+		make_simpler(&simpler, step);
+		if (memcmp(&simpler, &run->c, sizeof(simpler)) && still_broken(run, &simpler, p))
+			return true;
+	}
+	return false;
+}
+
+static void call_random_cases(struct cluster_calls *calls)
+{
+	struct random_run *run = calls->data;
+
+	for (int i = 0; i < run->cases; i++) {
+		struct cluster_case c;
+
+		random_case(&run->rnd, run->views, run->topology.smt > 1, run->key_off, &c);
+		if (still_broken(run, &c, calls->task)) {
+			run->broken = true;
+			while (shrink_once(run, calls->task))
+				;
+			return;
+		}
+	}
+}
+
+/* Whether the architecture can be made to say that there are threads. */
+static bool threads_can_be_faked(void)
+{
+#ifdef SCHED_FAKE_ARCH
+	return true;
+#else
+	return false;
+#endif
+}
+
+static void random_machine(struct random_run *run)
+{
+	do {
+		random_sizes(&run->rnd, &run->topology, threads_can_be_faked());
+		view_of(&run->topology, run->views);
+	} while (mixed_llc(run->views));
+}
+
+/**
+ * run_random() - holds a property against random cases
+ * @run:	with a property; afterwards with what breaks it
+ * @seed:	where the machines and the cases come from
+ * @machines:	how many
+ * @cases:	on each of them
+ *
+ * Return: 0, or what sched_fake_topology_install() returned.
+ */
+static int run_random(struct random_run *run, u64 seed, int machines, int cases)
+{
+	struct cluster_calls calls = { .make = call_random_cases, .data = run };
+	int ret = 0;
+
+	calls.task = kthread_create(never_run, NULL, "cluster_random");
+	if (IS_ERR(calls.task))
+		return PTR_ERR(calls.task);
+	prandom_seed_state(&run->rnd, seed);
+	run->cases = cases;
+	for (int i = 0; i < machines && !ret && !run->broken; i++) {
+		random_machine(run);
+		ret = sched_fake_topology_install(&run->topology);
+		if (ret)
+			break;
+		run->key_off = i % 4 == 3;
+		ret = call_with_key(&calls, run->key_off);
+		sched_fake_topology_remove();
+	}
+	kthread_stop(calls.task);
+	return ret;
+}
+
+/* Cases on one machine whose outcomes are kept. */
+#define KEPT_OUTCOMES	1000
+
+struct kept_outcomes {
+	struct random_run	run;
+	struct cluster_case	c[KEPT_OUTCOMES];
+	struct cluster_outcome	out[2][KEPT_OUTCOMES];
+	bool			clusters;
+};
+
+static void keep_outcomes(struct cluster_calls *calls)
+{
+	struct kept_outcomes *kept = calls->data;
+
+	for (int i = 0; i < KEPT_OUTCOMES; i++) {
+		if (kept->clusters)
+			random_case(&kept->run.rnd, kept->run.views, kept->run.topology.smt > 1,
+				    true, &kept->c[i]);
+		kept->out[kept->clusters][i] = call_select_idle_sibling(&kept->c[i], calls->task);
+	}
+}
+
+/* With the key off on a machine with clusters, then on the same one without them. */
+static int keep_both_outcomes(struct kept_outcomes *kept, u64 seed)
+{
+	struct cluster_calls calls = { .make = keep_outcomes, .data = kept };
+	struct random_run *run = &kept->run;
+	int ret = 0;
+
+	calls.task = kthread_create(never_run, NULL, "cluster_key_off");
+	if (IS_ERR(calls.task))
+		return PTR_ERR(calls.task);
+	prandom_seed_state(&run->rnd, seed);
+	do {
+		random_machine(run);
+	} while (!run->topology.cluster);
+	for (int clusters = 1; clusters >= 0 && !ret; clusters--) {
+		struct sched_fake_topology topology = run->topology;
+
+		kept->clusters = clusters;
+		if (!clusters)
+			topology.cluster = 0;
+		ret = sched_fake_topology_install(&topology);
+		if (!ret)
+			ret = call_with_key(&calls, true);
+		sched_fake_topology_remove();
+	}
+	kthread_stop(calls.task);
+	return ret;
+}
+
+/* Wakes tasks one after the other that stay where they are put. */
+struct spread_run {
+	const struct cluster_view	*views;
+	u64				taken;
+	bool				twice;
+	int				wakers[SCHED_FAKE_CPUS];
+	int				nr;
+};
+
+static void wake_tasks(struct cluster_calls *calls)
+{
+	struct spread_run *spread = calls->data;
+
+	for (int i = 0; i < spread->nr; i++) {
+		int waker = spread->wakers[i];
+		struct cluster_case c = {
+			.idle = ~(spread->taken | BIT_ULL(waker)), .allowed = ~0ULL,
+			.target = waker, .prev = waker, .recent = waker, .limit = RANDOM_NO_LIMIT,
+		};
+		int pick = call_select_idle_sibling(&c, calls->task).pick;
+
+		spread->twice |= model_has(spread->taken, pick);
+		spread->taken |= BIT_ULL(pick);
+	}
+}
+
+/* The model's answer; what becomes of the hint where nothing is allowed has its own row. */
+static bool holds_model(const struct random_run *run, const struct cluster_case *c,
+			struct cluster_outcome out)
+{
+	struct cluster_outcome model = cluster_model(run->views, c, CLUSTER_WAKER);
+
+	return out.pick == model.pick && out.recent == model.recent &&
+	       (out.hint == model.hint || !(c->allowed & run->views[c->target].llc));
+}
+
+/* Of prev it is not asked whether it is allowed: who woke the task has to see to that. */
+static bool holds_allowed(const struct random_run *run, const struct cluster_case *c,
+			  struct cluster_outcome out)
+{
+	u64 may = run->views[c->target].llc & (c->allowed | BIT_ULL(c->prev));
+
+	return model_has(may | BIT_ULL(c->target), out.pick) ||
+	       (out.pick == c->prev && c->prev == CLUSTER_WAKER);
+}
+
+/* With a limit an idle CPU may not have been looked at. */
+static bool holds_no_busy(const struct random_run *run, const struct cluster_case *c,
+			  struct cluster_outcome out)
+{
+	bool waker = out.pick == c->prev && c->prev == CLUSTER_WAKER;
+	u64 idle = c->idle & c->allowed & run->views[c->target].llc;
+
+	return model_has(c->idle | c->sched_idle, out.pick) || waker ||
+	       c->limit != RANDOM_NO_LIMIT || !idle;
+}
+
+static const struct random_property random_properties[] = {
+	{ "model", "the kernel and the model agree", holds_model },
+	{ "allowed", "the pick is allowed, and in the LLC, or is the target", holds_allowed },
+	{ "no-busy", "no busy CPU while an idle one was looked at", holds_no_busy },
+};
+
+#endif /* _KERNEL_SCHED_TESTS_SCHED_CLUSTER_RANDOM_H */

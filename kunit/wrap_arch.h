@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the architecture says of a CPU is asked of the fake topology first, in
+ * the units that are built around the scheduler's.
+ */
+#ifndef _KERNEL_SCHED_TESTS_WRAP_ARCH_H
+#define _KERNEL_SCHED_TESTS_WRAP_ARCH_H
+
+#include <linux/sched/topology.h>
+#include <linux/topology.h>
+
+#define SCHED_FAKE_ARCH
+
+const struct cpumask *sched_fake_smt_mask(int cpu);
+unsigned long sched_fake_capacity(int cpu);
+
+static inline const struct cpumask *arch_smt_mask(int cpu)
+{
+	return cpu_smt_mask(cpu);
+}
+
+static inline unsigned long arch_capacity(int cpu)
+{
+	return arch_scale_cpu_capacity(cpu);
+}
+
+#undef cpu_smt_mask
+#define cpu_smt_mask(cpu)		sched_fake_smt_mask(cpu)
+#undef arch_scale_cpu_capacity
+#define arch_scale_cpu_capacity(cpu)	sched_fake_capacity(cpu)
+
+#endif /* _KERNEL_SCHED_TESTS_WRAP_ARCH_H */
