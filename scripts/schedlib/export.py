@@ -28,7 +28,7 @@ Nothing in the tree does so today: the next field added undoes a layout in
 silence.
 
   ./tools/testing/kunit/kunit.py run --kunitconfig={directory} \\
-      --kernel_args=ncpus=8 --kernel_args=seccomp=on
+      --kernel_args=ncpus=64 --kernel_args=maxcpus=8 --kernel_args=seccomp=on
 
 runs them in User-Mode Linux. A layout rule of a change that the tree does not
 have is skipped with the reason; sched_layout_kunit.expect=ID,... turns that

@@ -80,7 +80,7 @@ def _hidden_kvm() -> list[str]:
     return ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh"]
 
 
-_UML = ("--kernel_args=ncpus=8", "--kernel_args=seccomp=on")
+_UML = ("--kernel_args=ncpus=64", "--kernel_args=maxcpus=8", "--kernel_args=seccomp=on")
 _RUNS: dict[str, tuple[tuple[str, ...], float]] = {
     "uml": ((f"--kunitconfig={TESTS_DIRECTORY}", *_UML), 1200),
     "qemu": ((f"--kunitconfig={TESTS_DIRECTORY}", "--arch=x86_64", "--qemu_args=-smp 8"), 2400),
