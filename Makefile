@@ -33,7 +33,7 @@ test: ## this project's own tests
 doctor: ## what this machine lacks, why, and the command that installs it
 	@scripts/schedline doctor
 
-fetch: ## a kernel source from Debian into the cache (SERIES=7.3 or 6.12)
+fetch: ## a kernel source from Debian into the cache (SERIES=7.3, 6.12 or 6.1)
 	@scripts/schedline fetch $(call option,SERIES,series)
 
 apply: ## which changes a tree has, and how the carried ones apply to it

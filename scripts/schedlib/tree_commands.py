@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="examples:\n  schedline fetch\n  schedline fetch --series 6.12 --again",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    fetch.add_argument("--series", default=options.DEFAULT_SERIES, metavar="NAME", help="7.3 (default) or 6.12")
+    fetch.add_argument("--series", default=options.DEFAULT_SERIES, metavar="NAME", help="7.3 (default), 6.12 or 6.1")
     fetch.add_argument("--again", action="store_true", help="look for a newer version")
     fetch.set_defaults(run=_fetch)
     apply = subparsers.add_parser(

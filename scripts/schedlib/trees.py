@@ -237,7 +237,7 @@ def _require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
     if not exists("lib/kunit/test.c") or not exists("kernel/sched/build_policy.c"):
         raise SchedlineError(
             f"{path} is too old: it has no lib/kunit/test.c or no kernel/sched/build_policy.c",
-            "use a kernel of 5.18 or later; 6.12 and 7.3 are tested",
+            "use a kernel of 5.18 or later; 6.1, 6.12 and 7.3 are tested",
         )
 
 
