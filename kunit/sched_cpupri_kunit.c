@@ -7,6 +7,7 @@
  */
 #include <kunit/test.h>
 #include <linux/mmu_context.h>
+#include <linux/sched/cputime.h>
 
 #include "../sched.h"
 

@@ -29,6 +29,7 @@
 #include <kunit/test.h>
 #include <linux/mmu_context.h>
 #include <linux/prandom.h>
+#include <linux/sched/cputime.h>
 #include <linux/slab.h>
 
 #include "../sched.h"
