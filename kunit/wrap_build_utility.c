@@ -2,4 +2,7 @@
 /* The unit of topology.c with the tests of what is static there. */
 #include "wrap_arch.h"
 #include "../build_utility.c"
+#include "sched_kunit_compat.h"
+#ifdef SCHED_KUNIT_HAS_CLUSTER_SCAN
 #include "sched_topology_kunit.c"
+#endif

@@ -41,11 +41,25 @@ class Composition:
 
 
 _WRAPPED = """
-# The tests of select_idle_sibling() and of the domains need what is static there.
+# The tests of select_idle_sibling() and of the domains need what is static there,
+# and to be told what this kernel has.
 ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST
 obj-y := $(patsubst fair.o,tests/wrap_fair.o,$(patsubst build_utility.o,tests/wrap_build_utility.o,$(obj-y)))
+
+sched-features := tests/sched_kunit_features.h
+targets += $(sched-features)
+quiet_cmd_probe = PROBE   $@
+      cmd_probe = $(CONFIG_SHELL) $< $(CC) $(c_flags) > $@
+$(obj)/$(sched-features): $(src)/tests/probe.sh FORCE
+	$(call if_changed_dep,probe)
+$(obj)/tests/wrap_fair.o $(obj)/tests/wrap_build_utility.o: $(obj)/$(sched-features)
+CFLAGS_tests/wrap_fair.o := -I$(objtree)/$(obj)/tests
+CFLAGS_tests/wrap_build_utility.o := -I$(objtree)/$(obj)/tests
 endif
 """
+
+_OURS = frozenset({"probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h", "wrap_build_utility.c", "wrap_fair.c"})
+"""What only our builds need: a tree that takes the tests for itself has the rest already."""
 
 _TAILS = {"kernel/sched/fair.c": "sched_cluster_kunit.c", "kernel/sched/topology.c": "sched_topology_kunit.c"}
 """In the form for a tree without us: which file ends by including which test."""
@@ -56,7 +70,7 @@ def kunit_files(*, in_tree: bool = False) -> dict[str, Path]:
     return {
         path.name: path
         for path in sorted(KUNIT.iterdir())
-        if path.is_file() and path.suffix != ".txt" and not (in_tree and path.name.startswith("wrap_"))
+        if path.is_file() and path.suffix != ".txt" and not (in_tree and path.name in _OURS)
     }
 
 

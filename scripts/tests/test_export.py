@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,10 @@ def test_series_applies_to_a_fresh_clone(kernel: Path, cache: Path, tmp_path: Pa
     git(tmp_path / "clone", "am", "-q", *map(str, patches))
     tests = sorted(path.name for path in (tmp_path / "clone/kernel/sched/tests").iterdir())
     assert tests == sorted(kunit_files(in_tree=True))
-    assert not any(name.startswith("wrap_") for name in tests)
+    assert not any(name.startswith("wrap_") or name.endswith(".sh") for name in tests)
+    included = {word for name in tests for word in re.findall(r'^#include "(?!\.\./)(.+)"$',
+                (tmp_path / "clone/kernel/sched/tests" / name).read_text(), re.M)}  # fmt: skip
+    assert included <= set(tests)
     for file, test in (("fair", "sched_cluster_kunit.c"), ("topology", "sched_topology_kunit.c")):
         tail = f'#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n#include "tests/{test}"\n#endif\n'
         assert (tmp_path / f"clone/kernel/sched/{file}.c").read_text().endswith(tail)
@@ -39,7 +43,8 @@ def test_tests_are_those_of_a_check(kernel: Path, cache: Path, tmp_path: Path) -
     patches = export(tree, tmp_path / "series", (), ())
     git(kernel, "am", "-q", str(patches[0]))
     names = git(tree.src, "diff", "--name-only", git(kernel, "rev-parse", "HEAD").strip(), commit).split()
-    wrapped = ["Makefile", "fair.c", "tests/wrap_build_utility.c", "tests/wrap_fair.c", "topology.c"]
+    ours = ("probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h", "wrap_build_utility.c", "wrap_fair.c")
+    wrapped = ["Makefile", "fair.c", *(f"tests/{name}" for name in ours), "topology.c"]
     assert names == [f"kernel/sched/{name}" for name in wrapped]
 
 

@@ -41,7 +41,9 @@ def checkpatch(tree: Tree, *words: str) -> str:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
 def test_sources_pass_checkpatch(series: Tree, source: Path) -> None:
-    assert checkpatch(series, "-f", str(source)) == ""
+    # What stands in for a macro of KUnit's has its arguments.
+    ignored = "MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE" if source.stem.endswith("_compat") else "NONE"
+    assert checkpatch(series, "--ignore", ignored, "-f", str(source)) == ""
 
 
 @pytest.mark.parametrize("mail", MAILS, ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# What does this kernel have, of what the tests use and older ones lack? Prints a
+# header that says so. A snippet that compiles is there: all go through the
+# compiler at once, and its errors name those that are not.
+#
+# usage: probe.sh COMPILER FLAG... > sched_kunit_features.h
+
+set -eu
+export LC_ALL=C
+tests=$(dirname "$0")
+
+includes() {
+	cat <<-END
+	#include <kunit/test.h>
+	#include <linux/cleanup.h>
+	#include <linux/cpu.h>
+	#include <linux/mmu_context.h>
+	#include <linux/sched/cputime.h>
+	#include "$tests/../sched.h"
+	#include "$tests/../../../lib/kunit/test.c"
+	static const struct { char name[2]; } rows[] __maybe_unused = { { "x" } };
+	END
+}
+
+# Feature, then the snippet: one line with an error that no option silences where it does not fit.
+# The first one fits nowhere: were it found, the compiler's errors would not be understood here.
+snippets() {
+	cat <<-'END'
+	NOTHING          static int nothing = there_is_no_such_thing;
+	CLUSTER_SCAN     static void *key = &sched_cluster_active;
+	CPUS_GUARD       static void hold(void) { guard(cpus_read_lock)(); }
+	PARAM_DESC       KUNIT_ARRAY_PARAM_DESC(rows, rows, name); static void *params = rows_gen_params;
+	PARAM_SKIP       static int level = KUNIT_LEVEL_CASE_PARAM;
+	SD_SHARE_LLC     static int llc = SD_SHARE_LLC;
+	END
+}
+
+compile() {
+	"$@" -w -fsyntax-only -x c -
+}
+
+errors=$({
+	includes
+	snippets | sed 's/^\([A-Z_]*\) *\(.*\)/#line 1 "probe:\1"\n\2/'
+} | compile "$@" 2>&1 | sed -n 's/^probe:\([A-Z_]*\):.*/\1/p')
+
+# Without the snippets nothing may fail. Run last, it leaves the list of headers to make.
+includes | compile "$@"
+
+case $errors in
+*NOTHING*) ;;
+*) echo "probe.sh: the errors of $1 are not understood" >&2; exit 1 ;;
+esac
+
+echo "/* Made by probe.sh. */"
+snippets | while read -r feature _; do
+	echo "$errors" | grep -qx "$feature" || echo "#define SCHED_KUNIT_HAS_$feature"
+done

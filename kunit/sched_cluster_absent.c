@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Stands in for the tests of the cluster scan where the kernel has none
+ * (8881e1639f1f): there is nothing that they could be compiled with.
+ */
+#include <kunit/test.h>
+#include <linux/moduleparam.h>
+
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "sched_cluster_kunit."
+
+static char *expect = "";
+module_param(expect, charp, 0444);
+MODULE_PARM_DESC(expect, "changes that must be in this kernel, separated by commas");
+
+static void cluster_scan_absent(struct kunit *test)
+{
+	kunit_info(test, "change cluster-scan: absent\n");
+	if (!strstr(expect, "cluster-scan"))
+		kunit_skip(test, "cluster-scan is not in this tree");
+	KUNIT_FAIL(test, "cluster-scan is expected, and not in this tree");
+}
+
+static struct kunit_case sched_cluster_cases[] = {
+	{ .name = "rows", .run_case = cluster_scan_absent },
+	{}
+};
+
+static struct kunit_suite sched_cluster_suite = {
+	.name		= "sched_cluster",
+	.test_cases	= sched_cluster_cases,
+};
+
+static struct kunit_case sched_topology_cases[] = {
+	{ .name = "nothing_left_behind", .run_case = cluster_scan_absent },
+	{ .name = "fix_cluster_key", .run_case = cluster_scan_absent },
+	{}
+};
+
+static struct kunit_suite sched_topology_suite = {
+	.name		= "sched_topology",
+	.test_cases	= sched_topology_cases,
+};
+
+kunit_test_suites(&sched_cluster_suite, &sched_topology_suite);

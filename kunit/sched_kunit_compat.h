@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests use and older kernels lack; the commits are those that brought
+ * it. What this kernel has is found by probe.sh.
+ */
+#ifndef _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H
+#define _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H
+
+#include <kunit/test.h>
+#include <linux/cleanup.h>
+#include <linux/cpu.h>
+
+#include "sched_kunit_features.h"
+
+/* 54de44274703 ("sched/topology: Rename SD_SHARE_PKG_RESOURCES to SD_SHARE_LLC") */
+#ifndef SCHED_KUNIT_HAS_SD_SHARE_LLC
+#define SD_SHARE_LLC	SD_SHARE_PKG_RESOURCES
+#endif
+
+/* 6fb454606153 ("sched: Simplify tg_set_cfs_bandwidth()") */
+#ifndef SCHED_KUNIT_HAS_CPUS_GUARD
+DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
+#endif
+
+/* 292010ee5094 ("kunit: add parameter generation macro using description from array") */
+#ifndef SCHED_KUNIT_HAS_PARAM_DESC
+/* The description of the parameter that is being tested: KUnit prints it afterwards. */
+static char sched_kunit_no_desc[KUNIT_PARAM_DESC_SIZE];
+static char *sched_kunit_desc __maybe_unused = sched_kunit_no_desc;
+
+#define KUNIT_ARRAY_PARAM_DESC(name, array, member)				\
+	static void name##_desc(typeof(&(array)[0]) row, char *desc)		\
+	{									\
+		strscpy(desc, row->member, KUNIT_PARAM_DESC_SIZE);		\
+		sched_kunit_desc = desc;					\
+	}									\
+	KUNIT_ARRAY_PARAM(name, array, name##_desc)
+
+/*
+ * b08f75b9bb01 ("kunit: Fix reporting of the skipped parameterized tests"):
+ * before, a skipped parameter is shown as passed. Say it in the description.
+ */
+#ifndef SCHED_KUNIT_HAS_PARAM_SKIP
+#undef kunit_skip
+#define kunit_skip(test, fmt, ...)						\
+	do {									\
+		if ((test)->param_value)					\
+			scnprintf(sched_kunit_desc + strlen(sched_kunit_desc),	\
+				  KUNIT_PARAM_DESC_SIZE - strlen(sched_kunit_desc), \
+				  " # SKIP " fmt, ##__VA_ARGS__);		\
+		kunit_mark_skipped(test, fmt, ##__VA_ARGS__);			\
+		kunit_try_catch_throw(&(test)->try_catch);			\
+	} while (0)
+#endif
+#endif
+
+#endif /* _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H */
