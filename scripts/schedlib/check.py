@@ -31,6 +31,7 @@ from schedlib.layout.tables import read_fields, read_object
 from schedlib.paths import KUNIT
 from schedlib.progress import say, step
 from schedlib.results import Boot
+from schedlib.suites import LeftOut, left_out
 from schedlib.targets import TARGETS, Target, choose, command_line
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
@@ -43,6 +44,7 @@ _EXAMPLES = """\
 examples:
   schedline check                                     7.3 with all changes, UML with 8 and 64 CPUs
   schedline check --series 6.12                       6.12 in QEMU (its UML has one CPU)
+  schedline check --series 6.1                        Debian 12's own kernel, with the cluster scan carried
   schedline check --kdir ~/linux                      your tree; a change that it lacks is a skip
   schedline check --kdir ~/linux --base v7.3          what v7.3 has must be there
   schedline check --kdir ~/linux --with rd-lines      your tree with a carried change
@@ -101,7 +103,8 @@ def _word(text: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is booted: where, with how many CPUs, which changes are expected, and with which kernel parameters."""
+    """What is booted: where, with how many CPUs, which changes are expected, with which kernel parameters, and which
+    suites the kernel lacks."""
 
     target: Target
     classes: tuple[int, ...]
@@ -109,6 +112,11 @@ class Plan:
     arguments: tuple[str, ...]
     only: str | None
     timeout: float
+    left_out: tuple[LeftOut, ...] = ()
+
+    def tests(self, cpus: int) -> tuple[str, ...]:
+        """What a guest with so many CPUs has to run."""
+        return expected_tests(cpus, self.only, [suite.name for suite in self.left_out])
 
 
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
@@ -120,7 +128,9 @@ def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
     return tuple(f"{suite}_kunit.expect={','.join(names)}" for suite, names in by_suite.items())
 
 
-def make_plan(target: Target, arguments: argparse.Namespace, expected: frozenset[str]) -> Plan:
+def make_plan(
+    target: Target, arguments: argparse.Namespace, expected: frozenset[str], left_out: tuple[LeftOut, ...] = ()
+) -> Plan:
     """The plan that the options ask for."""
     only = (f"kunit.filter_glob={arguments.only}",) if arguments.only else ()
     return Plan(
@@ -130,12 +140,13 @@ def make_plan(target: Target, arguments: argparse.Namespace, expected: frozenset
         (*only, *arguments.kernel_arg),
         arguments.only,
         arguments.timeout or target.timeout,
+        left_out,
     )
 
 
-def expected_tests(cpus: int, only: str | None) -> tuple[str, ...]:
-    """The full names of the tests that a guest with so many CPUs has to run."""
-    names = load_expected(KUNIT / "tests.txt", cpus)
+def expected_tests(cpus: int, only: str | None, without: Collection[str] = ()) -> tuple[str, ...]:
+    """The full names of the tests that a guest with so many CPUs has to run; `without` these suites."""
+    names = [name for name in load_expected(KUNIT / "tests.txt", cpus) if name.split(":")[0] not in without]
     if only is None:
         return tuple(names)
     suite, _, case = only.partition(".")
@@ -157,7 +168,7 @@ def boot_and_judge(plan: Plan, kernel: Kernel, out: Path, require: Sequence[str]
     parameters = (*expect_arguments(plan.expected), *plan.arguments)
     for cpus in plan.classes:
         name = f"{plan.target.name}-{cpus}"
-        expected = expected_tests(cpus, plan.only)
+        expected = plan.tests(cpus)
         argv = command_line(plan.target, kernel.image, cpus, parameters, accel)
         with step(f"booting {name}"):
             run = run_guest(argv, out / f"{name}.log", plan.timeout)
@@ -199,11 +210,11 @@ def _run(arguments: argparse.Namespace) -> int:
             tree, with_=arguments.with_, without=arguments.without, expect=arguments.expect, base=arguments.base
         )
         refuse_conflicts(composition)
-        plan = make_plan(target, arguments, composition.expected)
+        plan = make_plan(target, arguments, composition.expected, left_out(tree, composition.expected))
         for cpus in plan.classes:
-            expected_tests(cpus, plan.only)
+            plan.tests(cpus)
         say(f"checking {_describe(tree, composition)} on {target.name}")
-        configuration = load([target.name, *arguments.config])
+        configuration = load([target.name, *arguments.config]).without([suite.option for suite in plan.left_out])
         kernel = build(cache, tree, composition.commit, target, configuration)
         out = results_directory(cache, arguments.out)
         boots = boot_and_judge(plan, kernel, out, arguments.require, accelerator(cache, target, kernel.image))
@@ -215,6 +226,7 @@ def _run(arguments: argparse.Namespace) -> int:
             out=out,
             fingerprint=fingerprint(kernel, boots, configuration),
             reproduce=_reproduce(arguments, target),
+            left_out=plan.left_out,
         )
         report.write(summary, arguments.json)
     return report.show(summary).exit_code

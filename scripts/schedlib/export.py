@@ -17,6 +17,7 @@ from schedlib.git import git, try_git
 from schedlib.layout.compile import host_rules
 from schedlib.layout.emit import add_asserts
 from schedlib.paths import KUNIT
+from schedlib.suites import left_out
 from schedlib.trees import Tree, commit_tree, edit_tree, file_row
 
 DOCUMENT = "Documentation/scheduler/sched-kunit.rst"
@@ -95,12 +96,18 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
     """Write the series; its patches in order. The cover letter is a .txt, so that `git am *.patch` takes the rest.
 
     Raises:
-        SchedlineError: unknown ids, a change that does not apply, an output directory that is not empty, no author.
+        SchedlineError: unknown ids, a change that does not apply, an output directory that is not empty, no author,
+            a tree too old for a suite.
     """
     known(with_, "--with")
     known(without, "--without")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise SchedlineError(f"{out} is not an empty directory", "name another: -o DIR")
+    for suite in left_out(tree, ()):
+        raise SchedlineError(
+            f"{tree.origin} is too old to take the tests for itself: {suite.name} cannot be built, {suite.why}",
+            "leave the tree as it is: schedline check --kdir PATH tests it from outside",
+        )
     author = _author(tree)
     tests = add_tests(tree, tree.head, author, in_tree=True)
     documented = add_documentation(tree, tests, author)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedlib.cache import write_atomic
@@ -31,6 +31,10 @@ class Configuration:
     names: tuple[str, ...]
     values: Mapping[str, str]
     where_it_exists: frozenset[str] = frozenset()
+
+    def without(self, names: Collection[str]) -> Configuration:
+        """The same without asking for some symbols."""
+        return replace(self, values={name: value for name, value in self.values.items() if name not in names})
 
     def text(self) -> str:
         """As a file for KCONFIG_ALLCONFIG."""

@@ -14,6 +14,7 @@ from schedlib.changes import State, change_table
 from schedlib.compose import Composition
 from schedlib.judge import Outcome, TestResult
 from schedlib.results import Boot, ChangeResult, check_document, junit_document, ktap_text, problem_text
+from schedlib.suites import LeftOut
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
 
@@ -29,6 +30,7 @@ class Summary:
     out: Path
     fingerprint: dict[str, str]
     reproduce: str
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -42,7 +44,10 @@ class Summary:
 
     def _change(self, change: str, state: State) -> ChangeResult:
         case = change.replace("-", "_")
-        tests = [test for boot in self.boots for test in boot.judgement.tests if test.name.split(":")[1:2] == [case]]
+        run = [test for boot in self.boots for test in boot.judgement.tests]
+        tests = [test for test in run if test.name.split(":")[1:2] == [case]]
+        if not tests:  # no case is named after the change: its whole suite is
+            tests = [test for test in run if test.name.split(":")[0] == change_table()[change].suite]
         said = re.compile(rb"change " + change.encode() + rb": (present|partial|absent|n/a)")
         found = {match.decode() for boot in self.boots for match in said.findall(boot.log.read_bytes())}
         present = found.pop() if len(found) == 1 else "unknown"
@@ -109,6 +114,8 @@ def show(summary: Summary) -> Verdict:
             for boot in summary.boots
         ],
     )
+    for suite in summary.left_out:
+        print(f"left out: {suite.name}: {suite.why}")
     for reason, names in _skips(summary.boots).items():
         print(f"skipped, {reason}: {', '.join(names)}")
     for (name, _), (boots, _) in list(failed.items())[:1]:

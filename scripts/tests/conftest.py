@@ -20,6 +20,7 @@ struct root_domain {
 struct rq {
 	raw_spinlock_t		__lock;
 	unsigned int		nr_running;
+	struct task_struct	*donor;
 };
 """
 
