@@ -151,6 +151,7 @@ static int sched_cluster_init(struct kunit_suite *suite)
 	struct row_filter filter = {};
 	struct cluster_calls calls = { .make = call_rows, .data = &filter };
 
+	kunit_info(suite, "change cluster-scan: present\n");
 	if (!enough_cpus())
 		return 0;
 	calls.task = kthread_create(never_run, NULL, "cluster_row");
