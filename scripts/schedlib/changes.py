@@ -203,7 +203,10 @@ def apply_changes(
         The resulting commit and the state of every known change. After a conflict the commit holds what applied.
     """
     best: tuple[str, tuple[ChangeState, ...]] | None = None
-    for patches in patch_sets(tree):
+    sets, missing = patch_sets(tree), set(wanted) - present_changes(tree)
+    # One that does not carry what is wanted is not worth its complaints, however near.
+    carrying = tuple(patches for patches in sets if all(patches.patch(name).is_file() for name in missing))
+    for patches in carrying or sets:
         result = _apply_set(tree, parent, patches, wanted, without)
         if not any(state.state is State.CONFLICT for state in result[1]):
             return result

@@ -98,6 +98,17 @@ def test_conflict_names_file_and_hunk(kernel: Path, cache: Path, patches: Path) 
         refuse_conflicts(composition)
 
 
+def test_nearer_series_without_the_patch_is_passed_over(kernel: Path, cache: Path, patches: Path) -> None:
+    (patches / "7.3").rename(patches / "6.12")
+    (patches / "7.3").mkdir()
+    (patches / "7.3/series").write_text("cluster-scan\n")
+    tree = open_kdir(cache, kernel)
+    assert states(compose.compose(tree, with_=["rd-lines"]))["rd-lines"] is State.APPLIED
+    (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("*pd;", "*performance_domain;"))
+    with pytest.raises(SchedlineError, match="hunk #1 rejected"):
+        refuse_conflicts(compose.compose(open_kdir(cache, kernel), with_=["rd-lines"]))
+
+
 def test_drift_is_reported(kernel: Path, cache: Path, patches: Path) -> None:
     (kernel / "kernel/sched/sched.h").write_text("/* one\n * two\n */\n" + SCHED_H)
     composition = compose.compose(open_kdir(cache, kernel), with_=["rd-lines"])
