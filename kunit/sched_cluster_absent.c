@@ -13,16 +13,21 @@ static char *expect = "";
 module_param(expect, charp, 0444);
 MODULE_PARM_DESC(expect, "changes that must be in this kernel, separated by commas");
 
-static void cluster_scan_absent(struct kunit *test)
+static void no_cluster_scan(struct kunit *test)
+{
+	kunit_skip(test, "cluster-scan is not in this tree");
+}
+
+static void no_rows(struct kunit *test)
 {
 	kunit_info(test, "change cluster-scan: absent\n");
 	if (!strstr(expect, "cluster-scan"))
-		kunit_skip(test, "cluster-scan is not in this tree");
+		no_cluster_scan(test);
 	KUNIT_FAIL(test, "cluster-scan is expected, and not in this tree");
 }
 
 static struct kunit_case sched_cluster_cases[] = {
-	{ .name = "rows", .run_case = cluster_scan_absent },
+	{ .name = "rows", .run_case = no_rows },
 	{}
 };
 
@@ -32,8 +37,8 @@ static struct kunit_suite sched_cluster_suite = {
 };
 
 static struct kunit_case sched_topology_cases[] = {
-	{ .name = "nothing_left_behind", .run_case = cluster_scan_absent },
-	{ .name = "fix_cluster_key", .run_case = cluster_scan_absent },
+	{ .name = "nothing_left_behind", .run_case = no_cluster_scan },
+	{ .name = "fix_cluster_key", .run_case = no_cluster_scan },
 	{}
 };
 
