@@ -32,6 +32,7 @@ from schedlib.layout.judge import judge_rule
 from schedlib.options import ids
 from schedlib.paths import CONFIGS
 from schedlib.results import Boot
+from schedlib.suites import left_out
 from schedlib.targets import TARGETS, choose
 from schedlib.trees import Tree, apply_diff
 from schedlib.verdict import Verdict
@@ -163,7 +164,8 @@ def try_mutant(
         failed = _broken_rules(cache, tree, commit, mutant, composition.expected)
         return fate_of(mutant, failed, False), failed, time.monotonic() - started
     target, _ = choose(tree, on or mutant.on)
-    configuration = load([target.name, *mutant.config])
+    lacking = left_out(tree, composition.expected)
+    configuration = load([target.name, *mutant.config]).without([suite.option for suite in lacking])
     key = hashlib.sha256(f"{commit} {configuration.digest()} {target} {mutant}".encode()).hexdigest()[:20]
     record = cache / "mutants" / f"{key}.json"
     if answer := read_json(record):
@@ -185,7 +187,7 @@ def try_mutant(
             frozenset(),
         )
         for cpus in target.classes:
-            plan = Plan(target, (cpus,), composition.expected, (), None, target.timeout)
+            plan = Plan(target, (cpus,), composition.expected, (), None, target.timeout, lacking)
             failed |= failing(boot_and_judge(plan, kernel, folder, (), accel))
             if not failed.isdisjoint(mutant.killed_by):
                 break
