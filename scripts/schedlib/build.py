@@ -58,7 +58,8 @@ def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: C
     """
     directory = build_directory(cache, tree, target, configuration)
     image = directory / target.image
-    compiler = run(["gcc", "--version"]).stdout.decode(errors="replace").split("\n")[0]
+    compiler = run([f"{target.compiler}gcc", "--version"]).stdout.decode(errors="replace").split("\n")[0]
+    variables = [f"CROSS_COMPILE={target.compiler}"]
     stamp = {"commit": commit, "configuration": configuration.text(), "compiler": compiler}
     written = read_json(directory / "stamp.json")
     if written and written == stamp | {"image": _identity(image)}:
@@ -67,10 +68,10 @@ def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: C
     sync(tree, commit)
     if not is_configured(directory, configuration):
         with step(f"configuring {'+'.join(configuration.names)}"):
-            configure(tree, directory, target.arch, configuration)
+            configure(tree, directory, target.arch, configuration, variables)
     start = time.monotonic()
     with step(f"building {target.image_target} for {target.name} with {os.cpu_count()} jobs"):
-        make(tree.src, directory, target.arch, [target.image_target])
+        make(tree.src, directory, target.arch, [*variables, target.image_target])
     write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
     return Kernel(image, directory, time.monotonic() - start, compiler)
 

@@ -51,6 +51,7 @@ examples:
   schedline check --without rd-lines                  show that the rules fail without it
   schedline check --only sched_layout.rd_lines --cpus 8
   schedline check --on qemu-x86_64 --config numa
+  schedline check --on qemu-arm64                     arm64, built with a cross compiler
   git bisect run schedline check --kdir . --expect rq-order --bisect
 """
 
@@ -69,7 +70,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_tree_options(parser)
     options.add_change_options(parser)
     parser.add_argument("--on", metavar="TARGET", help=f"{' or '.join(TARGETS)} (default: uml where it has SMP)")
-    parser.add_argument("--cpus", type=_cpus, metavar="N,...", help="CPUs of the guests (default: 8 and 64 in UML)")
+    parser.add_argument("--cpus", type=_cpus, metavar="N,...", help="CPUs of the guests (default: 8 and 64)")
     parser.add_argument("--config", type=options.ids, default=(), metavar="FRAGMENT,...",
                         help="fragments of configs/kernel/, or paths, added in this order")  # fmt: skip
     parser.add_argument("--expect", type=options.ids, metavar="ID,...", help="changes that have to be there")

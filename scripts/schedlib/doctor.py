@@ -24,7 +24,7 @@ class Need:
         name: of the program, or what is looked for.
         package: Debian's package that has it.
         why: what it is for.
-        jobs: which of fetch, build, uml, qemu-x86_64, layout, objtool, test need it.
+        jobs: which of fetch, build, uml, qemu-x86_64, qemu-arm64, layout, objtool, test need it.
         file: path of a file to look for instead of a program.
     """
 
@@ -63,6 +63,8 @@ NEEDS = (
     _need("pahole", "pahole", "reads the debug information of kernels", "layout"),
     _need("libelf's headers", "libelf-dev", "builds objtool", "qemu-x86_64 objtool", "usr/include/libelf.h"),
     _need("qemu-system-x86_64", "qemu-system-x86", "boots the x86-64 kernel", "qemu-x86_64"),
+    _need("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "builds the arm64 kernel", "qemu-arm64"),
+    _need("qemu-system-aarch64", "qemu-system-arm", "boots the arm64 kernel", "qemu-arm64"),
     _need("perl", "perl", "runs checkpatch.pl", "test"),
     _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),
     _need("sparse", "sparse", "checks the kernel code", "test"),

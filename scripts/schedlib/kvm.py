@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from platform import machine
 
 from schedlib.cache import read_json, write_json
 from schedlib.guest import run_guest
@@ -17,7 +18,7 @@ PROBE_TIMEOUT = 20.0
 
 def accelerator(cache: Path, target: Target, image: Path) -> str:
     """`kvm` when this image boots with it on this machine, else `tcg`; asked once for each boot of the machine."""
-    if not target.name.startswith("qemu") or not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if target.emulator[:1] != (f"qemu-system-{machine()}",) or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     record = cache / "kvm.json"

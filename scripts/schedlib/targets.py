@@ -23,6 +23,9 @@ class Target:
         image_target: make's name for it.
         classes: CPU counts of the guests that one check boots.
         timeout: seconds after which a guest is ended.
+        compiler: prefix of the cross compiler, make's CROSS_COMPILE; empty for the machine's own.
+        emulator: QEMU's program and the words that choose its machine; none for UML.
+        console: the guest's serial port.
     """
 
     name: str
@@ -31,6 +34,9 @@ class Target:
     image_target: str
     classes: tuple[int, ...]
     timeout: float
+    compiler: str = ""
+    emulator: tuple[str, ...] = ()
+    console: str = ""
 
 
 POSSIBLE_CPUS = 64
@@ -40,7 +46,28 @@ TARGETS = {
     target.name: target
     for target in (
         Target("uml", "um", "vmlinux", "vmlinux", (8, 64), 120),
-        Target("qemu-x86_64", "x86_64", "arch/x86/boot/bzImage", "bzImage", (8, 64), 600),
+        Target(
+            "qemu-x86_64",
+            "x86_64",
+            "arch/x86/boot/bzImage",
+            "bzImage",
+            (8, 64),
+            600,
+            emulator=("qemu-system-x86_64",),
+            console="ttyS0",
+        ),
+        # The newest interrupt controller: the older one ends at 8 CPUs.
+        Target(
+            "qemu-arm64",
+            "arm64",
+            "arch/arm64/boot/Image",
+            "Image",
+            (8, 64),
+            600,
+            "aarch64-linux-gnu-",
+            ("qemu-system-aarch64", "-machine", "virt,gic-version=max"),
+            "ttyAMA0",
+        ),
     )
 }
 
@@ -75,7 +102,7 @@ def command_line(target: Target, image: Path, cpus: int, arguments: Sequence[str
     if target.name == "uml":
         own = ["mem=512M", "console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
         return [str(image), *own, f"ncpus={possible}", *common]
-    words = ["console=ttyS0", "panic=-1", "kunit_shutdown=reboot", *common]
+    words = [f"console={target.console}", "panic=-1", "kunit_shutdown=reboot", *common]
     bare = ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio", "-monitor", "none"]
     machine = ["-accel", accel, "-cpu", "max", "-m", "512M", "-smp", str(possible)]
-    return ["qemu-system-x86_64", *bare, *machine, "-kernel", str(image), "-append", " ".join(words)]
+    return [*target.emulator, *bare, *machine, "-kernel", str(image), "-append", " ".join(words)]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ allnoconfig:
 vmlinux:
 \techo made >> $(O)/made
 \tcp Kbuild $(O)/vmlinux
+\techo $(CROSS_COMPILE) > $(O)/compiler
 \t! grep -n error: Kbuild
 """
 
@@ -46,6 +49,17 @@ def test_nothing_is_made_twice(tree: Tree, cache: Path) -> None:
     again = build(cache, tree, tree.base, TARGET, configuration)
     assert made(first.build) == 1
     assert again.seconds == 0.0
+
+
+def test_cross_compiler_is_passed_and_named(tree: Tree, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = cache / "other-gcc"
+    compiler.write_text("#!/bin/sh\necho other-gcc 1.0\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{cache}:{os.environ['PATH']}")
+    target = replace(TARGET, compiler="other-")
+    kernel = build(cache, tree, tree.base, target, Configuration(("x",), {}))
+    assert (kernel.build / "compiler").read_text() == "other-\n"
+    assert kernel.compiler == "other-gcc 1.0"
 
 
 @pytest.mark.parametrize("damage", ["image", "stamp", "truncated"])
