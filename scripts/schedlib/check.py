@@ -32,7 +32,8 @@ from schedlib.paths import KUNIT
 from schedlib.progress import say, step
 from schedlib.results import Boot
 from schedlib.suites import LeftOut, left_out
-from schedlib.targets import TARGETS, Target, choose, command_line
+from schedlib.targets import TARGETS, Target, choose, command_line, refuse_impossible
+from schedlib.topology import Topology, load_topology
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
 
@@ -52,6 +53,7 @@ examples:
   schedline check --only sched_layout.rd_lines --cpus 8
   schedline check --on qemu-x86_64 --config numa
   schedline check --on qemu-arm64                     arm64, built with a cross compiler
+  schedline check --on qemu-arm64 --topology kunpeng920
   git bisect run schedline check --kdir . --expect rq-order --bisect
 """
 
@@ -70,7 +72,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_tree_options(parser)
     options.add_change_options(parser)
     parser.add_argument("--on", metavar="TARGET", help=f"{' or '.join(TARGETS)} (default: uml where it has SMP)")
-    parser.add_argument("--cpus", type=_cpus, metavar="N,...", help="CPUs of the guests (default: 8 and 64)")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--cpus", type=_cpus, metavar="N,...", help="CPUs of the guests (default: 8 and 64)")
+    shape.add_argument("--topology", metavar="NAME",
+                       help="boot one guest in QEMU with the shape in configs/topologies/NAME.toml")  # fmt: skip
     parser.add_argument("--config", type=options.ids, default=(), metavar="FRAGMENT,...",
                         help="fragments of configs/kernel/, or paths, added in this order")  # fmt: skip
     parser.add_argument("--expect", type=options.ids, metavar="ID,...", help="changes that have to be there")
@@ -104,7 +109,7 @@ def _word(text: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is booted: where, with how many CPUs, which changes are expected, with which kernel parameters, and which
+    """What is booted: where, with which CPUs, which changes are expected, with which kernel parameters, and which
     suites the kernel lacks."""
 
     target: Target
@@ -113,6 +118,7 @@ class Plan:
     arguments: tuple[str, ...]
     only: str | None
     timeout: float
+    topology: Topology | None = None
     left_out: tuple[LeftOut, ...] = ()
 
     def tests(self, cpus: int) -> tuple[str, ...]:
@@ -132,15 +138,23 @@ def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
 def make_plan(
     target: Target, arguments: argparse.Namespace, expected: frozenset[str], left_out: tuple[LeftOut, ...] = ()
 ) -> Plan:
-    """The plan that the options ask for."""
+    """The plan that the options ask for.
+
+    Raises:
+        SchedlineError: there is no such topology, or the emulator cannot have it.
+    """
+    topology = load_topology(arguments.topology) if arguments.topology else None
+    if topology:
+        refuse_impossible(target, topology)
     only = (f"kunit.filter_glob={arguments.only}",) if arguments.only else ()
     return Plan(
         target,
-        arguments.cpus or target.classes,
+        (topology.cpus,) if topology else arguments.cpus or target.classes,
         expected,
         (*only, *arguments.kernel_arg),
         arguments.only,
         arguments.timeout or target.timeout,
+        topology,
         left_out,
     )
 
@@ -168,9 +182,9 @@ def boot_and_judge(plan: Plan, kernel: Kernel, out: Path, require: Sequence[str]
     boots: list[Boot] = []
     parameters = (*expect_arguments(plan.expected), *plan.arguments)
     for cpus in plan.classes:
-        name = f"{plan.target.name}-{cpus}"
+        name = f"{plan.target.name}-{plan.topology.name if plan.topology else cpus}"
         expected = plan.tests(cpus)
-        argv = command_line(plan.target, kernel.image, cpus, parameters, accel)
+        argv = command_line(plan.target, kernel.image, cpus, parameters, accel, plan.topology)
         with step(f"booting {name}"):
             run = run_guest(argv, out / f"{name}.log", plan.timeout)
         judgement = judge(run.log.read_bytes(), expected, ending=run.ending, require=require, times=run.times)

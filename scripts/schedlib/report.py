@@ -120,7 +120,9 @@ def show(summary: Summary) -> Verdict:
         print(f"skipped, {reason}: {', '.join(names)}")
     for (name, _), (boots, _) in list(failed.items())[:1]:
         only = ".".join(name.split(":")[:2])
-        print(f"one test alone: {summary.reproduce} --cpus {boots[0].rpartition('-')[2]} --only {only}")
+        shape = boots[0].rpartition("-")[2]
+        option = "--cpus" if shape.isdigit() else "--topology"
+        print(f"one test alone: {summary.reproduce} {option} {shape} --only {only}")
     print(f"results: {summary.out}/results.json, junit.xml, results.ktap")
     print(f"verdict: {summary.verdict.name}")
     return summary.verdict

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib.command import run
 from schedlib.errors import SchedlineError
+from schedlib.topology import Topology, qemu_words
 from schedlib.trees import Tree
 
 
@@ -89,20 +91,51 @@ def choose(tree: Tree, wanted: str | None) -> tuple[Target, str | None]:
     return TARGETS["qemu-x86_64"], f"{reason}; using qemu-x86_64"
 
 
-def command_line(target: Target, image: Path, cpus: int, arguments: Sequence[str], accel: str) -> list[str]:
+MEMORY = 512
+"""MiB of a guest."""
+
+
+def command_line(
+    target: Target, image: Path, cpus: int, arguments: Sequence[str], accel: str, topology: Topology | None = None
+) -> list[str]:
     """The command that boots a guest and ends when the guest halts; its console is standard output.
 
     Args:
         cpus: CPUs that are brought up.
         arguments: kernel parameters.
         accel: QEMU's accelerator, `tcg` or `kvm`; UML has none.
+        topology: how the CPUs of QEMU's guest belong together.
     """
-    possible = max(cpus, POSSIBLE_CPUS)
-    common = [f"maxcpus={cpus}", "kunit.enable=1", "kunit.autorun=1", *arguments]
+    suites = [f"maxcpus={cpus}", "kunit.enable=1", "kunit.autorun=1", *arguments]
     if target.name == "uml":
-        own = ["mem=512M", "console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
-        return [str(image), *own, f"ncpus={possible}", *common]
-    words = [f"console={target.console}", "panic=-1", "kunit_shutdown=reboot", *common]
-    bare = ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio", "-monitor", "none"]
-    machine = ["-accel", accel, "-cpu", "max", "-m", "512M", "-smp", str(possible)]
-    return [*target.emulator, *bare, *machine, "-kernel", str(image), "-append", " ".join(words)]
+        own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
+        return [str(image), f"mem={MEMORY}M", *own, f"ncpus={max(cpus, POSSIBLE_CPUS)}", *suites]
+    words = [f"console={target.console}", "panic=-1", "kunit_shutdown=reboot", *suites]
+    console = ["-no-reboot", "-serial", "stdio", "-monitor", "none"]
+    return [*_machine(target, cpus, accel, topology), *console, "-kernel", str(image), "-append", " ".join(words)]
+
+
+def _machine(target: Target, cpus: int, accel: str, topology: Topology | None) -> list[str]:
+    bare = ["-nodefaults", "-no-user-config", "-display", "none"]
+    shape = qemu_words(topology, target.arch, MEMORY) if topology else ["-smp", str(max(cpus, POSSIBLE_CPUS))]
+    return [*target.emulator, *bare, "-accel", accel, "-cpu", "max", "-m", f"{MEMORY}M", *shape]
+
+
+def refuse_impossible(target: Target, topology: Topology) -> None:
+    """Let the emulator build the machine, and end before it runs.
+
+    Raises:
+        SchedlineError: the emulator that is installed cannot give a guest this shape.
+    """
+    if not target.emulator:
+        raise SchedlineError(
+            f"--topology {topology.name}: a guest on {target.name} has no topology", "use --on qemu-arm64"
+        )
+    machine = _machine(target, topology.cpus, "tcg", topology)
+    tried = run([*machine, "-S", "-serial", "none", "-monitor", "stdio"], stdin=b"quit\n")
+    if tried.returncode:
+        said = tried.stderr.decode(errors="replace").strip()
+        raise SchedlineError(
+            f"--topology {topology.name}: the {target.emulator[0]} of this machine cannot do that:\n    {said}",
+            "use --on qemu-arm64, or put a newer QEMU (modules of x86 came with 9.1, their caches with 9.2) into PATH",
+        )

@@ -62,6 +62,7 @@ def test_make_variables_are_quoted(tmp_path: Path) -> None:
         ["nothing"],
         ["check", "--cpus", "0"],
         ["check", "--cpus", "many"],
+        ["check", "--cpus", "8", "--topology", "smt2"],
         ["check", "--only", "a b"],
         ["check", "--kernel-arg", "x; reboot"],
         ["check", "--kdir", "x", "--series", "7.3"],

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The shape of a guest: sockets, NUMA nodes, clusters, cores and threads, as data in configs/topologies/."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+
+from schedlib.errors import SchedlineError
+from schedlib.paths import CONFIGS
+
+MOST_CPUS = 64
+"""What the kernels are built for."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A machine.
+
+    Attributes:
+        nodes: of NUMA, in the whole machine; the CPUs are split among them in order.
+        clusters: in a socket. On arm64 they share the tags of a cache, on x86 the L2 cache.
+        cores: in a cluster.
+        threads: on a core.
+    """
+
+    name: str
+    sockets: int
+    nodes: int
+    clusters: int
+    cores: int
+    threads: int
+
+    @property
+    def cpus(self) -> int:
+        """All of them."""
+        return self.sockets * self.clusters * self.cores * self.threads
+
+
+def load_topology(name: str) -> Topology:
+    """A topology by name.
+
+    Raises:
+        SchedlineError: there is none of that name, or its file does not describe one.
+    """
+    directory = CONFIGS / "topologies"
+    known = sorted(path.stem for path in directory.glob("*.toml"))
+    if name not in known:
+        raise SchedlineError(f"--topology: there is no {name!r}", f"choose one of {', '.join(known)}")
+    path = directory / f"{name}.toml"
+    try:
+        row = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise SchedlineError(f"{path}: {error}", "correct the file") from error
+    wanted = [field.name for field in fields(Topology) if field.name != "name"]
+    if sorted(row) != sorted(wanted) or not all(type(value) is int and value > 0 for value in row.values()):
+        raise SchedlineError(f"{path} has to hold a count for each of {', '.join(wanted)}", "correct the file")
+    topology = Topology(name, **row)
+    if topology.cpus > MOST_CPUS or topology.cpus % topology.nodes:
+        raise SchedlineError(
+            f"{path}: {topology.cpus} CPUs in {topology.nodes} nodes: at most {MOST_CPUS}, as many in each node",
+            "correct the file",
+        )
+    return topology
+
+
+def qemu_words(topology: Topology, arch: str, memory: int) -> list[str]:
+    """The words that give QEMU's machine this shape.
+
+    Args:
+        arch: make's ARCH.
+        memory: MiB, split among the nodes.
+    """
+    clusters = "clusters" if arch == "arm64" else "modules"
+    # x86 has no word for "no modules", and QEMU before 9.1 none for modules.
+    level = f",{clusters}={topology.clusters}" if arch == "arm64" or topology.clusters > 1 else ""
+    cores = f"cores={topology.cores},threads={topology.threads}"
+    words = ["-smp", f"{topology.cpus},sockets={topology.sockets}{level},{cores}"]
+    if arch != "arm64" and topology.clusters > 1:
+        # Linux takes the CPUs below one L2 cache for a cluster, and asks for it on Intel's CPUs alone.
+        words += ["-cpu", "max,vendor=GenuineIntel", "-machine", "smp-cache.0.cache=l2,smp-cache.0.topology=module"]
+    size = topology.cpus // topology.nodes
+    for node in range(topology.nodes if topology.nodes > 1 else 0):
+        cpus = f"{node * size}-{node * size + size - 1}"
+        words += ["-object", f"memory-backend-ram,id=node{node},size={memory // topology.nodes}M"]
+        words += ["-numa", f"node,nodeid={node},cpus={cpus},memdev=node{node}"]
+    return words
