@@ -12,13 +12,14 @@ changes = $(call option,WITH,with) $(call option,WITHOUT,without)
 guest = $(call option,ON,on) $(call option,CPUS,cpus) $(call option,TOPOLOGY,topology) $(call option,CONFIG,config)
 column = $(call option,ARCH,arch) $(call option,CONFIG,config)
 judged = $(call option,EXPECT,expect) $(call option,BASE,base) $(call option,REQUIRE,require) $(call option,ONLY,only)
+programs = $(if $(SELFTESTS),--selftests)
 output = $(call option,JSON,json) $(call option,OUT,out)
 
 help: ## these verbs
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 check: ## the main job: fetch, patch, build, boot, judge; one verdict
-	@scripts/schedline check $(tree) $(changes) $(guest) $(judged) $(output)
+	@scripts/schedline check $(tree) $(changes) $(guest) $(programs) $(judged) $(output)
 
 layout: ## the layout rules without booting (ARCH=all, CONFIG=all, VMLINUX=file, PATCH=file)
 	@scripts/schedline layout $(tree) $(changes) $(column) $(call option,VMLINUX,vmlinux) $(call option,PATCH,patch) \

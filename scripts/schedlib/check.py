@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from schedlib import doctor, options, report
+from schedlib import doctor, options, report, selftests
 from schedlib.build import Kernel, build
 from schedlib.cache import cache_dir
 from schedlib.changes import change_table
@@ -28,11 +28,11 @@ from schedlib.layout.agreement import disagreements
 from schedlib.layout.compile import UNIT, host_rules
 from schedlib.layout.judge import from_tables
 from schedlib.layout.tables import read_fields, read_object
-from schedlib.paths import KUNIT
+from schedlib.paths import KUNIT, SELFTESTS
 from schedlib.progress import say, step
 from schedlib.results import Boot
 from schedlib.suites import LeftOut, left_out
-from schedlib.targets import TARGETS, Target, choose, command_line, refuse_impossible
+from schedlib.targets import TARGETS, Programs, Target, choose, command_line, refuse_impossible
 from schedlib.topology import Topology, load_topology
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
@@ -54,6 +54,7 @@ examples:
   schedline check --on qemu-x86_64 --config numa
   schedline check --on qemu-arm64                     arm64, built with a cross compiler
   schedline check --on qemu-arm64 --topology kunpeng920
+  schedline check --on qemu-arm64 --topology jacobsville --selftests
   git bisect run schedline check --kdir . --expect rq-order --bisect
 """
 
@@ -84,6 +85,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--require", type=options.ids, default=(), metavar="TEST,...",
                         help="a skip of these tests or suites is an error")  # fmt: skip
+    parser.add_argument("--selftests", action="store_true",
+                        help="run the programs of selftests/ in the guests, in place of the KUnit suites")  # fmt: skip
     parser.add_argument("--only", type=_word, metavar="SUITE[.CASE]", help="run these alone (globs allowed)")
     parser.add_argument("--kernel-arg", type=_word, action="append", default=[], metavar="ARG",
                         help="a parameter for the guest kernel, such as sched_cpupri_kunit.seed=7")  # fmt: skip
@@ -121,9 +124,9 @@ class Plan:
     topology: Topology | None = None
     left_out: tuple[LeftOut, ...] = ()
 
-    def tests(self, cpus: int) -> tuple[str, ...]:
-        """What a guest with so many CPUs has to run."""
-        return expected_tests(cpus, self.only, [suite.name for suite in self.left_out])
+    def tests(self, cpus: int, *, selftests: bool = False) -> tuple[str, ...]:
+        """What a guest with so many CPUs has to run: the KUnit suites, or the selftests in place of them."""
+        return expected_tests(cpus, self.only, [suite.name for suite in self.left_out], selftests=selftests)
 
 
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
@@ -141,8 +144,12 @@ def make_plan(
     """The plan that the options ask for.
 
     Raises:
-        SchedlineError: there is no such topology, or the emulator cannot have it.
+        SchedlineError: there is no such topology, the emulator cannot have it, or there is no such guest.
     """
+    if arguments.selftests and not target.emulator:
+        raise SchedlineError(f"--selftests: a guest on {target.name} runs KUnit alone", "use --on qemu-arm64")
+    if arguments.selftests and arguments.only:
+        raise SchedlineError("--only chooses among the KUnit suites, which --selftests leaves out", "drop one of them")
     topology = load_topology(arguments.topology) if arguments.topology else None
     if topology:
         refuse_impossible(target, topology)
@@ -159,9 +166,12 @@ def make_plan(
     )
 
 
-def expected_tests(cpus: int, only: str | None, without: Collection[str] = ()) -> tuple[str, ...]:
+def expected_tests(
+    cpus: int, only: str | None, without: Collection[str] = (), *, selftests: bool = False
+) -> tuple[str, ...]:
     """The full names of the tests that a guest with so many CPUs has to run; `without` these suites."""
-    names = [name for name in load_expected(KUNIT / "tests.txt", cpus) if name.split(":")[0] not in without]
+    listed = load_expected((SELFTESTS if selftests else KUNIT) / "tests.txt", cpus)
+    names = [name for name in listed if name.split(":")[0] not in without]
     if only is None:
         return tuple(names)
     suite, _, case = only.partition(".")
@@ -177,14 +187,23 @@ def expected_tests(cpus: int, only: str | None, without: Collection[str] = ()) -
     return kept
 
 
-def boot_and_judge(plan: Plan, kernel: Kernel, out: Path, require: Sequence[str], accel: str) -> tuple[Boot, ...]:
-    """Boot one guest for each CPU class, keep its raw log in `out`, and judge it."""
+def boot_and_judge(
+    plan: Plan, kernel: Kernel, out: Path, require: Sequence[str], accel: str, archive: Path | None = None
+) -> tuple[Boot, ...]:
+    """Boot one guest for each CPU class, keep its raw log in `out`, and judge it.
+
+    Args:
+        archive: an initramfs with the selftests, to run in place of the KUnit suites.
+    """
     boots: list[Boot] = []
     parameters = (*expect_arguments(plan.expected), *plan.arguments)
+    # A defect is known until its fix is expected.
+    known = () if "fix-cluster-key" in plan.expected else ("-k",)
+    programs = Programs(archive, known) if archive else None
     for cpus in plan.classes:
         name = f"{plan.target.name}-{plan.topology.name if plan.topology else cpus}"
-        expected = plan.tests(cpus)
-        argv = command_line(plan.target, kernel.image, cpus, parameters, accel, plan.topology)
+        expected = plan.tests(cpus, selftests=archive is not None)
+        argv = command_line(plan.target, kernel.image, cpus, parameters, accel, plan.topology, programs)
         with step(f"booting {name}"):
             run = run_guest(argv, out / f"{name}.log", plan.timeout)
         judgement = judge(run.log.read_bytes(), expected, ending=run.ending, require=require, times=run.times)
@@ -220,19 +239,24 @@ def _run(arguments: argparse.Namespace) -> int:
         target, reason = choose(tree, arguments.on)
         if reason:
             say(f"note: {reason}")
-        doctor.ensure([target.name])
+        doctor.ensure([target.name, *([f"{target.name}-selftests"] if arguments.selftests else [])])
         composition = compose(
             tree, with_=arguments.with_, without=arguments.without, expect=arguments.expect, base=arguments.base
         )
         refuse_conflicts(composition)
         plan = make_plan(target, arguments, composition.expected, left_out(tree, composition.expected))
         for cpus in plan.classes:
-            plan.tests(cpus)
+            plan.tests(cpus, selftests=arguments.selftests)
         say(f"checking {_describe(tree, composition)} on {target.name}")
-        configuration = load([target.name, *arguments.config]).without([suite.option for suite in plan.left_out])
+        needed = [selftests.FRAGMENT] if arguments.selftests else []
+        configuration = load([target.name, *needed, *arguments.config]).without(
+            [suite.option for suite in plan.left_out]
+        )
         kernel = build(cache, tree, composition.commit, target, configuration)
         out = results_directory(cache, arguments.out)
-        boots = boot_and_judge(plan, kernel, out, arguments.require, accelerator(cache, target, kernel.image))
+        archive = selftests.initramfs(kernel, tree, target) if arguments.selftests else None
+        accel = accelerator(cache, target, kernel.image)
+        boots = boot_and_judge(plan, kernel, out, arguments.require, accel, archive)
         summary = report.Summary(
             started=started,
             tree=tree,
@@ -254,7 +278,9 @@ def _describe(tree: Tree, composition: Composition) -> str:
 
 
 def _reproduce(arguments: argparse.Namespace, target: Target) -> str:
-    """The command of this run up to the choice of one test."""
+    """The command of this run up to the choice of one test; empty where none can be chosen."""
+    if arguments.selftests:
+        return ""
     words = ["scripts/schedline", "check"]
     for name in ("kdir", "series", "base"):
         if (value := getattr(arguments, name)) is not None:

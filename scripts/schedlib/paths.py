@@ -9,3 +9,4 @@ PROJECT = Path(__file__).resolve().parents[2]
 CONFIGS = PROJECT / "configs"
 KUNIT = PROJECT / "kunit"
 PATCHES = PROJECT / "patches"
+SELFTESTS = PROJECT / "selftests"

@@ -118,7 +118,7 @@ def show(summary: Summary) -> Verdict:
         print(f"left out: {suite.name}: {suite.why}")
     for reason, names in _skips(summary.boots).items():
         print(f"skipped, {reason}: {', '.join(names)}")
-    for (name, _), (boots, _) in list(failed.items())[:1]:
+    for (name, _), (boots, _) in list(failed.items())[: 1 if summary.reproduce else 0]:
         only = ".".join(name.split(":")[:2])
         shape = boots[0].rpartition("-")[2]
         option = "--cpus" if shape.isdigit() else "--topology"

@@ -44,6 +44,20 @@ class Target:
 POSSIBLE_CPUS = 64
 """CPUs that a guest has at least; those above its class stay offline, and fake topologies are made of all of them."""
 
+
+@dataclass(frozen=True)
+class Programs:
+    """What a guest runs when it has booted.
+
+    Attributes:
+        initramfs: with an /init that ends the guest.
+        arguments: for /init.
+    """
+
+    initramfs: Path
+    arguments: tuple[str, ...]
+
+
 TARGETS = {
     target.name: target
     for target in (
@@ -96,7 +110,13 @@ MEMORY = 512
 
 
 def command_line(
-    target: Target, image: Path, cpus: int, arguments: Sequence[str], accel: str, topology: Topology | None = None
+    target: Target,
+    image: Path,
+    cpus: int,
+    arguments: Sequence[str],
+    accel: str,
+    topology: Topology | None = None,
+    programs: Programs | None = None,
 ) -> list[str]:
     """The command that boots a guest and ends when the guest halts; its console is standard output.
 
@@ -105,14 +125,22 @@ def command_line(
         arguments: kernel parameters.
         accel: QEMU's accelerator, `tcg` or `kvm`; UML has none.
         topology: how the CPUs of QEMU's guest belong together.
+        programs: what QEMU's guest runs in place of the KUnit suites.
     """
-    suites = [f"maxcpus={cpus}", "kunit.enable=1", "kunit.autorun=1", *arguments]
+    online, suites = f"maxcpus={cpus}", ["kunit.enable=1", "kunit.autorun=1"]
     if target.name == "uml":
         own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
-        return [str(image), f"mem={MEMORY}M", *own, f"ncpus={max(cpus, POSSIBLE_CPUS)}", *suites]
-    words = [f"console={target.console}", "panic=-1", "kunit_shutdown=reboot", *suites]
+        possible = max(cpus, POSSIBLE_CPUS)
+        return [str(image), f"mem={MEMORY}M", *own, f"ncpus={possible}", online, *suites, *arguments]
+    words = [f"console={target.console}", "panic=-1", online]
+    if programs:
+        words += ["kunit.enable=1", "kunit.autorun=0", *arguments, "--", *programs.arguments]
+        files = ["-kernel", str(image), "-initrd", str(programs.initramfs)]
+    else:
+        words += ["kunit_shutdown=reboot", *suites, *arguments]
+        files = ["-kernel", str(image)]
     console = ["-no-reboot", "-serial", "stdio", "-monitor", "none"]
-    return [*_machine(target, cpus, accel, topology), *console, "-kernel", str(image), "-append", " ".join(words)]
+    return [*_machine(target, cpus, accel, topology), *console, *files, "-append", " ".join(words)]
 
 
 def _machine(target: Target, cpus: int, accel: str, topology: Topology | None) -> list[str]:

@@ -14,7 +14,7 @@ from schedlib.build import build, build_directory
 from schedlib.cache import cache_dir, lock
 from schedlib.compose import TESTS_DIRECTORY, compose
 from schedlib.kconfig import load
-from schedlib.paths import KUNIT, PATCHES
+from schedlib.paths import KUNIT, PATCHES, SELFTESTS
 from schedlib.targets import TARGETS
 from schedlib.trees import Tree, fetch_series, sync
 
@@ -24,6 +24,7 @@ SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
 """Debian's sparse 0.6.4 does not know __typeof_unqual__, nor module_param()'s constants (lib/kunit/ shows the same)."""
 
 SOURCES = sorted(path for path in KUNIT.iterdir() if path.suffix in (".c", ".h"))
+PROGRAMS = sorted(SELFTESTS.rglob("*.c"))
 MAILS = sorted(PATCHES.rglob("*.patch"))
 
 
@@ -39,7 +40,7 @@ def checkpatch(tree: Tree, *words: str) -> str:
     return subprocess.run(argv, check=False, capture_output=True, text=True, cwd=tree.src).stdout
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+@pytest.mark.parametrize("source", [*SOURCES, *PROGRAMS], ids=lambda path: path.name)
 def test_sources_pass_checkpatch(series: Tree, source: Path) -> None:
     # What stands in for a macro of KUnit's has its arguments.
     ignored = "MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE" if source.stem.endswith("_compat") else "NONE"
