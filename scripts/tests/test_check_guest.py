@@ -179,3 +179,29 @@ def test_unwritable_results_are_an_error(series: Tree, tmp_path: Path) -> None:
     done = check("--cpus", "8", "--out", str(tmp_path / "file"))
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("words", "split"), [((), "SKIP"), (("--with", "fix-cluster-key"), "PASS")])
+def test_split_of_a_partition_seen_from_user_space(
+    series: Tree, words: tuple[str, ...], split: str, tmp_path: Path
+) -> None:
+    where = ("--on", "qemu-arm64", "--topology", "jacobsville", "--selftests")
+    done = check(*where, *words, "--json", str(tmp_path / "results.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {
+        name.rpartition(":")[2]: (outcome, reason) for name, outcome, reason in outcomes(tmp_path / "results.json")
+    }
+    assert found["cluster_scanned"] == ("PASS", "")
+    assert found["other_partition_split"][0] == split
+    assert ("known defect" in found["other_partition_split"][1]) is (split == "SKIP")
+
+
+def test_guest_has_the_clusters_and_nodes_of_its_topology(series: Tree, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("--only", "sched_layout", "--kernel-arg", "sched_verbose", "--kernel-arg", "loglevel=8")
+    done = check("--on", "qemu-arm64", "--topology", "kunpeng920", *words, "--out", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = (out / "qemu-arm64-kunpeng920.log").read_text()
+    assert "domain-0: span=0-3 level=CLS" in log
+    assert "domain-1: span=0-31 level=MC" in log
+    assert "domain-2: span=0-63 level=NUMA" in log
