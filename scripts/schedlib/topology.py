@@ -77,8 +77,14 @@ def qemu_words(topology: Topology, arch: str, memory: int) -> list[str]:
     cores = f"cores={topology.cores},threads={topology.threads}"
     words = ["-smp", f"{topology.cpus},sockets={topology.sockets}{level},{cores}"]
     if arch != "arm64" and topology.clusters > 1:
-        # Linux takes the CPUs below one L2 cache for a cluster, and asks for it on Intel's CPUs alone.
-        words += ["-cpu", "max,vendor=GenuineIntel", "-machine", "smp-cache.0.cache=l2,smp-cache.0.topology=module"]
+        # Linux takes the CPUs below one L2 cache for a cluster, and asks for it on Intel's CPUs alone, by leaf 4 of
+        # CPUID. Leaf 0x1f is cut off: QEMU 10.0.2 fails an assertion when Linux reads it. The last -cpu counts.
+        words += [
+            "-cpu",
+            "max,vendor=GenuineIntel,level=0x1e",
+            "-machine",
+            "smp-cache.0.cache=l2,smp-cache.0.topology=module",
+        ]
     size = topology.cpus // topology.nodes
     for node in range(topology.nodes if topology.nodes > 1 else 0):
         cpus = f"{node * size}-{node * size + size - 1}"

@@ -40,6 +40,7 @@ def test_clusters_of_x86_are_modules_that_share_the_l2_cache() -> None:
     words = " ".join(qemu_words(load_topology("jacobsville"), "x86_64", 512))
     assert "-smp 24,sockets=1,modules=6,cores=4,threads=1" in words
     assert "cache=l2,smp-cache.0.topology=module" in words
+    assert "-cpu max,vendor=GenuineIntel,level=0x1e" in words
     assert "-numa" not in words
 
 
