@@ -188,7 +188,7 @@ static bool choose_cpus(void)
 
 static bool make_partition(const char *name, const cpu_set_t *cpus)
 {
-	char path[512], said[256] = "not";
+	char path[512], said[256] = "";
 
 	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
 	if (mkdir(path, 0755)) {
@@ -198,7 +198,8 @@ static bool make_partition(const char *name, const cpu_set_t *cpus)
 	if (put(list_of(cpus), "%s/cpuset.cpus", path) ||
 	    put("root", "%s/cpuset.cpus.partition", path) ||
 	    get(said, sizeof(said), "%s/cpuset.cpus.partition", path) || strcmp(said, "root")) {
-		ksft_print_msg("%s with CPUs %s is %s a partition\n", path, list_of(cpus), said);
+		ksft_print_msg("%s with CPUs %s is no partition: %s\n",
+			       path, list_of(cpus), said[0] ? said : strerror(errno));
 		return false;
 	}
 	return true;
