@@ -31,9 +31,19 @@ snippets() {
 	NOTHING          static int nothing = there_is_no_such_thing;
 	CLUSTER_SCAN     static void *key = &sched_cluster_active;
 	CPUS_GUARD       static void hold(void) { guard(cpus_read_lock)(); }
+	H_NR_IDLE        static int nr_idle(struct cfs_rq *cfs_rq) { return cfs_rq->h_nr_idle; }
 	PARAM_DESC       KUNIT_ARRAY_PARAM_DESC(rows, rows, name); static void *params = rows_gen_params;
 	PARAM_SKIP       static int level = KUNIT_LEVEL_CASE_PARAM;
 	SD_SHARE_LLC     static int llc = SD_SHARE_LLC;
+	UTIL_EST_WORD    static int est(struct task_struct *p) { return p->se.avg.util_est + 1; }
+	END
+}
+
+# What only shows inside a function of fair.c: feature, then the line that makes it.
+lines() {
+	cat <<-'END'
+	IDLE_POLICY      static int choose_idle_cpu(int cpu, struct task_struct *p)
+	NOTHING_ALLOWED  if (!cpumask_and(cpus, sched_domain_span(sd), p->cpus_ptr))
 	END
 }
 
@@ -57,4 +67,7 @@ esac
 echo "/* Made by probe.sh. */"
 snippets | while read -r feature _; do
 	echo "$errors" | grep -qx "$feature" || echo "#define SCHED_KUNIT_HAS_$feature"
+done
+lines | while read -r feature line; do
+	! grep -qF "$line" "$tests/../fair.c" || echo "#define SCHED_KUNIT_HAS_$feature"
 done

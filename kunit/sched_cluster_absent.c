@@ -28,6 +28,9 @@ static void no_rows(struct kunit *test)
 
 static struct kunit_case sched_cluster_cases[] = {
 	{ .name = "rows", .run_case = no_rows },
+	{ .name = "random_cases", .run_case = no_cluster_scan },
+	{ .name = "key_off_is_no_clusters", .run_case = no_cluster_scan },
+	{ .name = "load_spreads", .run_case = no_cluster_scan },
 	{}
 };
 
@@ -39,6 +42,9 @@ static struct kunit_suite sched_cluster_suite = {
 static struct kunit_case sched_topology_cases[] = {
 	{ .name = "nothing_left_behind", .run_case = no_cluster_scan },
 	{ .name = "fix_cluster_key", .run_case = no_cluster_scan },
+	{ .name = "fix_share_id", .run_case = no_cluster_scan },
+	{ .name = "asym_key", .run_case = no_cluster_scan },
+	{ .name = "hotplug", .run_case = no_cluster_scan },
 	{}
 };
 

@@ -22,6 +22,26 @@
 DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 #endif
 
+/* 31898e7b87dd ("sched/fair: Rename cfs_rq.idle_h_nr_running into h_nr_idle") */
+#ifndef SCHED_KUNIT_HAS_H_NR_IDLE
+#define h_nr_idle	idle_h_nr_running
+#endif
+
+/* 11137d384996 ("sched/fair: Simplify util_est") */
+#ifndef SCHED_KUNIT_HAS_UTIL_EST_WORD
+#define util_est	util_est.enqueued
+#endif
+
+/* fd54d81c2c0e ("sched/fair: Skip SCHED_IDLE rq for SCHED_IDLE task") */
+#ifndef SCHED_KUNIT_HAS_IDLE_POLICY
+#define SCHED_IDLE_CPU_FOR_ALL	1
+#endif
+
+/* In 7.3, and not in 6.12: select_idle_cpu() returns where nothing is allowed. */
+#ifndef SCHED_KUNIT_HAS_NOTHING_ALLOWED
+#define NOTHING_ALLOWED_CLEARS_HINT	true
+#endif
+
 /* 292010ee5094 ("kunit: add parameter generation macro using description from array") */
 #ifndef SCHED_KUNIT_HAS_PARAM_DESC
 /* The description of the parameter that is being tested: KUnit prints it afterwards. */

@@ -58,7 +58,7 @@ CFLAGS_tests/wrap_build_utility.o := -I$(objtree)/$(obj)/tests
 endif
 """
 
-_OURS = frozenset({"probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h", "wrap_build_utility.c", "wrap_fair.c"})
+_OURS = frozenset({"probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h"})
 """What only our builds need: a tree that takes the tests for itself has the rest already."""
 
 _TAILS = {"kernel/sched/fair.c": "sched_cluster_kunit.c", "kernel/sched/topology.c": "sched_topology_kunit.c"}
@@ -70,7 +70,9 @@ def kunit_files(*, in_tree: bool = False) -> dict[str, Path]:
     return {
         path.name: path
         for path in sorted(KUNIT.iterdir())
-        if path.is_file() and path.suffix != ".txt" and not (in_tree and path.name in _OURS)
+        if path.is_file()
+        and path.suffix != ".txt"
+        and not (in_tree and (path.name in _OURS or path.name.startswith("wrap_")))
     }
 
 

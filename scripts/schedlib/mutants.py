@@ -187,7 +187,7 @@ def try_mutant(
             frozenset(),
         )
         for cpus in target.classes:
-            plan = Plan(target, (cpus,), composition.expected, (), None, target.timeout, lacking)
+            plan = Plan(target, (cpus,), composition.expected, (), None, target.timeout, left_out=lacking)
             failed |= failing(boot_and_judge(plan, kernel, folder, (), accel))
             if not failed.isdisjoint(mutant.killed_by):
                 break

@@ -134,7 +134,7 @@ def command_line(
         return [str(image), f"mem={MEMORY}M", *own, f"ncpus={possible}", online, *suites, *arguments]
     words = [f"console={target.console}", "panic=-1", online]
     if programs:
-        words += ["kunit.enable=1", "kunit.autorun=0", *arguments, "--", *programs.arguments]
+        words += ["kunit.enable=0", *arguments, "--", *programs.arguments]
         files = ["-kernel", str(image), "-initrd", str(programs.initramfs)]
     else:
         words += ["kunit_shutdown=reboot", *suites, *arguments]

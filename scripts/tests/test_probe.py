@@ -16,11 +16,15 @@ from schedlib.paths import KUNIT
 FEATURES = {
     "CLUSTER_SCAN": ("kernel/sched/sched.h", "extern int sched_cluster_active;"),
     "CPUS_GUARD": ("include/linux/cpu.h", "typedef int class_cpus_read_lock_t;"),
+    "H_NR_IDLE": ("kernel/sched/sched.h", "struct cfs_rq { int h_nr_idle; };"),
+    "IDLE_POLICY": ("kernel/sched/fair.c", "static int choose_idle_cpu(int cpu, struct task_struct *p)"),
+    "NOTHING_ALLOWED": ("kernel/sched/fair.c", "if (!cpumask_and(cpus, sched_domain_span(sd), p->cpus_ptr))"),
     "PARAM_DESC": (
         "include/kunit/test.h",
         "#define KUNIT_ARRAY_PARAM_DESC(name, array, member) static void name##_gen_params(void) { }",
     ),
     "PARAM_SKIP": ("lib/kunit/test.c", "enum { KUNIT_LEVEL_CASE_PARAM };"),
+    "UTIL_EST_WORD": ("kernel/sched/sched.h", "struct task_struct { struct { struct { int util_est; } avg; } se; };"),
     "SD_SHARE_LLC": ("include/linux/cpu.h", "enum { SD_SHARE_LLC };"),
 }
 """Where a kernel has each feature, and what suffices for the probe."""
@@ -32,6 +36,7 @@ HEADERS = {
     "include/linux/mmu_context.h": "",
     "include/linux/sched/cputime.h": "",
     "kernel/sched/sched.h": "",
+    "kernel/sched/fair.c": "",
     "lib/kunit/test.c": "",
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,13 @@ def test_guest_prints_to_a_console_that_its_kernel_has_and_ends_by_itself(target
     assert f"console={target.console} " in said
     assert {"-no-reboot", "kunit_shutdown=reboot"} <= set(said.split())
     assert "-smp 64" in said
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
+def test_small_guest_has_the_cpus_that_fake_topologies_are_made_of(target: Target) -> None:
+    said = " ".join(command_line(target, Path("image"), 8, (), "tcg"))
+    assert "maxcpus=8" in said.split()
+    assert re.search(r"(-smp |ncpus=)64\b", said)
 
 
 def test_arm64_has_an_interrupt_controller_for_more_than_8_cpus() -> None:
