@@ -64,7 +64,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="examples:\n  schedline bench --json bench.json\n  schedline bench --only layout",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", choices=("check", "layout"), help="the figures of one verb")
+    parser.add_argument("--only", choices=("check", "wakeup", "layout"), help="the figures of one verb")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.set_defaults(run=_run, kdir=None, series=None)
 
@@ -106,12 +106,15 @@ def _builds(cache: Path, tree: Tree, commit: str) -> list[Row]:
     return rows
 
 
-def _guest(cache: Path, tree: Tree, commit: str, expected: frozenset[str]) -> float:
-    """Seconds from a commit to the verdict of all suites with 8 CPUs."""
+def _guest(
+    cache: Path, tree: Tree, commit: str, expected: frozenset[str], only: str | None = None, *arguments: str
+) -> float:
+    """Seconds from a commit to the verdict of all suites with 8 CPUs, or of one."""
     target = TARGETS["uml"]
     start = time.monotonic()
     kernel = build(cache, tree, commit, target, load(["uml"]))
-    plan = Plan(target, (8,), expected, (), None, target.timeout)
+    filters = (f"kunit.filter_glob={only}",) if only else ()
+    plan = Plan(target, (8,), expected, (*filters, *arguments), only, target.timeout)
     boot_and_judge(plan, kernel, cache / "results/bench", (), "tcg")
     return time.monotonic() - start
 
@@ -172,6 +175,18 @@ def _checks(cache: Path, tree: Tree, composition: Composition) -> list[Row]:
     return rows
 
 
+def _wakeups(cache: Path, tree: Tree, composition: Composition) -> list[Row]:
+    """The table of the wake-up path, and random cases on random machines against the model."""
+    measured = partial(_guest, cache, tree, composition.commit, composition.expected)
+    measured()
+    many = ("sched_cluster_kunit.machines=50", "sched_cluster_kunit.cases=2000")
+    return [
+        Row("the rows of the wake-up path, UML", measured("sched_cluster.rows"), None, "under 5 s"),
+        Row("3 x 10^5 random cases on 50 machines", measured("sched_cluster.random_cases", *many), None, "180 s"),
+        Row("wake-ups of real tasks", measured("sched_wakeup"), None, "-"),
+    ]
+
+
 def _unchanged() -> list[Row]:
     command = [str(PROJECT / "scripts/schedline"), "check"]
     run(command)
@@ -184,13 +199,15 @@ def _run(arguments: argparse.Namespace) -> int:
         doctor.ensure(["uml", "layout", "qemu-x86_64"])
         composition = compose(tree)
         refuse_conflicts(composition)
-        if arguments.only != "layout":
+        if arguments.only in (None, "check"):
             rows += _builds(cache, tree, composition.commit) + _checks(cache, tree, composition)
-        if arguments.only != "check":
+        if arguments.only in (None, "wakeup"):
+            rows += _wakeups(cache, tree, composition)
+        if arguments.only in (None, "layout"):
             rows += _layouts(cache, tree, composition.commit)
-    if arguments.only != "layout":
+    if arguments.only in (None, "check"):
         rows += _unchanged()
-    if arguments.only != "check":
+    if arguments.only in (None, "layout"):
         rows += _layouts_from_cache()
     conditions = f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {tree.origin}"
     print(f"conditions: {conditions}")

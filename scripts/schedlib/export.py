@@ -103,7 +103,7 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
     known(without, "--without")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise SchedlineError(f"{out} is not an empty directory", "name another: -o DIR")
-    for suite in left_out(tree, ()):
+    for suite in left_out(tree, (), in_tree=True):
         raise SchedlineError(
             f"{tree.origin} is too old to take the tests for itself: {suite.name} cannot be built, {suite.why}",
             "leave the tree as it is: schedline check --kdir PATH tests it from outside",

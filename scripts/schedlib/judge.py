@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -85,6 +86,8 @@ _OUTCOMES = {
     Status.NONE: Outcome.CRASHED,
 }
 _BROKEN = frozenset({Status.NOT_OK, Status.NONE})
+_FAILED = re.compile(r"# \S+: (?:EXPECTATION|ASSERTION) FAILED at ")
+
 _WORST_FIRST = (Outcome.FAIL, Outcome.CRASHED, Outcome.MISSING, Outcome.SKIP, Outcome.PASS)
 _REMARKS = frozenset({"duplicate-name", "skip-as-pass"})
 # What merely says that the log stops early: whoever was told to stop it must not blame the kernel.
@@ -226,6 +229,8 @@ def _result(name: str, test: Test, clock: _Clock, doubt: str) -> TestResult:
         outcome, reason = Outcome.SKIP, first_reason(test.tests or ())
     elif doubt and outcome is Outcome.PASS:
         outcome, reason = Outcome.FAIL, doubt
+    elif outcome is Outcome.SKIP and any(_FAILED.search(line) for line in test.log):
+        outcome, reason = Outcome.FAIL, "an expectation failed before the test was skipped, which KUnit then forgets"
     told = [line.rstrip() for line in test.log]
     if outcome in (Outcome.PASS, Outcome.SKIP):
         told = [line for line in told if line.lstrip().startswith("#")]

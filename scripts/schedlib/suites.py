@@ -27,8 +27,11 @@ class LeftOut:
     why: str
 
 
-def left_out(tree: Tree, expected: Collection[str]) -> tuple[LeftOut, ...]:
+def left_out(tree: Tree, expected: Collection[str], *, in_tree: bool = False) -> tuple[LeftOut, ...]:
     """The suites that cannot be built in a tree.
+
+    Args:
+        in_tree: by the tree itself, without what stands in for what it lacks.
 
     Raises:
         SchedlineError: an expected change could then not be judged.
@@ -37,7 +40,8 @@ def left_out(tree: Tree, expected: Collection[str]) -> tuple[LeftOut, ...]:
     found = tuple(
         LeftOut(name, row["option"], row["why"])
         for name, row in rows.items()
-        if not is_present(tree, Change(name, "", row["file"], row["start"], (row["pattern"],)))
+        if in_tree >= row.get("in_tree", False)
+        and not is_present(tree, Change(name, "", row["file"], row["start"], (row["pattern"],)))
     )
     for suite in found:
         unjudged = sorted(name for name in expected if change_table()[name].suite == suite.name)

@@ -22,6 +22,10 @@ struct rq {
 	unsigned int		nr_running;
 	struct task_struct	*donor;
 };
+
+struct cfs_rq {
+	unsigned int		h_nr_idle;
+};
 """
 
 FILES = {

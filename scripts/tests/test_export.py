@@ -43,7 +43,8 @@ def test_tests_are_those_of_a_check(kernel: Path, cache: Path, tmp_path: Path) -
     patches = export(tree, tmp_path / "series", (), ())
     git(kernel, "am", "-q", str(patches[0]))
     names = git(tree.src, "diff", "--name-only", git(kernel, "rev-parse", "HEAD").strip(), commit).split()
-    ours = ("probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h", "wrap_build_utility.c", "wrap_fair.c")
+    wrappers = ("wrap_arch.h", "wrap_build_utility.c", "wrap_fair.c")
+    ours = ("probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h", *wrappers)
     wrapped = ["Makefile", "fair.c", *(f"tests/{name}" for name in ours), "topology.c"]
     assert names == [f"kernel/sched/{name}" for name in wrapped]
 

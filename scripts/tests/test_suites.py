@@ -28,9 +28,17 @@ def test_new_tree_has_all_suites(kernel: Path, cache: Path) -> None:
 
 
 def test_old_tree_lacks_the_layout(old: Tree) -> None:
-    (suite,) = left_out(old, ["cluster-scan"])
+    suite, other = left_out(old, ["cluster-scan"])
     assert (suite.name, suite.option) == ("sched_layout", "CONFIG_SCHED_LAYOUT_KUNIT_TEST")
+    assert other.name == "sched_wakeup"
     assert suite.why
+
+
+def test_what_stands_in_is_not_there_in_the_tree_alone(kernel: Path, cache: Path) -> None:
+    (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("h_nr_idle", "idle_h_nr_running"))
+    tree = open_kdir(cache, kernel)
+    assert left_out(tree, ()) == ()
+    assert [suite.name for suite in left_out(tree, (), in_tree=True)] == ["sched_cluster"]
 
 
 def test_expected_change_that_nothing_judges_is_refused(old: Tree) -> None:

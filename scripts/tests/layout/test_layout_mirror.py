@@ -112,7 +112,8 @@ def reader(names: tuple[str, ...], line: int) -> Path:
         header.write_text(_KUNIT_H if name == "kunit/test" else "")
     main, half = top / "tests" / "main.c", top / f"reader-{line}-{'-'.join(names)}.o"
     main.write_text(_MAIN_C)
-    (top / "tests" / "sched_layout_kunit.c").write_text((KUNIT / "sched_layout_kunit.c").read_text())
+    for name in ("sched_layout_kunit.c", "sched_kunit_expect.h"):
+        (top / "tests" / name).write_text((KUNIT / name).read_text())
     done = toys.gcc(main, half, "-w", *toys.defines(*names, line=line))
     assert done.returncode == 0, done.stderr.decode()
     objects = [half, toys.fields_object(*names, line=line), toys.rules_object()]
