@@ -85,10 +85,14 @@ const struct sched_layout_field sched_layout_fields[] = {
 	MEMBER(rq, scratch_mask),
 	MEMBER(rq, nr_iowait),
 	MEMBER(cpupri_vec, count),
+#ifndef CONFIG_SCHED_CPUPRI_SPLIT
 	MEMBER(cpupri_vec, mask),
+#endif
 	MEMBER(cpupri, pri_to_cpu),
 	IN_VECS(cpupri, pri_to_cpu[0].count),
+#ifndef CONFIG_SCHED_CPUPRI_SPLIT
 	IN_VECS(cpupri, pri_to_cpu[0].mask),
+#endif
 	MEMBER(cpupri, cpu_to_pri),
 #ifdef CONFIG_SMP
 	MEMBER(rq, ttwu_pending),
@@ -131,7 +135,9 @@ const struct sched_layout_field sched_layout_fields[] = {
 	MEMBER(root_domain, rto_mask),
 	MEMBER(root_domain, cpupri),
 	IN_VECS(root_domain, cpupri.pri_to_cpu[0].count),
+#ifndef CONFIG_SCHED_CPUPRI_SPLIT
 	IN_VECS(root_domain, cpupri.pri_to_cpu[0].mask),
+#endif
 	MEMBER(root_domain, cpupri.cpu_to_pri),
 	MEMBER(root_domain, pd),
 #endif /* CONFIG_SMP */

@@ -75,10 +75,10 @@ def test_change_that_cannot_be_told() -> None:
 
 def test_change_by_member() -> None:
     assert found(toy("SPLIT"))["cpupri-split"] == Found(
-        "cpupri-split", Presence.PRESENT, ("struct cpupri_vec has a member masks",)
+        "cpupri-split", Presence.PRESENT, ("struct cpupri has a member leaves",)
     )
     assert found(toy())["cpupri-split"] == Found(
-        "cpupri-split", Presence.ABSENT, ("struct cpupri_vec has no member masks",)
+        "cpupri-split", Presence.ABSENT, ("struct cpupri has no member leaves",)
     )
 
 

@@ -68,13 +68,13 @@ struct callback_head { void *next; void (*func)(struct callback_head *head); };
 struct cpupri_vec {
 	atomic_t count;
 	cpumask_var_t mask ____cacheline_aligned_in_smp;
-#ifdef SPLIT
-	cpumask_var_t *masks;
-#endif
 };
 struct cpupri {
 	struct cpupri_vec pri_to_cpu[CPUPRI_NR_PRIORITIES];
 	int *cpu_to_pri;
+#ifdef SPLIT
+	void **leaves;
+#endif
 };
 
 #ifdef CONFIG_SMP
