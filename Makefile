@@ -19,7 +19,7 @@ help: ## these verbs
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 check: ## the main job: fetch, patch, build, boot, judge; one verdict
-	@scripts/schedline check $(tree) $(changes) $(guest) $(programs) $(judged) $(output)
+	@scripts/schedline check $(tree) $(changes) $(guest) $(programs) $(call option,CPUPRI,cpupri) $(judged) $(output)
 
 layout: ## the layout rules without booting (ARCH=all, CONFIG=all, VMLINUX=file, PATCH=file)
 	@scripts/schedline layout $(tree) $(changes) $(column) $(call option,VMLINUX,vmlinux) $(call option,PATCH,patch) \

@@ -88,7 +88,7 @@ static void forged_free(const void *mem)
 	heap.bad_frees++;
 }
 
-static bool forged_mask(cpumask_var_t *mask, gfp_t gfp)
+static bool __maybe_unused forged_mask(cpumask_var_t *mask, gfp_t gfp)
 {
 	*mask = forged_alloc(cpumask_size(), gfp);
 	return *mask;
@@ -103,8 +103,73 @@ static bool forged_mask(cpumask_var_t *mask, gfp_t gfp)
 #define kzalloc(size, gfp)			forged_alloc(size, (gfp) | __GFP_ZERO)
 #undef kcalloc
 #define kcalloc(n, size, gfp)			kzalloc(size_mul(n, size), gfp)
+#undef kzalloc_node
+#define kzalloc_node(size, gfp, ...)		kzalloc(size, gfp)
 #undef kfree
 #define kfree(mem)				forged_free(mem)
+
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+/*
+ * LLCs of all sizes, of which one has more CPUs than a line has bytes and one
+ * as many; two are a node, and -1 is what is not known. The CPUs are dealt out
+ * one by one, so a CPU's number says nothing about its position.
+ */
+#define FORGED_LLCS	6
+
+static const int forged_llc_size[FORGED_LLCS] = { 8, 16, 100, 1, 64, 250 };
+static int forged_sd_llc_id[NR_CPUS];
+static int forged_node[NR_CPUS];
+
+static void forge_topology(void)
+{
+	int left[FORGED_LLCS];
+	int cpu, llc, i;
+
+	memcpy(left, forged_llc_size, sizeof(left));
+	llc = 0;
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		for (i = 0; i < FORGED_LLCS; i++) {
+			llc = (llc + 1) % FORGED_LLCS;
+			if (left[llc])
+				break;
+		}
+		forged_sd_llc_id[cpu] = i < FORGED_LLCS && cpu % 11 ? llc : -1;
+		if (forged_sd_llc_id[cpu] >= 0)
+			left[llc]--;
+		forged_node[cpu] = cpu % 13 ? (llc / 2) * 2 : NUMA_NO_NODE;
+	}
+}
+
+/* A CPU's LLC and node change; a cpupri that has its CPU must not follow. */
+static void change_topology(struct rnd_state *rnd)
+{
+	int cpu;
+
+	for (cpu = prandom_u32_state(rnd) % 5; cpu < nr_cpu_ids; cpu += 5) {
+		forged_sd_llc_id[cpu] = (int)(prandom_u32_state(rnd) % (FORGED_LLCS + 1)) - 1;
+		forged_node[cpu] = (int)(prandom_u32_state(rnd) % 4) - 1;
+	}
+}
+
+#undef cpu_to_node
+#define cpu_to_node(cpu)	(forged_node[cpu])
+#undef per_cpu
+#define per_cpu(var, cpu)	(forged_##var[cpu])
+
+/* What a search looks at is what it compares with the affinity. */
+static int looks;
+
+static bool looked_at(int cpu, const struct cpumask *mask)
+{
+	looks++;
+	return cpumask_test_cpu(cpu, mask);
+}
+
+#define cpumask_test_cpu(cpu, mask)	looked_at(cpu, mask)
+#else
+static void forge_topology(void) { }
+static void change_topology(struct rnd_state *rnd) { }
+#endif
 
 /*
  * A step at each barrier of the code under test. What another CPU could do
@@ -158,6 +223,7 @@ static void change_active(struct rnd_state *rnd)
 	cpumask_copy(&forged_active, cpu_possible_mask);
 	for (cpu = prandom_u32_state(rnd) % 7; cpu < nr_cpu_ids; cpu += 7)
 		cpumask_clear_cpu(cpu, &forged_active);
+	change_topology(rnd);
 }
 
 #include "sched_cpupri_cases.h"
@@ -166,7 +232,18 @@ static void change_active(struct rnd_state *rnd)
 static void read_level(struct cpupri *cp, int level, int *count, struct cpumask *mask)
 {
 	*count = atomic_read(&cp->pri_to_cpu[level].count);
+	/* One of them is there where cpupri-split is. */
+#if defined(CONFIG_SCHED_CPUPRI_GLOBAL) || defined(CONFIG_SCHED_CPUPRI_SPLIT)
+	int cpu;
+
+	cpumask_clear(mask);
+	for_each_possible_cpu(cpu) {
+		if (cpupri_has_cpu(cp, level, cpu))
+			cpumask_set_cpu(cpu, mask);
+	}
+#else
 	cpumask_copy(mask, cp->pri_to_cpu[level].mask);
+#endif
 }
 
 static int private_test_init(struct kunit *test)
@@ -180,6 +257,7 @@ static int private_test_init(struct kunit *test)
 	cpumask_setall(&forged_possible);
 	prandom_seed_state(&rnd, seed);
 	change_active(&rnd);
+	forge_topology();
 	return cpupri_test_init(test);
 }
 
@@ -198,10 +276,21 @@ static void inactive_never_returned(struct kunit *test)
 	expect_none(test, 0, &t->affinity, "only inactive CPUs allowed");
 }
 
+static int nr_masks(struct cpupri *cp)
+{
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+	return cp->nr_leaves;
+#else
+	return CPUPRI_NR_PRIORITIES;
+#endif
+}
+
 /* For each allocation: when it fails, those before it are freed, once. */
 static void init_failure_frees_all(struct kunit *test)
 {
 	struct cpupri *cp = kunit_kzalloc(test, sizeof(*cp), GFP_KERNEL);
+	struct cpupri_test *t = test->priv;
+	int masks = nr_masks(&t->cp);
 	int before = heap.nr_live;
 	bool failed;
 	int n = 0;
@@ -220,7 +309,7 @@ static void init_failure_frees_all(struct kunit *test)
 		KUNIT_ASSERT_EQ_MSG(test, heap.nr_live, before, "allocation %d", n);
 		KUNIT_ASSERT_EQ_MSG(test, heap.bad_frees, 0, "allocation %d", n);
 	} while (failed);
-	KUNIT_EXPECT_GT_MSG(test, n, CPUPRI_NR_PRIORITIES, "the masks are allocated elsewhere");
+	KUNIT_EXPECT_GT_MSG(test, n, masks, "the masks are allocated elsewhere");
 }
 
 static void cleanup_frees_all(struct kunit *test)
@@ -403,6 +492,113 @@ static void counts_match_masks(struct kunit *test)
 	}
 }
 
+/* ---- leaves: lines that only the CPUs of one node or LLC write ---- */
+
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+static int group_of(int cpu)
+{
+	return IS_ENABLED(CONFIG_SCHED_CPUPRI_NODE) ? forged_node[cpu] : forged_sd_llc_id[cpu];
+}
+
+/* A group has as many leaves as it needs, and each CPU one place in them. */
+static void leaves_by_group(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	struct cpupri *cp = &t->cp;
+	int group, cpu, leaves = 0, places = 0;
+	unsigned int i, pos;
+
+	for (group = -1; group < FORGED_LLCS; group++) {
+		int cpus = 0;
+
+		for_each_possible_cpu(cpu)
+			cpus += group_of(cpu) == group;
+		leaves += DIV_ROUND_UP(cpus, (int)CPUPRI_LEAF_CPUS);
+	}
+	kunit_info(test, "%u leaves of %zu bytes and %zu bytes for each root_domain\n",
+		   cp->nr_leaves, sizeof(struct cpupri_leaf), sizeof(*cp) + nr_cpu_ids *
+		   (sizeof(*cp->cpu_to_pri) + sizeof(*cp->place) + sizeof(*cp->leaves)));
+	KUNIT_EXPECT_EQ(test, cp->nr_leaves, leaves);
+	KUNIT_EXPECT_EQ(test, sizeof(struct cpupri_line), SMP_CACHE_BYTES);
+	KUNIT_EXPECT_EQ(test, __alignof__(struct cpupri_line), SMP_CACHE_BYTES);
+
+	for (i = 0; i < cp->nr_leaves; i++) {
+		struct cpupri_leaf *leaf = cp->leaves[i];
+
+		KUNIT_EXPECT_TRUE_MSG(test, IS_ALIGNED((uintptr_t)leaf, SMP_CACHE_BYTES),
+				      "leaf %u does not begin a line", i);
+		KUNIT_ASSERT_LE(test, leaf->nr_cpus, CPUPRI_LEAF_CPUS);
+		for (pos = 0; pos < leaf->nr_cpus; pos++) {
+			cpu = leaf->cpu[pos];
+			KUNIT_ASSERT_LT(test, cpu, nr_cpu_ids);
+			KUNIT_ASSERT_EQ_MSG(test, group_of(cpu), group_of(leaf->cpu[0]),
+					    "CPU %d in leaf %u", cpu, i);
+			KUNIT_ASSERT_EQ_MSG(test, cp->place[cpu].leaf, i, "CPU %d", cpu);
+			KUNIT_ASSERT_EQ_MSG(test, cp->place[cpu].pos, pos, "CPU %d", cpu);
+			places++;
+		}
+	}
+	KUNIT_EXPECT_EQ(test, places, nr_cpu_ids);
+}
+
+/* No line is written by two nodes or LLCs, and none behind the lines is at all. */
+static void leaf_ownership(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu;
+	unsigned int i;
+
+	for_each_possible_cpu(cpu) {
+		int written = 0;
+
+		set_prio(t, cpu, cpu % 100);
+		for (i = 0; i < t->cp.nr_leaves; i++) {
+			struct cpupri_leaf *leaf = t->cp.leaves[i];
+
+			if (!memchr_inv(leaf->line, 0, sizeof(leaf->line)))
+				continue;
+			written++;
+			KUNIT_ASSERT_EQ_MSG(test, group_of(leaf->cpu[0]), group_of(cpu),
+					    "CPU %d writes leaf %u", cpu, i);
+		}
+		KUNIT_ASSERT_EQ_MSG(test, written, 1, "leaves that CPU %d writes", cpu);
+		set_prio(t, cpu, CPUPRI_INVALID);
+	}
+}
+
+/* A search that needs one CPU looks at none behind the first that will do. */
+static void leaf_search_stops(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	int cpu, before = 0;
+	unsigned int i;
+
+	for_each_possible_cpu(cpu)
+		set_prio(t, cpu, 50);
+	t->task.prio = 0;
+	for (i = 0; i < t->cp.nr_leaves; i++) {
+		cpumask_clear(&t->task.cpus_mask);
+		for_each_possible_cpu(cpu) {
+			if (t->cp.place[cpu].leaf >= i)
+				cpumask_set_cpu(cpu, &t->task.cpus_mask);
+		}
+		looks = 0;
+		KUNIT_EXPECT_TRUE_MSG(test, cpupri_find(&t->cp, &t->task, NULL), "leaf %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, looks, before + 1, "leaf %u", i);
+		before += t->cp.leaves[i]->nr_cpus;
+	}
+}
+#else
+static void needs_leaves(struct kunit *test)
+{
+	kunit_skip(test, "the masks are not split");
+}
+
+#define leaves_by_group		needs_leaves
+#define leaf_ownership		needs_leaves
+#define leaf_search_stops	needs_leaves
+#endif
+
 static struct kunit_case sched_cpupri_private_test_cases[] = {
 	KUNIT_CASE(oracle),
 	KUNIT_CASE(priority_pairs),
@@ -421,6 +617,9 @@ static struct kunit_case sched_cpupri_private_test_cases[] = {
 	KUNIT_CASE(raise_during_find),
 	KUNIT_CASE(empty_level_passed_by_count),
 	KUNIT_CASE(counts_match_masks),
+	KUNIT_CASE(leaves_by_group),
+	KUNIT_CASE(leaf_ownership),
+	KUNIT_CASE(leaf_search_stops),
 	{}
 };
 

@@ -52,11 +52,15 @@ examples:
   schedline check --without rd-lines                  show that the rules fail without it
   schedline check --only sched_layout.rd_lines --cpus 8
   schedline check --on qemu-x86_64 --config numa
+  schedline check --cpupri all                        cpupri's masks split by node and LLC, three kernels
   schedline check --on qemu-arm64                     arm64, built with a cross compiler
   schedline check --on qemu-arm64 --topology kunpeng920
   schedline check --on qemu-arm64 --topology jacobsville --selftests
   git bisect run schedline check --kdir . --expect rq-order --bisect
 """
+
+CPUPRI_VARIANTS = ("node", "llc", "llc-bytes")
+"""How cpupri-split can keep its masks, other than in one; each is configs/kernel/cpupri-<name>.config."""
 
 _WORD = re.compile(r"[\w.,=:*?\[\]/-]+")
 
@@ -79,6 +83,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                        help="boot one guest in QEMU with the shape in configs/topologies/NAME.toml")  # fmt: skip
     parser.add_argument("--config", type=options.ids, default=(), metavar="FRAGMENT,...",
                         help="fragments of configs/kernel/, or paths, added in this order")  # fmt: skip
+    parser.add_argument("--cpupri", type=_variants, default=(), metavar="NAME,...",
+                        help=f"build and boot cpupri-split with its masks for each {', '.join(CPUPRI_VARIANTS)}, "
+                        "or all of them; one verdict")  # fmt: skip
     parser.add_argument("--expect", type=options.ids, metavar="ID,...", help="changes that have to be there")
     parser.add_argument(
         "--base", metavar="REV", help="expect what this revision of your tree has (default: @{upstream})"
@@ -91,7 +98,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--kernel-arg", type=_word, action="append", default=[], metavar="ARG",
                         help="a parameter for the guest kernel, such as sched_cpupri_kunit.seed=7")  # fmt: skip
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end a guest after this time")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here too")
+    parser.add_argument("--json", type=Path, metavar="FILE",
+                        help="write the results here too (with --cpupri: FILE-NAME for each)")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for logs and results")
     parser.add_argument("--bisect", action="store_true", help="exit 125 where nothing can be said (git bisect run)")
     parser.set_defaults(run=_run)
@@ -102,6 +110,13 @@ def _cpus(text: str) -> tuple[int, ...]:
     if not values or any(not 1 <= value <= 64 for value in values):
         raise argparse.ArgumentTypeError("CPU counts are 1 to 64")
     return values
+
+
+def _variants(text: str) -> tuple[str, ...]:
+    names = CPUPRI_VARIANTS if text == "all" else options.ids(text)
+    if not names or not set(names) <= set(CPUPRI_VARIANTS):
+        raise argparse.ArgumentTypeError(f"choose from {', '.join(CPUPRI_VARIANTS)}, or all")
+    return names
 
 
 def _word(text: str) -> str:
@@ -234,6 +249,29 @@ def results_directory(cache: Path, wanted: Path | None) -> Path:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if not arguments.cpupri:
+        return _check(arguments).exit_code
+    out = results_directory(cache_dir(), arguments.out)
+    verdicts = {name: _check(split(arguments, name, out)) for name in dict.fromkeys(arguments.cpupri)}
+    verdict = worst(verdicts.values())
+    each = ", ".join(f"{name} {one.name}" for name, one in verdicts.items())
+    print(f"verdict of {len(verdicts)} cpupri variants: {verdict.name} ({each})")
+    return verdict.exit_code
+
+
+def split(arguments: argparse.Namespace, name: str, out: Path) -> argparse.Namespace:
+    """The options of one variant of cpupri-split: its change, fragment, and files of its own for the results."""
+    file = arguments.json
+    changed = {
+        "with_": (*arguments.with_, "cpupri-split"),
+        "config": (*arguments.config, f"cpupri-{name}"),
+        "json": file and file.with_stem(f"{file.stem}-{name}"),
+        "out": out / name,
+    }
+    return argparse.Namespace(**{**vars(arguments), **changed})
+
+
+def _check(arguments: argparse.Namespace) -> Verdict:
     started = datetime.now(UTC)
     with options.opened_tree(arguments) as (cache, tree):
         target, reason = choose(tree, arguments.on)
@@ -268,7 +306,7 @@ def _run(arguments: argparse.Namespace) -> int:
             left_out=plan.left_out,
         )
         report.write(summary, arguments.json)
-    return report.show(summary).exit_code
+    return report.show(summary)
 
 
 def _describe(tree: Tree, composition: Composition) -> str:
