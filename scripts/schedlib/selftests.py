@@ -18,6 +18,8 @@ FRAGMENT = "selftests"
 
 COLLECTION = "sched_latency"
 
+# What the directory's Makefile has, and what a guest without libraries needs.
+_FLAGS = ("-O2", "-Wall", "-Wextra", "-pthread", "-Werror", "-static")
 _DIRECTORIES = ("proc", "sys", COLLECTION)
 
 
@@ -37,7 +39,7 @@ def initramfs(kernel: Kernel, tree: Tree, target: Target) -> Path:
     with step(f"compiling {len(programs)} programs for {target.name}"):
         for name, source in programs.items():
             binary = directory / source.stem
-            words = ["-O2", "-Wall", "-Werror", "-static", "-iquote", str(headers), "-o", str(binary), str(source)]
+            words = [*_FLAGS, "-iquote", str(headers), "-o", str(binary), str(source)]
             must([f"{target.compiler}gcc", *words], next_step="schedline doctor")
             rows.append(f"file /{name} {binary} 755 0 0")
     write_atomic(directory / "list", "\n".join(rows) + "\n")

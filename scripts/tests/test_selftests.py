@@ -118,7 +118,8 @@ def test_every_listed_name_is_one_that_a_program_prints() -> None:
     ],
 )
 def test_log_of_a_guest_is_judged_by_the_list(inner: bytes, outer: bytes, verdict: Verdict) -> None:
-    judged = judge(LOG % (inner, outer), expected_tests(8, None, selftests=True))
+    listed = [name for name in expected_tests(8, None, selftests=True) if "cluster_partition" in name]
+    judged = judge(LOG % (inner, outer), listed)
     assert judged.verdict is verdict
     split = next(test for test in judged.tests if test.name.endswith(":other_partition_split"))
     assert (split.outcome is Outcome.SKIP) is (b"SKIP" in inner)

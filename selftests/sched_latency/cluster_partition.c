@@ -401,6 +401,7 @@ static pid_t child;
 
 static void end_child(int signo)
 {
+	(void)signo;
 	kill(child, SIGKILL);
 }
 
