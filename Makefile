@@ -9,7 +9,8 @@ quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
 tree = $(call option,SERIES,series) $(call option,KDIR,kdir)
 changes = $(call option,WITH,with) $(call option,WITHOUT,without)
-guest = $(call option,ON,on) $(call option,CPUS,cpus) $(call option,TOPOLOGY,topology) $(call option,CONFIG,config)
+guest = $(call option,ON,on) $(call option,CPUS,cpus) $(call option,TOPOLOGY,topology) $(call option,CONFIG,config) \
+	$(call option,SANITIZE,sanitize)
 column = $(call option,ARCH,arch) $(call option,CONFIG,config)
 judged = $(call option,EXPECT,expect) $(call option,BASE,base) $(call option,REQUIRE,require) $(call option,ONLY,only)
 programs = $(if $(SELFTESTS),--selftests)

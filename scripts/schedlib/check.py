@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from schedlib import doctor, options, report, selftests
+from schedlib import doctor, options, report, sanitize, selftests
 from schedlib.build import Kernel, build
 from schedlib.cache import cache_dir
 from schedlib.changes import change_table
@@ -30,6 +30,7 @@ from schedlib.layout.judge import from_tables
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.paths import KUNIT, SELFTESTS
 from schedlib.progress import say, step
+from schedlib.races import load_known_races
 from schedlib.results import Boot
 from schedlib.suites import LeftOut, left_out
 from schedlib.targets import TARGETS, Programs, Target, choose, command_line, refuse_impossible
@@ -53,6 +54,7 @@ examples:
   schedline check --only sched_layout.rd_lines --cpus 8
   schedline check --on qemu-x86_64 --config numa
   schedline check --cpupri all                        cpupri's masks split by node and LLC, three kernels
+  schedline check --sanitize kcsan                    data races; also kasan, lockdep, ubsan
   schedline check --on qemu-arm64                     arm64, built with a cross compiler
   schedline check --on qemu-arm64 --topology kunpeng920
   schedline check --on qemu-arm64 --topology jacobsville --selftests
@@ -86,6 +88,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--cpupri", type=_variants, default=(), metavar="NAME,...",
                         help=f"build and boot cpupri-split with its masks for each {', '.join(CPUPRI_VARIANTS)}, "
                         "or all of them; one verdict")  # fmt: skip
+    parser.add_argument("--sanitize", choices=sorted(sanitize.SLOWER),
+                        help=f"build with this, boot {sanitize.TARGET} with 8 CPUs; a report fails, but for the "
+                        "intended races in configs/known-races.toml")  # fmt: skip
     parser.add_argument("--expect", type=options.ids, metavar="ID,...", help="changes that have to be there")
     parser.add_argument(
         "--base", metavar="REV", help="expect what this revision of your tree has (default: @{upstream})"
@@ -221,7 +226,14 @@ def boot_and_judge(
         argv = command_line(plan.target, kernel.image, cpus, parameters, accel, plan.topology, programs)
         with step(f"booting {name}"):
             run = run_guest(argv, out / f"{name}.log", plan.timeout)
-        judgement = judge(run.log.read_bytes(), expected, ending=run.ending, require=require, times=run.times)
+        judgement = judge(
+            run.log.read_bytes(),
+            expected,
+            ending=run.ending,
+            require=require,
+            times=run.times,
+            known_races=load_known_races(),
+        )
         judgement = _compared_with_object(judgement, kernel, plan.expected)
         boots.append(Boot(name, run.argv, run.ending, run.log, run.seconds, judgement))
     return tuple(boots)
@@ -274,7 +286,9 @@ def split(arguments: argparse.Namespace, name: str, out: Path) -> argparse.Names
 def _check(arguments: argparse.Namespace) -> Verdict:
     started = datetime.now(UTC)
     with options.opened_tree(arguments) as (cache, tree):
-        target, reason = choose(tree, arguments.on)
+        target, reason = choose(tree, arguments.on or (sanitize.TARGET if arguments.sanitize else None))
+        if arguments.sanitize:
+            target = sanitize.scaled(target, arguments.sanitize)
         if reason:
             say(f"note: {reason}")
         doctor.ensure([target.name, *([f"{target.name}-selftests"] if arguments.selftests else [])])
@@ -287,6 +301,7 @@ def _check(arguments: argparse.Namespace) -> Verdict:
             plan.tests(cpus, selftests=arguments.selftests)
         say(f"checking {_describe(tree, composition)} on {target.name}")
         needed = [selftests.FRAGMENT] if arguments.selftests else []
+        needed += [arguments.sanitize] if arguments.sanitize else []
         configuration = load([target.name, *needed, *arguments.config]).without(
             [suite.option for suite in plan.left_out]
         )
@@ -327,6 +342,8 @@ def _reproduce(arguments: argparse.Namespace, target: Target) -> str:
                         ("expect", arguments.expect or ())):  # fmt: skip
         if value:
             words += [f"--{name}", ",".join(value)]
+    if arguments.sanitize:
+        words += ["--sanitize", arguments.sanitize]
     for value in arguments.kernel_arg:
         words += ["--kernel-arg", value]
     return shlex.join([*words, "--on", target.name])

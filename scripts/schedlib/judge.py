@@ -12,6 +12,7 @@ from enum import Enum
 from schedlib.console import Sign, lines, reports, sign
 from schedlib.expected import load_expected
 from schedlib.ktap import PROGRAM, Flaw, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
+from schedlib.races import KnownRace, RaceReader, RaceReport, explained
 from schedlib.verdict import Verdict, worst
 
 __all__ = ["Ending", "Judgement", "Outcome", "Problem", "TestResult", "judge", "load_expected"]
@@ -106,6 +107,7 @@ class _Log:
     banner: int
     shutdown: int
     restarted: int
+    races: tuple[RaceReport, ...]
 
 
 def judge(
@@ -115,6 +117,7 @@ def judge(
     ending: Ending = Ending.UNKNOWN,
     require: Collection[str] = (),
     times: Sequence[tuple[int, float]] = (),
+    known_races: Sequence[KnownRace] = (),
 ) -> Judgement:
     """Judge a console log (DESIGN, decision 5).
 
@@ -124,17 +127,25 @@ def judge(
         ending: how the emulator ended.
         require: tests, suites or public ids that must not be skipped.
         times: (offset, seconds) of each piece as it arrived, for logs without the kernel's clock.
+        known_races: reports of KCSAN that are remarks.
     """
     seen = _scan(log)
+    intended = explained(seen.races, known_races)
+    own = {number for report, _ in intended for number in report.own}
+    seen = replace(seen, signs=tuple(each for each in seen.signs if each.line not in own))
     alive = bool(seen.banner or seen.report.streams)
     clock = _Clock(times)
     doubts = {each.test: each.text for each in seen.report.flaws if _flaw_verdict(each) is Verdict.FAIL}
     named = [
         result for stream in seen.report.streams for result in _results(stream, frozenset(expected), doubts, clock)
     ]
-    problems = [*_signs(seen, named), *_ending(seen, ending), *_flaws(seen.report, frozenset(expected))]
+    problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, frozenset(expected))]
     crash = next((problem for problem in problems if problem.kind in ("panic", "hang", "died", "timeout")), None)
     tests = _accounted(named, expected, seen, crash, alive)
+    problems += [
+        Problem("known-race", report.line, f"{report.text}: {race.name}: {race.reason}", Verdict.PASS)
+        for report, race in intended
+    ]
     problems += _unexpected(tests, expected)
     problems += _required(tests, require)
     if not alive:
@@ -156,11 +167,13 @@ def judge(
 
 def _scan(log: bytes) -> _Log:
     reader = Reader()
+    races = RaceReader()
     signs: list[Sign] = []
     banner = shutdown = restarted = number = 0
     for line in lines(log):
         number = line.number
         reader.feed(line)
+        races.feed(line)
         found = sign(line)
         if found is None:
             continue
@@ -176,7 +189,7 @@ def _scan(log: bytes) -> _Log:
             shutdown = number
         else:
             signs.append(found)
-    return _Log(reader.finish(), tuple(signs), number, banner, shutdown, restarted)
+    return _Log(reader.finish(), tuple(signs), number, banner, shutdown, restarted, tuple(races.reports))
 
 
 # Tests.
@@ -325,7 +338,7 @@ def _flaw_verdict(flaw: Flaw) -> Verdict:
     return Verdict.ERROR if flaw.kind == "interleaved" else Verdict.FAIL
 
 
-def _signs(seen: _Log, named: Sequence[TestResult]) -> Iterator[Problem]:
+def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Problem]:
     """Panics and splats, each with the test that ended next."""
     ends = sorted((result.line, result.name) for result in named)
     for each in reports(seen.signs):
@@ -334,7 +347,9 @@ def _signs(seen: _Log, named: Sequence[TestResult]) -> Iterator[Problem]:
         yield Problem(each.kind, each.line, each.text, Verdict.FAIL, test)
     for each in seen.signs:
         if each.kind == "kunit":
-            yield Problem("kunit", each.line, each.text, Verdict.FAIL)
+            # Where a list says what had to run, it tells better than this whether that was meant.
+            meant = listed and each.text.strip() == "kunit: disabled"
+            yield Problem("kunit", each.line, each.text, Verdict.PASS if meant else Verdict.FAIL)
     if seen.restarted:
         text = "the kernel started again without having shut down"
         yield Problem("restart", seen.restarted, text, Verdict.FAIL)

@@ -15,6 +15,7 @@ from schedlib.errors import SchedlineError
 from schedlib.expected import load_expected
 from schedlib.judge import Ending, Judgement, Outcome, TestResult, judge
 from schedlib.options import ids
+from schedlib.races import load_known_races
 from schedlib.results import Boot, check_document, junit_document, problem_text
 from schedlib.verdict import Verdict, worst
 
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     ending = _ENDINGS[args.ending]
     boots = []
     for name, log in zip(_names(args.logs), args.logs, strict=True):
-        judgement = judge(_content(log), expected, ending=ending, require=args.require)
+        judgement = judge(_content(log), expected, ending=ending, require=args.require, known_races=load_known_races())
         boots.append(Boot(name, (), ending, Path(log), None, judgement))
     verdict = worst(boot.judgement.verdict for boot in boots)
     try:

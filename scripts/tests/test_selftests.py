@@ -24,6 +24,7 @@ ARM64 = TARGETS["qemu-arm64"]
 
 LOG = b"""\
 [    0.000000] Linux version 7.3.4
+[    1.000000] kunit: disabled
 TAP version 13
 1..1
 # selftests: sched_latency: cluster_partition

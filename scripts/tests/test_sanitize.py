@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What --sanitize makes of a target, and that its fragments turn the sanitizer on."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedlib.cli import parser
+from schedlib.errors import SchedlineError
+from schedlib.kconfig import load
+from schedlib.sanitize import SLOWER, TARGET, scaled
+from schedlib.targets import TARGETS
+
+SWITCH = {
+    "kasan": ("CONFIG_KASAN",),
+    # Without the second one the kernel boots with KCSAN off, and every race passes.
+    "kcsan": ("CONFIG_KCSAN", "CONFIG_KCSAN_EARLY_ENABLE", "CONFIG_KCSAN_WEAK_MEMORY"),
+    "lockdep": ("CONFIG_PROVE_LOCKING",),
+    "ubsan": ("CONFIG_UBSAN",),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SLOWER))
+def test_guest_has_eight_cpus_and_more_time(name: str) -> None:
+    target = scaled(TARGETS[TARGET], name)
+    assert target.classes == (8,)
+    assert target.timeout > TARGETS[TARGET].timeout
+    assert all(load([TARGET, name]).values.get(option) == "y" for option in SWITCH[name])
+
+
+def test_other_target_is_refused() -> None:
+    with pytest.raises(SchedlineError, match="a guest on uml cannot have it"):
+        scaled(TARGETS["uml"], "kasan")
+
+
+def test_unknown_sanitizer_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["check", "--sanitize", "valgrind"])
+    assert "kcsan" in capsys.readouterr().err
