@@ -201,21 +201,21 @@ static void key_off_is_no_clusters(struct kunit *test)
 	}
 }
 
-/* A waker in each cluster, round after round: each cluster gets its own tasks. */
+/* A waker on the last CPU of each cluster, round after round: each cluster gets its own tasks. */
 static void load_spreads(struct kunit *test)
 {
 	const struct sched_fake_topology *machine = &cluster_machines[KUNPENG_920];
 	int rounds = machine->cluster - 1, clusters = machine->llc / machine->cluster;
-	struct spread_run spread = { .nr = rounds * clusters };
+	struct spread_run spread = { .machine = machine, .nr = rounds * clusters };
 	struct cluster_calls calls = { .make = wake_tasks, .data = &spread };
 	int ret;
 
 	skip_without_machine(test, 0);
 	skip_without_machine(test, sched_fake_topology_install(machine));
 	for (int i = 0; i < spread.nr; i++)
-		spread.wakers[i] = i % clusters * machine->cluster;
+		spread.wakers[i] = (i % clusters + 1) * machine->cluster - 1;
 	for (int i = 0; i < clusters; i++)
-		spread.taken |= BIT_ULL(i * machine->cluster);
+		spread.taken |= BIT_ULL(spread.wakers[i]);
 	calls.task = kthread_create(never_run, NULL, "cluster_spread");
 	ret = IS_ERR(calls.task) ? PTR_ERR(calls.task) : call_with_key(&calls, false);
 	if (!IS_ERR(calls.task))
@@ -223,6 +223,7 @@ static void load_spreads(struct kunit *test)
 	sched_fake_topology_remove();
 	KUNIT_ASSERT_EQ(test, ret, 0);
 	KUNIT_EXPECT_FALSE_MSG(test, spread.twice, "a CPU was picked twice with others idle");
+	KUNIT_EXPECT_FALSE_MSG(test, spread.away, "a task left a cluster that had an idle CPU");
 	KUNIT_EXPECT_EQ_MSG(test, spread.taken, GENMASK_ULL(machine->llc - 1, 0),
 			    "the LLC is not filled by as many tasks as it has CPUs");
 }

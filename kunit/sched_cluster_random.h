@@ -350,11 +350,12 @@ static int keep_both_outcomes(struct kept_outcomes *kept, u64 seed)
 
 /* Wakes tasks one after the other that stay where they are put. */
 struct spread_run {
-	const struct cluster_view	*views;
-	u64				taken;
-	bool				twice;
-	int				wakers[SCHED_FAKE_CPUS];
-	int				nr;
+	const struct sched_fake_topology	*machine;
+	u64					taken;
+	bool					twice;
+	bool					away;
+	int					wakers[SCHED_FAKE_CPUS];
+	int					nr;
 };
 
 static void wake_tasks(struct cluster_calls *calls)
@@ -370,6 +371,7 @@ static void wake_tasks(struct cluster_calls *calls)
 		int pick = call_select_idle_sibling(&c, calls->task).pick;
 
 		spread->twice |= model_has(spread->taken, pick);
+		spread->away |= !model_has(sched_fake_cluster(spread->machine, waker), pick);
 		spread->taken |= BIT_ULL(pick);
 	}
 }
