@@ -67,7 +67,8 @@ static u64 mask_of(const struct cpumask *mask)
 	return bits;
 }
 
-static void view_domains(struct cluster_view *views)
+/* Of made-up domains each CPU is a core. */
+static void view_domains(struct cluster_view *views, bool fake)
 {
 	int cpu;
 
@@ -76,7 +77,9 @@ static void view_domains(struct cluster_view *views)
 		struct sched_domain *sd, *llc = rcu_dereference(per_cpu(sd_llc, cpu));
 		struct cluster_view *view = &views[cpu];
 
-		*view = (struct cluster_view) { .siblings = mask_of(cpu_smt_mask(cpu)) };
+		*view = (struct cluster_view) {
+			.siblings = fake ? BIT_ULL(cpu) : mask_of(cpu_smt_mask(cpu)),
+		};
 		if (!llc)
 			continue;
 		view->llc = mask_of(sched_domain_span(llc));
@@ -275,7 +278,7 @@ static void wake(struct kunit *test, bool key_off)
 	KUNIT_ASSERT_NOT_NULL(test, run);
 	if (num_online_cpus() < 8 || nr_cpu_ids > MODEL_CPUS)
 		kunit_skip(test, "n/a: needs 8 to %d CPUs", MODEL_CPUS);
-	view_domains(run->views);
+	view_domains(run->views, false);
 	here = first_clustered(run->views);
 	fake = here < 0;
 	if (fake) {
@@ -283,7 +286,7 @@ static void wake(struct kunit *test, bool key_off)
 		if (ret == -EOPNOTSUPP)
 			kunit_skip(test, "n/a: no clusters, and threads or capacities of its own");
 		KUNIT_ASSERT_EQ(test, ret, 0);
-		view_domains(run->views);
+		view_domains(run->views, true);
 		here = first_clustered(run->views);
 	}
 	if (here < 0)
