@@ -84,7 +84,7 @@ static void view_domains(struct cluster_view *views, bool fake)
 			continue;
 		view->llc = mask_of(sched_domain_span(llc));
 		view->near = view->llc;
-		for_each_domain(cpu, sd)
+		for (sd = rcu_dereference(cpu_rq(cpu)->sd); sd; sd = rcu_dereference(sd->parent))
 			if (sd->flags & SD_CLUSTER)
 				view->near = mask_of(sched_domain_span(sd));
 		if (view->near != view->llc)
@@ -266,7 +266,7 @@ static int wake_from(struct wakeup_run *run, int here)
 }
 
 /* On this machine's clusters or, if it has none, on made-up ones. */
-static void wake(struct kunit *test, bool key_off)
+static void run_case(struct kunit *test, bool key_off)
 {
 	static const struct sched_fake_topology clusters = {
 		.name = "clusters", .cluster = 4, .llc = 8,
@@ -317,13 +317,13 @@ static void wake(struct kunit *test, bool key_off)
 
 static void cluster_first(struct kunit *test)
 {
-	wake(test, false);
+	run_case(test, false);
 }
 
 /* The same wake-ups must come out otherwise: else the one above says nothing. */
 static void prev_first_with_key_off(struct kunit *test)
 {
-	wake(test, true);
+	run_case(test, true);
 }
 
 static struct kunit_case sched_wakeup_cases[] = {
