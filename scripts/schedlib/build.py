@@ -71,7 +71,7 @@ def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: C
             configure(tree, directory, target.arch, configuration, variables)
     start = time.monotonic()
     with step(f"building {target.image_target} for {target.name} with {os.cpu_count()} jobs"):
-        make(tree.src, directory, target.arch, [*variables, target.image_target])
+        make_as_configured(tree, directory, target.arch, configuration, variables, [target.image_target])
     write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
     return Kernel(image, directory, time.monotonic() - start, compiler)
 
@@ -82,6 +82,24 @@ def _identity(image: Path) -> list[int]:
     except OSError:
         return []
     return [status.st_size, status.st_mtime_ns]
+
+
+def make_as_configured(
+    tree: Tree, directory: Path, arch: str, wanted: Configuration, variables: Sequence[str], goals: Sequence[str]
+) -> None:
+    """Configure the directory where that is needed, and make. If Kconfig files have changed, make asks them anew and
+    may leave lines out: then once more from the beginning.
+
+    Raises:
+        Dropped: this tree cannot have the configuration.
+        SchedlineError: Kconfig or make failed.
+    """
+    for _ in range(2):
+        if not is_configured(directory, wanted):
+            configure(tree, directory, arch, wanted, variables)
+        make(tree.src, directory, arch, [*variables, *goals])
+        if is_configured(directory, wanted):
+            return
 
 
 def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:

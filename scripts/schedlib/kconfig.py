@@ -107,13 +107,19 @@ def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variabl
                 + _unmet(tree, arch, symbol, got),
                 "add what it depends on to a fragment (configs/kernel/, or --config ./my.config)",
             )
-    write_atomic(build / _VERIFIED, wanted.text())
+    write_atomic(build / _VERIFIED, _verified(build, wanted))
 
 
 def is_configured(build: Path, wanted: Configuration) -> bool:
-    """Whether a build directory was configured so, to the end."""
+    """Whether a build directory was configured so, to the end, and make has not asked another Kconfig since."""
     marker = build / _VERIFIED
-    return (build / ".config").is_file() and marker.is_file() and marker.read_text() == wanted.text()
+    return (build / ".config").is_file() and marker.is_file() and marker.read_text() == _verified(build, wanted)
+
+
+def _verified(build: Path, wanted: Configuration) -> str:
+    """What was asked for, and what .config has instead of it."""
+    got = _read(build / ".config")
+    return wanted.text() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -51,6 +51,20 @@ def test_nothing_is_made_twice(tree: Tree, cache: Path) -> None:
     assert again.seconds == 0.0
 
 
+def test_line_that_make_drops_is_asked_for_again(tree: Tree, cache: Path, kernel: Path) -> None:
+    configuration = Configuration(("x",), {"CONFIG_A": "y"})
+    first = build(cache, tree, tree.base, TARGET, configuration)
+    # As make does when it finds that a Kconfig file is newer; the stand-in's second time leaves the answer alone.
+    (kernel / "Makefile").write_text(
+        MAKEFILE.replace("vmlinux:\n", "vmlinux:\n\ttest -e $(O)/asked || : > $(O)/.config\n\t: > $(O)/asked\n", 1)
+    )
+    git(kernel, "commit", "-q", "-a", "-m", "Kconfig")
+    changed = open_kdir(cache, kernel)
+    build(cache, changed, changed.base, TARGET, configuration)
+    assert (first.build / ".config").read_text() == "CONFIG_A=y\n"
+    assert made(first.build) == 3
+
+
 def test_cross_compiler_is_passed_and_named(tree: Tree, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = cache / "other-gcc"
     compiler.write_text("#!/bin/sh\necho other-gcc 1.0\n")

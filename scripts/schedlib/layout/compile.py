@@ -12,13 +12,13 @@ from functools import cache as once
 from pathlib import Path
 from platform import machine
 
-from schedlib.build import make
+from schedlib.build import make_as_configured
 from schedlib.cache import read_json, write_atomic, write_json
 from schedlib.command import must, run
 from schedlib.compose import TESTS_DIRECTORY
 from schedlib.errors import SchedlineError
 from schedlib.git import git
-from schedlib.kconfig import Configuration, Dropped, configure, is_configured, load
+from schedlib.kconfig import Configuration, Dropped, load
 from schedlib.layout.judge import Layout, from_tables
 from schedlib.layout.members import read_members
 from schedlib.layout.tables import Rules, read_fields, read_object, read_rules
@@ -169,9 +169,7 @@ def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> Pat
     variables = [f"CROSS_COMPILE={column.arch.compiler}"]
     sync(tree, commit)
     with step(f"compiling {unit} for {column.name}"):
-        if not is_configured(build, wanted):
-            configure(tree, build, column.arch.make, wanted, variables)
-        make(tree.src, build, column.arch.make, [*variables, "KCFLAGS=-g", unit])
+        make_as_configured(tree, build, column.arch.make, wanted, variables, ["KCFLAGS=-g", unit])
     return build / unit
 
 
