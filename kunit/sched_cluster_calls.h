@@ -25,6 +25,11 @@ struct saved_rq {
 
 static struct saved_rq saved_rqs[SCHED_FAKE_CPUS];
 
+/* What is woken: it never runs. */
+static struct task_struct *cluster_task;
+
+static_assert(MODEL_CPUS == SCHED_FAKE_CPUS);
+
 /*
  * The CPU that makes the calls. The others of the machine need not be online:
  * whether a CPU is idle is all that is asked of it. The fewer are, the fewer
@@ -76,8 +81,9 @@ static void forge_rq(const struct cluster_case *c, int cpu)
 	rq->ttwu_pending = 0;
 }
 
-static void forge_task(const struct cluster_case *c, struct task_struct *p)
+static void forge_task(const struct cluster_case *c)
 {
+	struct task_struct *p = cluster_task;
 	int cpu;
 
 	cpumask_clear(&p->cpus_mask);
@@ -104,12 +110,10 @@ static struct sched_domain_shared *scanned_shared(int cpu)
 /**
  * call_select_idle_sibling() - what the kernel makes of a situation
  * @c: the situation
- * @p: a task that does not run
  *
  * The machine is stopped, and its rqs are saved.
  */
-static struct cluster_outcome
-call_select_idle_sibling(const struct cluster_case *c, struct task_struct *p)
+static struct cluster_outcome call_select_idle_sibling(const struct cluster_case *c)
 {
 	struct sched_domain_shared *shared = scanned_shared(c->target);
 	struct cluster_outcome out = {};
@@ -117,12 +121,12 @@ call_select_idle_sibling(const struct cluster_case *c, struct task_struct *p)
 
 	for_each_possible_cpu(cpu)
 		forge_rq(c, cpu);
-	forge_task(c, p);
+	forge_task(c);
 	set_idle_cores(c->target, c->hint);
 	if (shared)
 		shared->nr_idle_scan = c->limit;
-	out.pick = select_idle_sibling(p, c->prev, c->target);
-	out.recent = p->recent_used_cpu;
+	out.pick = select_idle_sibling(cluster_task, c->prev, c->target);
+	out.recent = cluster_task->recent_used_cpu;
 	out.hint = test_idle_cores(c->target);
 	return out;
 }
@@ -130,12 +134,10 @@ call_select_idle_sibling(const struct cluster_case *c, struct task_struct *p)
 /**
  * struct cluster_calls - calls that are made in one go
  * @make:	makes them, with the machine stopped
- * @task:	for call_select_idle_sibling()
  * @data:	for @make
  */
 struct cluster_calls {
 	void			(*make)(struct cluster_calls *calls);
-	struct task_struct	*task;
 	void			*data;
 };
 
@@ -146,7 +148,7 @@ struct cluster_calls {
 static int make_calls(void *data)
 {
 	struct cluster_calls *calls = data;
-	struct task_struct *p = calls->task;
+	struct task_struct *p = cluster_task;
 	struct cpumask allowed;
 
 	cpumask_copy(&allowed, &p->cpus_mask);
@@ -175,6 +177,23 @@ static int call_with_key(struct cluster_calls *calls, bool key_off)
 static int never_run(void *unused)
 {
 	return 0;
+}
+
+static int make_cluster_task(void)
+{
+	struct task_struct *p = kthread_create(never_run, NULL, "cluster_task");
+
+	if (IS_ERR(p))
+		return PTR_ERR(p);
+	cluster_task = p;
+	return 0;
+}
+
+static void end_cluster_task(void)
+{
+	if (cluster_task)
+		kthread_stop(cluster_task);
+	cluster_task = NULL;
 }
 
 /* What the CPUs of a machine share, from its shape and not from its domains. */

@@ -53,13 +53,13 @@ static void call_rows(struct cluster_calls *calls)
 
 		if (row->machine != filter->machine || c.key_off != filter->key_off)
 			continue;
-		result->out = call_select_idle_sibling(&c, calls->task);
+		result->out = call_select_idle_sibling(&c);
 		if (!row->examined)
 			continue;
 		c.limit = row->examined;
-		result->enough = call_select_idle_sibling(&c, calls->task).pick;
+		result->enough = call_select_idle_sibling(&c).pick;
 		c.limit = row->examined - 1;
-		result->short_of = call_select_idle_sibling(&c, calls->task).pick;
+		result->short_of = call_select_idle_sibling(&c).pick;
 	}
 }
 
@@ -150,19 +150,22 @@ static int sched_cluster_init(struct kunit_suite *suite)
 {
 	struct row_filter filter = {};
 	struct cluster_calls calls = { .make = call_rows, .data = &filter };
+	int ret;
 
 	kunit_info(suite, "change cluster-scan: present\n");
 	if (!enough_cpus())
 		return 0;
-	calls.task = kthread_create(never_run, NULL, "cluster_row");
-	if (IS_ERR(calls.task))
-		return PTR_ERR(calls.task);
-	for (int i = 0; i < NR_MACHINES; i++) {
+	ret = make_cluster_task();
+	for (int i = 0; i < NR_MACHINES && !ret; i++) {
 		filter.machine = i;
 		cluster_machine_error[i] = run_machine(&calls, &filter);
 	}
-	kthread_stop(calls.task);
-	return 0;
+	return ret;
+}
+
+static void sched_cluster_exit(struct kunit_suite *suite)
+{
+	end_cluster_task();
 }
 
 static void random_cases(struct kunit *test)
@@ -216,10 +219,7 @@ static void load_spreads(struct kunit *test)
 		spread.wakers[i] = (i % clusters + 1) * machine->cluster - 1;
 	for (int i = 0; i < clusters; i++)
 		spread.taken |= BIT_ULL(spread.wakers[i]);
-	calls.task = kthread_create(never_run, NULL, "cluster_spread");
-	ret = IS_ERR(calls.task) ? PTR_ERR(calls.task) : call_with_key(&calls, false);
-	if (!IS_ERR(calls.task))
-		kthread_stop(calls.task);
+	ret = call_with_key(&calls, false);
 	sched_fake_topology_remove();
 	KUNIT_ASSERT_EQ(test, ret, 0);
 	KUNIT_EXPECT_FALSE_MSG(test, spread.twice, "a CPU was picked twice with others idle");
@@ -239,6 +239,7 @@ static struct kunit_case sched_cluster_cases[] = {
 static struct kunit_suite sched_cluster_suite = {
 	.name		= "sched_cluster",
 	.suite_init	= sched_cluster_init,
+	.suite_exit	= sched_cluster_exit,
 	.test_cases	= sched_cluster_cases,
 };
 

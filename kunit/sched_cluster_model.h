@@ -16,6 +16,9 @@
 
 #define MODEL_CPUS	64
 
+/* A limit of more CPUs than any LLC here has. */
+#define CLUSTER_NO_LIMIT	100
+
 /* Some kernels let a SCHED_IDLE task preempt others of its kind, too. */
 #ifndef SCHED_IDLE_CPU_FOR_ALL
 #define SCHED_IDLE_CPU_FOR_ALL	0

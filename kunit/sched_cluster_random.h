@@ -10,8 +10,6 @@
 
 #include "sched_cluster_calls.h"
 
-#define RANDOM_NO_LIMIT	100
-
 /* Up to, and not including, @end. */
 static u32 random_below(struct rnd_state *rnd, u32 end)
 {
@@ -83,48 +81,6 @@ static bool mixed_llc(const struct cluster_view *views)
 	return false;
 }
 
-static int random_friend(struct rnd_state *rnd, const struct cluster_view *views, int cpu)
-{
-	switch (random_below(rnd, 4)) {
-	case 0:
-		return random_cpu(rnd, views[cpu].near);
-	case 1:
-	case 2:
-		return random_cpu(rnd, views[cpu].llc);
-	default:
-		return random_cpu(rnd, 0);
-	}
-}
-
-static void random_case(struct rnd_state *rnd, const struct cluster_view *views, bool smt,
-			bool key_off, struct cluster_case *c)
-{
-	*c = (struct cluster_case) {
-		.idle = random_cpus(rnd),
-		.allowed = ~0ULL,
-		.target = random_below(rnd, SCHED_FAKE_CPUS),
-		.limit = RANDOM_NO_LIMIT,
-		.key_off = key_off,
-		.idle_policy = random_one_in(rnd, 8),
-		.kthread = random_one_in(rnd, 4),
-	};
-	for (int i = random_below(rnd, 6); i; i--)
-		c->idle &= random_cpus(rnd);
-	if (random_one_in(rnd, 4))
-		c->sched_idle = random_cpus(rnd) & random_cpus(rnd);
-	if (!random_one_in(rnd, 16)) {
-		c->idle &= ~BIT_ULL(c->target);
-		c->sched_idle &= ~BIT_ULL(c->target);
-	}
-	if (random_one_in(rnd, 4))
-		c->allowed = random_cpus(rnd);
-	if (random_one_in(rnd, 2))
-		c->limit = random_below(rnd, hweight64(views[c->target].llc) + 2);
-	c->prev = random_one_in(rnd, 32) ? CLUSTER_WAKER : random_friend(rnd, views, c->target);
-	c->recent = random_one_in(rnd, 2) ? c->prev : random_friend(rnd, views, c->target);
-	c->hint = smt && views[c->target].llc && random_one_in(rnd, 2);
-}
-
 struct random_run;
 
 /**
@@ -164,10 +120,53 @@ struct random_run {
 	struct cluster_outcome		out;
 };
 
-static bool still_broken(struct random_run *run, const struct cluster_case *c,
-			 struct task_struct *p)
+static int random_friend(struct rnd_state *rnd, const struct cluster_view *views, int cpu)
 {
-	struct cluster_outcome out = call_select_idle_sibling(c, p);
+	switch (random_below(rnd, 4)) {
+	case 0:
+		return random_cpu(rnd, views[cpu].near);
+	case 1:
+	case 2:
+		return random_cpu(rnd, views[cpu].llc);
+	default:
+		return random_cpu(rnd, 0);
+	}
+}
+
+static void random_case(struct random_run *run, struct cluster_case *c)
+{
+	const struct cluster_view *views = run->views;
+	struct rnd_state *rnd = &run->rnd;
+
+	*c = (struct cluster_case) {
+		.idle = random_cpus(rnd),
+		.allowed = ~0ULL,
+		.target = random_below(rnd, SCHED_FAKE_CPUS),
+		.limit = CLUSTER_NO_LIMIT,
+		.key_off = run->key_off,
+		.idle_policy = random_one_in(rnd, 8),
+		.kthread = random_one_in(rnd, 4),
+	};
+	for (int i = random_below(rnd, 6); i; i--)
+		c->idle &= random_cpus(rnd);
+	if (random_one_in(rnd, 4))
+		c->sched_idle = random_cpus(rnd) & random_cpus(rnd);
+	if (!random_one_in(rnd, 16)) {
+		c->idle &= ~BIT_ULL(c->target);
+		c->sched_idle &= ~BIT_ULL(c->target);
+	}
+	if (random_one_in(rnd, 4))
+		c->allowed = random_cpus(rnd);
+	if (random_one_in(rnd, 2))
+		c->limit = random_below(rnd, hweight64(views[c->target].llc) + 2);
+	c->prev = random_one_in(rnd, 32) ? CLUSTER_WAKER : random_friend(rnd, views, c->target);
+	c->recent = random_one_in(rnd, 2) ? c->prev : random_friend(rnd, views, c->target);
+	c->hint = run->topology.smt > 1 && views[c->target].llc && random_one_in(rnd, 2);
+}
+
+static bool still_broken(struct random_run *run, const struct cluster_case *c)
+{
+	struct cluster_outcome out = call_select_idle_sibling(c);
 
 	if (run->property->holds(run, c, out))
 		return false;
@@ -196,7 +195,7 @@ static void make_simpler(struct cluster_case *c, int step)
 		c->allowed = ~0ULL;
 		break;
 	case 4:
-		c->limit = RANDOM_NO_LIMIT;
+		c->limit = CLUSTER_NO_LIMIT;
 		break;
 	case 5:
 		c->recent = c->prev;
@@ -217,14 +216,14 @@ static void make_simpler(struct cluster_case *c, int step)
 }
 
 /* Leaves out one thing at a time, as long as the property is still broken. */
-static bool shrink_once(struct random_run *run, struct task_struct *p)
+static bool shrink_once(struct random_run *run)
 {
 	for (int step = 0; step < SIMPLER_STEPS; step++) {
 		struct cluster_case simpler;
 
 		memcpy(&simpler, &run->c, sizeof(simpler));
 		make_simpler(&simpler, step);
-		if (memcmp(&simpler, &run->c, sizeof(simpler)) && still_broken(run, &simpler, p))
+		if (memcmp(&simpler, &run->c, sizeof(simpler)) && still_broken(run, &simpler))
 			return true;
 	}
 	return false;
@@ -237,10 +236,10 @@ static void call_random_cases(struct cluster_calls *calls)
 	for (int i = 0; i < run->cases; i++) {
 		struct cluster_case c;
 
-		random_case(&run->rnd, run->views, run->topology.smt > 1, run->key_off, &c);
-		if (still_broken(run, &c, calls->task)) {
+		random_case(run, &c);
+		if (still_broken(run, &c)) {
 			run->broken = true;
-			while (shrink_once(run, calls->task))
+			while (shrink_once(run))
 				;
 			return;
 		}
@@ -279,9 +278,6 @@ static int run_random(struct random_run *run, u64 seed, int machines, int cases)
 	struct cluster_calls calls = { .make = call_random_cases, .data = run };
 	int ret = 0;
 
-	calls.task = kthread_create(never_run, NULL, "cluster_random");
-	if (IS_ERR(calls.task))
-		return PTR_ERR(calls.task);
 	prandom_seed_state(&run->rnd, seed);
 	run->cases = cases;
 	for (int i = 0; i < machines && !ret && !run->broken; i++) {
@@ -293,7 +289,6 @@ static int run_random(struct random_run *run, u64 seed, int machines, int cases)
 		ret = call_with_key(&calls, run->key_off);
 		sched_fake_topology_remove();
 	}
-	kthread_stop(calls.task);
 	return ret;
 }
 
@@ -313,9 +308,8 @@ static void keep_outcomes(struct cluster_calls *calls)
 
 	for (int i = 0; i < KEPT_OUTCOMES; i++) {
 		if (kept->clusters)
-			random_case(&kept->run.rnd, kept->run.views, kept->run.topology.smt > 1,
-				    true, &kept->c[i]);
-		kept->out[kept->clusters][i] = call_select_idle_sibling(&kept->c[i], calls->task);
+			random_case(&kept->run, &kept->c[i]);
+		kept->out[kept->clusters][i] = call_select_idle_sibling(&kept->c[i]);
 	}
 }
 
@@ -326,10 +320,8 @@ static int keep_both_outcomes(struct kept_outcomes *kept, u64 seed)
 	struct random_run *run = &kept->run;
 	int ret = 0;
 
-	calls.task = kthread_create(never_run, NULL, "cluster_key_off");
-	if (IS_ERR(calls.task))
-		return PTR_ERR(calls.task);
 	prandom_seed_state(&run->rnd, seed);
+	run->key_off = true;
 	do {
 		random_machine(run);
 	} while (!run->topology.cluster);
@@ -344,7 +336,6 @@ static int keep_both_outcomes(struct kept_outcomes *kept, u64 seed)
 			ret = call_with_key(&calls, true);
 		sched_fake_topology_remove();
 	}
-	kthread_stop(calls.task);
 	return ret;
 }
 
@@ -366,9 +357,9 @@ static void wake_tasks(struct cluster_calls *calls)
 		int waker = spread->wakers[i];
 		struct cluster_case c = {
 			.idle = ~(spread->taken | BIT_ULL(waker)), .allowed = ~0ULL,
-			.target = waker, .prev = waker, .recent = waker, .limit = RANDOM_NO_LIMIT,
+			.target = waker, .prev = waker, .recent = waker, .limit = CLUSTER_NO_LIMIT,
 		};
-		int pick = call_select_idle_sibling(&c, calls->task).pick;
+		int pick = call_select_idle_sibling(&c).pick;
 
 		spread->twice |= model_has(spread->taken, pick);
 		spread->away |= !model_has(sched_fake_cluster(spread->machine, waker), pick);
@@ -386,25 +377,29 @@ static bool holds_model(const struct random_run *run, const struct cluster_case 
 	       (out.hint == model.hint || !(c->allowed & run->views[c->target].llc));
 }
 
+/* Behind a waker that goes to sleep, wherever that is. */
+static bool stays_with_waker(const struct cluster_case *c, struct cluster_outcome out)
+{
+	return out.pick == c->prev && c->prev == CLUSTER_WAKER;
+}
+
 /* Of prev it is not asked whether it is allowed: who woke the task has to see to that. */
 static bool holds_allowed(const struct random_run *run, const struct cluster_case *c,
 			  struct cluster_outcome out)
 {
 	u64 may = run->views[c->target].llc & (c->allowed | BIT_ULL(c->prev));
 
-	return model_has(may | BIT_ULL(c->target), out.pick) ||
-	       (out.pick == c->prev && c->prev == CLUSTER_WAKER);
+	return model_has(may | BIT_ULL(c->target), out.pick) || stays_with_waker(c, out);
 }
 
 /* With a limit an idle CPU may not have been looked at. */
 static bool holds_no_busy(const struct random_run *run, const struct cluster_case *c,
 			  struct cluster_outcome out)
 {
-	bool waker = out.pick == c->prev && c->prev == CLUSTER_WAKER;
 	u64 idle = c->idle & c->allowed & run->views[c->target].llc;
 
-	return model_has(c->idle | c->sched_idle, out.pick) || waker ||
-	       c->limit != RANDOM_NO_LIMIT || !idle;
+	return model_has(c->idle | c->sched_idle, out.pick) || stays_with_waker(c, out) ||
+	       c->limit != CLUSTER_NO_LIMIT || !idle;
 }
 
 static const struct random_property random_properties[] = {

@@ -15,7 +15,6 @@
 #define CPU(n)		BIT_ULL(n)
 #define CPUS(a, b)	GENMASK_ULL(b, a)
 #define ALL		(~0ULL)
-#define NO_LIMIT	100	/* more CPUs than any LLC here has */
 
 /* Some kernels scan what is allowed even if that is nothing. */
 #ifndef NOTHING_ALLOWED_CLEARS_HINT
@@ -89,10 +88,10 @@ struct cluster_row {
 
 /* Unless said otherwise there is no other recently used CPU, and no limit. */
 #define CASE(idle_, ...) \
-	.c = { .target = 5, .prev = 9, .recent = 9, .limit = NO_LIMIT, .allowed = ALL, \
+	.c = { .target = 5, .prev = 9, .recent = 9, .limit = CLUSTER_NO_LIMIT, .allowed = ALL, \
 	       .idle = idle_, __VA_ARGS__ }
 #define SMT_CASE(idle_, ...) \
-	.c = { .target = 4, .prev = 4, .recent = 4, .limit = NO_LIMIT, .allowed = ALL, \
+	.c = { .target = 4, .prev = 4, .recent = 4, .limit = CLUSTER_NO_LIMIT, .allowed = ALL, \
 	       .idle = idle_, __VA_ARGS__ }
 #define PICK(cpu)		.pick = cpu
 #define SCANS(nr, other)	.examined = nr, .short_of = other

@@ -118,7 +118,7 @@ static void forget_limit(int cpu)
 static void probe_waking(void *data, struct task_struct *p)
 {
 	struct wakeup_run *run = data;
-	struct cluster_case c = { .target = run->here, .limit = MODEL_CPUS };
+	struct cluster_case c = { .target = run->here, .limit = CLUSTER_NO_LIMIT };
 	struct sched_domain *sd;
 	int cpu;
 

@@ -34,7 +34,7 @@ from schedlib.races import load_known_races
 from schedlib.results import Boot
 from schedlib.suites import LeftOut, left_out
 from schedlib.targets import TARGETS, Programs, Target, choose, command_line, refuse_impossible
-from schedlib.topology import Topology, load_topology
+from schedlib.topology import MOST_CPUS, Topology, load_topology
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
 
@@ -112,8 +112,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _cpus(text: str) -> tuple[int, ...]:
     values = tuple(int(word) for word in text.split(","))
-    if not values or any(not 1 <= value <= 64 for value in values):
-        raise argparse.ArgumentTypeError("CPU counts are 1 to 64")
+    if not values or any(not 1 <= value <= MOST_CPUS for value in values):
+        raise argparse.ArgumentTypeError(f"CPU counts are 1 to {MOST_CPUS}")
     return values
 
 
@@ -143,10 +143,16 @@ class Plan:
     timeout: float
     topology: Topology | None = None
     left_out: tuple[LeftOut, ...] = ()
+    selftests: bool = False
 
-    def tests(self, cpus: int, *, selftests: bool = False) -> tuple[str, ...]:
+    def tests(self, cpus: int) -> tuple[str, ...]:
         """What a guest with so many CPUs has to run: the KUnit suites, or the selftests in place of them."""
-        return expected_tests(cpus, self.only, [suite.name for suite in self.left_out], selftests=selftests)
+        return expected_tests(cpus, self.only, [suite.name for suite in self.left_out], selftests=self.selftests)
+
+    def parameters(self) -> tuple[str, ...]:
+        """For the guest kernel."""
+        only = (f"kunit.filter_glob={self.only}",) if self.only else ()
+        return (*expect_arguments(self.expected), *only, *self.arguments)
 
 
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
@@ -173,16 +179,16 @@ def make_plan(
     topology = load_topology(arguments.topology) if arguments.topology else None
     if topology:
         refuse_impossible(target, topology)
-    only = (f"kunit.filter_glob={arguments.only}",) if arguments.only else ()
     return Plan(
         target,
         (topology.cpus,) if topology else arguments.cpus or target.classes,
         expected,
-        (*only, *arguments.kernel_arg),
+        tuple(arguments.kernel_arg),
         arguments.only,
         arguments.timeout or target.timeout,
         topology,
         left_out,
+        arguments.selftests,
     )
 
 
@@ -213,27 +219,21 @@ def boot_and_judge(
     """Boot one guest for each CPU class, keep its raw log in `out`, and judge it.
 
     Args:
-        archive: an initramfs with the selftests, to run in place of the KUnit suites.
+        archive: an initramfs with the selftests, for a plan of these.
     """
     boots: list[Boot] = []
-    parameters = (*expect_arguments(plan.expected), *plan.arguments)
+    races = load_known_races()
     # A defect is known until its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)
     programs = Programs(archive, known) if archive else None
     for cpus in plan.classes:
         name = f"{plan.target.name}-{plan.topology.name if plan.topology else cpus}"
-        expected = plan.tests(cpus, selftests=archive is not None)
-        argv = command_line(plan.target, kernel.image, cpus, parameters, accel, plan.topology, programs)
+        expected = plan.tests(cpus)
+        argv = command_line(plan.target, kernel.image, cpus, plan.parameters(), accel, plan.topology, programs)
         with step(f"booting {name}"):
             run = run_guest(argv, out / f"{name}.log", plan.timeout)
-        judgement = judge(
-            run.log.read_bytes(),
-            expected,
-            ending=run.ending,
-            require=require,
-            times=run.times,
-            known_races=load_known_races(),
-        )
+        log = run.log.read_bytes()
+        judgement = judge(log, expected, ending=run.ending, require=require, times=run.times, known_races=races)
         judgement = _compared_with_object(judgement, kernel, plan.expected)
         boots.append(Boot(name, run.argv, run.ending, run.log, run.seconds, judgement))
     return tuple(boots)
@@ -298,7 +298,7 @@ def _check(arguments: argparse.Namespace) -> Verdict:
         refuse_conflicts(composition)
         plan = make_plan(target, arguments, composition.expected, left_out(tree, composition.expected))
         for cpus in plan.classes:
-            plan.tests(cpus, selftests=arguments.selftests)
+            plan.tests(cpus)
         say(f"checking {_describe(tree, composition)} on {target.name}")
         needed = [selftests.FRAGMENT] if arguments.selftests else []
         needed += [arguments.sanitize] if arguments.sanitize else []

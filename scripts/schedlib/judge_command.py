@@ -64,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
     if args.cpus is not None and not args.tests:
         raise SchedlineError("--cpus chooses from a list of tests, and there is none", "add --tests FILE")
     ending = _ENDINGS[args.ending]
-    boots = []
+    boots, races = [], load_known_races()
     for name, log in zip(_names(args.logs), args.logs, strict=True):
-        judgement = judge(_content(log), expected, ending=ending, require=args.require, known_races=load_known_races())
+        judgement = judge(_content(log), expected, ending=ending, require=args.require, known_races=races)
         boots.append(Boot(name, (), ending, Path(log), None, judgement))
     verdict = worst(boot.judgement.verdict for boot in boots)
     try:

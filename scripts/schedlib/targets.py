@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedlib.command import run
 from schedlib.errors import SchedlineError
-from schedlib.topology import Topology, qemu_words
+from schedlib.topology import MOST_CPUS, Topology, qemu_words
 from schedlib.trees import Tree
 
 
@@ -39,10 +39,6 @@ class Target:
     compiler: str = ""
     emulator: tuple[str, ...] = ()
     console: str = ""
-
-
-POSSIBLE_CPUS = 64
-"""CPUs that a guest has at least; those above its class stay offline, and fake topologies are made of all of them."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +126,7 @@ def command_line(
     online, suites = f"maxcpus={cpus}", ["kunit.enable=1", "kunit.autorun=1"]
     if target.name == "uml":
         own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
-        possible = max(cpus, POSSIBLE_CPUS)
-        return [str(image), f"mem={MEMORY}M", *own, f"ncpus={possible}", online, *suites, *arguments]
+        return [str(image), f"mem={MEMORY}M", *own, f"ncpus={MOST_CPUS}", online, *suites, *arguments]
     words = [f"console={target.console}", "panic=-1", online]
     if programs:
         words += ["kunit.enable=0", *arguments, "--", *programs.arguments]
@@ -140,12 +135,12 @@ def command_line(
         words += ["kunit_shutdown=reboot", *suites, *arguments]
         files = ["-kernel", str(image)]
     console = ["-no-reboot", "-serial", "stdio", "-monitor", "none"]
-    return [*_machine(target, cpus, accel, topology), *console, *files, "-append", " ".join(words)]
+    return [*_machine(target, accel, topology), *console, *files, "-append", " ".join(words)]
 
 
-def _machine(target: Target, cpus: int, accel: str, topology: Topology | None) -> list[str]:
+def _machine(target: Target, accel: str, topology: Topology | None) -> list[str]:
     bare = ["-nodefaults", "-no-user-config", "-display", "none"]
-    shape = qemu_words(topology, target.arch, MEMORY) if topology else ["-smp", str(max(cpus, POSSIBLE_CPUS))]
+    shape = qemu_words(topology, target.arch, MEMORY) if topology else ["-smp", str(MOST_CPUS)]
     return [*target.emulator, *bare, "-accel", accel, "-cpu", "max", "-m", f"{MEMORY}M", *shape]
 
 
@@ -159,7 +154,7 @@ def refuse_impossible(target: Target, topology: Topology) -> None:
         raise SchedlineError(
             f"--topology {topology.name}: a guest on {target.name} has no topology", "use --on qemu-arm64"
         )
-    machine = _machine(target, topology.cpus, "tcg", topology)
+    machine = _machine(target, "tcg", topology)
     tried = run([*machine, "-S", "-serial", "none", "-monitor", "stdio"], stdin=b"quit\n")
     if tried.returncode:
         said = tried.stderr.decode(errors="replace").strip()

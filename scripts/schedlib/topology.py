@@ -10,7 +10,7 @@ from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
 
 MOST_CPUS = 64
-"""What the kernels are built for."""
+"""What the kernels are built for. A guest without a topology has as many, online or not: fake ones are made of them."""
 
 
 @dataclass(frozen=True)

@@ -54,17 +54,23 @@ static char verbose[8];
 static int get(char *text, size_t size, const char *format, ...) __printf(3, 4);
 static int put(const char *text, const char *format, ...) __printf(2, 3);
 
-static int get(char *text, size_t size, const char *format, ...)
+static int open_path(int flags, const char *format, va_list args)
 {
 	char path[512];
+
+	vsnprintf(path, sizeof(path), format, args);
+	return open(path, flags | O_CLOEXEC);
+}
+
+static int get(char *text, size_t size, const char *format, ...)
+{
 	va_list args;
 	ssize_t len;
 	int fd;
 
 	va_start(args, format);
-	vsnprintf(path, sizeof(path), format, args);
+	fd = open_path(O_RDONLY, format, args);
 	va_end(args);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	len = read(fd, text, size - 1);
@@ -78,15 +84,13 @@ static int get(char *text, size_t size, const char *format, ...)
 
 static int put(const char *text, const char *format, ...)
 {
-	char path[512];
 	va_list args;
 	ssize_t len;
 	int fd;
 
 	va_start(args, format);
-	vsnprintf(path, sizeof(path), format, args);
+	fd = open_path(O_WRONLY, format, args);
 	va_end(args);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	len = write(fd, text, strlen(text));
