@@ -15,6 +15,10 @@ const struct sched_layout_type sched_layout_types[] = {
 	TYPE(rq),
 	TYPE(cpupri_vec),
 	TYPE(cpupri),
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+	TYPE(cpupri_line),
+	TYPE(cpupri_leaf),
+#endif
 #ifdef CONFIG_SMP
 	TYPE(root_domain),
 #endif
@@ -94,6 +98,17 @@ const struct sched_layout_field sched_layout_fields[] = {
 	IN_VECS(cpupri, pri_to_cpu[0].mask),
 #endif
 	MEMBER(cpupri, cpu_to_pri),
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+	MEMBER(cpupri, place),
+	MEMBER(cpupri, leaves),
+	MEMBER(cpupri, nr_leaves),
+	MEMBER(cpupri_line, word),
+	MEMBER(cpupri_line, byte),
+	MEMBER(cpupri_leaf, line),
+	MEMBER(cpupri_leaf, group),
+	MEMBER(cpupri_leaf, nr_cpus),
+	MEMBER(cpupri_leaf, cpu),
+#endif
 #ifdef CONFIG_SMP
 	MEMBER(rq, ttwu_pending),
 	MEMBER(rq, cpu_capacity),
@@ -164,5 +179,6 @@ const struct sched_layout_env sched_layout_env = {
 			  HOLDS(DEBUG_LOCKS, LOCKS_DEBUGGED) |
 			  HOLDS(PROXY_EXEC, IS_ENABLED(CONFIG_SCHED_PROXY_EXEC)) |
 			  HOLDS(NO_PROXY_EXEC, !IS_ENABLED(CONFIG_SCHED_PROXY_EXEC)) |
-			  HOLDS(UP, !IS_ENABLED(CONFIG_SMP)),
+			  HOLDS(UP, !IS_ENABLED(CONFIG_SMP)) |
+			  HOLDS(CPUPRI_SPLIT, IS_ENABLED(CONFIG_SCHED_CPUPRI_SPLIT)),
 };

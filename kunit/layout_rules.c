@@ -13,6 +13,7 @@
 #define RQ_ORDER	"89951fc1f820 (\"sched: Reorder some fields in struct rq\")"
 #define RD_LINES	"346b697a0bbf9b0ff6a62d787ccf6665dcefc99f.1753076363.git.pan.deng@intel.com"
 #define CPUPRI_LINES	"20250904024630.458897-1-pan.deng@intel.com"
+#define CPUPRI_SPLIT	"https://lkml.iu.edu/hypermail/linux/kernel/2604.1/04237.html"
 
 const struct sched_layout_rules sched_layout_rules = {
 	.rq_order = {
@@ -87,6 +88,17 @@ const struct sched_layout_rules sched_layout_rules = {
 		  "counts are written and masks are read by every CPU that moves an RT task, at all priorities alike",
 		  CPUPRI_LINES },
 	},
+	.cpupri_split = {
+		{ "cpupri-split.L1", "cpupri-split",
+		  "the CPUs of a leaf write one line for each priority: two lines would cost two misses, and a shared one would bring back what was split",
+		  CPUPRI_SPLIT },
+		{ "cpupri-split.L2", "cpupri-split",
+		  "which CPUs a leaf has is read by every search: it must not lie on a line that they write",
+		  CPUPRI_SPLIT },
+		{ "cpupri-split.L3", "cpupri-split",
+		  "the counts are not split, so each needs a line of its own, off that of the pointers to the leaves, too",
+		  CPUPRI_SPLIT },
+	},
 };
 
 #define RQ_FIRST_LINE \
@@ -112,6 +124,8 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	{ "rd-lines", LAYOUT_FOLLOWS, 0, 1, 0, "root_domain", "dlo_mask cpudl" },
 	{ "cpupri-lines", LAYOUT_TYPE_ALIGNED, NEEDS(SMP), 1, 0, "cpupri_vec", "" },
 	{ "cpupri-lines", LAYOUT_APART, NEEDS(SMP), 1, 0, "cpupri_vec", "count mask" },
+	/* There or not there: with one mask for all, nothing tells it from before. */
+	{ "cpupri-split", LAYOUT_OWN_OFFSET, NEEDS(CPUPRI_SPLIT), 1, 0, "cpupri", "leaves place" },
 
 	/* 48 bytes with everything on: nothing shorter than 64 can hold them. */
 	{ "rq-order.Q1", LAYOUT_ON_LINE, NEEDS(LINE_MIN_64), 0, 0, "rq", RQ_FIRST_LINE },
@@ -175,6 +189,17 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	/* True of every design that keeps them apart, not of aligned vecs only. */
 	{ "cpupri.S1", LAYOUT_APART, NEEDS(SMP), 1, 0,
 	  "root_domain", "cpupri.pri_to_cpu[0].count cpupri.pri_to_cpu[0].mask" },
+
+	{ "cpupri-split.L1", LAYOUT_TYPE_ALIGNED, NEEDS(CPUPRI_SPLIT), 1, 0, "cpupri_line", "" },
+	{ "cpupri-split.L1", LAYOUT_TYPE_PADDED, NEEDS(CPUPRI_SPLIT), 1, 0, "cpupri_line", "" },
+	{ "cpupri-split.L1", LAYOUT_ON_LINE, NEEDS(CPUPRI_SPLIT), 1, 0,
+	  "cpupri_line", "word byte" },
+	{ "cpupri-split.L2", LAYOUT_APART, NEEDS(CPUPRI_SPLIT), 1, 0,
+	  "cpupri_leaf", "line group nr_cpus cpu" },
+	{ "cpupri-split.L3", LAYOUT_TYPE_ALIGNED, NEEDS(CPUPRI_SPLIT), 1, 0, "cpupri_vec", "" },
+	{ "cpupri-split.L3", LAYOUT_TYPE_PADDED, NEEDS(CPUPRI_SPLIT), 1, 0, "cpupri_vec", "" },
+	{ "cpupri-split.L3", LAYOUT_APART, NEEDS(CPUPRI_SPLIT), 1, 0,
+	  "cpupri", "pri_to_cpu cpu_to_pri place leaves nr_leaves" },
 };
 
 const char sched_layout_kinds[LAYOUT_NR_KINDS][48] = {
@@ -205,6 +230,7 @@ const char sched_layout_conditions[LAYOUT_NR_CONDITIONS][32] = {
 	[LAYOUT_PROXY_EXEC]	= "CONFIG_SCHED_PROXY_EXEC",
 	[LAYOUT_NO_PROXY_EXEC]	= "CONFIG_SCHED_PROXY_EXEC=n",
 	[LAYOUT_UP]		= "CONFIG_SMP=n",
+	[LAYOUT_CPUPRI_SPLIT]	= "CONFIG_SCHED_CPUPRI_SPLIT",
 };
 
 const struct sched_layout_index sched_layout_index = {

@@ -35,6 +35,7 @@ struct sched_layout_rules {
 	struct sched_layout_rule	rq_order[9];
 	struct sched_layout_rule	rd_lines[7];
 	struct sched_layout_rule	cpupri_lines[6];
+	struct sched_layout_rule	cpupri_split[3];
 };
 
 /* What a clause says about its members. */
@@ -71,6 +72,7 @@ enum sched_layout_condition {
 	LAYOUT_PROXY_EXEC,
 	LAYOUT_NO_PROXY_EXEC,
 	LAYOUT_UP,
+	LAYOUT_CPUPRI_SPLIT,
 	LAYOUT_NR_CONDITIONS
 };
 

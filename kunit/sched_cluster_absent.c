@@ -53,4 +53,16 @@ static struct kunit_suite sched_topology_suite = {
 	.test_cases	= sched_topology_cases,
 };
 
-kunit_test_suites(&sched_cluster_suite, &sched_topology_suite);
+static struct kunit_case sched_root_domain_cases[] = {
+	{ .name = "leaves_by_group", .run_case = no_cluster_scan },
+	{ .name = "partitions_while_rt_runs", .run_case = no_cluster_scan },
+	{ .name = "hotplug_while_rt_runs", .run_case = no_cluster_scan },
+	{}
+};
+
+static struct kunit_suite sched_root_domain_suite = {
+	.name		= "sched_root_domain",
+	.test_cases	= sched_root_domain_cases,
+};
+
+kunit_test_suites(&sched_cluster_suite, &sched_topology_suite, &sched_root_domain_suite);

@@ -428,32 +428,111 @@ static void empty_level_passed_by_count(struct kunit *test)
 	}
 }
 
-/* ---- counts_match_masks ---- */
+/* ---- threads that set while others find ---- */
 
 #define SETS_PER_THREAD	50000
 #define CPUS_PER_THREAD	8	/* so that all bits lie in one word of the masks */
 
-struct setter {
+/* Sets, and where it has room for the answer, finds, too. */
+struct racer {
 	struct cpupri_test	*t;
 	struct rnd_state	rnd;
-	int			first, nr;
+	int			cpu[CPUS_PER_THREAD];
+	struct task_struct	task;
+	struct cpumask		lowest;
+	bool			finds;
+	unsigned int		found, empty, forbidden;
 };
 
-/* Every CPU has one setter: in the kernel, the holder of its runqueue's lock. */
-static void set_own_cpus(void *data)
+/* CPUs whose bits, or bytes, are neighbours. */
+static int neighbour(struct cpupri *cp, int n)
 {
-	struct setter *s = data;
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+	struct cpupri_leaf *largest = cp->leaves[0];
+	int i;
+
+	for (i = 1; i < cp->nr_leaves; i++)
+		if (cp->leaves[i]->nr_cpus > largest->nr_cpus)
+			largest = cp->leaves[i];
+	return largest->cpu[n];
+#else
+	return n;
+#endif
+}
+
+static void find_any(struct racer *r)
+{
+	int i, n = prandom_u32_state(&r->rnd) % 3;
+
+	cpumask_clear(&r->task.cpus_mask);
+	for (i = 0; i <= n; i++)
+		cpumask_set_cpu(neighbour(&r->t->cp, prandom_u32_state(&r->rnd) % 64),
+				&r->task.cpus_mask);
+	r->task.prio = 97 - (int)(prandom_u32_state(&r->rnd) % 3);
+	cpumask_setall(&r->lowest);	/* to be overwritten */
+	if (!cpupri_find(&r->t->cp, &r->task, &r->lowest))
+		return;
+	r->found++;
+	r->empty += cpumask_empty(&r->lowest);
+	r->forbidden += !cpumask_subset(&r->lowest, &r->task.cpus_mask) ||
+			!cpumask_subset(&r->lowest, cpu_active_mask);
+}
+
+/* Every CPU has one setter: in the kernel, the holder of its runqueue's lock. */
+static void race(void *data)
+{
+	struct racer *r = data;
 	int i;
 
 	for (i = 0; i < SETS_PER_THREAD; i++) {
-		u32 n = prandom_u32_state(&s->rnd) % CPUS_PER_THREAD;
-		u32 prio = 97 + prandom_u32_state(&s->rnd) % 4;	/* often the same level */
+		u32 n = prandom_u32_state(&r->rnd) % CPUS_PER_THREAD;
+		u32 prio = 97 + prandom_u32_state(&r->rnd) % 4;	/* often the same level */
 
 		preempt_disable();
-		set_prio(s->t, s->first + n * s->nr, prio);
+		set_prio(r->t, r->cpu[n], prio);
 		preempt_enable();
+		if (r->finds)
+			find_any(r);
 		if (i % 64 == 0)
 			cond_resched();
+	}
+}
+
+/* Returns the racers when all of them have run. */
+static struct racer *run_racers(struct kunit *test, bool find)
+{
+	struct cpupri_test *t = test->priv;
+	int nr = cpupri_test_cpus();
+	struct cpupri_thread *threads = kunit_kcalloc(test, nr, sizeof(*threads), GFP_KERNEL);
+	struct racer *racers = kunit_kcalloc(test, nr, sizeof(*racers), GFP_KERNEL);
+	int i, n;
+
+	KUNIT_ASSERT_NOT_NULL(test, threads);
+	KUNIT_ASSERT_NOT_NULL(test, racers);
+	for (i = 0; i < nr; i++) {
+		racers[i].t = t;
+		racers[i].finds = find;
+		racers[i].task.cpus_ptr = &racers[i].task.cpus_mask;
+		for (n = 0; n < CPUS_PER_THREAD; n++)
+			racers[i].cpu[n] = neighbour(&t->cp, i + n * nr);
+		prandom_seed_state(&racers[i].rnd, seed + i);
+		threads[i] = (struct cpupri_thread){ race, &racers[i] };
+	}
+	kunit_info(test, "seed %lu, %d threads\n", seed, nr);
+	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, nr), 0);
+	return racers;
+}
+
+/* What is found is allowed, active and there, however much moves meanwhile. */
+static void found_is_allowed(struct kunit *test)
+{
+	struct racer *racers = run_racers(test, true);
+	int i;
+
+	for (i = 0; i < cpupri_test_cpus(); i++) {
+		KUNIT_EXPECT_GT(test, racers[i].found, 0);
+		KUNIT_EXPECT_EQ_MSG(test, racers[i].empty, 0, "of %u answers", racers[i].found);
+		KUNIT_EXPECT_EQ_MSG(test, racers[i].forbidden, 0, "of %u answers", racers[i].found);
 	}
 }
 
@@ -461,21 +540,9 @@ static void set_own_cpus(void *data)
 static void counts_match_masks(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
-	int nr = cpupri_test_cpus();
-	struct cpupri_thread *threads = kunit_kcalloc(test, nr, sizeof(*threads), GFP_KERNEL);
-	struct setter *setters = kunit_kcalloc(test, nr, sizeof(*setters), GFP_KERNEL);
-	int i, cpu, level;
+	int cpu, level;
 
-	KUNIT_ASSERT_NOT_NULL(test, threads);
-	KUNIT_ASSERT_NOT_NULL(test, setters);
-	for (i = 0; i < nr; i++) {
-		setters[i] = (struct setter){ .t = t, .first = i, .nr = nr };
-		prandom_seed_state(&setters[i].rnd, seed + i);
-		threads[i] = (struct cpupri_thread){ set_own_cpus, &setters[i] };
-	}
-	kunit_info(test, "seed %lu, %d threads\n", seed, nr);
-	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, nr), 0);
-
+	run_racers(test, false);
 	for (level = 0; level < CPUPRI_NR_PRIORITIES; level++) {
 		int count;
 
@@ -616,6 +683,7 @@ static struct kunit_case sched_cpupri_private_test_cases[] = {
 	KUNIT_CASE(raise_found_at_every_step),
 	KUNIT_CASE(raise_during_find),
 	KUNIT_CASE(empty_level_passed_by_count),
+	KUNIT_CASE(found_is_allowed),
 	KUNIT_CASE(counts_match_masks),
 	KUNIT_CASE(leaves_by_group),
 	KUNIT_CASE(leaf_ownership),

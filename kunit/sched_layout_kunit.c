@@ -22,7 +22,9 @@ static char *expect = "";
 module_param(expect, charp, 0444);
 MODULE_PARM_DESC(expect, "changes that must be in this kernel, separated by commas");
 
-static const char * const change_ids[] = { "rq-order", "rd-lines", "cpupri-lines" };
+static const char * const change_ids[] = {
+	"rq-order", "rd-lines", "cpupri-lines", "cpupri-split",
+};
 
 #define WORDS	240	/* bytes for a clause in words */
 
@@ -479,9 +481,15 @@ static void cpupri_lines(struct kunit *test)
 	check_rule(test);
 }
 
+static void cpupri_split(struct kunit *test)
+{
+	check_rule(test);
+}
+
 KUNIT_ARRAY_PARAM_DESC(rq_order, sched_layout_rules.rq_order, id);
 KUNIT_ARRAY_PARAM_DESC(rd_lines, sched_layout_rules.rd_lines, id);
 KUNIT_ARRAY_PARAM_DESC(cpupri_lines, sched_layout_rules.cpupri_lines, id);
+KUNIT_ARRAY_PARAM_DESC(cpupri_split, sched_layout_rules.cpupri_split, id);
 
 static const struct live_object {
 	char	name[24];
@@ -584,6 +592,7 @@ static struct kunit_case sched_layout_cases[] = {
 	KUNIT_CASE_PARAM(rq_order, rq_order_gen_params),
 	KUNIT_CASE_PARAM(rd_lines, rd_lines_gen_params),
 	KUNIT_CASE_PARAM(cpupri_lines, cpupri_lines_gen_params),
+	KUNIT_CASE_PARAM(cpupri_split, cpupri_split_gen_params),
 	KUNIT_CASE_PARAM(runtime_alignment, live_objects_gen_params),
 	{}
 };

@@ -227,3 +227,5 @@ static struct kunit_suite sched_topology_suite = {
 };
 
 kunit_test_suite(sched_topology_suite);
+
+#include "sched_root_domain_kunit.c"

@@ -40,7 +40,7 @@ class Change:
     Attributes:
         file, start, patterns: its signs in the source.
         suite: the KUnit suite that judges it; empty while there is none.
-        member, symbol: its sign in a built kernel, where the layout does not tell.
+        symbol: its sign in a built kernel, where the layout does not tell.
     """
 
     id: str
@@ -49,7 +49,6 @@ class Change:
     start: str
     patterns: tuple[str, ...]
     suite: str = ""
-    member: str = ""
     symbol: str = ""
 
 

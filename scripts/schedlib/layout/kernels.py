@@ -185,6 +185,7 @@ def _conditions(
         Condition.UP: None,
         Condition.PROXY_EXEC: None,
         Condition.NO_PROXY_EXEC: None,
+        Condition.CPUPRI_SPLIT: size("cpupri", "leaves") is not None,
     }
     if kernel.config:
         proxy = kernel.config.get("CONFIG_SCHED_PROXY_EXEC") == "y"

@@ -18,7 +18,7 @@ from schedlib.command import clean_environment
 from schedlib.errors import SchedlineError
 from schedlib.layout.tables import DAMAGE, Field, Type
 
-STRUCTURES = ("rq", "root_domain", "cpupri", "cpupri_vec")
+STRUCTURES = ("rq", "root_domain", "cpupri", "cpupri_vec", "cpupri_line", "cpupri_leaf")
 """The structures that the rules speak of."""
 
 _TIMEOUT = 120.0

@@ -20,7 +20,6 @@ from schedlib.errors import SchedlineError
 from schedlib.layout.compile import host_rules
 from schedlib.layout.judge import Layout, Outcome, Presence, describe, judge_clause, presence
 from schedlib.layout.kernels import RUNNING_BTF, layout_of_built
-from schedlib.layout.members import resolve
 from schedlib.layout.tables import DAMAGE, Rules
 from schedlib.results import TOOL
 from schedlib.trees import Tree
@@ -70,7 +69,7 @@ def of_tree(tree: Tree) -> Iterator[Found]:
 
 
 def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> Iterator[Found]:
-    """By layout, members and symbols; a change that shows in none of them is left out.
+    """By layout and symbols; a change that shows in neither of them is left out.
 
     Args:
         symbols: None where no symbol table can be read.
@@ -78,10 +77,6 @@ def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> I
     for change in change_table().values():
         if change.symbol:
             yield _by_symbol(change, symbols)
-        elif change.member:
-            tag, _, path = change.member.partition(".")
-            there = resolve(layout.structures, tag, path) is not None
-            yield Found(change.id, presence([there]), (f"struct {tag} has {'a' if there else 'no'} member {path}",))
         elif rules.of(change.id):
             results = [judge_clause(clause, layout, rules) for clause in rules.of(change.id)]
             judged = [result for result in results if result.outcome is not Outcome.NA]

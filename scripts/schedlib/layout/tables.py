@@ -55,6 +55,7 @@ class Condition(IntEnum):
     PROXY_EXEC = 8
     NO_PROXY_EXEC = 9
     UP = 10
+    CPUPRI_SPLIT = 11
 
 
 ANY_LINE = (1 << 31) - 1

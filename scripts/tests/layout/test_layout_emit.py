@@ -13,14 +13,14 @@ from schedlib.layout.emit import emit, read_guards
 from schedlib.layout.tables import Clause, Condition, Kind, Rules
 from schedlib.paths import KUNIT
 
-CHANGES = ("rq-order", "rd-lines", "cpupri-lines")
+CHANGES = ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split")
 FIELDS_C = (KUNIT / "layout_fields.c").read_text()
 
 
 def test_guards_are_read_for_every_member() -> None:
     body = re.sub(r"^#define (?:.*\\\n)*.*$", "", FIELDS_C, flags=re.M)
     assert len(read_guards().members) == len(re.findall(r"\b(?:MEMBER|IN_VECS)\(", body)) > 80
-    assert len(read_guards().types) == len(re.findall(r"\bTYPE\(", body)) == 4
+    assert len(read_guards().types) == len(re.findall(r"\bTYPE\(", body)) == 6
 
 
 def test_guards() -> None:
@@ -30,7 +30,14 @@ def test_guards() -> None:
     assert guards.members["rq", "clock_idle_copy"] == ("!defined(CONFIG_64BIT)",)
     assert guards.members["root_domain", "rto_loop"] == ("defined(CONFIG_SMP)", "defined(HAVE_RT_PUSH_IPI)")
     assert guards.members["root_domain", "pd"] == ("defined(CONFIG_SMP)",)
-    assert guards.types == {"rq": (), "cpupri_vec": (), "cpupri": (), "root_domain": ("defined(CONFIG_SMP)",)}
+    assert guards.types == {
+        "rq": (),
+        "cpupri_vec": (),
+        "cpupri": (),
+        "cpupri_line": ("defined(CONFIG_SCHED_CPUPRI_SPLIT)",),
+        "cpupri_leaf": ("defined(CONFIG_SCHED_CPUPRI_SPLIT)",),
+        "root_domain": ("defined(CONFIG_SMP)",),
+    }
 
 
 def test_guards_are_of_kinds_that_are_understood() -> None:
@@ -48,7 +55,7 @@ def test_each_condition_is_decided_as_in_the_c_file() -> None:
 
 def test_absent_changes_have_no_text() -> None:
     assert emit(toys.real_rules(), ()) == ""
-    assert emit(toys.real_rules(), ("cpupri-split", "unheard-of")) == ""
+    assert emit(toys.real_rules(), ("cluster-scan", "unheard-of")) == ""
     assert emit(toys.real_rules(), ("rq-order",)) != ""
 
 
@@ -132,6 +139,8 @@ def broken(*names: str, line: int = 64, changes: tuple[str, ...] = CHANGES) -> s
         (("-CONFIG_NUMA_BALANCING", "-HAVE_RT_PUSH_IPI"), 64),
         (("CONFIG_SCHED_PROXY_EXEC",), 64),
         (("CONFIG_DEBUG_SPINLOCK",), 64),
+        (("CONFIG_SCHED_CPUPRI_SPLIT",), 64),
+        (("CONFIG_SCHED_CPUPRI_SPLIT",), 256),
         (("STRANGER",), 64),
     ],
 )

@@ -248,7 +248,11 @@ def failing(where: Layout, *expected: str) -> set[str]:
 
 def test_toy_kernel_keeps_every_rule() -> None:
     outcomes = judged(toy())
-    assert [name for name, found in outcomes.items() if found is not Outcome.PASS] == ["cpupri-lines.C5"]
+    leaves = ["cpupri-split.L1", "cpupri-split.L2", "cpupri-split.L3"]
+    assert [name for name, found in outcomes.items() if found is not Outcome.PASS] == ["cpupri-lines.C5", *leaves]
+    split = judged(toy("CONFIG_SCHED_CPUPRI_SPLIT"))
+    no_mask = ["cpupri-lines.C1", "cpupri-lines.C5", "cpupri.S1"]
+    assert [name for name, found in split.items() if found is not Outcome.PASS] == no_mask
     assert judged(toy("-CONFIG_SMP"))["cpupri-lines.C5"] is Outcome.PASS
 
 

@@ -62,7 +62,8 @@ def test_verdict(columns: list[JudgedColumn], require: list[str], verdict: Verdi
 
 def test_column() -> None:
     judged = column("toy", toy("OLD_RQ"))
-    assert judged.presence == {"rq-order": "absent", "rd-lines": "present", "cpupri-lines": "present"}
+    assert judged.presence == {"rq-order": "absent", "rd-lines": "present", "cpupri-lines": "present",
+                               "cpupri-split": "n/a"}  # fmt: skip
     assert judged.outcome("rq-order.Q1") is Outcome.NA
     assert judged.outcome("rd-lines.R1") is Outcome.PASS
     assert column("toy", toy("OLD_RQ"), "rq-order").outcome("rq-order.Q1") is Outcome.FAIL
@@ -83,8 +84,9 @@ def test_notes_say_why_something_is_na() -> None:
     lines = list(notes(rules, [column("one", toy()), column("two", toy("-CONFIG_NUMA_BALANCING")), DROPPED]))
     assert "no column arm+up: CONFIG_SMP=n was dropped" in lines
     assert "n/a, needs CONFIG_SMP=n: cpupri-lines.C5" in lines
+    assert "n/a, needs CONFIG_SCHED_CPUPRI_SPLIT: cpupri-split.L1, cpupri-split.L2, cpupri-split.L3" in lines
     assert "n/a, no rq.numa_migrate_on in this configuration: rq-order.Q6 (two)" in lines
-    assert len(lines) == 3
+    assert len(lines) == 4
 
 
 def test_notes_group_the_rules_of_a_reason() -> None:

@@ -165,6 +165,8 @@ def test_endless_number_upsets_nobody() -> None:
 C_SOURCE = """\
 typedef struct { int counter; } atomic_t;
 struct cpupri_vec { atomic_t count; unsigned long mask[2] __attribute__((aligned(64))); };
+struct cpupri_line { unsigned char byte[64]; } __attribute__((aligned(64)));
+struct cpupri_leaf { struct cpupri_line line[3]; int group; };
 struct cpupri { struct cpupri_vec pri_to_cpu[3]; int *cpu_to_pri; };
 struct root_domain {
 	atomic_t refcount;
@@ -178,6 +180,7 @@ struct root_domain {
 struct rq { unsigned nr_running; struct root_domain *rd; struct { int u; } __attribute__((aligned(32))); };
 struct rq rq;
 struct root_domain rd;
+struct cpupri_leaf leaf;
 """
 
 
@@ -227,7 +230,8 @@ def test_members_of_a_file(kind: str, request: pytest.FixtureRequest) -> None:
 
 def test_alignment_is_known_from_dwarf_alone(dwarf: Path, btf: Path, raw_btf: Path) -> None:
     aligned = {tag: structure.type.align for tag, structure in read_members(dwarf).items()}
-    assert aligned == {"cpupri_vec": 64, "cpupri": 64, "root_domain": 128, "rq": 32}
+    lines = {"cpupri_vec": 64, "cpupri_line": 64, "cpupri_leaf": 64, "cpupri": 64}
+    assert aligned == {**lines, "root_domain": 128, "rq": 32}
     for path in (btf, raw_btf):
         assert {structure.type.align for structure in read_members(path).values()} == {None}
     assert {structure.type.size for structure in read_members(btf).values()} == {

@@ -14,7 +14,7 @@ from schedlib.layout.compile import layout_of
 from schedlib.layout.judge import Layout, judge_rule
 from schedlib.paths import KUNIT
 
-CHANGES = ("rq-order", "rd-lines", "cpupri-lines")
+CHANGES = ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split")
 
 _KUNIT_H = """\
 #pragma once

@@ -37,7 +37,7 @@ def test_toy_kernel() -> None:
         "rq-order": "present",
         "rd-lines": "present",
         "cpupri-lines": "present",
-        "cpupri-split": "absent",
+        "cpupri-split": "n/a",
         "cluster-scan": "absent",
     }
 
@@ -73,13 +73,9 @@ def test_change_that_cannot_be_told() -> None:
     assert found(unknown)["cpupri-lines"].presence is Presence.NA
 
 
-def test_change_by_member() -> None:
-    assert found(toy("SPLIT"))["cpupri-split"] == Found(
-        "cpupri-split", Presence.PRESENT, ("struct cpupri has a member leaves",)
-    )
-    assert found(toy())["cpupri-split"] == Found(
-        "cpupri-split", Presence.ABSENT, ("struct cpupri has no member leaves",)
-    )
+def test_split_masks_show_where_they_are_chosen() -> None:
+    assert found(toy("CONFIG_SCHED_CPUPRI_SPLIT"))["cpupri-split"].presence is Presence.PRESENT
+    assert found(toy())["cpupri-split"] == Found("cpupri-split", Presence.NA, ("n/a: needs CONFIG_SCHED_CPUPRI_SPLIT",))
 
 
 @pytest.mark.parametrize(

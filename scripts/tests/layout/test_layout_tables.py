@@ -65,7 +65,7 @@ def test_version_and_lines_are_those_of_the_header() -> None:
 
 def test_rules_are_those_of_the_text() -> None:
     rows = re.findall(r'\{ "([\w.-]+)", "([\w-]+)",\s+"([^"]+)",\s+(\w+) \}', section(PLAIN, "sched_layout_rules = {"))
-    sources = dict(re.findall(r'^#define ([A-Z_]+_(?:ORDER|LINES))\t+"(.*)"$', SOURCE, re.M))
+    sources = dict(re.findall(r'^#define ([A-Z_]+_(?:ORDER|LINES|SPLIT))\t+"(.*)"$', SOURCE, re.M))
     expected = [(name, change, reason, sources[word].replace('\\"', '"')) for name, change, reason, word in rows]
     assert len(expected) > 20
     assert [(rule.id, rule.change, rule.reason, rule.source) for rule in toys.real_rules().rules] == expected
@@ -93,7 +93,7 @@ def test_clauses_are_those_of_the_text() -> None:
 
 
 def test_each_rule_is_a_known_test_and_the_other_way_round() -> None:
-    named = re.findall(r"^sched_layout:\w+:((?:rq-order|rd-lines|cpupri-lines|cpupri)\.\w+)$",
+    named = re.findall(r"^sched_layout:\w+:((?:rq-order|rd-lines|cpupri-lines|cpupri-split|cpupri)\.\w+)$",
                        (KUNIT / "tests.txt").read_text(), re.M)  # fmt: skip
     assert sorted(named) == sorted(rule.id for rule in toys.real_rules().rules)
 

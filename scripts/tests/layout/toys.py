@@ -26,6 +26,7 @@ USUAL = ("CONFIG_SMP", "CONFIG_64BIT", "CONFIG_NUMA_BALANCING", "HAVE_RT_PUSH_IP
 _KERNEL_H = """\
 #pragma once
 typedef unsigned char u8;
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef int s32;
 typedef unsigned long u64;
@@ -67,13 +68,26 @@ struct callback_head { void *next; void (*func)(struct callback_head *head); };
 
 struct cpupri_vec {
 	atomic_t count;
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+} ____cacheline_aligned_in_smp;
+struct cpupri_line {
+	union { unsigned long word[SMP_CACHE_BYTES / sizeof(long)]; u8 byte[SMP_CACHE_BYTES]; };
+} ____cacheline_aligned_in_smp;
+struct cpupri_leaf {
+	struct cpupri_line line[CPUPRI_NR_PRIORITIES];
+	int group;
+	u32 nr_cpus;
+	u16 cpu[SMP_CACHE_BYTES];
+#else
 	cpumask_var_t mask ____cacheline_aligned_in_smp;
+#endif
 };
 struct cpupri {
 	struct cpupri_vec pri_to_cpu[CPUPRI_NR_PRIORITIES];
 	int *cpu_to_pri;
-#ifdef SPLIT
-	void **leaves;
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+	void *place, **leaves;
+	u32 nr_leaves;
 #endif
 };
 
