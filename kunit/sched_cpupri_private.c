@@ -519,7 +519,7 @@ static struct racer *run_racers(struct kunit *test, bool find)
 		threads[i] = (struct cpupri_thread){ race, &racers[i] };
 	}
 	kunit_info(test, "seed %lu, %d threads\n", seed, nr);
-	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, nr), 0);
+	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, nr, nr), 0);
 	return racers;
 }
 

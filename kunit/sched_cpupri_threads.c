@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads for the cpupri suites, in a unit of their own: sched_cpupri_private.c
+ * Threads for the cpupri suites and sched_mask, in a unit of their own: sched_cpupri_private.c
  * has another idea of the number of CPUs and must not look into the kernel's
  * masks and tasks.
  */
@@ -10,17 +10,18 @@
 #include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/minmax.h>
-#include <linux/processor.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 
 #include "sched_cpupri_threads.h"
 
-#define MAX_THREADS	8
+#define RACING_THREADS	8
 
 struct job {
 	struct cpupri_thread	*thread;
 	atomic_t		*missing;
 	struct completion	*done;
+	struct task_struct	*task;
 };
 
 static int run_job(void *data)
@@ -30,57 +31,59 @@ static int run_job(void *data)
 
 	/* A first thread that starts alone may be through before the second. */
 	atomic_dec(job->missing);
-	while (atomic_read(job->missing)) {
-		cpu_relax();
-		cond_resched();
-	}
+	while (atomic_read(job->missing))
+		yield();
 	job->thread->fn(job->thread->data);
 	complete(done);
 	return 0;
 }
 
 /**
- * cpupri_test_cpus - how many threads can run at the same time
+ * cpupri_test_cpus - how many threads to race with each other
  *
  * Return: the number of online CPUs, at most 8.
  */
 int cpupri_test_cpus(void)
 {
-	return min_t(int, num_online_cpus(), MAX_THREADS);
+	return min_t(int, num_online_cpus(), RACING_THREADS);
 }
 
 /**
- * cpupri_run_threads - run functions at the same time, each on an online CPU of its own
+ * cpupri_run_threads - run functions at the same time, each in a thread of its own
  * @threads: the functions and their arguments
- * @nr: how many, at most cpupri_test_cpus()
+ * @nr: how many
+ * @cpus: the first so many online CPUs are used in turn: threads on the same one
+ *	  must yield to each other
  *
  * Returns when all of them have returned.
  *
  * Return: 0, or an error if a thread could not be made; none has run then.
  */
-int cpupri_run_threads(struct cpupri_thread *threads, int nr)
+int cpupri_run_threads(struct cpupri_thread *threads, int nr, int cpus)
 {
 	DECLARE_COMPLETION_ONSTACK(done);
-	struct task_struct *task[MAX_THREADS];
-	struct job job[MAX_THREADS];
+	struct job *jobs = kcalloc(nr, sizeof(*jobs), GFP_KERNEL);
 	atomic_t missing = ATOMIC_INIT(nr);
 	int cpu = -1;
-	int i, err;
+	int i, err = jobs ? 0 : -ENOMEM;
 
-	for (i = 0; i < nr; i++) {
-		cpu = cpumask_next(cpu, cpu_online_mask);
-		job[i] = (struct job){ &threads[i], &missing, &done };
-		task[i] = kthread_create_on_cpu(run_job, &job[i], cpu, "cpupri_test/%u");
-		if (IS_ERR(task[i])) {
-			err = PTR_ERR(task[i]);
-			while (i--)
-				kthread_stop(task[i]);
-			return err;
-		}
+	for (i = 0; i < nr && !err; i++) {
+		cpu = cpumask_next(i % cpus ? cpu : -1, cpu_online_mask);
+		jobs[i] = (struct job){ &threads[i], &missing, &done };
+		jobs[i].task = kthread_create_on_cpu(run_job, &jobs[i], cpu, "cpupri_test/%u");
+		err = PTR_ERR_OR_ZERO(jobs[i].task);
+	}
+	if (err) {
+		/* The last one is that which could not be made. */
+		for (i--; i > 0; i--)
+			kthread_stop(jobs[i - 1].task);
+		kfree(jobs);
+		return err;
 	}
 	for (i = 0; i < nr; i++)
-		wake_up_process(task[i]);
+		wake_up_process(jobs[i].task);
 	for (i = 0; i < nr; i++)
 		wait_for_completion(&done);
+	kfree(jobs);
 	return 0;
 }

@@ -8,6 +8,6 @@ struct cpupri_thread {
 };
 
 int cpupri_test_cpus(void);
-int cpupri_run_threads(struct cpupri_thread *threads, int nr);
+int cpupri_run_threads(struct cpupri_thread *threads, int nr, int cpus);
 
 #endif
