@@ -3,7 +3,7 @@
 #   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status test doctor fetch apply export mutants bench test-tree
+.PHONY: help check layout status test doctor fetch apply export mutants litmus bench test-tree
 
 quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
@@ -46,6 +46,9 @@ export: ## a git am-able series of tests and changes for a tree (KDIR=, OUT=)
 
 mutants: ## prove that each test can fail (FROM=dir for diffs of your own)
 	@scripts/schedline mutants $(tree) $(call option,ON,on) $(call option,FROM,from) $(call option,ONLY,only) $(call option,JSON,json)
+
+litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
+	@scripts/schedline litmus $(tree) $(call option,ONLY,only) $(call option,JSON,json)
 
 bench: ## build and run times as ratios, measured in one run
 	@scripts/schedline bench $(call option,ONLY,only) $(call option,JSON,json)

@@ -6,7 +6,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from schedlib import bench, check, doctor, export, judge_command, mutants, test_command, test_tree, tree_commands
+from schedlib import (
+    bench,
+    check,
+    doctor,
+    export,
+    judge_command,
+    litmus,
+    mutants,
+    test_command,
+    test_tree,
+    tree_commands,
+)
 from schedlib.errors import SchedlineError
 from schedlib.layout import command as layout
 from schedlib.layout import status
@@ -45,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
         tree_commands,
         export,
         mutants,
+        litmus,
         bench,
         doctor,
         test_command,
