@@ -32,7 +32,7 @@ snippets() {
 	CLUSTER_SCAN     static void *key = &sched_cluster_active;
 	CPUS_GUARD       static void hold(void) { guard(cpus_read_lock)(); }
 	H_NR_IDLE        static int nr_idle(struct cfs_rq *cfs_rq) { return cfs_rq->h_nr_idle; }
-	LLC_ID_ALLOC     static void free(void) { sched_domains_free_llc_id(0); }
+	LLC_ID_ALLOC     static void *free_id = sched_domains_free_llc_id;
 	PARAM_DESC       KUNIT_ARRAY_PARAM_DESC(rows, rows, name); static void *params = rows_gen_params;
 	PARAM_SKIP       static int level = KUNIT_LEVEL_CASE_PARAM;
 	SD_SHARE_LLC     static int llc = SD_SHARE_LLC;

@@ -21,7 +21,7 @@ from schedlib.compose import Composition, compose, refuse_conflicts
 from schedlib.errors import SchedlineError
 from schedlib.fingerprint import fingerprint
 from schedlib.guest import run_guest
-from schedlib.judge import Judgement, judge, load_expected
+from schedlib.judge import Judgement, Problem, judge, load_expected, with_problems
 from schedlib.kconfig import load
 from schedlib.kvm import accelerator
 from schedlib.layout.agreement import disagreements
@@ -88,7 +88,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--cpupri", type=_variants, default=(), metavar="NAME,...",
                         help=f"build and boot cpupri-split with its masks for each {', '.join(CPUPRI_VARIANTS)}, "
                         "or all of them; one verdict")  # fmt: skip
-    parser.add_argument("--sanitize", choices=sorted(sanitize.SLOWER),
+    parser.add_argument("--sanitize", choices=sorted(sanitize.SANITIZERS),
                         help=f"build with this, boot {sanitize.TARGET} with 8 CPUs; a report fails, but for the "
                         "intended races in configs/known-races.toml")  # fmt: skip
     parser.add_argument("--expect", type=options.ids, metavar="ID,...", help="changes that have to be there")
@@ -144,6 +144,7 @@ class Plan:
     topology: Topology | None = None
     left_out: tuple[LeftOut, ...] = ()
     selftests: bool = False
+    sanitizer: str | None = None
 
     def tests(self, cpus: int) -> tuple[str, ...]:
         """What a guest with so many CPUs has to run: the KUnit suites, or the selftests in place of them."""
@@ -189,6 +190,7 @@ def make_plan(
         topology,
         left_out,
         arguments.selftests,
+        arguments.sanitize,
     )
 
 
@@ -234,22 +236,21 @@ def boot_and_judge(
             run = run_guest(argv, out / f"{name}.log", plan.timeout)
         log = run.log.read_bytes()
         judgement = judge(log, expected, ending=run.ending, require=require, times=run.times, known_races=races)
-        judgement = _compared_with_object(judgement, kernel, plan.expected)
+        problems = _disagreements(judgement, kernel, plan.expected)
+        if plan.sanitizer:
+            problems += sanitize.silent(plan.sanitizer, log)
+        judgement = with_problems(judgement, problems)
         boots.append(Boot(name, run.argv, run.ending, run.log, run.seconds, judgement))
     return tuple(boots)
 
 
-def _compared_with_object(judgement: Judgement, kernel: Kernel, expected: frozenset[str]) -> Judgement:
-    """Add a problem for each layout rule on which the booted kernel and its object differ."""
+def _disagreements(judgement: Judgement, kernel: Kernel, expected: frozenset[str]) -> tuple[Problem, ...]:
+    """A problem for each layout rule on which the booted kernel and its object differ."""
     unit = kernel.build / UNIT
     if not unit.is_file():
-        return judgement
-    rules = host_rules(cache_dir())
+        return ()
     layout = from_tables(unit.name, read_fields(read_object(unit), str(unit)), {})
-    problems = tuple(disagreements(rules, layout, judgement.tests, expected))
-    if not problems:
-        return judgement
-    return Judgement(worst([judgement.verdict, Verdict.FAIL]), judgement.tests, (*judgement.problems, *problems))
+    return tuple(disagreements(host_rules(cache_dir()), layout, judgement.tests, expected))
 
 
 def results_directory(cache: Path, wanted: Path | None) -> Path:

@@ -79,6 +79,12 @@ class Judgement:
     problems: tuple[Problem, ...]
 
 
+def with_problems(judgement: Judgement, problems: Sequence[Problem]) -> Judgement:
+    """The judgement with what else was found; its verdict is the worst of all."""
+    verdict = worst([judgement.verdict, *(problem.verdict for problem in problems)])
+    return Judgement(verdict, judgement.tests, (*judgement.problems, *problems))
+
+
 _OUTCOMES = {
     Status.OK: Outcome.PASS,
     Status.XFAIL: Outcome.PASS,

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from schedlib.errors import SchedlineError
+from schedlib.judge import Problem
 from schedlib.targets import Target
+from schedlib.verdict import Verdict
 
 TARGET = "qemu-x86_64"
 """UML has neither KCSAN nor, with several CPUs, KASAN: it panics when it brings up the second one."""
@@ -14,8 +16,27 @@ TARGET = "qemu-x86_64"
 CPUS = (8,)
 """More emulated CPUs cost time, and eight are enough for two to meet."""
 
-SLOWER = {"kasan": 3, "kcsan": 3, "lockdep": 2, "ubsan": 2}
-"""By name, which is that of a fragment in configs/kernel/, too: how much longer a guest may take."""
+
+@dataclass(frozen=True)
+class Sanitizer:
+    """One that a kernel can be built with.
+
+    Attributes:
+        slower: how much longer a guest may take.
+        sign: what the kernel says when it is on; empty for one that says nothing.
+    """
+
+    slower: int
+    sign: str
+
+
+SANITIZERS = {
+    "kasan": Sanitizer(3, "kasan: KernelAddressSanitizer initialized"),
+    "kcsan": Sanitizer(3, "kcsan: enabled"),
+    "lockdep": Sanitizer(2, "Lock dependency validator: "),
+    "ubsan": Sanitizer(2, ""),
+}
+"""By name, which is that of a fragment in configs/kernel/, too."""
 
 
 def scaled(target: Target, sanitizer: str) -> Target:
@@ -29,4 +50,12 @@ def scaled(target: Target, sanitizer: str) -> Target:
             f"--sanitize {sanitizer}: a guest on {target.name} cannot have it",
             f"leave --on out, or use --on {TARGET}",
         )
-    return replace(target, classes=CPUS, timeout=target.timeout * SLOWER[sanitizer])
+    return replace(target, classes=CPUS, timeout=target.timeout * SANITIZERS[sanitizer].slower)
+
+
+def silent(sanitizer: str, log: bytes) -> tuple[Problem, ...]:
+    """A problem if the log does not say that the sanitizer is on: it would find nothing, and so pass."""
+    sign = SANITIZERS[sanitizer].sign
+    if sign.encode() in log:
+        return ()
+    return (Problem("sanitizer-off", 0, f"{sanitizer} is not on: the log lacks '{sign}'", Verdict.ERROR),)

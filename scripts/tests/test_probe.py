@@ -18,6 +18,7 @@ FEATURES = {
     "CPUS_GUARD": ("include/linux/cpu.h", "typedef int class_cpus_read_lock_t;"),
     "H_NR_IDLE": ("kernel/sched/sched.h", "struct cfs_rq { int h_nr_idle; };"),
     "IDLE_POLICY": ("kernel/sched/fair.c", "static int choose_idle_cpu(int cpu, struct task_struct *p)"),
+    "LLC_ID_ALLOC": ("kernel/sched/sched.h", "extern void sched_domains_free_llc_id(int cpu);"),
     "NOTHING_ALLOWED": ("kernel/sched/fair.c", "if (!cpumask_and(cpus, sched_domain_span(sd), p->cpus_ptr))"),
     "PARAM_DESC": (
         "include/kunit/test.h",
@@ -116,7 +117,7 @@ def test_headers_are_listed_for_make(tree: Path) -> None:
 
 
 def test_stand_in_has_every_case_of_the_suites() -> None:
-    suites = ("sched_cluster", "sched_topology")
+    suites = ("sched_cluster", "sched_topology", "sched_root_domain")
     names = (name.split(":") for name in load_expected(KUNIT / "tests.txt", None))
     listed = {words[1] for words in names if words[0] in suites}
     text = (KUNIT / "sched_cluster_absent.c").read_text()

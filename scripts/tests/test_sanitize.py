@@ -8,8 +8,10 @@ import pytest
 from schedlib.cli import parser
 from schedlib.errors import SchedlineError
 from schedlib.kconfig import load
-from schedlib.sanitize import SLOWER, TARGET, scaled
+from schedlib.paths import PROJECT
+from schedlib.sanitize import SANITIZERS, TARGET, scaled, silent
 from schedlib.targets import TARGETS
+from schedlib.verdict import Verdict
 
 SWITCH = {
     "kasan": ("CONFIG_KASAN",),
@@ -20,7 +22,7 @@ SWITCH = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(SLOWER))
+@pytest.mark.parametrize("name", sorted(SANITIZERS))
 def test_guest_has_eight_cpus_and_more_time(name: str) -> None:
     target = scaled(TARGETS[TARGET], name)
     assert target.classes == (8,)
@@ -37,3 +39,13 @@ def test_unknown_sanitizer_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         parser().parse_args(["check", "--sanitize", "valgrind"])
     assert "kcsan" in capsys.readouterr().err
+
+
+def test_sanitizer_that_is_off_passes_nothing() -> None:
+    log = (PROJECT / "scripts/tests/logs/kcsan.log").read_bytes()
+    assert silent("kcsan", log) == ()
+    (problem,) = silent("kcsan", log.replace(b"kcsan: enabled", b"kcsan: "))
+    assert problem.verdict is Verdict.ERROR
+    assert "kcsan is not on" in problem.text
+    assert silent("kasan", log)
+    assert silent("ubsan", log) == ()
