@@ -20,7 +20,7 @@
 struct job {
 	struct cpupri_thread	*thread;
 	atomic_t		*missing;
-	struct completion	*done;
+	struct completion	*start, *done;
 	struct task_struct	*task;
 };
 
@@ -30,9 +30,10 @@ static int run_job(void *data)
 	struct completion *done = job->done;
 
 	/* A first thread that starts alone may be through before the second. */
-	atomic_dec(job->missing);
-	while (atomic_read(job->missing))
-		yield();
+	if (atomic_dec_and_test(job->missing))
+		complete_all(job->start);
+	else
+		wait_for_completion(job->start);
 	job->thread->fn(job->thread->data);
 	complete(done);
 	return 0;
@@ -52,8 +53,7 @@ int cpupri_test_cpus(void)
  * cpupri_run_threads - run functions at the same time, each in a thread of its own
  * @threads: the functions and their arguments
  * @nr: how many
- * @cpus: the first so many online CPUs are used in turn: threads on the same one
- *	  must yield to each other
+ * @cpus: the first so many online CPUs are used in turn
  *
  * Returns when all of them have returned.
  *
@@ -61,6 +61,7 @@ int cpupri_test_cpus(void)
  */
 int cpupri_run_threads(struct cpupri_thread *threads, int nr, int cpus)
 {
+	DECLARE_COMPLETION_ONSTACK(start);
 	DECLARE_COMPLETION_ONSTACK(done);
 	struct job *jobs = kcalloc(nr, sizeof(*jobs), GFP_KERNEL);
 	atomic_t missing = ATOMIC_INIT(nr);
@@ -69,7 +70,7 @@ int cpupri_run_threads(struct cpupri_thread *threads, int nr, int cpus)
 
 	for (i = 0; i < nr && !err; i++) {
 		cpu = cpumask_next(i % cpus ? cpu : -1, cpu_online_mask);
-		jobs[i] = (struct job){ &threads[i], &missing, &done };
+		jobs[i] = (struct job){ &threads[i], &missing, &start, &done };
 		jobs[i].task = kthread_create_on_cpu(run_job, &jobs[i], cpu, "cpupri_test/%u");
 		err = PTR_ERR_OR_ZERO(jobs[i].task);
 	}

@@ -32,11 +32,6 @@ DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 #define util_est	util_est.enqueued
 #endif
 
-/* 39e92cb1e4a1 ("kunit: Add test attributes API structure") */
-#ifndef KUNIT_CASE_PARAM_ATTR
-#define KUNIT_CASE_PARAM_ATTR(name, gen_params, attributes)	KUNIT_CASE_PARAM(name, gen_params)
-#endif
-
 /* fd54d81c2c0e ("sched/fair: Skip SCHED_IDLE rq for SCHED_IDLE task") */
 #ifndef SCHED_KUNIT_HAS_IDLE_POLICY
 #define SCHED_IDLE_CPU_FOR_ALL	1

@@ -4,31 +4,32 @@
  * The experiment behind cpupri-split, in the kernel; cpumask_contention in
  * tools/testing/selftests/sched_latency/ is its twin in user space.
  *
- * On each CPU two threads yield to each other, of which one sets the bit of its
- * CPU and the other one clears it. The mask is one for all CPUs or one for each
+ * On each CPU two threads take turns, of which one sets the bit of its CPU and
+ * the other one clears it. The mask is one for all CPUs or one for each
  * node or last level cache, or the cache has a byte for each CPU, which needs
  * no locked instruction. The figures are for the log: no machine is too slow.
  * What is judged is that no bit gets lost, and that groups share no line.
  */
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/math64.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/timekeeping.h>
 
 #include "../sched.h"
 #include "sched_cpupri_threads.h"
-#include "sched_kunit_compat.h"
 
 static unsigned int cpus = 16;
 module_param(cpus, uint, 0444);
 MODULE_PARM_DESC(cpus, "how many CPUs take part; on a machine with many, all of them are wanted");
 
 #define ROUNDS		3
-#define ALL_TURNS	4000	/* of all threads that set, in a round */
+#define ALL_TURNS	1000	/* of all threads that set, in a round */
 
 enum mask_kind { MASK_NONE, MASK_GLOBAL, MASK_NODE, MASK_LLC, MASK_LLC_BYTES };
 
@@ -41,16 +42,21 @@ static const struct mask_case {
 	{ "llc-bytes", MASK_LLC_BYTES },
 };
 
-KUNIT_ARRAY_PARAM_DESC(mask_cases, mask_cases, name);
+static void mask_case_desc(const struct mask_case *variant, char *desc)
+{
+	strscpy(desc, variant->name, KUNIT_PARAM_DESC_SIZE);
+}
 
-/* One CPU: where its bit is, and which of its two threads may go on. */
+KUNIT_ARRAY_PARAM(mask_cases, mask_cases, mask_case_desc);
+
+/* One CPU: where its bit is, and whose turn it is of its two threads. */
 struct seat {
 	enum mask_kind	kind;
 	unsigned long	*mask;
 	int		place;
-	bool		sets;
 	u64		ns;
 	unsigned int	lost;
+	struct completion turn[2];	/* to clear, and to set */
 } ____cacheline_aligned;
 
 static struct seat *seats;
@@ -81,7 +87,10 @@ static int take_seats(struct kunit *test, enum mask_kind kind)
 	for_each_cpu(cpu, &taking_part) {
 		struct seat *seat = &seats[cpu];
 
-		*seat = (struct seat){ .kind = kind, .sets = true };
+		*seat = (struct seat){ .kind = kind };
+		init_completion(&seat->turn[false]);
+		init_completion(&seat->turn[true]);
+		complete(&seat->turn[true]);
 		for_each_cpu(other, &taking_part) {
 			if (other == cpu)
 				break;
@@ -131,8 +140,7 @@ static void take_turns(struct seat *seat, bool sets)
 	for (turn = 0; turn < nr_turns; turn++) {
 		u64 start;
 
-		while (READ_ONCE(seat->sets) != sets)
-			yield();
+		wait_for_completion(&seat->turn[sets]);
 		/* What the other thread did is still so, whatever other CPUs did. */
 		seat->lost += seat->kind != MASK_NONE && is_set(seat) == sets;
 		preempt_disable();
@@ -140,7 +148,7 @@ static void take_turns(struct seat *seat, bool sets)
 		operate(seat, sets);
 		seat->ns += ktime_get_ns() - start;
 		preempt_enable();
-		WRITE_ONCE(seat->sets, !sets);
+		complete(&seat->turn[!sets]);
 	}
 }
 
@@ -194,7 +202,7 @@ static void contention(struct kunit *test)
 
 	seats = kunit_kcalloc(test, nr_cpu_ids, sizeof(*seats), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, seats);
-	guard(cpus_read_lock)();
+	cpus_read_lock();
 	cpumask_clear(&taking_part);
 	for_each_online_cpu(cpu) {
 		if (nr == max(cpus, 1U))
@@ -214,6 +222,7 @@ static void contention(struct kunit *test)
 		lowest = min(lowest, permille);
 		highest = max(highest, permille);
 	}
+	cpus_read_unlock();
 	if (groups < 2 && variant->kind != MASK_LLC_BYTES)
 		kunit_info(test, "one group: the masks are the same, there is nothing to compare\n");
 	else if (nr < 4)
@@ -224,7 +233,12 @@ static void contention(struct kunit *test)
 }
 
 static struct kunit_case sched_mask_cases[] = {
+	/* 39e92cb1e4a1 ("kunit: Add test attributes API structure") */
+#ifdef KUNIT_CASE_PARAM_ATTR
 	KUNIT_CASE_PARAM_ATTR(contention, mask_cases_gen_params, { .speed = KUNIT_SPEED_SLOW }),
+#else
+	KUNIT_CASE_PARAM(contention, mask_cases_gen_params),
+#endif
 	{}
 };
 
