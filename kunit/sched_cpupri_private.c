@@ -31,6 +31,7 @@
 #include <linux/prandom.h>
 #include <linux/sched/cputime.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 
 #include "../sched.h"
 
@@ -559,6 +560,57 @@ static void counts_match_masks(struct kunit *test)
 	}
 }
 
+/* ---- what set and find cost, for schedline bench: no machine is too slow ---- */
+
+#define COST_SETS	20000
+#define COST_FINDS	2000
+
+static void cost_of(struct kunit *test, int nr)
+{
+	struct cpupri_test *t = test->priv;
+	u64 start, set, one, all;
+	int cpu, i;
+
+	cpupri_cleanup(&t->cp);
+	cpumask_clear(&forged_possible);
+	for (cpu = 0; cpu < nr; cpu++)
+		cpumask_set_cpu(cpu, &forged_possible);
+	cpumask_copy(&forged_active, &forged_possible);
+	KUNIT_ASSERT_EQ(test, cpupri_init(&t->cp), 0);
+
+	start = ktime_get_ns();
+	for (i = 0; i < COST_SETS; i++)
+		cpupri_set(&t->cp, i % nr, 97 + i / nr % 3);
+	set = ktime_get_ns() - start;
+
+	for (cpu = 0; cpu < nr; cpu++)
+		cpupri_set(&t->cp, cpu, 98);
+	start = ktime_get_ns();
+	for (i = 0; i < COST_FINDS; i++)
+		find(t, 0, cpu_possible_mask);
+	all = ktime_get_ns() - start;
+	KUNIT_EXPECT_TRUE(test, cpumask_equal(&t->lowest, cpu_possible_mask));
+
+	only(&t->affinity, nr - 1);
+	start = ktime_get_ns();
+	for (i = 0; i < COST_FINDS; i++)
+		find(t, 0, &t->affinity);
+	one = ktime_get_ns() - start;
+	KUNIT_EXPECT_TRUE(test, cpumask_equal(&t->lowest, &t->affinity));
+
+	kunit_info(test, "%d CPUs: set %llu ps, find one %llu ps, find all %llu ps\n", nr,
+		   div_u64(set * 1000, COST_SETS), div_u64(one * 1000, COST_FINDS),
+		   div_u64(all * 1000, COST_FINDS));
+}
+
+static void cost(struct kunit *test)
+{
+	cost_of(test, 8);
+	cost_of(test, 64);
+	cost_of(test, 256);
+	cost_of(test, NR_CPUS);
+}
+
 /* ---- leaves: lines that only the CPUs of one node or LLC write ---- */
 
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
@@ -685,6 +737,7 @@ static struct kunit_case sched_cpupri_private_test_cases[] = {
 	KUNIT_CASE(empty_level_passed_by_count),
 	KUNIT_CASE(found_is_allowed),
 	KUNIT_CASE(counts_match_masks),
+	KUNIT_CASE(cost),
 	KUNIT_CASE(leaves_by_group),
 	KUNIT_CASE(leaf_ownership),
 	KUNIT_CASE(leaf_search_stops),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
 import sys
 import time
@@ -13,11 +14,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 from schedlib import doctor, options
 from schedlib.build import build, build_directory, make
 from schedlib.cache import write_json
-from schedlib.check import Plan, boot_and_judge
+from schedlib.check import CPUPRI_VARIANTS, Plan, boot_and_judge
 from schedlib.command import must, run
 from schedlib.compose import Composition, compose, refuse_conflicts
 from schedlib.kconfig import load
@@ -37,6 +39,10 @@ _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 _HEADER = "kernel/sched/sched.h"
 
 
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 0.01 else f"{seconds * 1e9:.1f} ns"
+
+
 @dataclass(frozen=True)
 class Row:
     """One measurement: ours and the reference in seconds, and the goal for their ratio or for ours."""
@@ -48,9 +54,9 @@ class Row:
 
     def text(self) -> str:
         """As one line."""
-        figure = f"{self.ours:.2f} s"
+        figure = _duration(self.ours)
         if self.reference is not None:
-            figure += f" / {self.reference:.2f} s = {self.ours / self.reference:.3f}"
+            figure += f" / {_duration(self.reference)} = {self.ours / self.reference:.3f}"
         return f"{self.name}: {figure} (goal {self.goal})"
 
 
@@ -64,7 +70,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="examples:\n  schedline bench --json bench.json\n  schedline bench --only layout",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", choices=("check", "wakeup", "layout"), help="the figures of one verb")
+    parser.add_argument("--only", choices=("check", "wakeup", "cpupri", "layout"), help="the figures of one verb")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.set_defaults(run=_run, kdir=None, series=None)
 
@@ -186,6 +192,32 @@ def _wakeups(cache: Path, tree: Tree, composition: Composition) -> list[Row]:
     ]
 
 
+_COST = re.compile(r"cost: (\d+) CPUs: set (\d+) ps, find one (\d+) ps, find all (\d+) ps")
+_COST_BOOTS = 5
+
+
+def _cpupri(cache: Path, tree: Tree, stock: Composition) -> list[Row]:
+    """What set and find take in each variant of cpupri-split beside stock: medians of guests booted in turn."""
+    split = compose(tree, with_=["cpupri-split"])
+    target = TARGETS["uml"]
+    chosen = {"stock": (stock, ["uml"])}
+    chosen |= {name: (split, ["uml", f"cpupri-{name}"]) for name in CPUPRI_VARIANTS}
+    figures: dict[tuple[str, str], list[float]] = {}
+    for boot in range(_COST_BOOTS):
+        for name, (composition, fragments) in chosen.items():
+            kernel = build(cache, tree, composition.commit, target, load(fragments))
+            plan = Plan(target, (8,), composition.expected, (), "sched_cpupri_private.cost", target.timeout)
+            (booted,) = boot_and_judge(plan, kernel, cache / f"results/bench/cost-{name}-{boot}", (), "tcg")
+            for cpus, *picoseconds in _COST.findall(booted.log.read_text(errors="replace")):
+                for what, value in zip(("set", "find one", "find all"), picoseconds, strict=True):
+                    figures.setdefault((name, f"{what}, {cpus} CPUs"), []).append(float(value) / 1e12)
+    return [
+        Row(f"{what}: {name} / stock", median(values), median(figures["stock", what]), "-")
+        for (name, what), values in figures.items()
+        if name != "stock"
+    ]
+
+
 def _unchanged() -> list[Row]:
     command = [str(PROJECT / "scripts/schedline"), "check"]
     run(command)
@@ -202,6 +234,8 @@ def _run(arguments: argparse.Namespace) -> int:
             rows += _builds(cache, tree, composition.commit) + _checks(cache, tree, composition)
         if arguments.only in (None, "wakeup"):
             rows += _wakeups(cache, tree, composition)
+        if arguments.only in (None, "cpupri"):
+            rows += _cpupri(cache, tree, composition)
         if arguments.only in (None, "layout"):
             rows += _layouts(cache, tree, composition.commit)
     if arguments.only in (None, "check"):

@@ -153,7 +153,8 @@ class Plan:
     def parameters(self) -> tuple[str, ...]:
         """For the guest kernel."""
         only = (f"kunit.filter_glob={self.only}",) if self.only else ()
-        return (*expect_arguments(self.expected), *only, *self.arguments)
+        shape = self.topology.arguments if self.topology else ()
+        return (*expect_arguments(self.expected), *only, *shape, *self.arguments)
 
 
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:

@@ -154,6 +154,10 @@ def refuse_impossible(target: Target, topology: Topology) -> None:
         raise SchedlineError(
             f"--topology {topology.name}: a guest on {target.name} has no topology", "use --on qemu-arm64"
         )
+    if topology.llcs > 1 and target.arch != "x86_64":
+        raise SchedlineError(
+            f"--topology {topology.name}: only a kernel for x86 splits an LLC, by split_llc=", "use --on qemu-x86_64"
+        )
     machine = _machine(target, "tcg", topology)
     tried = run([*machine, "-S", "-serial", "none", "-monitor", "stdio"], stdin=b"quit\n")
     if tried.returncode:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 
 from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
@@ -22,6 +22,8 @@ class Topology:
         clusters: in a socket. On arm64 they share the tags of a cache, on x86 the L2 cache.
         cores: in a cluster.
         threads: on a core.
+        llcs: in a socket; more than one are what the kernel makes of one, on x86 by split_llc=.
+        memoryless: of the nodes, the last so many have CPUs alone.
     """
 
     name: str
@@ -30,11 +32,18 @@ class Topology:
     clusters: int
     cores: int
     threads: int
+    llcs: int = 1
+    memoryless: int = 0
 
     @property
     def cpus(self) -> int:
         """All of them."""
         return self.sockets * self.clusters * self.cores * self.threads
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Kernel parameters that belong to the shape."""
+        return (f"split_llc={self.llcs}",) if self.llcs > 1 else ()
 
 
 def load_topology(name: str) -> Topology:
@@ -52,13 +61,18 @@ def load_topology(name: str) -> Topology:
         row = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise SchedlineError(f"{path}: {error}", "correct the file") from error
-    wanted = [field.name for field in fields(Topology) if field.name != "name"]
-    if sorted(row) != sorted(wanted) or not all(type(value) is int and value > 0 for value in row.values()):
-        raise SchedlineError(f"{path} has to hold a count for each of {', '.join(wanted)}", "correct the file")
-    topology = Topology(name, **row)
-    if topology.cpus > MOST_CPUS or topology.cpus % topology.nodes:
+    wanted = [field.name for field in fields(Topology) if field.name != "name" and field.default is MISSING]
+    optional = {field.name for field in fields(Topology)} - {"name", *wanted}
+    if set(row) - optional != set(wanted) or not all(type(value) is int and value > 0 for value in row.values()):
         raise SchedlineError(
-            f"{path}: {topology.cpus} CPUs in {topology.nodes} nodes: at most {MOST_CPUS}, as many in each node",
+            f"{path} has to hold a count for each of {', '.join(wanted)}, and may for {', '.join(sorted(optional))}",
+            "correct the file",
+        )
+    topology = Topology(name, **row)
+    if topology.cpus > MOST_CPUS or topology.cpus % topology.nodes or topology.memoryless >= topology.nodes:
+        raise SchedlineError(
+            f"{path}: {topology.cpus} CPUs in {topology.nodes} nodes: at most {MOST_CPUS}, as many in each node, "
+            "and memory in one at least",
             "correct the file",
         )
     return topology
@@ -86,8 +100,11 @@ def qemu_words(topology: Topology, arch: str, memory: int) -> list[str]:
             "smp-cache.0.cache=l2,smp-cache.0.topology=module",
         ]
     size = topology.cpus // topology.nodes
+    filled = topology.nodes - topology.memoryless
     for node in range(topology.nodes if topology.nodes > 1 else 0):
-        cpus = f"{node * size}-{node * size + size - 1}"
-        words += ["-object", f"memory-backend-ram,id=node{node},size={memory // topology.nodes}M"]
-        words += ["-numa", f"node,nodeid={node},cpus={cpus},memdev=node{node}"]
+        cpus = f"node,nodeid={node},cpus={node * size}-{node * size + size - 1}"
+        if node < filled:
+            words += ["-object", f"memory-backend-ram,id=node{node},size={memory // filled}M"]
+            cpus += f",memdev=node{node}"
+        words += ["-numa", cpus]
     return words

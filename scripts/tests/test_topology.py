@@ -55,6 +55,19 @@ def test_guest_gets_the_shape_in_place_of_a_cpu_count() -> None:
     ]
 
 
+def test_kernel_splits_the_llc() -> None:
+    llcs = load_topology("llcs")
+    assert (llcs.cpus, llcs.arguments) == (16, ("split_llc=4",))
+    with pytest.raises(SchedlineError, match="only a kernel for x86"):
+        refuse_impossible(TARGETS["qemu-arm64"], llcs)
+
+
+def test_nodes_without_memory() -> None:
+    words = " ".join(qemu_words(load_topology("memoryless"), "x86_64", 512))
+    assert words.count("memory-backend-ram") == 2
+    assert "size=256M -numa node,nodeid=1,cpus=4-7,memdev=node1 -numa node,nodeid=2,cpus=8-11 -numa" in words
+
+
 def test_unknown_topology_names_the_known_ones() -> None:
     with pytest.raises(SchedlineError, match=r"(?s)no 'kunpeng'.*jacobsville, kunpeng920"):
         load_topology("kunpeng")
