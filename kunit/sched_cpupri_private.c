@@ -119,6 +119,7 @@ static bool __maybe_unused forged_mask(cpumask_var_t *mask, gfp_t gfp)
 
 static const int forged_llc_size[FORGED_LLCS] = { 8, 16, 100, 1, 64, 250 };
 static int forged_sd_llc_id[NR_CPUS];
+#define forged_cpupri_llc_id	forged_sd_llc_id	/* its name on 6.12 */
 static int forged_node[NR_CPUS];
 
 static void forge_topology(void)
