@@ -15,8 +15,10 @@
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/math64.h>
+#include <linux/mmu_context.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
+#include <linux/sched/cputime.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
