@@ -42,6 +42,11 @@ DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 #define NOTHING_ALLOWED_CLEARS_HINT	true
 #endif
 
+/* In 7.3, and not in 6.12: the ids of LLCs are allocated, and kept. */
+#ifndef SCHED_KUNIT_HAS_LLC_ID_ALLOC
+#define __sched_domains_free_llc_id(cpu)	((void)(cpu))
+#endif
+
 /* 292010ee5094 ("kunit: add parameter generation macro using description from array") */
 #ifndef SCHED_KUNIT_HAS_PARAM_DESC
 /* The description of the parameter that is being tested: KUnit prints it afterwards. */

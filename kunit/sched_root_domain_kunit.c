@@ -49,7 +49,6 @@ static void expect_leaves_by_group(struct kunit *test, struct root_domain *rd, c
 /* As when the machine boots, no CPU has an LLC id when its domains are built. */
 static void find_llcs_anew(void)
 {
-#ifdef SCHED_KUNIT_HAS_LLC_ID_ALLOC
 	guard(cpus_read_lock)();
 	guard(mutex)(&sched_domains_mutex);
 	for (int cpu = 0; cpu < nr_cpu_ids; cpu++)
@@ -57,7 +56,6 @@ static void find_llcs_anew(void)
 			__sched_domains_free_llc_id(cpu);
 	drop_domains();
 	partition_sched_domains_locked(1, NULL, NULL);
-#endif
 }
 
 static void leaves_by_group(struct kunit *test)
