@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from schedlib import doctor, options
+from schedlib import doctor, options, sanitize
 from schedlib.build import build, build_directory, make
 from schedlib.cache import write_json
 from schedlib.check import CPUPRI_VARIANTS, Plan, boot_and_judge
@@ -218,6 +218,23 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition) -> list[Row]:
     ]
 
 
+def _races(cache: Path, tree: Tree) -> list[Row]:
+    """How long an emulated x86-64 guest takes for the cases in which threads race, and for all with KCSAN."""
+    split = compose(tree, with_=["cpupri-split"])
+    target = TARGETS[sanitize.TARGET]
+    rows: list[Row] = []
+    for fragments, only, goal in (
+        (["cpupri-llc"], "sched_cpupri*", "under 60 s"),
+        (["kcsan", "cpupri-llc"], None, "under 600 s"),
+    ):
+        kernel = build(cache, tree, split.commit, target, load([target.name, *fragments]))
+        plan = Plan(target, (8,), split.expected, (), only, 10 * target.timeout)
+        name = f"{only or 'all suites'}, {'+'.join((target.name, *fragments))}, 8 CPUs"
+        booted = partial(boot_and_judge, plan, kernel, cache / "results/bench/races", (), "tcg")
+        rows.append(Row(name, _timed(name, booted), None, goal))
+    return rows
+
+
 def _unchanged() -> list[Row]:
     command = [str(PROJECT / "scripts/schedline"), "check"]
     run(command)
@@ -235,7 +252,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.only in (None, "wakeup"):
             rows += _wakeups(cache, tree, composition)
         if arguments.only in (None, "cpupri"):
-            rows += _cpupri(cache, tree, composition)
+            rows += _cpupri(cache, tree, composition) + _races(cache, tree)
         if arguments.only in (None, "layout"):
             rows += _layouts(cache, tree, composition.commit)
     if arguments.only in (None, "check"):
