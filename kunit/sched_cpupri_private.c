@@ -611,7 +611,7 @@ static void cost(struct kunit *test)
 	cost_of(test, 8);
 	cost_of(test, 64);
 	cost_of(test, 256);
-	cost_of(test, NR_CPUS);
+	cost_of(test, nr_cpu_ids);
 }
 
 /* ---- leaves: lines that only the CPUs of one node or LLC write ---- */
