@@ -34,7 +34,7 @@ def compiled(series: Tree, directory: Path, text: str) -> Path:
     headers = series.src / "tools/testing/selftests/sched"
     source, program = directory / "program.c", directory / "program"
     source.write_text(text)
-    words = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-iquote", str(headers)]
+    words = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-iquote", str(SOURCE.parent), "-iquote", str(headers)]
     subprocess.run(["gcc", *words, "-o", str(program), str(source)], check=True)
     return program
 

@@ -24,7 +24,7 @@ SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
 """Debian's sparse 0.6.4 does not know __typeof_unqual__, nor module_param()'s constants (lib/kunit/ shows the same)."""
 
 SOURCES = sorted(path for path in KUNIT.iterdir() if path.suffix in (".c", ".h"))
-PROGRAMS = sorted(SELFTESTS.rglob("*.c"))
+PROGRAMS = sorted(path for path in SELFTESTS.rglob("*") if path.suffix in (".c", ".h"))
 MAILS = sorted(PATCHES.rglob("*.patch"))
 
 

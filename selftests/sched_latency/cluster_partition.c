@@ -15,23 +15,14 @@
  * that fails, ending A brings the scan back.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "../kselftest.h"
+#include "topology.h"
 
 #define ROUNDS		200
 /* The scan of domains that were just built waits for the next load balance. */
@@ -39,158 +30,62 @@
 /* Each split drops one reference; there is one for each partition with clusters. */
 #define SPLITS		4
 
-#define CPU_TOPOLOGY	"/sys/devices/system/cpu/cpu%d/topology/%s"
 #define DEBUG		"/sys/kernel/debug/sched"
 #define DOMAIN		DEBUG "/domains/cpu%d/domain%d"
 
 static char cgroup[256];
-static cpu_set_t a, b, first;
+static struct cpus a, b, first;
 static int waker_cpu, wakee_cpu;
 static bool known_defect;
 static char verbose[8];
 
-/* Files. */
-
-static int get(char *text, size_t size, const char *format, ...) __printf(3, 4);
-static int put(const char *text, const char *format, ...) __printf(2, 3);
-
-static int open_path(int flags, const char *format, va_list args)
-{
-	char path[512];
-
-	vsnprintf(path, sizeof(path), format, args);
-	return open(path, flags | O_CLOEXEC);
-}
-
-static int get(char *text, size_t size, const char *format, ...)
-{
-	va_list args;
-	ssize_t len;
-	int fd;
-
-	va_start(args, format);
-	fd = open_path(O_RDONLY, format, args);
-	va_end(args);
-	if (fd < 0)
-		return -1;
-	len = read(fd, text, size - 1);
-	close(fd);
-	if (len < 0)
-		return -1;
-	text[len] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return 0;
-}
-
-static int put(const char *text, const char *format, ...)
-{
-	va_list args;
-	ssize_t len;
-	int fd;
-
-	va_start(args, format);
-	fd = open_path(O_WRONLY, format, args);
-	va_end(args);
-	if (fd < 0)
-		return -1;
-	len = write(fd, text, strlen(text));
-	close(fd);
-	return len < 0 ? -1 : 0;
-}
-
-/* CPUs. */
-
-static bool cpus_of(int cpu, const char *what, cpu_set_t *set)
-{
-	char text[4096], *p = text;
-
-	CPU_ZERO(set);
-	if (get(text, sizeof(text), CPU_TOPOLOGY, cpu, what))
-		return false;
-	while (*p) {
-		long from = strtol(p, &p, 10), to = from;
-
-		if (*p == '-')
-			to = strtol(p + 1, &p, 10);
-		for (; from <= to && from < CPU_SETSIZE; from++)
-			CPU_SET(from, set);
-		p += *p == ',';
-	}
-	return true;
-}
-
-static const char *list_of(const cpu_set_t *set)
-{
-	static char text[4096];
-	int len = 0;
-
-	text[0] = '\0';
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, set))
-			len += snprintf(text + len, sizeof(text) - len, "%s%d",
-					len ? "," : "", cpu);
-	return text;
-}
-
-static int nth(const cpu_set_t *set, int n)
-{
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, set) && !n--)
-			return cpu;
-	return -1;
-}
-
 /* A cluster is more than a core, and less than a package. */
-static bool cluster_of(int cpu, cpu_set_t *cluster)
+static bool cluster_of(int cpu, struct cpus *cluster)
 {
-	cpu_set_t core, package;
+	struct cpus core, package;
 
-	return cpus_of(cpu, "cluster_cpus_list", cluster) &&
-	       cpus_of(cpu, "core_cpus_list", &core) &&
-	       cpus_of(cpu, "package_cpus_list", &package) &&
-	       CPU_COUNT(cluster) > CPU_COUNT(&core) &&
-	       CPU_COUNT(cluster) < CPU_COUNT(&package);
+	return cpus_sharing(cpu, CLUSTER, cluster) && cpus_sharing(cpu, CORE, &core) &&
+	       cpus_sharing(cpu, PACKAGE, &package) &&
+	       cpus_count(cluster) > cpus_count(&core) &&
+	       cpus_count(cluster) < cpus_count(&package);
 }
 
 /* Two clusters of a package for A; for B two CPUs that share none. */
 static bool choose_cpus(void)
 {
 	int nr = sysconf(_SC_NPROCESSORS_CONF);
-	cpu_set_t cluster, package;
+	struct cpus cluster, package;
 
-	CPU_ZERO(&a);
-	CPU_ZERO(&first);
 	for (int cpu = 0; cpu < nr; cpu++) {
-		if (CPU_ISSET(cpu, &a) || !cluster_of(cpu, &cluster))
+		if (cpus_has(&a, cpu) || !cluster_of(cpu, &cluster))
 			continue;
-		if (!CPU_COUNT(&first)) {
+		if (!cpus_count(&first)) {
 			first = cluster;
 			a = cluster;
 			waker_cpu = cpu;
-			cpus_of(cpu, "package_cpus_list", &package);
-		} else if (CPU_ISSET(cpu, &package)) {
-			CPU_OR(&a, &a, &cluster);
+			cpus_sharing(cpu, PACKAGE, &package);
+		} else if (cpus_has(&package, cpu)) {
+			cpus_or(&a, &cluster);
 			wakee_cpu = cpu;
 			break;
 		}
 	}
-	if (CPU_EQUAL(&a, &first))
+	if (cpus_equal(&a, &first))
 		return false;
 
-	CPU_ZERO(&b);
-	for (int cpu = 0; cpu < nr && CPU_COUNT(&b) < 2; cpu++) {
-		if (CPU_ISSET(cpu, &a) || !cpus_of(cpu, "cluster_cpus_list", &cluster))
+	for (int cpu = 0; cpu < nr && cpus_count(&b) < 2; cpu++) {
+		if (cpus_has(&a, cpu) || !cpus_sharing(cpu, CLUSTER, &cluster))
 			continue;
-		CPU_AND(&cluster, &cluster, &b);
-		if (!CPU_COUNT(&cluster))
-			CPU_SET(cpu, &b);
+		cpus_and(&cluster, &b);
+		if (!cpus_count(&cluster))
+			cpus_add(&b, cpu);
 	}
-	return CPU_COUNT(&b) == 2;
+	return cpus_count(&b) == 2;
 }
 
 /* Partitions. */
 
-static bool make_partition(const char *name, const cpu_set_t *cpus)
+static bool make_partition(const char *name, const struct cpus *cpus)
 {
 	char path[512], said[256] = "";
 
@@ -199,11 +94,12 @@ static bool make_partition(const char *name, const cpu_set_t *cpus)
 		ksft_print_msg("%s: %s\n", path, strerror(errno));
 		return false;
 	}
-	if (put(list_of(cpus), "%s/cpuset.cpus", path) ||
-	    put("root", "%s/cpuset.cpus.partition", path) ||
-	    get(said, sizeof(said), "%s/cpuset.cpus.partition", path) || strcmp(said, "root")) {
+	if (!write_text(cpus_list(cpus), "%s/cpuset.cpus", path) ||
+	    !write_text("root", "%s/cpuset.cpus.partition", path) ||
+	    !read_line(said, sizeof(said), "%s/cpuset.cpus.partition", path) ||
+	    strcmp(said, "root")) {
 		ksft_print_msg("%s with CPUs %s is no partition: %s\n",
-			       path, list_of(cpus), said[0] ? said : strerror(errno));
+			       path, cpus_list(cpus), said[0] ? said : strerror(errno));
 		return false;
 	}
 	return true;
@@ -217,7 +113,7 @@ static bool end_partition(const char *name)
 	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
 	if (access(path, F_OK))
 		return true;
-	put("member", "%s/cpuset.cpus.partition", path);
+	write_text("member", "%s/cpuset.cpus.partition", path);
 	/* A task that has just ended may still be counted. */
 	while (rmdir(path)) {
 		if (errno != EBUSY || time(NULL) > end) {
@@ -235,11 +131,10 @@ static bool end_partition(const char *name)
 
 static bool split_b(void)
 {
-	cpu_set_t part;
+	struct cpus part = {};
 
-	CPU_ZERO(&part);
-	CPU_SET(nth(&b, 1), &part);
-	if (put("+cpuset", "%s/%s/cgroup.subtree_control", cgroup, B))
+	cpus_add(&part, cpus_nth(&b, 1));
+	if (!write_text("+cpuset", "%s/%s/cgroup.subtree_control", cgroup, B))
 		return false;
 	for (int i = 0; i < SPLITS; i++)
 		if (!make_partition(PART, &part) || !end_partition(PART))
@@ -253,22 +148,13 @@ struct counts {
 	int cluster, stayed, elsewhere;
 };
 
-static void run_on(const cpu_set_t *cpus)
-{
-	if (sched_setaffinity(0, sizeof(*cpus), cpus))
-		_exit(KSFT_FAIL);
-}
-
 static void wakee(int in, int out)
 {
-	cpu_set_t own;
 	int cpu, go;
 
-	CPU_ZERO(&own);
-	CPU_SET(wakee_cpu, &own);
 	do {
-		run_on(&own);
-		run_on(&a);
+		if (!run_on_cpu(wakee_cpu) || !run_on(&a))
+			_exit(KSFT_FAIL);
 		cpu = sched_getcpu();
 		if (write(out, &cpu, sizeof(cpu)) != sizeof(cpu) ||
 		    read(in, &go, sizeof(go)) != sizeof(go))
@@ -284,7 +170,7 @@ static void await_sleep(pid_t pid)
 	char text[256];
 
 	do {
-		if (get(text, sizeof(text), "/proc/%d/syscall", pid))
+		if (!read_line(text, sizeof(text), "/proc/%d/syscall", pid))
 			_exit(KSFT_FAIL);
 	} while (atoi(text) != SYS_read || !strncmp(text, "running", 7));
 }
@@ -294,20 +180,18 @@ static void waker(int result)
 	struct counts counts = {};
 	int to[2], from[2], was, is;
 	time_t end;
-	cpu_set_t own;
 	pid_t pid;
 
-	CPU_ZERO(&own);
-	CPU_SET(waker_cpu, &own);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || pipe(to) || pipe(from) ||
-	    put("0", "%s/%s/cgroup.procs", cgroup, A))
+	    !write_text("0", "%s/%s/cgroup.procs", cgroup, A))
 		_exit(KSFT_FAIL);
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		wakee(to[0], from[1]);
 	}
-	run_on(&own);
+	if (!run_on_cpu(waker_cpu))
+		_exit(KSFT_FAIL);
 	end = time(NULL) + PATIENCE;
 	for (int round = 0; round < ROUNDS;) {
 		if (read(from[0], &was, sizeof(was)) != sizeof(was))
@@ -320,10 +204,10 @@ static void waker(int result)
 		if (was != wakee_cpu)
 			continue;
 		/* Counted from the first one on that comes to the cluster. */
-		if (!round && !CPU_ISSET(is, &first) && time(NULL) < end)
+		if (!round && !cpus_has(&first, is) && time(NULL) < end)
 			continue;
 		round++;
-		if (CPU_ISSET(is, &first))
+		if (cpus_has(&first, is))
 			counts.cluster++;
 		else if (is == was)
 			counts.stayed++;
@@ -339,7 +223,7 @@ static const char *domains_of(int cpu)
 	char name[32];
 
 	text[0] = '\0';
-	for (int i = 0; !get(name, sizeof(name), DOMAIN "/name", cpu, i); i++)
+	for (int i = 0; read_line(name, sizeof(name), DOMAIN "/name", cpu, i); i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", name);
 	return text[0] ? text : " (unknown)";
 }
@@ -377,8 +261,8 @@ static int run(void)
 	if (!make_partition(A, &a) || !make_partition(B, &b))
 		ksft_exit_skip("the partitions cannot be made\n");
 	ksft_set_plan(3);
-	ksft_print_msg("partition A: CPUs %s\n", list_of(&a));
-	ksft_print_msg("partition B: CPUs %s\n", list_of(&b));
+	ksft_print_msg("partition A: CPUs %s\n", cpus_list(&a));
+	ksft_print_msg("partition B: CPUs %s\n", cpus_list(&b));
 
 	before = scanned("before");
 	ksft_test_result(before, "cluster_scanned\n");
@@ -419,7 +303,8 @@ static bool find_cgroup(void)
 		found = !strcmp(type, "cgroup2");
 	if (mounts)
 		fclose(mounts);
-	return found && !get(controllers, sizeof(controllers), "%s/cgroup.controllers", cgroup) &&
+	return found &&
+	       read_line(controllers, sizeof(controllers), "%s/cgroup.controllers", cgroup) &&
 	       strstr(controllers, "cpuset");
 }
 
@@ -453,12 +338,12 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	if (get(enabled, sizeof(enabled), "%s/cgroup.subtree_control", cgroup) ||
-	    put("+cpuset", "%s/cgroup.subtree_control", cgroup))
+	if (!read_line(enabled, sizeof(enabled), "%s/cgroup.subtree_control", cgroup) ||
+	    !write_text("+cpuset", "%s/cgroup.subtree_control", cgroup))
 		ksft_exit_skip("the cpuset controller cannot be used: %s\n", strerror(errno));
 	/* Domains are shown only while this is on. */
-	get(verbose, sizeof(verbose), DEBUG "/verbose");
-	put("Y", DEBUG "/verbose");
+	read_line(verbose, sizeof(verbose), DEBUG "/verbose");
+	write_text("Y", DEBUG "/verbose");
 	end_partitions();
 
 	fflush(stdout);
@@ -475,8 +360,8 @@ int main(int argc, char **argv)
 		;
 
 	end_partitions();
-	put(verbose, DEBUG "/verbose");
+	write_text(verbose, DEBUG "/verbose");
 	if (!strstr(enabled, "cpuset"))
-		put("-cpuset", "%s/cgroup.subtree_control", cgroup);
+		write_text("-cpuset", "%s/cgroup.subtree_control", cgroup);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : KSFT_FAIL;
 }

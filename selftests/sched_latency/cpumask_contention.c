@@ -29,24 +29,17 @@
  * Nothing is changed on the machine.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <getopt.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdalign.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "../kselftest.h"
+#include "topology.h"
 
 #define INTERRUPTED	100000
 #define MOST_ROUNDS	1000
@@ -56,7 +49,7 @@
 #define APART		256
 
 enum operation { NOTHING, LOCKED_BIT, STORED_BYTE, RACY_BIT };
-enum variant { EMPTY, GLOBAL, NODE, LLC, LLC_BYTES, VARIANTS };
+enum variant { EMPTY, GLOBAL, BY_NODE, BY_LLC, LLC_BYTES, VARIANTS };
 
 static const char * const names[VARIANTS] = {
 	"empty", "global", "node", "llc", "llc_bytes",
@@ -100,7 +93,7 @@ static int groups[VARIANTS];
 static int nr_cpus, nr_rounds = 7;
 static double seconds = 0.2;
 static size_t line_size = 64;
-static const char *sysfs = "/sys", *json;
+static const char *json;
 static bool racy, rehearsal, have_cycles = true;
 static int perf_errno;
 
@@ -113,110 +106,13 @@ static struct {
 
 /* The topology. */
 
-static bool get(char *text, size_t size, const char *format, ...) __printf(3, 4);
-
-static bool get(char *text, size_t size, const char *format, ...)
-{
-	char path[4096];
-	va_list args;
-	FILE *file;
-	bool got;
-	int len;
-
-	len = snprintf(path, sizeof(path), "%s/devices/system/", sysfs);
-	if (len >= (int)sizeof(path))
-		return false;
-	va_start(args, format);
-	vsnprintf(path + len, sizeof(path) - len, format, args);
-	va_end(args);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	got = fgets(text, size, file);
-	fclose(file);
-	if (got)
-		text[strcspn(text, "\n")] = '\0';
-	return got;
-}
-
-static bool parse_list(const char *text, cpu_set_t *set)
-{
-	CPU_ZERO(set);
-	while (*text) {
-		char *next;
-		long from = strtol(text, &next, 10), to = from;
-
-		if (next == text)
-			return false;
-		if (*next == '-') {
-			text = next + 1;
-			to = strtol(text, &next, 10);
-			if (next == text)
-				return false;
-		}
-		if (from < 0 || to < from || to >= CPU_SETSIZE || (*next && *next != ','))
-			return false;
-		for (; from <= to; from++)
-			CPU_SET(from, set);
-		text = next + (*next == ',');
-	}
-	return CPU_COUNT(set);
-}
-
-static void read_list(cpu_set_t *set, const char *what)
-{
-	char text[4096];
-
-	if (!get(text, sizeof(text), "%s", what))
-		ksft_exit_fail_msg("%s/devices/system/%s cannot be read\n", sysfs, what);
-	if (!parse_list(text, set))
-		ksft_exit_fail_msg("%s/devices/system/%s: '%s' is no list of CPUs\n",
-				   sysfs, what, text);
-}
-
-/* The largest cache of a CPU that holds data. */
-static bool read_llc(int cpu, cpu_set_t *set)
-{
-	char text[64], name[128], list[4096];
-	int best = 0, found = -1;
-
-	for (int i = 0; get(text, sizeof(text), "cpu/cpu%d/cache/index%d/level", cpu, i); i++) {
-		int level = atoi(text);
-
-		if (level > best &&
-		    get(text, sizeof(text), "cpu/cpu%d/cache/index%d/type", cpu, i) &&
-		    strcmp(text, "Instruction")) {
-			best = level;
-			found = i;
-		}
-	}
-	snprintf(name, sizeof(name), "cpu/cpu%d/cache/index%d/shared_cpu_list", cpu, found);
-	if (found < 0 || !get(list, sizeof(list), "%s", name))
-		return false;
-	if (!parse_list(list, set) || !CPU_ISSET(cpu, set))
-		ksft_exit_fail_msg("%s/devices/system/%s: '%s' is no list with CPU %d\n",
-				   sysfs, name, list, cpu);
-	return true;
-}
-
-static bool read_node(int cpu, cpu_set_t *set)
-{
-	char text[4096];
-
-	for (int node = 0; node < CPU_SETSIZE; node++)
-		if (get(text, sizeof(text), "node/node%d/cpulist", node) &&
-		    parse_list(text, set) && CPU_ISSET(cpu, set))
-			return true;
-	return false;
-}
-
 /* A CPU joins the group of the first CPU that shares with it. */
-static void join(struct cpu *cpu, enum variant variant, const cpu_set_t *shared)
+static void join(struct cpu *cpu, enum variant variant, const struct cpus *shared)
 {
 	cpu->group[variant] = groups[variant];
 	cpu->place[variant] = 0;
 	for (struct cpu *other = cpus; other < cpu; other++) {
-		if (CPU_ISSET(other->id, shared)) {
+		if (cpus_has(shared, other->id)) {
 			cpu->group[variant] = other->group[variant];
 			cpu->place[variant]++;
 		}
@@ -225,38 +121,35 @@ static void join(struct cpu *cpu, enum variant variant, const cpu_set_t *shared)
 		groups[variant]++;
 }
 
-static void read_topology(const cpu_set_t *wanted)
+static void read_topology(const struct cpus *wanted)
 {
 	bool llcs = true, nodes = true;
-	cpu_set_t every, shared;
+	struct cpus every, shared;
 	char text[64];
 
 	memset(&every, 0xff, sizeof(every));
-	for (int id = 0; id < CPU_SETSIZE; id++) {
-		struct cpu *cpu = &cpus[nr_cpus];
+	for (int id = cpus_next(wanted, -1); id >= 0; id = cpus_next(wanted, id)) {
+		struct cpu *cpu = &cpus[nr_cpus++];
 
-		if (!CPU_ISSET(id, wanted))
-			continue;
-		nr_cpus++;
 		cpu->id = id;
 		join(cpu, GLOBAL, &every);
-		nodes = nodes && read_node(id, &shared);
+		nodes = nodes && cpus_sharing(id, NODE, &shared);
 		if (nodes)
-			join(cpu, NODE, &shared);
-		llcs = llcs && read_llc(id, &shared);
+			join(cpu, BY_NODE, &shared);
+		llcs = llcs && cpus_sharing(id, LLC, &shared);
 		if (llcs) {
-			join(cpu, LLC, &shared);
+			join(cpu, BY_LLC, &shared);
 			join(cpu, LLC_BYTES, &shared);
 		}
 	}
 	if (!nodes)
-		groups[NODE] = 0;
+		groups[BY_NODE] = 0;
 	if (!llcs) {
-		groups[LLC] = 0;
+		groups[BY_LLC] = 0;
 		groups[LLC_BYTES] = 0;
 	}
-	if (get(text, sizeof(text), "cpu/cpu%d/cache/index0/coherency_line_size", cpus[0].id) &&
-	    atoi(text) > 0)
+	if (sysfs_line(text, sizeof(text), "cpu/cpu%d/cache/index0/coherency_line_size",
+		       cpus[0].id) && atoi(text) > 0)
 		line_size = atoi(text);
 }
 
@@ -281,11 +174,7 @@ static unsigned long bit_of(const struct cpu *cpu, enum variant variant)
 
 static void pin(int cpu)
 {
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	if (sched_setaffinity(0, sizeof(one), &one))
+	if (!run_on_cpu(cpu))
 		ksft_exit_fail_msg("CPU %d cannot be used: %s\n", cpu, strerror(errno));
 }
 
@@ -299,9 +188,9 @@ static size_t mask_size(void)
 
 static void make_masks(enum variant variant)
 {
-	cpu_set_t before;
+	struct cpus before;
 
-	sched_getaffinity(0, sizeof(before), &before);
+	cpus_allowed(&before);
 	masks[variant] = calloc(groups[variant] + 1, sizeof(*masks[variant]));
 	for (int i = 0; i < nr_cpus && masks[variant]; i++) {
 		void *mask;
@@ -316,7 +205,7 @@ static void make_masks(enum variant variant)
 		memset(mask, 0, mask_size());
 		masks[variant][cpus[i].group[variant]] = mask;
 	}
-	sched_setaffinity(0, sizeof(before), &before);
+	run_on(&before);
 }
 
 static void *cell_of(const struct cpu *cpu, enum variant variant)
@@ -599,13 +488,13 @@ static struct summary of_global(enum variant variant)
 static const char *cannot_show(enum variant variant)
 {
 	if (!groups[variant])
-		return variant == NODE ? "sysfs shows no node of these CPUs" :
+		return variant == BY_NODE ? "sysfs shows no node of these CPUs" :
 					 "sysfs shows no last level cache of these CPUs";
 	if (nr_cpus < 3)
 		return "one or two CPUs do not contend as many do";
 	if (groups[variant] == 1)
-		return variant == NODE ? "one NUMA node: its mask is the global one" :
-		       variant == LLC ? "one LLC: its mask is the global one" :
+		return variant == BY_NODE ? "one NUMA node: its mask is the global one" :
+		       variant == BY_LLC ? "one LLC: its mask is the global one" :
 					"one LLC: its bytes are on lines that all CPUs write";
 	if (groups[variant] == nr_cpus)
 		return "each CPU would have a mask of its own: no CPUs share";
@@ -701,7 +590,7 @@ static void print_results(void)
 				       names[variant], (unsigned long long)sum->lost, sum->wrong);
 		ksft_test_result(!sum->lost && !sum->wrong, "%s\n", kept[variant]);
 	}
-	for (enum variant variant = NODE; variant < VARIANTS; variant++) {
+	for (enum variant variant = BY_NODE; variant < VARIANTS; variant++) {
 		const char *why = cannot_show(variant);
 
 		if (why)
@@ -744,7 +633,7 @@ static double value_of(const char *name, const char *text, double least, double 
 	return value;
 }
 
-static void parse(int argc, char **argv, cpu_set_t *wanted)
+static void parse(int argc, char **argv, struct cpus *wanted)
 {
 	static const struct option options[] = {
 		{ "rounds", required_argument, NULL, 'r' },
@@ -769,7 +658,7 @@ static void parse(int argc, char **argv, cpu_set_t *wanted)
 			seconds = value_of("seconds", optarg, 0.001, MOST_SECONDS);
 			break;
 		case 'c':
-			if (!parse_list(optarg, wanted))
+			if (!cpus_parse(optarg, wanted))
 				ksft_exit_fail_msg("--cpus %s: not a list such as 0-3,8\n", optarg);
 			break;
 		case 'j':
@@ -793,39 +682,42 @@ static void parse(int argc, char **argv, cpu_set_t *wanted)
 		ksft_exit_fail_msg("%s is no option; see --help\n", argv[optind]);
 }
 
-static void choose_cpus(const cpu_set_t *asked)
+static void choose_cpus(const struct cpus *asked)
 {
-	cpu_set_t online, allowed, wanted;
-	int there[CPU_SETSIZE], nr = 0;
+	struct cpus online, allowed, wanted;
+	char text[LIST_SIZE];
+	int nr;
 
-	read_list(&online, "cpu/online");
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
-		ksft_exit_fail_perror("sched_getaffinity");
-	for (int id = 0; id < CPU_SETSIZE; id++)
-		if (CPU_ISSET(id, &allowed))
-			there[nr++] = id;
+	if (!sysfs_line(text, sizeof(text), "cpu/online"))
+		ksft_exit_fail_msg("%s/devices/system/cpu/online cannot be read\n", sysfs);
+	if (!cpus_parse(text, &online))
+		ksft_exit_fail_msg("%s/devices/system/cpu/online: '%s' is no list of CPUs\n",
+				   sysfs, text);
+	cpus_allowed(&allowed);
 	if (!rehearsal)
-		CPU_AND(&online, &online, &allowed);
+		cpus_and(&online, &allowed);
 	wanted = online;
-	if (CPU_COUNT(asked)) {
-		CPU_AND(&wanted, &online, asked);
-		if (!CPU_EQUAL(&wanted, asked))
+	if (cpus_count(asked)) {
+		cpus_and(&wanted, asked);
+		if (!cpus_equal(&wanted, asked))
 			ksft_exit_fail_msg("--cpus: some are offline, or may not be used\n");
 	}
-	cpus = aligned_alloc(APART, CPU_COUNT(&wanted) * sizeof(*cpus));
-	workers = aligned_alloc(APART, CPU_COUNT(&wanted) * 2 * sizeof(*workers));
+	nr = cpus_count(&wanted);
+	cpus = aligned_alloc(APART, nr * sizeof(*cpus));
+	workers = aligned_alloc(APART, nr * 2 * sizeof(*workers));
 	if (!cpus || !workers)
 		ksft_exit_fail_msg("no memory\n");
-	memset(cpus, 0, CPU_COUNT(&wanted) * sizeof(*cpus));
-	memset(workers, 0, CPU_COUNT(&wanted) * 2 * sizeof(*workers));
+	memset(cpus, 0, nr * sizeof(*cpus));
+	memset(workers, 0, nr * 2 * sizeof(*workers));
 	read_topology(&wanted);
 	for (int i = 0; i < nr_cpus; i++)
-		cpus[i].runs_on = rehearsal ? there[i % nr] : cpus[i].id;
+		cpus[i].runs_on = rehearsal ? cpus_nth(&allowed, i % cpus_count(&allowed)) :
+				  cpus[i].id;
 }
 
 int main(int argc, char **argv)
 {
-	cpu_set_t wanted;
+	struct cpus wanted = {};
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help")) {
@@ -834,12 +726,11 @@ int main(int argc, char **argv)
 		}
 	}
 	ksft_print_header();
-	CPU_ZERO(&wanted);
 	parse(argc, argv, &wanted);
 	choose_cpus(&wanted);
-	ksft_set_plan(1 + (VARIANTS - GLOBAL) + (VARIANTS - NODE));
+	ksft_set_plan(1 + (VARIANTS - GLOBAL) + (VARIANTS - BY_NODE));
 	ksft_print_msg("%d CPUs, %d nodes, %d LLCs, lines of %zu bytes; %d rounds of %g s\n",
-		       nr_cpus, groups[NODE], groups[LLC], line_size, nr_rounds, seconds);
+		       nr_cpus, groups[BY_NODE], groups[BY_LLC], line_size, nr_rounds, seconds);
 	if (rehearsal)
 		ksft_print_msg("a rehearsal of %s: the figures mean nothing\n", sysfs);
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Real-time threads that cannot lock up the machine: each may be on a CPU for
+ * some time without sleeping, then the kernel ends the run (RLIMIT_RTTIME).
+ * What the kernel itself keeps from RT tasks (sched_rt_runtime_us) is not
+ * touched.
+ */
+#ifndef REALTIME_H
+#define REALTIME_H
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "results.h"
+
+#define RTTIME_SOFT_US	200000
+#define RTTIME_HARD_US	400000
+
+static inline bool be_realtime(int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	return !sched_setscheduler(0, SCHED_FIFO, &param);
+}
+
+/* Why SCHED_FIFO cannot be had; NULL where it can. */
+static inline const char *why_no_realtime(int priority)
+{
+	struct sched_param param = {};
+
+	if (be_realtime(priority)) {
+		sched_setscheduler(0, SCHED_OTHER, &param);
+		return NULL;
+	}
+	if (errno == EPERM && geteuid())
+		return "SCHED_FIFO needs root, CAP_SYS_NICE or RLIMIT_RTPRIO";
+	if (errno == EPERM)
+		return "SCHED_FIFO is refused: the cgroup has no cpu.rt_runtime_us, or a container";
+	return strerror(errno);
+}
+
+static inline bool guard_realtime(void)
+{
+	const struct rlimit limit = { RTTIME_SOFT_US, RTTIME_HARD_US };
+
+	return !setrlimit(RLIMIT_RTTIME, &limit);
+}
+
+/*
+ * As cyclictest does: no page faults, and CPUs that do not sleep deeply. The
+ * latter lasts as long as the file is open. Neither has to work.
+ */
+static inline void be_prompt(void)
+{
+	int fd = open("/dev/cpu_dma_latency", O_RDWR | O_CLOEXEC);
+	struct stat found;
+	__s32 no_latency = 0;
+
+	/* A container may have a plain file of that name. */
+	if (fd >= 0 && (fstat(fd, &found) || !S_ISCHR(found.st_mode) ||
+			write(fd, &no_latency, sizeof(no_latency)) < 0))
+		close(fd);
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		ksft_print_msg("memory is not locked: %s\n", strerror(errno));
+}
+
+#endif

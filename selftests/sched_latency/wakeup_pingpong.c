@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How long does it take to wake a task: by a futex, an eventfd or a pipe, on
+ * CPUs that share a core, a cluster, an LLC, a node, or none of these?
+ *
+ * Two threads wake each other in turn. Each notes the time before it wakes the
+ * other one, and the other one when it runs. What counts are wake-ups of a
+ * thread that slept: one that had not gone to sleep yet has made no voluntary
+ * context switch. The pairs of CPUs and the ways to wake are measured in turn,
+ * a slice of each in every round, so that what changes meanwhile meets them
+ * all. In the last pair the second thread may run on any CPU: where it ran is
+ * what counts.
+ */
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+
+#include "workload.h"
+
+#define PATIENCE	NS_PER_S
+
+enum way { FUTEX, EVENTFD, PIPE, WAYS };
+enum distance { SAME_CPU, SAME_CORE, SAME_CLUSTER, SAME_LLC, OTHER_LLC, OTHER_NODE, FREE,
+		DISTANCES };
+
+static const char * const names[WAYS][DISTANCES] = {
+	{ "futex_same_cpu", "futex_same_core", "futex_same_cluster", "futex_same_llc",
+	  "futex_other_llc", "futex_other_node", "futex_free" },
+	{ "eventfd_same_cpu", "eventfd_same_core", "eventfd_same_cluster", "eventfd_same_llc",
+	  "eventfd_other_llc", "eventfd_other_node", "eventfd_free" },
+	{ "pipe_same_cpu", "pipe_same_core", "pipe_same_cluster", "pipe_same_llc",
+	  "pipe_other_llc", "pipe_other_node", "pipe_free" },
+};
+
+static const char * const not_here[DISTANCES] = {
+	[SAME_CORE] = "no two of these CPUs share a core",
+	[SAME_CLUSTER] = "no two of these CPUs share a cluster that is more than a core",
+	[SAME_LLC] = "no two of these CPUs share an LLC, but no cluster",
+	[OTHER_LLC] = "no two of these CPUs are of one node and different LLCs",
+	[OTHER_NODE] = "these CPUs are of one node",
+	[FREE] = "one CPU: the other thread has no choice",
+};
+
+/* The default is a few seconds where all pairs exist. */
+static double slice_ms = 30, warm_up_ms = 3;
+static int nr_rounds = 7;
+
+struct pair {
+	bool there;
+	int first, second;
+};
+
+/* One of the two threads. */
+struct side {
+	pthread_t thread;
+	int cpu;
+	int word;
+	int fds[2];
+	__u64 counted_from, end, awake;
+	struct side *other;
+	struct histogram histogram;
+};
+
+static struct results *all;
+static struct pair pairs[DISTANCES];
+/* Of each side; of the free thread for each CPU that it ran on. */
+static struct histogram *sums[WAYS][DISTANCES][2], *free_on[WAYS];
+static __u64 awake[WAYS][DISTANCES];
+static double medians[WAYS][DISTANCES][MOST_ROUNDS];
+static struct side sides[2];
+static enum way way;
+static pthread_barrier_t ready;
+static __u64 stamp;
+static bool stop;
+
+/* The ways to wake. */
+
+static bool open_way(struct side *side)
+{
+	side->word = 0;
+	side->fds[0] = -1;
+	side->fds[1] = -1;
+	if (way == EVENTFD) {
+		side->fds[0] = eventfd(0, EFD_CLOEXEC);
+		side->fds[1] = side->fds[0];
+	} else if (way == PIPE && pipe2(side->fds, O_CLOEXEC)) {
+		side->fds[0] = -1;
+	}
+	return way == FUTEX || side->fds[0] >= 0;
+}
+
+static void close_way(struct side *side)
+{
+	if (side->fds[0] >= 0)
+		close(side->fds[0]);
+	if (side->fds[1] >= 0 && side->fds[1] != side->fds[0])
+		close(side->fds[1]);
+}
+
+/* Of a pipe or an eventfd; what else can happen to it is that it is gone. */
+static void must(bool done)
+{
+	if (!done)
+		give_up(all, "a wake-up failed: %s", strerror(errno));
+}
+
+static void wake(struct side *side)
+{
+	__u64 one = 1;
+
+	if (way == FUTEX) {
+		__atomic_store_n(&side->word, 1, __ATOMIC_RELEASE);
+		syscall(SYS_futex, &side->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	} else {
+		must(write(side->fds[1], &one, sizeof(one)) == sizeof(one));
+	}
+}
+
+static void wait_for(struct side *side)
+{
+	__u64 sum;
+
+	if (way == FUTEX) {
+		while (!__atomic_load_n(&side->word, __ATOMIC_ACQUIRE))
+			syscall(SYS_futex, &side->word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+		__atomic_store_n(&side->word, 0, __ATOMIC_RELAXED);
+	} else {
+		must(read(side->fds[0], &sum, sizeof(sum)) == sizeof(sum));
+	}
+}
+
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+/* What a thread does with its turn: false after the last one. */
+static bool be_woken(struct side *side, long *slept)
+{
+	long before = *slept;
+	__u64 woken, taken;
+
+	wait_for(side);
+	inject_delay();
+	woken = now();
+	if (__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		return false;
+	taken = woken - __atomic_load_n(&stamp, __ATOMIC_RELAXED);
+	*slept = sleeps();
+	if (woken < side->counted_from)
+		return true;
+	if (*slept == before) {
+		side->awake++;
+		return true;
+	}
+	histogram_add(&side->histogram, taken);
+	if (side->cpu < 0)
+		histogram_add(&free_on[way][sched_getcpu()], taken);
+	return true;
+}
+
+static void wake_other(struct side *side)
+{
+	__atomic_store_n(&stamp, now(), __ATOMIC_RELAXED);
+	wake(side->other);
+}
+
+/* A slice without a sample, while something else had the CPU, lasts a little longer. */
+static bool over(const struct side *side)
+{
+	__u64 time = now();
+
+	return time >= side->end &&
+	       (side->other->histogram.n || time >= side->end + PATIENCE);
+}
+
+static void *play(void *argument)
+{
+	struct side *side = argument;
+	long slept;
+
+	if (!(side->cpu < 0 ? run_on(&common.cpus) : run_on_cpu(side->cpu)))
+		give_up(all, "CPU %d cannot be used: %s", side->cpu, strerror(errno));
+	pthread_barrier_wait(&ready);
+	side->counted_from = now() + (__u64)(warm_up_ms * 1e6);
+	side->end = side->counted_from + (__u64)(slice_ms * 1e6);
+	slept = sleeps();
+	if (side == &sides[0])
+		wake_other(side);
+	while (be_woken(side, &slept)) {
+		/* The first one ends it, so that nobody is left asleep. */
+		if (side == &sides[0] && over(side))
+			__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+		wake_other(side);
+		if (__atomic_load_n(&stop, __ATOMIC_RELAXED))
+			break;
+	}
+	return NULL;
+}
+
+static void run_slice(enum distance distance, int round)
+{
+	static struct histogram slice;
+
+	stop = false;
+	for (int i = 0; i < 2; i++) {
+		memset(&sides[i], 0, sizeof(sides[i]));
+		sides[i].cpu = i ? pairs[distance].second : pairs[distance].first;
+		sides[i].other = &sides[!i];
+		if (!open_way(&sides[i]))
+			give_up(all, "%s: %s", names[way][distance], strerror(errno));
+	}
+	for (int i = 0; i < 2; i++)
+		start_thread(all, &sides[i].thread, play, &sides[i]);
+	memset(&slice, 0, sizeof(slice));
+	for (int i = 0; i < 2; i++) {
+		pthread_join(sides[i].thread, NULL);
+		close_way(&sides[i]);
+		awake[way][distance] += sides[i].awake;
+		histogram_merge(sums[way][distance][i], &sides[i].histogram);
+		/* The way back from a thread that ran anywhere is of no known distance. */
+		if (i || distance != FREE)
+			histogram_merge(&slice, &sides[i].histogram);
+	}
+	medians[way][distance][round] = histogram_quantile(&slice, 0.5);
+}
+
+/* The pairs. */
+
+/* What a CPU shares, read once. */
+static struct {
+	bool known[PACKAGE];
+	struct cpus set[PACKAGE];
+} of;
+
+static void look_from(int cpu)
+{
+	for (enum sharing what = CORE; what < PACKAGE; what++)
+		of.known[what] = cpus_sharing(cpu, what, &of.set[what]);
+}
+
+/* DISTANCES where sysfs does not say. */
+static enum distance distance_to(int cpu)
+{
+	if (of.known[CORE] && cpus_has(&of.set[CORE], cpu))
+		return SAME_CORE;
+	if (of.known[CLUSTER] && cpus_has(&of.set[CLUSTER], cpu))
+		return SAME_CLUSTER;
+	if (!of.known[LLC])
+		return DISTANCES;
+	if (cpus_has(&of.set[LLC], cpu))
+		return SAME_LLC;
+	if (!of.known[NODE] || cpus_has(&of.set[NODE], cpu))
+		return OTHER_LLC;
+	return OTHER_NODE;
+}
+
+/* The first of each kind, from the first CPU on; later ones only where that has none. */
+static void choose_pairs(void)
+{
+	int first = cpus_next(&common.cpus, -1), tried = 0;
+
+	pairs[SAME_CPU] = (struct pair){ true, first, first };
+	pairs[FREE] = (struct pair){ cpus_count(&common.cpus) > 1, first, -1 };
+	for (int a = cpus_next(&common.cpus, -1); a >= 0; a = cpus_next(&common.cpus, a)) {
+		if (tried++ == 64)
+			break;
+		look_from(a);
+		for (int b = cpus_next(&common.cpus, -1); b >= 0; b = cpus_next(&common.cpus, b)) {
+			enum distance distance = a < b ? distance_to(b) : DISTANCES;
+
+			if (distance < DISTANCES && !pairs[distance].there)
+				pairs[distance] = (struct pair){ true, a, b };
+		}
+	}
+}
+
+/* How often the free thread ran how far from the one that woke it. */
+static void report_free(void)
+{
+	static const char * const where[] = {
+		"same_cpu", "same_core", "same_cluster", "same_llc", "other_llc", "other_node",
+	};
+	__u64 ran[DISTANCES + 1] = {};
+
+	look_from(pairs[FREE].first);
+	for (int cpu = cpus_next(&common.cpus, -1); cpu >= 0; cpu = cpus_next(&common.cpus, cpu)) {
+		bool same = cpu == pairs[FREE].first;
+
+		ran[same ? SAME_CPU : distance_to(cpu)] += free_on[way][cpu].n;
+		add_row(all, names[way][FREE], cpu, &free_on[way][cpu]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(where); i++)
+		add_metric(all, EXACT, NEITHER, "samples", ran[i], "%s.ran_%s", names[way][FREE],
+			   where[i]);
+}
+
+/* Few are gated: the nearest pair that every machine of more than one CPU has. */
+static bool gated(enum distance distance)
+{
+	for (enum distance nearer = SAME_CORE; nearer < distance; nearer++)
+		if (pairs[nearer].there)
+			return false;
+	return distance > SAME_CPU && distance < FREE;
+}
+
+static void report(enum distance distance)
+{
+	const char *name = names[way][distance];
+	struct histogram **sum = sums[way][distance];
+	struct metric *metric;
+
+	if (distance != FREE) {
+		add_row(all, name, pairs[distance].first, sum[0]);
+		add_row(all, name, pairs[distance].second, sum[1]);
+		histogram_merge(sum[1], sum[0]);
+	}
+	metric = add_metric(all, QUANTILE, LOWER, "ns", histogram_quantile(sum[1], 0.5),
+			    "%s.p50_of_slices", name);
+	metric->n = sum[1]->n;
+	metric->nr_rounds = nr_rounds;
+	memcpy(metric->rounds, medians[way][distance], nr_rounds * sizeof(double));
+	add_quantiles(all, name, sum[1], gated(distance) ? GATE_P50 : 0);
+	add_metric(all, EXACT, NEITHER, "samples", awake[way][distance], "%s.awake", name);
+}
+
+static void measure(struct results *results)
+{
+	all = results;
+	choose_pairs();
+	pthread_barrier_init(&ready, NULL, 2);
+	for (way = 0; way < WAYS; way++) {
+		free_on[way] = calloc(cpus_last(&common.cpus) + 1, sizeof(*free_on[way]));
+		for (int i = 0; i < 2 * DISTANCES; i++) {
+			sums[way][i / 2][i % 2] = calloc(1, sizeof(struct histogram));
+			if (!free_on[way] || !sums[way][i / 2][i % 2])
+				give_up(results, "no memory");
+		}
+	}
+	for (int round = 0; round < nr_rounds; round++)
+		for (enum distance distance = 0; distance < DISTANCES; distance++)
+			for (way = 0; way < WAYS && pairs[distance].there; way++)
+				run_slice(distance, round);
+	for (enum distance distance = 0; distance < DISTANCES; distance++) {
+		for (way = 0; way < WAYS; way++) {
+			if (pairs[distance].there)
+				report(distance);
+			else
+				add_absent(results, names[way][distance], "%s", not_here[distance]);
+			if (pairs[distance].there && distance == FREE)
+				report_free();
+		}
+	}
+}
+
+static const struct option_row rows[] = {
+	{ "rounds", 0, COUNT, &nr_rounds, 1, MOST_ROUNDS, "slices of each pair and way" },
+	{ "slice-ms", 0, NUMBER, &slice_ms, 1, 1e6, "how long a slice is" },
+	{ "warm-up-ms", 0, NUMBER, &warm_up_ms, 0, 1e6, "before each, and not counted" },
+};
+
+static const struct test tests[] = {
+	{ .name = "futex_same_cpu", .rule = WORK },
+	{ .name = "futex_same_core", .rule = WORK },
+	{ .name = "futex_same_cluster", .rule = WORK },
+	{ .name = "futex_same_llc", .rule = WORK },
+	{ .name = "futex_other_llc", .rule = WORK },
+	{ .name = "futex_other_node", .rule = WORK },
+	{ .name = "futex_free", .rule = WORK },
+	{ .name = "eventfd_same_cpu", .rule = WORK },
+	{ .name = "eventfd_same_core", .rule = WORK },
+	{ .name = "eventfd_same_cluster", .rule = WORK },
+	{ .name = "eventfd_same_llc", .rule = WORK },
+	{ .name = "eventfd_other_llc", .rule = WORK },
+	{ .name = "eventfd_other_node", .rule = WORK },
+	{ .name = "eventfd_free", .rule = WORK },
+	{ .name = "pipe_same_cpu", .rule = WORK },
+	{ .name = "pipe_same_core", .rule = WORK },
+	{ .name = "pipe_same_cluster", .rule = WORK },
+	{ .name = "pipe_same_llc", .rule = WORK },
+	{ .name = "pipe_other_llc", .rule = WORK },
+	{ .name = "pipe_other_node", .rule = WORK },
+	{ .name = "pipe_free", .rule = WORK },
+	{ .name = "futex_cluster_not_slower", .rule = NOT_ABOVE, .caches = true,
+	  .metric = "futex_same_cluster.p50_of_slices", .other = "futex_other_llc.p50_of_slices",
+	  .or_other = "futex_other_node.p50_of_slices" },
+	{ .name = "eventfd_cluster_not_slower", .rule = NOT_ABOVE, .caches = true,
+	  .metric = "eventfd_same_cluster.p50_of_slices",
+	  .other = "eventfd_other_llc.p50_of_slices",
+	  .or_other = "eventfd_other_node.p50_of_slices" },
+	{ .name = "pipe_cluster_not_slower", .rule = NOT_ABOVE, .caches = true,
+	  .metric = "pipe_same_cluster.p50_of_slices", .other = "pipe_other_llc.p50_of_slices",
+	  .or_other = "pipe_other_node.p50_of_slices" },
+	{ .name = "within_budget", .rule = BUDGET },
+};
+
+static const struct workload wakeup_pingpong = {
+	.name = "wakeup_pingpong",
+	.about =
+		"How long it takes to wake a task by a futex, an eventfd or a pipe, near and far\n"
+		"away by the topology of sysfs. KTAP on standard output.",
+	.examples = "  wakeup_pingpong\n"
+		    "  wakeup_pingpong --rounds 21 --slice-ms 200 --json run.json\n"
+		    "  wakeup_pingpong --record             a baseline of this machine\n",
+	.rows = rows,
+	.nr_rows = ARRAY_SIZE(rows),
+	.tests = tests,
+	.nr_tests = ARRAY_SIZE(tests),
+	.measure = measure,
+};
+
+int main(int argc, char **argv)
+{
+	return workload_main(&wakeup_pingpong, argc, argv);
+}
