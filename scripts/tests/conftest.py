@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from schedlib.cache import cache_dir
+from schedlib.trees import Tree, fetch_series
+from workload_runs import DIRECTORY, TINY, Place, compile_program
+
 SCHED_H = """\
 struct root_domain {
 	atomic_t		refcount;
@@ -78,3 +82,24 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory.mkdir()
     monkeypatch.setenv("SCHEDLINE_CACHE", str(directory))
     return directory
+
+
+@pytest.fixture(scope="session")
+def series_tree() -> Tree:
+    """Debian's 7.3, fetched when it is not there."""
+    return fetch_series(cache_dir(), "7.3")
+
+
+@pytest.fixture(scope="session")
+def workloads(series_tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with all workloads, compiled."""
+    directory = tmp_path_factory.mktemp("workloads")
+    for tool in (*TINY, "cluster_wakeup"):
+        compile_program(series_tree, DIRECTORY / f"{tool}.c", directory / tool)
+    return directory
+
+
+@pytest.fixture
+def place(workloads: Path, tmp_path: Path) -> Place:
+    """The workloads, which write nowhere else."""
+    return Place(workloads, tmp_path)

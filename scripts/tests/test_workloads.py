@@ -3,99 +3,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from schedlib import results
-from schedlib.cache import cache_dir
 from schedlib.paths import SELFTESTS
-from schedlib.trees import Tree, fetch_series
+from workload_runs import ENDLESS, TINY, Place, document, metrics
 
 pytestmark = pytest.mark.guest
-
-DIRECTORY = SELFTESTS / "sched_latency"
-SCHEMA = json.loads((Path(results.__file__).parent / "schemas" / "run-1.json").read_text())
-
-TINY: Mapping[str, tuple[str, ...]] = {
-    "rt_wakeup": ("--cycles", "50", "--warm-up", "0"),
-    "wakeup_pingpong": ("--rounds", "2", "--slice-ms", "5", "--warm-up-ms", "0"),
-}
-"""Options for a run that takes no time to speak of."""
-
-ENDLESS: Mapping[str, tuple[str, ...]] = {
-    "rt_wakeup": ("--seconds", "3600"),
-    "wakeup_pingpong": ("--slice-ms", "1000000"),
-}
-"""Options for a run that somebody has to kill."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Compiled programs, and an environment that writes nowhere else."""
-
-    programs: Path
-    home: Path
-
-    @property
-    def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SCHED_LATENCY", "KSFT"))}
-        return kept | {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home), "TMPDIR": str(self.home)}
-
-    def command(self, *words: str | Path, **more: str) -> tuple[int, str]:
-        """Exit code and output."""
-        done = subprocess.run(
-            words, check=False, capture_output=True, text=True, timeout=300, env=self.environment | more
-        )  # fmt: skip
-        return done.returncode, done.stdout + done.stderr
-
-    def run(self, tool: str, *words: str | Path, **more: str) -> tuple[int, str]:
-        return self.command(self.programs / tool, *words, **more)
-
-    def tiny(self, tool: str, *words: str | Path, **more: str) -> tuple[int, str]:
-        return self.run(tool, *TINY[tool], *words, **more)
-
-
-@pytest.fixture(scope="session")
-def series() -> Tree:
-    """Debian's 7.3, fetched when it is not there."""
-    return fetch_series(cache_dir(), "7.3")
-
-
-@pytest.fixture(scope="session")
-def programs(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All programs, compiled as for a guest."""
-    directory = tmp_path_factory.mktemp("programs")
-    headers = series.src / "tools/testing/selftests/sched"
-    for tool in TINY:
-        flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-static", "-iquote", str(headers)]
-        subprocess.run(["gcc", *flags, "-o", directory / tool, DIRECTORY / f"{tool}.c"], check=True)
-    return directory
-
-
-@pytest.fixture
-def place(programs: Path, tmp_path: Path) -> Place:
-    return Place(programs, tmp_path)
-
-
-def document(path: Path) -> dict[str, Any]:
-    """A run, by the schema."""
-    found: dict[str, Any] = json.loads(path.read_text())
-    jsonschema.validate(found, SCHEMA)
-    return found
-
-
-def metrics(path: Path) -> dict[str, Any]:
-    return {metric["name"]: metric for metric in document(path)["metrics"]}
 
 
 def realtime() -> bool:
@@ -288,6 +209,69 @@ def test_pingpong_waits_for_sleepers_and_sees_where_they_ran(place: Place, tmp_p
         if len(os.sched_getaffinity(0)) > 1:
             ran = sum(metric["value"] for name, metric in found.items() if name.startswith(f"{way}_free.ran_"))
             assert ran == found[f"{way}_free.samples"]["value"] > 0
+
+
+def test_storm_is_as_large_as_asked(place: Place, tmp_path: Path) -> None:
+    code, said = place.run("sleep_storm", "-c", "5", "-l", "4", "-m", "2", "--json", tmp_path / "run.json")
+    assert code == 0, said
+    found = metrics(tmp_path / "run.json")
+    assert found["sleeps"]["value"] == found["oversleep.samples"]["value"] == 5 * 2**4
+    # Each child sleeps 16 times for 2 ms, whatever the machine is.
+    assert found["storm_s"]["value"] >= 0.032
+    assert sum(row["n"] for row in document(tmp_path / "run.json")["cpus"]) == 80
+
+
+def test_a_child_of_the_storm_that_is_killed_is_seen(place: Place) -> None:
+    with endless(place, "sleep_storm") as process:
+        assert process.stdout
+        while len(descendants(process.pid)) < 2:
+            assert process.poll() is None
+        os.kill(children(children(process.pid)[0])[0], signal.SIGKILL)
+        said = process.stdout.read()
+    assert process.returncode == 1
+    assert "Bail out! a child " in said
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+def test_cycles_of_the_balancer_are_never_another_events(place: Place, tmp_path: Path) -> None:
+    # Where there are no cycles perf takes the clock, and says that all is well.
+    code, said = place.run("sleep_storm", "-l", "7", "--perf-event", "cpu-clock", "--json", tmp_path / "run.json")
+    assert code == 0, said
+    found = metrics(tmp_path / "run.json")
+    if "balance.samples" in found:
+        assert found["balance.with_sched_balance_rq"]["unit"] == "ns"
+        assert 0 <= found["balance.of_all"]["value"] <= 100
+    else:
+        reasons = {each["name"]: each["reason"] for each in document(tmp_path / "run.json")["absent"]}
+        assert reasons["balance"] in ("perf record failed", "perf recorded no sample")
+
+
+def test_cluster_wakeup_needs_a_cluster(place: Place, tmp_path: Path) -> None:
+    code, said = place.run("cluster_wakeup", "--wakeups", "20", "--json", tmp_path / "run.json")
+    found = document(tmp_path / "run.json")
+    if code == 4:
+        assert found["status"] == "SKIP"
+        assert f"1..0 # SKIP {found['reason']}" in said
+    else:
+        assert code == 0, said
+        assert 0 < metrics(tmp_path / "run.json")["cluster.chance"]["value"] < 100
+
+
+@needs_realtime
+def test_push_pull_runs_the_profile_that_was_asked_for(place: Place, tmp_path: Path) -> None:
+    for profile, has, lacks in (
+        ("overload", "overload.bursts", "groups"),
+        ("pinned-groups", "groups.evenness", "over"),
+    ):
+        code, said = place.tiny("rt_push_pull", "--profile", profile, "--json", tmp_path / "run.json")
+        assert code == 0, said
+        found = metrics(tmp_path / "run.json")
+        assert found[has]["value"] > 0
+        assert not any(name.startswith(lacks) for name in found)
+        assert "# SKIP another profile was asked for" in said
+    code, said = place.run("rt_push_pull", "--profile", "other")
+    assert code == 1
+    assert "Bail out! --profile other: overload, pinned-groups or both" in said
 
 
 @needs_realtime

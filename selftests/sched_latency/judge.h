@@ -27,6 +27,8 @@ struct test {
 	const char *metric, *other, *or_other;
 	/* Needs the caches that sysfs shows. */
 	bool caches;
+	/* What older kernels lack: they may fail. */
+	unsigned int since_major, since_minor;
 };
 
 struct verdict {
@@ -113,6 +115,12 @@ static inline void judge_ratio(struct verdict *verdict, const struct test *test,
 	}
 	if (wrong < slices_table[nr - FEWEST_SLICES])
 		return;
+	if (!ksft_min_kernel_version(test->since_major, test->since_minor)) {
+		verdict->result = KSFT_SKIP;
+		snprintf(verdict->text, sizeof(verdict->text), "kernels before %u.%u lack this",
+			 test->since_major, test->since_minor);
+		return;
+	}
 	verdict->result = KSFT_FAIL;
 	snprintf(verdict->text, sizeof(verdict->text),
 		 "%s %.4g is %sabove %s %.4g in %d of %d slices", test->metric,

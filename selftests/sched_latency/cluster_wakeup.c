@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How often is a task that wakes up put on an idle CPU of the waker's cluster?
+ *
+ * A task sleeps on an idle CPU that shares the last level cache (LLC) with the
+ * waker's, but no cluster, and may run on any CPU of the LLC. It is woken by a
+ * pipe: such a waker is about to sleep, so the search for an idle CPU begins
+ * where it runs. Where the cluster is scanned first, the task comes to the
+ * waker's cluster. An idle CPU that is chosen without regard to clusters is in
+ * it as often as the cluster has a share of the other CPUs of the LLC: that is
+ * what chance gives. Each round wakes from another cluster.
+ */
+#define _GNU_SOURCE
+#include "workload.h"
+
+static int wakeups = 300, nr_rounds = 9;
+
+/* A waker's CPU, one for its task to sleep on, and what they share. */
+struct place {
+	int waker, wakee;
+	struct cpus cluster, llc;
+};
+
+static struct place places[MOST_ROUNDS];
+static int nr_places;
+
+static struct results *all;
+static struct histogram *latency;
+static __u64 stamp;
+static int to[2], from[2];
+static bool over;
+
+/* A thread's file syscall says where it sleeps, once it is off its CPU. */
+static void await_sleep(pid_t tid)
+{
+	char text[256];
+
+	do {
+		if (!read_line(text, sizeof(text), "/proc/self/task/%d/syscall", tid))
+			give_up(all, "/proc/self/task/%d/syscall: %s", tid, strerror(errno));
+	} while (!strncmp(text, "running", 7) || atoi(text) != SYS_read);
+}
+
+struct wakee {
+	const struct place *place;
+	pid_t tid;
+	int slept_on, ran_on;
+};
+
+static void must(bool done)
+{
+	if (!done)
+		give_up(all, "a wake-up failed: %s", strerror(errno));
+}
+
+static void *be_woken(void *argument)
+{
+	struct wakee *own = argument;
+	char byte = 0;
+
+	own->tid = syscall(SYS_gettid);
+	for (;;) {
+		/* Somewhere else it would be woken where it sleeps, by right. */
+		must(run_on_cpu(own->place->wakee) && run_on(&own->place->llc));
+		own->slept_on = sched_getcpu();
+		must(write(from[1], &byte, 1) == 1 && read(to[0], &byte, 1) == 1);
+		if (over)
+			return NULL;
+		inject_delay();
+		own->ran_on = sched_getcpu();
+		histogram_add(latency, now() - stamp);
+		must(write(from[1], &byte, 1) == 1);
+	}
+}
+
+struct counts {
+	__u64 cluster, stayed, elsewhere, moved;
+};
+
+static void wake(const struct place *place, struct counts *counts)
+{
+	struct wakee wakee = { .place = place };
+	pthread_t thread;
+	char byte = 0;
+
+	over = false;
+	must(run_on_cpu(place->waker));
+	start_thread(all, &thread, be_woken, &wakee);
+	for (int i = 0; i < wakeups; i++) {
+		must(read(from[0], &byte, 1) == 1);
+		await_sleep(wakee.tid);
+		stamp = now();
+		must(write(to[1], &byte, 1) == 1 && read(from[0], &byte, 1) == 1);
+		/* Something else moved it before it slept. */
+		if (wakee.slept_on != place->wakee)
+			counts->moved++;
+		else if (cpus_has(&place->cluster, wakee.ran_on))
+			counts->cluster++;
+		else if (wakee.ran_on == place->wakee)
+			counts->stayed++;
+		else
+			counts->elsewhere++;
+	}
+	must(read(from[0], &byte, 1) == 1);
+	over = true;
+	must(write(to[1], &byte, 1) == 1);
+	pthread_join(thread, NULL);
+}
+
+static double share(double part, double whole)
+{
+	return whole ? 100 * part / whole : 0;
+}
+
+static void measure(struct results *results)
+{
+	double picked[MOST_ROUNDS], chance[MOST_ROUNDS], mean = 0;
+	struct counts sum = {};
+	struct metric *metric;
+	__u64 n;
+
+	all = results;
+	latency = calloc(1, sizeof(*latency));
+	if (!latency || pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
+		give_up(results, "pipe: %s", strerror(errno));
+	for (int i = 0; i < nr_rounds; i++) {
+		const struct place *place = &places[i % nr_places];
+		struct counts counts = {};
+
+		wake(place, &counts);
+		picked[i] = share(counts.cluster, wakeups - counts.moved);
+		chance[i] = share(cpus_count(&place->cluster) - 1, cpus_count(&place->llc) - 1);
+		mean += chance[i] / nr_rounds;
+		sum.cluster += counts.cluster;
+		sum.stayed += counts.stayed;
+		sum.elsewhere += counts.elsewhere;
+		sum.moved += counts.moved;
+	}
+	n = sum.cluster + sum.stayed + sum.elsewhere;
+	metric = add_metric(results, EXACT, NEITHER, "wakeups", n, "wakeups");
+	metric->n = n;
+	metric = add_metric(results, RATE, HIGHER, "%", share(sum.cluster, n), "cluster.picked");
+	metric->n = n;
+	metric->nr_rounds = nr_rounds;
+	memcpy(metric->rounds, picked, nr_rounds * sizeof(*picked));
+	metric = add_metric(results, EXACT, NEITHER, "%", mean, "cluster.chance");
+	metric->nr_rounds = nr_rounds;
+	memcpy(metric->rounds, chance, nr_rounds * sizeof(*chance));
+	add_metric(results, RATE, LOWER, "%", share(sum.stayed, n), "cluster.stayed")->n = n;
+	add_metric(results, RATE, LOWER, "%", share(sum.elsewhere, n), "cluster.elsewhere")->n = n;
+	add_metric(results, EXACT, NEITHER, "wakeups", sum.moved, "moved_before");
+	add_quantiles(results, "latency", latency, GATE_P50);
+}
+
+/* False where the kernel says that it has none, which it does from 6.15 on. */
+static bool cluster_domains(void)
+{
+	FILE *file = fopen("/proc/schedstat", "re");
+	bool found = false, named = false;
+	char line[LIST_SIZE], name[16];
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "domain%*d %15[A-Z]", name) != 1)
+			continue;
+		named = true;
+		found = !strcmp(name, "CLS");
+	}
+	if (file)
+		fclose(file);
+	return found || !named;
+}
+
+/* A cluster's first CPU wakes; of the others of its LLC the first one beyond it sleeps. */
+static const char *cannot(void)
+{
+	struct cpus seen = {};
+	bool named = false;
+
+	for (int cpu = cpus_next(&common.cpus, -1); cpu >= 0; cpu = cpus_next(&common.cpus, cpu)) {
+		struct place *place = &places[nr_places];
+
+		if (nr_places == nr_rounds || cpus_has(&seen, cpu) ||
+		    !real_cluster_of(cpu, &place->cluster))
+			continue;
+		named = true;
+		cpus_or(&seen, &place->cluster);
+		if (!cpus_sharing(cpu, LLC, &place->llc))
+			cpus_sharing(cpu, PACKAGE, &place->llc);
+		cpus_and(&place->cluster, &common.cpus);
+		cpus_and(&place->llc, &common.cpus);
+		place->waker = cpu;
+		place->wakee = -1;
+		for (int other = cpus_next(&place->llc, -1); other >= 0 && place->wakee < 0;
+		     other = cpus_next(&place->llc, other))
+			if (!cpus_has(&place->cluster, other))
+				place->wakee = other;
+		nr_places += place->wakee >= 0 && cpus_count(&place->cluster) > 1;
+	}
+	if (nr_places)
+		return cluster_domains() ? NULL :
+		       "no domain for clusters: CONFIG_SCHED_CLUSTER, or a partition";
+	return named ? "the CPUs that may be used are no cluster and others of its LLC" :
+	       "no cluster here is more than a core and less than an LLC";
+}
+
+static const struct option_row rows[] = {
+	{ "rounds", 0, COUNT, &nr_rounds, 1, MOST_ROUNDS, "each from another cluster" },
+	{ "wakeups", 0, COUNT, &wakeups, 1, 1e9, "in each round" },
+};
+
+static const struct test tests[] = {
+	{ .name = "woken", .rule = WORK, .metric = "wakeups" },
+	{ .name = "cluster_above_chance", .rule = ABOVE, .metric = "cluster.picked",
+	  .other = "cluster.chance", .since_major = 6, .since_minor = 7 },
+	{ .name = "within_budget", .rule = BUDGET },
+};
+
+static const struct workload cluster_wakeup = {
+	.name = "cluster_wakeup",
+	.about =
+		"How often a task that wakes up is put on an idle CPU of the waker's cluster, and how\n"
+		"often chance would do that. KTAP on standard output.",
+	.examples = "  cluster_wakeup\n"
+		    "  cluster_wakeup --rounds 25 --wakeups 2000 --json run.json\n"
+		    "  cluster_wakeup --cpus 0-15\n",
+	.rows = rows,
+	.nr_rows = ARRAY_SIZE(rows),
+	.tests = tests,
+	.nr_tests = ARRAY_SIZE(tests),
+	.cannot = cannot,
+	.measure = measure,
+};
+
+int main(int argc, char **argv)
+{
+	return workload_main(&cluster_wakeup, argc, argv);
+}
