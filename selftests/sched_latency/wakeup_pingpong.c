@@ -17,8 +17,6 @@
 
 #include "workload.h"
 
-#define PATIENCE	NS_PER_S
-
 enum way { FUTEX, EVENTFD, PIPE, WAYS };
 enum distance { SAME_CPU, SAME_CORE, SAME_CLUSTER, SAME_LLC, OTHER_LLC, OTHER_NODE, FREE,
 		DISTANCES };
@@ -62,6 +60,8 @@ struct side {
 };
 
 static struct results *all;
+/* Why the kernel has no such way, or NULL. */
+static const char *no_way[WAYS];
 static struct pair pairs[DISTANCES];
 /* Of each side; of the free thread for each CPU that it ran on. */
 static struct histogram *sums[WAYS][DISTANCES][2], *free_on[WAYS];
@@ -174,7 +174,7 @@ static bool over(const struct side *side)
 	__u64 time = now();
 
 	return time >= side->end &&
-	       (side->other->histogram.n || time >= side->end + PATIENCE);
+	       (side->other->histogram.n || time >= side->end + PATIENCE / 30);
 }
 
 static void *play(void *argument)
@@ -313,6 +313,10 @@ static void report(enum distance distance)
 	struct histogram **sum = sums[way][distance];
 	struct metric *metric;
 
+	if (no_way[way] || !pairs[distance].there) {
+		add_absent(all, name, "%s", no_way[way] ? no_way[way] : not_here[distance]);
+		return;
+	}
 	if (distance != FREE) {
 		add_row(all, name, pairs[distance].first, sum[0]);
 		add_row(all, name, pairs[distance].second, sum[1]);
@@ -325,6 +329,8 @@ static void report(enum distance distance)
 	memcpy(metric->rounds, medians[way][distance], nr_rounds * sizeof(double));
 	add_quantiles(all, name, sum[1], gated(distance) ? GATE_P50 : 0);
 	add_metric(all, EXACT, NEITHER, "samples", awake[way][distance], "%s.awake", name);
+	if (distance == FREE)
+		report_free();
 }
 
 static void measure(struct results *results)
@@ -339,21 +345,18 @@ static void measure(struct results *results)
 			if (!free_on[way] || !sums[way][i / 2][i % 2])
 				give_up(results, "no memory");
 		}
+		if (!open_way(&sides[0]))
+			no_way[way] = strerror(errno);
+		close_way(&sides[0]);
 	}
 	for (int round = 0; round < nr_rounds; round++)
 		for (enum distance distance = 0; distance < DISTANCES; distance++)
-			for (way = 0; way < WAYS && pairs[distance].there; way++)
-				run_slice(distance, round);
-	for (enum distance distance = 0; distance < DISTANCES; distance++) {
-		for (way = 0; way < WAYS; way++) {
-			if (pairs[distance].there)
-				report(distance);
-			else
-				add_absent(results, names[way][distance], "%s", not_here[distance]);
-			if (pairs[distance].there && distance == FREE)
-				report_free();
-		}
-	}
+			for (way = 0; way < WAYS; way++)
+				if (pairs[distance].there && !no_way[way])
+					run_slice(distance, round);
+	for (enum distance distance = 0; distance < DISTANCES; distance++)
+		for (way = 0; way < WAYS; way++)
+			report(distance);
 }
 
 static const struct option_row rows[] = {

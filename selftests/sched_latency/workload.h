@@ -34,6 +34,8 @@ struct workload {
 };
 
 #define NS_PER_S	1000000000ULL
+/* How much longer a run may last for its first samples: a guest can be very slow. */
+#define PATIENCE	(60 * NS_PER_S)
 
 static inline __u64 now(void)
 {
