@@ -295,12 +295,12 @@ def test_script_is_content_with_fresh_measurements(script: Path, place: Place, t
     runs = measure_all(place)
     code, said = judge(script, place, "--results", runs, "--budget", tmp_path / "none")
     assert code == 0, said
-    assert "\n1..7\n" in said
-    assert "\nok 4 measured_sleep_storm\n" in said
-    assert "\nok 6 one_kernel\n" in said
+    assert "\n1..8\n" in said
+    assert "\nok 5 measured_sleep_storm\n" in said
+    assert "\nok 7 one_kernel\n" in said
     assert "# NO BUDGET: nothing says what this machine was able to do before." in said
     assert "sleep_storm --record" in said
-    assert "\nok 7 budget_complete # SKIP no budget for this machine" in said
+    assert "\nok 8 budget_complete # SKIP no budget for this machine" in said
 
 
 def test_script_names_what_is_missing_old_or_failed(script: Path, place: Place, tmp_path: Path) -> None:
@@ -316,16 +316,16 @@ def test_script_names_what_is_missing_old_or_failed(script: Path, place: Place, 
     ping.write_text(text.replace('"status": "DONE",\n"reason": ""', '"status": "ERROR",\n"reason": "it was killed"'))
     code, said = judge(script, place, "--results", runs, "--budget", budget)
     assert code == 1
-    assert "# rt_wakeup: no measurement: run rt_wakeup first\nnot ok 3 measured_rt_wakeup\n" in said
-    assert "# wakeup_pingpong: it was killed\nnot ok 5 measured_wakeup_pingpong\n" in said
+    assert "# rt_wakeup: no measurement: run rt_wakeup first\nnot ok 4 measured_rt_wakeup\n" in said
+    assert "# wakeup_pingpong: it was killed\nnot ok 6 measured_wakeup_pingpong\n" in said
     assert "# sleep_storm bogus: not measured\n# rt_wakeup timer.p50: no measurement" in said
-    assert "not ok 7 budget_complete\n" in said
+    assert "not ok 8 budget_complete\n" in said
     ping.write_text(re.sub(r'"build_id": "\w*"', '"build_id": "0123"', text))
     storm.write_text(re.sub(r'"boot_id": "[\w-]+"', '"boot_id": "of-yesterday"', storm.read_text()))
     code, said = judge(script, place, "--results", runs, "--budget", budget)
     assert re.search(r"# sleep_storm: the measurement of \S+ is of an earlier boot: run sleep_storm again\n", said)
     assert re.search(r"# measured on: \w{16} .* 0123\n", said)
-    assert "not ok 6 one_kernel\n" in said
+    assert "not ok 7 one_kernel\n" in said
 
 
 def test_script_takes_what_was_measured_before_its_runner_for_old(script: Path, place: Place) -> None:

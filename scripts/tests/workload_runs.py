@@ -21,6 +21,7 @@ DIRECTORY = SELFTESTS / "sched_latency"
 SCHEMA = json.loads((Path(results.__file__).parent / "schemas" / "run-1.json").read_text())
 
 TINY: Mapping[str, tuple[str, ...]] = {
+    "cpumask_contention": ("--rounds", "1", "--seconds", "0.02"),
     "rt_push_pull": ("--seconds", "0.05", "--warm-up", "0"),
     "rt_wakeup": ("--cycles", "50", "--warm-up", "0"),
     "sleep_storm": ("--children", "4", "--log-loops", "3"),
@@ -29,6 +30,7 @@ TINY: Mapping[str, tuple[str, ...]] = {
 """Options for a run that takes no time to speak of."""
 
 ENDLESS: Mapping[str, tuple[str, ...]] = {
+    "cpumask_contention": ("--seconds", "3600"),
     "rt_push_pull": ("--seconds", "3600"),
     "rt_wakeup": ("--seconds", "3600"),
     "sleep_storm": ("--sleep-ms", "60000", "--log-loops", "20"),

@@ -20,7 +20,7 @@ examples:
   latency_thresholds.sh --results /tmp/sched_latency-0
 "
 
-TOOLS="cluster_wakeup rt_push_pull rt_wakeup sleep_storm wakeup_pingpong"
+TOOLS="cluster_wakeup cpumask_contention rt_push_pull rt_wakeup sleep_storm wakeup_pingpong"
 
 DIR=$(dirname "$(readlink -f "$0")")
 if [ ! -r "$DIR/../kselftest/ktap_helpers.sh" ]; then

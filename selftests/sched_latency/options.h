@@ -162,18 +162,31 @@ static inline void parse_options(int argc, char **argv, const struct option_row 
 		ksft_exit_fail_msg("%s is no option; see --help\n", argv[optind]);
 }
 
+/* CPUs of another machine, that threads only play. */
+static inline bool rehearsal(void)
+{
+	return strcmp(sysfs, "/sys");
+}
+
 /* The CPUs to use: those that were asked for, which must be there, or all. */
 static inline void choose_allowed(void)
 {
-	struct cpus allowed, both = common.cpus;
+	struct cpus there, both = common.cpus;
+	char text[LIST_SIZE];
 
-	cpus_allowed(&allowed);
+	if (!rehearsal())
+		cpus_allowed(&there);
+	else if (!sysfs_line(text, sizeof(text), "cpu/online"))
+		ksft_exit_fail_msg("%s/devices/system/cpu/online cannot be read\n", sysfs);
+	else if (!cpus_parse(text, &there))
+		ksft_exit_fail_msg("%s/devices/system/cpu/online: '%s' is no list of CPUs\n",
+				   sysfs, text);
 	common.cpus_given = cpus_count(&common.cpus);
 	if (!common.cpus_given) {
-		common.cpus = allowed;
+		common.cpus = there;
 		return;
 	}
-	cpus_and(&both, &allowed);
+	cpus_and(&both, &there);
 	if (!cpus_equal(&both, &common.cpus))
 		ksft_exit_fail_msg("--cpus: some are offline, or may not be used\n");
 }

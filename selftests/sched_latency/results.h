@@ -15,7 +15,7 @@
 
 #define MOST_METRICS	192
 #define MOST_ABSENT	64
-#define MOST_ROUNDS	25
+#define MOST_ROUNDS	100
 #define MOST_ROWS	10240
 #define MOST_RUNS	100
 
