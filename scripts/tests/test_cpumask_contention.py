@@ -108,6 +108,18 @@ def test_two_llcs_and_nodes_are_compared(program: Path, two_by_two: Path, tmp_pa
     assert " llc_not_dearer # SKIP " in said
 
 
+def test_more_cpus_than_a_cpu_set_has(program: Path, tmp_path: Path) -> None:
+    root = machine(tmp_path / "sys", 1100, 4, 44)
+    code, said = run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.3", "--json", tmp_path / "masks.json")
+    assert code == 0, said
+    found = metrics(tmp_path / "masks.json")
+    assert [found[f"{variant}.masks"]["value"] for variant in VARIANTS] == [1, 4, 44, 44]
+    assert all(found[f"{variant}.lost"]["value"] == 0 for variant in VARIANTS)
+    code, said = run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.05", "--cpus", "1023-1099,3")
+    assert code == 0, said
+    assert "on CPUs 3,1023-1099, runs: 1\n" in said
+
+
 @pytest.mark.parametrize(
     ("shape", "words", "variants", "reason"),
     [

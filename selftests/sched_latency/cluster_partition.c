@@ -83,6 +83,15 @@ static bool choose_cpus(void)
 	return cpus_count(&b) == 2;
 }
 
+/* Nobody sets this clock. */
+static time_t seconds_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec;
+}
+
 /* Partitions. */
 
 static bool make_partition(const char *name, const struct cpus *cpus)
@@ -108,7 +117,7 @@ static bool make_partition(const char *name, const struct cpus *cpus)
 static bool end_partition(const char *name)
 {
 	char path[512];
-	time_t end = time(NULL) + PATIENCE;
+	time_t end = seconds_now() + PATIENCE;
 
 	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
 	if (access(path, F_OK))
@@ -116,7 +125,7 @@ static bool end_partition(const char *name)
 	write_text("member", "%s/cpuset.cpus.partition", path);
 	/* A task that has just ended may still be counted. */
 	while (rmdir(path)) {
-		if (errno != EBUSY || time(NULL) > end) {
+		if (errno != EBUSY || seconds_now() > end) {
 			ksft_print_msg("%s stays: %s\n", path, strerror(errno));
 			return false;
 		}
@@ -192,7 +201,7 @@ static void waker(int result)
 	}
 	if (!run_on_cpu(waker_cpu))
 		_exit(KSFT_FAIL);
-	end = time(NULL) + PATIENCE;
+	end = seconds_now() + PATIENCE;
 	for (int round = 0; round < ROUNDS;) {
 		if (read(from[0], &was, sizeof(was)) != sizeof(was))
 			_exit(KSFT_FAIL);
@@ -204,7 +213,7 @@ static void waker(int result)
 		if (was != wakee_cpu)
 			continue;
 		/* Counted from the first one on that comes to the cluster. */
-		if (!round && !cpus_has(&first, is) && time(NULL) < end)
+		if (!round && !cpus_has(&first, is) && seconds_now() < end)
 			continue;
 		round++;
 		if (cpus_has(&first, is))

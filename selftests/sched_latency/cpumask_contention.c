@@ -243,7 +243,7 @@ static double net(enum variant variant, int round)
 /* In percent; valid where an operation on the global mask was seen to take time in each round. */
 static double of_global(enum variant variant, int round)
 {
-	return 100 * net(variant, round) / net(GLOBAL, round);
+	return variant == GLOBAL ? 100 : 100 * net(variant, round) / net(GLOBAL, round);
 }
 
 /* Why a variant says nothing beside the global mask; NULL where it does. */
