@@ -182,6 +182,8 @@ static u64 measure(struct kunit *test, enum mask_kind kind, int *groups)
 	for_each_cpu(cpu, &taking_part) {
 		ns += seats[cpu].ns;
 		lost += seats[cpu].lost + (kind != MASK_NONE && is_set(&seats[cpu]));
+	}
+	for_each_cpu(cpu, &taking_part) {
 		if (!seats[cpu].place)
 			kfree(seats[cpu].mask);
 	}
