@@ -31,7 +31,8 @@ module_param(cpus, uint, 0444);
 MODULE_PARM_DESC(cpus, "how many CPUs take part; on a machine with many, all of them are wanted");
 
 #define ROUNDS		3
-#define ALL_TURNS	1000	/* of all threads that set, in a round */
+#define FEWEST_TURNS	20	/* of each thread, in a phase ... */
+#define PHASE_NS	(10 * NSEC_PER_MSEC)	/* ... that takes so long at least */
 
 enum mask_kind { MASK_NONE, MASK_GLOBAL, MASK_NODE, MASK_LLC, MASK_LLC_BYTES };
 
@@ -57,13 +58,14 @@ struct seat {
 	unsigned long	*mask;
 	int		place;
 	u64		ns;
-	unsigned int	lost;
+	unsigned int	lost, rounds;
+	bool		last;
 	struct completion turn[2];	/* to clear, and to set */
 } ____cacheline_aligned;
 
 static struct seat *seats;
 static struct cpumask taking_part;
-static int nr_turns;	/* of each thread */
+static u64 deadline;
 
 static int group_of(enum mask_kind kind, int cpu)
 {
@@ -80,8 +82,8 @@ static int group_of(enum mask_kind kind, int cpu)
 	}
 }
 
-/* The first CPU of a group has its mask; returns how many groups there are. */
-static int take_seats(struct kunit *test, enum mask_kind kind)
+/* The first CPU of a group has its mask; returns how many groups there are, or an error. */
+static int take_seats(enum mask_kind kind)
 {
 	size_t size = roundup(nr_cpu_ids, SMP_CACHE_BYTES);
 	int cpu, other, groups = 0;
@@ -105,11 +107,24 @@ static int take_seats(struct kunit *test, enum mask_kind kind)
 			continue;
 		/* Of at least a line, so it begins one. */
 		seat->mask = kzalloc_node(size, GFP_KERNEL, cpu_to_node(cpu));
-		KUNIT_ASSERT_NOT_NULL(test, seat->mask);
-		KUNIT_ASSERT_TRUE(test, IS_ALIGNED((uintptr_t)seat->mask, SMP_CACHE_BYTES));
+		if (!seat->mask)
+			return -ENOMEM;
+		if (!IS_ALIGNED((uintptr_t)seat->mask, SMP_CACHE_BYTES))
+			return -EINVAL;
 		groups++;
 	}
 	return groups;
+}
+
+static void leave_seats(void)
+{
+	int cpu;
+
+	for_each_cpu(cpu, &taking_part) {
+		if (!seats[cpu].place)
+			kfree(seats[cpu].mask);
+		seats[cpu].mask = NULL;
+	}
 }
 
 static bool is_set(const struct seat *seat)
@@ -137,10 +152,10 @@ static void operate(struct seat *seat, bool sets)
 
 static void take_turns(struct seat *seat, bool sets)
 {
-	int turn;
+	bool last;
 
-	for (turn = 0; turn < nr_turns; turn++) {
-		u64 start;
+	do {
+		u64 start, end;
 
 		wait_for_completion(&seat->turn[sets]);
 		/* What the other thread did is still so, whatever other CPUs did. */
@@ -148,48 +163,73 @@ static void take_turns(struct seat *seat, bool sets)
 		preempt_disable();
 		start = ktime_get_ns();
 		operate(seat, sets);
-		seat->ns += ktime_get_ns() - start;
+		end = ktime_get_ns();
 		preempt_enable();
+		seat->ns += end - start;
+		if (sets)
+			seat->last = ++seat->rounds >= FEWEST_TURNS && end >= deadline;
+		last = seat->last;
 		complete(&seat->turn[!sets]);
+	} while (!last);
+}
+
+/* In each phase one kind of mask is measured, on all CPUs at the same time. */
+static struct phase {
+	enum mask_kind		kind;
+	struct completion	begin, end;
+	int			groups, lost;
+	u64			ps;	/* mean of an operation */
+} phases[3 * ROUNDS];
+
+static atomic_t at_work;
+
+static void work_through(struct seat *seat, bool sets)
+{
+	struct phase *p;
+
+	for (p = phases; p < phases + ARRAY_SIZE(phases); p++) {
+		wait_for_completion(&p->begin);
+		if (p->groups > 0)
+			take_turns(seat, sets);
+		if (atomic_dec_and_test(&at_work))
+			complete(&p->end);
 	}
 }
 
 static void set_in_turn(void *data)
 {
-	take_turns(data, true);
+	work_through(data, true);
 }
 
 static void clear_in_turn(void *data)
 {
-	take_turns(data, false);
+	work_through(data, false);
 }
 
-/* Mean time of an operation in ps, over all CPUs; groups of @kind in *@groups. */
-static u64 measure(struct kunit *test, enum mask_kind kind, int *groups)
+static void conduct(void *data)
 {
-	int nr = cpumask_weight(&taking_part), cpu, i = 0, lost = 0;
-	struct cpupri_thread *threads = kunit_kcalloc(test, 2 * nr, sizeof(*threads), GFP_KERNEL);
-	u64 ns = 0;
+	struct phase *p;
+	int cpu;
 
-	KUNIT_ASSERT_NOT_NULL(test, threads);
-	*groups = take_seats(test, kind);
-	/* The thread after the last CPU's is on the first CPU again. */
-	for_each_cpu(cpu, &taking_part) {
-		threads[i] = (struct cpupri_thread){ set_in_turn, &seats[cpu] };
-		threads[nr + i++] = (struct cpupri_thread){ clear_in_turn, &seats[cpu] };
+	for (p = phases; p < phases + ARRAY_SIZE(phases); p++) {
+		u64 ns = 0;
+		int turns = 0;
+
+		p->groups = take_seats(p->kind);
+		atomic_set(&at_work, 2 * cpumask_weight(&taking_part));
+		deadline = ktime_get_ns() + PHASE_NS;
+		complete_all(&p->begin);
+		wait_for_completion(&p->end);
+		for_each_cpu(cpu, &taking_part) {
+			ns += seats[cpu].ns;
+			turns += 2 * seats[cpu].rounds;
+			p->lost += seats[cpu].lost;
+			if (p->groups > 0 && p->kind != MASK_NONE)
+				p->lost += is_set(&seats[cpu]);
+		}
+		p->ps = turns ? div_u64(ns * 1000, turns) : 0;
+		leave_seats();
 	}
-	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, 2 * nr, nr), 0);
-	for_each_cpu(cpu, &taking_part) {
-		ns += seats[cpu].ns;
-		lost += seats[cpu].lost + (kind != MASK_NONE && is_set(&seats[cpu]));
-	}
-	for_each_cpu(cpu, &taking_part) {
-		if (!seats[cpu].place)
-			kfree(seats[cpu].mask);
-	}
-	KUNIT_EXPECT_EQ_MSG(test, lost, 0, "bits that another CPU overwrote");
-	kunit_kfree(test, threads);
-	return div_u64(ns * 1000, 2 * nr * nr_turns);
 }
 
 static u64 less(u64 measured, u64 empty)
@@ -197,36 +237,68 @@ static u64 less(u64 measured, u64 empty)
 	return measured > empty ? measured - empty : 0;
 }
 
+static void choose_cpus(void)
+{
+	int cpu, nr = 0;
+
+	cpumask_clear(&taking_part);
+	for_each_online_cpu(cpu) {
+		if (nr++ < max(cpus, 1U))
+			cpumask_set_cpu(cpu, &taking_part);
+	}
+}
+
+static int measure(struct kunit *test, enum mask_kind kind)
+{
+	const enum mask_kind kinds[] = { MASK_NONE, MASK_GLOBAL, kind };
+	int nr = cpumask_weight(&taking_part), cpu, i = 0;
+	struct cpupri_thread *threads = kunit_kcalloc(test, 2 * nr + 1, sizeof(*threads),
+						      GFP_KERNEL);
+
+	seats = kunit_kcalloc(test, nr_cpu_ids, sizeof(*seats), GFP_KERNEL);
+	if (!threads || !seats)
+		return -ENOMEM;
+	/* The thread after the last CPU's is on the first CPU again. */
+	for_each_cpu(cpu, &taking_part) {
+		threads[i] = (struct cpupri_thread){ set_in_turn, &seats[cpu] };
+		threads[nr + i++] = (struct cpupri_thread){ clear_in_turn, &seats[cpu] };
+	}
+	threads[2 * nr] = (struct cpupri_thread){ conduct, NULL };
+	for (i = 0; i < ARRAY_SIZE(phases); i++) {
+		phases[i] = (struct phase){ .kind = kinds[i % 3] };
+		init_completion(&phases[i].begin);
+		init_completion(&phases[i].end);
+	}
+	return cpupri_run_threads(threads, 2 * nr + 1, nr);
+}
+
 /* The ratio to a global mask is that of one round, in which both are measured. */
 static void contention(struct kunit *test)
 {
 	const struct mask_case *variant = test->param_value;
 	u64 lowest = U64_MAX, highest = 0;
-	int cpu, nr = 0, groups, round;
+	int nr, err, groups = 0;
+	struct phase *p;
 
-	seats = kunit_kcalloc(test, nr_cpu_ids, sizeof(*seats), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, seats);
 	cpus_read_lock();
-	cpumask_clear(&taking_part);
-	for_each_online_cpu(cpu) {
-		if (nr == max(cpus, 1U))
-			break;
-		cpumask_set_cpu(cpu, &taking_part);
-		nr++;
-	}
-	nr_turns = max(20, ALL_TURNS / nr);
-	for (round = 0; round < ROUNDS; round++) {
-		u64 empty = measure(test, MASK_NONE, &groups);
-		u64 global = less(measure(test, MASK_GLOBAL, &groups), empty);
-		u64 own = less(measure(test, variant->kind, &groups), empty);
+	choose_cpus();
+	nr = cpumask_weight(&taking_part);
+	err = measure(test, variant->kind);
+	cpus_read_unlock();
+	KUNIT_ASSERT_EQ(test, err, 0);
+	for (p = phases; p < phases + ARRAY_SIZE(phases); p += 3) {
+		u64 global = less(p[1].ps, p[0].ps), own = less(p[2].ps, p[0].ps);
 		u64 permille = div64_u64(own * 1000, max(global, 1ULL));
 
+		groups = p[2].groups;
+		KUNIT_EXPECT_EQ(test, p[1].groups, 1);
+		KUNIT_EXPECT_GT(test, groups, 0);
+		KUNIT_EXPECT_EQ_MSG(test, p[1].lost + p[2].lost, 0, "bits that CPUs overwrote");
 		kunit_info(test, "%d CPUs, %d groups: empty %llu ps, global %llu ps, %s %llu ps\n",
-			   nr, groups, empty, global, variant->name, own);
+			   nr, groups, p->ps, global, variant->name, own);
 		lowest = min(lowest, permille);
 		highest = max(highest, permille);
 	}
-	cpus_read_unlock();
 	if (groups < 2 && variant->kind != MASK_LLC_BYTES)
 		kunit_info(test, "one group: the masks are the same, there is nothing to compare\n");
 	else if (nr < 4)
