@@ -278,6 +278,7 @@ static void contention(struct kunit *test)
 	const struct mask_case *variant = test->param_value;
 	u64 lowest = U64_MAX, highest = 0;
 	int nr, err, groups = 0;
+	bool noise = false;
 	struct phase *p;
 
 	cpus_read_lock();
@@ -290,6 +291,8 @@ static void contention(struct kunit *test)
 		u64 global = less(p[1].ps, p[0].ps), own = less(p[2].ps, p[0].ps);
 		u64 permille = div64_u64(own * 1000, max(global, 1ULL));
 
+		/* What the clock takes varies more than this. */
+		noise |= global < p->ps / 10;
 		groups = p[2].groups;
 		KUNIT_EXPECT_EQ(test, p[1].groups, 1);
 		KUNIT_EXPECT_GT(test, groups, 0);
@@ -303,6 +306,8 @@ static void contention(struct kunit *test)
 		kunit_info(test, "one group: the masks are the same, there is nothing to compare\n");
 	else if (nr < 4)
 		kunit_info(test, "few CPUs: they hardly contend, a ratio would mean nothing\n");
+	else if (noise)
+		kunit_info(test, "an operation is lost in the noise, a ratio would mean nothing\n");
 	else
 		kunit_info(test, "%s takes %llu to %llu per mille of the global mask\n",
 			   variant->name, lowest, highest);
