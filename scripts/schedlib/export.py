@@ -13,6 +13,7 @@ from schedlib.cache import cache_dir, write_atomic
 from schedlib.changes import State, apply_changes, change_table, known
 from schedlib.compose import TESTS_DIRECTORY, add_tests, hooked
 from schedlib.errors import SchedlineError
+from schedlib.export_selftests import add_sched_fix, add_selftests
 from schedlib.git import git, try_git
 from schedlib.layout.compile import host_rules
 from schedlib.layout.emit import add_asserts
@@ -34,6 +35,10 @@ silence.
 runs them in User-Mode Linux. A layout rule of a change that the tree does not
 have is skipped with the reason; sched_layout_kunit.expect=ID,... turns that
 into a failure. {document} has the details.
+
+The workloads run on the target, and want it for themselves:
+
+  make TARGETS=sched_latency kselftest
 """
 
 
@@ -109,9 +114,9 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
             "leave the tree as it is: schedline check --kdir PATH tests it from outside",
         )
     author = _author(tree)
-    tests = add_tests(tree, tree.head, author, in_tree=True)
+    tests = add_tests(tree, add_sched_fix(tree, tree.head, author), author, in_tree=True)
     documented = add_documentation(tree, tests, author)
-    commit, states = apply_changes(tree, documented, with_, without)
+    commit, states = apply_changes(tree, add_selftests(tree, documented, author), with_, without)
     for row in states:
         if row.state is State.CONFLICT:
             raise SchedlineError(

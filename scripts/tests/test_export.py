@@ -12,6 +12,7 @@ from conftest import git
 from schedlib.compose import compose, kunit_files
 from schedlib.errors import SchedlineError
 from schedlib.export import DOCUMENT, export
+from schedlib.export_selftests import selftest_files
 from schedlib.trees import open_kdir
 
 
@@ -80,3 +81,26 @@ def test_author_is_the_users(kernel: Path, cache: Path, tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with pytest.raises(SchedlineError, match="no author"):
         export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+
+
+def test_selftests_go_where_the_tree_has_their_library(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    top = kernel / "tools/testing/selftests"
+    (top / "sched").mkdir(parents=True)
+    (top / "lib.mk").touch()
+    lost = "TEST_GEN_FILES := cs_prctl_test\nTEST_PROGS := cs_prctl_test\n\ninclude ../lib.mk\n"
+    (top / "sched/Makefile").write_text(lost)
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-q", "-m", "selftests")
+    patches = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+    assert patches[0].name == "0001-selftests-sched-Let-lib.mk-build-and-install-cs_prct.patch"
+    git(kernel, "am", "-q", *map(str, patches))
+    assert (top / "sched/Makefile").read_text() == "TEST_GEN_PROGS := cs_prctl_test\n\ninclude ../lib.mk\n"
+    assert {path.name for path in (top / "sched_latency").iterdir()} == set(selftest_files())
+    assert {"Makefile", ".gitignore", "config", "settings", "rt_wakeup.c"} <= set(selftest_files())
+    assert (top / "sched_latency/latency_thresholds.sh").stat().st_mode & 0o111
+    assert len(export(open_kdir(cache, kernel), tmp_path / "again", (), ())) < len(patches)
+
+
+def test_tree_without_selftests_gets_none(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    git(kernel, "am", "-q", *map(str, export(open_kdir(cache, kernel), tmp_path / "series", (), ())))
+    assert not (kernel / "tools").exists()
