@@ -3,7 +3,7 @@
 #   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status test doctor fetch apply export mutants litmus bench test-tree
+.PHONY: help check layout status test doctor fetch apply export mutants litmus bench test-tree kselftest
 
 quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
@@ -55,3 +55,6 @@ bench: ## build and run times as ratios, measured in one run
 
 test-tree: ## the exported series in a plain kernel tree, without schedline
 	@scripts/schedline test-tree $(tree) $(call option,SKIP,skip)
+
+kselftest: ## the workloads in a plain kernel tree: run, installed, packed
+	@scripts/schedline kselftest $(tree) $(call option,JSON,json)

@@ -12,6 +12,7 @@ from schedlib import (
     doctor,
     export,
     judge_command,
+    kselftest,
     litmus,
     mutants,
     test_command,
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
         doctor,
         test_command,
         test_tree,
+        kselftest,
     )
     for module in modules:
         module.add_parser(verbs)

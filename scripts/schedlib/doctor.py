@@ -24,7 +24,8 @@ class Need:
         name: of the program, or what is looked for.
         package: Debian's package that has it.
         why: what it is for.
-        jobs: which of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, layout, objtool, test need it.
+        jobs: which of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, layout, objtool, kselftest,
+            test need it.
         file: path of a file to look for instead of a program.
     """
 
@@ -67,6 +68,7 @@ NEEDS = (
     _need("qemu-system-aarch64", "qemu-system-arm", "boots the arm64 kernel", "qemu-arm64"),
     _need("the C library for arm64", "libc6-dev-arm64-cross", "builds the selftests for an arm64 guest",
           "qemu-arm64-selftests", "usr/aarch64-linux-gnu/lib/libc.a"),
+    _need("rsync", "rsync", "installs the kselftests", "kselftest"),
     _need("perl", "perl", "runs checkpatch.pl", "test"),
     _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),
     _need("sparse", "sparse", "checks the kernel code", "test"),

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline kselftest`: the exported workloads in a plain kernel tree, by the tree's own targets and runner."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib import doctor, options
+from schedlib.cache import write_atomic, write_json
+from schedlib.command import clean_environment, dying_with_us
+from schedlib.errors import SchedlineError
+from schedlib.expected import load_expected
+from schedlib.judge import Judgement, Outcome, judge
+from schedlib.paths import SELFTESTS
+from schedlib.progress import say, step
+from schedlib.selftests import COLLECTION
+from schedlib.test_tree import clone_with_series
+from schedlib.verdict import Verdict, worst
+
+_TIMEOUT = 1800.0
+_ONE = f"{COLLECTION}:rt_wakeup"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that the tree can do with the collection.
+
+    Attributes:
+        name: for people, and the log.
+        argv: the command.
+        directory: where it is started.
+        expected: the tests that its log has to show; none for a step that runs none.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    directory: Path
+    expected: tuple[str, ...] = ()
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `schedline kselftest`."""
+    parser = subparsers.add_parser(
+        "kselftest",
+        help="the workloads in a plain kernel tree: make kselftest, an installation, the tarball",
+        description="Exports the series, applies it with `git am` to a fresh clone, and lets the clone configure,\n"
+        "build, run, install and pack the workloads as its users would. They run on this machine, for some minutes.\n"
+        "Every log is judged against the list of the tests that had to run.",
+        epilog="examples:\n  schedline kselftest\n  schedline kselftest --kdir ~/linux --json kselftest.json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_tree_options(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write each step's verdict here")
+    parser.set_defaults(run=_run)
+
+
+def steps(clone: Path) -> tuple[Step, ...]:
+    """What is tried, in this order."""
+    make = ("make", f"TARGETS={COLLECTION}", f"-j{os.cpu_count() or 1}")
+    every = load_expected(SELFTESTS / "tests.txt", None)
+    one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))
+    objects, installed, packed = (clone.parent / name for name in ("objects", "installed", "packed"))
+    unpacked = packed / "unpacked"
+    return (
+        # A build elsewhere wants a tree in which nothing was built.
+        Step("configure-objects", ("make", f"O={objects}", "allnoconfig"), clone),
+        Step("install", (*make, f"O={objects}", f"INSTALL_PATH={installed}", "kselftest-install"), clone),
+        Step("run-installed", ("./run_kselftest.sh", "-c", COLLECTION), installed, every),
+        Step("run-one", ("./run_kselftest.sh", "-t", _ONE), installed, one),
+        Step("configure", ("make", "allnoconfig"), clone),
+        Step("merge", (*make, "kselftest-merge"), clone),
+        Step("run", (*make, "kselftest"), clone, every),
+        Step("pack", (*make, "-C", "tools/testing/selftests", f"INSTALL_PATH={packed}", "USERLDFLAGS=-static",
+                      "LDFLAGS=-static", "gen_tar"), clone),
+        Step("run-packed", ("./run_kselftest.sh", "-t", _ONE), unpacked, one),
+    )  # fmt: skip
+
+
+def _unpack(packed: Path) -> None:
+    """What gen_tar made, where a target would unpack it.
+
+    Raises:
+        SchedlineError: there is no archive.
+    """
+    found = sorted(packed.rglob("kselftest.tar*"))
+    if not found:
+        raise SchedlineError("gen_tar made no kselftest.tar", f"see the log beside {packed}")
+    with tarfile.open(found[0]) as archive:
+        archive.extractall(packed / "unpacked", filter="data")
+
+
+def run_step(one: Step) -> tuple[Verdict, str, Path]:
+    """Do a step: its verdict, what is to be said of it, and its log.
+
+    A step that runs tests is judged by its log alone: the runner's exit status is 0 whatever failed. It is read through
+    a pipe: the runner opens /dev/stdout anew, and would write over the beginning of a file.
+    """
+    log = one.directory.parent / f"{one.name}.log"
+    with step(one.name):
+        try:
+            done = subprocess.run(
+                dying_with_us(one.argv),
+                cwd=one.directory,
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_TIMEOUT,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Verdict.ERROR, str(error), log
+    write_atomic(log, done.stdout)
+    if not one.expected:
+        return (Verdict.FAIL if done.returncode else Verdict.PASS), f"exit {done.returncode}", log
+    judgement = judge(log.read_bytes(), one.expected)
+    return judgement.verdict, _counts(judgement), log
+
+
+def _counts(judgement: Judgement) -> str:
+    outcomes = [test.outcome for test in judgement.tests]
+    passed, skipped = outcomes.count(Outcome.PASS), outcomes.count(Outcome.SKIP)
+    said = f"{passed} passed, {skipped} skipped, {len(outcomes) - passed - skipped} others"
+    wrong = [test.name for test in judgement.tests if test.outcome not in (Outcome.PASS, Outcome.SKIP)]
+    wrong += [
+        f"{problem.kind}: {problem.text}" for problem in judgement.problems if problem.verdict is not Verdict.PASS
+    ]
+    return said + "".join(f"\n    {text}" for text in wrong[:10])
+
+
+def _tried(todo: Sequence[Step]) -> list[tuple[str, Verdict, str, Path]]:
+    rows: list[tuple[str, Verdict, str, Path]] = []
+    for one in todo:
+        if one.name == "run-packed":
+            _unpack(one.directory.parent)
+        verdict, said, log = run_step(one)
+        rows.append((one.name, verdict, said, log))
+        print(f"{verdict.name} {one.name}: {said} ({log})", flush=True)
+        if not one.expected and verdict is not Verdict.PASS:
+            say("what comes after it is not tried")
+            break
+    return rows
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    with options.opened_tree(arguments) as (cache, tree):
+        doctor.ensure(["build", "kselftest"])
+        place = cache / "kselftest"
+        shutil.rmtree(place, ignore_errors=True)
+        rows = _tried(steps(clone_with_series(tree, place)))
+    verdict = worst([row[1] for row in rows])
+    if arguments.json:
+        table = [{"step": name, "verdict": one.name, "said": said} for name, one, said, _ in rows]
+        write_json(arguments.json, {"schema": "kselftest-1", "tree": tree.origin, "steps": table})
+    print(f"verdict: {verdict.name}")
+    return verdict.exit_code
