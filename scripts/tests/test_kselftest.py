@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ def test_missing_test_fails_whatever_the_runner_says(tmp_path: Path) -> None:
     verdict, said = ran(tmp_path, "ok", *EXPECTED, "sched_latency:sleep_storm")
     assert verdict is Verdict.FAIL
     assert "sched_latency:sleep_storm" in said
+
+
+def test_missing_plan_is_that_of_the_list(tmp_path: Path) -> None:
+    (tmp_path / "linux").mkdir()
+    unplanned = [line for line in RUNNER.format(result="ok").splitlines() if '1..1" >>' not in line]
+    (tmp_path / "linux/run").write_text("\n".join(line for line in unplanned if '"TAP' not in line) + "\n")
+    (tmp_path / "linux/run").chmod(0o755)
+    planned = Step("one", ("./run",), tmp_path / "linux", EXPECTED)
+    assert run_step(planned)[0] is Verdict.FAIL
+    assert run_step(replace(planned, planned=False))[0] is Verdict.PASS
 
 
 def test_step_without_tests_has_its_exit_status(tmp_path: Path) -> None:
