@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One run of one row: started, watched, read, and made a document. Nothing here judges it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from schedlib.cache import read_json
+from schedlib.workloads.machine import now
+from schedlib.workloads.noise import noise, snapshot
+from schedlib.workloads.process import Finished, Server, run_guarded
+from schedlib.workloads.run_file import Head, Reading, defect, document
+from schedlib.workloads.suites import Row
+from schedlib.workloads.tools.base import Output, Tool, Unreadable, last_line
+from schedlib.workloads.tools.table import TOOLS
+
+OWN_JSON = "run.json"
+KEPT = "perf.data"
+"""What a tool leaves for another tool to read."""
+
+_PATIENCE = 10.0
+"""Seconds for a tool to say which version it is."""
+
+_NO_FIFO = "SCHED_FIFO needs root, or a limit for it: ulimit -r"
+
+
+@dataclass(frozen=True)
+class Means:
+    """What all runs are made with."""
+
+    programs: Path | None
+    fingerprint: Mapping[str, str]
+    fifo: bool
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run as a document, and what was printed."""
+
+    document: dict[str, Any]
+    log: str
+
+
+@cache
+def _version(path: str, words: tuple[str, ...]) -> str:
+    """The first line that has a number."""
+    if not words:
+        return ""
+    with tempfile.TemporaryDirectory() as place:
+        done = run_guarded([path, *words], Path(place), _PATIENCE)
+    # Some know no option for it, and say so before they say what they are.
+    said = (done.stdout + "\n" + done.stderr).splitlines()
+    named = [line.strip() for line in said if any(c.isdigit() for c in line) and "option" not in line]
+    return named[0][:200] if named else ""
+
+
+def time_limit(row: Row) -> float:
+    """When a run is ended: a machine may be slow, a hang is for ever."""
+    return 3 * row.seconds + 60
+
+
+def _why_not(row: Row, means: Means) -> tuple[str, bool]:
+    """Why a row cannot be run here, and whether a program is missing."""
+    if row.unless and shutil.which(row.unless):
+        return f"{row.unless} is here, in whose place it would stand", False
+    if row.tool:
+        tool = TOOLS[row.tool]
+        if not tool.path() or (tool.server and not shutil.which(tool.server.argv[0])):
+            return tool.missing(), True
+    return (_NO_FIFO, False) if row.realtime and not means.fifo else ("", False)
+
+
+def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
+    """Why what a process left is no result."""
+    if finished.problem:
+        return finished.problem
+    if finished.timed_out:
+        return f"ended after {time_limit(row):.0f} s: it takes about {row.seconds:g} s"
+    status = finished.exit_status
+    if status is not None and status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    if status not in good:
+        return f"exit status {status}: {last_line(Output((), status, finished.stdout, finished.stderr))}"
+    return ""
+
+
+def read_output(tool: Tool, output: Output) -> Reading:
+    """What the output says; an error where it is not understood."""
+    try:
+        return tool.parse(output)
+    except Unreadable as error:
+        return Reading(error=str(error))
+    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+        return Reading(error=f"its output is not as expected: {type(error).__name__}: {error}")
+
+
+def _log(argv: Sequence[str], finished: Finished) -> str:
+    parts = [f"$ {' '.join(argv)}", f"exit status: {finished.exit_status}", finished.stdout, finished.stderr]
+    return "\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+
+
+def _files(place: Path) -> dict[str, str]:
+    found = {}
+    for path in place.glob("out.*"):
+        with suppress(UnicodeDecodeError):
+            found[path.name] = path.read_text()
+    return found
+
+
+def _process(argv: Sequence[str], finished: Finished, reported: int | None) -> dict[str, Any]:
+    return {
+        "argv": list(argv),
+        "exit_status": finished.exit_status,
+        "timed_out": finished.timed_out,
+        "reported": reported,
+        "seconds": round(finished.seconds, 3),
+        "missing": False,
+    }
+
+
+def _skipped(head: Head, row: Row, why: str, missing: bool) -> Measured:
+    skipped = document(head, Reading(cannot=why))
+    skipped["process"] = {
+        "argv": [row.tool or row.program, *row.words()], "exit_status": None, "timed_out": False, "reported": None,
+        "seconds": 0, "missing": missing,
+    }  # fmt: skip
+    return Measured(skipped, f"skipped: {why}\n")
+
+
+def _tool_run(head: Head, row: Row, tool: Tool, argv: Sequence[str], finished: Finished, place: Path) -> dict[str, Any]:
+    ending = _ending(finished, tool.good, row)
+    reading = Reading(error=ending)
+    if finished.cannot:
+        reading = Reading(cannot=f"no network of its own, which {tool.name} needs: {finished.cannot}; be root")
+    elif not ending:
+        output = Output(argv, finished.exit_status, finished.stdout, finished.stderr, _files(place))
+        reading = read_output(tool, output)
+    return document(head, reading) | {"process": _process(argv, finished, reading.reported)}
+
+
+def _own_run(head: Head, row: Row, argv: Sequence[str], finished: Finished, place: Path) -> dict[str, Any]:
+    """The program has written the run itself; it is trusted only when its process ended by itself."""
+    found = read_json(place / OWN_JSON)
+    ending = _ending(finished, frozenset({0, 1, 4}), row)
+    wrong = defect(found)
+    if ending or wrong or found is None:
+        said = last_line(Output((), None, finished.stdout, ""))
+        found = document(head, Reading(error=ending or f"it left no run: {wrong}; it said: {said}"))
+    return found | {"process": _process(argv, finished, None)}
+
+
+def measure(row: Row, means: Means, place: Path) -> Measured:
+    """Run a row once, in an empty directory.
+
+    Raises:
+        SchedlineError: what guards the tool was killed.
+    """
+    started, uptime = now()
+    name = row.tool or row.program
+    head = Head(name, started, uptime, dict(means.fingerprint) | {"command_line": " ".join([name, *row.words()])})
+    why, missing = _why_not(row, means)
+    if why:
+        return _skipped(head, row, why, missing)
+    server: Server | None = None
+    env: dict[str, str] = {}
+    if row.tool:
+        tool = TOOLS[row.tool]
+        argv = [tool.path() or tool.name, *row.words()]
+        server = tool.server
+        head = replace(head, fingerprint=dict(head.fingerprint) | {"tool_version": _version(argv[0], tool.version)})
+    else:
+        # One run is one file; the budget is judged from several by the program itself, or by the gate.
+        argv = [str((means.programs or place) / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
+        env = {"SCHED_LATENCY_RESULTS": str(place)}
+    before = snapshot()
+    finished = run_guarded(argv, place, time_limit(row), server=server, env=env)
+    after = snapshot()
+    # Where the program lies is no part of what was measured.
+    shown = [name if row.program else Path(argv[0]).name, *argv[1:]]
+    found = (
+        _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
+        if row.tool
+        else _own_run(head, row, shown, finished, place)
+    )
+    found["noise"] = noise(before, after, finished.cpu_s)
+    return Measured(found, _log(shown, finished))

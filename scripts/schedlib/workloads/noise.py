@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What else went on while a run was measured. Nothing here judges it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The counters of the machine at one moment; seconds, or events since the boot. None where there are none."""
+
+    at: float
+    busy_s: float
+    steal_s: float
+    runnable: int
+    switches: Mapping[str, int]
+    thermal: int | None
+    throttled: int | None
+
+
+def _stat(proc: Path) -> tuple[float, float, int]:
+    """Seconds in which CPUs were busy, seconds that the hypervisor took, and tasks that can run."""
+    busy = steal = 0.0
+    runnable = 0
+    tick = os.sysconf("SC_CLK_TCK")
+    for line in (proc / "stat").read_text().splitlines():
+        words = line.split()
+        if words[0] == "cpu":
+            ticks = [int(word) for word in words[1:]] + [0] * 10
+            busy = sum(ticks[place] for place in (0, 1, 2, 5, 6)) / tick
+            steal = ticks[7] / tick
+        elif words[0] == "procs_running":
+            runnable = int(words[1])
+    return busy, steal, runnable
+
+
+def _switches(proc: Path) -> dict[str, int]:
+    """Context switches of each task but our own, by its id and the time of its start."""
+    found: dict[str, int] = {}
+    for process in proc.glob("[0-9]*"):
+        if process.name == str(os.getpid()):
+            continue
+        with suppress(OSError):
+            for task in (process / "task").iterdir():
+                with suppress(OSError, ValueError, IndexError):
+                    started = (task / "stat").read_text().rsplit(")", 1)[1].split()[19]
+                    lines = (task / "status").read_text().splitlines()
+                    found[f"{task.name} {started}"] = sum(
+                        int(line.split()[1]) for line in lines if "voluntary_ctxt_switches" in line
+                    )
+    return found
+
+
+def _sum(paths: list[Path]) -> int | None:
+    total = None
+    for path in paths:
+        with suppress(OSError, ValueError):
+            total = (total or 0) + int(path.read_text())
+    return total
+
+
+def _throttled(proc: Path, cgroups: Path) -> int | None:
+    """How often the CPU limit of our control group took hold."""
+    with suppress(OSError):
+        for line in (proc / "self/cgroup").read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            if names and "cpu" not in names.split(","):
+                continue
+            file = cgroups / (names and "cpu") / path.lstrip("/") / "cpu.stat"
+            with suppress(OSError):
+                for row in file.read_text().splitlines():
+                    if row.startswith("nr_throttled "):
+                        return int(row.split()[1])
+    return None
+
+
+def snapshot(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Snapshot:
+    """The counters now."""
+    busy, steal, runnable = _stat(proc)
+    thermal = _sum(sorted(sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")))
+    throttled = _throttled(proc, sys / "fs/cgroup")
+    return Snapshot(time.monotonic(), busy, steal, runnable, _switches(proc), thermal, throttled)
+
+
+def _more(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
+
+
+def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> dict[str, float | int | None]:
+    """What happened between two moments, beside what a tool that has ended by the second took itself.
+
+    A foreign task that began and ended between them is seen in foreign_cpu_s alone. That one is an upper bound: what a
+    child of the tool took, for which its parent did not wait, is in it, too.
+    """
+    foreign = sum(count - before.switches.get(task, 0) for task, count in after.switches.items())
+    return {
+        "seconds": round(after.at - before.at, 3),
+        "steal_s": round(max(0.0, after.steal_s - before.steal_s), 3),
+        "foreign_cpu_s": round(max(0.0, after.busy_s - before.busy_s - own_cpu_s), 3),
+        "foreign_switches": foreign,
+        "runnable_before": max(0, before.runnable - 1),
+        "thermal_throttles": _more(before.thermal, after.thermal),
+        "cgroup_throttles": _more(before.throttled, after.throttled),
+    }

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0
+"""All wrapped tools by name."""
+
+from __future__ import annotations
+
+from schedlib.workloads.tools import network, perf, rt_tests, stress_ng, unpackaged
+from schedlib.workloads.tools.base import Tool
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for module in (rt_tests, stress_ng, perf, network, unpackaged)
+    for tool in module.TOOLS
+}  # fmt: skip
