@@ -3,7 +3,7 @@
 #   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status test doctor fetch apply export mutants litmus bench test-tree kselftest
+.PHONY: help check layout status test doctor fetch apply export mutants litmus bench test-tree kselftest run
 
 quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
@@ -28,6 +28,10 @@ layout: ## the layout rules without booting (ARCH=all, CONFIG=all, VMLINUX=file,
 
 status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=)
 	@scripts/schedline status $(tree) $(call option,VMLINUX,vmlinux) $(call option,JSON,json)
+
+run: ## workloads and tools on this machine (SUITE=quick, RUNS=5, OUT=dir, ONLY=row)
+	@scripts/schedline run $(call option,SUITE,suite) $(call option,RUNS,runs) $(call option,ONLY,only) $(call option,SEED,seed) \
+		$(output)
 
 test: ## this project's own tests
 	@scripts/schedline test

@@ -24,6 +24,7 @@ from schedlib.layout import command as layout
 from schedlib.layout import status
 from schedlib.progress import say
 from schedlib.verdict import BISECT_SKIP, Verdict
+from schedlib.workloads import command as workloads
 
 _DESCRIPTION = """\
 Tests that hold the Linux scheduler's cache lines, and its wake-up path, where five patches put them.
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
         export,
         mutants,
         litmus,
+        workloads,
         bench,
         doctor,
         test_command,

@@ -24,8 +24,8 @@ class Need:
         name: of the program, or what is looked for.
         package: Debian's package that has it.
         why: what it is for.
-        jobs: which of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, layout, objtool, kselftest,
-            test need it.
+        jobs: which need it, of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, layout, objtool,
+            kselftest, run, test.
         file: path of a file to look for instead of a program.
     """
 
@@ -69,6 +69,12 @@ NEEDS = (
     _need("the C library for arm64", "libc6-dev-arm64-cross", "builds the selftests for an arm64 guest",
           "qemu-arm64-selftests", "usr/aarch64-linux-gnu/lib/libc.a"),
     _need("rsync", "rsync", "installs the kselftests", "kselftest"),
+    _need("cyclictest", "rt-tests", "measures RT latencies, with hackbench, pi_stress and others", "run"),
+    _need("stress-ng", "stress-ng", "loads the scheduler", "run"),
+    _need("perf", "linux-perf", "benchmarks wake-ups, and counts where the hardware can", "run"),
+    _need("tbench", "dbench", "wakes tasks over the loopback", "run"),
+    _need("sockperf", "sockperf", "measures answers over the loopback where netperf is not there", "run"),
+    _need("iperf3", "iperf3", "measures throughput over the loopback where netperf is not there", "run"),
     _need("perl", "perl", "runs checkpatch.pl", "test"),
     _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),
     _need("sparse", "sparse", "checks the kernel code", "test"),

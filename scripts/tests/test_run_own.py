@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Workloads of selftests/ as runs of a plan: what they write is trusted only when their process ended by itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from schedlib.errors import SchedlineError
+from schedlib.verdict import Verdict
+from schedlib.workloads.judge import Judged, judge_all, judge_run
+from schedlib.workloads.machine import fingerprint
+from schedlib.workloads.measure import Means, measure
+from schedlib.workloads.process import run_guarded
+from schedlib.workloads.programs import flags
+from schedlib.workloads.run_file import Head, Metric, Reading, document
+from schedlib.workloads.suites import OWN, Row
+from workload_runs import SCHEMA, TINY, Place
+
+STORM = Row(
+    "storm", "", "sleep_storm", TINY["sleep_storm"], 1, "sleeps", {"sleeps": "sleeps"}, True, False, ""
+)  # fmt: skip
+
+
+def run(programs: Path, place: Path) -> dict[str, Any]:
+    place.mkdir()
+    found = measure(STORM, Means(programs, fingerprint(), True), place).document
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+def played(directory: Path, text: str, ending: str) -> Path:
+    """A program that writes a text as its run, and ends so."""
+    directory.mkdir()
+    (directory / "text").write_text(text)
+    program = directory / "sleep_storm"
+    program.write_text(f"#!/bin/sh\necho 'not ok 1 slept'\ncat {directory}/text > run.json\n{ending}\n")
+    program.chmod(0o755)
+    return directory
+
+
+def done(sleeps: float = 5) -> str:
+    head = Head("sleep_storm", "2026-11-22T04:34:01Z", 1.5, fingerprint() | {"command_line": "sleep_storm"})
+    return json.dumps(document(head, Reading((Metric("sleeps", "sleeps", "neither", "exact", sleeps, 5),))))
+
+
+@pytest.mark.guest
+def test_a_run_of_ours_is_one_of_the_plan(place: Place, tmp_path: Path) -> None:
+    found = run(place.programs, tmp_path / "place")
+    assert (found["tool"], found["status"]) == ("sleep_storm", "DONE")
+    assert found["process"]["argv"][0] == "sleep_storm"
+    assert found["process"]["exit_status"] == 0
+    assert found["noise"]["seconds"] > 0
+    assert judge_run(STORM, 1, found).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("text", "ending", "verdict", "reason"),
+    [
+        (done(), "exit 0", Verdict.PASS, ""),
+        (done(), "exit 1", Verdict.FAIL, "a test of it failed: see its log"),
+        (done(0), "exit 0", Verdict.FAIL, "no work was done: sleeps is 0"),
+        (done(), "kill -9 $$", Verdict.ERROR, "killed by SIGKILL"),
+        (done()[:200], "exit 0", Verdict.ERROR, "it left no run: no JSON object; it said: not ok 1 slept"),
+        ("", "exit 1", Verdict.ERROR, "it left no run: no JSON object; it said: not ok 1 slept"),
+        (done(), "exit 3", Verdict.ERROR, "exit status 3: not ok 1 slept"),
+    ],
+)
+def test_what_it_wrote_is_held_against_how_it_ended(
+    text: str, ending: str, verdict: Verdict, reason: str, tmp_path: Path
+) -> None:
+    found = run(played(tmp_path / "programs", text, ending), tmp_path / "place")
+    judged = judge_run(STORM, 1, found)
+    assert (judged.verdict, judged.reason) == (verdict, reason)
+
+
+def test_a_guard_that_was_killed_is_said(tmp_path: Path) -> None:
+    # The tool ends its parent, which is the guard.
+    with pytest.raises(SchedlineError, match="what guards sh ended with -9"):
+        run_guarded(["sh", "-c", "kill -9 $PPID; exec sleep 1000"], tmp_path, 60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_tool_that_ends_its_group_ends_itself_alone(number: signal.Signals, tmp_path: Path) -> None:
+    assert run_guarded(["sh", "-c", f"kill -{int(number)} 0; exit 0"], tmp_path, 60).exit_status == -number
+
+
+def test_the_flags_are_those_of_the_makefile() -> None:
+    assert flags((OWN / "Makefile").read_text()) == ["-O2", "-Wall", "-Wextra", "-pthread"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([], "INCONCLUSIVE"),
+        (["INCONCLUSIVE", "INCONCLUSIVE"], "INCONCLUSIVE"),
+        (["PASS", "INCONCLUSIVE"], "PASS"),
+        (["PASS", "ERROR"], "ERROR"),
+        (["FAIL", "ERROR", "PASS"], "FAIL"),
+    ],
+)
+def test_a_failure_hides_an_error_and_a_skip_nothing(verdicts: list[str], expected: str) -> None:
+    judged = [Judged("row", 1, Verdict[each], "") for each in verdicts]
+    assert judge_all(judged).value == expected
