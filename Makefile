@@ -3,7 +3,7 @@
 #   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status test doctor fetch apply export mutants litmus bench test-tree kselftest run
+.PHONY: help check layout status test doctor fetch apply export mutants litmus gate bench bench-gate test-tree kselftest run
 
 quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
@@ -54,8 +54,15 @@ mutants: ## prove that each test can fail (FROM=dir for diffs of your own)
 litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
 	@scripts/schedline litmus $(tree) $(call option,ONLY,only) $(call option,JSON,json)
 
+gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name)
+	@scripts/schedline gate $(call quote,$(BASE)) $(call quote,$(CANDIDATE)) $(call option,GATES,gates) \
+		$(if $(EXPECT_IMPROVEMENT),--expect-improvement) $(call option,JSON,json)
+
 bench: ## build and run times as ratios, measured in one run
 	@scripts/schedline bench $(call option,ONLY,only) $(call option,JSON,json)
+
+bench-gate: ## what the gate does on 10,000 made-up campaigns of each kind; minutes
+	@scripts/schedline bench --only gate $(call option,JSON,json)
 
 test-tree: ## the exported series in a plain kernel tree, without schedline
 	@scripts/schedline test-tree $(tree) $(call option,SKIP,skip)

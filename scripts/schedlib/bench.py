@@ -32,6 +32,7 @@ from schedlib.paths import PROJECT
 from schedlib.progress import step
 from schedlib.targets import TARGETS
 from schedlib.trees import Tree, apply_diff, commit_tree, edit_tree, file_row, sync
+from schedlib.verdict import Verdict
 
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """What the stock build that ours is compared with is asked for."""
@@ -67,10 +68,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="build and run times as ratios, measured in one run",
         description="Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats.\n"
         "Nothing is asserted. It takes about twenty minutes on two CPUs; leave the machine alone meanwhile.",
-        epilog="examples:\n  schedline bench --json bench.json\n  schedline bench --only layout",
+        epilog="examples:\n  schedline bench --json bench.json\n  schedline bench --only layout\n"
+        "  schedline bench --only gate                 the gate's false alarms and power, on made-up campaigns",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", choices=("check", "wakeup", "cpupri", "layout"), help="the figures of one verb")
+    parser.add_argument(
+        "--only", choices=("check", "wakeup", "cpupri", "layout", "gate"), help="the figures of one verb"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.set_defaults(run=_run, kdir=None, series=None)
 
@@ -241,7 +245,22 @@ def _unchanged() -> list[Row]:
     return [Row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s")]
 
 
+def _gate(file: Path | None) -> int:
+    """No figure of time: how often the gate is wrong. It needs no kernel, and FAILs when it misses its goals."""
+    from schedlib.gate import proof
+
+    lines = proof.measure()
+    print(proof.text(lines))
+    if file:
+        write_json(file, {"schema": "bench-gate-1", "lines": proof.document(lines)})
+    verdict = Verdict.PASS if proof.met(lines) else Verdict.FAIL
+    print(f"verdict: {verdict.name}")
+    return verdict.exit_code
+
+
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.only == "gate":
+        return _gate(arguments.json)
     rows: list[Row] = []
     with options.opened_tree(arguments) as (cache, tree):
         doctor.ensure(["uml", "layout", "qemu-x86_64"])

@@ -20,6 +20,7 @@ from schedlib import (
     tree_commands,
 )
 from schedlib.errors import SchedlineError
+from schedlib.gate import command as gate
 from schedlib.layout import command as layout
 from schedlib.layout import status
 from schedlib.progress import say
@@ -38,6 +39,7 @@ examples:
   schedline check --series 6.12            the same for 6.12, in QEMU
   schedline check --kdir ~/linux           your tree as it is, uncommitted changes included
   schedline judge console.log              judge a saved console log
+  schedline gate runs/base runs/candidate  two kernels' runs of the workloads: worse or not?
 """
 
 
@@ -55,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
         layout,
         status,
         judge_command,
+        gate,
         tree_commands,
         export,
         mutants,

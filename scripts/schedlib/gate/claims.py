@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0
+"""--expect-improvement: which of the mails' claims do these runs show?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlib.errors import SchedlineError
+from schedlib.gate.judging import boots_of
+from schedlib.gate.pairing import Batch, order_problem
+from schedlib.gate.rules import MOST_BOOTS, Claim, Gate, Level
+from schedlib.gate.runs import Key, Side
+from schedlib.gate.statistics import Values, holm, rank_p, shift, shift_interval
+from schedlib.verdict import Verdict
+
+SHOWN, SMALLER, NOT_SHOWN, WORSE, REPORTED, ABSENT = "shown", "smaller", "not shown", "worse", "reported", "absent"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One claim.
+
+    Attributes:
+        change, low, high: percent of the base, signed as measured, with the 95 % interval.
+        p: Holm's over the claims, that there is an improvement at all.
+        state: shown; smaller (an improvement, and the interval excludes the claimed one); not shown; worse;
+            reported (never judged); absent (no runs).
+    """
+
+    claim: Claim
+    state: str
+    reason: str
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    boots: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class LevelAnswer:
+    """A figure of the candidate alone beside the mail's; None where no run has it."""
+
+    level: Level
+    value: float | None
+
+
+def answers(gate: Gate, base: Side, candidate: Side) -> list[Answer]:
+    """Answer each claim, in the order of the file. All boots of a side are one batch."""
+    found: dict[str, Answer] = {}
+    samples: dict[str, tuple[Claim, Values, Values]] = {}
+    for claim in gate.claims:
+        if any(claim.key not in side.about for side in (base, candidate)):
+            reason = base.why_absent(claim.key) or candidate.why_absent(claim.key) or f"no run of {claim.tool} has it"
+            found[claim.id] = Answer(claim, ABSENT, reason)
+            continue
+        sides = [boots_of(side, claim.tool) for side in (base, candidate)]
+        values = [_values(side, claim.key, claim.direction) for side in sides]
+        batch = Batch(sides[0].boots, sides[1].boots)
+        counts = len(batch.base), len(batch.candidate)
+        problem = order_problem(batch) if gate.interleaved else ""
+        if batch.smaller < gate.boots:
+            problem = f"{batch.smaller} boots of one kernel; boot both at least {gate.boots} times, in turn"
+        if claim.judged and problem:
+            found[claim.id] = Answer(claim, NOT_SHOWN, problem, boots=counts)
+        elif batch.smaller:
+            samples[claim.id] = claim, values[0], values[1]
+        else:
+            found[claim.id] = Answer(claim, ABSENT, f"one kernel has no boot with {claim.tool}")
+    found |= {answer.claim.id: answer for answer in _tested(gate, samples)}
+    return [found[claim.id] for claim in gate.claims]
+
+
+def _values(side: Side, key: Key, direction: str) -> Values:
+    """A value for each boot, more being worse."""
+    lacking = [boot.id for boot in side.boots if key not in boot.figures]
+    if lacking:
+        raise SchedlineError(f"{side.name}: boot {lacking[0]} lacks {' '.join(key)}, which others have",
+                             "do its runs again, or remove that boot")  # fmt: skip
+    if len(side.boots) > MOST_BOOTS:
+        raise SchedlineError(f"{side.name} has {len(side.boots)} boots, more than {MOST_BOOTS}",
+                             "is boot_id the kernel's? Give the boots of one campaign")  # fmt: skip
+    about = side.about[key]
+    if about.direction not in (direction, "neither"):
+        raise SchedlineError(f"{' '.join(key)}: the runs say {about.direction} is better, the gates file {direction}",
+                             "correct the gates file")  # fmt: skip
+    return (-1.0 if direction == "higher" else 1.0) * np.array([boot.figures[key].mean for boot in side.boots])
+
+
+def _tested(gate: Gate, samples: dict[str, tuple[Claim, Values, Values]]) -> list[Answer]:
+    judged = [name for name, (claim, _, _) in samples.items() if claim.judged]
+    better = dict(zip(judged, holm(np.array([rank_p(-samples[name][1], -samples[name][2]) for name in judged])),
+                      strict=True)) if judged else {}  # fmt: skip
+    worse = dict(zip(judged, holm(np.array([rank_p(samples[name][1], samples[name][2]) for name in judged])),
+                     strict=True)) if judged else {}  # fmt: skip
+    out = []
+    for name, (claim, base, candidate) in samples.items():
+        sign = -1.0 if claim.direction == "higher" else 1.0
+        centre = abs(float(np.median(base)))
+        counts = base.size, candidate.size
+        if centre == 0:
+            out.append(Answer(claim, NOT_SHOWN, "it is 0 in the base: no percentage of it", boots=counts))
+            continue
+        change = 100 * sign * float(shift(base, candidate)) / centre
+        low, high = sorted(100 * sign * float(end) / centre for end in shift_interval(base, candidate))
+        reached = low <= claim.change if claim.change < 0 else high >= claim.change
+        if not claim.judged:
+            state, reason = REPORTED, ""
+        elif worse[name] <= gate.alpha:
+            state, reason = WORSE, "the candidate is worse than the base"
+        elif better[name] > gate.alpha:
+            state, reason = NOT_SHOWN, "no improvement that stands out of the noise"
+        else:
+            state, reason = (SHOWN, "") if reached else (SMALLER, "better, and by less than claimed")
+        p = float(better[name]) if claim.judged else None
+        out.append(Answer(claim, state, reason, change, low, high, p, counts))
+    return out
+
+
+def level_answers(gate: Gate, candidate: Side) -> list[LevelAnswer]:
+    """Medians over the candidate's boots beside the mails' figures."""
+    found = []
+    for level in gate.levels:
+        key = level.tool, level.name
+        means = [boot.figures[key].mean for boot in candidate.boots if key in boot.figures]
+        found.append(LevelAnswer(level, float(np.median(means)) if means else None))
+    return found
+
+
+def verdict(found: Sequence[Answer]) -> Verdict:
+    """FAIL when something is worse, PASS when there are claims to judge and all are shown, else INCONCLUSIVE."""
+    judged = [answer for answer in found if answer.state not in (ABSENT, REPORTED)]
+    if any(answer.state == WORSE for answer in judged):
+        return Verdict.FAIL
+    return Verdict.PASS if judged and all(answer.state == SHOWN for answer in judged) else Verdict.INCONCLUSIVE

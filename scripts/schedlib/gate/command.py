@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline gate`: base against candidate, one verdict. numpy and scipy are loaded when it runs, not before."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlib.cache import write_json
+from schedlib.errors import SchedlineError
+
+if TYPE_CHECKING:
+    from schedlib.gate.judging import Row
+    from schedlib.gate.runs import Side
+
+_DESCRIPTION = """\
+Compares the runs of two kernels, boot by boot, and says PASS, FAIL or INCONCLUSIVE. BASE and CANDIDATE are directories
+of run files (one run, one JSON, as the workloads of selftests/ write them); runs within a boot are averaged.
+
+Boot both kernels in turn (ABBA or random pairs), at least as often as the gates file says. FAIL needs a confirmation:
+as many boots again, in the same directories or given by --confirm. Without it a difference is INCONCLUSIVE; later
+boots than those are not judged. Results of different machines or settings are refused."""
+
+_EXAMPLES = """\
+examples:
+  schedline gate runs/base runs/candidate
+  schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json
+  schedline gate runs/base runs/candidate --confirm again/base again/candidate
+  schedline gate runs/6.12 runs/7.3 --expect-improvement      which of the mails' claims this machine shows
+
+exit codes: 0 PASS, 1 FAIL, 2 ERROR (bad input, other machine), 3 INCONCLUSIVE (too few boots, too noisy, not confirmed)
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `schedline gate`."""
+    parser = subparsers.add_parser(
+        "gate",
+        help="base against candidate: one verdict from the runs of two kernels",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("base", type=Path, metavar="BASE", help="runs of the kernel without the change")
+    parser.add_argument("candidate", type=Path, metavar="CANDIDATE", help="runs of the kernel with it")
+    parser.add_argument("--gates", metavar="NAME|FILE", help="what is compared, from configs/gates (default: default; "
+                        "with --expect-improvement: claims)")  # fmt: skip
+    parser.add_argument("--confirm", nargs=2, type=Path, metavar=("BASE", "CANDIDATE"),
+                        help="one fresh batch of both kernels, measured after the first")  # fmt: skip
+    parser.add_argument("--expect-improvement", action="store_true",
+                        help="which of the file's claims do the runs show?")  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer here (schema gate-1)")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    started = datetime.now(UTC)
+    from schedlib.gate.rules import load_gate
+
+    gate = load_gate(arguments.gates or ("claims" if arguments.expect_improvement else "default"))
+    if arguments.expect_improvement and not gate.claims:
+        raise SchedlineError(f"{gate.name} has no [[claim]] to expect", "give --gates claims")
+    if not arguments.expect_improvement and not gate.rules:
+        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "add --expect-improvement")
+    if arguments.expect_improvement and arguments.confirm:
+        raise SchedlineError("--expect-improvement takes all boots as one batch", "leave out --confirm")
+
+    from schedlib.gate import claims, judging, pairing, report, runs
+    from schedlib.verdict import Verdict, worst
+
+    base, candidate = runs.read_side(arguments.base, "base"), runs.read_side(arguments.candidate, "candidate")
+    confirm = None
+    if arguments.confirm:
+        again = [runs.read_side(place, f"the confirmation's {name}")
+                 for place, name in zip(arguments.confirm, ("base", "candidate"), strict=True)]  # fmt: skip
+        confirm = again[0], again[1]
+    everything = [base, candidate, *(confirm or ())]
+    _same_kernels(everything)
+    pairing.refuse_differences(everything, gate.compared)
+    notes = _notes(everything)
+    rows: list[Row] = []
+    found: list[claims.Answer] = []
+    if arguments.expect_improvement:
+        found = claims.answers(gate, base, candidate)
+        verdict = claims.verdict(found)
+        text = report.claims_text(base, candidate, found, claims.level_answers(gate, candidate))
+    else:
+        rows = judging.judge(gate, base, candidate, confirm)
+        verdict = worst(row.verdict for row in rows)
+        notes += _unjudged(rows, everything)
+        text = report.gate_text(gate, base, candidate, rows, notes)
+    if any(side.failed for side in everything):
+        verdict = worst([verdict, Verdict.ERROR])
+    if arguments.json:
+        directories = {"base": arguments.base, "candidate": arguments.candidate}
+        write_json(arguments.json, report.document(started, gate, base, candidate, verdict, rows, found, notes,
+                                                   directories))  # fmt: skip
+    print(text)
+    print(f"verdict: {verdict.name}")
+    return verdict.exit_code
+
+
+def _same_kernels(sides: list[Side]) -> None:
+    for first, again in zip(sides[:2], sides[2:], strict=False):
+        for name in ("kernel", "build_id"):
+            if first.fingerprint.get(name) != again.fingerprint.get(name):
+                raise SchedlineError(
+                    f"{again.name} has another {name} than {first.name}: it confirms nothing",
+                    "boot the same two kernels again",
+                )
+
+
+def _notes(sides: list[Side]) -> list[str]:
+    notes = []
+    builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
+    if builds[0] == builds[1]:
+        notes.append("base and candidate are the same kernel: an A/A campaign")
+    for side in sides:
+        if side.failed:
+            notes.append(f"ERROR: {len(side.failed)} runs of {side.name} came to nothing, the first: {side.failed[0]}")
+        notes += [f"skipped in {side.name}: {tool}: {reason}" for tool, reason in side.skipped.items()]
+    return notes
+
+
+def _unjudged(rows: list[Row], sides: list[Side]) -> list[str]:
+    """Boots that neither batch holds."""
+    out = []
+    for row in rows:
+        for place, name in enumerate(("base", "candidate")):
+            there = sum(row.rule.tool in boot.runs for side in sides[place::2] for boot in side.boots)
+            if row.boots[place] and row.low is not None and there > row.boots[place]:
+                out.append(f"{row.rule.name}: {there - row.boots[place]} later boots of the {name} are not judged")
+    return out

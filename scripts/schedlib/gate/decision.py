@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Evidence -> verdict. The same code decides a gate and the simulated campaigns that prove it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlib.gate.statistics import (
+    CONFIRM,
+    Flags,
+    Values,
+    floor,
+    holm,
+    mean_interval,
+    mean_p,
+    mean_shift,
+    rank_p,
+    shift,
+    shift_interval,
+    two_batches,
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the boots say, more being worse. The last axis is the gating metrics; shifts are in the values' unit.
+
+    Attributes:
+        first: p of the first batch.
+        confirm: p of the confirmation; None when there is none.
+        shift_first: how much worse the first batch is.
+        shift: the same of all judged boots, with the ends of its interval.
+        floor: the A/A floor, from the base's boots.
+        centre: the base's median, of which a change is a share.
+    """
+
+    first: Values
+    confirm: Values | None
+    shift_first: Values
+    shift: Values
+    low: Values
+    high: Values
+    floor: Values
+    centre: Values
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """For each metric: did the first batch trip, does the gate fail, is a change of `detect` excluded."""
+
+    tripped: Flags
+    failed: Flags
+    excluded: Flags
+    p: Values
+
+
+def rank_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> Evidence:
+    """By the Mann-Whitney test; arrays of any shape, boots last."""
+    all_base = base if again is None else np.concatenate([base, again[0]], axis=-1)
+    all_candidate = candidate if again is None else np.concatenate([candidate, again[1]], axis=-1)
+    low, high = shift_interval(all_base, all_candidate)
+    return Evidence(
+        rank_p(base, candidate),
+        None if again is None else rank_p(*again),
+        shift(base, candidate),
+        shift(all_base, all_candidate),
+        low,
+        high,
+        floor(all_base),
+        np.asarray(np.median(all_base, axis=-1)),
+    )
+
+
+def mean_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> Evidence:
+    """By the permutation test of means; one metric."""
+    all_base = base if again is None else np.concatenate([base, again[0]])
+    all_candidate = candidate if again is None else np.concatenate([candidate, again[1]])
+    low, high = mean_interval(all_base, all_candidate)
+    return Evidence(
+        np.asarray(mean_p(base, candidate)),
+        None if again is None else np.asarray(mean_p(*again)),
+        np.asarray(mean_shift(base, candidate)),
+        np.asarray(mean_shift(all_base, all_candidate)),
+        np.asarray(low),
+        np.asarray(high),
+        floor(all_base),
+        np.asarray(np.median(all_base)),
+    )
+
+
+def together(evidence: list[Evidence]) -> Evidence:
+    """One array for each entry, the metrics last."""
+    confirm = [each.confirm for each in evidence if each.confirm is not None]
+    return Evidence(
+        np.array([each.first for each in evidence]),
+        np.array(confirm) if len(confirm) == len(evidence) else None,
+        np.array([each.shift_first for each in evidence]),
+        np.array([each.shift for each in evidence]),
+        np.array([each.low for each in evidence]),
+        np.array([each.high for each in evidence]),
+        np.array([each.floor for each in evidence]),
+        np.array([each.centre for each in evidence]),
+    )
+
+
+def decide(evidence: Evidence, budget: Values, detect: Values, alpha: float) -> Outcome:
+    """The rules. Budget and detect in the values' unit, alpha for the whole gate.
+
+    A metric trips when the first batch's p is at most alpha / CONFIRM and its shift is over the budget. It fails when
+    it tripped, Holm's p of both batches is at most alpha, and the shift of all boots, by its point estimate, is over
+    budget and floor. It passes when the interval of all boots excludes a change of `detect`, and the floor is below
+    that. Each of these can only go against a candidate whose values become worse.
+    """
+    tripped = (evidence.first <= alpha / CONFIRM) & (evidence.shift_first > budget)
+    if evidence.confirm is None:
+        p = holm(evidence.first)
+        failed = np.zeros_like(tripped)
+    else:
+        p = holm(two_batches(evidence.first, evidence.confirm, alpha))
+        failed = tripped & (p <= alpha) & (evidence.shift > np.maximum(budget, evidence.floor))
+    excluded = (evidence.high < detect) & (evidence.floor < detect)
+    return Outcome(tripped, failed, excluded, p)

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Sides and rules -> a row for each gating metric, with its verdict and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+import numpy as np
+
+from schedlib.errors import SchedlineError
+from schedlib.gate.decision import Evidence, decide, mean_evidence, rank_evidence, together
+from schedlib.gate.pairing import Batch, Batches, batches, order_problem
+from schedlib.gate.rules import MOST_BOOTS, Gate, Method, Rule
+from schedlib.gate.runs import Boot, Figure, Key, Side
+from schedlib.gate.statistics import CONFIRM, Values, detectable
+from schedlib.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the gate says of one metric.
+
+    Attributes:
+        base, candidate: medians of the boots in the metric's unit (means of the rates for Method.RATE).
+        change: of the candidate, signed as measured: percent of the base, or in the unit for an absolute budget.
+        low, high: the 95 % interval of the change.
+        p: Holm's, of both batches when there is a confirmation.
+        p_first, p_confirm: of the batches alone; None when there is none.
+        floor: what boots of the base show among themselves, as the change is given.
+        detectable: about what change a first batch like this shows, as the change is given.
+        boots: judged, base and candidate.
+    """
+
+    rule: Rule
+    unit: str
+    verdict: Verdict
+    reason: str
+    boots: tuple[int, int] = (0, 0)
+    base: float | None = None
+    candidate: float | None = None
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_first: float | None = None
+    p_confirm: float | None = None
+    floor: float | None = None
+    detectable: float | None = None
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """A metric that can be tested: more is worse; `scale` makes the values' unit what budgets and changes are in."""
+
+    rule: Rule
+    unit: str
+    batches: Batches
+    evidence: Evidence
+    scale: float
+    detectable: float
+    problem: str
+
+
+def boots_of(side: Side, tool: str) -> Side:
+    """The boots in which a tool ran."""
+    return replace(side, boots=tuple(boot for boot in side.boots if tool in boot.runs))
+
+
+def judge(gate: Gate, base: Side, candidate: Side, confirm: tuple[Side, Side] | None) -> list[Row]:
+    """Judge each gating metric, in the order of the file.
+
+    Raises:
+        SchedlineError: a metric that nothing measured, or values that are no measurement.
+    """
+    rows: dict[Key, Row] = {}
+    samples: list[_Sample] = []
+    for rule in gate.rules:
+        found = _sample(gate, rule, base, candidate, confirm)
+        if isinstance(found, Row):
+            rows[rule.key] = found
+        else:
+            samples.append(found)
+    statistical = sum(rule.method is not Method.EQUAL for rule in gate.rules)
+    rows |= {row.rule.key: row for row in _decided(gate, samples, statistical)}
+    return [rows[rule.key] for rule in gate.rules]
+
+
+def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[Side, Side] | None) -> Row | _Sample:
+    sides = [base, candidate, *(confirm or ())]
+    missing = _missing(rule, base, candidate)
+    if missing is not None:
+        return missing
+    about = _about(rule, sides)
+    chosen = [boots_of(side, rule.tool) for side in sides]
+    for side in chosen:
+        short = [boot.id for boot in side.boots if _runs(boot, rule.key) < boot.runs[rule.tool]]
+        if short:
+            reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
+            return Row(rule, about, Verdict.ERROR, f"{reason}; what is left out could be the slow ones")
+        if len(side.boots) > MOST_BOOTS:
+            raise SchedlineError(f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
+                                 "is boot_id the kernel's? Give the boots of one campaign")  # fmt: skip
+    if rule.method is Method.EQUAL:
+        return _equal(rule, about, chosen)
+    pair = (chosen[2], chosen[3]) if confirm else None
+    both = batches(chosen[0], chosen[1], pair, gate.boots)
+    if not both.first.smaller:
+        return Row(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
+    first = _values(rule, both.first)
+    problem = _shortage(gate, both.first, first, rule)
+    again = None
+    confirmation = both.confirm
+    if confirmation is not None and confirmation.smaller < gate.boots:
+        problem = problem or f"the confirmation has {confirmation.smaller} boots of one kernel, not {gate.boots}"
+        confirmation = None
+    if confirmation is not None:
+        again = _values(rule, confirmation)
+    both = replace(both, confirm=confirmation)
+    if gate.interleaved and not problem:
+        problem = order_problem(both.first) or (order_problem(confirmation) if confirmation else "")
+    evidence = mean_evidence(*first, again) if rule.method is not Method.RANK else rank_evidence(*first, again)
+    centre = abs(float(evidence.centre))
+    if not rule.absolute and centre == 0:
+        raise SchedlineError(f"{' '.join(rule.key)} is 0 in the base, and a budget in percent of 0 allows nothing",
+                             "add absolute = true and a budget in the metric's unit to the gates file")  # fmt: skip
+    scale = 1.0 if rule.absolute else 100 / centre
+    shown = detectable(*first, gate.alpha / CONFIRM) * scale
+    return _Sample(rule, about, both, evidence, scale, shown, problem)
+
+
+def _missing(rule: Rule, base: Side, candidate: Side) -> Row | None:
+    """A row for a metric that one side lacks or that this machine cannot show."""
+    there = [rule.key in side.about for side in (base, candidate)]
+    if all(there):
+        return None
+    reasons = [side.why_absent(rule.key) for side in (base, candidate)]
+    if not any(there):
+        if all(reasons):
+            return Row(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
+        tools = sorted({tool for side in (base, candidate) for tool, _ in side.about})
+        if rule.tool not in tools:
+            raise SchedlineError(
+                f"no run of {rule.tool}, and {rule.name} is gated; there are runs of: {', '.join(tools) or 'nothing'}",
+                "run it, or name another file: --gates",
+            )
+        names = sorted({name for side in (base, candidate) for tool, name in side.about if tool == rule.tool})
+        near = get_close_matches(rule.name, names, 5, 0.3) or names[:8]
+        raise SchedlineError(f"unknown metric: no run of {rule.tool} has {rule.name}",
+                             f"correct the gates file; the runs have: {', '.join(near)}")  # fmt: skip
+    lacking = candidate if there[0] else base
+    reason = lacking.why_absent(rule.key) or "no reason given"
+    return Row(rule, "", Verdict.ERROR, f"{lacking.name} lacks it ({reason}), and the other side has it")
+
+
+def _about(rule: Rule, sides: Sequence[Side]) -> str:
+    """The unit, once every side agrees with the rule on what the metric is."""
+    found = {side.about[rule.key] for side in sides if rule.key in side.about}
+    where = " ".join(rule.key)
+    if len(found) > 1:
+        raise SchedlineError(f"{where} has another unit, direction or kind in another directory",
+                             "measure both kernels with the same program")  # fmt: skip
+    about = found.pop()
+    if about.direction != rule.direction:
+        raise SchedlineError(f"{where}: the runs say {about.direction} is better, the gates file {rule.direction}",
+                             "correct the gates file")  # fmt: skip
+    fits = {Method.RATE: about.kind == "exceedance", Method.EQUAL: about.kind == "exact"}
+    if not fits.get(rule.method, about.kind != "exceedance"):
+        raise SchedlineError(f'{where} is of kind {about.kind}, which method = "{rule.method.value}" does not fit',
+                             "rate is for exceedances, equal for exact, rank and mean for the others")  # fmt: skip
+    return "in a million" if rule.method is Method.RATE else about.unit
+
+
+def _runs(boot: Boot, key: Key) -> int:
+    figure = boot.figures.get(key)
+    return figure.runs if figure else 0
+
+
+def _equal(rule: Rule, unit: str, sides: Sequence[Side]) -> Row:
+    """One value in every run, or a difference: no statistics."""
+    figures = [[boot.figures[rule.key] for boot in side.boots] for side in sides]
+    base = [figure for place in range(0, len(sides), 2) for figure in figures[place]]
+    candidate = [figure for place in range(1, len(sides), 2) for figure in figures[place]]
+    if not base or not candidate:
+        return Row(rule, unit, Verdict.ERROR, "one side has no run with it")
+    low, high = _range(base)
+    least, most = _range(candidate)
+    counts = len(base), len(candidate)
+    worse = {"lower": most > high, "higher": least < low}.get(rule.direction, (least, most) != (low, high))
+    row = Row(rule, unit, Verdict.PASS, "", counts, low, most if rule.direction != "higher" else least)
+    if low != high:
+        reason = f"it is {low:g} to {high:g} in runs of the base: not the same every time, so not exact"
+        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; method = rank compares such values")
+    if worse:
+        return replace(row, verdict=Verdict.FAIL, reason=f"{low:g} became {row.candidate:g}; any change is reported")
+    better = (least, most) != (low, high)
+    return replace(row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}")
+                   if better else "")  # fmt: skip
+
+
+def _range(figures: Sequence[Figure]) -> tuple[float, float]:
+    return min(each.least for each in figures), max(each.most for each in figures)
+
+
+def _values(rule: Rule, batch: Batch) -> tuple[Values, Values]:
+    """A value for each boot, more being worse."""
+    sign = -1.0 if rule.direction == "higher" else 1.0
+    both = []
+    for boots in (batch.base, batch.candidate):
+        figures = [boot.figures[rule.key] for boot in boots]
+        for boot, figure in zip(boots, figures, strict=True):
+            if figure.least < 0:
+                raise SchedlineError(f"{' '.join(rule.key)} is {figure.least:g} in boot {boot.id}: below 0",
+                                     "find out what measured that, and remove or repeat the run")  # fmt: skip
+            if rule.method is Method.RATE and (not figure.samples or figure.total > figure.samples):
+                raise SchedlineError(
+                    f"{' '.join(rule.key)} counts {figure.total:g} of {figure.samples} samples in boot {boot.id}",
+                    "find out what measured that, and remove or repeat the run",
+                )
+        values = [figure.rate if rule.method is Method.RATE else figure.mean for figure in figures]
+        both.append(sign * np.array(values, dtype=np.float64))
+    return both[0], both[1]
+
+
+def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: Rule) -> str:
+    """Why the boots are too few, how many more there have to be, and what these could have shown."""
+    short = [gate.boots - len(side) for side in (batch.base, batch.candidate)]
+    if max(short) <= 0:
+        return ""
+    lacking = zip(short, ("base", "candidate"), strict=True)
+    more = " and ".join(f"{number} more of the {name}" for number, name in lacking if number > 0)
+    shown = detectable(*values, gate.alpha / CONFIRM)
+    centre = abs(float(np.median(values[0])))
+    if not np.isfinite(shown):
+        could = "these could show no change of any size"
+    elif rule.absolute or centre == 0:
+        could = f"these could show a change of about {shown:.3g}"
+    else:
+        could = f"these could show a change of about {100 * shown / centre:.1f} %"
+    return f"too few boots: boot {more} ({could})"
+
+
+_NOTHING = float("inf")
+
+
+def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[Row]:
+    """Holm over all statistical metrics of the file; those that cannot be judged count as p = 1."""
+    if not samples:
+        return []
+    any_confirm = any(sample.evidence.confirm is not None for sample in samples)
+    padded = [_padded(sample, any_confirm) for sample in samples]
+    one = np.asarray(1.0)
+    filler = replace(padded[0], first=one, confirm=one if any_confirm else None, shift_first=np.asarray(-_NOTHING))
+    evidence = together(padded + [filler] * (family - len(samples)))
+    scales = np.array([sample.scale for sample in samples] + [1.0] * (family - len(samples)))
+    rules = [sample.rule for sample in samples] + [samples[0].rule] * (family - len(samples))
+    budget, detect = (np.array([getattr(rule, name) for rule in rules]) / scales for name in ("budget", "detect"))
+    outcome = decide(evidence, budget, detect, gate.alpha)
+    return [
+        _row(gate, sample, bool(outcome.tripped[place]), bool(outcome.failed[place]), bool(outcome.excluded[place]),
+             float(outcome.p[place]))
+        for place, sample in enumerate(samples)
+    ]  # fmt: skip
+
+
+def _padded(sample: _Sample, any_confirm: bool) -> Evidence:
+    evidence = sample.evidence
+    if sample.problem:  # it cannot be judged: it neither trips nor helps the others
+        one = np.asarray(1.0)
+        return replace(evidence, first=one, confirm=one if any_confirm else None, shift_first=np.asarray(-_NOTHING))
+    if any_confirm and evidence.confirm is None:
+        return replace(evidence, confirm=np.asarray(1.0))
+    return evidence
+
+
+def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: bool, p: float) -> Row:
+    rule, evidence, scale = sample.rule, sample.evidence, sample.scale
+    sign = -1.0 if rule.direction == "higher" else 1.0
+    ends = sorted(float(sign * end * scale) for end in (evidence.low, evidence.high))
+    boots = [sample.batches.first, *([sample.batches.confirm] if sample.batches.confirm else [])]
+    counts = sum(len(batch.base) for batch in boots), sum(len(batch.candidate) for batch in boots)
+    values = [_values(rule, batch) for batch in boots]
+    middle = np.mean if rule.method is not Method.RANK else np.median
+    base, candidate = (float(sign * middle(np.concatenate([each[side] for each in values]))) for side in (0, 1))
+    row = Row(
+        rule, sample.unit, Verdict.PASS, "", counts, base, candidate, float(sign * evidence.shift * scale),
+        ends[0], ends[1], p, float(evidence.first), None if evidence.confirm is None else float(evidence.confirm),
+        float(evidence.floor * scale), sample.detectable,
+    )  # fmt: skip
+    if sample.problem:
+        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=sample.problem, p=None)
+    if failed:
+        return replace(row, verdict=Verdict.FAIL, reason="both batches show it, over the budget and the A/A floor")
+    if tripped and evidence.confirm is None:
+        reason = f"the first batch shows it; boot both kernels {gate.boots} more times, in turn, to confirm it or not"
+        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=reason)
+    if not excluded:
+        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=_noise(sample))
+    return replace(row, reason="the first batch showed it, the confirmation did not bear it out" if tripped else "")
+
+
+def _noise(sample: _Sample) -> str:
+    rule, evidence, scale = sample.rule, sample.evidence, sample.scale
+    unit = sample.unit if rule.absolute else "%"
+    worst, floor = float(evidence.high) * scale, float(evidence.floor) * scale
+    if floor >= rule.detect:
+        return (f"too noisy: boots of the base alone differ by {floor:.3g} {unit} (A/A floor), "
+                f"so {rule.detect:g} {unit} cannot be excluded")  # fmt: skip
+    return (
+        f"a change for the worse by up to {worst:.3g} {unit} is not excluded, and a pass has to exclude {rule.detect:g}"
+    )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two sides -> what may be compared: the same machine and settings, boots that alternate, batches fixed beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schedlib.errors import SchedlineError
+from schedlib.gate.runs import Boot, Side
+
+_LEAD = 2
+"""By so many boots one kernel may be ahead: ABBA and random pairs stay within it."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Boots of both kernels that were measured in turn."""
+
+    base: tuple[Boot, ...]
+    candidate: tuple[Boot, ...]
+
+    @property
+    def smaller(self) -> int:
+        """Boots of the kernel that has fewer."""
+        return min(len(self.base), len(self.candidate))
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The first batch, the one confirmation if there is one, and the boots that came later and are not judged."""
+
+    first: Batch
+    confirm: Batch | None
+    unjudged: int
+
+
+def refuse_differences(sides: Sequence[Side], compared: frozenset[str]) -> None:
+    """Refuse what is not compared and differs: within a side everything but the boot, between sides all but `compared`.
+
+    Raises:
+        SchedlineError: which entry differs, and how.
+    """
+    for name in sorted({name for side in sides for name in side.fingerprint}):
+        found = [side.fingerprint.get(name, frozenset()) for side in sides]
+        for side, values in zip(sides, found, strict=True):
+            if len(values) > 1:
+                raise SchedlineError(
+                    f"{side.name} mixes runs whose {name} differs: {_shown(values)}",
+                    "keep the runs of one machine, kernel and setting in a directory",
+                )
+        plain, _, tool = name.partition(" of ")
+        given = [values for values in found if values or not tool]
+        common = {each for values in found for each in values}
+        if plain not in compared and len(set(given)) > 1:
+            raise SchedlineError(
+                f"{name} differs between {' and '.join(side.name for side in sides)}: {_shown(common)}; "
+                "the difference would be taken for the kernel's",
+                f'measure both alike; where that is what you compare: compared = [..., "{plain}"] in the gates file',
+            )
+    for place, one in enumerate(sides):
+        for other in sides[place + 1 :]:
+            if both := sorted({boot.id for boot in one.boots} & {boot.id for boot in other.boots}):
+                raise SchedlineError(
+                    f"boot {both[0]} is in {one.name} and in {other.name}; a boot is of one kernel and one batch",
+                    "move its runs to where they belong",
+                )
+
+
+def _shown(values: frozenset[str] | set[str]) -> str:
+    return " / ".join(repr(each) for each in sorted(values)[:3])
+
+
+def batches(base: Side, candidate: Side, confirm: tuple[Side, Side] | None, boots: int) -> Batches:
+    """The first `boots` of each side are the first batch, the next `boots` the confirmation; later ones do not count.
+
+    With a confirmation of its own, each batch is all of its boots.
+
+    Raises:
+        SchedlineError: a confirmation that is older than what it has to confirm.
+    """
+    if confirm is not None:
+        first = Batch(base.boots, candidate.boots)
+        second = Batch(confirm[0].boots, confirm[1].boots)
+        starts = [boot.started for boot in (*second.base, *second.candidate)]
+        if starts and min(starts) <= max((boot.started for boot in (*first.base, *first.candidate)), default=0.0):
+            raise SchedlineError(
+                "the confirmation has a boot that is older than one of the first batch: it is not fresh",
+                "boot both kernels again, after the first batch, and give those runs to --confirm",
+            )
+        return Batches(first, second, 0)
+    first = Batch(base.boots[:boots], candidate.boots[:boots])
+    second = Batch(base.boots[boots : 2 * boots], candidate.boots[boots : 2 * boots])
+    if second.smaller < boots:
+        return Batches(first, None, len(second.base) + len(second.candidate))
+    return Batches(first, second, sum(len(side.boots) - 2 * boots for side in (base, candidate)))
+
+
+def order_problem(batch: Batch) -> str:
+    """Why a drift of the machine could look like a difference of the kernels; empty where it could not."""
+    lead = furthest = 0
+    ordered = sorted((boot.started, kind) for kind, side in ((1, batch.base), (-1, batch.candidate)) for boot in side)
+    for _, kind in ordered:
+        lead += kind
+        furthest = max(furthest, abs(lead))
+    allowed = _LEAD + abs(len(batch.base) - len(batch.candidate))
+    if furthest <= allowed:
+        return ""
+    return f"one kernel was booted {furthest} times more than the other at some point, so a drift would look like it"

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rows -> text that fits a cover letter (72 columns), and JSON (schema gate-1)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import isfinite
+from pathlib import Path
+
+from schedlib.gate.claims import Answer, LevelAnswer
+from schedlib.gate.judging import Row
+from schedlib.gate.rules import Gate, Rule
+from schedlib.gate.runs import Side
+from schedlib.results import TOOL
+from schedlib.verdict import Verdict
+
+WIDTH = 72
+
+
+def number(value: float | None) -> str:
+    """Four digits that count."""
+    if value is None or not isfinite(value):
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def _signed(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if not isfinite(value):
+        return "-inf" if value < 0 else "+inf"
+    return f"{value:+.1f}"
+
+
+def _unit(rule: Rule, unit: str) -> str:
+    return unit if rule.absolute else "%"
+
+
+def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[Row], notes: Sequence[str]) -> str:
+    """The table, what is behind it, and a reason for each row that did not simply pass."""
+    out = [*_sides(base, candidate), "", f"{'metric':26}{'base':>9}{'candidate':>11}{'change':>9}  verdict"]
+    for row in rows:
+        change = _signed(row.change) + (" %" if not row.rule.absolute and row.change is not None else "")
+        name = f"{row.rule.name}"[:26]
+        out.append(f"{name:26}{number(row.base):>9}{number(row.candidate):>11}{change:>9}  {row.verdict.name}")
+    out += ["", f"{'metric':26}{'95 % interval':>17}{'budget':>7}{'floor':>6}{'p':>8}{'boots':>7}"]
+    for row in rows:
+        interval = f"{_signed(row.low)} .. {_signed(row.high)}" if row.low is not None else "-"
+        p = "-" if row.p is None else f"{row.p:.4f}" if row.p >= 1e-4 else "<.0001"
+        boots = f"{row.boots[0]}+{row.boots[1]}"
+        budget = "equal" if row.rule.budget == 0 and row.low is None else f"{row.rule.budget:g}"
+        floor = number(row.floor) if row.floor is None else f"{row.floor:.1f}"
+        out.append(f"{row.rule.name[:26]:26}{interval:>17}{budget:>7}{floor:>6}{p:>8}{boots:>7}")
+    out += [""] + [line for row in rows if row.reason for line in _wrapped(f"{row.rule.name}: {row.reason}")]
+    out += [line for note in notes for line in _wrapped(note)]
+    out += _wrapped(
+        f"gates: {gate.name}; p is Holm's over the metrics, one-sided; alpha {gate.alpha:g} for all of them and both "
+        "batches; change and interval are Hodges and Lehmann's (means for rates)"
+    )
+    return "\n".join(out)
+
+
+def _sides(base: Side, candidate: Side) -> list[str]:
+    lines = []
+    for side in (base, candidate):
+        runs = sum(sum(boot.runs.values()) for boot in side.boots)
+        lines += _wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {runs} runs")
+    return lines
+
+
+def _wrapped(text: str) -> list[str]:
+    clean = "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return textwrap.wrap(clean, WIDTH, subsequent_indent="    ", break_on_hyphens=False) or [""]
+
+
+def claims_text(base: Side, candidate: Side, found: Sequence[Answer], levels: Sequence[LevelAnswer]) -> str:
+    """Which claims these runs show; those without runs are named in one line for each tool."""
+    out = [*_sides(base, candidate), ""]
+    there = [answer for answer in found if answer.state != "absent"]
+    if there:
+        out.append(f"{'claim':34}{'mail':>8}{'here':>9}{'95 % interval':>18}")
+    for answer in there:
+        interval = f"{_signed(answer.low)} .. {_signed(answer.high)}" if answer.low is not None else "-"
+        out.append(
+            f"{answer.claim.id[:34]:34}{_signed(answer.claim.change):>8}{_signed(answer.change):>9}{interval:>18}"
+        )
+        out.append(f"    {answer.state}" + (f": {answer.reason}" if answer.reason else ""))
+    for level in levels:
+        if level.value is not None:
+            out.append(f"{level.level.id[:34]:34}{level.level.value:>8.2f}{level.value:>9.2f}{'of the candidate':>18}")
+    absent: dict[str, list[str]] = {}
+    for answer in found:
+        if answer.state == "absent":
+            absent.setdefault(answer.reason, []).append(answer.claim.id)
+    for reason, names in absent.items():
+        out += _wrapped(f"absent, {reason}: {', '.join(names[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4
+                                                                        else ""))  # fmt: skip
+    return "\n".join(out)
+
+
+def document(
+    started: datetime, gate: Gate, base: Side, candidate: Side, verdict: Verdict, rows: Sequence[Row],
+    found: Sequence[Answer], notes: Sequence[str], directories: Mapping[str, Path],
+) -> dict[str, object]:  # fmt: skip
+    """The JSON, by schemas/gate-1.json."""
+    common = {name: " / ".join(sorted(values)) for name, values in base.fingerprint.items()
+              if values == candidate.fingerprint.get(name)}  # fmt: skip
+    return {
+        "schema": "gate-1",
+        "tool": TOOL,
+        "started": started.isoformat(),
+        "fingerprint": common,
+        "status": verdict.name,
+        "gates": {"name": gate.name, "alpha": gate.alpha, "boots": gate.boots, "compared": sorted(gate.compared),
+                  "interleaved": gate.interleaved},
+        "sides": [{"name": side.name, "directory": str(directories[side.name]), "kernel": side.kernel,
+                   "build_id": ", ".join(sorted(side.fingerprint.get("build_id", ()))),
+                   "boots": [boot.id for boot in side.boots]} for side in (base, candidate)],
+        "metrics": [_row(row) for row in rows],
+        "claims": [_answer(answer) for answer in found],
+        "notes": list(notes),
+    }  # fmt: skip
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
+
+
+def _row(row: Row) -> dict[str, object]:
+    return {
+        "tool": row.rule.tool,
+        "name": row.rule.name,
+        "unit": row.unit,
+        "direction": row.rule.direction,
+        "method": row.rule.method.value,
+        "verdict": row.verdict.name,
+        "reason": row.reason,
+        "boots": list(row.boots),
+        "change_unit": _unit(row.rule, row.unit),
+        **{name: _finite(value) for name, value in (
+            ("base", row.base), ("candidate", row.candidate), ("change", row.change), ("low", row.low),
+            ("high", row.high), ("p", row.p), ("p_first", row.p_first), ("p_confirm", row.p_confirm),
+            ("floor", row.floor), ("detectable", row.detectable), ("budget", row.rule.budget),
+            ("detect", row.rule.detect),
+        )},
+    }  # fmt: skip
+
+
+def _answer(answer: Answer) -> dict[str, object]:
+    numbers = {"change": answer.change, "low": answer.low, "high": answer.high, "p": answer.p}
+    return {
+        "id": answer.claim.id,
+        "patch": answer.claim.patch,
+        "claimed": answer.claim.change,
+        "state": answer.state,
+        "reason": answer.reason,
+        "boots": list(answer.boots),
+        **{name: _finite(value) for name, value in numbers.items()},
+    }

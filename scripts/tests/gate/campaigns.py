@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Campaigns as files: runs of two kernels that were booted in turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+GATES = """\
+[gate]
+alpha = 0.01
+boots = 10
+
+[[metric]]
+tool = "rt_wakeup"
+name = "timer.p99"
+direction = "lower"
+method = "rank"
+budget = 3
+detect = 25
+"""
+
+FINGERPRINT = {
+    "machine_name": "0123456789abcdef",
+    "machine": "x86_64 Some CPU, CPUs 0-7, 1 LLCs, 1 nodes",
+    "configuration": "config.gz fnv1a 0123456789abcdef",
+    "kernel_command_line": "BOOT_IMAGE=/boot/vmlinuz ro quiet",
+    "clocksource": "tsc",
+    "governor": "performance",
+    "command_line": "./rt_wakeup --json /tmp/x.json",
+    "compiler": "12.2.0",
+    "libc": "2.36",
+}
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def metric(value: Any, **more: Any) -> dict[str, Any]:
+    """timer.p99, unless `more` says another."""
+    plain = {"name": "timer.p99", "unit": "ns", "direction": "lower", "kind": "quantile", "value": value, "n": 1000}
+    return plain | more
+
+
+def run(kernel: str, boot: str, minute: float, metrics: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """One run file's content."""
+    identity = {"kernel": f"7.3.4-{kernel} #1 SMP", "build_id": f"{kernel}00", "boot_id": boot}
+    return {
+        "schema": "run-1",
+        "tool": "rt_wakeup",
+        "started": (START + timedelta(minutes=minute)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "uptime_s": 60.25,
+        "fingerprint": FINGERPRINT | identity,
+        "status": "DONE",
+        "reason": "",
+        "metrics": list(metrics),
+        "absent": [],
+        "cpus": [],
+    } | more
+
+
+@dataclass
+class Campaign:
+    """Two directories and a gates file; boots go base, candidate, candidate, base."""
+
+    place: Path
+    gates: str = GATES
+    written: int = 0
+    extra: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def base(self) -> Path:
+        return self.place / "base"
+
+    @property
+    def candidate(self) -> Path:
+        return self.place / "candidate"
+
+    def words(self, *more: str) -> list[str]:
+        """The command line."""
+        gates = self.place / "gates.toml"
+        gates.write_text(self.gates)
+        return ["gate", str(self.base), str(self.candidate), "--gates", str(gates), *more]
+
+    def save(self, side: Path, content: Any) -> Path:
+        side.mkdir(parents=True, exist_ok=True)
+        path = side / f"{self.written:05}.json"
+        self.written += 1
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    def boots(self, base: Sequence[float], candidate: Sequence[float], *, runs: int = 1, first: int = 0,
+              order: str = "ABBA") -> None:  # fmt: skip
+        """A boot for each value, all of them in turn, or one kernel after the other."""
+        for name, values in (("base", base), ("candidate", candidate)):
+            for place, value in enumerate(values):
+                slot = 2 * place + ((place % 2) ^ (name == "candidate"))
+                if order == "blocks":
+                    slot = place + (1000 if name == "candidate" else 0)
+                for number in range(runs):
+                    minute = first + 10 * slot + number
+                    content = run(name, f"{name}-{first}-{place}", minute, [metric(value), *self.extra])
+                    self.save(self.place / name, content)
+
+
+def noise(seed: int, boots: int = 10, factor: float = 1.0) -> list[float]:
+    """Log-normal 5 % about 10,000."""
+    lot = np.random.default_rng(seed)
+    return [float(value) for value in factor * 10_000 * np.exp(0.05 * lot.standard_normal(boots))]

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The gate as a user meets it: verdicts, exit codes, what it says, and every kind of bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from campaigns import GATES, Campaign, metric, noise, run
+
+from schedlib import results
+from schedlib.cli import main
+from schedlib.errors import SchedlineError
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    return Campaign(tmp_path)
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    """What was said, each wrapped line as one."""
+    return capsys.readouterr().out.replace("\n    ", " ")
+
+
+def refused(campaign: Campaign, *words: str) -> str:
+    """The message of exit code 2."""
+    with pytest.raises(SchedlineError) as error:
+        main(campaign.words(*words))
+    assert "\n  next: " in str(error.value)
+    return str(error.value)
+
+
+def test_same_kernels_pass(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.boots(noise(1), noise(2), runs=3)
+    assert main(campaign.words()) == 0
+    said = capsys.readouterr().out
+    assert "10 boots, 30 runs" in said
+    assert said.endswith("verdict: PASS\n")
+    assert max(map(len, said.splitlines())) <= 72
+
+
+def test_regression_needs_its_confirmation(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.boots(noise(1), noise(2, factor=1.25))
+    assert main(campaign.words()) == 3
+    assert "10 more times" in printed(capsys)
+    campaign.boots(noise(3), noise(4, factor=1.25), first=10_000)
+    assert main(campaign.words()) == 1
+    assert "verdict: FAIL" in printed(capsys)
+
+
+def test_what_does_not_come_again_does_not_fail(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2, factor=1.1))
+    campaign.boots(noise(3), noise(4), first=10_000)
+    assert main(campaign.words()) == 0
+
+
+def test_no_boot_after_the_confirmation_counts(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.boots(noise(1), noise(2, factor=1.25))
+    campaign.boots(noise(3), noise(4, factor=1.25), first=10_000)
+    campaign.boots(noise(5, 30), noise(6, 30), first=20_000)
+    assert main(campaign.words()) == 1
+    assert "30 later boots" in printed(capsys)
+
+
+def test_confirmation_of_its_own(campaign: Campaign, tmp_path: Path) -> None:
+    again = Campaign(tmp_path / "again")
+    campaign.boots(noise(1), noise(2, factor=1.25))
+    again.boots(noise(3), noise(4, factor=1.25), first=10_000)
+    assert main(campaign.words("--confirm", str(again.base), str(again.candidate))) == 1
+    assert "is in base and in" in refused(campaign, "--confirm", str(campaign.base), str(campaign.candidate))
+
+
+def test_confirmation_has_to_be_fresh(campaign: Campaign, tmp_path: Path) -> None:
+    again = Campaign(tmp_path / "again")
+    campaign.boots(noise(1), noise(2, factor=1.25), first=10_000)
+    again.boots(noise(3), noise(4, factor=1.25))
+    assert "not fresh" in refused(campaign, "--confirm", str(again.base), str(again.candidate))
+
+
+def test_higher_is_better(campaign: Campaign) -> None:
+    campaign.gates = GATES.replace('"lower"', '"higher"').replace("timer.p99", "rate_per_s")
+    for first, seed in ((0, 1), (10_000, 3)):
+        for name, values in (("base", noise(seed)), ("candidate", noise(seed + 1, factor=0.8))):
+            for place, value in enumerate(values):
+                rate = metric(value, name="rate_per_s", direction="higher", kind="rate")
+                minute = first + 20 * place + (10 if name == "candidate" else 0)
+                campaign.save(campaign.place / name, run(name, f"{name}{minute}", minute, [rate]))
+    assert main(campaign.words()) == 1
+
+
+def test_too_few_boots_says_how_many_and_what_they_show(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.boots(noise(1, 7), noise(2, 6, factor=1.5))
+    assert main(campaign.words()) == 3
+    said = printed(capsys)
+    assert "3 more of the base and 4 more of the candidate" in said
+    assert "could show a change of about" in said
+
+
+def test_one_run(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.boots([10_000.0], [20_000.0])
+    assert main(campaign.words()) == 3
+    assert "no change of any size" in printed(capsys)
+
+
+def test_many_runs_of_one_boot_are_one_boot(campaign: Campaign) -> None:
+    campaign.boots([10_000.0], [20_000.0], runs=50)
+    assert main(campaign.words()) == 3
+
+
+def test_boots_in_blocks_are_inconclusive(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.boots(noise(1), noise(2, factor=1.5), order="blocks")
+    assert main(campaign.words()) == 3
+    assert "drift" in printed(capsys)
+
+
+def test_too_noisy(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    loud = [10_000.0 * (1 + place % 3) for place in range(10)]
+    campaign.boots(loud, loud)
+    assert main(campaign.words()) == 3
+    assert "too noisy" in printed(capsys)
+
+
+EXACT = GATES.replace("timer.p99", "bits").replace('"rank"', '"equal"')
+
+
+@pytest.mark.parametrize(("now", "code"), [(4, 0), (5, 1), (3, 0)])
+def test_exact_needs_one_run(campaign: Campaign, now: int, code: int) -> None:
+    campaign.gates = EXACT
+    for name, value in (("base", 4), ("candidate", now)):
+        bits = metric(value, name="bits", unit="bits", kind="exact")
+        campaign.save(campaign.place / name, run(name, name, 0, [bits]))
+    assert main(campaign.words()) == code
+
+
+def test_exact_that_is_not(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.gates = EXACT
+    for place, (name, value) in enumerate((("base", 4), ("base", 5), ("candidate", 5))):
+        bits = metric(value, name="bits", unit="bits", kind="exact")
+        campaign.save(campaign.place / name, run(name, f"{name}{place}", place, [bits]))
+    assert main(campaign.words()) == 3
+    assert "not exact" in printed(capsys)
+
+
+@pytest.mark.parametrize(("missed", "code"), [(2, 0), (60, 1)])
+def test_exceedances_as_rates(campaign: Campaign, missed: int, code: int) -> None:
+    campaign.gates = GATES.replace("timer.p99", "timer.missed").replace('"rank"', '"rate"').replace(
+        "budget = 3\ndetect = 25", "budget = 500\ndetect = 5000"
+    )  # fmt: skip
+    for place in range(20):
+        for name, count in (("base", 2), ("candidate", missed)):
+            found = metric(count + place % 3, name="timer.missed", kind="exceedance", n=10_000)
+            minute = 20 * place + (10 if name == "candidate" else 0)
+            campaign.save(campaign.place / name, run(name, f"{name}{place}", minute, [found]))
+    assert main(campaign.words()) == code
+
+
+def test_json_is_of_its_schema(campaign: Campaign, tmp_path: Path) -> None:
+    schema = json.loads((Path(results.__file__).parent / "schemas/gate-1.json").read_text())
+    campaign.boots(noise(1, 3), noise(2, 3))
+    main(campaign.words("--json", str(tmp_path / "few.json")))
+    campaign.boots(noise(3), noise(4, factor=1.3), first=10_000)
+    main(campaign.words("--json", str(tmp_path / "many.json")))
+    for name in ("few", "many"):
+        document = json.loads((tmp_path / f"{name}.json").read_text())
+        jsonschema.validate(document, schema)
+    assert document["fingerprint"]["governor"] == "performance"
+
+
+# ---- bad input ----
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400, "true", '"5"', "null"])
+def test_no_number(campaign: Campaign, text: str) -> None:
+    campaign.boots(noise(1), noise(2))
+    content = json.dumps(run("candidate", "x", 500, [metric(777777)])).replace("777777", text)
+    path = campaign.save(campaign.candidate, content)
+    said = refused(campaign)
+    assert str(path) in said
+    assert "no measurement" in said
+
+
+def test_negative(campaign: Campaign) -> None:
+    campaign.boots(noise(1), [*noise(2, 9), -5.0])
+    assert "below 0" in refused(campaign)
+
+
+def test_zero_in_the_base_has_no_percentage(campaign: Campaign) -> None:
+    campaign.boots([0.0] * 10, noise(2))
+    assert "percent of 0" in refused(campaign)
+    campaign.gates = GATES.replace("budget = 3\n", "absolute = true\nbudget = 3\n")
+    assert main(campaign.words()) == 3
+
+
+def test_zero_in_the_candidate(campaign: Campaign) -> None:
+    campaign.boots(noise(1), [0.0] * 10)
+    assert main(campaign.words()) == 0
+
+
+@pytest.mark.parametrize("side", ["base", "candidate"])
+def test_empty_set(campaign: Campaign, side: str) -> None:
+    campaign.boots(noise(1), noise(2))
+    for path in (campaign.place / side).iterdir():
+        path.unlink()
+    assert "holds no run" in refused(campaign)
+
+
+def test_no_directory(campaign: Campaign) -> None:
+    assert "no directory" in refused(campaign)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, -1])
+def test_truncated(campaign: Campaign, keep: int) -> None:
+    campaign.boots(noise(1), noise(2))
+    path = next(iter(campaign.candidate.iterdir()))
+    path.write_text(path.read_text()[:keep])
+    assert "cut off" in refused(campaign)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"schema": "run-2"}, "newer schedline"),
+        ({"schema": "check-1"}, "only run files"),
+        ({"schema": None}, "schema is None"),
+        ({"fingerprint": {}}, "no boot_id"),
+        ({"fingerprint": 1}, "no fingerprint"),
+        ({"started": "yesterday"}, "no time"),
+        ({"metrics": []}, "no metrics"),
+        ({"metrics": [metric(1), metric(2)]}, "no name of its own"),
+        ({"metrics": [metric(1, n=-1)]}, "no number of samples"),
+        ({"metrics": [metric(1, unit="us")]}, "another unit"),
+        ({"metrics": 5}, "no list"),
+    ],
+)
+def test_no_run(campaign: Campaign, change: dict[str, Any], said: str) -> None:
+    campaign.boots(noise(1), noise(2))
+    campaign.save(campaign.candidate, run("candidate", "x", 500, [metric(1)]) | change)
+    assert said in refused(campaign)
+
+
+@pytest.mark.parametrize("content", ["[]", "5", '"x"', "[" * 100_000])
+def test_no_object(campaign: Campaign, content: str) -> None:
+    campaign.boots(noise(1), noise(2))
+    campaign.save(campaign.candidate, content)
+    refused(campaign)
+
+
+@pytest.mark.parametrize("entry", ["machine", "configuration", "governor", "kernel_command_line", "libc", "new_entry"])
+def test_fingerprints_that_differ(campaign: Campaign, entry: str) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["fingerprint"][entry] = "another"
+
+    campaign.boots(noise(1), noise(2))
+    _rewrite(campaign.candidate, change, 1)
+    assert f"{entry} differs" in refused(campaign)
+    _rewrite(campaign.candidate, change)
+    assert f"{entry} differs between base and candidate" in refused(campaign)
+    campaign.gates = GATES.replace("boots = 10", f'boots = 10\ncompared = ["kernel", "build_id", "{entry}"]')
+    assert main(campaign.words()) == 0
+
+
+def test_names_of_files_are_no_difference(campaign: Campaign) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["fingerprint"]["kernel_command_line"] = "BOOT_IMAGE=/boot/other initrd=/i ro quiet"
+        content["fingerprint"]["command_line"] = "/opt/rt_wakeup --json /other.json"
+
+    campaign.boots(noise(1), noise(2))
+    _rewrite(campaign.candidate, change)
+    assert main(campaign.words()) == 0
+
+
+def _rewrite(side: Path, change: Callable[[dict[str, Any]], None], count: int = 1000) -> None:
+    for path in sorted(side.iterdir())[:count]:
+        content = json.loads(path.read_text())
+        change(content)
+        path.write_text(json.dumps(content))
+
+
+def test_runs_duplicated(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    path = next(iter(campaign.candidate.iterdir()))
+    (campaign.candidate / "copy.json").write_text(path.read_text())
+    assert "there twice" in refused(campaign)
+
+
+def test_base_against_itself(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    words = campaign.words()
+    with pytest.raises(SchedlineError, match="is in base and in candidate"):
+        main([words[0], words[1], *words[1:2], *words[3:]])
+
+
+def test_unknown_metric(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    campaign.gates = GATES.replace("timer.p99", "timer.p98")
+    said = refused(campaign)
+    assert "unknown metric" in said
+    assert "timer.p99" in said
+    campaign.gates = GATES.replace("rt_wakeup", "netperf")
+    assert "no run of netperf" in refused(campaign)
+
+
+def test_metric_that_one_side_lacks_never_passes(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.boots(noise(1), noise(2))
+
+    def rename(content: dict[str, Any]) -> None:
+        content["metrics"][0]["name"] = "other"
+
+    _rewrite(campaign.candidate, rename, 1)
+    assert main(campaign.words()) == 2
+    assert "1 of 10 boots lack it" in printed(capsys)
+    _rewrite(campaign.candidate, rename)
+    assert main(campaign.words()) == 2
+
+
+def test_absent_with_a_reason_is_inconclusive(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    campaign.gates += GATES[GATES.index("[[metric]]") :].replace("timer.p99", "cycles.p99")
+
+    def explain(content: dict[str, Any]) -> None:
+        content["absent"] = [{"name": "cycles", "reason": "this machine counts none"}]
+
+    _rewrite(campaign.base, explain)
+    _rewrite(campaign.candidate, explain)
+    assert main(campaign.words()) == 3
+
+
+def test_a_run_that_came_to_nothing_is_an_error(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.boots(noise(1), noise(2))
+    campaign.save(campaign.candidate, run("candidate", "y", 900, [], status="ERROR", reason="killed by signal 11"))
+    assert main(campaign.words()) == 2
+    assert "killed by signal 11" in printed(capsys)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("budget = 3\n", "", "no budget"),
+        ("budget = 3", "budget = -1", "budget is -1"),
+        ("budget = 3", "budget = nan", "budget is nan"),
+        ("budget = 3", 'budget = "3"', "no number"),
+        ("detect = 25", "detect = 1", "no less than the budget"),
+        ("timer.p99", "timer.max", "coin toss"),
+        ("timer.p99", "max_latency", "coin toss"),
+        ('"rank"', '"median"', "method is 'median'"),
+        ('direction = "lower"\n', "", "has no direction"),
+        ('"lower"', '"higher"', "is better"),
+        ('"rank"', '"rate"', "does not fit"),
+        ('"rank"', '"equal"', "does not fit"),
+        ("alpha = 0.01", "alpha = 0.5", "alpha is 0.5"),
+        ("boots = 10", "boots = 2", "boots is 2"),
+        ("boots = 10", "bots = 10", "unknown bots"),
+        ("[[metric]]", "[[metrics]]", "unknown metrics"),
+        ("[gate]", "[gate", "no TOML"),
+        (GATES[GATES.index("[[metric]]") :], "", "pass everything"),
+    ],
+)  # fmt: skip
+def test_bad_gates_file(campaign: Campaign, old: str, new: str, said: str) -> None:
+    campaign.boots(noise(1), noise(2))
+    campaign.gates = GATES.replace(old, new)
+    assert said in refused(campaign)
+
+
+def test_no_gates_file(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    with pytest.raises(SchedlineError, match="default"):
+        main([*campaign.words()[:3], "--gates", "nothing"])
