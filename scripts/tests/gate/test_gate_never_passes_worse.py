@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+"""No worse candidate has a better verdict: whatever is made worse, FAIL stays and INCONCLUSIVE becomes no PASS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schedlib.gate.judging import judge
+from schedlib.gate.rules import Gate, Method, Rule
+from schedlib.gate.runs import About, Boot, Figure, Side
+from schedlib.verdict import Verdict
+
+SEVERITY = {Verdict.PASS: 0, Verdict.INCONCLUSIVE: 1, Verdict.ERROR: 2, Verdict.FAIL: 3}
+BOOTS = 5
+TOOL = "tool"
+KINDS = {Method.RANK: "quantile", Method.MEAN: "rate", Method.RATE: "exceedance", Method.EQUAL: "exact"}
+
+Table = list[list[int]]
+"""Boots x metrics."""
+
+
+def _side(name: str, rules: Sequence[Rule], table: Table) -> Side:
+    boots = []
+    for place, values in enumerate(table):
+        slot = 2 * place + ((place % 2) ^ (name == "candidate"))
+        boot = Boot(f"{name}{place}", float(slot), {TOOL: 1})
+        for rule, value in zip(rules, values, strict=True):
+            figure = boot.figures[rule.key] = Figure()
+            figure.add(float(value), 10_000)
+        boots.append(boot)
+    about = {rule.key: About("ns", rule.direction, KINDS[rule.method]) for rule in rules}
+    return Side(name, tuple(boots), about, {}, (), {}, {})
+
+
+@st.composite
+def campaigns(draw: st.DrawFn) -> tuple[list[Rule], Table, Table, Table]:
+    """Rules, a base, a candidate, and the candidate with some values made worse."""
+    methods = draw(st.lists(st.sampled_from(list(Method)), min_size=1, max_size=3))
+    rules = []
+    for place, method in enumerate(methods):
+        direction = draw(st.sampled_from(["lower", "higher"]))
+        absolute = method is Method.RATE or draw(st.booleans())
+        budget = draw(st.sampled_from([0.0, 3.0, 10.0]))
+        detect = budget + draw(st.sampled_from([1.0, 5.0, 50.0]))
+        rules.append(Rule(TOOL, f"m{place}", direction, method, budget, detect, absolute, ""))
+    spread = draw(st.sampled_from([2, 10, 300]))
+    value = st.integers(100, 100 + spread)
+    count = draw(st.sampled_from([BOOTS - 1, BOOTS, 2 * BOOTS, 2 * BOOTS, 2 * BOOTS + 1]))
+    row = st.lists(value, min_size=len(rules), max_size=len(rules))
+    tables = st.lists(row, min_size=count, max_size=count)
+    base, candidate = draw(tables), draw(tables)
+    shift = draw(st.sampled_from([0, 0, 20, 90]))
+    sign = [1 if rule.direction == "lower" else -1 for rule in rules]
+    candidate = [[value + shift * s for value, s in zip(values, sign, strict=True)] for values in candidate]
+    more = st.lists(st.sampled_from([0, 0, 1, 5, 100]), min_size=len(rules), max_size=len(rules))
+    worse = [
+        [max(0, value + s * extra) for value, s, extra in zip(values, sign, draw(more), strict=True)]
+        for values in candidate
+    ]
+    candidate = [[max(0, value) for value in values] for values in candidate]
+    return rules, base, candidate, worse
+
+
+def _gate(rules: list[Rule]) -> Gate:
+    return Gate("g", 0.05, BOOTS, frozenset(), True, tuple(rules), (), ())
+
+
+@settings(max_examples=400, deadline=None)
+@given(campaigns())
+def test_worse_is_never_better(campaign: tuple[list[Rule], Table, Table, Table]) -> None:
+    rules, base, candidate, worse = campaign
+    before = judge(_gate(rules), _side("base", rules, base), _side("candidate", rules, candidate), None)
+    after = judge(_gate(rules), _side("base", rules, base), _side("candidate", rules, worse), None)
+    for one, other in zip(before, after, strict=True):
+        assert SEVERITY[other.verdict] >= SEVERITY[one.verdict], (one, other)
+
+
+def test_the_property_can_fail_and_can_pass() -> None:
+    """The campaigns above reach every verdict."""
+    rule = Rule(TOOL, "m0", "lower", Method.RANK, 3.0, 50.0, False, "")
+    same = [[100 + place % 3] for place in range(2 * BOOTS)]
+    slow = [[200 + place % 3] for place in range(2 * BOOTS)]
+    base = _side("base", [rule], same)
+    assert judge(_gate([rule]), base, _side("candidate", [rule], same), None)[0].verdict is Verdict.PASS
+    assert judge(_gate([rule]), base, _side("candidate", [rule], slow), None)[0].verdict is Verdict.FAIL
+    few = _side("candidate", [rule], slow[:BOOTS])
+    assert judge(_gate([rule]), base, few, None)[0].verdict is Verdict.INCONCLUSIVE
