@@ -88,6 +88,7 @@ def schedline(*words: str) -> subprocess.CompletedProcess[str]:
         (["check", "--series", "5.4"], "no series '5.4'"),
         (["judge", "/nonexistent"], "cannot be read"),
         (["mutants", "--from", "/nonexistent"], "no mutants"),
+        (["gate", "/nonexistent", "/nonexistent"], "is no directory"),
     ],
 )
 def test_bad_input_is_a_message_and_exit_2(words: list[str], message: str) -> None:

@@ -81,9 +81,7 @@ def text(lines: list[Line]) -> str:
             name = line.model + (", in blocks*" if line.order == "blocks" else "")
             result = line.result
             out.append(_line(name, result.failed, result.asked, result.unclear, result.rivals))
-    out.append(
-        "* one kernel's boots after the other's: INCONCLUSIVE; this is what the tests would have said"
-    )
+    out.append("* one kernel's boots after the other's: INCONCLUSIVE; this is what the tests would have said")
     out += ["", "One metric becomes worse: it is called worse", _head("caught", "confirm?", "unclear")]
     for line in lines:
         if line.change:

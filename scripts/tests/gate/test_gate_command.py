@@ -370,3 +370,14 @@ def test_no_gates_file(campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
     with pytest.raises(SchedlineError, match="default"):
         main([*campaign.words()[:3], "--gates", "nothing"])
+
+
+def test_five_thousand_runs_of_twenty_boots(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2), runs=250)
+    assert main(campaign.words()) == 0
+
+
+def test_unreadable_file(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    (campaign.base / "gone.json").symlink_to("nowhere")
+    assert "cannot be read" in refused(campaign)
