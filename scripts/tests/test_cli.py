@@ -66,6 +66,8 @@ def test_make_variables_are_quoted(tmp_path: Path) -> None:
         ["check", "--only", "a b"],
         ["check", "--kernel-arg", "x; reboot"],
         ["check", "--kdir", "x", "--series", "7.3"],
+        ["gate", "runs"],
+        ["gate", "", ""],
     ],
 )
 def test_usage_errors(words: list[str]) -> None:

@@ -43,16 +43,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("base", type=Path, metavar="BASE", help="runs of the kernel without the change")
-    parser.add_argument("candidate", type=Path, metavar="CANDIDATE", help="runs of the kernel with it")
+    parser.add_argument("base", type=_directory, metavar="BASE", help="runs of the kernel without the change")
+    parser.add_argument("candidate", type=_directory, metavar="CANDIDATE", help="runs of the kernel with it")
     parser.add_argument("--gates", metavar="NAME|FILE", help="what is compared, from configs/gates (default: default; "
                         "with --expect-improvement: claims)")  # fmt: skip
-    parser.add_argument("--confirm", nargs=2, type=Path, metavar=("BASE", "CANDIDATE"),
+    parser.add_argument("--confirm", nargs=2, type=_directory, metavar=("BASE", "CANDIDATE"),
                         help="one fresh batch of both kernels, measured after the first")  # fmt: skip
     parser.add_argument("--expect-improvement", action="store_true",
                         help="which of the file's claims do the runs show?")  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer here (schema gate-1)")
     parser.set_defaults(run=_run)
+
+
+def _directory(text: str) -> Path:
+    if not text:  # make without BASE=; an empty path would be the current directory
+        raise argparse.ArgumentTypeError("no directory is named")
+    return Path(text)
 
 
 def _run(arguments: argparse.Namespace) -> int:
