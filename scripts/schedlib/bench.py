@@ -22,6 +22,7 @@ from schedlib.cache import write_json
 from schedlib.check import CPUPRI_VARIANTS, Plan, boot_and_judge
 from schedlib.command import must, run
 from schedlib.compose import Composition, compose, refuse_conflicts
+from schedlib.gate.command import load_libraries
 from schedlib.kconfig import load
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import UNIT, Column, chosen_archs, made
@@ -247,6 +248,7 @@ def _unchanged() -> list[Row]:
 
 def _gate(file: Path | None) -> int:
     """No figure of time: how often the gate is wrong. It needs no kernel, and FAILs when it misses its goals."""
+    load_libraries()
     from schedlib.gate import proof
 
     lines = proof.measure()

@@ -5,15 +5,28 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schedlib.bootstrap import environment
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
 
 if TYPE_CHECKING:
     from schedlib.gate.judging import Row
     from schedlib.gate.runs import Side
+
+
+def load_libraries() -> None:
+    """Make numpy and scipy importable: 150 MB that nobody else needs.
+
+    Raises:
+        SchedlineError: no network, or a package whose hash differs.
+    """
+    if find_spec("scipy") is None:
+        environment("requirements-gate.txt")
+
 
 _DESCRIPTION = """\
 Compares the runs of two kernels, boot by boot, and says PASS, FAIL or INCONCLUSIVE. BASE and CANDIDATE are directories
@@ -63,6 +76,7 @@ def _directory(text: str) -> Path:
 
 def _run(arguments: argparse.Namespace) -> int:
     started = datetime.now(UTC)
+    load_libraries()
     from schedlib.gate.rules import load_gate
 
     gate = load_gate(arguments.gates or ("claims" if arguments.expect_improvement else "default"))
