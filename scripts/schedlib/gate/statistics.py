@@ -117,7 +117,7 @@ def floor(base: Values) -> Values:
 
 
 @lru_cache(maxsize=4)
-def _groups(base: int, candidate: int) -> npt.NDArray[np.int8]:
+def _groups(base: int, candidate: int) -> Values:
     """Which boots are called the candidate's: all ways, or some by a fixed lot; the one that was is the first."""
     boots = base + candidate
     if comb(boots, candidate) <= _ALL_PERMUTATIONS:
@@ -125,7 +125,7 @@ def _groups(base: int, candidate: int) -> npt.NDArray[np.int8]:
     else:
         drawn = np.random.default_rng(0).random((_DRAWN_PERMUTATIONS, boots)).argsort(axis=1)[:, :candidate]
         chosen = np.vstack([np.arange(base, boots), drawn])
-    groups = np.zeros((len(chosen), boots), dtype=np.int8)
+    groups = np.zeros((len(chosen), boots))
     np.put_along_axis(groups, chosen, 1, axis=1)
     return groups
 
