@@ -68,7 +68,7 @@ def _gate(rules: list[Rule]) -> Gate:
     return Gate("g", 0.05, BOOTS, frozenset(), True, tuple(rules), (), ())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(campaigns())
 def test_worse_is_never_better(campaign: tuple[list[Rule], Table, Table, Table]) -> None:
     rules, base, candidate, worse = campaign
