@@ -129,7 +129,8 @@ def command_line(
         return [str(image), f"mem={MEMORY}M", *own, f"ncpus={MOST_CPUS}", online, *suites, *arguments]
     words = [f"console={target.console}", "panic=-1", online]
     if programs:
-        words += ["kunit.enable=0", *arguments, "--", *programs.arguments]
+        # RT overload on emulated CPUs keeps RCU waiting for longer than it takes to be called a stall.
+        words += ["kunit.enable=0", "rcupdate.rcu_cpu_stall_timeout=300", *arguments, "--", *programs.arguments]
         files = ["-kernel", str(image), "-initrd", str(programs.initramfs)]
     else:
         words += ["kunit_shutdown=reboot", *suites, *arguments]
