@@ -31,7 +31,7 @@ class Sanitizer:
 
 
 SANITIZERS = {
-    "kasan": Sanitizer(3, "kasan: KernelAddressSanitizer initialized"),
+    "kasan": Sanitizer(3, "KernelAddressSanitizer initialized"),
     "kcsan": Sanitizer(3, "kcsan: enabled"),
     "lockdep": Sanitizer(2, "Lock dependency validator: "),
     "ubsan": Sanitizer(2, ""),
