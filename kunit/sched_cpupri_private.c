@@ -231,23 +231,18 @@ static void change_active(struct rnd_state *rnd)
 }
 
 #include "sched_cpupri_cases.h"
+#include "sched_cpupri_holds.h"
 
-/* The only look into struct cpupri, for the cases below. */
 static void read_level(struct cpupri *cp, int level, int *count, struct cpumask *mask)
 {
-	*count = atomic_read(&cp->pri_to_cpu[level].count);
-	/* One of them is there where cpupri-split is. */
-#if defined(CONFIG_SCHED_CPUPRI_GLOBAL) || defined(CONFIG_SCHED_CPUPRI_SPLIT)
 	int cpu;
 
+	*count = atomic_read(&cp->pri_to_cpu[level].count);
 	cpumask_clear(mask);
 	for_each_possible_cpu(cpu) {
-		if (cpupri_has_cpu(cp, level, cpu))
+		if (cpupri_holds(cp, level, cpu))
 			cpumask_set_cpu(cpu, mask);
 	}
-#else
-	cpumask_copy(mask, cp->pri_to_cpu[level].mask);
-#endif
 }
 
 static int private_test_init(struct kunit *test)
@@ -441,26 +436,30 @@ static void empty_level_passed_by_count(struct kunit *test)
 struct racer {
 	struct cpupri_test	*t;
 	struct rnd_state	rnd;
-	int			cpu[CPUS_PER_THREAD];
+	int			first, nr;
 	struct task_struct	task;
 	struct cpumask		lowest;
 	bool			finds;
 	unsigned int		found, empty, forbidden;
 };
 
-/* CPUs whose bits, or bytes, are neighbours. */
-static int neighbour(struct cpupri *cp, int n)
+/* CPUs whose bits, or bytes, are neighbours; 8 threads share them. */
+static int neighbours[8 * CPUS_PER_THREAD];
+
+static void find_neighbours(struct cpupri *cp)
 {
+	int i;
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
 	struct cpupri_leaf *largest = cp->leaves[0];
-	int i;
 
 	for (i = 1; i < cp->nr_leaves; i++)
 		if (cp->leaves[i]->nr_cpus > largest->nr_cpus)
 			largest = cp->leaves[i];
-	return largest->cpu[n];
+	for (i = 0; i < ARRAY_SIZE(neighbours); i++)
+		neighbours[i] = largest->cpu[i];
 #else
-	return n;
+	for (i = 0; i < ARRAY_SIZE(neighbours); i++)
+		neighbours[i] = i;
 #endif
 }
 
@@ -470,7 +469,7 @@ static void find_any(struct racer *r)
 
 	cpumask_clear(&r->task.cpus_mask);
 	for (i = 0; i <= n; i++)
-		cpumask_set_cpu(neighbour(&r->t->cp, prandom_u32_state(&r->rnd) % 64),
+		cpumask_set_cpu(neighbours[prandom_u32_state(&r->rnd) % ARRAY_SIZE(neighbours)],
 				&r->task.cpus_mask);
 	r->task.prio = 97 - (int)(prandom_u32_state(&r->rnd) % 3);
 	cpumask_setall(&r->lowest);	/* to be overwritten */
@@ -493,7 +492,7 @@ static void race(void *data)
 		u32 prio = 97 + prandom_u32_state(&r->rnd) % 4;	/* often the same level */
 
 		preempt_disable();
-		set_prio(r->t, r->cpu[n], prio);
+		set_prio(r->t, neighbours[r->first + n * r->nr], prio);
 		preempt_enable();
 		if (r->finds)
 			find_any(r);
@@ -509,16 +508,17 @@ static struct racer *run_racers(struct kunit *test, bool find)
 	int nr = cpupri_test_cpus();
 	struct cpupri_thread *threads = kunit_kcalloc(test, nr, sizeof(*threads), GFP_KERNEL);
 	struct racer *racers = kunit_kcalloc(test, nr, sizeof(*racers), GFP_KERNEL);
-	int i, n;
+	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, threads);
 	KUNIT_ASSERT_NOT_NULL(test, racers);
+	find_neighbours(&t->cp);
 	for (i = 0; i < nr; i++) {
 		racers[i].t = t;
 		racers[i].finds = find;
 		racers[i].task.cpus_ptr = &racers[i].task.cpus_mask;
-		for (n = 0; n < CPUS_PER_THREAD; n++)
-			racers[i].cpu[n] = neighbour(&t->cp, i + n * nr);
+		racers[i].first = i;
+		racers[i].nr = nr;
 		prandom_seed_state(&racers[i].rnd, seed + i);
 		threads[i] = (struct cpupri_thread){ race, &racers[i] };
 	}

@@ -10,15 +10,7 @@
 #include <linux/stop_machine.h>
 #include <linux/wait.h>
 
-static bool cpupri_holds(struct cpupri *cp, int level, int cpu)
-{
-	/* One of them is there where cpupri-split is. */
-#if defined(CONFIG_SCHED_CPUPRI_GLOBAL) || defined(CONFIG_SCHED_CPUPRI_SPLIT)
-	return cpupri_has_cpu(cp, level, cpu);
-#else
-	return cpumask_test_cpu(cpu, cp->pri_to_cpu[level].mask);
-#endif
-}
+#include "sched_cpupri_holds.h"
 
 /* ---- the leaves that a root domain has got ---- */
 

@@ -201,9 +201,8 @@ _COST = re.compile(r"cost: (\d+) CPUs: set (\d+) ps, find one (\d+) ps, find all
 _COST_BOOTS = 5
 
 
-def _cpupri(cache: Path, tree: Tree, stock: Composition) -> list[Row]:
+def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> list[Row]:
     """What set and find take in each variant of cpupri-split beside stock: medians of guests booted in turn."""
-    split = compose(tree, with_=["cpupri-split"])
     target = TARGETS["uml"]
     chosen = {"stock": (stock, ["uml"])}
     chosen |= {name: (split, ["uml", f"cpupri-{name}"]) for name in CPUPRI_VARIANTS}
@@ -223,9 +222,8 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition) -> list[Row]:
     ]
 
 
-def _races(cache: Path, tree: Tree) -> list[Row]:
+def _races(cache: Path, tree: Tree, split: Composition) -> list[Row]:
     """How long an emulated x86-64 guest takes for the cases in which threads race, and for all with KCSAN."""
-    split = compose(tree, with_=["cpupri-split"])
     target = TARGETS[sanitize.TARGET]
     rows: list[Row] = []
     for fragments, only, goal in (
@@ -273,7 +271,9 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.only in (None, "wakeup"):
             rows += _wakeups(cache, tree, composition)
         if arguments.only in (None, "cpupri"):
-            rows += _cpupri(cache, tree, composition) + _races(cache, tree)
+            split = compose(tree, with_=["cpupri-split"])
+            refuse_conflicts(split)
+            rows += _cpupri(cache, tree, composition, split) + _races(cache, tree, split)
         if arguments.only in (None, "layout"):
             rows += _layouts(cache, tree, composition.commit)
     if arguments.only in (None, "check"):

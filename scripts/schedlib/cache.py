@@ -24,15 +24,24 @@ def cache_dir() -> Path:
     chosen = os.environ.get("SCHEDLINE_CACHE")
     base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "schedline"
     try:
-        base.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=base):
-            pass
+        make_writable(base)
     except OSError as error:
         raise SchedlineError(
             f"the cache {base} cannot be written: {error.strerror}",
             "name another directory: SCHEDLINE_CACHE=/path/with/space",
         ) from error
     return base.resolve()
+
+
+def make_writable(directory: Path) -> None:
+    """Create a directory, and see that files can be written in it, before anything is done in vain.
+
+    Raises:
+        OSError: they cannot.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=directory):
+        pass
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:

@@ -6,10 +6,8 @@ from __future__ import annotations
 import re
 
 from schedlib.paths import SELFTESTS
-from schedlib.selftests import COLLECTION
+from schedlib.selftests import COLLECTION, PLACE
 from schedlib.trees import Tree, commit_tree, edit_tree, file_row
-
-PLACE = "tools/testing/selftests"
 
 _OTHERS = frozenset({"Makefile", "config", "settings", ".gitignore"})
 

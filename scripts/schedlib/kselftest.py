@@ -7,7 +7,6 @@ import argparse
 import os
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,11 @@ from pathlib import Path
 from schedlib import doctor, options
 from schedlib.cache import write_atomic, write_json
 from schedlib.command import clean_environment, dying_with_us
-from schedlib.errors import SchedlineError
 from schedlib.expected import load_expected
 from schedlib.judge import Judgement, Outcome, judge
 from schedlib.paths import SELFTESTS
 from schedlib.progress import say, step
-from schedlib.selftests import COLLECTION
+from schedlib.selftests import COLLECTION, PLACE
 from schedlib.test_tree import clone_with_series
 from schedlib.verdict import Verdict, worst
 
@@ -74,7 +72,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
     every = load_expected(SELFTESTS / "tests.txt", None)
     one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))
     objects, installed, packed = (clone.parent / name for name in ("objects", "installed", "packed"))
-    unpacked = packed / "unpacked"
+    archive, unpacked = packed / "kselftest-packages/kselftest.tar.gz", packed / "unpacked"
     return (
         # A build elsewhere wants a tree in which nothing was built.
         Step("configure-objects", ("make", f"O={objects}", "allnoconfig"), clone),
@@ -84,23 +82,11 @@ def steps(clone: Path) -> tuple[Step, ...]:
         Step("configure", ("make", "allnoconfig"), clone),
         Step("merge", (*make, "kselftest-merge"), clone),
         Step("run", (*make, "kselftest"), clone, every, planned=False),
-        Step("pack", (*make, "-C", "tools/testing/selftests", f"INSTALL_PATH={packed}", "USERLDFLAGS=-static",
+        Step("pack", (*make, "-C", PLACE, f"INSTALL_PATH={packed}", "USERLDFLAGS=-static",
                       "LDFLAGS=-static", "gen_tar"), clone),
+        Step("unpack", ("tar", "-xf", str(archive), f"--one-top-level={unpacked}"), clone),
         Step("run-packed", ("./run_kselftest.sh", "-t", _ONE), unpacked, one),
     )  # fmt: skip
-
-
-def _unpack(packed: Path) -> None:
-    """What gen_tar made, where a target would unpack it.
-
-    Raises:
-        SchedlineError: there is no archive.
-    """
-    found = sorted(packed.rglob("kselftest.tar*"))
-    if not found:
-        raise SchedlineError("gen_tar made no kselftest.tar", f"see the log beside {packed}")
-    with tarfile.open(found[0]) as archive:
-        archive.extractall(packed / "unpacked", filter="data")
 
 
 def run_step(one: Step) -> tuple[Verdict, str, Path]:
@@ -145,8 +131,6 @@ def _counts(judgement: Judgement) -> str:
 def _tried(todo: Sequence[Step]) -> list[tuple[str, Verdict, str, Path]]:
     rows: list[tuple[str, Verdict, str, Path]] = []
     for one in todo:
-        if one.name == "run-packed":
-            _unpack(one.directory.parent)
         verdict, said, log = run_step(one)
         rows.append((one.name, verdict, said, log))
         print(f"{verdict.name} {one.name}: {said} ({log})", flush=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from schedlib.build import Kernel
@@ -18,9 +19,32 @@ FRAGMENT = "selftests"
 
 COLLECTION = "sched_latency"
 
-# What the directory's Makefile has, and what a guest without libraries needs.
-_FLAGS = ("-O2", "-Wall", "-Wextra", "-pthread", "-Werror", "-static")
+PLACE = "tools/testing/selftests"
+"""Where a kernel tree has its selftests."""
+
+_FLAG = re.compile(r"-[A-Za-z][^\s$]*")
 _DIRECTORIES = ("proc", "sys", COLLECTION)
+
+
+def flags(makefile: str) -> list[str]:
+    """What CFLAGS adds, but for the headers of the kernel's build."""
+    found = re.search(r"^CFLAGS \+= (.*)$", makefile, re.M)
+    return _FLAG.findall(found.group(1)) if found else []
+
+
+def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler: str = "gcc") -> None:
+    """Compile a program as the collection's Makefile does, with the tree's kselftest.h.
+
+    Args:
+        more: flags.
+
+    Raises:
+        SchedlineError: it does not compile.
+    """
+    # Any directory beside ours will do: the programs include ../kselftest.h.
+    headers = ["-iquote", str(tree.src / PLACE / "sched")]
+    words = [*flags((SELFTESTS / COLLECTION / "Makefile").read_text()), *more, *headers]
+    must([compiler, *words, "-o", str(binary), str(source)], next_step="schedline doctor")
 
 
 def initramfs(kernel: Kernel, tree: Tree, target: Target) -> Path:
@@ -34,13 +58,10 @@ def initramfs(kernel: Kernel, tree: Tree, target: Target) -> Path:
     rows = [f"dir /{name} 755 0 0" for name in _DIRECTORIES]
     programs = {"init": SELFTESTS / "guest_init.c"}
     programs |= {f"{COLLECTION}/{path.stem}": path for path in sorted((SELFTESTS / COLLECTION).glob("*.c"))}
-    # Any directory beside ours will do: the programs include ../kselftest.h.
-    headers = tree.src / "tools/testing/selftests/sched"
     with step(f"compiling {len(programs)} programs for {target.name}"):
         for name, source in programs.items():
             binary = directory / source.stem
-            words = [*_FLAGS, "-iquote", str(headers), "-o", str(binary), str(source)]
-            must([f"{target.compiler}gcc", *words], next_step="schedline doctor")
+            compile_program(tree, source, binary, "-Werror", "-static", compiler=f"{target.compiler}gcc")
             rows.append(f"file /{name} {binary} 755 0 0")
     write_atomic(directory / "list", "\n".join(rows) + "\n")
     archive = directory / "initramfs.cpio"

@@ -12,12 +12,12 @@ import jsonschema
 import pytest
 
 from schedlib.errors import SchedlineError
+from schedlib.selftests import flags
 from schedlib.verdict import Verdict
 from schedlib.workloads.judge import Judged, judge_all, judge_run
 from schedlib.workloads.machine import fingerprint
 from schedlib.workloads.measure import Means, measure
 from schedlib.workloads.process import run_guarded
-from schedlib.workloads.programs import flags
 from schedlib.workloads.run_file import Head, Metric, Reading, document
 from schedlib.workloads.suites import OWN, Row
 from workload_runs import SCHEMA, TINY, Place

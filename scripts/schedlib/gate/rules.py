@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -60,14 +61,8 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """What a mail says that a change brought.
-
-    Attributes:
-        change: percent of the base's value, signed as in the mail.
-        quote: the mail's words.
-        judged: False for what is only shown, a maximum above all.
-    """
+class Cited:
+    """A figure of a mail. quote: the mail's words."""
 
     id: str
     patch: str
@@ -75,9 +70,6 @@ class Claim:
     quote: str
     tool: str
     name: str
-    direction: str
-    change: float
-    judged: bool
 
     @property
     def key(self) -> tuple[str, str]:
@@ -86,15 +78,23 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Level:
+class Claim(Cited):
+    """What a mail says that a change brought.
+
+    Attributes:
+        change: percent of the base's value, signed as in the mail.
+        judged: False for what is only shown, a maximum above all.
+    """
+
+    direction: str
+    change: float
+    judged: bool
+
+
+@dataclass(frozen=True)
+class Level(Cited):
     """A figure that a mail gives for one kernel alone, not for base against candidate."""
 
-    id: str
-    patch: str
-    mail: str
-    quote: str
-    tool: str
-    name: str
     value: float
 
 
@@ -120,9 +120,6 @@ class Gate:
 
 
 _GATE_KEYS = {"alpha", "boots", "compared", "order"}
-_METRIC_KEYS = {"tool", "name", "direction", "method", "budget", "detect", "absolute", "because"}
-_CLAIM_KEYS = {"id", "patch", "mail", "quote", "tool", "name", "direction", "change", "judged"}
-_LEVEL_KEYS = {"id", "patch", "mail", "quote", "tool", "name", "value"}
 _MAXIMUM = re.compile(r"(^|[._])(max|maximum|worst|peak)([._]|$)")
 
 
@@ -144,6 +141,10 @@ def load_gate(named: str) -> Gate:
     except ValueError as error:
         raise SchedlineError(f"the gates file {path} is no TOML: {error}", f"correct {path}") from error
     return _Reader(path).gate(content)
+
+
+def _names(row: type[Rule | Cited]) -> set[str]:
+    return {each.name for each in fields(row)}
 
 
 class _Reader:
@@ -180,7 +181,7 @@ class _Reader:
     def _rule(self, table: Mapping[str, Any]) -> Rule:
         tool, name = self._text(table, "tool", "a [[metric]]"), self._text(table, "name", "a [[metric]]")
         where = f"{tool} {name}"
-        self._known(table, _METRIC_KEYS, where)
+        self._known(table, _names(Rule), where)
         if _MAXIMUM.search(name):
             raise self._no(
                 f"{where} is a maximum, which differs by half between runs of one kernel: a gate on it is a coin toss",
@@ -209,26 +210,24 @@ class _Reader:
 
     def _claim(self, table: Mapping[str, Any]) -> Claim:
         where = f"claim {self._text(table, 'id', 'a [[claim]]')}"
-        self._known(table, _CLAIM_KEYS, where)
+        self._known(table, _names(Claim), where)
         direction = self._choice(table, "direction", where, ("lower", "higher"))
         judged = bool(table.get("judged", True))
         name = self._text(table, "name", where)
         if judged and _MAXIMUM.search(name):
             raise self._no(f"{where}: a maximum is never judged", "add judged = false")
         change = self._number(table, "change", where, None, (-100.0, 1e6))
-        return Claim(
-            table["id"], self._text(table, "patch", where), self._text(table, "mail", where),
-            self._text(table, "quote", where), self._text(table, "tool", where), name, direction, change, judged,
-        )  # fmt: skip
+        return Claim(*self._cited(table, where), direction, change, judged)
 
     def _level(self, table: Mapping[str, Any]) -> Level:
         where = f"level {self._text(table, 'id', 'a [[level]]')}"
-        self._known(table, _LEVEL_KEYS, where)
-        return Level(
-            table["id"], self._text(table, "patch", where), self._text(table, "mail", where),
-            self._text(table, "quote", where), self._text(table, "tool", where), self._text(table, "name", where),
-            self._number(table, "value", where, None, (0.0, 1e15)),
-        )  # fmt: skip
+        self._known(table, _names(Level), where)
+        return Level(*self._cited(table, where), self._number(table, "value", where, None, (0.0, 1e15)))
+
+    def _cited(self, table: Mapping[str, Any], where: str) -> tuple[str, str, str, str, str, str]:
+        """The fields of Cited, in their order."""
+        text = partial(self._text, table, where=where)
+        return text("id"), text("patch"), text("mail"), text("quote"), text("tool"), text("name")
 
     def _tables(self, content: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
         found = content.get(name, [])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlib import doctor
-from schedlib.cache import cache_dir, lock, read_json, write_atomic, write_json
+from schedlib.cache import cache_dir, lock, make_writable, read_json, write_atomic, write_json
 from schedlib.errors import SchedlineError
 from schedlib.progress import say, step
 from schedlib.verdict import Verdict
@@ -107,9 +107,7 @@ def _directory(arguments: argparse.Namespace, cache: Path, suite: Suite) -> Path
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     out: Path = (arguments.out or cache / "runs" / f"{suite.name}-{stamp}-{os.getpid()}").absolute()
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
+        make_writable(out)
     except OSError as error:
         raise SchedlineError(
             f"the runs cannot be written to {out}: {error.strerror}", "name another directory with --out"

@@ -83,10 +83,8 @@ def _count(cpus: set[int], groups: list[frozenset[int]]) -> int:
 
 def _model() -> str:
     text = Path("/proc/cpuinfo").read_text(errors="replace")
-    for pattern in (r"^(?:model name[^:]*|cpu\t[^:]*): ?(.*)$",):
-        found = re.search(pattern, text, re.M)
-        if found:
-            return found.group(1)
+    if found := re.search(r"^(?:model name[^:]*|cpu\t[^:]*): ?(.*)$", text, re.M):
+        return found.group(1)
     implementer = re.findall(r"^CPU implementer[^:]*: ?(.*)$", text, re.M)
     part = re.findall(r"^CPU part[^:]*: ?(.*)$", text, re.M)
     return f"implementer {implementer[-1] if implementer else ''} part {part[-1]}" if part else ""
@@ -119,6 +117,11 @@ def build_id() -> str:
     return ""
 
 
+def boot_id() -> str:
+    """Of this boot."""
+    return _line(Path("/proc/sys/kernel/random/boot_id"))
+
+
 def _configuration() -> str:
     with suppress(OSError):
         data = Path("/proc/config.gz").read_bytes()
@@ -137,7 +140,7 @@ def fingerprint() -> dict[str, str]:
         "build_id": build_id(),
         "configuration": _configuration(),
         "kernel_command_line": _line(Path("/proc/cmdline")),
-        "boot_id": _line(Path("/proc/sys/kernel/random/boot_id")),
+        "boot_id": boot_id(),
         "clocksource": _line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         "governor": _line(_CPUS / "cpu0/cpufreq/scaling_governor"),
         "rt_runtime_us": _line(Path("/proc/sys/kernel/sched_rt_runtime_us")),

@@ -115,23 +115,23 @@ def _files(place: Path) -> dict[str, str]:
     return found
 
 
-def _process(argv: Sequence[str], finished: Finished, reported: int | None) -> dict[str, Any]:
+def _process(
+    argv: Sequence[str], finished: Finished | None, reported: int | None = None, *, missing: bool = False
+) -> dict[str, Any]:
+    """What a run's file says of the process; of none where the row was skipped."""
     return {
         "argv": list(argv),
-        "exit_status": finished.exit_status,
-        "timed_out": finished.timed_out,
+        "exit_status": finished.exit_status if finished else None,
+        "timed_out": bool(finished and finished.timed_out),
         "reported": reported,
-        "seconds": round(finished.seconds, 3),
-        "missing": False,
+        "seconds": round(finished.seconds, 3) if finished else 0,
+        "missing": missing,
     }
 
 
 def _skipped(head: Head, row: Row, why: str, missing: bool) -> Measured:
     skipped = document(head, Reading(cannot=why))
-    skipped["process"] = {
-        "argv": [row.tool or row.program, *row.words()], "exit_status": None, "timed_out": False, "reported": None,
-        "seconds": 0, "missing": missing,
-    }  # fmt: skip
+    skipped["process"] = _process([row.tool or row.program, *row.words()], None, missing=missing)
     return Measured(skipped, f"skipped: {why}\n")
 
 
@@ -154,7 +154,7 @@ def _own_run(head: Head, row: Row, argv: Sequence[str], finished: Finished, plac
     if ending or wrong or found is None:
         said = last_line(Output((), None, finished.stdout, ""))
         found = document(head, Reading(error=ending or f"it left no run: {wrong}; it said: {said}"))
-    return found | {"process": _process(argv, finished, None)}
+    return found | {"process": _process(argv, finished)}
 
 
 def measure(row: Row, means: Means, place: Path) -> Measured:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Collection
@@ -14,42 +13,32 @@ from pathlib import Path
 from schedlib import options
 from schedlib.command import must
 from schedlib.progress import step
+from schedlib.selftests import compile_program
 from schedlib.workloads.suites import OWN
 
-_FLAG = re.compile(r"-[A-Za-z][^\s$]*")
 
-
-def flags(makefile: str) -> list[str]:
-    """What CFLAGS adds, but for the headers of the kernel's build."""
-    found = re.search(r"^CFLAGS \+= (.*)$", makefile, re.M)
-    return _FLAG.findall(found.group(1)) if found else []
-
-
-def _key(directory: Path) -> str:
+def _key() -> str:
     text = hashlib.sha256(must(["gcc", "--version"], next_step="apt-get install gcc").encode())
-    for path in sorted((*directory.glob("*.[ch]"), directory / "Makefile")):
+    for path in sorted((*OWN.glob("*.[ch]"), OWN / "Makefile")):
         text.update(path.name.encode() + b"\0" + path.read_bytes())
     return text.hexdigest()[:16]
 
 
-def compiled(cache: Path, names: Collection[str], directory: Path = OWN) -> Path:
+def compiled(cache: Path, names: Collection[str]) -> Path:
     """A directory with these programs; the kernel's kselftest.h comes from the default series.
 
     Raises:
         SchedlineError: one does not compile, or the kernel cannot be fetched.
     """
-    place = cache / "workloads" / _key(directory)
+    place = cache / "workloads" / _key()
     lacking = [name for name in sorted(set(names)) if not (place / name).exists()]
     if lacking:
         place.mkdir(parents=True, exist_ok=True)
         with options.opened(None, None) as (_, tree), step(f"compiling {len(lacking)} workloads"):
-            headers = tree.src / "tools/testing/selftests/sched"
-            words = flags((directory / "Makefile").read_text())
             for name in lacking:
                 with tempfile.TemporaryDirectory(dir=place) as scratch:
                     new = Path(scratch, name)
-                    argv = ["gcc", *words, "-iquote", str(headers), "-o", str(new), str(directory / f"{name}.c")]
-                    must(argv, next_step="schedline doctor")
+                    compile_program(tree, OWN / f"{name}.c", new)
                     new.replace(place / name)
     os.utime(place)
     return place

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from schedlib.cache import read_json, write_json
 from schedlib.progress import say
+from schedlib.workloads.machine import boot_id
 
 _KERNEL = "proc/sys/kernel"
 _WATCHED = (
@@ -60,21 +61,17 @@ def replay(journal: Path) -> list[str]:
     """After a crash: what the runner that died would have put back; settings of an earlier boot are gone anyway."""
     found = read_json(journal)
     lines = []
-    if found and found.get("boot_id") == _boot():
+    if found and found.get("boot_id") == boot_id():
         lines = put_back(found.get("settings", {}))
     journal.unlink(missing_ok=True)
     return lines
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 @contextmanager
 def kept_settings(journal: Path) -> Iterator[None]:
     """While a tool runs; what it changed is put back and said."""
     before = settings()
-    write_json(journal, {"boot_id": _boot(), "settings": before})
+    write_json(journal, {"boot_id": boot_id(), "settings": before})
     try:
         yield
     finally:
