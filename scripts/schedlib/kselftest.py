@@ -73,6 +73,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
     one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))
     objects, installed, packed = (clone.parent / name for name in ("objects", "installed", "packed"))
     archive, unpacked = packed / "kselftest-packages/kselftest.tar.gz", packed / "unpacked"
+    program = unpacked / _ONE.replace(":", "/")
     return (
         # A build elsewhere wants a tree in which nothing was built.
         Step("configure-objects", ("make", f"O={objects}", "allnoconfig"), clone),
@@ -82,9 +83,12 @@ def steps(clone: Path) -> tuple[Step, ...]:
         Step("configure", ("make", "allnoconfig"), clone),
         Step("merge", (*make, "kselftest-merge"), clone),
         Step("run", (*make, "kselftest"), clone, every, planned=False),
+        # What "run" has built is linked to shared libraries, and make would leave it as it is.
+        Step("clean", (*make, "-C", PLACE, "clean"), clone),
         Step("pack", (*make, "-C", PLACE, f"INSTALL_PATH={packed}", "USERLDFLAGS=-static",
                       "LDFLAGS=-static", "gen_tar"), clone),
         Step("unpack", ("tar", "-xf", str(archive), f"--one-top-level={unpacked}"), clone),
+        Step("static", ("sh", "-c", '! readelf -l "$1" | grep INTERP', "sh", str(program)), clone),
         Step("run-packed", ("./run_kselftest.sh", "-t", _ONE), unpacked, one),
     )  # fmt: skip
 
