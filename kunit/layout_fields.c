@@ -106,8 +106,8 @@ const struct sched_layout_field sched_layout_fields[] = {
 	MEMBER(cpupri_line, byte),
 	MEMBER(cpupri_leaf, line),
 	MEMBER(cpupri_leaf, group),
-	MEMBER(cpupri_leaf, nr_cpus),
-	MEMBER(cpupri_leaf, cpu),
+	MEMBER(cpupri_leaf, nr_words),
+	MEMBER(cpupri_leaf, mask_word),
 #endif
 #ifdef CONFIG_SMP
 	MEMBER(rq, ttwu_pending),

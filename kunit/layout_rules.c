@@ -195,7 +195,7 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	{ "cpupri-split.L1", LAYOUT_ON_LINE, NEEDS(CPUPRI_SPLIT), 1, 0,
 	  "cpupri_line", "word byte" },
 	{ "cpupri-split.L2", LAYOUT_APART, NEEDS(CPUPRI_SPLIT), 1, 0,
-	  "cpupri_leaf", "line group nr_cpus cpu" },
+	  "cpupri_leaf", "line group nr_words mask_word" },
 	{ "cpupri-split.L3", LAYOUT_TYPE_ALIGNED, NEEDS(CPUPRI_SPLIT), 1, 0, "cpupri_vec", "" },
 	{ "cpupri-split.L3", LAYOUT_TYPE_PADDED, NEEDS(CPUPRI_SPLIT), 1, 0, "cpupri_vec", "" },
 	{ "cpupri-split.L3", LAYOUT_APART, NEEDS(CPUPRI_SPLIT), 1, 0,

@@ -111,11 +111,12 @@ static bool __maybe_unused forged_mask(cpumask_var_t *mask, gfp_t gfp)
 
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
 /*
- * LLCs of all sizes, of which one has more CPUs than a line has bytes and one
- * as many; two are a node, and -1 is what is not known. The CPUs are dealt out
- * one by one, so a CPU's number says nothing about its position.
+ * LLCs of all sizes, two of which are a node; -1 is what is not known. The CPUs
+ * are dealt out one by one, so most words of a mask have CPUs of several LLCs,
+ * and the larger LLCs have CPUs in more words than a line of bytes holds.
  */
 #define FORGED_LLCS	6
+#define FORGED_LARGEST	(IS_ENABLED(CONFIG_SCHED_CPUPRI_NODE) ? 4 : 5)
 
 static const int forged_llc_size[FORGED_LLCS] = { 8, 16, 100, 1, 64, 250 };
 static int forged_sd_llc_id[NR_CPUS];
@@ -153,23 +154,32 @@ static void change_topology(struct rnd_state *rnd)
 	}
 }
 
+static int group_of(int cpu)
+{
+	return IS_ENABLED(CONFIG_SCHED_CPUPRI_NODE) ? forged_node[cpu] : forged_sd_llc_id[cpu];
+}
+
 #undef cpu_to_node
 #define cpu_to_node(cpu)	(forged_node[cpu])
 #undef per_cpu
 #define per_cpu(var, cpu)	(forged_##var[cpu])
 
-/* What a search looks at is what it compares with the affinity. */
-static bool looks_count;
-static int looks;
+/* What a search looks at are words of lines; with bytes, a word is read in parts. */
+#define LOOK_BYTES	(CPUPRI_LINE_BYTES / CPUPRI_LEAF_WORDS)
 
-static bool looked_at(int cpu, const struct cpumask *mask)
+static int looks;
+static uintptr_t last_look;
+
+static void look(uintptr_t at)
 {
-	if (looks_count)
-		looks++;
-	return cpumask_test_cpu(cpu, mask);
+	uintptr_t word = at / LOOK_BYTES;
+
+	looks += word != last_look;
+	last_look = word;
 }
 
-#define cpumask_test_cpu(cpu, mask)	looked_at(cpu, mask)
+#undef READ_ONCE
+#define READ_ONCE(x)		({ typeof(x) *_x = &(x); look((uintptr_t)_x); __READ_ONCE(*_x); })
 #else
 static void forge_topology(void) { }
 static void change_topology(struct rnd_state *rnd) { }
@@ -430,7 +440,7 @@ static void empty_level_passed_by_count(struct kunit *test)
 /* ---- threads that set while others find ---- */
 
 #define SETS_PER_THREAD	50000
-#define CPUS_PER_THREAD	8	/* so that all bits lie in one word of the masks */
+#define CPUS_PER_THREAD	8	/* so that the bits lie in few words, or one */
 
 /* Sets, and where it has room for the answer, finds, too. */
 struct racer {
@@ -446,21 +456,17 @@ struct racer {
 /* CPUs whose bits, or bytes, are neighbours; 8 threads share them. */
 static int neighbours[8 * CPUS_PER_THREAD];
 
-static void find_neighbours(struct cpupri *cp)
+static void find_neighbours(void)
 {
-	int i;
-#ifdef CONFIG_SCHED_CPUPRI_SPLIT
-	struct cpupri_leaf *largest = cp->leaves[0];
+	int i = 0, cpu;
 
-	for (i = 1; i < cp->nr_leaves; i++)
-		if (cp->leaves[i]->nr_cpus > largest->nr_cpus)
-			largest = cp->leaves[i];
-	for (i = 0; i < ARRAY_SIZE(neighbours); i++)
-		neighbours[i] = largest->cpu[i];
-#else
-	for (i = 0; i < ARRAY_SIZE(neighbours); i++)
-		neighbours[i] = i;
+	for (cpu = 0; i < ARRAY_SIZE(neighbours); cpu++) {
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+		if (group_of(cpu) != FORGED_LARGEST)
+			continue;
 #endif
+		neighbours[i++] = cpu;
+	}
 }
 
 static void find_any(struct racer *r)
@@ -512,7 +518,7 @@ static struct racer *run_racers(struct kunit *test, bool find)
 
 	KUNIT_ASSERT_NOT_NULL(test, threads);
 	KUNIT_ASSERT_NOT_NULL(test, racers);
-	find_neighbours(&t->cp);
+	find_neighbours();
 	for (i = 0; i < nr; i++) {
 		racers[i].t = t;
 		racers[i].finds = find;
@@ -617,50 +623,52 @@ static void cost(struct kunit *test)
 /* ---- leaves: lines that only the CPUs of one node or LLC write ---- */
 
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
-static int group_of(int cpu)
-{
-	return IS_ENABLED(CONFIG_SCHED_CPUPRI_NODE) ? forged_node[cpu] : forged_sd_llc_id[cpu];
-}
-
-/* A group has as many leaves as it needs, and each CPU one place in them. */
+/* A group has as many leaves as its words need, and each word is in one of them. */
 static void leaves_by_group(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
 	struct cpupri *cp = &t->cp;
-	int group, cpu, leaves = 0, places = 0;
-	unsigned int i, pos;
+	int group, cpu, leaves = 0, words = 0;
+	unsigned int i;
 
 	for (group = -1; group < FORGED_LLCS; group++) {
-		int cpus = 0;
+		DECLARE_BITMAP(used, BITS_TO_LONGS(nr_cpu_ids)) = { };
+		int nr;
 
-		for_each_possible_cpu(cpu)
-			cpus += group_of(cpu) == group;
-		leaves += DIV_ROUND_UP(cpus, (int)CPUPRI_LEAF_CPUS);
+		for_each_possible_cpu(cpu) {
+			if (group_of(cpu) == group)
+				__set_bit(BIT_WORD(cpu), used);
+		}
+		nr = bitmap_weight(used, BITS_TO_LONGS(nr_cpu_ids));
+		words += nr;
+		leaves += DIV_ROUND_UP(nr, (int)CPUPRI_LEAF_WORDS);
 	}
 	kunit_info(test, "%u leaves of %zu bytes and %zu bytes for each root_domain\n",
 		   cp->nr_leaves, sizeof(struct cpupri_leaf), sizeof(*cp) + nr_cpu_ids *
 		   (sizeof(*cp->cpu_to_pri) + sizeof(*cp->place) + sizeof(*cp->leaves)));
 	KUNIT_EXPECT_EQ(test, cp->nr_leaves, leaves);
-	KUNIT_EXPECT_EQ(test, sizeof(struct cpupri_line), SMP_CACHE_BYTES);
+	KUNIT_EXPECT_EQ(test, sizeof(struct cpupri_line), CPUPRI_LINE_BYTES);
 	KUNIT_EXPECT_EQ(test, __alignof__(struct cpupri_line), SMP_CACHE_BYTES);
 
 	for (i = 0; i < cp->nr_leaves; i++) {
-		struct cpupri_leaf *leaf = cp->leaves[i];
-
-		KUNIT_EXPECT_TRUE_MSG(test, IS_ALIGNED((uintptr_t)leaf, SMP_CACHE_BYTES),
+		KUNIT_EXPECT_TRUE_MSG(test, IS_ALIGNED((uintptr_t)cp->leaves[i], SMP_CACHE_BYTES),
 				      "leaf %u does not begin a line", i);
-		KUNIT_ASSERT_LE(test, leaf->nr_cpus, CPUPRI_LEAF_CPUS);
-		for (pos = 0; pos < leaf->nr_cpus; pos++) {
-			cpu = leaf->cpu[pos];
-			KUNIT_ASSERT_LT(test, cpu, nr_cpu_ids);
-			KUNIT_ASSERT_EQ_MSG(test, group_of(cpu), group_of(leaf->cpu[0]),
-					    "CPU %d in leaf %u", cpu, i);
-			KUNIT_ASSERT_EQ_MSG(test, cp->place[cpu].leaf, i, "CPU %d", cpu);
-			KUNIT_ASSERT_EQ_MSG(test, cp->place[cpu].pos, pos, "CPU %d", cpu);
-			places++;
-		}
+		KUNIT_ASSERT_LE(test, cp->leaves[i]->nr_words, CPUPRI_LEAF_WORDS);
+		words -= cp->leaves[i]->nr_words;
 	}
-	KUNIT_EXPECT_EQ(test, places, nr_cpu_ids);
+	KUNIT_EXPECT_EQ(test, words, 0);
+
+	for_each_possible_cpu(cpu) {
+		struct cpupri_place place = cp->place[cpu];
+		struct cpupri_leaf *leaf = cp->leaves[place.leaf];
+		unsigned int word = place.pos / BITS_PER_LONG;
+
+		KUNIT_ASSERT_EQ_MSG(test, leaf->group, group_of(cpu), "CPU %d", cpu);
+		KUNIT_ASSERT_LT_MSG(test, word, leaf->nr_words, "CPU %d", cpu);
+		KUNIT_ASSERT_EQ_MSG(test, leaf->mask_word[word], BIT_WORD(cpu), "CPU %d", cpu);
+		KUNIT_ASSERT_EQ_MSG(test, place.pos % BITS_PER_LONG, cpu % BITS_PER_LONG,
+				    "CPU %d", cpu);
+	}
 }
 
 /* No line is written by two nodes or LLCs, and none behind the lines is at all. */
@@ -680,7 +688,7 @@ static void leaf_ownership(struct kunit *test)
 			if (!memchr_inv(leaf->line, 0, sizeof(leaf->line)))
 				continue;
 			written++;
-			KUNIT_ASSERT_EQ_MSG(test, group_of(leaf->cpu[0]), group_of(cpu),
+			KUNIT_ASSERT_EQ_MSG(test, leaf->group, group_of(cpu),
 					    "CPU %d writes leaf %u", cpu, i);
 		}
 		KUNIT_ASSERT_EQ_MSG(test, written, 1, "leaves that CPU %d writes", cpu);
@@ -688,29 +696,56 @@ static void leaf_ownership(struct kunit *test)
 	}
 }
 
-/* A search that needs one CPU looks at none behind the first that will do. */
+/* Words with a CPU that is allowed, up to the first where one is at its level. */
+static int words_to_look_at(struct cpupri *cp, const struct cpumask *allowed)
+{
+	unsigned int i, word, first_leaf = U16_MAX, first_word = 0;
+	int cpu, words = 0;
+
+	for_each_cpu(cpu, allowed) {
+		if (cp->place[cpu].leaf < first_leaf) {
+			first_leaf = cp->place[cpu].leaf;
+			first_word = cp->place[cpu].pos / BITS_PER_LONG;
+		}
+	}
+	for (i = 0; i <= first_leaf; i++) {
+		for (word = 0; word < cp->leaves[i]->nr_words; word++) {
+			words += cpumask_bits(allowed)[cp->leaves[i]->mask_word[word]] != 0;
+			if (i == first_leaf && word == first_word)
+				break;
+		}
+	}
+	return words;
+}
+
+/*
+ * A search that needs one CPU looks at no word behind the first that will do,
+ * and at none without a CPU that is allowed.
+ */
 static void leaf_search_stops(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
-	int cpu, before = 0;
 	unsigned int i;
+	int cpu;
 
 	for_each_possible_cpu(cpu)
 		set_prio(t, cpu, 50);
 	t->task.prio = 0;
-	looks_count = true;
 	for (i = 0; i < t->cp.nr_leaves; i++) {
-		cpumask_clear(&t->task.cpus_mask);
+		cpumask_clear(&t->affinity);
 		for_each_possible_cpu(cpu) {
-			if (t->cp.place[cpu].leaf >= i)
-				cpumask_set_cpu(cpu, &t->task.cpus_mask);
+			if (t->cp.place[cpu].leaf >= i && cpu % (2 * BITS_PER_LONG) < BITS_PER_LONG)
+				cpumask_set_cpu(cpu, &t->affinity);
 		}
+		cpumask_copy(&t->task.cpus_mask, &t->affinity);
 		looks = 0;
-		KUNIT_EXPECT_TRUE_MSG(test, cpupri_find(&t->cp, &t->task, NULL), "leaf %u", i);
-		KUNIT_EXPECT_EQ_MSG(test, looks, before + 1, "leaf %u", i);
-		before += t->cp.leaves[i]->nr_cpus;
+		last_look = 0;
+		KUNIT_EXPECT_EQ_MSG(test, cpupri_find(&t->cp, &t->task, NULL),
+				    !cpumask_empty(&t->affinity), "leaf %u", i);
+		if (!cpumask_empty(&t->affinity))
+			KUNIT_EXPECT_EQ_MSG(test, looks, words_to_look_at(&t->cp, &t->affinity),
+					    "leaf %u", i);
 	}
-	looks_count = false;
 }
 #else
 static void needs_leaves(struct kunit *test)
