@@ -440,7 +440,7 @@ static void empty_level_passed_by_count(struct kunit *test)
 /* ---- threads that set while others find ---- */
 
 #define SETS_PER_THREAD	50000
-#define CPUS_PER_THREAD	8	/* so that the bits lie in few words, or one */
+#define CPUS_PER_THREAD	8	/* so that nearly all bits lie in one word */
 
 /* Sets, and where it has room for the answer, finds, too. */
 struct racer {
@@ -460,7 +460,8 @@ static void find_neighbours(void)
 {
 	int i = 0, cpu;
 
-	for (cpu = 0; i < ARRAY_SIZE(neighbours); cpu++) {
+	/* backwards, since the last CPUs that are dealt out all go to the largest LLC */
+	for (cpu = round_down(nr_cpu_ids, BITS_PER_LONG) - 1; i < ARRAY_SIZE(neighbours); cpu--) {
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
 		if (group_of(cpu) != FORGED_LARGEST)
 			continue;
