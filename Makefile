@@ -3,7 +3,7 @@
 #   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status test doctor fetch apply export mutants litmus gate bench bench-gate test-tree kselftest run
+.PHONY: help check layout status test doctor fetch apply export mutants litmus kernels gate bench bench-gate test-tree kselftest run
 
 quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
@@ -54,8 +54,14 @@ mutants: ## prove that each test can fail (FROM=dir for diffs of your own)
 litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
 	@scripts/schedline litmus $(tree) $(call option,ONLY,only) $(call option,JSON,json)
 
-gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name)
+kernels: ## base, candidate and placebo, built alike (CONFIG=file CHANGE=id, or KDIR= BASE=rev HEAD=rev; PLACEBO=1)
+	@scripts/schedline kernels $(tree) $(call option,CONFIG,config) $(call option,BASE,base) $(call option,HEAD,head) \
+		$(call option,CHANGE,change) $(call option,WITH,with) $(if $(filter-out 1,$(PLACEBO)),$(call \
+		option,PLACEBO,placebo),$(if $(PLACEBO),--placebo)) $(call option,PACKAGE,package) $(call option,OUT,out)
+
+gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir)
 	@scripts/schedline gate $(call quote,$(BASE)) $(call quote,$(CANDIDATE)) $(call option,GATES,gates) \
+		$(call option,PLACEBO,placebo) $(if $(CONFIRM),--confirm $(foreach dir,$(CONFIRM),$(call quote,$(dir)))) \
 		$(if $(EXPECT_IMPROVEMENT),--expect-improvement) $(call option,JSON,json)
 
 bench: ## build and run times as ratios, measured in one run

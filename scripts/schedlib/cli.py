@@ -21,6 +21,7 @@ from schedlib import (
 )
 from schedlib.errors import SchedlineError
 from schedlib.gate import command as gate
+from schedlib.kernels import command as kernels
 from schedlib.layout import command as layout
 from schedlib.layout import status
 from schedlib.progress import say
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
         status,
         judge_command,
         gate,
+        kernels,
         tree_commands,
         export,
         mutants,

@@ -25,7 +25,7 @@ class Need:
         package: Debian's package that has it.
         why: what it is for.
         jobs: which need it, of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, layout, objtool,
-            kselftest, run, test.
+            kselftest, kernels, kernels-deb, run, test.
         file: path of a file to look for instead of a program.
     """
 
@@ -68,7 +68,11 @@ NEEDS = (
     _need("qemu-system-aarch64", "qemu-system-arm", "boots the arm64 kernel", "qemu-arm64"),
     _need("the C library for arm64", "libc6-dev-arm64-cross", "builds the selftests for an arm64 guest",
           "qemu-arm64-selftests", "usr/aarch64-linux-gnu/lib/libc.a"),
-    _need("rsync", "rsync", "installs the kselftests", "kselftest"),
+    _need("rsync", "rsync", "installs the kselftests, and headers for a package", "kselftest kernels-deb"),
+    _need("depmod", "kmod", "lists the modules of a packaged kernel", "kernels"),
+    _need("cpio", "cpio", "packs the kernel's headers", "kernels"),
+    _need("dpkg-buildpackage", "dpkg-dev", "makes a Debian package of a kernel", "kernels-deb"),
+    _need("dh", "debhelper", "makes a Debian package of a kernel", "kernels-deb"),
     _need("cyclictest", "rt-tests", "measures RT latencies, with hackbench, pi_stress and others", "run"),
     _need("stress-ng", "stress-ng", "loads the scheduler", "run"),
     _need("perf", "linux-perf", "benchmarks wake-ups, and counts where the hardware can", "run"),

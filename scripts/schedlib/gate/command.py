@@ -41,6 +41,7 @@ examples:
   schedline gate runs/base runs/candidate
   schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json
   schedline gate runs/base runs/candidate --confirm again/base again/candidate
+  schedline gate runs/base runs/candidate --placebo runs/placebo
   schedline gate runs/6.12 runs/7.3 --expect-improvement      which of the mails' claims this machine shows
 
 exit codes: 0 PASS, 1 FAIL, 2 ERROR (bad input, other machine), 3 INCONCLUSIVE (too few boots, too noisy, not confirmed)
@@ -62,6 +63,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                         "with --expect-improvement: claims)")  # fmt: skip
     parser.add_argument("--confirm", nargs=2, type=_directory, metavar=("BASE", "CANDIDATE"),
                         help="one fresh batch of both kernels, measured after the first")  # fmt: skip
+    parser.add_argument("--placebo", type=_directory, metavar="DIR",
+                        help="runs of the placebo kernel: what of a change is the layout's?")  # fmt: skip
     parser.add_argument("--expect-improvement", action="store_true",
                         help="which of the file's claims do the runs show?")  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer here (schema gate-1)")
@@ -86,8 +89,10 @@ def _run(arguments: argparse.Namespace) -> int:
         raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "add --expect-improvement")
     if arguments.expect_improvement and arguments.confirm:
         raise SchedlineError("--expect-improvement takes all boots as one batch", "leave out --confirm")
+    if arguments.expect_improvement and arguments.placebo:
+        raise SchedlineError("claims are held against the base alone", "leave out --placebo, or --expect-improvement")
 
-    from schedlib.gate import claims, judging, pairing, report, runs
+    from schedlib.gate import claims, judging, pairing, placebo, report, runs
     from schedlib.verdict import Verdict, worst
 
     base, candidate = runs.read_side(arguments.base, "base"), runs.read_side(arguments.candidate, "candidate")
@@ -98,10 +103,12 @@ def _run(arguments: argparse.Namespace) -> int:
         confirm = again[0], again[1]
     everything = [base, candidate, *(confirm or ())]
     _same_kernels(everything)
-    pairing.refuse_differences(everything, gate.compared)
+    padded = runs.read_side(arguments.placebo, "placebo") if arguments.placebo else None
+    pairing.refuse_differences([*everything, *([padded] if padded else [])], gate.compared)
     notes = _notes(everything)
     rows: list[Row] = []
     found: list[claims.Answer] = []
+    shares: list[placebo.Share] = []
     if arguments.expect_improvement:
         found = claims.answers(gate, base, candidate)
         verdict = claims.verdict(found)
@@ -111,12 +118,15 @@ def _run(arguments: argparse.Namespace) -> int:
         verdict = worst(row.verdict for row in rows)
         notes += _unjudged(rows, everything)
         text = report.gate_text(gate, base, candidate, rows, notes)
+        if padded:
+            shares = placebo.shares(gate, rows, base, candidate, padded)
+            text += "\n\n" + report.placebo_text(padded, shares)
     if any(side.failed for side in everything):
         verdict = worst([verdict, Verdict.ERROR])
     if arguments.json:
         directories = {"base": arguments.base, "candidate": arguments.candidate}
         write_json(arguments.json, report.document(started, gate, base, candidate, verdict, rows, found, notes,
-                                                   directories))  # fmt: skip
+                                                   directories, shares))  # fmt: skip
     print(text)
     print(f"verdict: {verdict.name}")
     return verdict.exit_code

@@ -108,7 +108,7 @@ def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[
     both = batches(chosen[0], chosen[1], pair, gate.boots)
     if not both.first.smaller:
         return Row(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
-    first = _values(rule, both.first)
+    first = values_of(rule, both.first)
     problem = _shortage(gate, both.first, first, rule)
     again = None
     confirmation = both.confirm
@@ -116,7 +116,7 @@ def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[
         problem = problem or f"the confirmation has {confirmation.smaller} boots of one kernel, not {gate.boots}"
         confirmation = None
     if confirmation is not None:
-        again = _values(rule, confirmation)
+        again = values_of(rule, confirmation)
     both = replace(both, confirm=confirmation)
     if gate.interleaved and not problem:
         problem = order_problem(both.first) or (order_problem(confirmation) if confirmation else "")
@@ -203,7 +203,7 @@ def _range(figures: Sequence[Figure]) -> tuple[float, float]:
     return min(each.least for each in figures), max(each.most for each in figures)
 
 
-def _values(rule: Rule, batch: Batch) -> tuple[Values, Values]:
+def values_of(rule: Rule, batch: Batch) -> tuple[Values, Values]:
     """A value for each boot, more being worse."""
     sign = -1.0 if rule.direction == "higher" else 1.0
     both = []
@@ -280,7 +280,7 @@ def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: boo
     ends = sorted(float(sign * end * scale) for end in (evidence.low, evidence.high))
     boots = [sample.batches.first, *([sample.batches.confirm] if sample.batches.confirm else [])]
     counts = sum(len(batch.base) for batch in boots), sum(len(batch.candidate) for batch in boots)
-    values = [_values(rule, batch) for batch in boots]
+    values = [values_of(rule, batch) for batch in boots]
     middle = np.mean if rule.method is not Method.RANK else np.median
     base, candidate = (float(sign * middle(np.concatenate([each[side] for each in values]))) for side in (0, 1))
     row = Row(

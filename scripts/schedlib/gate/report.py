@@ -11,6 +11,7 @@ from pathlib import Path
 
 from schedlib.gate.claims import Answer, LevelAnswer
 from schedlib.gate.judging import Row
+from schedlib.gate.placebo import Share
 from schedlib.gate.rules import Gate, Rule
 from schedlib.gate.runs import Side
 from schedlib.results import TOOL
@@ -62,9 +63,27 @@ def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[Row], note
     return "\n".join(out)
 
 
-def _sides(base: Side, candidate: Side) -> list[str]:
+def placebo_text(placebo: Side, shares: Sequence[Share]) -> str:
+    """What of each change is the layout's; the placebo has the candidate's sizes and the base's order of fields."""
+    out = [*_sides(placebo), "", f"{'change, %':26}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>18}"]
+    for share in shares:
+        numbers = (share.row.change, share.change, share.attributable)
+        interval = f"{_signed(share.low)} .. {_signed(share.high)}" if share.low is not None else "-"
+        unit = "" if not share.row.rule.absolute else f", {share.row.unit}"
+        name = f"{share.row.rule.name}{unit}"[:26]
+        out.append(f"{name:26}{_signed(numbers[0]):>10}{_signed(numbers[1]):>9}{_signed(numbers[2]):>8}{interval:>18}")
+    for share in shares:
+        if share.reason:
+            out += _wrapped(f"{share.row.rule.name}: no share: {share.reason}")
+        elif not share.shown:
+            out += _wrapped(f"{share.row.rule.name}: the placebo changes as much: nothing is the layout's")
+    out += _wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
+    return "\n".join(out)
+
+
+def _sides(*sides: Side) -> list[str]:
     lines = []
-    for side in (base, candidate):
+    for side in sides:
         runs = sum(sum(boot.runs.values()) for boot in side.boots)
         lines += _wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {runs} runs")
     return lines
@@ -102,7 +121,7 @@ def claims_text(base: Side, candidate: Side, found: Sequence[Answer], levels: Se
 
 def document(
     started: datetime, gate: Gate, base: Side, candidate: Side, verdict: Verdict, rows: Sequence[Row],
-    found: Sequence[Answer], notes: Sequence[str], directories: Mapping[str, Path],
+    found: Sequence[Answer], notes: Sequence[str], directories: Mapping[str, Path], shares: Sequence[Share] = (),
 ) -> dict[str, object]:  # fmt: skip
     """The JSON, by schemas/gate-1.json."""
     common = {name: " / ".join(sorted(values)) for name, values in base.fingerprint.items()
@@ -119,6 +138,7 @@ def document(
                    "build_id": ", ".join(sorted(side.fingerprint.get("build_id", ()))),
                    "boots": [boot.id for boot in side.boots]} for side in (base, candidate)],
         "metrics": [_row(row) for row in rows],
+        **({"placebo": [_share(share) for share in shares]} if shares else {}),
         "claims": [_answer(answer) for answer in found],
         "notes": list(notes),
     }  # fmt: skip
@@ -146,6 +166,16 @@ def _row(row: Row) -> dict[str, object]:
             ("detect", row.rule.detect),
         )},
     }  # fmt: skip
+
+
+def _share(share: Share) -> dict[str, object]:
+    numbers = {"change": share.change, "attributable": share.attributable, "low": share.low, "high": share.high}
+    return {
+        "tool": share.row.rule.tool,
+        "name": share.row.rule.name,
+        "reason": share.reason,
+        **{name: _finite(value) for name, value in numbers.items()},
+    }
 
 
 def _answer(answer: Answer) -> dict[str, object]:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs of a placebo kernel -> how much of a change is the layout's, and how much came with the size alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schedlib.errors import SchedlineError
+from schedlib.gate.judging import Row, boots_of, values_of
+from schedlib.gate.pairing import Batch, order_problem
+from schedlib.gate.rules import Gate, Method
+from schedlib.gate.runs import Side
+from schedlib.gate.statistics import mean_interval, mean_shift, shift, shift_interval
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a metric owes to the layout. Changes are given as those of its row: percent of the base, or absolute.
+
+    Attributes:
+        row: what the gate says of the metric.
+        change: of the placebo, against the base.
+        attributable: of the candidate, against the placebo.
+        low, high: the 95 % interval of that.
+        reason: why there is none; empty where there is.
+    """
+
+    row: Row
+    change: float | None = None
+    attributable: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+    @property
+    def shown(self) -> bool:
+        """Whether the layout does anything at all: the interval excludes nothing."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+
+def shares(gate: Gate, rows: Sequence[Row], base: Side, candidate: Side, placebo: Side) -> list[Share]:
+    """For each metric that was compared; all boots count, the first batch's and the confirmation's.
+
+    Raises:
+        SchedlineError: the placebo lacks a metric that the others have.
+    """
+    return [_share(gate, row, base, candidate, placebo) for row in rows
+            if row.change is not None and row.base and row.rule.method is not Method.EQUAL]  # fmt: skip
+
+
+def _share(gate: Gate, row: Row, base: Side, candidate: Side, placebo: Side) -> Share:
+    rule = row.rule
+    if rule.key not in placebo.about:
+        raise SchedlineError(f"the placebo has no {' '.join(rule.key)}", "run the same suite with all three kernels")
+    chosen = [boots_of(side, rule.tool).boots for side in (base, placebo, candidate)]
+    if any(rule.key not in boot.figures for boots in chosen for boot in boots):
+        return Share(row, reason="a boot lacks it")
+    if len(chosen[1]) < gate.boots:
+        return Share(row, reason=f"the placebo has {len(chosen[1])} boots, not {gate.boots}")
+    if gate.interleaved and (problem := order_problem(Batch(chosen[1], chosen[2]))):
+        return Share(row, reason=problem)
+    values, padded = values_of(rule, Batch(chosen[0], chosen[1]))
+    _, moved = values_of(rule, Batch(chosen[0], chosen[2]))
+    scale = (1.0 if rule.absolute else 100 / abs(row.base or 1.0)) * (-1.0 if rule.direction == "higher" else 1.0)
+    by_rank = rule.method is Method.RANK
+    estimate, interval = (shift, shift_interval) if by_rank else (mean_shift, mean_interval)
+    ends = sorted(float(end) * scale for end in interval(padded, moved))
+    return Share(row, float(estimate(values, padded)) * scale, float(estimate(padded, moved)) * scale, ends[0], ends[1])

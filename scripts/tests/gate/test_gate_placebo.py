@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A gain that the placebo shows, too, is not the layout's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import jsonschema
+import pytest
+from campaigns import Campaign, metric, noise, run
+
+from schedlib import results
+from schedlib.cli import main
+from schedlib.errors import SchedlineError
+
+
+def placebo(campaign: Campaign, values: Sequence[float], name: str = "timer.p99") -> str:
+    """A third kernel, booted between the others."""
+    place = campaign.place / "placebo"
+    for number, value in enumerate(values):
+        slot = 20 * number + 5
+        campaign.save(place, run("placebo", f"placebo-{number}", slot, [metric(value, name=name)]))
+    return str(place)
+
+
+def share(campaign: Campaign, *words: str) -> dict[str, object]:
+    """The row of the JSON."""
+    file = campaign.place / "out.json"
+    main(campaign.words(*words, "--json", str(file)))
+    document = json.loads(file.read_text())
+    jsonschema.validate(document, json.loads((Path(results.__file__).parent / "schemas/gate-1.json").read_text()))
+    (found,) = document["placebo"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    made = Campaign(tmp_path)
+    made.boots(noise(1), noise(2, factor=0.8))
+    return made
+
+
+def test_gain_of_the_layout(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    found = share(campaign, "--placebo", placebo(campaign, noise(3)))
+    assert -26 < float(str(found["attributable"])) < -14
+    assert float(str(found["high"])) < 0
+    said = capsys.readouterr().out
+    assert "change, %" in said and "as much" not in said
+    assert max(map(len, said.splitlines())) <= 72
+
+
+def test_gain_of_the_size_alone(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    found = share(campaign, "--placebo", placebo(campaign, noise(3, factor=0.8)))
+    assert float(str(found["low"])) <= 0 <= float(str(found["high"]))
+    assert float(str(found["change"])) < -14
+    assert "nothing is the layout's" in capsys.readouterr().out.replace("\n    ", " ")
+
+
+def test_a_metric_of_which_more_is_better(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.gates = campaign.gates.replace('"lower"', '"higher"')
+    for side, factor in ((campaign.base, 1.0), (campaign.candidate, 1.25)):
+        for number, value in enumerate(noise(1, factor=factor)):
+            name = side.name
+            campaign.save(side, run(name, f"{name}-{number}", 20 * number + (name == "candidate"),
+                                    [metric(value, direction="higher")]))  # fmt: skip
+    place = tmp_path / "placebo"
+    for number, value in enumerate(noise(3)):
+        metrics = [metric(value, direction="higher")]
+        campaign.save(place, run("placebo", f"placebo-{number}", 20 * number + 5, metrics))
+    found = share(campaign, "--placebo", str(place))
+    assert float(str(found["low"])) > 10
+
+
+def test_too_few_boots_of_it(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    found = share(campaign, "--placebo", placebo(campaign, noise(3, boots=4)))
+    assert found["attributable"] is None and "4 boots, not 10" in str(found["reason"])
+    assert "no share" in capsys.readouterr().out
+
+
+def test_another_suite_is_refused(campaign: Campaign) -> None:
+    with pytest.raises(SchedlineError, match="the placebo has no rt_wakeup"):
+        main(campaign.words("--placebo", placebo(campaign, noise(3), "timer.p50")))
+
+
+def test_claims_have_no_placebo(campaign: Campaign) -> None:
+    with pytest.raises(SchedlineError, match="claims"):
+        main(campaign.words("--expect-improvement", "--gates", "claims", "--placebo", str(campaign.place)))
