@@ -113,12 +113,16 @@ static bool __maybe_unused forged_mask(cpumask_var_t *mask, gfp_t gfp)
 /*
  * LLCs of all sizes, two of which are a node; -1 is what is not known. The CPUs
  * are dealt out one by one, so most words of a mask have CPUs of several LLCs,
- * and the larger LLCs have CPUs in more words than a line of bytes holds.
+ * and the larger LLCs have CPUs in more words than a line of bytes holds. One
+ * LLC has none in the first words.
  */
 #define FORGED_LLCS	6
 #define FORGED_LARGEST	(IS_ENABLED(CONFIG_SCHED_CPUPRI_NODE) ? 4 : 5)
 
-static const int forged_llc_size[FORGED_LLCS] = { 8, 16, 100, 1, 64, 250 };
+static const struct {
+	int nr, first;
+} forged_llcs[FORGED_LLCS] = { { 8 }, { 16 }, { 100 }, { 1 }, { 64, 150 }, { 250 } };
+
 static int forged_sd_llc_id[NR_CPUS];
 #define forged_cpupri_llc_id	forged_sd_llc_id	/* its name on 6.12 */
 static int forged_node[NR_CPUS];
@@ -128,12 +132,13 @@ static void forge_topology(void)
 	int left[FORGED_LLCS];
 	int cpu, llc, i;
 
-	memcpy(left, forged_llc_size, sizeof(left));
+	for (llc = 0; llc < FORGED_LLCS; llc++)
+		left[llc] = forged_llcs[llc].nr;
 	llc = 0;
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
 		for (i = 0; i < FORGED_LLCS; i++) {
 			llc = (llc + 1) % FORGED_LLCS;
-			if (left[llc])
+			if (left[llc] && cpu >= forged_llcs[llc].first)
 				break;
 		}
 		forged_sd_llc_id[cpu] = i < FORGED_LLCS && cpu % 11 ? llc : -1;
