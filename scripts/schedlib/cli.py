@@ -24,6 +24,7 @@ from schedlib.gate import command as gate
 from schedlib.kernels import command as kernels
 from schedlib.layout import command as layout
 from schedlib.layout import status
+from schedlib.premerge import command as premerge
 from schedlib.progress import say
 from schedlib.verdict import BISECT_SKIP, Verdict
 from schedlib.workloads import command as workloads
@@ -60,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
         judge_command,
         gate,
         kernels,
+        premerge,
         tree_commands,
         export,
         mutants,

@@ -136,6 +136,13 @@ def failing(boots: Iterable[Boot]) -> frozenset[str]:
     return frozenset(names)
 
 
+def failed_names(boots: Iterable[Boot]) -> frozenset[str]:
+    """The full names of failed tests, and the kinds of what else went wrong, of some guests."""
+    tests = [test for boot in boots for test in boot.judgement.tests]
+    problems = frozenset(problem.kind for boot in boots for problem in boot.judgement.problems)
+    return problems | {test.name for test in tests if test.outcome in (Outcome.FAIL, Outcome.CRASHED)}
+
+
 def fate_of(mutant: Mutant, failed: frozenset[str], same_code: bool) -> Fate:
     """Judge a mutant that was built and run."""
     if mutant.killed_by and not failed.isdisjoint(mutant.killed_by):
@@ -146,16 +153,20 @@ def fate_of(mutant: Mutant, failed: frozenset[str], same_code: bool) -> Fate:
 
 
 def try_mutant(
-    cache: Path, tree: Tree, mutant: Mutant, on: str | None, out: Path
+    cache: Path, tree: Tree, mutant: Mutant, on: str | None, out: Path, expect: frozenset[str] | None = None
 ) -> tuple[Fate, frozenset[str], float]:
     """Apply, build, boot and judge one mutant; or compile it for an architecture and judge the layout.
+
+    Args:
+        expect: the changes that have to be there, beside those that the mutant needs.
 
     Returns:
         Its fate, what failed, and the seconds that it took. The answer is kept in the cache, under everything that
         it depends on.
     """
     started = time.monotonic()
-    composition = compose(tree, with_=mutant.with_, without=mutant.without)
+    expected = None if expect is None else expect | set(mutant.with_)
+    composition = compose(tree, with_=mutant.with_, without=mutant.without, expect=expected)
     refuse_conflicts(composition)
     commit = apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
     if commit is None:

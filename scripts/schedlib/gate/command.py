@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from schedlib.bootstrap import environment
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
+from schedlib.verdict import Verdict, worst
 
 if TYPE_CHECKING:
     from schedlib.gate.judging import Row
@@ -78,58 +80,74 @@ def _directory(text: str) -> Path:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    started = datetime.now(UTC)
-    load_libraries()
-    from schedlib.gate.rules import load_gate
-
-    gate = load_gate(arguments.gates or ("claims" if arguments.expect_improvement else "default"))
-    if arguments.expect_improvement and not gate.claims:
-        raise SchedlineError(f"{gate.name} has no [[claim]] to expect", "give --gates claims")
-    if not arguments.expect_improvement and not gate.rules:
-        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "add --expect-improvement")
     if arguments.expect_improvement and arguments.confirm:
         raise SchedlineError("--expect-improvement takes all boots as one batch", "leave out --confirm")
     if arguments.expect_improvement and arguments.placebo:
         raise SchedlineError("claims are held against the base alone", "leave out --placebo, or --expect-improvement")
+    verdict, text = judged(
+        arguments.base, arguments.candidate, arguments.gates, arguments.json, confirm=arguments.confirm,
+        placebo=arguments.placebo, expect_improvement=arguments.expect_improvement,
+    )  # fmt: skip
+    print(text)
+    print(f"verdict: {verdict.name}")
+    return verdict.exit_code
 
-    from schedlib.gate import claims, judging, pairing, placebo, report, runs
-    from schedlib.verdict import Verdict, worst
 
-    base, candidate = runs.read_side(arguments.base, "base"), runs.read_side(arguments.candidate, "candidate")
-    confirm = None
-    if arguments.confirm:
-        again = [runs.read_side(place, f"the confirmation's {name}")
-                 for place, name in zip(arguments.confirm, ("base", "candidate"), strict=True)]  # fmt: skip
-        confirm = again[0], again[1]
-    everything = [base, candidate, *(confirm or ())]
+def judged(
+    base_at: Path, candidate_at: Path, gates: str | None, json: Path | None, *, confirm: Sequence[Path] | None = None,
+    placebo: Path | None = None, expect_improvement: bool = False,
+) -> tuple[Verdict, str]:  # fmt: skip
+    """Compare two directories of runs; the verdict, and the text for people.
+
+    Raises:
+        SchedlineError: bad input, or another machine.
+    """
+    started = datetime.now(UTC)
+    load_libraries()
+    from schedlib.gate.rules import load_gate
+
+    gate = load_gate(gates or ("claims" if expect_improvement else "default"))
+    if expect_improvement and not gate.claims:
+        raise SchedlineError(f"{gate.name} has no [[claim]] to expect", "give --gates claims")
+    if not expect_improvement and not gate.rules:
+        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "add --expect-improvement")
+
+    from schedlib.gate import claims, judging, pairing, report, runs
+    from schedlib.gate.placebo import Share, shares_of
+
+    base, candidate = runs.read_side(base_at, "base"), runs.read_side(candidate_at, "candidate")
+    again = None
+    if confirm:
+        sides = [runs.read_side(place, f"the confirmation's {name}")
+                 for place, name in zip(confirm, ("base", "candidate"), strict=True)]  # fmt: skip
+        again = sides[0], sides[1]
+    everything = [base, candidate, *(again or ())]
     _same_kernels(everything)
-    padded = runs.read_side(arguments.placebo, "placebo") if arguments.placebo else None
+    padded = runs.read_side(placebo, "placebo") if placebo else None
     pairing.refuse_differences([*everything, *([padded] if padded else [])], gate.compared)
     notes = _notes(everything)
     rows: list[Row] = []
     found: list[claims.Answer] = []
-    shares: list[placebo.Share] = []
-    if arguments.expect_improvement:
+    shares: list[Share] = []
+    if expect_improvement:
         found = claims.answers(gate, base, candidate)
         verdict = claims.verdict(found)
         text = report.claims_text(base, candidate, found, claims.level_answers(gate, candidate))
     else:
-        rows = judging.judge(gate, base, candidate, confirm)
+        rows = judging.judge(gate, base, candidate, again)
         verdict = worst(row.verdict for row in rows)
         notes += _unjudged(rows, everything)
         text = report.gate_text(gate, base, candidate, rows, notes)
         if padded:
-            shares = placebo.shares(gate, rows, base, candidate, padded)
+            shares = shares_of(gate, rows, base, candidate, padded)
             text += "\n\n" + report.placebo_text(padded, shares)
     if any(side.failed for side in everything):
         verdict = worst([verdict, Verdict.ERROR])
-    if arguments.json:
-        directories = {"base": arguments.base, "candidate": arguments.candidate}
-        write_json(arguments.json, report.document(started, gate, base, candidate, verdict, rows, found, notes,
-                                                   directories, shares))  # fmt: skip
-    print(text)
-    print(f"verdict: {verdict.name}")
-    return verdict.exit_code
+    if json:
+        directories = {"base": base_at, "candidate": candidate_at}
+        write_json(json, report.document(started, gate, base, candidate, verdict, rows, found, notes, directories,
+                                         shares))  # fmt: skip
+    return verdict, text
 
 
 def _same_kernels(sides: list[Side]) -> None:

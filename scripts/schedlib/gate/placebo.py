@@ -39,7 +39,7 @@ class Share:
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
-def shares(gate: Gate, rows: Sequence[Row], base: Side, candidate: Side, placebo: Side) -> list[Share]:
+def shares_of(gate: Gate, rows: Sequence[Row], base: Side, candidate: Side, placebo: Side) -> list[Share]:
     """For each metric that was compared; all boots count, the first batch's and the confirmation's.
 
     Raises:

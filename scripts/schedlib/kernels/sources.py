@@ -35,13 +35,18 @@ def of_revisions(tree: Tree, base: str, head: str) -> list[Source]:
     Raises:
         SchedlineError: one does not exist, or both are the same.
     """
-    commits = [_revision(tree, base, "--base"), _revision(tree, head, "--head")]
+    commits = [revision(tree, base, "--base"), revision(tree, head, "--head")]
     if commits[0] == commits[1]:
         raise SchedlineError(f"{base} and {head} are the same commit, {commits[0][:12]}", "name two that differ")
     return [Source("base", commits[0], base), Source("candidate", commits[1], head)]
 
 
-def _revision(tree: Tree, name: str, option: str) -> str:
+def revision(tree: Tree, name: str, option: str) -> str:
+    """A commit of a user's git tree.
+
+    Raises:
+        SchedlineError: there is no such revision.
+    """
     origin = Path(tree.origin)
     found = try_git(origin, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if found.returncode:

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The parts of the page: each looks at base and head, and says what the series changed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib import mutants
+from schedlib.build import build
+from schedlib.cache import read_json, write_json
+from schedlib.check import Plan, boot_and_judge
+from schedlib.compose import compose, refuse_conflicts
+from schedlib.kconfig import load
+from schedlib.kvm import accelerator
+from schedlib.layout.columns import compiled_or_none
+from schedlib.layout.compile import Column, host_rules, layout_of
+from schedlib.layout.diff import compare
+from schedlib.layout.patch import findings, touches_layout
+from schedlib.mutants import Fate
+from schedlib.premerge.series import Series, at
+from schedlib.suites import left_out
+from schedlib.targets import Target, choose
+from schedlib.trees import Tree
+from schedlib.verdict import Verdict, worst
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one part says.
+
+    Attributes:
+        name: layout, kunit, mutants or runs.
+        verdict: None where nothing was to be judged.
+        summary: one line.
+        lines: what is behind it.
+        tests: name, verdict and text of each thing judged, for JUnit.
+    """
+
+    name: str
+    verdict: Verdict | None
+    summary: str
+    lines: tuple[str, ...] = ()
+    tests: tuple[tuple[str, Verdict | None, str], ...] = ()
+
+
+def layout(cache: Path, tree: Tree, series: Series, columns: Sequence[Column], expected: frozenset[str]) -> Part:
+    """The rules that held and are broken, and what moved."""
+    if not touches_layout(series.diff):
+        return Part("layout", Verdict.PASS, "no header and no Kconfig is touched: no offset can change")
+    rules = host_rules(cache)
+    commits = [compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head)]
+    lines: list[str] = []
+    tests: list[tuple[str, Verdict | None, str]] = []
+    errors = warnings = 0
+    for column in columns:
+        objects = [compiled_or_none(cache, tree, commit, column) for commit in commits]
+        if objects[0] is None or objects[1] is None:
+            tests.append((column.name, None, "this tree cannot have the configuration"))
+            lines.append(f"{column.name}: skipped: this tree cannot have the configuration")
+            continue
+        before, after = (layout_of(each, column.name) for each in objects if each)
+        found = list(findings(rules, series.diff, before, after))
+        errors += sum(each.error for each in found)
+        warnings += sum(not each.error for each in found)
+        difference = compare(rules, before, after)
+        sizes = [
+            f"struct {metric.name.removesuffix(' size')} {metric.before} -> {metric.after} bytes"
+            for metric in difference.metrics
+            if metric.name.endswith(" size") and metric.before != metric.after
+        ]
+        lines += [f"{column.name}: {size}" for size in sizes] + [f"{column.name}: {each}" for each in found]
+        bad = any(each.error for each in found)
+        tests.append((column.name, Verdict.FAIL if bad else Verdict.PASS, "\n".join(map(str, found))))
+    judged = sum(verdict is not None for _, verdict, _ in tests)
+    if not judged:
+        return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
+    summary = f"{judged} configurations: {errors} rules broken, {warnings} lines with less room"
+    return Part("layout", Verdict.FAIL if errors else Verdict.PASS, summary, tuple(lines), tuple(tests))
+
+
+@dataclass(frozen=True)
+class Booted:
+    """What the KUnit suites said on one commit."""
+
+    verdict: Verdict
+    failed: frozenset[str]
+    passed: int
+    skipped: int
+
+
+def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
+    """Build and boot a commit, or what is remembered of it: the base is the same for every version of a series."""
+    composition = compose(at(tree, commit), expect=expected)
+    refuse_conflicts(composition)
+    lacking = left_out(at(tree, commit), expected)
+    configuration = load([target.name]).without([suite.option for suite in lacking])
+    key = hashlib.sha256(f"{composition.commit} {configuration.digest()} {target} {sorted(expected)}".encode())
+    record = cache / "premerge" / f"{key.hexdigest()[:20]}.json"
+    if known := read_json(record):
+        return Booted(Verdict[known["verdict"]], frozenset(known["failed"]), known["passed"], known["skipped"])
+    kernel = build(cache, tree, composition.commit, target, configuration)
+    plan = Plan(target, target.classes, expected, (), None, target.timeout, left_out=lacking)
+    boots = boot_and_judge(plan, kernel, out, (), accelerator(cache, target, kernel.image))
+    outcomes = [test.outcome.name for boot in boots for test in boot.judgement.tests]
+    said = Booted(
+        worst(boot.judgement.verdict for boot in boots),
+        mutants.failed_names(boots),
+        outcomes.count("PASS"),
+        outcomes.count("SKIP"),
+    )
+    write_json(record, {"verdict": said.verdict.name, "failed": sorted(said.failed), "passed": said.passed,
+                        "skipped": said.skipped})  # fmt: skip
+    return said
+
+
+def kunit(cache: Path, tree: Tree, series: Series, expected: frozenset[str], out: Path) -> Part:
+    """The suites on both: what fails on the head alone is the series' fault."""
+    target, _ = choose(tree, None)
+    base = booted(cache, tree, series.base, target, expected, out / "base")
+    head = booted(cache, tree, series.head, target, expected, out / "head")
+    new, old = sorted(head.failed - base.failed), sorted(head.failed & base.failed)
+    lines = [f"fails since the series: {name}" for name in new] + [f"fails on the base, too: {name}" for name in old]
+    lines += [f"mended by the series: {name}" for name in sorted(base.failed - head.failed)]
+    verdict = head.verdict
+    if verdict is Verdict.FAIL and not new:
+        verdict = Verdict.INCONCLUSIVE
+    summary = (
+        f"{target.name}: {head.passed} passed, {len(head.failed)} failed ({len(new)} new), {head.skipped} skipped; "
+        f"base {base.passed}, {len(base.failed)}, {base.skipped}"
+    )
+    tests: list[tuple[str, Verdict | None, str]] = [(name, Verdict.FAIL, "passes on the base") for name in new]
+    tests += [(name, None, "fails on the base, too") for name in old]
+    return Part("kunit", verdict, summary, tuple(lines), (*tests, ("suites", verdict, summary)))
+
+
+def mutated(cache: Path, tree: Tree, series: Series, expected: frozenset[str], out: Path) -> Part:
+    """The mutants of the files that the series touches: can the tests still fail there?"""
+    chosen = [
+        mutant
+        for mutant in mutants.read_mutants(mutants.MUTANTS)
+        if not series.files.isdisjoint(re.findall(r"^\+\+\+ b/(\S+)", mutant.diff.decode(errors="replace"), re.M))
+        and mutant.on is None
+        and not mutant.without
+    ]
+    head = at(tree, series.head)
+    rows = []
+    for mutant in chosen:
+        fate, _, _ = mutants.try_mutant(cache, head, mutant, None, out, expected)
+        rows.append((mutant, fate))
+    fitting = [row for row in rows if row[1] is not Fate.DOES_NOT_APPLY]
+    bad = [mutant for mutant, fate in fitting if fate not in mutants.GOOD]
+    summary = f"{len(fitting) - len(bad)} of {len(fitting)} killed; {len(rows) - len(fitting)} do not fit this tree"
+    if not fitting:
+        return Part("mutants", None, f"none of {len(rows)} fits what the series touches")
+    lines = tuple(f"survives: {mutant.name}: {mutant.breaks}" for mutant in bad)
+    tests = tuple((mutant.name, Verdict.INCONCLUSIVE if fate not in mutants.GOOD else Verdict.PASS, mutant.breaks)
+                  for mutant, fate in fitting)  # fmt: skip
+    return Part("mutants", Verdict.INCONCLUSIVE if bad else Verdict.PASS, summary, lines, tests)

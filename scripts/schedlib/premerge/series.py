@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is to be merged: a revision, or mails on top of one."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from schedlib.changes import apply_mail
+from schedlib.errors import SchedlineError
+from schedlib.git import git, try_git
+from schedlib.kernels.sources import revision
+from schedlib.trees import Tree
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One patch: its commit in the cache's repository, its subject and git's stable patch id."""
+
+    commit: str
+    subject: str
+    patch_id: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """Base, head, and the patches between them, first to last."""
+
+    base: str
+    head: str
+    patches: tuple[Patch, ...]
+    diff: bytes
+
+    @property
+    def files(self) -> frozenset[str]:
+        """What the patches touch."""
+        return frozenset(re.findall(r"^(?:\+\+\+ b|--- a)/(\S+)", self.diff.decode(errors="replace"), re.M))
+
+
+def at(tree: Tree, commit: str) -> Tree:
+    """The same tree, as if its owner had checked this commit out."""
+    return replace(tree, base=commit, head=commit, dirty=0)
+
+
+def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> Series:
+    """A series between two revisions, or of the mails in a file on top of the base.
+
+    Raises:
+        SchedlineError: no such revision, an empty series, or a mail that does not apply.
+    """
+    first = revision(tree, base, "--base")
+    last = _applied(tree, first, mbox) if mbox else revision(tree, head or "HEAD", "--head")
+    if try_git(tree.src, "merge-base", "--is-ancestor", first, last).returncode:
+        raise SchedlineError(
+            f"{base} is no ancestor of {head}: their difference is more than a series",
+            f"give the revision that the series is made for: git merge-base {base} {head}",
+        )
+    rows = git(tree.src, "rev-list", "--reverse", "--no-merges", f"{first}..{last}").split()
+    if not rows:
+        raise SchedlineError(f"there is no patch between {base} and {head or mbox}", "give two that differ")
+    diff = try_git(tree.src, "diff", "--full-index", first, last).stdout
+    return Series(first, last, tuple(_patch(tree, commit) for commit in rows), diff)
+
+
+def _patch(tree: Tree, commit: str) -> Patch:
+    shown = try_git(tree.src, "show", "--full-index", commit).stdout
+    words = try_git(tree.src, "patch-id", "--stable", stdin=shown).stdout.decode().split()
+    return Patch(commit, git(tree.src, "log", "-1", "--format=%s", commit), words[0] if words else "")
+
+
+def _applied(tree: Tree, base: str, mbox: Path) -> str:
+    if not mbox.is_file():
+        raise SchedlineError(f"--mbox: there is no file {mbox}", "b4 am -o- MESSAGE-ID > series.mbox")
+    commit = base
+    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
+        try_git(tree.src, "mailsplit", "--mboxrd", f"-o{scratch}", mbox.absolute())
+        mails = sorted(Path(scratch).iterdir())
+        patches = [mail for mail in mails if b"\n--- " in mail.read_bytes()]  # a cover letter has none
+        if not patches:
+            raise SchedlineError(f"--mbox: {mbox} holds no patch", "b4 am -o- MESSAGE-ID > series.mbox")
+        for number, mail in enumerate(patches, 1):
+            applied, drift = apply_mail(tree, commit, mail)
+            if applied is None:
+                raise SchedlineError(
+                    f"{mbox}: patch {number} of {len(patches)} does not apply:\n    "
+                    + "\n    ".join(drift or ("no hunk fits",)),
+                    "give the revision that the series was made for (its base-commit: line) as --base",
+                )
+            if git(tree.src, "rev-parse", f"{applied}^{{tree}}") == git(tree.src, "rev-parse", f"{commit}^{{tree}}"):
+                raise SchedlineError(f"{mbox}: patch {number} of {len(patches)} changes nothing: the base has it",
+                                     "give the revision that the series was made for as --base")  # fmt: skip
+            commit = applied
+    return commit
