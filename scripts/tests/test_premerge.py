@@ -6,16 +6,19 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from jsonschema import ValidationError
+from kcidb_io.schema import V5_3
 
 from conftest import SCHED_H, git
 from schedlib import mutants
 from schedlib.cli import main
 from schedlib.errors import SchedlineError
 from schedlib.mutants import Fate
-from schedlib.premerge import command, parts
+from schedlib.premerge import command, kcidb, parts
 from schedlib.premerge.parts import Booted, Part
 from schedlib.premerge.series import Series, read_series
 from schedlib.trees import Tree, open_kdir
@@ -155,6 +158,14 @@ def test_page_and_junit(tree: Tree) -> None:
     page = command.text(read_series(tree, "base", None, None), found, Verdict.FAIL)
     assert max(map(len, page.splitlines())) <= 72
     assert page.endswith("verdict: FAIL\n") and "kunit    not run" in page
+    submission = kcidb.document(datetime.now(UTC), read_series(tree, "base", None, None), found)
+    V5_3.validate_exactly(submission)
+    tests = submission["tests"]
+    assert isinstance(tests, list)
+    assert [test["status"] for test in tests] == ["FAIL", "SKIP", "DONE"]
+    tests[0]["status"] = "GREEN"
+    with pytest.raises(ValidationError):
+        V5_3.validate_exactly(submission)
     root = ET.fromstring(command.junit(found))  # noqa: S314  ours
     kinds = [case[0].tag for case in root.iter("testcase")]
     assert kinds == ["failure", "skipped", "error"]

@@ -18,7 +18,7 @@ from schedlib.check import results_directory
 from schedlib.errors import SchedlineError
 from schedlib.gate import command as gate
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.premerge import parts
+from schedlib.premerge import kcidb, parts
 from schedlib.premerge.parts import Part
 from schedlib.premerge.series import Series, read_series
 from schedlib.progress import say
@@ -65,7 +65,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--runs", nargs=2, type=Path, metavar=("BASE", "CANDIDATE"),
                         help="runs of both kernels on a real machine, for the gate")  # fmt: skip
     parser.add_argument("--gates", metavar="NAME|FILE", help="what the gate compares")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="directory for logs, page, JSON and JUnit")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="directory for logs, page, JSON, JUnit and KCIDB")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the page's JSON here too")
     parser.add_argument("--bisect", action="store_true", help="exit 125 where nothing can be said (git bisect run)")
     parser.set_defaults(run=_run, series=None)
@@ -99,6 +99,7 @@ def _run(arguments: argparse.Namespace) -> int:
     page = text(series, found, verdict)
     write_atomic(out / "premerge.txt", page)
     write_atomic(out / "junit.xml", junit(found))
+    write_json(out / "kcidb.json", kcidb.document(started, series, found))
     document = _document(started, tree, series, found, verdict)
     for file in (out / "premerge.json", *([arguments.json] if arguments.json else [])):
         write_json(file, document)
@@ -159,9 +160,8 @@ def junit(found: Sequence[Part]) -> bytes:
     """One suite for each part; what was not judged is skipped, and what is inconclusive an error."""
     root = ET.Element("testsuites", name="schedline premerge")
     for part in found:
-        tests = part.tests or ((part.name, part.verdict, part.summary),)
-        suite = ET.SubElement(root, "testsuite", name=part.name, tests=str(len(tests)))
-        for name, verdict, said in tests:
+        suite = ET.SubElement(root, "testsuite", name=part.name, tests=str(len(part.judged)))
+        for name, verdict, said in part.judged:
             case = ET.SubElement(suite, "testcase", classname=f"premerge.{part.name}", name=name)
             kind = {None: "skipped", Verdict.FAIL: "failure", Verdict.PASS: ""}.get(verdict, "error")
             if kind:

@@ -37,7 +37,7 @@ class Part:
         verdict: None where nothing was to be judged.
         summary: one line.
         lines: what is behind it.
-        tests: name, verdict and text of each thing judged, for JUnit.
+        tests: name, verdict and text of each thing judged, for machines.
     """
 
     name: str
@@ -45,6 +45,11 @@ class Part:
     summary: str
     lines: tuple[str, ...] = ()
     tests: tuple[tuple[str, Verdict | None, str], ...] = ()
+
+    @property
+    def judged(self) -> tuple[tuple[str, Verdict | None, str], ...]:
+        """The tests, or the part as one where it has none."""
+        return self.tests or ((self.name, self.verdict, self.summary),)
 
 
 def layout(cache: Path, tree: Tree, series: Series, columns: Sequence[Column], expected: frozenset[str]) -> Part:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tempfile
 from dataclasses import dataclass, replace
@@ -17,11 +18,19 @@ from schedlib.trees import Tree
 
 @dataclass(frozen=True)
 class Patch:
-    """One patch: its commit in the cache's repository, its subject and git's stable patch id."""
+    """One patch.
+
+    Attributes:
+        commit: in the cache's repository.
+        subject: the first line of its message.
+        patch_id: git's, stable.
+        sha256: of the mail that git format-patch makes of it, without commit id and version.
+    """
 
     commit: str
     subject: str
     patch_id: str
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,9 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> S
 def _patch(tree: Tree, commit: str) -> Patch:
     shown = try_git(tree.src, "show", "--full-index", commit).stdout
     words = try_git(tree.src, "patch-id", "--stable", stdin=shown).stdout.decode().split()
-    return Patch(commit, git(tree.src, "log", "-1", "--format=%s", commit), words[0] if words else "")
+    mail = try_git(tree.src, "format-patch", "--stdout", "-1", "--zero-commit", "--no-signature", commit).stdout
+    subject = git(tree.src, "log", "-1", "--format=%s", commit)
+    return Patch(commit, subject, words[0] if words else "", hashlib.sha256(mail).hexdigest())
 
 
 def _applied(tree: Tree, base: str, mbox: Path) -> str:
