@@ -56,8 +56,11 @@ def write_atomic(path: Path, data: str | bytes) -> None:
             os.fsync(file.fileno())
         Path(name).chmod(0o644)
         Path(name).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        # What fails in writing, a full disk above all, names no file by itself.
+        if isinstance(error, OSError) and not error.filename:
+            error.filename = str(path)
         raise
 
 

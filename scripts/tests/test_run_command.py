@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from schedlib import results
+from schedlib import cli, results
+from schedlib.errors import SchedlineError
 from schedlib.paths import PROJECT
+from schedlib.workloads import suites
 from workload_runs import SCHEMA
 
 SCHEMAS = Path(results.__file__).parent / "schemas"
@@ -87,6 +91,8 @@ class Place:
         return {
             "PATH": str(self.tools), "PYTHONPATH": f"{PROJECT / 'scripts'}:{':'.join(sys.path)}",
             "SCHEDLINE_CACHE": str(self.directory / "cache"), "HOME": str(self.directory),
+            # Under a limit on the size of files Python would leave half a .pyc beside the sources.
+            "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
 
     def argv(self, *words: str) -> list[str]:
@@ -261,7 +267,7 @@ def test_a_tool_that_hangs_is_ended(play: Place, monkeypatch: pytest.MonkeyPatch
     place = play.directory / "place"
     place.mkdir()
     row = Row("bench", "hackbench", "", (), 1, "tasks", {"tasks": "tasks"}, True, False, "")
-    found = measure.measure(row, measure.Means(None, {}, True), place).document
+    found = measure.measure(row, measure.Means(None, {}, ""), place).document
     assert found["status"] == "ERROR"
     assert found["reason"].startswith("ended after 1 s")
     assert (found["process"]["timed_out"], found["process"]["exit_status"]) == (True, None)
@@ -327,11 +333,29 @@ def test_a_full_disk_leaves_nothing_that_is_trusted(play: Place) -> None:
     limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)); os.execv(%s)"
     done = play.run(wrapper=[sys.executable, "-c", limited % "sys.argv[1], sys.argv[1:]"])
     assert done.returncode != 0
-    assert "File too large" in done.stderr
+    # Which file it is tells which disk.
+    assert f"File too large: '{play.out}/" in done.stderr
     assert "Traceback" not in done.stderr
     assert (play.out / "plan.json").exists()
     assert not list(play.out.glob("bench-*.json")) and not list(play.out.glob("inversions-*.json"))
     assert play.run().returncode == 0
+
+
+def test_a_disk_that_a_tool_has_filled_is_said(
+    play: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play.tool("hackbench", "exit 3\n")
+    monkeypatch.setenv("PATH", str(play.tools))
+    monkeypatch.setenv("SCHEDLINE_CACHE", str(play.directory / "cache"))
+    monkeypatch.setattr(suites, "SUITES", play.directory / "suites")
+    usage = shutil.disk_usage(play.directory)
+    for free, expected in ((usage.free, "exit status 3"), (0, "is full: what bench wrote there was cut")):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
+        words = ["run", "--suite", "play", "--only", "bench", "--out", str(play.out)]
+        with suppress(SchedlineError) if free else pytest.raises(SchedlineError, match=expected):
+            assert cli.main(words) == 2
+        if free:
+            assert expected in capsys.readouterr().err
 
 
 def test_another_plan_is_refused(play: Place) -> None:

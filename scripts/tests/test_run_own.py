@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,11 @@ import pytest
 from schedlib.errors import SchedlineError
 from schedlib.selftests import flags
 from schedlib.verdict import Verdict
+from schedlib.workloads import measure as measure_module
 from schedlib.workloads.judge import Judged, judge_all, judge_run
 from schedlib.workloads.machine import fingerprint
 from schedlib.workloads.measure import Means, measure
-from schedlib.workloads.process import run_guarded
+from schedlib.workloads.process import Finished, run_guarded, why_no_fifo
 from schedlib.workloads.run_file import Head, Metric, Reading, document
 from schedlib.workloads.suites import OWN, Row
 from workload_runs import SCHEMA, TINY, Place
@@ -29,7 +33,7 @@ STORM = Row(
 
 def run(programs: Path, place: Path) -> dict[str, Any]:
     place.mkdir()
-    found = measure(STORM, Means(programs, fingerprint(), True), place).document
+    found = measure(STORM, Means(programs, fingerprint(), ""), place).document
     jsonschema.validate(found, SCHEMA)
     return found
 
@@ -88,6 +92,46 @@ def test_a_guard_that_was_killed_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_tool_that_ends_its_group_ends_itself_alone(number: signal.Signals, tmp_path: Path) -> None:
     assert run_guarded(["sh", "-c", f"kill -{int(number)} 0; exit 0"], tmp_path, 60).exit_status == -number
+
+
+SPINS = (
+    "import os, time; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))\nwhile time.process_time() < 0.3: 1"
+)
+
+
+@pytest.mark.skipif(why_no_fifo() != "", reason="SCHED_FIFO is refused here")
+@pytest.mark.parametrize(("rt_seconds", "ending"), [(0.05, {-signal.SIGXCPU, -signal.SIGKILL}), (60, {0})])
+def test_an_rt_task_that_never_sleeps_is_ended_when_it_should_have_been_done(
+    rt_seconds: float, ending: set[int], tmp_path: Path
+) -> None:
+    done = run_guarded([sys.executable, "-c", SPINS], tmp_path, 60, rt_seconds=rt_seconds)
+    assert done.exit_status in ending
+
+
+def test_a_row_may_be_awake_for_all_of_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def guarded(*words: Any, rt_seconds: float = 0, **more: Any) -> Finished:
+        given.append(rt_seconds)
+        return run_guarded(*words, rt_seconds=rt_seconds, **more)
+
+    monkeypatch.setattr(measure_module, "run_guarded", guarded)
+    programs = played(tmp_path / "programs", done(), "exit 0")
+    row = replace(STORM, seconds=300)
+    (tmp_path / "place").mkdir()
+    measure(row, Means(programs, fingerprint(), ""), tmp_path / "place")
+    assert given[0] > row.seconds
+
+
+def test_why_there_is_no_fifo_is_said_to_root_and_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "cpu.rt_runtime_us" in why_no_fifo()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "ulimit -r" in why_no_fifo()
 
 
 def test_the_flags_are_those_of_the_makefile() -> None:

@@ -23,7 +23,7 @@ from schedlib.workloads.judge import Judged, judge_all, judge_run
 from schedlib.workloads.machine import fingerprint, now
 from schedlib.workloads.measure import KEPT, Means, measure
 from schedlib.workloads.plan import Plan, Run, new_plan, refuse_another, save_plan, saved_plan, why_not_kept
-from schedlib.workloads.process import may_use_fifo
+from schedlib.workloads.process import why_no_fifo
 from schedlib.workloads.programs import compiled, forget_old
 from schedlib.workloads.report import clock, duration, lava, summary, table
 from schedlib.workloads.suites import Suite, chosen, load_suite, suite_names
@@ -140,6 +140,10 @@ def _measure_all(suite: Suite, plan: Plan, todo: Sequence[Run], out: Path, means
         with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as place, step(text):
             with restore.kept_settings(out / ".settings.json"):
                 measured = measure(row, means, Path(place))
+            if measured.document["status"] == "ERROR" and not shutil.disk_usage(place).free:
+                raise SchedlineError(
+                    f"the disk of {out} is full: what {run.row} wrote there was cut", "make room: df -h"
+                )
             if (Path(place) / KEPT).exists():
                 shutil.copyfile(Path(place) / KEPT, out / f"{run.row}-{run.number}.{KEPT}")
         found = measured.document | {"plan": plan.part(run)}
@@ -201,7 +205,7 @@ def _work(arguments: argparse.Namespace, suite: Suite, out: Path, cache: Path) -
         programs = compiled(cache, own)
         forget_old(cache)
     try:
-        _measure_all(suite, plan, todo, out, Means(programs, machine, may_use_fifo()))
+        _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()))
     except (KeyboardInterrupt, SystemExit):
         say(f"ended; what is done is kept. next: {again}")
         raise

@@ -31,9 +31,6 @@ SIOCSIFADDR = 0x8916
 IFF_UP = 1
 OTHER_ADDRESS = "192.0.2.1"
 LISTENING = {"tcp": "0A", "udp": "07"}
-RT_SECONDS = 5
-"""An RT task that runs for so long without sleep is ended by the kernel."""
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -130,8 +127,9 @@ def main() -> int:
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    rt_us = round(order["rt_seconds"] * 1e6)
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_RTTIME, (RT_SECONDS * 1_000_000, (RT_SECONDS + 1) * 1_000_000))
+        resource.setrlimit(resource.RLIMIT_RTTIME, (rt_us, rt_us + 1_000_000))
     report: dict[str, Any] = {"problem": "", "cannot": "", "exit_status": None, "ending": "", "seconds": 0.0}
     begun = time.monotonic()
     until = begun + order["timeout"]

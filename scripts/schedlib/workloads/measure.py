@@ -16,7 +16,7 @@ from typing import Any
 from schedlib.cache import read_json
 from schedlib.workloads.machine import now
 from schedlib.workloads.noise import noise, snapshot
-from schedlib.workloads.process import Finished, Server, run_guarded
+from schedlib.workloads.process import RT_SECONDS, Finished, Server, run_guarded
 from schedlib.workloads.run_file import Head, Reading, defect, document
 from schedlib.workloads.suites import Row
 from schedlib.workloads.tools.base import Output, Tool, Unreadable, last_line
@@ -29,16 +29,18 @@ KEPT = "perf.data"
 _PATIENCE = 10.0
 """Seconds for a tool to say which version it is."""
 
-_NO_FIFO = "SCHED_FIFO needs root, or a limit for it: ulimit -r"
-
 
 @dataclass(frozen=True)
 class Means:
-    """What all runs are made with."""
+    """What all runs are made with.
+
+    Attributes:
+        no_fifo: why SCHED_FIFO cannot be had; empty where it can.
+    """
 
     programs: Path | None
     fingerprint: Mapping[str, str]
-    fifo: bool
+    no_fifo: str
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def _why_not(row: Row, means: Means) -> tuple[str, bool]:
         tool = TOOLS[row.tool]
         if not tool.path() or (tool.server and not shutil.which(tool.server.argv[0])):
             return tool.missing(), True
-    return (_NO_FIFO, False) if row.realtime and not means.fifo else ("", False)
+    return means.no_fifo if row.realtime else "", False
 
 
 def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
@@ -181,7 +183,9 @@ def measure(row: Row, means: Means, place: Path) -> Measured:
         argv = [str((means.programs or place) / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
         env = {"SCHED_LATENCY_RESULTS": str(place)}
     before = snapshot()
-    finished = run_guarded(argv, place, time_limit(row), server=server, env=env)
+    # pi_stress has a thread that never sleeps, as long as the others come before it.
+    rt_seconds = row.seconds + RT_SECONDS
+    finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
     after = snapshot()
     # Where the program lies is no part of what was measured.
     shown = [name if row.program else Path(argv[0]).name, *argv[1:]]

@@ -16,6 +16,12 @@ from schedlib.errors import SchedlineError
 
 GUARD = Path(__file__).with_name("guard.py")
 
+RT_SECONDS = 5.0
+"""An RT task that takes so much CPU time without sleep is ended by the kernel, where nothing says that it may."""
+
+_NO_ROOT = "SCHED_FIFO needs root, or a limit for it: ulimit -r"
+_REFUSED = "SCHED_FIFO is refused to root: the cgroup has no cpu.rt_runtime_us, or a container"
+
 
 @dataclass(frozen=True)
 class Server:
@@ -56,6 +62,7 @@ def run_guarded(
     place: Path,
     timeout: float,
     *,
+    rt_seconds: float = RT_SECONDS,
     server: Server | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Finished:
@@ -73,6 +80,7 @@ def run_guarded(
         "port": server.port if server else 0,
         "private_network": server is not None,
         "timeout": timeout,
+        "rt_seconds": rt_seconds,
         "stdout": str(place / "stdout"),
         "stderr": str(place / "stderr"),
     }
@@ -109,12 +117,12 @@ def run_guarded(
     )
 
 
-def may_use_fifo() -> bool:
-    """May this process, and so what it starts, have SCHED_FIFO?"""
+def why_no_fifo() -> str:
+    """Why this process, and so what it starts, cannot have SCHED_FIFO; empty where it can."""
     before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except PermissionError:
-        return False
+        return _REFUSED if os.geteuid() == 0 else _NO_ROOT
     os.sched_setscheduler(0, before, parameters)
-    return True
+    return ""
