@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,33 @@ def test_a_killed_run_is_no_result(tool: str, place: Place, tmp_path: Path) -> N
     assert "Bail out! the run was killed: Killed" in said
     found = document(tmp_path / "run.json")
     assert (found["status"], found["reason"]) == ("ERROR", "the run was killed: Killed")
+
+
+MOVED = {
+    "cpumask_contention": (("--rounds", "1", "--seconds", "0.2"), "Bail out! what is pinned to CPU "),
+    "rt_wakeup": (("--seconds", "0.3"), "not ok 3 ran_where_pinned"),
+    "wakeup_pingpong": (("--rounds", "1", "--slice-ms", "50"), "Bail out! what is pinned to CPU "),
+}
+"""Workloads that pin, and what they say when the kernel has moved a thread."""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: there is no other to be moved to")
+@pytest.mark.parametrize("tool", tools(*MOVED))
+def test_a_cpu_that_goes_away_is_seen(tool: str, place: Place) -> None:
+    # As the kernel does with what is pinned to a CPU that goes offline.
+    stays, goes, *_ = sorted(os.sched_getaffinity(0))
+    words, message = MOVED[tool]
+    argv = [str(place.programs / tool), *words, "--cpus", f"{stays},{goes}"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=place.environment) as process:
+        assert process.stdout
+        while process.poll() is None:
+            for child in children(process.pid):
+                with suppress(OSError):
+                    for task in Path(f"/proc/{child}/task").iterdir():
+                        os.sched_setaffinity(int(task.name), {stays})
+        said = process.stdout.read()
+    assert process.returncode == 1, said
+    assert message in said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up what root may")

@@ -41,7 +41,7 @@ struct worker {
 	alignas(APART) pthread_t thread;
 	struct cpu *cpu;
 	int set, perf;
-	__u64 turns, ns, cycles, interrupted, lost;
+	__u64 turns, ns, cycles, interrupted, lost, elsewhere;
 };
 
 struct figures {
@@ -133,6 +133,7 @@ static __always_inline void take_turns(struct worker *worker, enum operation ope
 				worker->interrupted++;
 			}
 		}
+		worker->elsewhere += sched_getcpu() != cpu->runs_on;
 		__atomic_store_n(&cpu->turn, !worker->set, __ATOMIC_RELEASE);
 	}
 }
@@ -211,6 +212,8 @@ static void run_slice(struct results *results, enum variant variant, int round)
 	pthread_barrier_wait(&end);
 
 	for (int i = 0; i < 2 * nr_cpus; i++) {
+		if (workers[i].elsewhere)
+			give_up(results, MOVED_AWAY, workers[i].cpu->runs_on);
 		turns += workers[i].turns;
 		ns += workers[i].ns;
 		counted += workers[i].cycles;

@@ -54,7 +54,7 @@ struct side {
 	int cpu;
 	int word;
 	int fds[2];
-	__u64 counted_from, end, awake;
+	__u64 counted_from, end, awake, elsewhere;
 	struct side *other;
 	struct histogram histogram;
 };
@@ -150,6 +150,7 @@ static bool be_woken(struct side *side, long *slept)
 		return false;
 	taken = woken - __atomic_load_n(&stamp, __ATOMIC_RELAXED);
 	*slept = sleeps();
+	side->elsewhere += side->cpu >= 0 && sched_getcpu() != side->cpu;
 	if (woken < side->counted_from)
 		return true;
 	if (*slept == before) {
@@ -219,6 +220,8 @@ static void run_slice(enum distance distance, int round)
 	for (int i = 0; i < 2; i++) {
 		pthread_join(sides[i].thread, NULL);
 		close_way(&sides[i]);
+		if (sides[i].elsewhere)
+			give_up(all, MOVED_AWAY, sides[i].cpu);
 		awake[way][distance] += sides[i].awake;
 		histogram_merge(sums[way][distance][i], &sides[i].histogram);
 		/* The way back from a thread that ran anywhere is of no known distance. */

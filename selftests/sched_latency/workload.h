@@ -65,6 +65,9 @@ static inline void inject_delay(void)
 		;
 }
 
+/* The kernel moves even what is pinned when its CPU goes offline. */
+#define MOVED_AWAY	"what is pinned to CPU %d ran elsewhere: it went offline, or out of the cpuset"
+
 /* From within a run: it came to nothing, and says why. */
 static inline __noreturn __printf(2, 3)
 void give_up(struct results *results, const char *format, ...)
