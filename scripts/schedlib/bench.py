@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 
 from schedlib import doctor, options, sanitize
 from schedlib.build import build, build_directory, make
-from schedlib.cache import write_json
+from schedlib.cache import cache_dir, write_json
 from schedlib.check import CPUPRI_VARIANTS, Plan, boot_and_judge
 from schedlib.command import must, run
 from schedlib.compose import Composition, compose, refuse_conflicts
@@ -34,6 +35,8 @@ from schedlib.progress import step
 from schedlib.targets import TARGETS
 from schedlib.trees import Tree, apply_diff, commit_tree, edit_tree, file_row, sync
 from schedlib.verdict import Verdict
+from schedlib.workloads import cost
+from schedlib.workloads.programs import compiled
 
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """What the stock build that ours is compared with is asked for."""
@@ -41,24 +44,27 @@ _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 _HEADER = "kernel/sched/sched.h"
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 0.01 else f"{seconds * 1e9:.1f} ns"
+def _figure(value: float, unit: str) -> str:
+    if unit != "s":
+        return f"{value:.1f} {unit}"
+    return f"{value:.2f} s" if value >= 0.01 else f"{value * 1e9:.1f} ns"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: ours and the reference in seconds, and the goal for their ratio or for ours."""
+    """One measurement: ours and the reference, and the goal for their ratio or for ours."""
 
     name: str
     ours: float
     reference: float | None
     goal: str
+    unit: str = "s"
 
     def text(self) -> str:
         """As one line."""
-        figure = _duration(self.ours)
+        figure = _figure(self.ours, self.unit)
         if self.reference is not None:
-            figure += f" / {_duration(self.reference)} = {self.ours / self.reference:.3f}"
+            figure += f" / {_figure(self.reference, self.unit)} = {self.ours / self.reference:.3f}"
         return f"{self.name}: {figure} (goal {self.goal})"
 
 
@@ -70,11 +76,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats.\n"
         "Nothing is asserted. It takes about twenty minutes on two CPUs; leave the machine alone meanwhile.",
         epilog="examples:\n  schedline bench --json bench.json\n  schedline bench --only layout\n"
+        "  schedline bench --only workloads            as root: what rt_wakeup and sleep_storm cost; two minutes\n"
         "  schedline bench --only gate                 the gate's false alarms and power, on made-up campaigns",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--only", choices=("check", "wakeup", "cpupri", "layout", "gate"), help="the figures of one verb"
+        "--only", choices=("check", "wakeup", "cpupri", "layout", "workloads", "gate"), help="the figures of one verb"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.set_defaults(run=_run, kdir=None, series=None)
@@ -244,6 +251,24 @@ def _unchanged() -> list[Row]:
     return [Row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s")]
 
 
+def _workloads() -> list[Row]:
+    """The programs of selftests/ beside what they stand for."""
+    doctor.ensure(["build", "run"])
+    programs = compiled(cache_dir(), ["rt_wakeup", "sleep_storm"])
+    rounds = cost.beside_cyclictest(programs)
+    ours = median(each.ours.cpu_per_sample for each in rounds)
+    theirs = median(timers.cpu_per_sample for each in rounds for timers in (each.before, each.after))
+    rows = [Row("CPU time of a sample: rt_wakeup / cyclictest", ours, theirs, "1.1")]
+    for name in ("p50", "p99"):
+        difference, spread = cost.apart(rounds, attrgetter(name))
+        rows.append(Row(f"{name}: rt_wakeup from cyclictest / cyclictest from itself", difference, spread, "1"))
+    start = cost.start_of_storm(programs)
+    rows.append(Row("sleep_storm: 4800 children ready / forked", start.ready_s, start.forked_s, "2"))
+    if start.kb_per_child is not None:
+        rows.append(Row("sleep_storm: memory of a child", start.kb_per_child, None, "under 200 kB", "kB"))
+    return rows
+
+
 def _gate(file: Path | None) -> int:
     """No figure of time: how often the gate is wrong. It needs no kernel, and FAILs when it misses its goals."""
     load_libraries()
@@ -258,9 +283,8 @@ def _gate(file: Path | None) -> int:
     return verdict.exit_code
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    if arguments.only == "gate":
-        return _gate(arguments.json)
+def _of_tree(arguments: argparse.Namespace) -> tuple[list[Row], str]:
+    """What needs a kernel tree, and which one it was."""
     rows: list[Row] = []
     with options.opened_tree(arguments) as (cache, tree):
         doctor.ensure(["uml", "layout", "qemu-x86_64"])
@@ -276,11 +300,20 @@ def _run(arguments: argparse.Namespace) -> int:
             rows += _cpupri(cache, tree, composition, split) + _races(cache, tree, split)
         if arguments.only in (None, "layout"):
             rows += _layouts(cache, tree, composition.commit)
+    return rows, f", {tree.origin}"
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.only == "gate":
+        return _gate(arguments.json)
+    rows, origin = ([], "") if arguments.only == "workloads" else _of_tree(arguments)
     if arguments.only in (None, "check"):
         rows += _unchanged()
     if arguments.only in (None, "layout"):
         rows += _layouts_from_cache()
-    conditions = f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {tree.origin}"
+    if arguments.only in (None, "workloads"):
+        rows += _workloads()
+    conditions = f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}{origin}"
     print(f"conditions: {conditions}")
     for row in rows:
         print(row.text())
