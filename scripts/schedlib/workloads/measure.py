@@ -175,9 +175,10 @@ def measure(row: Row, means: Means, place: Path) -> Measured:
     env: dict[str, str] = {}
     if row.tool:
         tool = TOOLS[row.tool]
-        argv = [tool.path() or tool.name, *row.words()]
+        argv = [*tool.command(), *row.words()]
         server = tool.server
-        head = replace(head, fingerprint=dict(head.fingerprint) | {"tool_version": _version(argv[0], tool.version)})
+        version = _version(tool.command()[-1], tool.version)
+        head = replace(head, fingerprint=dict(head.fingerprint) | {"tool_version": version})
     else:
         # One run is one file; the budget is judged from several by the program itself, or by the gate.
         argv = [str((means.programs or place) / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
@@ -187,8 +188,9 @@ def measure(row: Row, means: Means, place: Path) -> Measured:
     rt_seconds = row.seconds + RT_SECONDS
     finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
     after = snapshot()
-    # Where the program lies is no part of what was measured.
-    shown = [name if row.program else Path(argv[0]).name, *argv[1:]]
+    # Where the programs lie is no part of what was measured.
+    words = len(argv) - len(row.words()) if row.tool else 1
+    shown = [Path(word).name for word in argv[:words]] + argv[words:]
     found = (
         _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
         if row.tool

@@ -72,6 +72,7 @@ class Tool:
         build: how to get it where no package has it.
         server: what it talks to.
         program: where it has another name.
+        driver: what starts it where one process is not all.
     """
 
     name: str
@@ -83,11 +84,16 @@ class Tool:
     build: str = ""
     server: Server | None = None
     program: str = ""
+    driver: tuple[str, ...] = ()
 
     def path(self) -> str | None:
         """Where the program is."""
         named = os.environ.get(self.variable) if self.variable else None
         return shutil.which(named or self.program or self.name)
+
+    def command(self) -> list[str]:
+        """How it is started, before the arguments of a row."""
+        return [*self.driver, self.path() or self.program or self.name]
 
     def missing(self) -> str:
         """What to say where it is not there."""

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from schedlib.workloads.tools import network, perf, rt_tests, stress_ng, unpackaged
+from schedlib.workloads.tools import ffmpeg, network, perf, rt_tests, stress_ng, unpackaged
 from schedlib.workloads.tools.base import Tool
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
-    for module in (rt_tests, stress_ng, perf, network, unpackaged)
+    for module in (rt_tests, stress_ng, perf, network, ffmpeg, unpackaged)
     for tool in module.TOOLS
 }  # fmt: skip
