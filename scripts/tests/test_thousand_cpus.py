@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The workloads where the C library tells of 1000 CPUs in 8 nodes, 125 LLCs and 250 clusters."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schedlib.selftests import compile_program
+from schedlib.trees import Tree
+from schedlib.workloads.process import why_no_fifo
+from schedlib.workloads.suites import OWN
+from workload_runs import Place, document, metrics
+
+pytestmark = pytest.mark.guest
+
+CPUS = 1000
+
+PLAYED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static __thread int here;
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	memset(set, 0, size);
+	for (int cpu = 0; cpu < CPUS; cpu++)
+		CPU_SET_S(cpu, size, set);
+	return 0;
+}
+
+int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
+{
+	if (CPU_ISSET_S(here, size, set))
+		return 0;
+	for (int cpu = 0; cpu < CPUS; cpu++) {
+		if (CPU_ISSET_S(cpu, size, set)) {
+			here = cpu;
+			return 0;
+		}
+	}
+	errno = EINVAL;
+	return -1;
+}
+
+int sched_getcpu(void)
+{
+	return here;
+}
+
+int open(const char *path, int flags, ...)
+{
+	int (*real)(const char *path, int flags, ...) = dlsym(RTLD_NEXT, "open");
+	char played[4096];
+	va_list args;
+	int mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, int);
+	va_end(args);
+	if (strncmp(path, "/sys/devices/system/", 20))
+		return real(path, flags, mode);
+	snprintf(played, sizeof(played), "%s%s", getenv("PLAYED"), path + 4);
+	return real(played, flags, mode);
+}
+"""
+
+
+def write_machine(root: Path) -> None:
+    """Cores of two, clusters of four, LLCs of eight, nodes of 125 CPUs."""
+    system = root / "devices/system"
+    for node in range(8):
+        (system / f"node/node{node}").mkdir(parents=True)
+        (system / f"node/node{node}/cpulist").write_text(f"{node * 125}-{node * 125 + 124}\n")
+    for cpu in range(CPUS):
+        topology, cache = system / f"cpu/cpu{cpu}/topology", system / f"cpu/cpu{cpu}/cache/index0"
+        topology.mkdir(parents=True)
+        cache.mkdir(parents=True)
+        for name, size in (("core", 2), ("cluster", 4), ("package", 500)):
+            first = cpu // size * size
+            (topology / f"{name}_cpus_list").write_text(f"{first}-{first + size - 1}\n")
+        (cache / "level").write_text("3\n")
+        (cache / "type").write_text("Unified\n")
+        (cache / "shared_cpu_list").write_text(f"{cpu // 8 * 8}-{cpu // 8 * 8 + 7}\n")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a program that is to see that machine."""
+    directory = tmp_path_factory.mktemp("machine")
+    write_machine(directory)
+    (directory / "played.c").write_text(PLAYED)
+    library = directory / "played.so"
+    words = ["-shared", "-fPIC", f"-DCPUS={CPUS}", "-o", str(library), str(directory / "played.c"), "-ldl"]
+    subprocess.run(["gcc", *words], check=True)
+    return {"LD_PRELOAD": str(library), "PLAYED": str(directory)}
+
+
+needs_realtime = pytest.mark.skipif(why_no_fifo() != "", reason="SCHED_FIFO is refused here")
+
+RUNS = {
+    "rt_wakeup": ("--cycles", "2", "--interval-us", "100000", "--warm-up", "0"),
+    "rt_push_pull": ("--profile", "pinned-groups", "--seconds", "0.01", "--warm-up", "0", "--frame-us", "1"),
+    "sleep_storm": ("--children", "4", "--log-loops", "2", "--no-perf"),
+    "wakeup_pingpong": ("--rounds", "1", "--slice-ms", "2", "--warm-up-ms", "0"),
+}
+
+
+@pytest.mark.parametrize(
+    "tool", [pytest.param(name, marks=needs_realtime if name.startswith("rt_") else ()) for name in RUNS]
+)
+def test_a_thousand_cpus(tool: str, played: dict[str, str], place: Place, series_tree: Tree, tmp_path: Path) -> None:
+    program = tmp_path / tool
+    # Not static: what it asks the C library is answered by ours.
+    compile_program(series_tree, OWN / f"{tool}.c", program)
+    code, said = place.command(program, *RUNS[tool], "--json", tmp_path / "run.json", **played)
+    assert code == 0, said
+    found, values = document(tmp_path / "run.json"), metrics(tmp_path / "run.json")
+    assert "CPUs 0-999, 125 LLCs, 8 nodes" in found["fingerprint"]["machine"]
+    if tool == "rt_wakeup":
+        assert [row["cpu"] for row in found["cpus"]] == list(range(CPUS))
+        assert values["timer.samples"]["value"] == 2 * CPUS
+    if tool == "rt_push_pull":
+        assert (values["groups.evenness"]["n"], values["groups.elsewhere"]["value"]) == (125, 0)
+    if tool == "wakeup_pingpong":
+        for near in ("same_cpu", "same_core", "same_cluster", "same_llc", "other_llc", "other_node", "free"):
+            assert values[f"futex_{near}.samples"]["value"] > 0
+    # Set apart from a machine without that library.
+    _, said = place.command(program, "--cpus", "999")
+    assert "--cpus: some are offline" in said
