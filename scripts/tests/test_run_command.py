@@ -305,12 +305,30 @@ def test_killed_leaves_nothing_and_goes_on(number: signal.Signals, play: Place) 
     if number is not signal.SIGKILL:
         assert "next: schedline run --out" in said
         assert not list(play.out.glob(".now-*"))
-        assert not (play.out / ".settings.json").exists()
+        assert not (play.directory / "cache/workloads/settings.json").exists()
     play.tool("hackbench", HACKBENCH)
     done = play.run("--runs", "2", "--only", "inversions,bench")
     assert done.returncode == 0, done.stderr
     assert "3 of 4 are there and valid" in done.stderr
     assert {path.name for path in play.out.glob(".*")} == {".lock"}
+
+
+def test_after_a_crash_the_next_start_puts_back_what_was_changed_wherever_its_runs_go(play: Place) -> None:
+    setting, journal = play.directory / "setting", play.directory / "cache/workloads/settings.json"
+    (play.tools / "mv").symlink_to("/bin/mv")
+    play.tool("hackbench", LINGERS.format(play.directory))
+    with play.start("--only", "bench") as process:
+        while not (play.directory / "pid").exists():
+            assert process.poll() is None
+        process.kill()
+    found = json.loads(journal.read_text())
+    setting.write_text("-1\n")
+    journal.write_text(json.dumps(found | {"settings": {str(setting): "950000"}}))
+    done = play.run("--only", "inversions", "--out", str(play.directory / "elsewhere"))
+    assert done.returncode == 0
+    assert "after a crash: " in done.stderr
+    assert setting.read_text() == "950000"
+    assert not journal.exists()
 
 
 def test_what_a_tool_leaves_running_is_ended(play: Place) -> None:

@@ -128,7 +128,12 @@ def _plan(arguments: argparse.Namespace, suite: Suite, out: Path, machine: dict[
     return wanted
 
 
-def _measure_all(suite: Suite, plan: Plan, todo: Sequence[Run], out: Path, means: Means) -> None:
+def _journal(cache: Path) -> Path:
+    """One for all directories of runs: the next start need not go on with the same."""
+    return cache / "workloads" / "settings.json"
+
+
+def _measure_all(suite: Suite, plan: Plan, todo: Sequence[Run], out: Path, means: Means, journal: Path) -> None:
     """The runs that are left, in the order of the plan."""
     rows = {row.name: row for row in suite.rows}
     expected = {row.name: row.seconds for row in suite.rows}
@@ -138,7 +143,7 @@ def _measure_all(suite: Suite, plan: Plan, todo: Sequence[Run], out: Path, means
         text = f"{done + 1} of {len(todo)}: {run.row}, run {run.number}, {clock(left)} left"
         # On the disk of the runs: where that is full nothing is measured in vain.
         with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as place, step(text):
-            with restore.kept_settings(out / ".settings.json"):
+            with restore.kept_settings(journal):
                 measured = measure(row, means, Path(place))
             if measured.document["status"] == "ERROR" and not shutil.disk_usage(place).free:
                 raise SchedlineError(
@@ -154,9 +159,9 @@ def _measure_all(suite: Suite, plan: Plan, todo: Sequence[Run], out: Path, means
         write_json(out / run.file, found)
 
 
-def _remains(out: Path) -> None:
+def _remains(out: Path, journal: Path) -> None:
     """What a runner that was killed has left."""
-    for line in restore.replay(out / ".settings.json"):
+    for line in restore.replay(journal):
         say(f"after a crash: {line}")
     for place in out.glob(".now-*"):
         shutil.rmtree(place, ignore_errors=True)
@@ -189,7 +194,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _work(arguments: argparse.Namespace, suite: Suite, out: Path, cache: Path) -> int:
-    _remains(out)
+    journal = _journal(cache)
+    _remains(out, journal)
     started, _ = now()
     machine = fingerprint()
     plan = _plan(arguments, suite, out, machine)
@@ -205,7 +211,7 @@ def _work(arguments: argparse.Namespace, suite: Suite, out: Path, cache: Path) -
         programs = compiled(cache, own)
         forget_old(cache)
     try:
-        _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()))
+        _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()), journal)
     except (KeyboardInterrupt, SystemExit):
         say(f"ended; what is done is kept. next: {again}")
         raise

@@ -49,11 +49,19 @@ def put_back(before: Mapping[str, str]) -> list[str]:
     """Restore what is not as before; a line for each."""
     lines = []
     for path, value in before.items():
-        with suppress(OSError):
+        try:
             now = Path(path).read_text().strip()
-            if now != value:
-                _put_back(path, value, now)
-                lines.append(f"{path} was changed from {value} to {now}: it is {value} again")
+        except OSError:
+            # It went with its CPU.
+            continue
+        if now == value:
+            continue
+        changed = f"{path} was changed from {value} to {now}"
+        try:
+            _put_back(path, value, now)
+            lines.append(f"{changed}: it is {value} again")
+        except OSError as error:
+            lines.append(f"{changed}, and cannot be put back: {error.strerror}; as root: echo {value} > {path}")
     return lines
 
 
