@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def test_what_is_not_counted_is_not_zero(tmp_path: Path) -> None:
     now = snapshot(tmp_path / "proc", tmp_path / "sys")
     found = noise(now, now, 5)
     assert (found["thermal_throttles"], found["cgroup_throttles"], found["foreign_cpu_s"]) == (None, None, 0)
+
+
+def test_a_clock_that_is_set_is_seen(tmp_path: Path) -> None:
+    write_files(tmp_path, {"proc/stat": STAT.format(user=1, steal=0, running=1)})
+    before = snapshot(tmp_path / "proc", tmp_path / "sys")
+    later = replace(before, at=before.at + 60)
+    assert noise(before, replace(later, wall=before.wall + 60), 0)["clock_step_s"] == 0
+    assert noise(before, replace(later, wall=before.wall - 3540), 0)["clock_step_s"] == -3600
 
 
 def test_this_machine_can_be_read() -> None:
@@ -110,6 +119,23 @@ def test_after_a_crash_the_next_start_puts_it_back(setting: Path, tmp_path: Path
     assert restore.replay(journal) == []
     assert setting.read_text() == "950000"
     assert not journal.exists()
+
+
+def test_a_setting_that_cannot_be_put_back_is_said(
+    setting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = restore.settings(tmp_path)
+    setting.write_text("-1\n")
+
+    def refuse(*_: str) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(restore, "_put_back", refuse)
+    (line,) = restore.put_back(before)
+    assert "from 950000 to -1, and cannot be put back: Operation not permitted" in line
+    # One that has gone is nobody's to put back.
+    setting.unlink()
+    assert restore.put_back(before) == []
 
 
 def test_features_of_the_scheduler_are_put_back_one_by_one(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,34 @@ def test_a_row_may_be_awake_for_all_of_its_time(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "place").mkdir()
     measure(row, Means(programs, fingerprint(), ""), tmp_path / "place")
     assert given[0] > row.seconds
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.0, "DONE"), (-3600.0, "ERROR"), (5.0, "ERROR")])
+def test_a_tool_is_not_trusted_when_the_clock_of_the_wall_was_set(
+    seconds: float, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def guarded(*_: Any, **__: Any) -> Finished:
+        wall = time.time
+        monkeypatch.setattr(time, "time", lambda: wall() + seconds)
+        said = "Running with 1 groups 40 fds (== 40 tasks)\nEach sender will pass 5 messages\nTime: 0.5\n"
+        return Finished(0, False, "", "", 0.5, 0.1, said, "")
+
+    monkeypatch.setattr(measure_module, "run_guarded", guarded)
+    monkeypatch.setattr(measure_module, "_version", lambda *_: "")
+    monkeypatch.setattr(measure_module, "_why_not", lambda *_: ("", False))
+    row = Row("bench", "hackbench", "", (), 1, "tasks", {"tasks": "tasks"}, True, False, "")
+    found = measure(row, Means(None, fingerprint(), ""), tmp_path).document
+    jsonschema.validate(found, SCHEMA)
+    assert found["status"] == status
+    assert found["noise"]["clock_step_s"] == pytest.approx(seconds, abs=0.09)
+
+
+def test_our_own_programs_measure_by_a_clock_that_nobody_sets() -> None:
+    for path in OWN.glob("*.[ch]"):
+        text = path.read_text()
+        assert not re.search(r"\b(gettimeofday|time\(NULL\)|CLOCK_TAI)\b", text), path.name
+        # The wall's tells when a run was begun.
+        assert text.count("CLOCK_REALTIME") == (path.name == "results.h"), path.name
 
 
 def test_why_there_is_no_fifo_is_said_to_root_and_to_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ BAD = {
 
 
 def test_every_recording_is_used() -> None:
-    special = {"pi_stress-zero", "perf-c2c", "stress-ng-mails"}
+    special = {"pi_stress-zero", "pi_stress-elsewhere", "perf-c2c", "stress-ng-mails"}
     assert {path.stem for path in RECORDED.glob("*.json")} == {*GOOD, *BAD, *special}
 
 
@@ -156,6 +156,11 @@ def test_zero_work_is_told_as_it_is() -> None:
     reading = read("pi_stress", "pi_stress-zero")
     assert values(reading) == {"inversions": 0, "inversions_per_s": 0}
     assert reading.reported == 0
+
+
+def test_pi_stress_cannot_leave_out_cpus() -> None:
+    assert output("pi_stress-elsewhere").exit_status == 1
+    assert read("pi_stress", "pi_stress-elsewhere").cannot.startswith("pi_stress pins its threads")
 
 
 def test_processes_end_with_what_says_nothing() -> None:

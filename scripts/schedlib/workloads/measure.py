@@ -94,6 +94,14 @@ def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
     return ""
 
 
+def _clock_set(beside: Mapping[str, Any]) -> str:
+    """Why the clock may have spoilt what a tool measured: some read that of the wall. What NTP does is less."""
+    step = beside["clock_step_s"]
+    if abs(step) <= 0.1 + 0.001 * beside["seconds"]:
+        return ""
+    return f"the clock of the wall was set by {step:g} s meanwhile, or the machine slept: tools measure by it"
+
+
 def read_output(tool: Tool, output: Output) -> Reading:
     """What the output says; an error where it is not understood."""
     try:
@@ -187,7 +195,7 @@ def measure(row: Row, means: Means, place: Path) -> Measured:
     # pi_stress has a thread that never sleeps, as long as the others come before it.
     rt_seconds = row.seconds + RT_SECONDS
     finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
-    after = snapshot()
+    beside = noise(before, snapshot(), finished.cpu_s)
     # Where the programs lie is no part of what was measured.
     words = len(argv) - len(row.words()) if row.tool else 1
     shown = [Path(word).name for word in argv[:words]] + argv[words:]
@@ -196,5 +204,7 @@ def measure(row: Row, means: Means, place: Path) -> Measured:
         if row.tool
         else _own_run(head, row, shown, finished, place)
     )
-    found["noise"] = noise(before, after, finished.cpu_s)
+    if row.tool and found["status"] == "DONE" and (wrong := _clock_set(beside)):
+        found |= document(head, Reading(error=wrong))
+    found["noise"] = beside
     return Measured(found, _log(shown, finished))

@@ -16,6 +16,7 @@ class Snapshot:
     """The counters of the machine at one moment; seconds, or events since the boot. None where there are none."""
 
     at: float
+    wall: float
     busy_s: float
     steal_s: float
     runnable: int
@@ -85,7 +86,7 @@ def snapshot(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Snapshot:
     busy, steal, runnable = _stat(proc)
     thermal = _sum(sorted(sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")))
     throttled = _throttled(proc, sys / "fs/cgroup")
-    return Snapshot(time.monotonic(), busy, steal, runnable, _switches(proc), thermal, throttled)
+    return Snapshot(time.monotonic(), time.time(), busy, steal, runnable, _switches(proc), thermal, throttled)
 
 
 def _more(before: int | None, after: int | None) -> int | None:
@@ -107,4 +108,5 @@ def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> dict[str, floa
         "runnable_before": max(0, before.runnable - 1),
         "thermal_throttles": _more(before.thermal, after.thermal),
         "cgroup_throttles": _more(before.throttled, after.throttled),
+        "clock_step_s": round((after.wall - before.wall) - (after.at - before.at), 3),
     }
