@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from schedlib.bench import Row
 from schedlib.errors import SchedlineError
 from schedlib.workloads import cost
 from schedlib.workloads.cost import Round, Timers
@@ -60,3 +61,8 @@ def test_a_program_that_fails_is_an_error(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     with pytest.raises(SchedlineError, match="sleep_storm ended with 1: no such luck"):
         cost.start_of_storm(tmp_path)
+
+
+def test_a_figure_has_its_unit() -> None:
+    assert Row("memory", 115.42, None, "under 200 kB", "kB").text() == "memory: 115.4 kB (goal under 200 kB)"
+    assert Row("start", 1.5, 1.2, "2").text() == "start: 1.50 s / 1.20 s = 1.250 (goal 2)"

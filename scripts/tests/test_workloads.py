@@ -183,11 +183,13 @@ def test_a_killed_run_is_no_result(tool: str, place: Place, tmp_path: Path) -> N
 
 
 MOVED = {
-    "cpumask_contention": (("--rounds", "1", "--seconds", "0.2"), "Bail out! what is pinned to CPU "),
+    "cpumask_contention": (("--rounds", "1", "--seconds", "0.2"), "Bail out! a thread ran on CPU "),
+    "rt_push_pull": (("--seconds", "0.3"), "Bail out! a thread ran on CPU "),
     "rt_wakeup": (("--seconds", "0.3"), "not ok 3 ran_where_pinned"),
-    "wakeup_pingpong": (("--rounds", "1", "--slice-ms", "50"), "Bail out! what is pinned to CPU "),
+    "sleep_storm": (("--children", "4", "--log-loops", "8", "--no-perf"), "Bail out! a thread ran on CPU "),
+    "wakeup_pingpong": (("--rounds", "1", "--slice-ms", "50"), "Bail out! a thread ran on CPU "),
 }
-"""Workloads that pin, and what they say when the kernel has moved a thread."""
+"""What they say when the kernel has moved a thread."""
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: there is no other to be moved to")
@@ -196,13 +198,13 @@ def test_a_cpu_that_goes_away_is_seen(tool: str, place: Place) -> None:
     # As the kernel does with what is pinned to a CPU that goes offline.
     stays, goes, *_ = sorted(os.sched_getaffinity(0))
     words, message = MOVED[tool]
-    argv = [str(place.programs / tool), *words, "--cpus", f"{stays},{goes}"]
+    argv = [str(place.programs / tool), *words, "--cpus", str(goes)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=place.environment) as process:
         assert process.stdout
         while process.poll() is None:
-            for child in children(process.pid):
-                with suppress(OSError):
-                    for task in Path(f"/proc/{child}/task").iterdir():
+            with suppress(OSError):
+                for each in descendants(process.pid):
+                    for task in Path(f"/proc/{each}/task").iterdir():
                         os.sched_setaffinity(int(task.name), {stays})
         said = process.stdout.read()
     assert process.returncode == 1, said
@@ -295,6 +297,8 @@ def test_push_pull_runs_the_profile_that_was_asked_for(place: Place, tmp_path: P
         assert code == 0, said
         found = metrics(tmp_path / "run.json")
         assert found[has]["value"] > 0
+        rows = document(tmp_path / "run.json")["cpus"]
+        assert sum(row["n"] for row in rows) == (found[has]["value"] if profile == "overload" else 0)
         assert not any(name.startswith(lacks) for name in found)
         assert "# SKIP another profile was asked for" in said
     code, said = place.run("rt_push_pull", "--profile", "other")

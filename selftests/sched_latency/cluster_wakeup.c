@@ -25,7 +25,8 @@ static struct place places[MOST_ROUNDS];
 static int nr_places;
 
 static struct results *all;
-static struct histogram *latency;
+/* For each CPU that the task woke up on. */
+static struct histogram *latency_on;
 static __u64 stamp;
 static int to[2], from[2];
 static bool over;
@@ -57,6 +58,7 @@ static void *be_woken(void *argument)
 {
 	struct wakee *own = argument;
 	char byte = 0;
+	__u64 taken;
 
 	own->tid = syscall(SYS_gettid);
 	for (;;) {
@@ -68,7 +70,10 @@ static void *be_woken(void *argument)
 			return NULL;
 		inject_delay();
 		own->ran_on = sched_getcpu();
-		histogram_add(latency, now() - stamp);
+		taken = now() - stamp;
+		if (!cpus_has(&common.cpus, own->ran_on))
+			give_up(all, MOVED_AWAY, own->ran_on);
+		histogram_add(&latency_on[own->ran_on], taken);
 		must(write(from[1], &byte, 1) == 1);
 	}
 }
@@ -115,13 +120,17 @@ static double share(double part, double whole)
 static void measure(struct results *results)
 {
 	double picked[MOST_ROUNDS], chance[MOST_ROUNDS], mean = 0;
+	struct histogram *latency;
 	struct counts sum = {};
 	struct metric *metric;
 	__u64 n;
 
 	all = results;
 	latency = calloc(1, sizeof(*latency));
-	if (!latency || pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
+	latency_on = calloc(cpus_last(&common.cpus) + 1, sizeof(*latency_on));
+	if (!latency || !latency_on)
+		give_up(results, "no memory");
+	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
 		give_up(results, "pipe: %s", strerror(errno));
 	for (int i = 0; i < nr_rounds; i++) {
 		const struct place *place = &places[i % nr_places];
@@ -149,6 +158,10 @@ static void measure(struct results *results)
 	add_metric(results, RATE, LOWER, "%", share(sum.stayed, n), "cluster.stayed")->n = n;
 	add_metric(results, RATE, LOWER, "%", share(sum.elsewhere, n), "cluster.elsewhere")->n = n;
 	add_metric(results, EXACT, NEITHER, "wakeups", sum.moved, "moved_before");
+	for (int cpu = cpus_next(&common.cpus, -1); cpu >= 0; cpu = cpus_next(&common.cpus, cpu)) {
+		add_row(results, "latency", cpu, &latency_on[cpu]);
+		histogram_merge(latency, &latency_on[cpu]);
+	}
 	add_quantiles(results, "latency", latency, GATE_P50);
 }
 

@@ -39,9 +39,10 @@ enum operation { NOTHING, LOCKED_BIT, STORED_BYTE, RACY_BIT };
 
 struct worker {
 	alignas(APART) pthread_t thread;
+	struct results *results;
 	struct cpu *cpu;
 	int set, perf;
-	__u64 turns, ns, cycles, interrupted, lost, elsewhere;
+	__u64 turns, ns, cycles, interrupted, lost;
 };
 
 struct figures {
@@ -110,6 +111,7 @@ static __always_inline void take_turns(struct worker *worker, enum operation ope
 	void *cell = cell_of(cpu, variant);
 	unsigned long bit = bit_of(cpu, variant);
 	__u64 start, ns, counted;
+	int ran_on;
 
 	while (!__atomic_load_n(&all.stop, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&cpu->turn, __ATOMIC_ACQUIRE) != worker->set) {
@@ -133,7 +135,9 @@ static __always_inline void take_turns(struct worker *worker, enum operation ope
 				worker->interrupted++;
 			}
 		}
-		worker->elsewhere += sched_getcpu() != cpu->runs_on;
+		ran_on = sched_getcpu();
+		if (ran_on != cpu->runs_on)
+			give_up(worker->results, MOVED_AWAY, ran_on);
 		__atomic_store_n(&cpu->turn, !worker->set, __ATOMIC_RELEASE);
 	}
 }
@@ -184,6 +188,7 @@ static void start_threads(struct results *results)
 	pthread_barrier_init(&begin, NULL, nr + 1);
 	pthread_barrier_init(&end, NULL, nr + 1);
 	for (int i = 0; i < nr; i++) {
+		workers[i].results = results;
 		workers[i].cpu = &cpus[i / 2];
 		workers[i].set = i % 2;
 		workers[i].cpu->turn = 1;
@@ -212,8 +217,6 @@ static void run_slice(struct results *results, enum variant variant, int round)
 	pthread_barrier_wait(&end);
 
 	for (int i = 0; i < 2 * nr_cpus; i++) {
-		if (workers[i].elsewhere)
-			give_up(results, MOVED_AWAY, workers[i].cpu->runs_on);
 		turns += workers[i].turns;
 		ns += workers[i].ns;
 		counted += workers[i].cycles;

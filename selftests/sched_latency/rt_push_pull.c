@@ -31,10 +31,12 @@ struct rt_thread {
 	const char *error;
 	/* How late the thread ran after it should have. */
 	struct histogram late;
-	__u64 *ran_on;
 };
 
+static struct results *all;
 static struct rt_thread *threads;
+/* For each CPU that a thread ran on. */
+static struct histogram *late_on;
 static pthread_barrier_t ready;
 static __u64 start, counted_from, end;
 static double sleep_ns, counted_s;
@@ -72,12 +74,14 @@ static void overload(struct rt_thread *own)
 		inject_delay();
 		woken = now();
 		cpu = sched_getcpu();
+		if (!cpus_has(&common.cpus, cpu))
+			give_up(all, MOVED_AWAY, cpu);
 		if (counter < 0 && woken >= counted_from)
 			counter = open_migrations();
 		if (woken >= counted_from) {
 			histogram_add(&own->late, woken - due);
 			own->changes += own->bursts++ && cpu != own->cpu;
-			own->ran_on[cpu]++;
+			histogram_add_shared(&late_on[cpu], woken - due);
 			if (own->bursts == FEW)
 				__atomic_add_fetch(&nr_run, 1, __ATOMIC_RELAXED);
 		}
@@ -104,10 +108,9 @@ static void *run_thread(void *argument)
 
 static void run_threads(struct results *results)
 {
-	int last = cpus_last(&common.cpus);
-
 	threads = calloc(nr_threads, sizeof(*threads));
-	if (!threads || pthread_barrier_init(&ready, NULL, nr_threads + 1))
+	late_on = calloc(cpus_last(&common.cpus) + 1, sizeof(*late_on));
+	if (!threads || !late_on || pthread_barrier_init(&ready, NULL, nr_threads + 1))
 		give_up(results, "no memory");
 	/* Threads on all CPUs want load percent of them. */
 	sleep_ns = burst_us * 1000 *
@@ -115,9 +118,6 @@ static void run_threads(struct results *results)
 	for (int i = 0; i < nr_threads; i++) {
 		threads[i].priority = 10 + i % 40;
 		threads[i].seed = 0x9e3779b97f4a7c15ULL * (i + 1);
-		threads[i].ran_on = calloc(last + 1, sizeof(*threads[i].ran_on));
-		if (!threads[i].ran_on)
-			give_up(results, "no memory");
 		start_thread(results, &threads[i].thread, run_thread, &threads[i]);
 	}
 	pthread_barrier_wait(&ready);
@@ -153,9 +153,11 @@ static void report_placement(struct results *results)
 	if (!counts)
 		give_up(results, "no memory");
 	for (int cpu = cpus_next(&common.cpus, -1); cpu >= 0;
-	     cpu = cpus_next(&common.cpus, cpu), place++)
-		for (int i = 0; i < nr_threads; i++)
-			counts[place] += threads[i].ran_on[cpu];
+	     cpu = cpus_next(&common.cpus, cpu), place++) {
+		counts[place] = late_on[cpu].n;
+		histogram_settle(&late_on[cpu]);
+		add_row(results, "overload", cpu, &late_on[cpu]);
+	}
 	add_metric(results, RATE, HIGHER, "%", evenness(counts, nr_cpus),
 		   "overload.evenness_of_cpus")->n = nr_cpus;
 	for (int i = 0; i < nr_threads; i++)
@@ -167,7 +169,7 @@ static void report_placement(struct results *results)
 
 static void report_overload(struct results *results)
 {
-	struct histogram *first = calloc(2, sizeof(*first)), *all = first + 1;
+	struct histogram *first = calloc(2, sizeof(*first)), *every = first + 1;
 	__u64 bursts = 0, changes = 0;
 	long migrations = 0;
 	int highest = 0;
@@ -181,7 +183,7 @@ static void report_overload(struct results *results)
 		changes += threads[i].changes;
 		migrations = threads[i].migrations < 0 || migrations < 0 ? -1 :
 			     migrations + threads[i].migrations;
-		histogram_merge(all, &threads[i].late);
+		histogram_merge(every, &threads[i].late);
 		/* A CPU is theirs at once: nothing else has their priority. */
 		if (threads[i].priority == highest)
 			histogram_merge(first, &threads[i].late);
@@ -198,7 +200,7 @@ static void report_overload(struct results *results)
 	else
 		add_absent(results, "overload.migrations_per_s", "perf_event_open: refused");
 	report_placement(results);
-	add_quantiles(results, "overload.late", all, GATE_P50);
+	add_quantiles(results, "overload.late", every, GATE_P50);
 	add_quantiles(results, "overload.late_first", first, GATE_P50);
 }
 
@@ -206,6 +208,7 @@ static void measure(struct results *results)
 {
 	bool both = !strcmp(profile, "both");
 
+	all = results;
 	if (!guard_realtime())
 		give_up(results, "RLIMIT_RTTIME: %s", strerror(errno));
 	be_prompt();

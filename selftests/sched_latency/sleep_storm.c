@@ -27,10 +27,11 @@ static const char *perf_event;
 struct gate {
 	__u32 ready, go, nr;
 	__u64 sleeps;
-	/* For each CPU where a sleep ended. */
+	/* For each CPU where a sleep ended, and for those that came online meanwhile. */
 	struct histogram late[];
 };
 
+static struct results *all;
 static struct gate *gate;
 static int nr_cpus;
 
@@ -55,7 +56,7 @@ static __noreturn void child(void)
 		wake_all(&gate->ready);
 	wait_while(&gate->go, 0);
 	for (long i = 0; i < 1L << log_loops; i++) {
-		unsigned int cpu;
+		int cpu;
 
 		before = now();
 		if (clock_nanosleep(CLOCK_MONOTONIC, 0, &length, NULL))
@@ -63,7 +64,9 @@ static __noreturn void child(void)
 		inject_delay();
 		after = now();
 		cpu = sched_getcpu();
-		histogram_add_shared(&gate->late[cpu < (unsigned int)nr_cpus ? cpu : 0],
+		if (common.cpus_given && !cpus_has(&common.cpus, cpu))
+			give_up(all, MOVED_AWAY, cpu);
+		histogram_add_shared(&gate->late[cpu < nr_cpus ? cpu : nr_cpus],
 				     after - before - asked);
 		__atomic_add_fetch(&gate->sleeps, 1, __ATOMIC_RELAXED);
 	}
@@ -106,6 +109,8 @@ static void await_children(struct results *results)
 
 		if (pid < 0)
 			give_up(results, "wait: %s", strerror(errno));
+		if (results->error[0])
+			_exit(KSFT_FAIL);
 		if (status)
 			give_up(results, "a child %s %d",
 				WIFSIGNALED(status) ? "was killed by signal" : "failed: exit",
@@ -133,10 +138,11 @@ static void report(struct results *results, double forked, double started, doubl
 	struct histogram *sum = calloc(1, sizeof(*sum));
 	struct metric *metric;
 
-	for (int cpu = 0; cpu < nr_cpus && sum; cpu++) {
+	for (int cpu = 0; cpu <= nr_cpus && sum; cpu++) {
 		histogram_settle(&gate->late[cpu]);
 		histogram_merge(sum, &gate->late[cpu]);
-		add_row(results, "oversleep", cpu, &gate->late[cpu]);
+		if (cpu < nr_cpus)
+			add_row(results, "oversleep", cpu, &gate->late[cpu]);
 	}
 	if (!sum)
 		give_up(results, "no memory");
@@ -165,8 +171,9 @@ static void measure(struct results *results)
 	long memory;
 	size_t size;
 
+	all = results;
 	nr_cpus = cpus_last(&common.cpus) + 1;
-	size = sizeof(*gate) + nr_cpus * sizeof(*gate->late);
+	size = sizeof(*gate) + (nr_cpus + 1) * sizeof(*gate->late);
 	gate = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (gate == MAP_FAILED)
 		give_up(results, "mmap: %s", strerror(errno));

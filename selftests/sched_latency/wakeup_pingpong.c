@@ -16,11 +16,9 @@
 #include <sys/eventfd.h>
 
 #include "workload.h"
+#include "pairs.h"
 
 enum way { FUTEX, EVENTFD, PIPE, WAYS };
-enum distance { SAME_CPU, SAME_CORE, SAME_CLUSTER, SAME_LLC, OTHER_LLC, OTHER_NODE, FREE,
-		DISTANCES };
-
 static const char * const names[WAYS][DISTANCES] = {
 	{ "futex_same_cpu", "futex_same_core", "futex_same_cluster", "futex_same_llc",
 	  "futex_other_llc", "futex_other_node", "futex_free" },
@@ -30,23 +28,9 @@ static const char * const names[WAYS][DISTANCES] = {
 	  "pipe_other_llc", "pipe_other_node", "pipe_free" },
 };
 
-static const char * const not_here[DISTANCES] = {
-	[SAME_CORE] = "no two of these CPUs share a core",
-	[SAME_CLUSTER] = "no two of these CPUs share a cluster that is more than a core",
-	[SAME_LLC] = "no two of these CPUs share an LLC, but no cluster",
-	[OTHER_LLC] = "no two of these CPUs are of one node and different LLCs",
-	[OTHER_NODE] = "these CPUs are of one node",
-	[FREE] = "one CPU: the other thread has no choice",
-};
-
 /* The default is a few seconds where all pairs exist. */
 static double slice_ms = 30, warm_up_ms = 3;
 static int nr_rounds = 7;
-
-struct pair {
-	bool there;
-	int first, second;
-};
 
 /* One of the two threads. */
 struct side {
@@ -54,7 +38,7 @@ struct side {
 	int cpu;
 	int word;
 	int fds[2];
-	__u64 counted_from, end, awake, elsewhere;
+	__u64 counted_from, end, awake;
 	struct side *other;
 	struct histogram histogram;
 };
@@ -62,7 +46,6 @@ struct side {
 static struct results *all;
 /* Why the kernel has no such way, or NULL. */
 static const char *no_way[WAYS];
-static struct pair pairs[DISTANCES];
 /* Of each side; of the free thread for each CPU that it ran on. */
 static struct histogram *sums[WAYS][DISTANCES][2], *free_on[WAYS];
 static __u64 awake[WAYS][DISTANCES];
@@ -142,6 +125,7 @@ static bool be_woken(struct side *side, long *slept)
 {
 	long before = *slept;
 	__u64 woken, taken;
+	int cpu;
 
 	wait_for(side);
 	inject_delay();
@@ -150,7 +134,9 @@ static bool be_woken(struct side *side, long *slept)
 		return false;
 	taken = woken - __atomic_load_n(&stamp, __ATOMIC_RELAXED);
 	*slept = sleeps();
-	side->elsewhere += side->cpu >= 0 && sched_getcpu() != side->cpu;
+	cpu = sched_getcpu();
+	if (side->cpu >= 0 ? cpu != side->cpu : !cpus_has(&common.cpus, cpu))
+		give_up(all, MOVED_AWAY, cpu);
 	if (woken < side->counted_from)
 		return true;
 	if (*slept == before) {
@@ -159,7 +145,7 @@ static bool be_woken(struct side *side, long *slept)
 	}
 	histogram_add(&side->histogram, taken);
 	if (side->cpu < 0)
-		histogram_add(&free_on[way][sched_getcpu()], taken);
+		histogram_add(&free_on[way][cpu], taken);
 	return true;
 }
 
@@ -220,8 +206,6 @@ static void run_slice(enum distance distance, int round)
 	for (int i = 0; i < 2; i++) {
 		pthread_join(sides[i].thread, NULL);
 		close_way(&sides[i]);
-		if (sides[i].elsewhere)
-			give_up(all, MOVED_AWAY, sides[i].cpu);
 		awake[way][distance] += sides[i].awake;
 		histogram_merge(sums[way][distance][i], &sides[i].histogram);
 		/* The way back from a thread that ran anywhere is of no known distance. */
@@ -231,55 +215,7 @@ static void run_slice(enum distance distance, int round)
 	medians[way][distance][round] = histogram_quantile(&slice, 0.5);
 }
 
-/* The pairs. */
-
-/* What a CPU shares, read once. */
-static struct {
-	bool known[PACKAGE];
-	struct cpus set[PACKAGE];
-} of;
-
-static void look_from(int cpu)
-{
-	for (enum sharing what = CORE; what < PACKAGE; what++)
-		of.known[what] = cpus_sharing(cpu, what, &of.set[what]);
-}
-
-/* DISTANCES where sysfs does not say. */
-static enum distance distance_to(int cpu)
-{
-	if (of.known[CORE] && cpus_has(&of.set[CORE], cpu))
-		return SAME_CORE;
-	if (of.known[CLUSTER] && cpus_has(&of.set[CLUSTER], cpu))
-		return SAME_CLUSTER;
-	if (!of.known[LLC])
-		return DISTANCES;
-	if (cpus_has(&of.set[LLC], cpu))
-		return SAME_LLC;
-	if (!of.known[NODE] || cpus_has(&of.set[NODE], cpu))
-		return OTHER_LLC;
-	return OTHER_NODE;
-}
-
-/* The first of each kind, from the first CPU on; later ones only where that has none. */
-static void choose_pairs(void)
-{
-	int first = cpus_next(&common.cpus, -1), tried = 0;
-
-	pairs[SAME_CPU] = (struct pair){ true, first, first };
-	pairs[FREE] = (struct pair){ cpus_count(&common.cpus) > 1, first, -1 };
-	for (int a = cpus_next(&common.cpus, -1); a >= 0; a = cpus_next(&common.cpus, a)) {
-		if (tried++ == 64)
-			break;
-		look_from(a);
-		for (int b = cpus_next(&common.cpus, -1); b >= 0; b = cpus_next(&common.cpus, b)) {
-			enum distance distance = a < b ? distance_to(b) : DISTANCES;
-
-			if (distance < DISTANCES && !pairs[distance].there)
-				pairs[distance] = (struct pair){ true, a, b };
-		}
-	}
-}
+/* What came out of it. */
 
 /* How often the free thread ran how far from the one that woke it. */
 static void report_free(void)

@@ -66,7 +66,7 @@ static inline void inject_delay(void)
 }
 
 /* The kernel moves even what is pinned when its CPU goes offline. */
-#define MOVED_AWAY	"what is pinned to CPU %d ran elsewhere: it went offline, or out of the cpuset"
+#define MOVED_AWAY	"a thread ran on CPU %d, not where it is pinned: was a CPU set offline?"
 
 /* From within a run: it came to nothing, and says why. */
 static inline __noreturn __printf(2, 3)
