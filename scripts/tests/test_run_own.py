@@ -86,9 +86,10 @@ def test_what_it_wrote_is_held_against_how_it_ended(
 
 
 def test_a_guard_that_was_killed_is_said(tmp_path: Path) -> None:
-    # The tool ends its parent, which is the guard.
+    # The tool ends its parent, which is the guard; what it has started itself does not end with it.
     with pytest.raises(SchedlineError, match="what guards sh ended with -9"):
-        run_guarded(["sh", "-c", "kill -9 $PPID; exec sleep 1000"], tmp_path, 60)
+        run_guarded(["sh", "-c", "setsid sleep 1000 & echo $! > child; kill -9 $PPID; exec sleep 1000"], tmp_path, 60)
+    assert not Path("/proc", (tmp_path / "child").read_text().strip()).exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

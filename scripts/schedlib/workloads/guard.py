@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,14 @@ def children() -> list[int]:
     return found
 
 
-def end_all() -> None:
+def adopt() -> None:
+    """What a child leaves behind becomes ours."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_all(spared: Collection[int] = ()) -> None:
     """Kill children until there are none: those of a dead child become ours."""
-    while pids := children():
+    while pids := [pid for pid in children() if pid not in spared]:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -123,7 +129,7 @@ def wait(process: subprocess.Popen[bytes], until: float, wakeup: int) -> str:
 def main() -> int:
     """Carry out the order."""
     order = json.loads(sys.argv[1])
-    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt()
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from schedlib.command import clean_environment
 from schedlib.errors import SchedlineError
+from schedlib.workloads import guard as guard_program
 
-GUARD = Path(__file__).with_name("guard.py")
+GUARD = Path(guard_program.__file__)
 
 RT_SECONDS = 5.0
 """An RT task that takes so much CPU time without sleep is ended by the kernel, where nothing says that it may."""
@@ -84,6 +85,8 @@ def run_guarded(
         "stdout": str(place / "stdout"),
         "stderr": str(place / "stderr"),
     }
+    others = guard_program.children()
+    guard_program.adopt()
     # A session of its own: Ctrl-C ends the runner, and the guard sees that.
     with subprocess.Popen(
         [sys.executable, "-I", "-S", str(GUARD), json.dumps(order)],
@@ -100,6 +103,8 @@ def run_guarded(
             guard.stdin.close()
             guard.wait()
     if guard.returncode or not said:
+        # The kernel has ended the tool with it, and what the tool had started has come to us.
+        guard_program.end_all(others)
         raise SchedlineError(
             f"what guards {argv[0]} ended with {guard.returncode}, so nothing is known of it",
             "run the command again to go on; dmesg tells whether memory ran out",
