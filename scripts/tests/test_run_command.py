@@ -222,7 +222,11 @@ def test_a_failure_that_the_tool_reports_is_one(play: Place) -> None:
     ("script", "reason"),
     [
         ("echo 'no memory' >&2; exit 3\n", "exit status 3: no memory"),
-        ("kill -9 $$\n", "killed by SIGKILL"),
+        (
+            "kill -9 $$\n",
+            "killed by SIGKILL: by hand, for want of memory (see dmesg), or as an RT task that did not sleep",
+        ),
+        ("kill -15 $$\n", "killed by SIGTERM"),
         ("", "no number of tasks in its output"),
     ],
 )

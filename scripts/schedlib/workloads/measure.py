@@ -88,7 +88,10 @@ def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
         return f"ended after {time_limit(row):.0f} s: it takes about {row.seconds:g} s"
     status = finished.exit_status
     if status is not None and status < 0:
-        return f"killed by {signal.Signals(-status).name}"
+        killer = signal.Signals(-status)
+        unclear = killer in (signal.SIGKILL, signal.SIGXCPU)
+        why = ": by hand, for want of memory (see dmesg), or as an RT task that did not sleep" if unclear else ""
+        return f"killed by {killer.name}{why}"
     if status not in good:
         return f"exit status {status}: {last_line(Output((), status, finished.stdout, finished.stderr))}"
     return ""
