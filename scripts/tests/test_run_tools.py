@@ -72,6 +72,7 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
                                "groups.evenness": 100, "groups.kernel_of_cpu_time": 13.8548 / 3.66608}),
     "schbench-good": ("schbench", {"wakeup.samples": 315, "wakeup.p50": 24, "wakeup.p99": 17888, "request.p99": 41280,
                                    "requests_per_s": 105}),
+    "schbench-intervals": ("schbench", {"wakeup.samples": 175, "wakeup.p99": 41664, "requests_per_s": 35}),
     "ebizzy-good": ("ebizzy", {"records_per_s": 53328, "records": 106656}),
 }  # fmt: skip
 

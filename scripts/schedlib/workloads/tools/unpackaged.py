@@ -6,14 +6,18 @@ from __future__ import annotations
 import re
 
 from schedlib.workloads.run_file import Metric, Reading
-from schedlib.workloads.tools.base import Output, Tool, metric, number, quantiles, sampled
+from schedlib.workloads.tools.base import Output, Tool, Unreadable, metric, number, quantiles, sampled
 
 
 def _schbench(output: Output) -> Reading:
     found = output.json_file().get("int", {})
     metrics: list[Metric] = []
     for name, key in (("wakeup", "wakeup_latency"), ("request", "request_latency")):
-        samples = number(rf"^{name.title()} Latencies .*\((\d+) total samples\)$", output.stderr, f"{name} samples")
+        # Every ten seconds it tells how far it is; the last time is the whole.
+        told = re.findall(rf"^{name.title()} Latencies .*\((\d+) total samples\)$", output.stderr, re.M)
+        if not told:
+            raise Unreadable(f"no number of {name} samples in its output")
+        samples = float(told[-1])
         metrics.append(sampled(name, samples))
         shares = {"p50": "pct50.0", "p90": "pct90.0", "p99": "pct99.0", "p99_9": "pct99.9", "max": "max"}
         values = {short: float(found[f"{key}_{long}"]) for short, long in shares.items() if f"{key}_{long}" in found}
