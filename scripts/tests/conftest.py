@@ -10,6 +10,7 @@ import pytest
 
 from schedlib.cache import cache_dir
 from schedlib.trees import Tree, fetch_series
+from suite_place import Place as SuitePlace
 from workload_runs import DIRECTORY, TINY, Place, compile_program
 
 SCHED_H = """\
@@ -103,3 +104,9 @@ def workloads(series_tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def place(workloads: Path, tmp_path: Path) -> Place:
     """The workloads, which write nowhere else."""
     return Place(workloads, tmp_path)
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> SuitePlace:
+    """A suite of tools that play."""
+    return SuitePlace(tmp_path)
