@@ -117,7 +117,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     save_plan(plan, tmp_path)
     assert saved_plan(tmp_path) == plan
     assert "boot_id" not in plan.machine
-    (tmp_path / "plan.json").write_text('{"schema": "plan-1"')
+    (tmp_path / "plan").write_text('{"schema": "plan-1"')
     with pytest.raises(SchedlineError, match="is no plan"):
         saved_plan(tmp_path)
 
