@@ -8,7 +8,7 @@ import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from schedlib.cache import read_json
 from schedlib.workloads.machine import now
 from schedlib.workloads.noise import noise, snapshot
-from schedlib.workloads.process import Finished, Server, run_guarded
+from schedlib.workloads.process import Finished, run_guarded
 from schedlib.workloads.run_file import Head, Reading, defect, document
 from schedlib.workloads.suites import Row
 from schedlib.workloads.tools.base import Output, Tool, Unreadable, last_line
@@ -67,7 +67,7 @@ def time_limit(row: Row) -> float:
     return 3 * row.seconds + 60
 
 
-def _why_not(row: Row, means: Means) -> tuple[str, bool]:
+def why_not(row: Row, fifo: bool) -> tuple[str, bool]:
     """Why a row cannot be run here, and whether a program is missing."""
     if row.unless and shutil.which(row.unless):
         return f"{row.unless} is here, in whose place it would stand", False
@@ -75,7 +75,7 @@ def _why_not(row: Row, means: Means) -> tuple[str, bool]:
         tool = TOOLS[row.tool]
         if not tool.path() or (tool.server and not shutil.which(tool.server.argv[0])):
             return tool.missing(), True
-    return (_NO_FIFO, False) if row.realtime and not means.fifo else ("", False)
+    return (_NO_FIFO, False) if row.realtime and not fifo else ("", False)
 
 
 def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
@@ -129,10 +129,11 @@ def _process(
     }
 
 
-def _skipped(head: Head, row: Row, why: str, missing: bool) -> Measured:
-    skipped = document(head, Reading(cannot=why))
-    skipped["process"] = _process([row.tool or row.program, *row.words()], None, missing=missing)
-    return Measured(skipped, f"skipped: {why}\n")
+def skipped(head: Head, row: Row, why: str, missing: bool) -> Measured:
+    """A run that is not made."""
+    found = document(head, Reading(cannot=why))
+    found["process"] = _process([row.tool or row.program, *row.words()], None, missing=missing)
+    return Measured(found, f"skipped: {why}\n")
 
 
 def _tool_run(head: Head, row: Row, tool: Tool, argv: Sequence[str], finished: Finished, place: Path) -> dict[str, Any]:
@@ -157,38 +158,51 @@ def _own_run(head: Head, row: Row, argv: Sequence[str], finished: Finished, plac
     return found | {"process": _process(argv, finished)}
 
 
+def command(row: Row, programs: Path) -> list[str]:
+    """What is started; our own programs are in a directory, others where they are installed."""
+    if row.tool:
+        return [TOOLS[row.tool].path() or row.tool, *row.words()]
+    # One run is one file; the budget is judged from several by the program itself, or by the gate.
+    return [str(programs / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
+
+
+def head_of(row: Row, fingerprint: Mapping[str, str], started: str, uptime: float) -> Head:
+    """What is known of a run before it starts."""
+    name = row.tool or row.program
+    known = dict(fingerprint) | {"command_line": " ".join([name, *row.words()])}
+    if row.tool and (path := TOOLS[row.tool].path()):
+        known["tool_version"] = _version(path, TOOLS[row.tool].version)
+    return Head(name, started, uptime, known)
+
+
+def read_run(row: Row, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
+    """A run that has ended, by what it left in its directory."""
+    # Where the program lies is no part of what was measured.
+    shown = [row.program or Path(argv[0]).name, *argv[1:]]
+    found = (
+        _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
+        if row.tool
+        else _own_run(head, row, shown, finished, place)
+    )
+    return Measured(found, _log(shown, finished))
+
+
 def measure(row: Row, means: Means, place: Path) -> Measured:
     """Run a row once, in an empty directory.
 
     Raises:
         SchedlineError: what guards the tool was killed.
     """
-    started, uptime = now()
-    name = row.tool or row.program
-    head = Head(name, started, uptime, dict(means.fingerprint) | {"command_line": " ".join([name, *row.words()])})
-    why, missing = _why_not(row, means)
+    head = head_of(row, means.fingerprint, *now())
+    why, missing = why_not(row, means.fifo)
     if why:
-        return _skipped(head, row, why, missing)
-    server: Server | None = None
-    env: dict[str, str] = {}
-    if row.tool:
-        tool = TOOLS[row.tool]
-        argv = [tool.path() or tool.name, *row.words()]
-        server = tool.server
-        head = replace(head, fingerprint=dict(head.fingerprint) | {"tool_version": _version(argv[0], tool.version)})
-    else:
-        # One run is one file; the budget is judged from several by the program itself, or by the gate.
-        argv = [str((means.programs or place) / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
-        env = {"SCHED_LATENCY_RESULTS": str(place)}
+        return skipped(head, row, why, missing)
+    server = TOOLS[row.tool].server if row.tool else None
+    env = {} if row.tool else {"SCHED_LATENCY_RESULTS": str(place)}
+    argv = command(row, means.programs or place)
     before = snapshot()
     finished = run_guarded(argv, place, time_limit(row), server=server, env=env)
     after = snapshot()
-    # Where the program lies is no part of what was measured.
-    shown = [name if row.program else Path(argv[0]).name, *argv[1:]]
-    found = (
-        _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
-        if row.tool
-        else _own_run(head, row, shown, finished, place)
-    )
-    found["noise"] = noise(before, after, finished.cpu_s)
-    return Measured(found, _log(shown, finished))
+    measured = read_run(row, head, argv, finished, place)
+    measured.document["noise"] = noise(before, after, finished.cpu_s)
+    return measured

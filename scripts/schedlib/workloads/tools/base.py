@@ -72,6 +72,7 @@ class Tool:
         build: how to get it where no package has it.
         server: what it talks to.
         program: where it has another name.
+        data: files that it reads.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Tool:
     build: str = ""
     server: Server | None = None
     program: str = ""
+    data: tuple[str, ...] = ()
 
     def path(self) -> str | None:
         """Where the program is."""
