@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from schedlib.errors import SchedlineError
+from schedlib.gate.pairing import refuse_differences
 from schedlib.gate.runs import read_side
 from schedlib.kselftest_guest import not_home
 from schedlib.workloads.gathered import report
@@ -76,6 +77,19 @@ def test_a_run_of_the_plan_that_is_missing_is_an_error(missing: bool, tmp_path: 
     assert report(tmp_path) == (2 if missing else 0)
     # The plan beside the runs is none of them.
     assert read_side(tmp_path, "target").boots
+
+
+def test_tools_have_versions_of_their_own(tmp_path: Path) -> None:
+    for name, version in (("sleep_storm", ""), ("cyclictest", "V 2.40"), ("hackbench", "V 2.40")):
+        found = run(name)
+        found["fingerprint"] = TARGET | {"command_line": name, "tool_version": version}
+        keep(tmp_path, f"{name}.json", found)
+    refuse_differences([read_side(tmp_path, "target")], frozenset())
+    found = run("hackbench", minute=1)
+    found["fingerprint"] = TARGET | {"command_line": "hackbench", "tool_version": "V 2.41"}
+    keep(tmp_path, "hackbench-2.json", found)
+    with pytest.raises(SchedlineError, match="tool_version of hackbench differs"):
+        refuse_differences([read_side(tmp_path, "target")], frozenset())
 
 
 @pytest.mark.parametrize(
