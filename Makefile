@@ -9,8 +9,9 @@ quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
 tree = $(call option,SERIES,series) $(call option,KDIR,kdir)
 changes = $(call option,WITH,with) $(call option,WITHOUT,without)
-guest = $(call option,ON,on) $(call option,CPUS,cpus) $(call option,TOPOLOGY,topology) $(call option,CONFIG,config) \
-	$(call option,SANITIZE,sanitize)
+booted = $(call option,ON,on) $(call option,CPUS,cpus) $(call option,TOPOLOGY,topology) $(call option,CONFIG,config) \
+	$(call option,CPUPRI,cpupri)
+guest = $(booted) $(call option,SANITIZE,sanitize)
 column = $(call option,ARCH,arch) $(call option,CONFIG,config)
 judged = $(call option,EXPECT,expect) $(call option,BASE,base) $(call option,REQUIRE,require) $(call option,ONLY,only)
 programs = $(if $(SELFTESTS),--selftests)
@@ -20,7 +21,7 @@ help: ## these verbs
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 check: ## the main job: fetch, patch, build, boot, judge; one verdict
-	@scripts/schedline check $(tree) $(changes) $(guest) $(programs) $(call option,CPUPRI,cpupri) $(judged) $(output)
+	@scripts/schedline check $(tree) $(changes) $(guest) $(programs) $(judged) $(output)
 
 layout: ## the layout rules without booting (ARCH=all, CONFIG=all, VMLINUX=file, PATCH=file)
 	@scripts/schedline layout $(tree) $(changes) $(column) $(call option,VMLINUX,vmlinux) $(call option,PATCH,patch) \
@@ -29,8 +30,8 @@ layout: ## the layout rules without booting (ARCH=all, CONFIG=all, VMLINUX=file,
 status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=)
 	@scripts/schedline status $(tree) $(call option,VMLINUX,vmlinux) $(call option,JSON,json)
 
-run: ## workloads and tools on this machine (SUITE=quick, RUNS=5, OUT=dir, ONLY=row)
-	@scripts/schedline run $(call option,SUITE,suite) $(call option,RUNS,runs) $(call option,ONLY,only) $(call option,SEED,seed) \
+run: ## workloads and tools on this machine (SUITE=quick, RUNS=5, OUT=dir, ONLY=row), or in a guest (IN_GUEST=1)
+	@scripts/schedline run $(if $(IN_GUEST),--in-guest $(tree) $(changes) $(booted)) $(call option,SUITE,suite) $(call option,RUNS,runs) $(call option,ONLY,only) $(call option,SEED,seed) \
 		$(output)
 
 test: ## this project's own tests

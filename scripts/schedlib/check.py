@@ -85,7 +85,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                        help="boot one guest in QEMU with the shape in configs/topologies/NAME.toml")  # fmt: skip
     parser.add_argument("--config", type=options.ids, default=(), metavar="FRAGMENT,...",
                         help="fragments of configs/kernel/, or paths, added in this order")  # fmt: skip
-    parser.add_argument("--cpupri", type=_variants, default=(), metavar="NAME,...",
+    parser.add_argument("--cpupri", type=variants, default=(), metavar="NAME,...",
                         help=f"build and boot cpupri-split with its masks for each {', '.join(CPUPRI_VARIANTS)}, "
                         "or all of them; one verdict")  # fmt: skip
     parser.add_argument("--sanitize", choices=sorted(sanitize.SANITIZERS),
@@ -117,7 +117,8 @@ def _cpus(text: str) -> tuple[int, ...]:
     return values
 
 
-def _variants(text: str) -> tuple[str, ...]:
+def variants(text: str) -> tuple[str, ...]:
+    """How cpupri-split keeps its masks."""
     names = CPUPRI_VARIANTS if text == "all" else options.ids(text)
     if not names or not set(names) <= set(CPUPRI_VARIANTS):
         raise argparse.ArgumentTypeError(f"choose from {', '.join(CPUPRI_VARIANTS)}, or all")

@@ -26,7 +26,7 @@ Dir::Etc::trusted "/dev/null"; Dir::Etc::trustedparts "/dev/null";
 Dir::State "{work}/state"; Dir::State::lists "{work}/lists"; Dir::State::status "{work}/state/status";
 Dir::Cache "{work}/cache"; Dir::Cache::archives "{work}/cache/archives";
 Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";
-APT::Sandbox::User ""; APT::Architecture "amd64"; APT::Architectures {{ "amd64"; }};
+APT::Sandbox::User ""; APT::Architecture "{arch}"; APT::Architectures {{ "{arch}"; }};
 APT::Get::AllowUnauthenticated "false"; Acquire::AllowInsecureRepositories "false"; Acquire::Languages "none";
 Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
 Acquire::Check-Valid-Until "true"; Acquire::Retries "3";
@@ -104,7 +104,7 @@ def _machine_network_settings() -> str:
     return "".join(match.group(0) + "\n" for match in wanted.finditer(dump))
 
 
-def _configure(work: Path, series: Series, keyring: Path) -> Path:
+def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
     for part in ("lists/partial", "cache/archives/partial", "etc", "state"):
         (work / part).mkdir(parents=True, exist_ok=True)
     (work / "state/status").touch()
@@ -115,12 +115,15 @@ def _configure(work: Path, series: Series, keyring: Path) -> Path:
     )
     (work / "etc/sources.list").write_text("".join(sources))
     conf = work / "apt.conf"
-    conf.write_text(_APT_CONF.format(work=work) + _machine_network_settings())
+    conf.write_text(_APT_CONF.format(work=work, arch=arch) + _machine_network_settings())
     return conf
 
 
-def download(series: Series, work: Path, keyring: Path = KEYRING) -> Package:
+def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "amd64") -> Package:
     """Fetch the newest package of a series into `work`.
+
+    Args:
+        arch: Debian's name of the architecture.
 
     Raises:
         SchedlineError: no network, a signature that does not verify, a series that left the archive, or a package
@@ -131,7 +134,7 @@ def download(series: Series, work: Path, keyring: Path = KEYRING) -> Package:
             f"Debian's keyring {keyring} is not there, so the archive's signature cannot be checked",
             "apt-get install debian-archive-keyring",
         )
-    env = {"APT_CONFIG": str(_configure(work, series, keyring))}
+    env = {"APT_CONFIG": str(_configure(work, series, keyring, arch))}
     update = run(["apt-get", "update", "--error-on=any"], env=env)
     if update.returncode:
         text = (update.stderr + update.stdout).decode(errors="replace")

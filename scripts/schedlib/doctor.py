@@ -25,7 +25,7 @@ class Need:
         package: Debian's package that has it.
         why: what it is for.
         jobs: which need it, of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, layout, objtool,
-            kselftest, kernels, kernels-deb, run, test.
+            kselftest, kernels, kernels-deb, in-guest, run, test.
         file: path of a file to look for instead of a program.
     """
 
@@ -73,6 +73,7 @@ NEEDS = (
     _need("cpio", "cpio", "packs the kernel's headers", "kernels"),
     _need("dpkg-buildpackage", "dpkg-dev", "makes a Debian package of a kernel", "kernels-deb"),
     _need("dh", "debhelper", "makes a Debian package of a kernel", "kernels-deb"),
+    _need("busybox", "busybox-static", "is the shell of a guest that runs workloads", "in-guest kselftest"),
     _need("cyclictest", "rt-tests", "measures RT latencies, with hackbench, pi_stress and others", "run"),
     _need("stress-ng", "stress-ng", "loads the scheduler", "run"),
     _need("perf", "linux-perf", "benchmarks wake-ups, and counts where the hardware can", "run"),

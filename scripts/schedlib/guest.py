@@ -50,7 +50,7 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float) -> Run:
     start = time.monotonic()
     times: list[tuple[int, float]] = []
     size = 0
-    with log.open("wb") as file:
+    with log.open("wb", buffering=0) as file:
         if shutil.which(argv[0]) is None:
             raise SchedlineError(f"{argv[0]} cannot be started: it is not there or not executable", "schedline doctor")
         process = subprocess.Popen(

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePosixPath
 
 from schedlib.build import Kernel
 from schedlib.cache import write_atomic
@@ -23,7 +24,7 @@ PLACE = "tools/testing/selftests"
 """Where a kernel tree has its selftests."""
 
 _FLAG = re.compile(r"-[A-Za-z][^\s$]*")
-_DIRECTORIES = ("proc", "sys", COLLECTION)
+_DIRECTORIES = ("/proc", "/sys")
 
 
 def flags(makefile: str) -> list[str]:
@@ -47,24 +48,45 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
     must([compiler, *words, "-o", str(binary), str(source)], next_step="schedline doctor")
 
 
+def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:
+    """Compile programs without shared libraries; where each lies in the guest, and here.
+
+    Raises:
+        SchedlineError: a program does not compile.
+    """
+    directory.mkdir(exist_ok=True)
+    found = {}
+    with step(f"compiling {len(sources)} programs for {target.name}"):
+        for name, source in sources.items():
+            found[name] = directory / source.stem
+            compile_program(tree, source, found[name], "-Werror", "-static", compiler=f"{target.compiler}gcc")
+    return found
+
+
+def own_programs() -> dict[str, Path]:
+    """Where each workload lies in a guest, and its source."""
+    return {f"/{COLLECTION}/{path.stem}": path for path in sorted((SELFTESTS / COLLECTION).glob("*.c"))}
+
+
+def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str], archive: Path) -> None:
+    """Pack files, and all directories that they lie in, with the kernel's own gen_init_cpio."""
+    parents = {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"/"}
+    rows = [f"dir {name} 755 0 0" for name in sorted(parents | set(directories))]
+    rows += [f"file {name} {path} 755 0 0" for name, path in files.items()]
+    listed = archive.with_suffix(".list")
+    write_atomic(listed, "\n".join(rows) + "\n")
+    packed = must([kernel.build / "usr/gen_init_cpio", listed], next_step="build the kernel again")
+    write_atomic(archive, packed.encode(errors="surrogateescape"))
+
+
 def initramfs(kernel: Kernel, tree: Tree, target: Target) -> Path:
-    """Compile the programs without shared libraries, and pack them with the kernel's own gen_init_cpio.
+    """The programs, and an /init that runs each.
 
     Raises:
         SchedlineError: a program does not compile.
     """
     directory = kernel.build / FRAGMENT
-    directory.mkdir(exist_ok=True)
-    rows = [f"dir /{name} 755 0 0" for name in _DIRECTORIES]
-    programs = {"init": SELFTESTS / "guest_init.c"}
-    programs |= {f"{COLLECTION}/{path.stem}": path for path in sorted((SELFTESTS / COLLECTION).glob("*.c"))}
-    with step(f"compiling {len(programs)} programs for {target.name}"):
-        for name, source in programs.items():
-            binary = directory / source.stem
-            compile_program(tree, source, binary, "-Werror", "-static", compiler=f"{target.compiler}gcc")
-            rows.append(f"file /{name} {binary} 755 0 0")
-    write_atomic(directory / "list", "\n".join(rows) + "\n")
+    sources = {"/init": SELFTESTS / "guest_init.c", **own_programs()}
     archive = directory / "initramfs.cpio"
-    packed = must([kernel.build / "usr/gen_init_cpio", directory / "list"], next_step="build the kernel again")
-    write_atomic(archive, packed.encode(errors="surrogateescape"))
+    pack(kernel, compile_all(tree, sources, directory, target), _DIRECTORIES, archive)
     return archive

@@ -28,6 +28,7 @@ class Target:
         compiler: prefix of the cross compiler, make's CROSS_COMPILE; empty for the machine's own.
         emulator: QEMU's program and the words that choose its machine; none for UML.
         console: the guest's serial port.
+        disk: QEMU's name for one that the guest has.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Target:
     compiler: str = ""
     emulator: tuple[str, ...] = ()
     console: str = ""
+    disk: str = "virtio-blk-pci"
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,12 @@ class Programs:
     Attributes:
         initramfs: with an /init that ends the guest.
         arguments: for /init.
+        disk: a file of ours that the guest writes to, its /dev/vda.
     """
 
     initramfs: Path
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    disk: Path | None = None
 
 
 TARGETS = {
@@ -79,6 +83,7 @@ TARGETS = {
             "aarch64-linux-gnu-",
             ("qemu-system-aarch64", "-machine", "virt,gic-version=max"),
             "ttyAMA0",
+            "virtio-blk-device",
         ),
     )
 }
@@ -132,6 +137,10 @@ def command_line(
         # RT overload on emulated CPUs keeps RCU waiting for longer than it takes to be called a stall.
         words += ["kunit.enable=0", "rcupdate.rcu_cpu_stall_timeout=300", *arguments, "--", *programs.arguments]
         files = ["-kernel", str(image), "-initrd", str(programs.initramfs)]
+        if programs.disk:
+            # QEMU takes two commas for one.
+            drive = f"file={str(programs.disk).replace(',', ',,')},if=none,id=disk,format=raw,cache=unsafe"
+            files += ["-drive", drive, "-device", f"{target.disk},drive=disk"]
     else:
         words += ["kunit_shutdown=reboot", *suites, *arguments]
         files = ["-kernel", str(image)]

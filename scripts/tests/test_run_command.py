@@ -26,7 +26,7 @@ def test_each_run_is_a_file_and_a_log(play: Place) -> None:
     assert "6 of 6: " in done.stderr and " left" in done.stderr
     names = {path.name for path in play.out.iterdir() if not path.name.startswith(".")}
     rows = [f"{row}-{number}" for row in ("bench", "inversions") for number in (1, 2, 3)]
-    assert names == {"plan.json", *(f"{row}.{kind}" for row in rows for kind in ("json", "log"))}
+    assert names == {"plan", *(f"{row}.{kind}" for row in rows for kind in ("json", "log"))}
     seeds = set()
     for row in rows:
         found = play.document(f"{row}.json")
@@ -61,7 +61,7 @@ def test_lava_reads_verdicts_and_figures(play: Place) -> None:
 def test_a_seed_gives_its_order(play: Place) -> None:
     for name in ("a", "b"):
         assert play.run("--runs", "6", "--seed", "5", "--out", str(play.directory / name)).returncode == 0
-    first, second = (json.loads((play.directory / name / "plan.json").read_text())["order"] for name in ("a", "b"))
+    first, second = (json.loads((play.directory / name / "plan").read_text())["order"] for name in ("a", "b"))
     assert first == second
     assert sorted(first[:2]) == [["bench", 1], ["inversions", 1]]
 

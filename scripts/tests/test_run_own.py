@@ -138,7 +138,7 @@ def test_a_tool_is_not_trusted_when_the_clock_of_the_wall_was_set(
 
     monkeypatch.setattr(measure_module, "run_guarded", guarded)
     monkeypatch.setattr(measure_module, "_version", lambda *_: "")
-    monkeypatch.setattr(measure_module, "_why_not", lambda *_: ("", False))
+    monkeypatch.setattr(measure_module, "why_not", lambda *_: ("", False))
     row = Row("bench", "hackbench", "", (), 1, "tasks", {"tasks": "tasks"}, True, False, "")
     found = measure(row, Means(None, fingerprint(), ""), tmp_path).document
     jsonschema.validate(found, SCHEMA)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,7 +117,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     save_plan(plan, tmp_path)
     assert saved_plan(tmp_path) == plan
     assert "boot_id" not in plan.machine
-    (tmp_path / "plan.json").write_text('{"schema": "plan-1"')
+    (tmp_path / "plan").write_text('{"schema": "plan-1"')
     with pytest.raises(SchedlineError, match="is no plan"):
         saved_plan(tmp_path)
 
@@ -174,3 +175,29 @@ def test_files_for_ci_name_what_there_is() -> None:
     assert re.findall(r"collections: (\w+)", kernelci) == [OWN.name]
     names = re.findall(r"^  (\S+):$|^- job: (\S+)$", kernelci, re.M)
     assert {name for pair in names for name in pair if name} >= {"kselftest-sched-latency"}
+
+
+LINARO = ("name", "format", "description", "maintainer", "os", "devices")
+"""What validate.py of Linaro's test-definitions wants to find below metadata, seen in June 2026."""
+
+KERNELCI_JOB = ("template", "kind", "test_method", "kcidb_test_suite")
+KERNELCI_ENTRY = ("job", "event", "channel", "kind", "state", "name", "runtime", "platforms")
+"""What tests/validate_yaml.py of kernelci-pipeline wants to find, seen in August 2026."""
+
+
+def lacking(text: str, keys: Iterable[str], pattern: str) -> list[str]:
+    return [key for key in keys if not re.search(pattern.format(key), text, re.M)]
+
+
+def test_files_for_ci_have_what_their_checkers_want() -> None:
+    linaro = (PROJECT / "configs/ci/linaro-sched-latency.yaml").read_text()
+    assert not lacking(linaro, LINARO, r"^    {}:")
+    assert '    format: "Lava-Test Test Definition 1.0"\n' in linaro
+    assert "run:\n    steps:\n" in linaro
+    assert lacking(linaro.replace("    devices:", ""), LINARO, r"^    {}:") == ["devices"]
+    kernelci = (PROJECT / "configs/ci/kernelci.yaml").read_text()
+    jobs, _, scheduler = kernelci.partition("\nscheduler:\n")
+    assert not lacking(jobs, KERNELCI_JOB, r"^ +{}: \S")
+    assert not lacking(scheduler, KERNELCI_ENTRY, r"^[ -]+{}:")
+    assert "nfsroot" not in jobs and "fragments" not in jobs
+    assert lacking(scheduler.replace("    state: available\n", ""), KERNELCI_ENTRY, r"^[ -]+{}:") == ["state"]

@@ -10,7 +10,7 @@ import pytest
 
 from schedlib import doctor, kvm
 from schedlib.kconfig import load
-from schedlib.targets import TARGETS, Target, command_line
+from schedlib.targets import TARGETS, Programs, Target, command_line
 
 QEMU = [target for target in TARGETS.values() if target.name.startswith("qemu")]
 
@@ -61,3 +61,14 @@ def test_kvm_is_not_tried_for_another_machines_kernel(tmp_path: Path, monkeypatc
     monkeypatch.setattr(kvm, "machine", lambda: "x86_64")
     monkeypatch.setattr(kvm, "run_guest", lambda *_: pytest.fail("a guest was started"))
     assert kvm.accelerator(tmp_path, TARGETS["qemu-arm64"], Path("image")) == "tcg"
+
+
+@pytest.mark.parametrize("target", QEMU, ids=lambda target: target.name)
+def test_disk_of_a_guest_is_one_that_its_kernel_has(target: Target) -> None:
+    programs = Programs(Path("archive"), disk=Path("/runs,quick/disk"))
+    said = command_line(target, Path("image"), 8, (), "tcg", None, programs)
+    assert said[said.index("-drive") + 1].startswith("file=/runs,,quick/disk,if=none,id=disk,format=raw")
+    driver = {"virtio-blk-pci": "CONFIG_VIRTIO_PCI", "virtio-blk-device": "CONFIG_VIRTIO_MMIO"}
+    values = load([target.name, "selftests", "workloads"]).values
+    assert values[driver[said[said.index("-device") + 1].partition(",")[0]]] == values["CONFIG_VIRTIO_BLK"] == "y"
+    assert "-drive" not in command_line(target, Path("image"), 8, (), "tcg", None, Programs(Path("archive")))

@@ -22,6 +22,7 @@ Key = tuple[str, str]
 
 _SCHEMA = "run-1"
 _PLACES = re.compile(r"^(BOOT_IMAGE|initrd)=")
+_OF_A_TOOL = {"command_line", "tool_version"}
 _FILES = {"--json", "--out", "-o"}
 
 
@@ -79,7 +80,7 @@ class Side:
 
     Attributes:
         boots: in the order of their first run.
-        fingerprint: by entry, the values seen; the command line by tool.
+        fingerprint: by entry, the values seen; the command line and the version by tool.
         failed: runs that came to nothing: file and reason.
         skipped: by tool, why nothing can be measured.
         absent: by metric (or what its name begins with), why this machine cannot show it.
@@ -288,9 +289,11 @@ class _Reader:
             for name, value in fingerprint:
                 if name == "boot_id":
                     continue
-                if name == "command_line":
+                if name in _OF_A_TOOL:
                     for tool in tools:
-                        entries.setdefault(f"command_line of {tool}", set()).add(_without_places(value))
+                        entries.setdefault(f"{name} of {tool}", set()).add(
+                            _without_places(value) if name == "command_line" else value
+                        )
                 else:
                     entries.setdefault(name, set()).add(_same_kernel_words(name, value))
         boots = sorted(self.boots.values(), key=lambda boot: (boot.started, boot.id))

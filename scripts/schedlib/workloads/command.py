@@ -11,21 +11,20 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from schedlib import doctor
-from schedlib.cache import cache_dir, lock, make_writable, read_json, write_atomic, write_json
+from schedlib.cache import cache_dir, lock, make_writable, write_atomic, write_json
 from schedlib.errors import SchedlineError
 from schedlib.progress import say, step
-from schedlib.verdict import Verdict
-from schedlib.workloads import restore
-from schedlib.workloads.judge import Judged, judge_all, judge_run
+from schedlib.workloads import guest_command, restore
+from schedlib.workloads.conclude import conclude
+from schedlib.workloads.gathered import report
 from schedlib.workloads.machine import fingerprint, now
 from schedlib.workloads.measure import KEPT, Means, measure
 from schedlib.workloads.plan import Plan, Run, new_plan, refuse_another, save_plan, saved_plan, why_not_kept
 from schedlib.workloads.process import why_no_fifo
 from schedlib.workloads.programs import compiled, forget_old
-from schedlib.workloads.report import clock, duration, lava, summary, table
+from schedlib.workloads.report import clock, duration
 from schedlib.workloads.suites import Suite, chosen, load_suite, suite_names
 from schedlib.workloads.tools.table import TOOLS
 
@@ -35,13 +34,19 @@ examples:
   schedline run --suite rt --runs 10 --out results/rt       a plan in a directory; the same again goes on with it
   schedline run --out results/rt                            the same: suite and runs are in the directory
   schedline run --suite quick --only cyclictest,hackbench
-  schedline run --suite lkml --list"""
+  schedline run --suite lkml --list
+  schedline run --report results/rt                         what runs amount to that were brought home; runs nothing
+  schedline run --in-guest                                  quick, in QEMU, on 7.3 with all changes
+  schedline run --in-guest --kdir ~/linux --topology jacobsville --on qemu-arm64"""
 
 _DESCRIPTION = """\
 Runs the workloads of a suite (configs/workloads/), each in runs of its own, in random order. Each run becomes a JSON
 file (schema run-1) and a log. Ctrl-C, kill -9 or a reboot lose the run that is under way, and nothing else: the same
 command goes on. No setting of the machine is changed; what a tool changes is put back. Thresholds are held by the
 workloads of selftests/sched_latency themselves: see their --record.
+
+With --in-guest a kernel is built as by check, and a guest with busybox runs the suite: does every workload work on that
+kernel? The latencies of emulated CPUs say nothing; thresholds that need real caches are skips.
 
 PASS: every run did its work. FAIL: one did none, or says that it failed. ERROR: a required program is missing, or a
 run came to nothing. INCONCLUSIVE: nothing could be run here."""
@@ -70,16 +75,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                         help="these rows of the suite")  # fmt: skip
     parser.add_argument("--seed", type=int, metavar="N", help="of the random order (a new one each time)")
     parser.add_argument("--list", action="store_true", help="print the rows, their commands and durations; run nothing")
+    parser.add_argument("--report", type=Path, metavar="DIR",
+                        help="print what the run files there amount to; run nothing")  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what the runs amount to")
     parser.add_argument("--lava", type=Path, metavar="FILE",
                         help="write verdicts and figures as send-to-lava.sh reads them")  # fmt: skip
+    guest_command.add_options(parser)
     parser.set_defaults(run=_run)
 
 
 def _suite(arguments: argparse.Namespace, saved: Plan | None) -> Suite:
-    if not arguments.suite and not saved:
+    if not arguments.suite and not saved and not arguments.in_guest:
         raise SchedlineError("no suite is named", f"--suite with one of {', '.join(suite_names())}")
-    suite = load_suite(arguments.suite or (saved.suite if saved else ""))
+    suite = load_suite(arguments.suite or (saved.suite if saved else "quick"))
     only = arguments.only or (saved.rows if saved and not arguments.suite else ())
     return chosen(suite, only)
 
@@ -165,37 +173,34 @@ def _remains(out: Path, journal: Path) -> None:
         say(f"after a crash: {line}")
     for place in out.glob(".now-*"):
         shutil.rmtree(place, ignore_errors=True)
-    for pattern in (".*.json.*", ".*.log.*"):
+    for pattern in (".plan.*", ".*.json.*", ".*.log.*"):
         for file in out.glob(pattern):
             file.unlink(missing_ok=True)
-
-
-def _judged(suite: Suite, plan: Plan, out: Path) -> tuple[list[Judged], dict[tuple[str, int], dict[str, Any]]]:
-    rows = {row.name: row for row in suite.rows}
-    found = {(run.row, run.number): read_json(out / run.file) or {} for run in plan.order}
-    ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
-    return [judge_run(rows[run.row], run.number, found[run.row, run.number]) for run in ordered], found
 
 
 def _held(function: Callable[[], int], out: Path, cache: Path) -> int:
     """Alone in this directory, and alone on this machine: two that measure disturb each other."""
     with lock(out / ".lock", say), lock(cache / "workloads" / "lock", say):
+        _remains(out, _journal(cache))
         return function()
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.report:
+        return report(arguments.report)
+    guest_command.refuse_without_guest(arguments)
     saved = saved_plan(arguments.out) if arguments.out else None
     suite = _suite(arguments, saved)
     if arguments.list:
         return _list(suite)
     cache = cache_dir()
     out = _directory(arguments, cache, suite)
-    return _held(lambda: _work(arguments, suite, out, cache), out, cache)
+    work = guest_command.run_in_guest if arguments.in_guest else _work
+    return _held(lambda: work(arguments, suite, out), out, cache)
 
 
-def _work(arguments: argparse.Namespace, suite: Suite, out: Path, cache: Path) -> int:
-    journal = _journal(cache)
-    _remains(out, journal)
+def _work(arguments: argparse.Namespace, suite: Suite, out: Path) -> int:
+    cache = cache_dir()
     started, _ = now()
     machine = fingerprint()
     plan = _plan(arguments, suite, out, machine)
@@ -211,21 +216,11 @@ def _work(arguments: argparse.Namespace, suite: Suite, out: Path, cache: Path) -
         programs = compiled(cache, own)
         forget_old(cache)
     try:
-        _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()), journal)
+        _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()), _journal(cache))
     except (KeyboardInterrupt, SystemExit):
         say(f"ended; what is done is kept. next: {again}")
         raise
-    judged, found = _judged(suite, plan, out)
-    verdict = judge_all(judged)
-    for line in table(suite, judged, found):
-        print(line)
-    if arguments.json:
-        write_json(arguments.json, summary(plan, machine, started, judged, found, verdict))
-    if arguments.lava:
-        write_atomic(arguments.lava, lava(suite, judged, found))
-    missing = sorted(
-        {each.reason for each in judged if each.verdict is Verdict.ERROR and "not installed" in each.reason}
-    )
+    verdict, missing = conclude(suite, plan, out, machine, started, arguments.json, arguments.lava)
     if missing:
         say("next: schedline doctor tells what to install; then " + again)
     print(f"runs: {out}")

@@ -144,7 +144,7 @@ def fingerprint() -> dict[str, str]:
         "clocksource": _line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         "governor": _line(_CPUS / "cpu0/cpufreq/scaling_governor"),
         "rt_runtime_us": _line(Path("/proc/sys/kernel/sched_rt_runtime_us")),
-        "libc": " ".join(platform.libc_ver()),
+        "libc": platform.libc_ver()[1],
     }
 
 

@@ -8,7 +8,7 @@ import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from schedlib.cache import read_json
 from schedlib.workloads.machine import now
 from schedlib.workloads.noise import noise, snapshot
-from schedlib.workloads.process import RT_SECONDS, Finished, Server, run_guarded
+from schedlib.workloads.process import RT_SECONDS, Finished, run_guarded
 from schedlib.workloads.run_file import Head, Reading, defect, document
 from schedlib.workloads.suites import Row
 from schedlib.workloads.tools.base import Output, Tool, Unreadable, last_line
@@ -69,7 +69,7 @@ def time_limit(row: Row) -> float:
     return 3 * row.seconds + 60
 
 
-def _why_not(row: Row, means: Means) -> tuple[str, bool]:
+def why_not(row: Row, no_fifo: str) -> tuple[str, bool]:
     """Why a row cannot be run here, and whether a program is missing."""
     if row.unless and shutil.which(row.unless):
         return f"{row.unless} is here, in whose place it would stand", False
@@ -77,7 +77,7 @@ def _why_not(row: Row, means: Means) -> tuple[str, bool]:
         tool = TOOLS[row.tool]
         if not tool.path() or (tool.server and not shutil.which(tool.server.argv[0])):
             return tool.missing(), True
-    return means.no_fifo if row.realtime else "", False
+    return no_fifo if row.realtime else "", False
 
 
 def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
@@ -142,10 +142,11 @@ def _process(
     }
 
 
-def _skipped(head: Head, row: Row, why: str, missing: bool) -> Measured:
-    skipped = document(head, Reading(cannot=why))
-    skipped["process"] = _process([row.tool or row.program, *row.words()], None, missing=missing)
-    return Measured(skipped, f"skipped: {why}\n")
+def skipped(head: Head, row: Row, why: str, missing: bool) -> Measured:
+    """A run that is not made."""
+    found = document(head, Reading(cannot=why))
+    found["process"] = _process([row.tool or row.program, *row.words()], None, missing=missing)
+    return Measured(found, f"skipped: {why}\n")
 
 
 def _tool_run(head: Head, row: Row, tool: Tool, argv: Sequence[str], finished: Finished, place: Path) -> dict[str, Any]:
@@ -170,44 +171,56 @@ def _own_run(head: Head, row: Row, argv: Sequence[str], finished: Finished, plac
     return found | {"process": _process(argv, finished)}
 
 
+def command(row: Row, programs: Path) -> list[str]:
+    """What is started; our own programs are in a directory, others where they are installed."""
+    if row.tool:
+        return [*TOOLS[row.tool].command(), *row.words()]
+    # One run is one file; the budget is judged from several by the program itself, or by the gate.
+    return [str(programs / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
+
+
+def head_of(row: Row, fingerprint: Mapping[str, str], started: str, uptime: float) -> Head:
+    """What is known of a run before it starts."""
+    name = row.tool or row.program
+    known = dict(fingerprint) | {"command_line": " ".join([name, *row.words()])}
+    if row.tool and (path := TOOLS[row.tool].path()):
+        known["tool_version"] = _version(path, TOOLS[row.tool].version)
+    return Head(name, started, uptime, known)
+
+
+def read_run(row: Row, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
+    """A run that has ended, by what it left in its directory."""
+    # Where the programs lie is no part of what was measured.
+    words = len(argv) - len(row.words()) if row.tool else 1
+    shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
+    found = (
+        _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
+        if row.tool
+        else _own_run(head, row, shown, finished, place)
+    )
+    return Measured(found, _log(shown, finished))
+
+
 def measure(row: Row, means: Means, place: Path) -> Measured:
     """Run a row once, in an empty directory.
 
     Raises:
         SchedlineError: what guards the tool was killed.
     """
-    started, uptime = now()
-    name = row.tool or row.program
-    head = Head(name, started, uptime, dict(means.fingerprint) | {"command_line": " ".join([name, *row.words()])})
-    why, missing = _why_not(row, means)
+    head = head_of(row, means.fingerprint, *now())
+    why, missing = why_not(row, means.no_fifo)
     if why:
-        return _skipped(head, row, why, missing)
-    server: Server | None = None
-    env: dict[str, str] = {}
-    if row.tool:
-        tool = TOOLS[row.tool]
-        argv = [*tool.command(), *row.words()]
-        server = tool.server
-        version = _version(tool.command()[-1], tool.version)
-        head = replace(head, fingerprint=dict(head.fingerprint) | {"tool_version": version})
-    else:
-        # One run is one file; the budget is judged from several by the program itself, or by the gate.
-        argv = [str((means.programs or place) / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
-        env = {"SCHED_LATENCY_RESULTS": str(place)}
+        return skipped(head, row, why, missing)
+    server = TOOLS[row.tool].server if row.tool else None
+    env = {} if row.tool else {"SCHED_LATENCY_RESULTS": str(place)}
+    argv = command(row, means.programs or place)
     before = snapshot()
     # pi_stress has a thread that never sleeps, as long as the others come before it.
     rt_seconds = row.seconds + RT_SECONDS
     finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
     beside = noise(before, snapshot(), finished.cpu_s)
-    # Where the programs lie is no part of what was measured.
-    words = len(argv) - len(row.words()) if row.tool else 1
-    shown = [Path(word).name for word in argv[:words]] + argv[words:]
-    found = (
-        _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
-        if row.tool
-        else _own_run(head, row, shown, finished, place)
-    )
-    if row.tool and found["status"] == "DONE" and (wrong := _clock_set(beside)):
-        found |= document(head, Reading(error=wrong))
-    found["noise"] = beside
-    return Measured(found, _log(shown, finished))
+    measured = read_run(row, head, argv, finished, place)
+    if row.tool and measured.document["status"] == "DONE" and (wrong := _clock_set(beside)):
+        measured.document.update(document(head, Reading(error=wrong)))
+    measured.document["noise"] = beside
+    return measured

@@ -14,7 +14,9 @@ from schedlib.errors import SchedlineError
 from schedlib.workloads.run_file import defect
 from schedlib.workloads.suites import Suite
 
-PLAN = "plan.json"
+PLAN = "plan"
+"""No .json: these are runs, and nothing else, for whoever reads a directory of them."""
+
 _SAME = ("machine_name", "kernel", "build_id")
 """What the runs of one plan have in common: figures of two kernels are not mixed."""
 

@@ -60,7 +60,8 @@ def table(suite: Suite, judged: Sequence[Judged], runs: Mapping[tuple[str, int],
             for verdict, mark in _MARKS.items()
             if any(each.verdict is verdict for each in mine)
         )
-        times = f", {_figures([duration(run) for run in done])} s" if done else ""
+        timed = [duration(run) for run in done if run.get("process")]
+        times = f", {_figures(timed)} s" if timed else ""
         lines.append(f"{row.name}: {counts or 'not run'}{times}")
         for name, unit in row.metrics.items():
             values = [value for run in done if (value := value_of(run, name)) is not None]

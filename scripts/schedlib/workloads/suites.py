@@ -49,9 +49,9 @@ class Row:
     realtime: bool
     unless: str
 
-    def words(self) -> list[str]:
-        """The arguments for this machine."""
-        cpus = len(os.sched_getaffinity(0))
+    def words(self, cpus: int | None = None) -> list[str]:
+        """The arguments for so many CPUs, or for those of this machine."""
+        cpus = cpus or len(os.sched_getaffinity(0))
         return [word.format(cpus=cpus, half_cpus=max(1, cpus // 2)) for word in self.arguments]
 
 

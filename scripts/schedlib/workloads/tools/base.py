@@ -73,6 +73,7 @@ class Tool:
         server: what it talks to.
         program: where it has another name.
         driver: what starts it where one process is not all.
+        data: files that it reads.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Tool:
     server: Server | None = None
     program: str = ""
     driver: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
 
     def path(self) -> str | None:
         """Where the program is."""

@@ -81,7 +81,8 @@ def _sockperf(output: Output) -> Reading:
 
 # A network of its own has all ports free; tbench_srv cannot be told where to listen.
 TOOLS = (
-    Tool("tbench", "dbench", _tbench, server=Server(("tbench_srv",), "tcp", 7003)),
+    Tool("tbench", "dbench", _tbench, server=Server(("tbench_srv",), "tcp", 7003),
+         data=("/usr/share/dbench/client.txt",)),
     Tool("netperf", "netperf (Debian 12: non-free)", _netperf, ("-V",),
          server=Server(("netserver", "-D", "-L", "127.0.0.1"), "tcp", 12865)),
     Tool("iperf3", "iperf3", _iperf3, ("--version",),
