@@ -74,7 +74,7 @@ def built(
     refuse_impossible(target, topology)
     composition = compose(tree, with_=with_, without=without, expect=None, base=None)
     refuse_conflicts(composition)
-    configuration = load([target.name, selftests.FRAGMENT, initramfs.FRAGMENT, *config]).without(
+    configuration = load([target.name, selftests.FRAGMENT, *config]).without(
         [suite.option for suite in left_out(tree, composition.expected)]
     )
     say(f"{tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in composition.states)}] on {target.name}")

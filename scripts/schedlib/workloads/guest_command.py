@@ -18,7 +18,7 @@ from schedlib.progress import say, step
 from schedlib.topology import MOST_CPUS, load_topology
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
-from schedlib.workloads import home, in_guest, initramfs
+from schedlib.workloads import home, in_guest
 from schedlib.workloads.busybox_guest import CPUS, TARGET, Guest, built, flat
 from schedlib.workloads.conclude import conclude
 from schedlib.workloads.in_guest import COLLECTION, Errand
@@ -130,7 +130,7 @@ def _archive(guest: Guest, tree: Tree, todo: Sequence[Errand], place: Path) -> P
     (place / "files").mkdir()
     files = in_guest.files(todo, place / "files")
     (place / "epoch").write_text(f"{int(time.time())}\n")
-    directory = guest.kernel.build / initramfs.FRAGMENT
+    directory = guest.kernel.build / "workloads"
     wanted = {errand.row.program for errand in todo}
     sources = {name: path for name, path in selftests.own_programs().items() if path.stem in wanted}
     own = selftests.compile_all(tree, sources, directory, guest.target)

@@ -16,9 +16,6 @@ from schedlib.debian import Series, download
 from schedlib.paths import SELFTESTS
 from schedlib.progress import step
 
-FRAGMENT = "workloads"
-"""What the kernel has to have beside selftests.FRAGMENT, in configs/kernel/."""
-
 _DEBIAN = {"x86_64": "amd64", "arm64": "arm64"}
 _BUSYBOX = Series("busybox", "busybox-static", ("stable",), "", "")
 _MACHINES = {0x3E: "x86_64", 0xB7: "arm64"}
