@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf, isfinite, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from schedlib.errors import SchedlineError
 
 Key = tuple[str, str]
 """Tool and metric name."""
+
+_T = TypeVar("_T")
 
 _SCHEMA = "run-1"
 _PLACES = re.compile(r"^(BOOT_IMAGE|initrd)=")
@@ -193,6 +195,7 @@ class _Reader:
         self.skipped: dict[str, str] = {}
         self.absent: dict[Key, str] = {}
         self.files = 0
+        self.tool_of: dict[str, str] = {}
 
     def add(self, path: str, content: bytes | OSError) -> None:
         """One file."""
@@ -217,7 +220,12 @@ class _Reader:
             newer = isinstance(schema, str) and re.fullmatch(r"run-[0-9]+", schema)
             why = "; a newer schedline reads it" if newer else "; only run files belong into the directory"
             raise _Bad(f"its schema is {schema!r}, and this reads {_SCHEMA!r}{why}")
-        tool, status = _text(content, "tool"), _text(content, "status")
+        program, status = _text(content, "tool"), _text(content, "status")
+        plan = content.get("plan")
+        # A suite may run one program in several ways: each is a tool of its own.
+        tool = _text(plan, "row") if isinstance(plan, dict) else program
+        if self.tool_of.setdefault(tool, program) != program:
+            raise _Bad(f"{tool} is {program} here and {self.tool_of[tool]} in the runs before")
         fingerprint = content.get("fingerprint")
         if not isinstance(fingerprint, dict):
             raise _Bad("it has no fingerprint: nobody knows what was measured")
@@ -277,6 +285,21 @@ class _Reader:
                 figure = boot.figures[key] = Figure()
             figure.add(value, samples)
 
+    def _name_by_program(self) -> None:
+        """A row that alone has run a program is called by the program's name, whatever the suite."""
+        programs = list(self.tool_of.values())
+        name = {tool: program if programs.count(program) == 1 else tool for tool, program in self.tool_of.items()}
+
+        def renamed(keyed: dict[Key, _T]) -> dict[Key, _T]:
+            return {(name[tool], metric): value for (tool, metric), value in keyed.items()}
+
+        self.about, self.absent = renamed(self.about), renamed(self.absent)
+        self.skipped = {name[tool]: reason for tool, reason in self.skipped.items()}
+        for boot in self.boots.values():
+            boot.runs = {name[tool]: runs for tool, runs in boot.runs.items()}
+            boot.figures = renamed(boot.figures)
+        self.fingerprints = {entries: {name[tool] for tool in tools} for entries, tools in self.fingerprints.items()}
+
     def side(self, directory: Path) -> Side:
         """What was read."""
         if not self.boots and not self.failed and not self.skipped:
@@ -284,6 +307,7 @@ class _Reader:
                 f"{directory} holds no run: {self.files} files end in .json" if self.files else
                 f"{directory} holds no run file", "run a workload with --json FILE in that directory"
             )  # fmt: skip
+        self._name_by_program()
         entries: dict[str, set[str]] = {}
         for fingerprint, tools in self.fingerprints.items():
             for name, value in fingerprint:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -381,3 +381,30 @@ def test_unreadable_file(campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
     (campaign.base / "gone.json").symlink_to("nowhere")
     assert "cannot be read" in refused(campaign)
+
+
+def rows(campaign: Campaign, names: Sequence[str]) -> None:
+    """Each boot runs one program in several ways, as the rows of a suite."""
+    for side, factor in ((campaign.base, 1.0), (campaign.candidate, 1.25)):
+        for number, value in enumerate(noise(1, factor=factor)):
+            slot = 20 * number + 10 * (side == campaign.candidate)
+            for place, name in enumerate(names):
+                content = run(side.name, f"{side.name}-{number}", slot + place, [metric(value if place else 10_000.0)])
+                content["fingerprint"]["command_line"] = f"rt_wakeup --interval-us {place}"
+                content["plan"] = {"suite": "rt", "digest": "0", "row": name, "run": 1, "seed": 1}
+                campaign.save(side, content)
+
+
+def test_a_row_that_alone_runs_a_program_has_its_name(campaign: Campaign) -> None:
+    rows(campaign, ["wakeup-slow"])
+    assert main(campaign.words()) == 0
+
+
+def test_rows_of_one_program_are_tools_of_their_own(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    rows(campaign, ["wakeup-slow", "wakeup-fast"])
+    assert "there are runs of: wakeup-fast, wakeup-slow" in refused(campaign)
+    campaign.gates = GATES.replace('tool = "rt_wakeup"', 'tool = "wakeup-slow"')
+    assert main(campaign.words()) == 0
+    campaign.gates = GATES.replace('tool = "rt_wakeup"', 'tool = "wakeup-fast"')
+    assert main(campaign.words()) == 3
+    assert "10 more times" in printed(capsys)
