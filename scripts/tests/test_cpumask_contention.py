@@ -87,6 +87,15 @@ def two_by_two(tmp_path: Path) -> Path:
     return machine(tmp_path / "sys", 8, 2, 2)
 
 
+def test_each_cpu_is_told_of_in_each_variant(program: Path, two_by_two: Path, tmp_path: Path) -> None:
+    run(program, *QUICK, "--sysfs", two_by_two, "--json", tmp_path / "run.json")
+    rows = document(tmp_path / "run.json")["cpus"]
+    assert {row["group"] for row in rows} == {"empty", *VARIANTS}
+    # A loaded machine may not let each of them take turns in each round.
+    assert {row["cpu"] for row in rows} <= set(range(8))
+    assert all(1 <= row["n"] <= 3 and row["p50_ns"] <= row["max_ns"] for row in rows)
+
+
 def test_two_llcs_and_nodes_are_compared(program: Path, two_by_two: Path, tmp_path: Path) -> None:
     code, said = run(program, "--sysfs", two_by_two, *QUICK, "--json", tmp_path / "masks.json")
     assert code == 0, said

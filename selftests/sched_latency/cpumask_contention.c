@@ -53,6 +53,8 @@ struct figures {
 
 static struct worker *workers;
 static struct figures figures[VARIANTS];
+/* For each round and CPU: ns of an operation, what the clock takes included. */
+static double *ns_on[VARIANTS];
 static int nr_rounds = 7;
 static double seconds = 0.2;
 static bool racy, have_cycles = true;
@@ -199,7 +201,7 @@ static void start_threads(struct results *results)
 static void run_slice(struct results *results, enum variant variant, int round)
 {
 	struct figures *sum = &figures[variant];
-	__u64 turns = 0, ns = 0, counted = 0;
+	__u64 turns = 0, ns = 0, counted = 0, turns_on;
 
 	for (int i = 0; i < 2 * nr_cpus; i++) {
 		workers[i].turns = 0;
@@ -234,6 +236,11 @@ static void run_slice(struct results *results, enum variant variant, int round)
 	if (!turns)
 		give_up(results, "%s: no operation in %g s; more --seconds?", names[variant],
 			seconds);
+	for (int i = 0; i < nr_cpus; i++) {
+		turns_on = workers[2 * i].turns + workers[2 * i + 1].turns;
+		ns_on[variant][round * nr_cpus + i] = !turns_on ? 0 :
+			(double)(workers[2 * i].ns + workers[2 * i + 1].ns) / turns_on;
+	}
 	sum->turns += turns;
 	sum->ns[round] = (double)ns / turns;
 	sum->cycles[round] = (double)counted / turns;
@@ -293,6 +300,23 @@ static double cycles_of(enum variant variant, int round)
 	       (variant == EMPTY ? 0 : figures[EMPTY].cycles[round]);
 }
 
+/* Which CPU is slow: the rounds of each. */
+static void report_cpus(struct results *results, enum variant variant)
+{
+	static struct histogram rounds;
+
+	for (int i = 0; i < nr_cpus; i++) {
+		memset(&rounds, 0, sizeof(rounds));
+		for (int round = 0; round < nr_rounds; round++) {
+			double ns = ns_on[variant][round * nr_cpus + i];
+
+			if (ns)
+				histogram_add(&rounds, ns + 0.5);
+		}
+		add_row(results, names[variant], cpus[i].id, &rounds);
+	}
+}
+
 static void report(struct results *results, enum variant variant)
 {
 	const struct figures *sum = &figures[variant];
@@ -314,6 +338,7 @@ static void report(struct results *results, enum variant variant)
 	add_rounds(results, LOWER, "ns", variant, "ns_per_operation", net);
 	if (have_cycles)
 		add_rounds(results, LOWER, "cycles", variant, "cycles_per_operation", cycles_of);
+	report_cpus(results, variant);
 	snprintf(absent, sizeof(absent), "%s.percent_of_global", name);
 	if (why)
 		add_absent(results, absent, "%s", why);
@@ -325,7 +350,9 @@ static void measure(struct results *results)
 {
 	cpus = aligned_alloc(APART, cpus_count(&common.cpus) * sizeof(*cpus));
 	workers = aligned_alloc(APART, cpus_count(&common.cpus) * 2 * sizeof(*workers));
-	if (!cpus || !workers)
+	for (enum variant variant = EMPTY; variant < VARIANTS; variant++)
+		ns_on[variant] = calloc(cpus_count(&common.cpus) * nr_rounds, sizeof(double));
+	if (!cpus || !workers || !ns_on[VARIANTS - 1])
 		give_up(results, "no memory");
 	memset(cpus, 0, cpus_count(&common.cpus) * sizeof(*cpus));
 	memset(workers, 0, cpus_count(&common.cpus) * 2 * sizeof(*workers));
