@@ -76,8 +76,8 @@ struct cpupri_line {
 struct cpupri_leaf {
 	struct cpupri_line line[CPUPRI_NR_PRIORITIES];
 	int group;
-	u32 nr_cpus;
-	u16 cpu[SMP_CACHE_BYTES];
+	u32 nr_words;
+	u16 mask_word[SMP_CACHE_BYTES / sizeof(long)];
 #else
 	cpumask_var_t mask ____cacheline_aligned_in_smp;
 #endif
