@@ -69,6 +69,6 @@ def test_disk_of_a_guest_is_one_that_its_kernel_has(target: Target) -> None:
     said = command_line(target, Path("image"), 8, (), "tcg", None, programs)
     assert said[said.index("-drive") + 1].startswith("file=/runs,,quick/disk,if=none,id=disk,format=raw")
     driver = {"virtio-blk-pci": "CONFIG_VIRTIO_PCI", "virtio-blk-device": "CONFIG_VIRTIO_MMIO"}
-    values = load([target.name, "selftests", "workloads"]).values
+    values = load([target.name, "selftests"]).values
     assert values[driver[said[said.index("-device") + 1].partition(",")[0]]] == values["CONFIG_VIRTIO_BLK"] == "y"
     assert "-drive" not in command_line(target, Path("image"), 8, (), "tcg", None, Programs(Path("archive")))
