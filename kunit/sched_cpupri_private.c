@@ -458,7 +458,7 @@ struct racer {
 	struct task_struct	task;
 	struct cpumask		lowest;
 	bool			finds;
-	unsigned int		found, empty, forbidden;
+	unsigned int		found, empty, forbidden, lost;
 };
 
 /* CPUs whose bits, or bytes, are neighbours; 8 threads share them. */
@@ -496,7 +496,10 @@ static void find_any(struct racer *r)
 			!cpumask_subset(&r->lowest, cpu_active_mask);
 }
 
-/* Every CPU has one setter: in the kernel, the holder of its runqueue's lock. */
+/*
+ * Every CPU has one setter: in the kernel, the holder of its runqueue's lock.
+ * So it finds the CPU where it has left it, whatever its neighbours do.
+ */
 static void race(void *data)
 {
 	struct racer *r = data;
@@ -505,10 +508,15 @@ static void race(void *data)
 	for (i = 0; i < SETS_PER_THREAD; i++) {
 		u32 n = prandom_u32_state(&r->rnd) % CPUS_PER_THREAD;
 		u32 prio = 97 + prandom_u32_state(&r->rnd) % 4;	/* often the same level */
+		int cpu = neighbours[r->first + n * r->nr];
+		int level = r->t->level[cpu];
 
+		r->lost += level >= 0 && !cpupri_holds(&r->t->cp, level, cpu);
 		preempt_disable();
-		set_prio(r->t, neighbours[r->first + n * r->nr], prio);
+		set_prio(r->t, cpu, prio);
 		preempt_enable();
+		r->lost += level >= 0 && level != r->t->level[cpu] &&
+			   cpupri_holds(&r->t->cp, level, cpu);
 		if (r->finds)
 			find_any(r);
 		if (i % 64 == 0)
@@ -559,9 +567,12 @@ static void found_is_allowed(struct kunit *test)
 static void counts_match_masks(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
+	struct racer *racers;
 	int cpu, level;
 
-	run_racers(test, false);
+	racers = run_racers(test, false);
+	for (cpu = 0; cpu < cpupri_test_cpus(); cpu++)
+		KUNIT_EXPECT_EQ_MSG(test, racers[cpu].lost, 0, "changes that did not last");
 	for (level = 0; level < CPUPRI_NR_PRIORITIES; level++) {
 		int count;
 
