@@ -58,7 +58,7 @@ def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: C
     """
     directory = build_directory(cache, tree, target, configuration)
     image = directory / target.image
-    compiler = run([f"{target.compiler}gcc", "--version"]).stdout.decode(errors="replace").split("\n")[0]
+    compiler = compiler_version(target.compiler)
     variables = [f"CROSS_COMPILE={target.compiler}"]
     stamp = {"commit": commit, "configuration": configuration.text(), "compiler": compiler}
     written = read_json(directory / "stamp.json")
@@ -74,6 +74,11 @@ def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: C
         make_as_configured(tree, directory, target.arch, configuration, variables, [target.image_target])
     write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
     return Kernel(image, directory, time.monotonic() - start, compiler)
+
+
+def compiler_version(prefix: str) -> str:
+    """The first line of `gcc --version`, of the compiler with this prefix."""
+    return run([f"{prefix}gcc", "--version"]).stdout.decode(errors="replace").split("\n")[0]
 
 
 def _identity(image: Path) -> list[int]:

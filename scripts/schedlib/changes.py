@@ -168,6 +168,11 @@ def apply_mail(tree: Tree, parent: str, mail: Path) -> tuple[str | None, tuple[s
         return apply_diff(tree, parent, diff.read_bytes(), text, "--3way", author=author), drift
 
 
+def hunks(drift: Collection[str]) -> str:
+    """The hunks of a mail that does not apply, a line each, for the end of a message."""
+    return "\n    " + "\n    ".join(drift or ("no hunk fits",))
+
+
 def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:
     """How each hunk of a diff meets the files of a commit; hunks that fit exactly are left out."""
     touched = re.findall(r"^--- a/(\S+)", diff.read_text(errors="replace"), re.M)

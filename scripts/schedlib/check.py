@@ -22,7 +22,6 @@ from schedlib.errors import SchedlineError
 from schedlib.fingerprint import fingerprint
 from schedlib.guest import run_guest
 from schedlib.judge import Judgement, Problem, judge, load_expected, with_problems
-from schedlib.kconfig import load
 from schedlib.kvm import accelerator
 from schedlib.layout.agreement import disagreements
 from schedlib.layout.compile import UNIT, host_rules
@@ -32,7 +31,7 @@ from schedlib.paths import KUNIT, SELFTESTS
 from schedlib.progress import say, step
 from schedlib.races import load_known_races
 from schedlib.results import Boot
-from schedlib.suites import LeftOut, left_out
+from schedlib.suites import LeftOut, configuration_of, left_out
 from schedlib.targets import TARGETS, Programs, Target, choose, command_line, refuse_impossible
 from schedlib.topology import MOST_CPUS, Topology, load_topology
 from schedlib.trees import Tree
@@ -305,9 +304,7 @@ def _check(arguments: argparse.Namespace) -> Verdict:
         say(f"checking {_describe(tree, composition)} on {target.name}")
         needed = [selftests.FRAGMENT] if arguments.selftests else []
         needed += [arguments.sanitize] if arguments.sanitize else []
-        configuration = load([target.name, *needed, *arguments.config]).without(
-            [suite.option for suite in plan.left_out]
-        )
+        configuration = configuration_of([target.name, *needed, *arguments.config], plan.left_out)
         kernel = build(cache, tree, composition.commit, target, configuration)
         out = results_directory(cache, arguments.out)
         archive = selftests.initramfs(kernel, tree, target) if arguments.selftests else None

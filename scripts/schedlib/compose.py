@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import read_json, write_json
-from schedlib.changes import ChangeState, State, apply_changes, change_table, known, patch_sets, present_changes
+from schedlib.changes import ChangeState, State, apply_changes, change_table, hunks, known, patch_sets, present_changes
 from schedlib.errors import SchedlineError
 from schedlib.git import try_git
 from schedlib.paths import CONFIGS, KUNIT, PATCHES
@@ -184,6 +184,6 @@ def refuse_conflicts(composition: Composition) -> None:
     for row in composition.states:
         if row.state is State.CONFLICT:
             raise SchedlineError(
-                f"{row.id} does not apply:\n    " + "\n    ".join(row.drift or ("no hunk fits",)),
+                f"{row.id} does not apply:{hunks(row.drift)}",
                 f"leave it out (--without {row.id}), or rebase patches/ onto this tree; schedline apply shows all",
             )

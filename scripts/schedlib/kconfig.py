@@ -122,9 +122,13 @@ def _verified(build: Path, wanted: Configuration) -> str:
     return wanted.text() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
 
 
+def parse_config(text: str) -> dict[str, str]:
+    """The values in a .config."""
+    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
+
+
 def _read(path: Path) -> dict[str, str]:
-    pairs = re.findall(r"^(CONFIG_\w+)=(.*)$", path.read_text(), re.M)
-    return dict(pairs)
+    return parse_config(path.read_text())
 
 
 def _definition(tree: Tree, arch: str, symbol: str) -> str:

@@ -9,7 +9,7 @@ import hashlib
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -23,7 +23,6 @@ from schedlib.command import must
 from schedlib.compose import compose, refuse_conflicts
 from schedlib.errors import SchedlineError
 from schedlib.judge import Outcome
-from schedlib.kconfig import load
 from schedlib.kvm import accelerator
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import Column, arch_table, compiled, host_rules, layout_of
@@ -32,7 +31,7 @@ from schedlib.layout.judge import judge_rule
 from schedlib.options import ids
 from schedlib.paths import CONFIGS
 from schedlib.results import Boot
-from schedlib.suites import left_out
+from schedlib.suites import configuration_of, left_out
 from schedlib.targets import TARGETS, choose
 from schedlib.trees import Tree, apply_diff
 from schedlib.verdict import Verdict
@@ -124,19 +123,13 @@ def read_mutants(directory: Path) -> tuple[Mutant, ...]:
     return tuple(read_mutant(path, str(path.relative_to(directory).with_suffix(""))) for path in found)
 
 
-def failing(boots: Iterable[Boot]) -> frozenset[str]:
+def failing(boots: Sequence[Boot]) -> frozenset[str]:
     """The names under which the failures of some guests are known: full, suite:case, and the parameter alone."""
-    names: set[str] = set()
-    for boot in boots:
-        for test in boot.judgement.tests:
-            if test.outcome in (Outcome.FAIL, Outcome.CRASHED):
-                parts = test.name.split(":")
-                names |= {test.name, ":".join(parts[:2]), parts[-1]}
-        names |= {problem.kind for problem in boot.judgement.problems}
-    return frozenset(names)
+    parts = [(name, name.split(":")) for name in failed_names(boots)]
+    return frozenset(known for name, words in parts for known in (name, ":".join(words[:2]), words[-1]))
 
 
-def failed_names(boots: Iterable[Boot]) -> frozenset[str]:
+def failed_names(boots: Sequence[Boot]) -> frozenset[str]:
     """The full names of failed tests, and the kinds of what else went wrong, of some guests."""
     tests = [test for boot in boots for test in boot.judgement.tests]
     problems = frozenset(problem.kind for boot in boots for problem in boot.judgement.problems)
@@ -176,7 +169,7 @@ def try_mutant(
         return fate_of(mutant, failed, False), failed, time.monotonic() - started
     target, _ = choose(tree, on or mutant.on)
     lacking = left_out(tree, composition.expected)
-    configuration = load([target.name, *mutant.config]).without([suite.option for suite in lacking])
+    configuration = configuration_of([target.name, *mutant.config], lacking)
     key = hashlib.sha256(f"{commit} {configuration.digest()} {target} {mutant}".encode()).hexdigest()[:20]
     record = cache / "mutants" / f"{key}.json"
     if answer := read_json(record):

@@ -133,7 +133,7 @@ def junit_document(boots: Sequence[Boot]) -> bytes:
 def _junit_suite(root: ET.Element, name: str, tests: Sequence[tuple[str, TestResult]]) -> None:
     outcomes = [test.outcome for _, test in tests]
     attributes = {
-        "name": _xml(name),
+        "name": xml_text(name),
         "tests": str(len(tests)),
         "failures": str(outcomes.count(Outcome.FAIL)),
         "errors": str(outcomes.count(Outcome.CRASHED) + outcomes.count(Outcome.MISSING)),
@@ -142,22 +142,23 @@ def _junit_suite(root: ET.Element, name: str, tests: Sequence[tuple[str, TestRes
     }
     suite = ET.SubElement(root, "testsuite", attributes)
     for below, test in tests:
-        case = ET.SubElement(suite, "testcase", {"classname": _xml(name), "name": _xml(below)})
+        case = ET.SubElement(suite, "testcase", {"classname": xml_text(name), "name": xml_text(below)})
         if test.duration_s is not None:
             case.set("time", f"{test.duration_s:.6f}")
         if test.outcome is Outcome.PASS:
             continue
         tag = {Outcome.SKIP: "skipped", Outcome.FAIL: "failure"}.get(test.outcome, "error")
-        detail = ET.SubElement(case, tag, {"message": _xml(_reason(test))})
+        detail = ET.SubElement(case, tag, {"message": xml_text(_reason(test))})
         if test.outcome is not Outcome.SKIP and test.diagnostics:
-            detail.text = _xml("\n".join(test.diagnostics))
+            detail.text = xml_text("\n".join(test.diagnostics))
 
 
 # Everything but the characters that XML 1.0 can hold.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _xml(text: str) -> str:
+def xml_text(text: str) -> str:
+    """What XML can hold of a text."""
     return _NOT_XML.sub("\ufffd", text)
 
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from schedlib.changes import Change, change_table, is_present
 from schedlib.errors import SchedlineError
+from schedlib.kconfig import Configuration, load
 from schedlib.paths import CONFIGS
 from schedlib.trees import Tree
 
@@ -25,6 +26,15 @@ class LeftOut:
     name: str
     option: str
     why: str
+
+
+def configuration_of(names: Sequence[str], lacking: Collection[LeftOut]) -> Configuration:
+    """Fragments of configs/kernel/ in this order, without asking for suites that cannot be built.
+
+    Raises:
+        SchedlineError: there is no such fragment.
+    """
+    return load(names).without([suite.option for suite in lacking])
 
 
 def left_out(tree: Tree, expected: Collection[str], *, in_tree: bool = False) -> tuple[LeftOut, ...]:

@@ -86,17 +86,17 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def series_tree() -> Tree:
+def series() -> Tree:
     """Debian's 7.3, fetched when it is not there."""
     return fetch_series(cache_dir(), "7.3")
 
 
 @pytest.fixture(scope="session")
-def workloads(series_tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workloads(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with all workloads, compiled."""
     directory = tmp_path_factory.mktemp("workloads")
     for tool in (*TINY, "cluster_wakeup"):
-        compile_program(series_tree, DIRECTORY / f"{tool}.c", directory / tool)
+        compile_program(series, DIRECTORY / f"{tool}.c", directory / tool)
     return directory
 
 

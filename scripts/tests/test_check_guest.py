@@ -17,17 +17,11 @@ import pytest
 from conftest import git
 from schedlib.cache import cache_dir
 from schedlib.paths import PROJECT
-from schedlib.trees import Tree, fetch_series
+from schedlib.trees import Tree
 
 pytestmark = pytest.mark.guest
 
 SCHEDLINE = str(PROJECT / "scripts/schedline")
-
-
-@pytest.fixture(scope="session")
-def series() -> Tree:
-    """Debian's 7.3, fetched when it is not there."""
-    return fetch_series(cache_dir(), "7.3")
 
 
 @pytest.fixture(scope="session")

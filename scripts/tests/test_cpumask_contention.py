@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.cache import cache_dir
 from schedlib.git import git
 from schedlib.paths import SELFTESTS
-from schedlib.trees import Tree, fetch_series
+from schedlib.trees import Tree
 from workload_runs import document, metrics
 
 pytestmark = pytest.mark.guest
@@ -22,12 +21,6 @@ pytestmark = pytest.mark.guest
 SOURCE = SELFTESTS / "sched_latency/cpumask_contention.c"
 QUICK = ("--rounds", "3", "--seconds", "0.05")
 VARIANTS = ("global", "node", "llc", "llc_bytes")
-
-
-@pytest.fixture(scope="session")
-def series() -> Tree:
-    """Debian's 7.3, fetched when it is not there."""
-    return fetch_series(cache_dir(), "7.3")
 
 
 def compiled(series: Tree, directory: Path, text: str) -> Path:

@@ -16,7 +16,7 @@ from schedlib.compose import TESTS_DIRECTORY, compose
 from schedlib.kconfig import load
 from schedlib.paths import KUNIT, PATCHES, SELFTESTS
 from schedlib.targets import TARGETS
-from schedlib.trees import Tree, fetch_series, sync
+from schedlib.trees import Tree, sync
 
 pytestmark = pytest.mark.guest
 
@@ -26,12 +26,6 @@ SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
 SOURCES = sorted(path for path in KUNIT.iterdir() if path.suffix in (".c", ".h"))
 PROGRAMS = sorted(path for path in SELFTESTS.rglob("*") if path.suffix in (".c", ".h"))
 MAILS = sorted(PATCHES.rglob("*.patch"))
-
-
-@pytest.fixture(scope="session")
-def series() -> Tree:
-    """Debian's 7.3, fetched when it is not there."""
-    return fetch_series(cache_dir(), "7.3")
 
 
 def checkpatch(tree: Tree, *words: str) -> str:

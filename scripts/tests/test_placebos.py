@@ -34,11 +34,11 @@ def structures(tree: Tree, source: Source) -> Mapping[str, Structure]:
 
 
 @pytest.mark.parametrize("change", PADDED)
-def test_padded_placebo(series_tree: Tree, change: str) -> None:
+def test_padded_placebo(series: Tree, change: str) -> None:
     with lock(cache_dir() / "trees" / "lock", print):
-        sources = of_changes(series_tree, [change], [])
-        sources.append(with_placebo(series_tree, sources, placebo_of(series_tree, [change])))
-        base, candidate, placebo = (structures(series_tree, source) for source in sources)
+        sources = of_changes(series, [change], [])
+        sources.append(with_placebo(series, sources, placebo_of(series, [change])))
+        base, candidate, placebo = (structures(series, source) for source in sources)
     for name in ("rq", "root_domain"):
         assert (placebo[name].type.size, placebo[name].type.align) == (
             candidate[name].type.size,
@@ -49,10 +49,10 @@ def test_padded_placebo(series_tree: Tree, change: str) -> None:
     assert base != candidate
 
 
-def test_split_without_groups(series_tree: Tree) -> None:
+def test_split_without_groups(series: Tree) -> None:
     with lock(cache_dir() / "trees" / "lock", print):
-        sources = of_changes(series_tree, ["cpupri-split"], ["cpupri-lines"])
-        placebo = with_placebo(series_tree, sources, placebo_of(series_tree, ["cpupri-split"]))
+        sources = of_changes(series, ["cpupri-split"], ["cpupri-lines"])
+        placebo = with_placebo(series, sources, placebo_of(series, ["cpupri-split"]))
     assert placebo.what.startswith("candidate with")
-    text = series_tree.read("kernel/sched/cpupri.c", placebo.commit) or ""
+    text = series.read("kernel/sched/cpupri.c", placebo.commit) or ""
     assert "static int cpupri_group(int cpu)\n{\n\treturn 0;\n}" in text

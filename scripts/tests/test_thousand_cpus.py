@@ -127,9 +127,9 @@ RUNS = {
 
 
 def test_the_runner_names_a_machine_as_its_programs_do(
-    played: dict[str, str], place: Place, series_tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    played: dict[str, str], place: Place, series: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compile_program(series_tree, OWN / "sleep_storm.c", tmp_path / "sleep_storm")
+    compile_program(series, OWN / "sleep_storm.c", tmp_path / "sleep_storm")
     place.command(tmp_path / "sleep_storm", *RUNS["sleep_storm"], "--json", tmp_path / "run.json", **played)
     theirs = document(tmp_path / "run.json")["fingerprint"]
     monkeypatch.setattr(machine, "_CPUS", Path(played["PLAYED"], "devices/system/cpu"))
@@ -140,10 +140,10 @@ def test_the_runner_names_a_machine_as_its_programs_do(
 @pytest.mark.parametrize(
     "tool", [pytest.param(name, marks=needs_realtime if name.startswith("rt_") else ()) for name in RUNS]
 )
-def test_a_thousand_cpus(tool: str, played: dict[str, str], place: Place, series_tree: Tree, tmp_path: Path) -> None:
+def test_a_thousand_cpus(tool: str, played: dict[str, str], place: Place, series: Tree, tmp_path: Path) -> None:
     program = tmp_path / tool
     # Not static: what it asks the C library is answered by ours.
-    compile_program(series_tree, OWN / f"{tool}.c", program)
+    compile_program(series, OWN / f"{tool}.c", program)
     code, said = place.command(program, *RUNS[tool], "--json", tmp_path / "run.json", **played)
     # Nobody moves a task there, so it is never in the waker's cluster: that is found.
     assert (code, "not ok 2 cluster_above_chance" in said) == ((1, True) if tool == "cluster_wakeup" else (0, False)), (

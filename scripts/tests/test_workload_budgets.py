@@ -192,11 +192,11 @@ int main(int argc, char **argv)
 
 
 @pytest.fixture(scope="session")
-def harness(series_tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def harness(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workload whose measurements are given."""
     directory = tmp_path_factory.mktemp("harness")
     (directory / "harness.c").write_text(HARNESS)
-    compile_program(series_tree, directory / "harness.c", directory / "harness")
+    compile_program(series, directory / "harness.c", directory / "harness")
     return directory
 
 
@@ -263,9 +263,9 @@ def test_what_was_neither_measured_nor_explained_has_failed(judged: Judge) -> No
 
 
 @pytest.fixture
-def script(series_tree: Tree, place: Place, tmp_path: Path) -> Path:
+def script(series: Tree, place: Place, tmp_path: Path) -> Path:
     """latency_thresholds.sh, beside what the kernel has for it."""
-    helpers = series_tree.src / "tools/testing/selftests/kselftest/ktap_helpers.sh"
+    helpers = series.src / "tools/testing/selftests/kselftest/ktap_helpers.sh"
     for path, source in (
         ("kselftest/ktap_helpers.sh", helpers),
         ("sched_latency/latency_thresholds.sh", SELFTESTS / "sched_latency/latency_thresholds.sh"),

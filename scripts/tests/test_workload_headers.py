@@ -57,10 +57,10 @@ int main(int argc, char **argv)
 
 
 @pytest.fixture(scope="module")
-def program(series_tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("headers")
     (directory / "headers.c").write_text(SOURCE)
-    compile_program(series_tree, directory / "headers.c", directory / "headers")
+    compile_program(series, directory / "headers.c", directory / "headers")
     return directory / "headers"
 
 

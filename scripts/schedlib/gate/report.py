@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
 
+from schedlib.cover_letter import wrapped
 from schedlib.gate.claims import Answer, LevelAnswer
 from schedlib.gate.judging import Row
 from schedlib.gate.placebo import Share
@@ -16,8 +16,6 @@ from schedlib.gate.rules import Gate, Rule
 from schedlib.gate.runs import Side
 from schedlib.results import TOOL
 from schedlib.verdict import Verdict
-
-WIDTH = 72
 
 
 def number(value: float | None) -> str:
@@ -54,9 +52,9 @@ def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[Row], note
         budget = "equal" if row.rule.budget == 0 and row.low is None else f"{row.rule.budget:g}"
         floor = number(row.floor) if row.floor is None else f"{row.floor:.1f}"
         out.append(f"{row.rule.name[:26]:26}{interval:>17}{budget:>7}{floor:>6}{p:>8}{boots:>7}")
-    out += [""] + [line for row in rows if row.reason for line in _wrapped(f"{row.rule.name}: {row.reason}")]
-    out += [line for note in notes for line in _wrapped(note)]
-    out += _wrapped(
+    out += [""] + [line for row in rows if row.reason for line in wrapped(f"{row.rule.name}: {row.reason}")]
+    out += [line for note in notes for line in wrapped(note)]
+    out += wrapped(
         f"gates: {gate.name}; p is Holm's over the metrics, one-sided; alpha {gate.alpha:g} for all of them and both "
         "batches; change and interval are Hodges and Lehmann's (means for rates)"
     )
@@ -74,10 +72,10 @@ def placebo_text(placebo: Side, shares: Sequence[Share]) -> str:
         out.append(f"{name:26}{_signed(numbers[0]):>10}{_signed(numbers[1]):>9}{_signed(numbers[2]):>8}{interval:>18}")
     for share in shares:
         if share.reason:
-            out += _wrapped(f"{share.row.rule.name}: no share: {share.reason}")
+            out += wrapped(f"{share.row.rule.name}: no share: {share.reason}")
         elif not share.shown:
-            out += _wrapped(f"{share.row.rule.name}: the placebo changes as much: nothing is the layout's")
-    out += _wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
+            out += wrapped(f"{share.row.rule.name}: the placebo changes as much: nothing is the layout's")
+    out += wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
     return "\n".join(out)
 
 
@@ -85,13 +83,8 @@ def _sides(*sides: Side) -> list[str]:
     lines = []
     for side in sides:
         runs = sum(sum(boot.runs.values()) for boot in side.boots)
-        lines += _wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {runs} runs")
+        lines += wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {runs} runs")
     return lines
-
-
-def _wrapped(text: str) -> list[str]:
-    clean = "".join(char if char.isprintable() else "\ufffd" for char in text)
-    return textwrap.wrap(clean, WIDTH, subsequent_indent="    ", break_on_hyphens=False) or [""]
 
 
 def claims_text(base: Side, candidate: Side, found: Sequence[Answer], levels: Sequence[LevelAnswer]) -> str:
@@ -114,7 +107,7 @@ def claims_text(base: Side, candidate: Side, found: Sequence[Answer], levels: Se
         if answer.state == "absent":
             absent.setdefault(answer.reason, []).append(answer.claim.id)
     for reason, names in absent.items():
-        out += _wrapped(f"absent, {reason}: {', '.join(names[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4
+        out += wrapped(f"absent, {reason}: {', '.join(names[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4
                                                                         else ""))  # fmt: skip
     return "\n".join(out)
 

@@ -13,10 +13,8 @@ from schedlib import doctor, options
 from schedlib.errors import SchedlineError
 from schedlib.kernels import make, sources
 from schedlib.kernels.make import Built
+from schedlib.layout.compile import arch_table
 from schedlib.verdict import Verdict
-
-_ARCHS = {"x86_64": "x86_64", "aarch64": "arm64", "ppc64le": "powerpc", "s390x": "s390", "riscv64": "riscv"}
-"""make's name of this machine."""
 
 _DESCRIPTION = """\
 Builds two kernels from one configuration with one toolchain, so that they differ in nothing but the change, and
@@ -72,9 +70,12 @@ def _run(arguments: argparse.Namespace) -> int:
         raise SchedlineError("what is compared is not clear", "give --base and --head, or --change")
     if revisions and not (arguments.kdir and arguments.base and arguments.head):
         raise SchedlineError("revisions are those of your tree", "give --kdir, --base and --head")
-    arch = _ARCHS.get(platform.machine())
-    if arch is None:
-        raise SchedlineError(f"no kernel is built for {platform.machine()}", f"known are {', '.join(_ARCHS)}")
+    archs = [arch for arch in arch_table().values() if arch.make != "um"]
+    # The one that needs no cross compiler.
+    native = next((arch.make for arch in archs if not arch.compiler), None)
+    if native is None:
+        known = ", ".join(arch.name for arch in archs)
+        raise SchedlineError(f"no kernel is built for {platform.machine()}", f"known are {known}")
     with options.opened_tree(arguments) as (cache, tree):
         doctor.ensure(["layout", "objtool", "kernels", *(["kernels-deb"] if arguments.package == "deb" else [])])
         if revisions:
@@ -85,7 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
             mail = Path(arguments.placebo) if arguments.placebo else sources.placebo_of(tree, arguments.change)
             chosen.append(sources.with_placebo(tree, chosen, mail))
         notes = sources.differences(tree, chosen)
-        built, said = make.kernels(cache, tree, chosen, text, arch, arguments.package)
+        built, said = make.kernels(cache, tree, chosen, text, native, arguments.package)
         notes += said
         delivered = make.deliver(built, arguments.out, tree, str(arguments.config), notes)
     print(_text(delivered, notes))

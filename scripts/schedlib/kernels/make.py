@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from schedlib.build import make
+from schedlib.build import compiler_version, make
 from schedlib.cache import read_json, write_atomic, write_json
-from schedlib.command import run
 from schedlib.errors import SchedlineError
+from schedlib.kconfig import parse_config
 from schedlib.kernels.sources import Source
 from schedlib.layout.members import read_members
 from schedlib.progress import say, step
@@ -79,8 +79,7 @@ def slab_class(size: int) -> str:
 
 def parse(text: str) -> dict[str, str]:
     """A .config's values; what is not set is n."""
-    values = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
-    return values | dict.fromkeys(re.findall(r"^# (CONFIG_\w+) is not set$", text, re.M), "n")
+    return parse_config(text) | dict.fromkeys(re.findall(r"^# (CONFIG_\w+) is not set$", text, re.M), "n")
 
 
 def configured(tree: Tree, place: Path, arch: str, text: str) -> dict[str, str]:
@@ -160,9 +159,8 @@ def packaged(tree: Tree, source: Source, place: Path, arch: str, kind: str, size
         SchedlineError: it does not build.
     """
     build, record = place / "build", place / "packaged.json"
-    compiler = run(["gcc", "--version"]).stdout.decode(errors="replace").split("\n")[0]
     config = hashlib.sha256((build / ".config").read_bytes()).hexdigest()
-    identity = {"commit": source.commit, "config": config, "kind": kind, "compiler": compiler}
+    identity = {"commit": source.commit, "config": config, "kind": kind, "compiler": compiler_version("")}
     done = read_json(record)
     if done is None or any(done.get(key) != value for key, value in identity.items()) or not all(
         Path(file).is_file() for file in done["files"]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.changes import State, apply_changes, apply_mail, known, patch_sets, present_changes
+from schedlib.changes import State, apply_changes, apply_mail, hunks, known, patch_sets, present_changes
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.trees import Tree
@@ -76,7 +76,7 @@ def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> l
         for state in states:
             if state.state is State.CONFLICT:
                 raise SchedlineError(
-                    f"{role}: {state.id} does not apply:\n    " + "\n    ".join(state.drift or ("no hunk fits",)),
+                    f"{role}: {state.id} does not apply:{hunks(state.drift)}",
                     "schedline apply shows which changes this tree can have",
                 )
         word = "with" if role == "candidate" else "without"
@@ -118,7 +118,7 @@ def with_placebo(tree: Tree, sources: Sequence[Source], mail: Path) -> Source:
         if commit:
             return Source("placebo", commit, f"{source.role} with {mail.name}")
     raise SchedlineError(
-        f"{mail} applies neither to the base nor to the candidate:\n    " + "\n    ".join(drift or ("no hunk fits",)),
+        f"{mail} applies neither to the base nor to the candidate:{hunks(drift)}",
         "make it for one of the two",
     )
 

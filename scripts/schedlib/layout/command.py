@@ -17,7 +17,7 @@ from schedlib.errors import SchedlineError
 from schedlib.kconfig import Dropped
 from schedlib.layout import matrix, verbs
 from schedlib.layout.columns import DEFAULT_ARCH, add_column_options, columns_for, ensure_tools
-from schedlib.layout.compile import Column, compiled, compiler_version, host_rules, layout_of
+from schedlib.layout.compile import Column, compiled, compiler_of, host_rules, layout_of
 from schedlib.layout.kernels import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
 from schedlib.layout.matrix import JudgedColumn, judge_column
 from schedlib.layout.patch import findings, require_diff, steps, touches_layout
@@ -158,7 +158,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 "tree": tree.origin,
                 "commit": composition.commit,
                 "machine": platform.machine(),
-                **{f"compiler {column.arch.name}": compiler_version(column.arch) for column in wanted},
+                **{f"compiler {column.arch.name}": compiler_of(column.arch) for column in wanted},
             }
     verdict = show(rules, columns, arguments.require)
     if arguments.json:

@@ -12,9 +12,9 @@ from functools import cache as once
 from pathlib import Path
 from platform import machine
 
-from schedlib.build import make_as_configured
+from schedlib.build import compiler_version, make_as_configured
 from schedlib.cache import read_json, write_atomic, write_json
-from schedlib.command import must, run
+from schedlib.command import must
 from schedlib.compose import TESTS_DIRECTORY
 from schedlib.errors import SchedlineError
 from schedlib.git import git
@@ -130,9 +130,9 @@ def key_of(content: str, column: Column, compiler: str) -> str:
 
 
 @once
-def compiler_version(arch: Arch) -> str:
-    """The first line of the compiler's --version."""
-    return run([f"{arch.compiler}gcc", "--version"]).stdout.decode(errors="replace").split("\n")[0]
+def compiler_of(arch: Arch) -> str:
+    """Which compiler an architecture has; asked once, a matrix has many columns."""
+    return compiler_version(arch.compiler)
 
 
 def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
@@ -143,7 +143,7 @@ def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
         SchedlineError: no compiler, or the unit does not build.
     """
     content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
-    kept = cache / "layout" / f"{key_of(content, column, compiler_version(column.arch))}.o"
+    kept = cache / "layout" / f"{key_of(content, column, compiler_of(column.arch))}.o"
     if kept.is_file():
         return kept
     if known := read_json(kept.with_suffix(".json")):

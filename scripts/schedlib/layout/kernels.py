@@ -16,6 +16,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from schedlib.errors import SchedlineError
+from schedlib.kconfig import parse_config
 from schedlib.layout.judge import Layout, from_members
 from schedlib.layout.members import Structure, read_members
 from schedlib.layout.tables import DAMAGE, Condition, Rules
@@ -58,11 +59,6 @@ class Kernel:
     name: str
     machine: str
     config: Mapping[str, str]
-
-
-def parse_config(text: str) -> dict[str, str]:
-    """The values in a .config."""
-    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
 
 
 def running_kernel() -> Kernel:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from schedlib import doctor, options
 from schedlib.cache import write_atomic, write_json
 from schedlib.changes import present_changes
 from schedlib.check import results_directory
+from schedlib.cover_letter import wrapped
 from schedlib.errors import SchedlineError
 from schedlib.gate import command as gate
 from schedlib.layout.columns import columns_for, ensure_tools
@@ -22,14 +22,12 @@ from schedlib.premerge import kcidb, parts
 from schedlib.premerge.parts import Part
 from schedlib.premerge.series import Series, read_series
 from schedlib.progress import say
-from schedlib.results import TOOL
+from schedlib.results import TOOL, xml_text
 from schedlib.targets import choose
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
 
 PARTS = ("layout", "kunit", "mutants")
-
-_WIDTH = 72
 
 _DESCRIPTION = """\
 Holds a series against what it is based on: the layout on every architecture, the KUnit suites on both, the mutants of
@@ -137,23 +135,19 @@ def _runs(arguments: argparse.Namespace, out: Path) -> Part:
 def text(series: Series, found: Sequence[Part], verdict: Verdict) -> str:
     """The page, in 72 columns but for what the gate prints."""
     lines = [f"series of {len(series.patches)} on {series.base[:12]}"]
-    lines += [line for patch in series.patches for line in _wrapped(f"  {patch.commit[:12]} {patch.subject}")]
+    lines += [line for patch in series.patches for line in wrapped(f"  {patch.commit[:12]} {patch.subject}", 6)]
     lines.append("")
     for part in found:
         name = part.verdict.name if part.verdict is not None else "not run"
-        lines += _wrapped(f"{part.name:8} {name:12} {part.summary}", 22)
+        lines += wrapped(f"{part.name:8} {name:12} {part.summary}", 22)
     for part in found:
         if part.lines:
             lines += ["", f"{part.name}:"]
             lines += [
-                each for line in part.lines for each in ([line] if part.name == "runs" else _wrapped(f"  {line}"))
+                each for line in part.lines for each in ([line] if part.name == "runs" else wrapped(f"  {line}", 6))
             ]
     lines += ["", f"verdict: {verdict.name}"]
     return "\n".join(lines) + "\n"
-
-
-def _wrapped(line: str, indent: int = 6) -> list[str]:
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False) or [""]
 
 
 def junit(found: Sequence[Part]) -> bytes:
@@ -165,7 +159,7 @@ def junit(found: Sequence[Part]) -> bytes:
             case = ET.SubElement(suite, "testcase", classname=f"premerge.{part.name}", name=name)
             kind = {None: "skipped", Verdict.FAIL: "failure", Verdict.PASS: ""}.get(verdict, "error")
             if kind:
-                clean = "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in said)
+                clean = xml_text(said)
                 ET.SubElement(case, kind, message=clean.split("\n")[0]).text = clean
     data: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return data

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,14 @@ from schedlib.build import build
 from schedlib.cache import read_json, write_json
 from schedlib.check import Plan, boot_and_judge
 from schedlib.compose import compose, refuse_conflicts
-from schedlib.kconfig import load
 from schedlib.kvm import accelerator
 from schedlib.layout.columns import compiled_or_none
 from schedlib.layout.compile import Column, host_rules, layout_of
 from schedlib.layout.diff import compare
 from schedlib.layout.patch import findings, touches_layout
 from schedlib.mutants import Fate
-from schedlib.premerge.series import Series, at
-from schedlib.suites import left_out
+from schedlib.premerge.series import Series, at, touched
+from schedlib.suites import configuration_of, left_out
 from schedlib.targets import Target, choose
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
@@ -99,10 +97,11 @@ class Booted:
 
 def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
     """Build and boot a commit, or what is remembered of it: the base is the same for every version of a series."""
-    composition = compose(at(tree, commit), expect=expected)
+    there = at(tree, commit)
+    composition = compose(there, expect=expected)
     refuse_conflicts(composition)
-    lacking = left_out(at(tree, commit), expected)
-    configuration = load([target.name]).without([suite.option for suite in lacking])
+    lacking = left_out(there, expected)
+    configuration = configuration_of([target.name], lacking)
     key = hashlib.sha256(f"{composition.commit} {configuration.digest()} {target} {sorted(expected)}".encode())
     record = cache / "premerge" / f"{key.hexdigest()[:20]}.json"
     if known := read_json(record):
@@ -147,9 +146,7 @@ def mutated(cache: Path, tree: Tree, series: Series, expected: frozenset[str], o
     chosen = [
         mutant
         for mutant in mutants.read_mutants(mutants.MUTANTS)
-        if not series.files.isdisjoint(re.findall(r"^\+\+\+ b/(\S+)", mutant.diff.decode(errors="replace"), re.M))
-        and mutant.on is None
-        and not mutant.without
+        if not series.files.isdisjoint(touched(mutant.diff)) and mutant.on is None and not mutant.without
     ]
     head = at(tree, series.head)
     rows = []

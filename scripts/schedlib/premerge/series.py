@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schedlib.changes import apply_mail
+from schedlib.changes import apply_mail, hunks
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernels.sources import revision
@@ -45,7 +45,12 @@ class Series:
     @property
     def files(self) -> frozenset[str]:
         """What the patches touch."""
-        return frozenset(re.findall(r"^(?:\+\+\+ b|--- a)/(\S+)", self.diff.decode(errors="replace"), re.M))
+        return touched(self.diff)
+
+
+def touched(diff: bytes) -> frozenset[str]:
+    """The files that a diff names."""
+    return frozenset(re.findall(r"^(?:\+\+\+ b|--- a)/(\S+)", diff.decode(errors="replace"), re.M))
 
 
 def at(tree: Tree, commit: str) -> Tree:
@@ -95,8 +100,7 @@ def _applied(tree: Tree, base: str, mbox: Path) -> str:
             applied, drift = apply_mail(tree, commit, mail)
             if applied is None:
                 raise SchedlineError(
-                    f"{mbox}: patch {number} of {len(patches)} does not apply:\n    "
-                    + "\n    ".join(drift or ("no hunk fits",)),
+                    f"{mbox}: patch {number} of {len(patches)} does not apply:{hunks(drift)}",
                     "give the revision that the series was made for (its base-commit: line) as --base",
                 )
             if git(tree.src, "rev-parse", f"{applied}^{{tree}}") == git(tree.src, "rev-parse", f"{commit}^{{tree}}"):

@@ -11,10 +11,9 @@ from schedlib import doctor, guest, selftests
 from schedlib.build import Kernel, build
 from schedlib.compose import compose, refuse_conflicts
 from schedlib.errors import SchedlineError
-from schedlib.kconfig import load
 from schedlib.kvm import accelerator
 from schedlib.progress import say
-from schedlib.suites import left_out
+from schedlib.suites import configuration_of, left_out
 from schedlib.targets import Programs, Target, choose, command_line, refuse_impossible
 from schedlib.topology import Topology
 from schedlib.trees import Tree
@@ -74,9 +73,8 @@ def built(
     refuse_impossible(target, topology)
     composition = compose(tree, with_=with_, without=without, expect=None, base=None)
     refuse_conflicts(composition)
-    configuration = load([target.name, selftests.FRAGMENT, *config]).without(
-        [suite.option for suite in left_out(tree, composition.expected)]
-    )
+    lacking = left_out(tree, composition.expected)
+    configuration = configuration_of([target.name, selftests.FRAGMENT, *config], lacking)
     say(f"{tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in composition.states)}] on {target.name}")
     kernel = build(cache, tree, composition.commit, target, configuration)
     return Guest(cache, target, topology, kernel, accelerator(cache, target, kernel.image))
