@@ -5,19 +5,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from schedlib.bootstrap import environment
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
-from schedlib.verdict import Verdict, worst
-
-if TYPE_CHECKING:
-    from schedlib.gate.judging import Row
-    from schedlib.gate.runs import Side
+from schedlib.verdict import Verdict
 
 
 def load_libraries() -> None:
@@ -102,82 +96,12 @@ def judged(
     Raises:
         SchedlineError: bad input, or another machine.
     """
-    started = datetime.now(UTC)
     load_libraries()
-    from schedlib.gate.rules import load_gate
+    from schedlib.gate import report
+    from schedlib.gate.comparison import compare
 
-    gate = load_gate(gates or ("claims" if expect_improvement else "default"))
-    if expect_improvement and not gate.claims:
-        raise SchedlineError(f"{gate.name} has no [[claim]] to expect", "give --gates claims")
-    if not expect_improvement and not gate.rules:
-        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "add --expect-improvement")
-
-    from schedlib.gate import claims, judging, pairing, report, runs
-    from schedlib.gate.placebo import Share, shares_of
-
-    base, candidate = runs.read_side(base_at, "base"), runs.read_side(candidate_at, "candidate")
-    again = None
-    if confirm:
-        sides = [runs.read_side(place, f"the confirmation's {name}")
-                 for place, name in zip(confirm, ("base", "candidate"), strict=True)]  # fmt: skip
-        again = sides[0], sides[1]
-    everything = [base, candidate, *(again or ())]
-    _same_kernels(everything)
-    padded = runs.read_side(placebo, "placebo") if placebo else None
-    pairing.refuse_differences([*everything, *([padded] if padded else [])], gate.compared)
-    notes = _notes(everything)
-    rows: list[Row] = []
-    found: list[claims.Answer] = []
-    shares: list[Share] = []
-    if expect_improvement:
-        found = claims.answers(gate, base, candidate)
-        verdict = claims.verdict(found)
-        text = report.claims_text(base, candidate, found, claims.level_answers(gate, candidate))
-    else:
-        rows = judging.judge(gate, base, candidate, again)
-        verdict = worst(row.verdict for row in rows)
-        notes += _unjudged(rows, everything)
-        text = report.gate_text(gate, base, candidate, rows, notes)
-        if padded:
-            shares = shares_of(gate, rows, base, candidate, padded)
-            text += "\n\n" + report.placebo_text(padded, shares)
-    if any(side.failed for side in everything):
-        verdict = worst([verdict, Verdict.ERROR])
+    found = compare(base_at, candidate_at, gates, confirm=confirm, placebo=placebo,
+                    expect_improvement=expect_improvement)  # fmt: skip
     if json:
-        directories = {"base": base_at, "candidate": candidate_at}
-        write_json(json, report.document(started, gate, base, candidate, verdict, rows, found, notes, directories,
-                                         shares))  # fmt: skip
-    return verdict, text
-
-
-def _same_kernels(sides: list[Side]) -> None:
-    for first, again in zip(sides[:2], sides[2:], strict=False):
-        for name in ("kernel", "build_id"):
-            if first.fingerprint.get(name) != again.fingerprint.get(name):
-                raise SchedlineError(
-                    f"{again.name} has another {name} than {first.name}: it confirms nothing",
-                    "boot the same two kernels again",
-                )
-
-
-def _notes(sides: list[Side]) -> list[str]:
-    notes = []
-    builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
-    if builds[0] == builds[1]:
-        notes.append("base and candidate are the same kernel: an A/A campaign")
-    for side in sides:
-        if side.failed:
-            notes.append(f"ERROR: {len(side.failed)} runs of {side.name} came to nothing, the first: {side.failed[0]}")
-        notes += [f"skipped in {side.name}: {tool}: {reason}" for tool, reason in side.skipped.items()]
-    return notes
-
-
-def _unjudged(rows: list[Row], sides: list[Side]) -> list[str]:
-    """Boots that neither batch holds."""
-    out = []
-    for row in rows:
-        for place, name in enumerate(("base", "candidate")):
-            there = sum(row.rule.tool in boot.runs for side in sides[place::2] for boot in side.boots)
-            if row.boots[place] and row.low is not None and there > row.boots[place]:
-                out.append(f"{row.rule.name}: {there - row.boots[place]} later boots of the {name} are not judged")
-    return out
+        write_json(json, report.document(found))
+    return found.verdict, report.text(found)

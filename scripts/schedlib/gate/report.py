@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from math import isfinite
-from pathlib import Path
 
 from schedlib.cover_letter import wrapped
-from schedlib.gate.claims import Answer, LevelAnswer
+from schedlib.gate.claims import Answer, LevelAnswer, level_answers
+from schedlib.gate.comparison import Comparison
 from schedlib.gate.judging import Row
 from schedlib.gate.placebo import Share
 from schedlib.gate.rules import Gate, Rule
 from schedlib.gate.runs import Side
 from schedlib.results import TOOL
-from schedlib.verdict import Verdict
 
 
 def number(value: float | None) -> str:
@@ -35,6 +33,15 @@ def _signed(value: float | None) -> str:
 
 def _unit(rule: Rule, unit: str) -> str:
     return unit if rule.absolute else "%"
+
+
+def text(found: Comparison) -> str:
+    """All that is to be said, but for the verdict of the whole."""
+    if found.found:
+        levels = level_answers(found.gate, found.candidate)
+        return claims_text(found.base, found.candidate, found.found, levels)
+    said = gate_text(found.gate, found.base, found.candidate, found.rows, found.notes)
+    return said + ("\n\n" + placebo_text(found.placebo, found.shares) if found.placebo else "")
 
 
 def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[Row], notes: Sequence[str]) -> str:
@@ -112,28 +119,30 @@ def claims_text(base: Side, candidate: Side, found: Sequence[Answer], levels: Se
     return "\n".join(out)
 
 
-def document(
-    started: datetime, gate: Gate, base: Side, candidate: Side, verdict: Verdict, rows: Sequence[Row],
-    found: Sequence[Answer], notes: Sequence[str], directories: Mapping[str, Path], shares: Sequence[Share] = (),
-) -> dict[str, object]:  # fmt: skip
+def common_fingerprint(found: Comparison) -> dict[str, str]:
+    """What base and candidate have in common."""
+    return {name: " / ".join(sorted(values)) for name, values in found.base.fingerprint.items()
+            if values == found.candidate.fingerprint.get(name)}  # fmt: skip
+
+
+def document(found: Comparison) -> dict[str, object]:
     """The JSON, by schemas/gate-1.json."""
-    common = {name: " / ".join(sorted(values)) for name, values in base.fingerprint.items()
-              if values == candidate.fingerprint.get(name)}  # fmt: skip
+    gate, sides = found.gate, (found.base, found.candidate)
     return {
         "schema": "gate-1",
         "tool": TOOL,
-        "started": started.isoformat(),
-        "fingerprint": common,
-        "status": verdict.name,
+        "started": found.started.isoformat(),
+        "fingerprint": common_fingerprint(found),
+        "status": found.verdict.name,
         "gates": {"name": gate.name, "alpha": gate.alpha, "boots": gate.boots, "compared": sorted(gate.compared),
                   "interleaved": gate.interleaved},
-        "sides": [{"name": side.name, "directory": str(directories[side.name]), "kernel": side.kernel,
+        "sides": [{"name": side.name, "directory": str(found.directories[side.name]), "kernel": side.kernel,
                    "build_id": ", ".join(sorted(side.fingerprint.get("build_id", ()))),
-                   "boots": [boot.id for boot in side.boots]} for side in (base, candidate)],
-        "metrics": [_row(row) for row in rows],
-        **({"placebo": [_share(share) for share in shares]} if shares else {}),
-        "claims": [_answer(answer) for answer in found],
-        "notes": list(notes),
+                   "boots": [boot.id for boot in side.boots]} for side in sides],
+        "metrics": [_row(row) for row in found.rows],
+        **({"placebo": [_share(share) for share in found.shares]} if found.shares else {}),
+        "claims": [_answer(answer) for answer in found.found],
+        "notes": list(found.notes),
     }  # fmt: skip
 
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Directories of runs -> everything that the gate says of them; `gate`, `report` and others print it.
+
+To be imported after gate.command.load_libraries().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+from schedlib.gate import claims, judging, pairing
+from schedlib.gate.judging import Row
+from schedlib.gate.placebo import Share, shares_of
+from schedlib.gate.rules import Gate, load_gate
+from schedlib.gate.runs import Side, read_side
+from schedlib.verdict import Verdict, worst
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was compared, and what came of it.
+
+    Attributes:
+        again: base and candidate of a confirmation that has directories of its own.
+        rows: one for each gating metric; none where claims were asked for.
+        shares: what of each change is the layout's; none without a placebo.
+        found: the answers to the gate's claims; none unless they were asked for.
+        notes: what is to be said beside the rows: skips, failed runs, boots that are not judged.
+        directories: of the sides, by their names.
+    """
+
+    started: datetime
+    gate: Gate
+    base: Side
+    candidate: Side
+    again: tuple[Side, Side] | None
+    placebo: Side | None
+    rows: tuple[Row, ...]
+    shares: tuple[Share, ...]
+    found: tuple[claims.Answer, ...]
+    notes: tuple[str, ...]
+    verdict: Verdict
+    directories: Mapping[str, Path]
+
+    @property
+    def judged_sides(self) -> tuple[Side, ...]:
+        """Base and candidate, and those of the confirmation."""
+        return (self.base, self.candidate, *(self.again or ()))
+
+
+def compare(
+    base_at: Path, candidate_at: Path, gates: str | None, *, confirm: Sequence[Path] | None = None,
+    placebo: Path | None = None, expect_improvement: bool = False,
+) -> Comparison:  # fmt: skip
+    """Compare two directories of runs, by a gates file or its name (the default one, or the one with the claims).
+
+    Raises:
+        SchedlineError: bad input, or another machine.
+    """
+    started = datetime.now(UTC)
+    gate = load_gate(gates or ("claims" if expect_improvement else "default"))
+    if expect_improvement and not gate.claims:
+        raise SchedlineError(f"{gate.name} has no [[claim]] to expect", "give --gates claims")
+    if not expect_improvement and not gate.rules:
+        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "add --expect-improvement")
+
+    directories = {"base": base_at, "candidate": candidate_at}
+    base, candidate = read_side(base_at, "base"), read_side(candidate_at, "candidate")
+    again = None
+    if confirm:
+        names = ("the confirmation's base", "the confirmation's candidate")
+        directories |= dict(zip(names, confirm, strict=True))
+        again = read_side(confirm[0], names[0]), read_side(confirm[1], names[1])
+    everything = [base, candidate, *(again or ())]
+    _same_kernels(everything)
+    padded = None
+    if placebo:
+        directories["placebo"] = placebo
+        padded = read_side(placebo, "placebo")
+    pairing.refuse_differences([*everything, *([padded] if padded else [])], gate.compared)
+    notes = _notes(everything)
+    rows: list[Row] = []
+    found: list[claims.Answer] = []
+    shares: list[Share] = []
+    if expect_improvement:
+        found = claims.answers(gate, base, candidate)
+        verdict = claims.verdict(found)
+    else:
+        rows = judging.judge(gate, base, candidate, again)
+        verdict = worst(row.verdict for row in rows)
+        notes += _unjudged(rows, everything)
+        shares = shares_of(gate, rows, base, candidate, padded) if padded else []
+    if any(side.failed for side in everything):
+        verdict = worst([verdict, Verdict.ERROR])
+    return Comparison(started, gate, base, candidate, again, padded, tuple(rows), tuple(shares), tuple(found),
+                      tuple(notes), verdict, directories)  # fmt: skip
+
+
+def _same_kernels(sides: list[Side]) -> None:
+    for first, again in zip(sides[:2], sides[2:], strict=False):
+        for name in ("kernel", "build_id"):
+            if first.fingerprint.get(name) != again.fingerprint.get(name):
+                raise SchedlineError(
+                    f"{again.name} has another {name} than {first.name}: it confirms nothing",
+                    "boot the same two kernels again",
+                )
+
+
+def _notes(sides: list[Side]) -> list[str]:
+    notes = []
+    builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
+    if builds[0] == builds[1]:
+        notes.append("base and candidate are the same kernel: an A/A campaign")
+    for side in sides:
+        if side.failed:
+            notes.append(f"ERROR: {len(side.failed)} runs of {side.name} came to nothing, the first: {side.failed[0]}")
+        notes += [f"skipped in {side.name}: {tool}: {reason}" for tool, reason in side.skipped.items()]
+    return notes
+
+
+def _unjudged(rows: list[Row], sides: list[Side]) -> list[str]:
+    """Boots that neither batch holds."""
+    out = []
+    for row in rows:
+        for place, name in enumerate(("base", "candidate")):
+            there = sum(row.rule.tool in boot.runs for side in sides[place::2] for boot in side.boots)
+            if row.boots[place] and row.low is not None and there > row.boots[place]:
+                out.append(f"{row.rule.name}: {there - row.boots[place]} later boots of the {name} are not judged")
+    return out
