@@ -3,7 +3,7 @@
 #   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status test doctor fetch apply export mutants litmus premerge kernels gate bench bench-gate test-tree kselftest run
+.PHONY: help check layout status test doctor fetch apply export mutants litmus premerge evidence kernels gate bench bench-gate test-tree kselftest run
 
 quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
@@ -58,7 +58,11 @@ litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
 premerge: ## a series against its base: layout, suites, mutants, runs; one page (KDIR= BASE=rev HEAD=rev, or MBOX=file)
 	@scripts/schedline premerge $(call option,KDIR,kdir) $(call option,BASE,base) $(call option,HEAD,head) \
 		$(call option,MBOX,mbox) $(call option,ARCH,arch) $(call option,SKIP,skip) \
-		$(if $(RUNS),--runs $(foreach dir,$(RUNS),$(call quote,$(dir)))) $(call option,GATES,gates) $(output)
+		$(if $(RUNS),--runs $(foreach dir,$(RUNS),$(call quote,$(dir)))) \
+		$(call option,PLACEBO,placebo) $(call option,GATES,gates) $(output)
+
+evidence: ## what a premerge found, as a text for a mail (DIR=its --out; FILE=text to hold it against)
+	@scripts/schedline evidence $(if $(FILE),verify $(call quote,$(FILE))) $(call quote,$(DIR)) $(call option,OUT,out)
 
 kernels: ## base, candidate and placebo, built alike (CONFIG=file CHANGE=id, or KDIR= BASE=rev HEAD=rev; PLACEBO=1)
 	@scripts/schedline kernels $(tree) $(call option,CONFIG,config) $(call option,BASE,base) $(call option,HEAD,head) \

@@ -25,6 +25,7 @@ from schedlib.kernels import command as kernels
 from schedlib.layout import command as layout
 from schedlib.layout import status
 from schedlib.premerge import command as premerge
+from schedlib.premerge import evidence_command as evidence
 from schedlib.progress import say
 from schedlib.verdict import BISECT_SKIP, Verdict
 from schedlib.workloads import command as workloads
@@ -62,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
         gate,
         kernels,
         premerge,
+        evidence,
         tree_commands,
         export,
         mutants,

@@ -123,15 +123,18 @@ _GATE_KEYS = {"alpha", "boots", "compared", "order"}
 _MAXIMUM = re.compile(r"(^|[._])(max|maximum|worst|peak)([._]|$)")
 
 
+def gates_path(named: str) -> Path:
+    """Where a gates file is, by its path or by its name in configs/gates."""
+    return GATES / f"{named}.toml" if "/" not in named and not named.endswith(".toml") else Path(named)
+
+
 def load_gate(named: str) -> Gate:
     """Read a gates file by its path or by its name in configs/gates.
 
     Raises:
         SchedlineError: no such file, or something in it is missing, unknown or no gate.
     """
-    path = Path(named)
-    if "/" not in named and not named.endswith(".toml"):
-        path = GATES / f"{named}.toml"
+    path = gates_path(named)
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:

@@ -145,6 +145,8 @@ def _no_number(text: str) -> float:
     raise _Bad(f"it holds {text}, which is no measurement")
 
 
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+
 _BLOCK = 1 << 16
 
 
@@ -203,7 +205,7 @@ class _Reader:
         try:
             if isinstance(content, OSError):
                 raise content
-            self._run(path, json.loads(content, parse_constant=_no_number))
+            self._run(path, _DECODER.decode(content.decode()))
         except OSError as error:
             raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
         except (ValueError, RecursionError) as error:

@@ -22,7 +22,8 @@ from schedlib.trees import Tree, sync
 ALIGNED = "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B"
 """Else a function's place on its line, and with it its speed, would change with the size of those before it."""
 
-PACKAGES = {"deb": "bindeb-pkg", "tar": "tar-pkg"}
+PACKAGES = {"deb": ("bindeb-pkg", "DPKG_FLAGS=-d"), "tar": ("tar-pkg",)}
+"""-d: dpkg asks for what some configurations need; where it matters, the build itself says what is missing."""
 
 _UNIT = "kernel/sched/build_policy.o"
 """Includes the headers and cpupri.c; with debug information it tells the sizes."""
@@ -169,12 +170,12 @@ def packaged(tree: Tree, source: Source, place: Path, arch: str, kind: str, size
         for stale in [*place.glob("*.deb"), *place.glob("*.changes"), *place.glob("*.buildinfo"), *build.glob("*.tar")]:
             stale.unlink()
         with step(f"building and packaging {source.role}: {source.what}"):
-            make(tree.src, build, arch, [f"LOCALVERSION=-schedline-{source.role}", PACKAGES[kind]])
+            make(tree.src, build, arch, [f"LOCALVERSION=-schedline-{source.role}", *PACKAGES[kind]])
         release = (build / "include/config/kernel.release").read_text().strip()
         files = sorted(place.glob("linux-image-*.deb") if kind == "deb" else build.glob("*.tar"))
         files = [file for file in files if "-dbg" not in file.name]
         if not files:
-            raise SchedlineError(f"make {PACKAGES[kind]} left no package", f"see {build / 'build.log'}")
+            raise SchedlineError(f"make {PACKAGES[kind][0]} left no package", f"see {build / 'build.log'}")
         done = identity | {"release": release, "files": [str(file) for file in files]}
         write_json(record, done)
     files = [Path(file) for file in done["files"]]

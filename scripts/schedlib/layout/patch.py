@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.layout.headroom import eaten, guarded_lines
-from schedlib.layout.judge import Layout, Outcome, describe, judge_rule
+from schedlib.layout.judge import Layout, Outcome, RuleResult, describe, judge_rule
 from schedlib.layout.picture import member_line
 from schedlib.layout.tables import Rules
 from schedlib.trees import Tree, apply_diff
@@ -122,13 +122,19 @@ def _place(patch: bytes, before: Layout, after: Layout, tag: str) -> tuple[str, 
     return (match.group(1).decode(), int(match.group(2))) if match else ("-", 0)
 
 
+def broken_rules(rules: Rules, before: Layout, after: Layout) -> Iterator[RuleResult]:
+    """Each rule that held and no longer does, as it is now."""
+    for rule in rules.rules:
+        was, now = judge_rule(rules, rule.id, before), judge_rule(rules, rule.id, after, frozenset([rule.change]))
+        if was.outcome is Outcome.PASS and now.outcome is not Outcome.PASS:
+            yield now
+
+
 def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Iterator[Finding]:
     """Each rule that held before and is broken, then each guarded line with less room."""
     broken: set[str] = set()
-    for rule in rules.rules:
-        was, now = judge_rule(rules, rule.id, before), judge_rule(rules, rule.id, after, frozenset([rule.change]))
-        if was.outcome is not Outcome.PASS or now.outcome is Outcome.PASS:
-            continue
+    for now in broken_rules(rules, before, after):
+        rule = rules.rule(now.rule)
         broken.add(rule.id)
         results = [result for result in now.clauses if result.outcome is Outcome.FAIL] or list(now.clauses)
         for result in results:

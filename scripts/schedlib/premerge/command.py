@@ -17,8 +17,9 @@ from schedlib.check import results_directory
 from schedlib.cover_letter import wrapped
 from schedlib.errors import SchedlineError
 from schedlib.gate import command as gate
+from schedlib.gate.rules import gates_path
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.premerge import kcidb, parts
+from schedlib.premerge import kcidb, parts, record
 from schedlib.premerge.parts import Part
 from schedlib.premerge.series import Series, read_series
 from schedlib.progress import say
@@ -62,6 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--skip", type=_skipped, default=(), metavar="PART,...", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--runs", nargs=2, type=Path, metavar=("BASE", "CANDIDATE"),
                         help="runs of both kernels on a real machine, for the gate")  # fmt: skip
+    parser.add_argument("--placebo", type=Path, metavar="DIR", help="with --runs: runs of the placebo kernel")
     parser.add_argument("--gates", metavar="NAME|FILE", help="what the gate compares")
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for logs, page, JSON, JUnit and KCIDB")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the page's JSON here too")
@@ -78,15 +80,18 @@ def _skipped(text: str) -> tuple[str, ...]:
 
 def _run(arguments: argparse.Namespace) -> int:
     started = datetime.now(UTC)
+    if arguments.placebo and not arguments.runs:
+        raise SchedlineError("--placebo is held against the runs of base and candidate", "give --runs, too")
     with options.opened_tree(arguments) as (cache, tree):
         if not (Path(tree.origin) / ".git").exists():
             raise SchedlineError(f"{tree.origin} is no git tree, and a series needs revisions", "give a git tree")
         series = read_series(tree, arguments.base, arguments.head, arguments.mbox)
         expected = present_changes(tree, series.base)
         out = results_directory(cache, arguments.out)
+        record.refuse_old(out)
         say(f"{len(series.patches)} patches on {series.base[:12]}, logs in {out}")
         jobs: dict[str, Callable[[], Part]] = {
-            "layout": lambda: _layout(cache, tree, series, arguments.arch, expected),
+            "layout": lambda: _layout(cache, tree, series, arguments.arch, expected, out),
             "kunit": lambda: _kunit(cache, tree, series, expected, out),
             "mutants": lambda: parts.mutated(cache, tree, series, expected, out),
         }
@@ -99,7 +104,7 @@ def _run(arguments: argparse.Namespace) -> int:
     write_atomic(out / "junit.xml", junit(found))
     write_json(out / "kcidb.json", kcidb.document(started, series, found))
     document = _document(started, tree, series, found, verdict)
-    for file in (out / "premerge.json", *([arguments.json] if arguments.json else [])):
+    for file in (out / record.SERIES, *([arguments.json] if arguments.json else [])):
         write_json(file, document)
     print(page, end="")
     return verdict.exit_code
@@ -112,10 +117,10 @@ def _timed(name: str, job: Callable[[], Part]) -> Part:
     return part
 
 
-def _layout(cache: Path, tree: Tree, series: Series, archs: Sequence[str], expected: frozenset[str]) -> Part:
+def _layout(cache: Path, tree: Tree, series: Series, archs: Sequence[str], expected: frozenset[str], out: Path) -> Part:
     columns = columns_for(archs, ())
     ensure_tools(columns)
-    return parts.layout(cache, tree, series, columns, expected)
+    return parts.layout(cache, tree, series, columns, expected, out)
 
 
 def _kunit(cache: Path, tree: Tree, series: Series, expected: frozenset[str], out: Path) -> Part:
@@ -127,8 +132,12 @@ def _runs(arguments: argparse.Namespace, out: Path) -> Part:
     """The gate's verdict, with the page that it prints kept beside the others."""
     if not arguments.runs:
         return Part("runs", None, "no runs of a real machine were given (--runs)")
-    base, candidate = arguments.runs
-    verdict, said = gate.judged(base, candidate, arguments.gates, out / "gate.json")
+    sides = dict(zip(("base", "candidate"), arguments.runs, strict=True))
+    if arguments.placebo:
+        sides["placebo"] = arguments.placebo
+    gates = arguments.gates or "default"
+    kept = record.keep_runs(out, sides, gates_path(gates))
+    verdict, said = gate.judged(kept["base"], kept["candidate"], gates, out / "gate.json", placebo=kept.get("placebo"))
     return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),))
 
 

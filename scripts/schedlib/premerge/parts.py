@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import mutants
 from schedlib.build import build
-from schedlib.cache import read_json, write_json
 from schedlib.check import Plan, boot_and_judge
 from schedlib.compose import compose, refuse_conflicts
 from schedlib.kvm import accelerator
@@ -18,8 +18,11 @@ from schedlib.layout.columns import compiled_or_none
 from schedlib.layout.compile import Column, host_rules, layout_of
 from schedlib.layout.diff import compare
 from schedlib.layout.patch import findings, touches_layout
+from schedlib.layout.tables import read_fields, read_object
 from schedlib.mutants import Fate
+from schedlib.premerge.record import Pair, read_guests, write_guests, write_layouts
 from schedlib.premerge.series import Series, at, touched
+from schedlib.results import Boot
 from schedlib.suites import configuration_of, left_out
 from schedlib.targets import Target, choose
 from schedlib.trees import Tree
@@ -50,22 +53,28 @@ class Part:
         return self.tests or ((self.name, self.verdict, self.summary),)
 
 
-def layout(cache: Path, tree: Tree, series: Series, columns: Sequence[Column], expected: frozenset[str]) -> Part:
-    """The rules that held and are broken, and what moved."""
+def layout(
+    cache: Path, tree: Tree, series: Series, columns: Sequence[Column], expected: frozenset[str], out: Path
+) -> Part:
+    """The rules that held and are broken, and what moved; the offsets are kept in `out`."""
     if not touches_layout(series.diff):
         return Part("layout", Verdict.PASS, "no header and no Kconfig is touched: no offset can change")
     rules = host_rules(cache)
     commits = [compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head)]
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []
+    kept: dict[str, Pair | None] = {}
     errors = warnings = 0
     for column in columns:
         objects = [compiled_or_none(cache, tree, commit, column) for commit in commits]
+        kept[column.name] = None
         if objects[0] is None or objects[1] is None:
             tests.append((column.name, None, "this tree cannot have the configuration"))
             lines.append(f"{column.name}: skipped: this tree cannot have the configuration")
             continue
         before, after = (layout_of(each, column.name) for each in objects if each)
+        offsets = [read_fields(read_object(each), str(each)) for each in objects if each]
+        kept[column.name] = offsets[0], offsets[1]
         found = list(findings(rules, series.diff, before, after))
         errors += sum(each.error for each in found)
         warnings += sum(not each.error for each in found)
@@ -78,6 +87,7 @@ def layout(cache: Path, tree: Tree, series: Series, columns: Sequence[Column], e
         lines += [f"{column.name}: {size}" for size in sizes] + [f"{column.name}: {each}" for each in found]
         bad = any(each.error for each in found)
         tests.append((column.name, Verdict.FAIL if bad else Verdict.PASS, "\n".join(map(str, found))))
+    write_layouts(out, kept)
     judged = sum(verdict is not None for _, verdict, _ in tests)
     if not judged:
         return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
@@ -95,6 +105,17 @@ class Booted:
     skipped: int
 
 
+def said_by(boots: Sequence[Boot]) -> Booted:
+    """The guests of one commit together."""
+    outcomes = [test.outcome.name for boot in boots for test in boot.judgement.tests]
+    return Booted(
+        worst(boot.judgement.verdict for boot in boots),
+        mutants.failed_names(boots),
+        outcomes.count("PASS"),
+        outcomes.count("SKIP"),
+    )
+
+
 def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
     """Build and boot a commit, or what is remembered of it: the base is the same for every version of a series."""
     there = at(tree, commit)
@@ -103,22 +124,23 @@ def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: froze
     lacking = left_out(there, expected)
     configuration = configuration_of([target.name], lacking)
     key = hashlib.sha256(f"{composition.commit} {configuration.digest()} {target} {sorted(expected)}".encode())
-    record = cache / "premerge" / f"{key.hexdigest()[:20]}.json"
-    if known := read_json(record):
-        return Booted(Verdict[known["verdict"]], frozenset(known["failed"]), known["passed"], known["skipped"])
-    kernel = build(cache, tree, composition.commit, target, configuration)
-    plan = Plan(target, target.classes, expected, (), None, target.timeout, left_out=lacking)
-    boots = boot_and_judge(plan, kernel, out, (), accelerator(cache, target, kernel.image))
-    outcomes = [test.outcome.name for boot in boots for test in boot.judgement.tests]
-    said = Booted(
-        worst(boot.judgement.verdict for boot in boots),
-        mutants.failed_names(boots),
-        outcomes.count("PASS"),
-        outcomes.count("SKIP"),
-    )
-    write_json(record, {"verdict": said.verdict.name, "failed": sorted(said.failed), "passed": said.passed,
-                        "skipped": said.skipped})  # fmt: skip
-    return said
+    remembered = cache / "premerge" / key.hexdigest()[:20]
+    if (guests := read_guests(remembered)) is None:
+        kernel = build(cache, tree, composition.commit, target, configuration)
+        plan = Plan(target, target.classes, expected, (), None, target.timeout, left_out=lacking)
+        boots = boot_and_judge(plan, kernel, remembered, (), accelerator(cache, target, kernel.image))
+        write_guests(remembered, plan, boots)
+    else:
+        boots = guests[1]
+    shutil.copytree(remembered, out)
+    return said_by(boots)
+
+
+def blame(base: Booted, head: Booted) -> tuple[Verdict, list[str], list[str]]:
+    """The verdict on the head, what fails since the base, and what failed there already: that is nobody's pass."""
+    new, old = sorted(head.failed - base.failed), sorted(head.failed & base.failed)
+    verdict = head.verdict
+    return (Verdict.INCONCLUSIVE if verdict is Verdict.FAIL and not new else verdict), new, old
 
 
 def kunit(cache: Path, tree: Tree, series: Series, expected: frozenset[str], out: Path) -> Part:
@@ -126,12 +148,9 @@ def kunit(cache: Path, tree: Tree, series: Series, expected: frozenset[str], out
     target, _ = choose(tree, None)
     base = booted(cache, tree, series.base, target, expected, out / "base")
     head = booted(cache, tree, series.head, target, expected, out / "head")
-    new, old = sorted(head.failed - base.failed), sorted(head.failed & base.failed)
+    verdict, new, old = blame(base, head)
     lines = [f"fails since the series: {name}" for name in new] + [f"fails on the base, too: {name}" for name in old]
     lines += [f"mended by the series: {name}" for name in sorted(base.failed - head.failed)]
-    verdict = head.verdict
-    if verdict is Verdict.FAIL and not new:
-        verdict = Verdict.INCONCLUSIVE
     summary = (
         f"{target.name}: {head.passed} passed, {len(head.failed)} failed ({len(new)} new), {head.skipped} skipped; "
         f"base {base.passed}, {len(base.failed)}, {base.skipped}"

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a premerge left behind -> a text for a mail, made from the raw data alone, so that anyone can make it again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schedlib.cache import read_json
+from schedlib.cover_letter import wrapped
+from schedlib.errors import SchedlineError
+from schedlib.gate.command import load_libraries
+from schedlib.gate.rules import GATES
+from schedlib.judge import Outcome
+from schedlib.layout.judge import Layout, Presence, from_tables, judge_rule, presence_of
+from schedlib.layout.judge import Outcome as RuleOutcome
+from schedlib.layout.patch import broken_rules
+from schedlib.layout.tables import Rules
+from schedlib.premerge import record
+from schedlib.premerge.parts import Booted, blame, said_by
+from schedlib.results import TOOL, Boot
+from schedlib.verdict import Verdict, worst
+
+BEGIN, END = "schedline evidence 1", "end of evidence"
+"""The first and the last line."""
+
+_LETTER = {RuleOutcome.PASS: "P", RuleOutcome.FAIL: "F", RuleOutcome.NA: "-"}
+_MOST = 20
+"""Names of failed tests and of skips that are listed."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the text; no verdict where nothing was judged."""
+
+    verdict: Verdict | None
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The text, its verdict, and the patch ids that it is about."""
+
+    text: str
+    verdict: Verdict
+    patch_ids: tuple[str, ...]
+
+
+def evidence(directory: Path, rules: Rules) -> Evidence:
+    """Judge what is in the directory of a premerge, and tell it.
+
+    Args:
+        rules: of this schedline, not of the sender's.
+
+    Raises:
+        SchedlineError: nothing is there that could be judged, or it is damaged.
+    """
+    series = read_json(directory / record.SERIES)
+    if series is None and not (directory / record.RUNS).is_dir():
+        raise SchedlineError(
+            f"{directory} has neither {record.SERIES} nor {record.RUNS}/", "schedline premerge --out DIR makes them"
+        )
+    try:
+        head, ids, again = _series(series or {})
+        sections = [_layout(directory, rules), _kunit(directory), _mutants(series or {}), _runs(directory)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SchedlineError(f"{directory / record.SERIES} is damaged: {error}", "make it again") from error
+    verdict = worst([each.verdict for each in sections if each.verdict is not None] or [Verdict.INCONCLUSIVE])
+    body = [line for section in sections if section.lines for line in (*section.lines, "")]
+    out = [f"{BEGIN} ({TOOL})", *head, "", *body, _data(directory)]
+    out += ["again:", *(f"  {line}" for line in again), "  schedline evidence verify THIS DIRECTORY"]
+    out += [f"verdict: {verdict.name}", END]
+    return Evidence("".join(f"{line.rstrip()}\n" for line in out), verdict, ids)
+
+
+def _series(series: dict[str, Any]) -> tuple[list[str], tuple[str, ...], list[str]]:
+    """Base and patches, their ids, and the commands."""
+    gate = "schedline gate runs/base runs/candidate --gates gates.toml"
+    if not series:
+        return ["no series: runs alone"], (), [gate]
+    lines = [f"base-commit: {series['base']}"]
+    for patch in series["patches"]:
+        lines += [f"patch-id: {patch['patch_id']}", *wrapped(f"    {patch['subject']}", 6)]
+    ids = tuple(str(patch["patch_id"]) for patch in series["patches"])
+    return lines, ids, [f"schedline premerge --kdir LINUX --base {series['base'][:16]} --mbox SERIES", gate]
+
+
+def _layouts(directory: Path) -> dict[str, tuple[Layout, Layout] | None] | None:
+    pairs = record.read_layouts(directory)
+    if pairs is None:
+        return None
+    return {name: (from_tables(name, pair[0], {}), from_tables(name, pair[1], {})) if pair else None
+            for name, pair in pairs.items()}  # fmt: skip
+
+
+def _layout(directory: Path, rules: Rules) -> Section:
+    """The rules on each architecture, a letter for each."""
+    layouts = _layouts(directory)
+    if layouts is None:
+        return Section(None, ("layout: not looked at",))
+    changes = rules.changes()
+    counts = {change: sum(rule.change == change for rule in rules.rules) for change in changes}
+    widths = {change: max(len(change), count) + 2 for change, count in counts.items()}
+    table = [f"{'':10}line  " + "".join(change.ljust(widths[change]) for change in changes).rstrip()]
+    broken: dict[str, list[str]] = {}
+    judged = 0
+    for name, pair in layouts.items():
+        if pair is None:
+            table.append(f"{name:10}cannot be had here")
+            continue
+        judged += 1
+        before, after = pair
+        for result in broken_rules(rules, before, after):
+            broken.setdefault(result.rule, []).append(name)
+        cells = "".join(_letters(rules, change, before, after).ljust(widths[change]) for change in changes)
+        table.append(f"{name:10}{after.line:<6}{cells}".rstrip())
+    verdict = Verdict.FAIL if broken else Verdict.PASS if judged else Verdict.INCONCLUSIVE
+    lines = [f"layout, the rules of each change on the head (P, F, - n/a): {verdict.name}", *table]
+    for name, where in broken.items():
+        lines += wrapped(f"broken by the series: {name} ({', '.join(where)}): {rules.rule(name).reason}")
+    return Section(verdict, tuple(lines))
+
+
+def _letters(rules: Rules, change: str, before: Layout, after: Layout) -> str:
+    """The outcomes of a change's rules on the head; what the base has is expected."""
+    there = presence_of(rules, change, before)[0] in (Presence.PRESENT, Presence.PARTIAL)
+    expected = frozenset([change]) if there else frozenset[str]()
+    names = [rule.id for rule in rules.rules if rule.change == change]
+    return "".join(_LETTER[judge_rule(rules, name, after, expected).outcome] for name in names)
+
+
+def _kunit(directory: Path) -> Section:
+    """The suites on base and head, from their consoles."""
+    said: dict[str, tuple[Boot, ...]] = {}
+    left_out: dict[str, str] = {}
+    rows = [f"{'':20}passed  failed  skipped  verdict"]
+    for side in ("base", "head"):
+        found = record.read_guests(directory / side)
+        if found is None:
+            continue
+        left_out |= found[0]["left_out"]
+        said[side] = found[1]
+        for boot in found[1]:
+            outcomes = [test.outcome for test in boot.judgement.tests]
+            counts = [outcomes.count(outcome) for outcome in (Outcome.PASS, Outcome.SKIP)]
+            bad = len(outcomes) - sum(counts)
+            name = f"{side} {boot.name}"
+            rows.append(f"{name:20}{counts[0]:>6}{bad:>8}{counts[1]:>9}  {boot.judgement.verdict.name}")
+    if "head" not in said:
+        return Section(None, ("KUnit: not run",))
+    base = said_by(said["base"]) if "base" in said else Booted(Verdict.PASS, frozenset(), 0, 0)
+    verdict, new, old = blame(base, said_by(said["head"]))
+    lines = [f"KUnit, from the consoles: {verdict.name}", *rows]
+    lines += _listed("fails since the series", new) + _listed("fails on the base, too", old)
+    for suite, why in left_out.items():
+        lines += wrapped(f"left out: {suite}: {why}")
+    lines += [line for reason, names in _skips(said["head"]) for line in wrapped(f"skipped, {reason}: {names}")]
+    return Section(verdict, tuple(lines))
+
+
+def _listed(what: str, names: Sequence[str]) -> list[str]:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return wrapped(f"{what}: {', '.join(names[:_MOST])}{more}") if names else []
+
+
+def _skips(boots: Sequence[Boot]) -> Iterator[tuple[str, str]]:
+    """Tests that no guest ran, by reason, counted for each suite."""
+    tests = [test for boot in boots for test in boot.judgement.tests]
+    ran = {test.name for test in tests if test.outcome is not Outcome.SKIP}
+    reasons: dict[str, dict[str, set[str]]] = {}
+    for test in tests:
+        if test.outcome is Outcome.SKIP and test.name not in ran:
+            suite = test.name.split(":")[0]
+            reasons.setdefault(test.reason or "no reason given", {}).setdefault(suite, set()).add(test.name)
+    for reason, suites in reasons.items():
+        yield reason, ", ".join(f"{len(names)} of {suite}" for suite, names in suites.items())
+
+
+def _mutants(series: dict[str, Any]) -> Section:
+    """What the sender saw; it takes a build for each to see it again, so it counts only where it is bad."""
+    part = next((each for each in series.get("parts", []) if each["name"] == "mutants" and each["verdict"]), None)
+    if part is None:
+        return Section(None, ("mutants: not tried",))
+    verdict = Verdict[part["verdict"]]
+    lines = wrapped(f"mutants of the touched files, as the sender saw it: {part['summary']}")
+    lines += [line for each in part["lines"] for line in wrapped(f"  {each}", 6)]
+    return Section(None if verdict is Verdict.PASS else verdict, tuple(lines))
+
+
+def _runs(directory: Path) -> Section:
+    """The gate on the runs."""
+    place = directory / record.RUNS
+    if not place.is_dir():
+        return Section(None, ("runs of a real machine: none",))
+    load_libraries()
+    from schedlib.gate.comparison import compare
+    from schedlib.gate.report import text
+
+    gates = directory / record.GATES
+    placebo = place / "placebo" if (place / "placebo").is_dir() else None
+    name = str(gates) if gates.is_file() else "default"
+    found = compare(place / "base", place / "candidate", name, placebo=placebo)
+    lines = [f"runs: {found.verdict.name}", *wrapped(f"gates file: {_known(gates)}")]
+    return Section(found.verdict, (*lines, *text(found).splitlines()))
+
+
+def _known(gates: Path) -> str:
+    """Whose gates file it is."""
+    if not gates.is_file():
+        return "default, of this schedline"
+    content = gates.read_bytes()
+    same = next((each.stem for each in sorted(GATES.glob("*.toml")) if each.read_bytes() == content), None)
+    return f"{same}, of this schedline" if same else "the sender's own"
+
+
+def _data(directory: Path) -> str:
+    """A hash of everything that was judged, by which a copy is known."""
+    files = [file for name in (record.LAYOUTS, record.GATES, "base", "head", record.RUNS)
+             for file in sorted([directory / name, *(directory / name).rglob("*")]) if file.is_file()]  # fmt: skip
+    digest = hashlib.sha256()
+    for file in files:
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        digest.update(f"{content} {file.relative_to(directory)}\n".encode(errors="surrogateescape"))
+    return f"data: {len(files)} files, sha256 {digest.hexdigest()[:32]}"
+
+
+def block_in(text: str) -> str | None:
+    """The evidence in a file or mail, quoted or not; None where there is none."""
+    lines = [re.sub(r"^(?:> ?)+", "", line).rstrip() for line in text.splitlines()]
+    begin = next((number for number, line in enumerate(lines) if line.startswith(BEGIN)), None)
+    if begin is None or END not in lines[begin:]:
+        return None
+    return "\n".join(lines[begin : lines.index(END, begin) + 1]) + "\n"
