@@ -107,7 +107,7 @@ def boot_lines(built: Sequence[Built]) -> list[str]:
     """How to boot each of them once, so that the next boot, or a power cycle after a hang, is the old kernel again."""
     package = built[0].files[0]
     if package.suffix == ".deb":
-        lines = ["install:", *(f"    apt-get install ./{file}" for kernel in built for file in kernel.files)]
+        lines = ["install:", *(f"    apt-get install {file.absolute()}" for kernel in built for file in kernel.files)]
     else:
         lines = ["install:", *(f"    tar -C / -xf {file}   # then depmod and an initramfs"
                                for kernel in built for file in kernel.files)]  # fmt: skip

@@ -72,6 +72,8 @@ def evidence(directory: Path, rules: Rules) -> Evidence:
     verdict = worst([each.verdict for each in sections if each.verdict is not None] or [Verdict.INCONCLUSIVE])
     body = [line for section in sections if section.lines for line in (*section.lines, "")]
     out = [f"{BEGIN} ({TOOL})", *head, "", *body, _data(directory)]
+    if (directory / record.RUNS).is_dir():
+        again.append("schedline gate runs/base runs/candidate --gates gates.toml")
     out += ["again:", *(f"  {line}" for line in again), "  schedline evidence verify THIS DIRECTORY"]
     out += [f"verdict: {verdict.name}", END]
     return Evidence("".join(f"{line.rstrip()}\n" for line in out), verdict, ids)
@@ -79,14 +81,13 @@ def evidence(directory: Path, rules: Rules) -> Evidence:
 
 def _series(series: dict[str, Any]) -> tuple[list[str], tuple[str, ...], list[str]]:
     """Base and patches, their ids, and the commands."""
-    gate = "schedline gate runs/base runs/candidate --gates gates.toml"
     if not series:
-        return ["no series: runs alone"], (), [gate]
+        return ["no series: runs alone"], (), []
     lines = [f"base-commit: {series['base']}"]
     for patch in series["patches"]:
         lines += [f"patch-id: {patch['patch_id']}", *wrapped(f"    {patch['subject']}", 6)]
     ids = tuple(str(patch["patch_id"]) for patch in series["patches"])
-    return lines, ids, [f"schedline premerge --kdir LINUX --base {series['base'][:16]} --mbox SERIES", gate]
+    return lines, ids, [f"schedline premerge --kdir LINUX --base {series['base'][:16]} --mbox SERIES"]
 
 
 def _layouts(directory: Path) -> dict[str, tuple[Layout, Layout] | None] | None:
