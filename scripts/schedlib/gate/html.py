@@ -17,7 +17,7 @@ from schedlib.gate import plots, report, series
 from schedlib.gate.comparison import Comparison, trouble
 from schedlib.gate.judging import Row
 from schedlib.gate.rules import Method
-from schedlib.gate.runs import Side
+from schedlib.gate.runs import Key, Side
 from schedlib.results import TOOL
 from schedlib.verdict import Verdict
 
@@ -94,7 +94,10 @@ def _means(found: Comparison) -> str:
 def _metric(found: Comparison, row: Row, name: str) -> Metric:
     rule, points = row.rule, series.points(found, row)
     unit = series.unit_of(row)
-    placebo = report.number(series.middle(row, points, "placebo"))
+    placebo = ""
+    if found.placebo:
+        equal = rule.method is Method.EQUAL
+        placebo = _range(found.placebo, rule.key) if equal else report.number(series.middle(row, points, "placebo"))
     per = "" if rule.method is Method.EQUAL else f" {unit}" if rule.absolute else " %"
     cells = {
         "base": report.number(row.base),
@@ -118,6 +121,13 @@ def _metric(found: Comparison, row: Row, name: str) -> Metric:
     )  # fmt: skip
     return Metric(row, cells, {"neither": ""}.get(rule.direction, f"{rule.direction} is better"), decides, unit, drawn,
                   any(point.confirms for point in points))  # fmt: skip
+
+
+def _range(side: Side, key: Key) -> str:
+    """The value that all runs should have, or the least and the largest."""
+    figures = [boot.figures[key] for boot in side.boots if key in boot.figures]
+    values = sorted({value for figure in figures for value in (figure.least, figure.most)})
+    return " to ".join(map(report.number, values if len(values) < 2 else (values[0], values[-1]))) or "-"
 
 
 def _environment(found: Comparison, *, same: bool) -> list[tuple[str, list[str]]]:

@@ -122,6 +122,22 @@ def test_print_is_on_white(shown: tuple[Browser, Path]) -> None:
     assert browser.ask("document.documentElement.scrollWidth") <= 700
 
 
+def test_hostile_runs_do_nothing(shown: tuple[Browser, Path], tmp_path: Path) -> None:
+    browser, _ = shown
+    file = tmp_path / "evil.html"
+    file.write_text(page(compared(rich(tmp_path, evil=True)), [], {}))
+    for width in (1200, 360):
+        browser.open(file, width)
+        assert browser.ask("[document.scripts, document.images, document.styleSheets].map(each => each.length)") == [
+            0,
+            0,
+            1,
+        ]
+        assert browser.ask("document.documentElement.scrollWidth") <= width
+        assert browser.ask(OVERFLOW) == []
+        assert [each for each in browser.events if each.get("method") == "Log.entryAdded"] == []
+
+
 def test_text_of_plots_can_be_read_on_a_telephone(shown: tuple[Browser, Path]) -> None:
     browser, file = shown
     browser.open(file, 360)

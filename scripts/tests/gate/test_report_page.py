@@ -85,6 +85,7 @@ def campaign(tmp_path: Path) -> Campaign:
 def test_page_says_everything(campaign: Campaign) -> None:
     found = compared(campaign)
     text = page(found, ["schedline gate 'a b' c"], {"lines.svg": PICTURE})
+    assert text.startswith("<!DOCTYPE html>\n")
     seen = stands_alone(text)
     said = " ".join(seen.text.split())
     assert said.count("FAIL") >= 3 and "became worse: timer.p99 +" in said
