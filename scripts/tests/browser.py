@@ -42,6 +42,7 @@ class Browser:
         self._session = str(self.tell("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.tell(f"{domain}.enable")
+        self.tell("Page.setLifecycleEventsEnabled", enabled=True)
 
     _session = ""
 
@@ -90,9 +91,14 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.tell("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.events.clear()
-        self.tell("Page.navigate", url=page.as_uri())
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+        loader = self.tell("Page.navigate", url=page.as_uri())["loaderId"]
+        while not any(self._is_loaded(event, loader) for event in self.events):
             self.events.append(self._message())
+
+    @staticmethod
+    def _is_loaded(event: dict[str, Any], loader: str) -> bool:
+        told = event.get("params", {})
+        return event.get("method") == "Page.lifecycleEvent" and told["loaderId"] == loader and told["name"] == "load"
 
     def ask(self, expression: str) -> Any:
         """The value of an expression in the page; the page's own policy does not bind it."""

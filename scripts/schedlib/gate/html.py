@@ -45,8 +45,8 @@ class Metric:
     confirmed: bool
 
 
-def page(found: Comparison, commands: Sequence[str], pictures: Mapping[str, bytes]) -> str:
-    """The page; the same for the same comparison. `pictures`: SVG files by their names."""
+def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[str, bytes]]) -> str:
+    """The page; the same for the same comparison. `pictures`: names and contents of SVG files."""
     here = Path(__file__).parent
     environment = Environment(
         loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, finalize=_clean, trim_blocks=True,
@@ -73,7 +73,7 @@ def page(found: Comparison, commands: Sequence[str], pictures: Mapping[str, byte
         common=_environment(found, same=True),
         skips=_skips(sides),
         failed=[(side.name, side.failed[:_MOST], len(side.failed) - _MOST) for side in sides if side.failed],
-        pictures=[(name, b64encode(content).decode()) for name, content in pictures.items()],
+        pictures=[(name, b64encode(content).decode()) for name, content in pictures],
         commands=commands,
         text_lines=report.text(found).splitlines(),
     )

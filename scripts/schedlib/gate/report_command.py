@@ -60,7 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.picture and not arguments.html:
         raise SchedlineError("--picture is for the page, and no page is asked for", "add --html FILE")
-    pictures = {path.name: _picture(path) for path in arguments.picture}
+    pictures = [(path.name, _picture(path)) for path in arguments.picture]
     load_libraries()
     from schedlib.gate import report
     from schedlib.gate.comparison import compare

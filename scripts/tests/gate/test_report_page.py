@@ -84,7 +84,7 @@ def campaign(tmp_path: Path) -> Campaign:
 
 def test_page_says_everything(campaign: Campaign) -> None:
     found = compared(campaign)
-    text = page(found, ["schedline gate 'a b' c"], {"lines.svg": PICTURE})
+    text = page(found, ["schedline gate 'a b' c"], [("lines.svg", PICTURE)])
     assert text.startswith("<!DOCTYPE html>\n")
     seen = stands_alone(text)
     said = " ".join(seen.text.split())
@@ -106,13 +106,13 @@ def test_page_says_everything(campaign: Campaign) -> None:
 
 def test_same_comparison_same_page(campaign: Campaign) -> None:
     found = compared(campaign)
-    assert page(found, ["x"], {}) == page(found, ["x"], {})
-    assert page(compared(campaign), ["x"], {}) == page(found, ["x"], {})
+    assert page(found, ["x"], []) == page(found, ["x"], [])
+    assert page(compared(campaign), ["x"], []) == page(found, ["x"], [])
 
 
 def test_without_placebo(tmp_path: Path) -> None:
     found = compared(rich(tmp_path, placebo=False), placebo=False)
-    said = stands_alone(page(found, [], {})).text
+    said = stands_alone(page(found, [], [])).text
     assert "placebo" not in said
     assert "Cache lines" not in said
 
@@ -124,7 +124,7 @@ def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
         place.write_text(place.read_text().replace("7.3.4-candidate", "7.3.4-base").replace("candidate00", "base00"))
     broken = run("base", "base-x", 900, [], status="FAILED", reason="it was killed")
     campaign.save(campaign.candidate, broken)
-    said = stands_alone(page(compared(campaign, placebo=False), [], {})).text
+    said = stands_alone(page(compared(campaign, placebo=False), [], [])).text
     assert "Nothing: base and candidate are the same kernel." in said
     assert "ERROR" in said and "it was killed" in said and "an A/A campaign" in said
 
@@ -132,7 +132,7 @@ def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
 def test_too_few_boots_are_drawn(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     campaign.boots([10_000.0], [10_000.0])
-    said = stands_alone(page(compared(campaign, placebo=False), [], {})).text
+    said = stands_alone(page(compared(campaign, placebo=False), [], [])).text
     assert "INCONCLUSIVE" in said and "9 more of the base" in said
     assert "base: 1 boot, from 10000 to 10000 ns" in said
 
