@@ -3,7 +3,7 @@
 #   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status test doctor fetch apply export mutants litmus premerge evidence kernels gate bench bench-gate test-tree kselftest run
+.PHONY: help check layout status test doctor fetch apply export mutants litmus premerge evidence kernels gate report bench bench-gate test-tree kselftest run
 
 quote = '$(subst ','\'',$(1))'
 option = $(if $($(1)),--$(2) $(call quote,$($(1))))
@@ -73,6 +73,11 @@ gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=na
 	@scripts/schedline gate $(call quote,$(BASE)) $(call quote,$(CANDIDATE)) $(call option,GATES,gates) \
 		$(call option,PLACEBO,placebo) $(if $(CONFIRM),--confirm $(foreach dir,$(CONFIRM),$(call quote,$(dir)))) \
 		$(if $(EXPECT_IMPROVEMENT),--expect-improvement) $(call option,JSON,json)
+
+report: ## what the gate says, and one page for a browser (BASE=dir CANDIDATE=dir PLACEBO=dir HTML=file PICTURE=file)
+	@scripts/schedline report $(call quote,$(BASE)) $(call quote,$(CANDIDATE)) $(call option,GATES,gates) \
+		$(call option,PLACEBO,placebo) $(if $(CONFIRM),--confirm $(foreach dir,$(CONFIRM),$(call quote,$(dir)))) \
+		$(call option,HTML,html) $(call option,PICTURE,picture)
 
 bench: ## build and run times as ratios, measured in one run
 	@scripts/schedline bench $(call option,ONLY,only) $(call option,JSON,json)

@@ -21,6 +21,7 @@ from schedlib import (
 )
 from schedlib.errors import SchedlineError
 from schedlib.gate import command as gate
+from schedlib.gate import report_command
 from schedlib.kernels import command as kernels
 from schedlib.layout import command as layout
 from schedlib.layout import status
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
         status,
         judge_command,
         gate,
+        report_command,
         kernels,
         premerge,
         evidence,

@@ -83,6 +83,7 @@ NEEDS = (
     _need("perl", "perl", "runs checkpatch.pl", "test"),
     _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),
     _need("sparse", "sparse", "checks the kernel code", "test"),
+    _need("chromium", "chromium", "shows the page of a report, light and dark", "test"),
 )  # fmt: skip
 
 

@@ -53,6 +53,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_sides(parser)
+    parser.add_argument("--expect-improvement", action="store_true",
+                        help="which of the file's claims do the runs show?")  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer here (schema gate-1)")
+    parser.set_defaults(run=_run)
+
+
+def add_sides(parser: argparse.ArgumentParser) -> None:
+    """What is compared with what, by which rules."""
     parser.add_argument("base", type=_directory, metavar="BASE", help="runs of the kernel without the change")
     parser.add_argument("candidate", type=_directory, metavar="CANDIDATE", help="runs of the kernel with it")
     parser.add_argument("--gates", metavar="NAME|FILE", help="what is compared, from configs/gates (default: default; "
@@ -61,10 +70,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                         help="one fresh batch of both kernels, measured after the first")  # fmt: skip
     parser.add_argument("--placebo", type=_directory, metavar="DIR",
                         help="runs of the placebo kernel: what of a change is the layout's?")  # fmt: skip
-    parser.add_argument("--expect-improvement", action="store_true",
-                        help="which of the file's claims do the runs show?")  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer here (schema gate-1)")
-    parser.set_defaults(run=_run)
 
 
 def _directory(text: str) -> Path:

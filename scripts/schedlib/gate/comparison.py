@@ -66,7 +66,7 @@ def compare(
     if expect_improvement and not gate.claims:
         raise SchedlineError(f"{gate.name} has no [[claim]] to expect", "give --gates claims")
     if not expect_improvement and not gate.rules:
-        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "add --expect-improvement")
+        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "schedline gate --expect-improvement")
 
     directories = {"base": base_at, "candidate": candidate_at}
     base, candidate = read_side(base_at, "base"), read_side(candidate_at, "candidate")
@@ -110,11 +110,17 @@ def _same_kernels(sides: list[Side]) -> None:
                 )
 
 
-def _notes(sides: list[Side]) -> list[str]:
+def _notes(sides: Sequence[Side]) -> list[str]:
     notes = []
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
     if builds[0] == builds[1]:
         notes.append("base and candidate are the same kernel: an A/A campaign")
+    return notes + trouble(sides)
+
+
+def trouble(sides: Sequence[Side]) -> list[str]:
+    """Runs that came to nothing, and what was skipped."""
+    notes = []
     for side in sides:
         if side.failed:
             notes.append(f"ERROR: {len(side.failed)} runs of {side.name} came to nothing, the first: {side.failed[0]}")

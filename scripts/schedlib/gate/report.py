@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from schedlib.cover_letter import wrapped
+from schedlib.cover_letter import printable, wrapped
 from schedlib.gate.claims import Answer, LevelAnswer, level_answers
 from schedlib.gate.comparison import Comparison
 from schedlib.gate.judging import Row
@@ -23,12 +23,33 @@ def number(value: float | None) -> str:
     return f"{value:.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
 
 
-def _signed(value: float | None) -> str:
+def signed(value: float | None) -> str:
+    """A change, with one digit."""
     if value is None:
         return "-"
     if not isfinite(value):
         return "-inf" if value < 0 else "+inf"
     return f"{value:+.1f}"
+
+
+def change_of(row: Row) -> str:
+    """With its unit, where that is percent."""
+    return signed(row.change) + (" %" if not row.rule.absolute and row.change is not None else "")
+
+
+def interval_of(row: Row | Share) -> str:
+    """Of the change."""
+    return f"{signed(row.low)} .. {signed(row.high)}" if row.low is not None else "-"
+
+
+def p_of(row: Row) -> str:
+    """Holm's p."""
+    return "-" if row.p is None else f"{row.p:.4f}" if row.p >= 1e-4 else "<.0001"
+
+
+def budget_of(row: Row) -> str:
+    """How much worse the metric may become, as its change is given."""
+    return "equal" if row.rule.budget == 0 and row.low is None else f"{row.rule.budget:g}"
 
 
 def _unit(rule: Rule, unit: str) -> str:
@@ -48,17 +69,15 @@ def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[Row], note
     """The table, what is behind it, and a reason for each row that did not simply pass."""
     out = [*_sides(base, candidate), "", f"{'metric':26}{'base':>9}{'candidate':>11}{'change':>9}  verdict"]
     for row in rows:
-        change = _signed(row.change) + (" %" if not row.rule.absolute and row.change is not None else "")
         name = f"{row.rule.name}"[:26]
-        out.append(f"{name:26}{number(row.base):>9}{number(row.candidate):>11}{change:>9}  {row.verdict.name}")
+        out.append(f"{name:26}{number(row.base):>9}{number(row.candidate):>11}{change_of(row):>9}  {row.verdict.name}")
     out += ["", f"{'metric':26}{'95 % interval':>17}{'budget':>7}{'floor':>6}{'p':>8}{'boots':>7}"]
     for row in rows:
-        interval = f"{_signed(row.low)} .. {_signed(row.high)}" if row.low is not None else "-"
-        p = "-" if row.p is None else f"{row.p:.4f}" if row.p >= 1e-4 else "<.0001"
         boots = f"{row.boots[0]}+{row.boots[1]}"
-        budget = "equal" if row.rule.budget == 0 and row.low is None else f"{row.rule.budget:g}"
         floor = number(row.floor) if row.floor is None else f"{row.floor:.1f}"
-        out.append(f"{row.rule.name[:26]:26}{interval:>17}{budget:>7}{floor:>6}{p:>8}{boots:>7}")
+        out.append(
+            f"{row.rule.name[:26]:26}{interval_of(row):>17}{budget_of(row):>7}{floor:>6}{p_of(row):>8}{boots:>7}"
+        )
     out += [""] + [line for row in rows if row.reason for line in wrapped(f"{row.rule.name}: {row.reason}")]
     out += [line for note in notes for line in wrapped(note)]
     out += wrapped(
@@ -73,10 +92,11 @@ def placebo_text(placebo: Side, shares: Sequence[Share]) -> str:
     out = [*_sides(placebo), "", f"{'change, %':26}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>18}"]
     for share in shares:
         numbers = (share.row.change, share.change, share.attributable)
-        interval = f"{_signed(share.low)} .. {_signed(share.high)}" if share.low is not None else "-"
         unit = "" if not share.row.rule.absolute else f", {share.row.unit}"
-        name = f"{share.row.rule.name}{unit}"[:26]
-        out.append(f"{name:26}{_signed(numbers[0]):>10}{_signed(numbers[1]):>9}{_signed(numbers[2]):>8}{interval:>18}")
+        name = printable(f"{share.row.rule.name}{unit}")[:26]
+        out.append(
+            f"{name:26}{signed(numbers[0]):>10}{signed(numbers[1]):>9}{signed(numbers[2]):>8}{interval_of(share):>18}"
+        )
     for share in shares:
         if share.reason:
             out += wrapped(f"{share.row.rule.name}: no share: {share.reason}")
@@ -101,10 +121,8 @@ def claims_text(base: Side, candidate: Side, found: Sequence[Answer], levels: Se
     if there:
         out.append(f"{'claim':34}{'mail':>8}{'here':>9}{'95 % interval':>18}")
     for answer in there:
-        interval = f"{_signed(answer.low)} .. {_signed(answer.high)}" if answer.low is not None else "-"
-        out.append(
-            f"{answer.claim.id[:34]:34}{_signed(answer.claim.change):>8}{_signed(answer.change):>9}{interval:>18}"
-        )
+        interval = f"{signed(answer.low)} .. {signed(answer.high)}" if answer.low is not None else "-"
+        out.append(f"{answer.claim.id[:34]:34}{signed(answer.claim.change):>8}{signed(answer.change):>9}{interval:>18}")
         out.append(f"    {answer.state}" + (f": {answer.reason}" if answer.reason else ""))
     for level in levels:
         if level.value is not None:

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots -> plots by matplotlib, as SVG that takes its colours from the page: light, dark or printed."""
+
+from __future__ import annotations
+
+import re
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, PercentFormatter, StrMethodFormatter
+
+from schedlib.cover_letter import printable
+from schedlib.gate.report import number
+from schedlib.gate.series import KERNELS, Point, values_of_kernel
+
+_SIZE = (5.0, 3.4)
+"""Inches of 72 pixels: as wide as a telephone, where the text keeps its size."""
+
+_FONT = 12
+_INK, _GRID = "#000010", "#000011"
+_COLOURS = {"base": "#000001", "candidate": "#000002", "placebo": "#000003"}
+_LINES = {"base": "solid", "candidate": (0, (5, 2)), "placebo": (0, (1, 1.5))}
+_MARKERS = {"base": "o", "candidate": "^", "placebo": "s"}
+_CLASSES = {_INK: "ink", _GRID: "grid"} | {colour: name for name, colour in _COLOURS.items()}
+_KEPT = {"fill", "fill-opacity", "opacity", "stroke", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap",
+         "stroke-linejoin", "stroke-opacity", "stroke-width", "text-anchor"}  # fmt: skip
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "schedline",
+    "font.size": _FONT,
+    "axes.linewidth": 0.8,
+    "axes.unicode_minus": True,
+    "path.simplify": False,
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), _INK),
+}
+_SVG = "http://www.w3.org/2000/svg"
+_HREF = "{http://www.w3.org/1999/xlink}href"
+
+
+def ecdf(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
+    """Which share of the boots has at most a value. `name`: what the ids in the SVG begin with."""
+    with style.context(["default", _SETTINGS]):  # whatever a matplotlibrc says
+        figure, axes = _figure()
+        for kernel in KERNELS:
+            if values := values_of_kernel(points, kernel):
+                axes.ecdf(values, label=kernel, color=_COLOURS[kernel], linestyle=_LINES[kernel], linewidth=2)
+        _values_on(axes, "x", points, unit)
+        axes.set_ylabel("share of boots")
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        return _drawn(figure, axes, name, title, _described(points, unit))
+
+
+def by_boot(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
+    """The values in the order of the boots; those of a confirmation are hollow."""
+    with style.context(["default", _SETTINGS]):  # whatever a matplotlibrc says
+        figure, axes = _figure()
+        places = list(enumerate(points, 1))
+        for kernel in KERNELS:
+            for confirms in (False, True):
+                mine = [(place, point.value) for place, point in places
+                        if point.kernel == kernel and point.confirms is confirms]  # fmt: skip
+                if mine:
+                    colour = _COLOURS[kernel]
+                    axes.plot(*zip(*mine, strict=True), label=None if confirms else kernel, color=colour,
+                              linewidth=0.8, linestyle=_LINES[kernel], marker=_MARKERS[kernel], markersize=6,
+                              markerfacecolor="none" if confirms else colour, markeredgewidth=1.4)  # fmt: skip
+        if begin := next((place for place, point in places if point.confirms), None):
+            axes.axvline(begin - 0.5, color=_INK, linewidth=1, linestyle=(0, (2, 2)))
+        _values_on(axes, "y", points, unit)
+        axes.set_xlabel("boot, in the order of time")
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        return _drawn(figure, axes, name, title, _described(points, unit))
+
+
+def _figure() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    figure.patch.set_visible(False)
+    axes = figure.add_subplot()
+    axes.patch.set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color=_GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _values_on(axes: Axes, which: str, points: Sequence[Point], unit: str) -> None:
+    """Ticks at round numbers, and the unit, which a run file may have chosen to be mathematics."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    largest = max(abs(point.value) for point in points)
+    plain: Formatter = StrMethodFormatter("{x:,.6g}")
+    axis.set_major_formatter(plain if largest == 0 or 0.01 <= largest < 1e6 else EngFormatter())
+    axis.set_label_text(printable(unit)[:32], parse_math=False)
+
+
+def _described(points: Sequence[Point], unit: str) -> str:
+    parts = []
+    for kernel in KERNELS:
+        if values := values_of_kernel(points, kernel):
+            confirming = sum(point.confirms for point in points if point.kernel == kernel)
+            boots = f"{len(values)} boot{'s' * (len(values) > 1)}" + (
+                f", {confirming} of them to confirm" if confirming else ""
+            )
+            parts.append(f"{kernel}: {boots}, from {number(min(values))} to {number(max(values))} {unit}")
+    return "; ".join(parts)
+
+
+def _drawn(figure: Figure, axes: Axes, name: str, title: str, description: str) -> str:
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    out = StringIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a unit in letters that matplotlib's own font lacks
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return _for_page(out.getvalue(), name, title, description)
+
+
+def _for_page(svg: str, name: str, title: str, description: str) -> str:
+    """Matplotlib's SVG without its colours, fonts and style attributes; its ids are unique in the page."""
+    ET.register_namespace("", _SVG)
+    root = ET.fromstring(svg)  # noqa: S314 - ours
+    for place in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}defs"):
+        for child in root.findall(place):
+            if child.find(f"{{{_SVG}}}style") is not None or place.endswith("metadata"):
+                root.remove(child)
+    wanted = set(re.findall(r'(?:url\(|href=")#([^)"]+)', svg))
+    for element in root.iter():
+        _restyle(element)
+        old = element.attrib.pop("id", None)
+        if old in wanted:
+            element.set("id", f"{name}-{old}")
+        if target := element.attrib.pop(_HREF, None):
+            element.set("href", f"#{name}-{target[1:]}")
+        if clip := element.get("clip-path"):
+            element.set("clip-path", clip.replace("url(#", f"url(#{name}-"))
+    for attribute in ("width", "height", "version"):
+        root.attrib.pop(attribute, None)
+    root.attrib |= {"class": "plot", "role": "img", "aria-labelledby": f"{name}-title {name}-desc",
+                    "stroke-linejoin": "round", "stroke-linecap": "butt"}  # fmt: skip
+    for tag, text in (("desc", description), ("title", title)):
+        told = ET.Element(f"{{{_SVG}}}{tag}", {"id": f"{name}-{tag}"})
+        told.text = printable(text)
+        root.insert(0, told)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _restyle(element: ET.Element) -> None:
+    classes = []
+    for declaration in element.attrib.pop("style", "").split(";"):
+        key, _, value = (part.strip() for part in declaration.partition(":"))
+        if value in _CLASSES:
+            classes.append(f"{key}-{_CLASSES[value]}")
+        elif key in _KEPT:
+            element.set(key, value)
+    if element.tag == f"{{{_SVG}}}text":
+        classes.append("fill-ink")
+    if classes:
+        element.set("class", " ".join(dict.fromkeys(classes)))

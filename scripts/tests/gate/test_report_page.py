@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The report: text as the gate prints it, and a page that says everything, asks nobody and trusts no run file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from campaigns import Campaign, noise, run
+from report_campaigns import EVIL, PICTURE, compared, rich
+
+from schedlib.cli import main, parser
+from schedlib.errors import SchedlineError
+from schedlib.gate import plots
+from schedlib.gate.html import page
+from schedlib.gate.report_command import commands
+from schedlib.gate.series import Point
+
+_VOID = {"meta", "img", "br"}
+_ADDRESSES = {"href", "src", "xlink:href", "srcset", "action", "data", "poster", "background"}
+_NEVER = {"script", "link", "iframe", "object", "embed", "base", "form", "foreignobject", "image", "a:href"}
+
+
+class _Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text += data
+
+    def ids(self) -> list[str]:
+        """Of all elements."""
+        return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+
+
+def stands_alone(text: str) -> _Page:
+    """The page, once it is sure that it is whole and that nothing in it leads out of it."""
+    found = _Page(text)
+    assert found.open == []
+    ids = found.ids()
+    assert len(ids) == len(set(ids))
+    for tag, attributes in found.tags:
+        assert tag not in _NEVER
+        assert "style" not in attributes and not any(name.startswith("on") for name in attributes)
+        for name in _ADDRESSES & set(attributes):
+            value = attributes[name]
+            assert value.startswith("data:image/svg+xml;base64,") if tag == "img" else value[1:] in ids, (tag, value)
+        for name in set(attributes.get("aria-labelledby", "").split()):
+            assert name in ids
+        assert all(target in ids for target in re.findall(r"url\(#([^)]*)\)", " ".join(attributes.values())))
+    assert not re.search(r"url\((?!#)|@import", text)
+    policy = next(attributes["content"] for _, attributes in found.tags if "http-equiv" in attributes)
+    assert policy.startswith("default-src 'none';") and "unsafe" not in policy
+    assert re.fullmatch(r"[\n\t\x20-\x7e\xa0-\U0010ffff]*", text)
+    return found
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    return rich(tmp_path)
+
+
+def test_page_says_everything(campaign: Campaign) -> None:
+    found = compared(campaign)
+    text = page(found, ["schedline gate 'a b' c"], [("lines.svg", PICTURE)])
+    assert text.startswith("<!DOCTYPE html>\n")
+    seen = stands_alone(text)
+    said = " ".join(seen.text.split())
+    assert said.count("FAIL") >= 3 and "became worse: timer.p99 +" in said
+    for row in found.rows:
+        assert row.rule.name in said and row.rule.tool in said
+        assert row.reason in said
+    for part in ("no CPU is in a cluster", "rt_wakeup far", "one node: no memory is far", "schedline gate 'a b' c",
+                 "x86_64 Some CPU", "7.3.4-placebo", "lines.svg", "2026-11-20 12:30:00+00:00", "placebo: 7.3.4",
+                 "the work that pinned RT groups get done", "No run failed."):  # fmt: skip
+        assert part in said
+    plots_seen = [attributes for tag, attributes in seen.tags if tag == "svg"]
+    assert len(plots_seen) == 2 * 3
+    assert all(each["role"] == "img" for each in plots_seen)
+    assert said.count("placebo: 10 boots, from") == len(plots_seen)
+    assert said.count("20 boots, 10 of them to confirm, from") == 2 * len(plots_seen)
+    assert not re.search(r"\b(nan|inf)\b", "".join(str(attributes) for _, attributes in seen.tags), re.I)
+
+
+def test_same_comparison_same_page(campaign: Campaign) -> None:
+    found = compared(campaign)
+    assert page(found, ["x"], []) == page(found, ["x"], [])
+    assert page(compared(campaign), ["x"], []) == page(found, ["x"], [])
+
+
+def test_without_placebo(tmp_path: Path) -> None:
+    found = compared(rich(tmp_path, placebo=False), placebo=False)
+    said = stands_alone(page(found, [], [])).text
+    assert "placebo" not in said
+    assert "Cache lines" not in said
+
+
+def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2))
+    for place in campaign.candidate.iterdir():
+        place.write_text(place.read_text().replace("7.3.4-candidate", "7.3.4-base").replace("candidate00", "base00"))
+    broken = run("base", "base-x", 900, [], status="FAILED", reason="it was killed")
+    campaign.save(campaign.candidate, broken)
+    said = stands_alone(page(compared(campaign, placebo=False), [], [])).text
+    assert "Nothing: base and candidate are the same kernel." in said
+    assert "ERROR" in said and "it was killed" in said and "an A/A campaign" in said
+
+
+def test_too_few_boots_are_drawn(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots([10_000.0], [10_000.0])
+    said = stands_alone(page(compared(campaign, placebo=False), [], [])).text
+    assert "INCONCLUSIVE" in said and "9 more of the base" in said
+    assert "base: 1 boot, from 10000 to 10000 ns" in said
+
+
+def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = rich(tmp_path, evil=True)
+    out = tmp_path / "it's <b>.html"
+    picture = tmp_path / '"><script>x.svg'
+    picture.write_bytes(PICTURE)
+    words = ["report", *campaign.words()[1:], "--placebo", str(tmp_path / "placebo"), "--html", str(out), "--picture",
+             str(picture)]  # fmt: skip
+    assert main(words) == 1
+    text = out.read_text()
+    seen = stands_alone(text)
+    assert seen.text.count("<script>alert(1)</script>\"'>&amp;</style><img src=http://evil.example/x") > 10
+    assert "$\\frac{<b>" in seen.text
+    assert not set(capsys.readouterr().out) & set(EVIL[-12:]) & {"\x07", "\x1b", "\u202e", "\u2066", "\ud800"}
+
+
+def test_text_is_the_gates(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(campaign.words()) == 1
+    gate = capsys.readouterr().out
+    assert main(["report", *campaign.words()[1:]]) == 1
+    assert capsys.readouterr().out == gate
+    assert max(map(len, gate.splitlines())) <= 72
+
+
+def test_commands_are_for_a_shell() -> None:
+    words = ["report", "a b", "it's", "--gates", "$x", "--confirm", "c;d", "e", "--placebo", "`p`", "--html", "-> x",
+             "--picture", "1 .svg", "--picture", "2"]  # fmt: skip
+    gate, report = commands(parser().parse_args(words))
+    assert shlex.split(report)[1:] == words
+    assert shlex.split(gate)[1:] == ["gate", *words[1:10]]
+
+
+def test_pictures_are_svg(campaign: Campaign, tmp_path: Path) -> None:
+    words = ["report", *campaign.words()[1:]]
+    for picture, more, said in (
+        ("no.svg", ["--html", "x.html"], "cannot be read"),
+        ("gates.toml", ["--html", "x.html"], "no SVG"),
+        ("gates.toml", [], "--html"),
+    ):
+        with pytest.raises(SchedlineError, match=said):
+            main([*words, *more, "--picture", str(tmp_path / picture)])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0.0], [0.0, 0.0], [5.0] * 3, [1e-9, 2e-9], [1e299, 2e299], [1e300, 1.0], [999_999.5, 1e6], [1e-300, 3e-300]],
+)
+def test_any_values_can_be_drawn(values: list[float]) -> None:
+    boots = [
+        Point(kernel, False, place, value) for place, value in enumerate(values) for kernel in ("base", "candidate")
+    ]
+    for draw in (plots.ecdf, plots.by_boot):
+        svg = draw("x", "\x00<t>", "$x_", boots)
+        assert not re.search(r"\b(nan|inf)\b|#0000", svg, re.I)
+        assert "&lt;t&gt;" in svg and "$x_" in svg
+        assert svg == draw("x", "\x00<t>", "$x_", boots)
+
+
+def test_ticks_are_round() -> None:
+    boots = [Point("base", False, place, 9_137.3 + 41.7 * place) for place in range(10)]
+    told = re.findall(r">([\d,.]+)</text>", plots.by_boot("x", "t", "ns", boots))
+    ticks = [float(each.replace(",", "")) for each in told if "," in each]
+    assert ticks and all(tick % 50 == 0 for tick in ticks)
+
+
+def test_a_gates_file_with_claims_alone(campaign: Campaign) -> None:
+    with pytest.raises(SchedlineError, match="schedline gate --expect-improvement"):
+        main(["report", str(campaign.base), str(campaign.candidate), "--gates", "claims"])
+
+
+def test_confirmation_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, again = Campaign(tmp_path), Campaign(tmp_path / "again")
+    first.boots(noise(1), noise(2, factor=1.25))
+    again.boots(noise(3), noise(4, factor=1.25), first=10_000)
+    out = tmp_path / "x.html"
+    words = ["report", *first.words()[1:], "--confirm", str(again.base), str(again.candidate), "--html", str(out)]
+    assert main(words) == 1
+    said = stands_alone(out.read_text()).text
+    assert "the confirmation's candidate" in said and "20 boots, 10 of them to confirm" in said
+    assert f"page: {out}" in capsys.readouterr().out
