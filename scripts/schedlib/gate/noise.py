@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Made-up campaigns: what a metric's boots look like when nothing changed, by noise model. Fixed seeds.
+"""Campaigns: what a metric's boots look like when nothing changed, by noise model.
+All models but one are made up, with fixed seeds.
 
 An array is campaigns x metrics x slots; a slot is a boot, in the order in which they were measured. Values are factors
 of a true value of 1, and more is worse.
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from schedlib.gate.recorded import recorded
 from schedlib.gate.statistics import Values
 
 Model = Callable[[np.random.Generator, tuple[int, int, int]], Values]
@@ -84,4 +86,5 @@ MODELS: dict[str, Model] = {
     "drift 2 %, each": drift_each,
     "machine steals": steals,
     "boot 3 %, run 1 %": boot_effect,
+    "recorded boots": recorded,
 }

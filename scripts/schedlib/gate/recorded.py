@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots of one kernel that were really measured, as a noise model: which of a pair is the base is drawn by lot."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from schedlib.gate.statistics import Values
+
+RECORDED = Path(__file__).with_name("recorded.json")
+"""Made by scripts/tests/record_boots.py."""
+
+
+@cache
+def boots() -> Values:
+    """Metrics x boots in the order of time, as factors of the metric's median, more being worse."""
+    rows = json.loads(RECORDED.read_text())["metrics"]
+    values = np.array([row["values"] for row in rows], dtype=np.float64)
+    higher = np.array([row["direction"] == "higher" for row in rows])
+    values[higher] = 1 / values[higher]
+    found: Values = values / np.median(values, axis=-1, keepdims=True)
+    return found
+
+
+def recorded(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """Boots that followed each other, from any first one; the two of each pair change places or not.
+
+    ABBA of such slots is a random pair design: each campaign is one that the recorded boots could have been.
+    """
+    campaigns, metrics, slots = shape
+    values = boots()[:metrics]
+    pairs = slots // 2
+    first = lot.integers(0, values.shape[1] - slots + 1, campaigns)
+    swapped = lot.random((campaigns, pairs)) < 0.5
+    within = np.arange(slots).reshape(pairs, 2)
+    chosen = np.where(swapped[..., None], within[:, ::-1], within).reshape(campaigns, slots) + first[:, None]
+    found: Values = np.moveaxis(values[:, chosen], 0, 1)
+    return found
