@@ -50,6 +50,7 @@ class Browser:
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.write(self._commands, b'{"id": 0, "method": "Browser.close"}\0')
         os.close(self._commands)
         try:
             self._process.wait(10)
