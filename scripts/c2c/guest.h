@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What all programs of the emulated c2c's guest begin and end with. Each is the guest's /init. */
+#ifndef C2C_GUEST_H
+#define C2C_GUEST_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_CPUS 64
+
+/* nopl 0x2cc2NNNN(%rax,%rax): see x86.h */
+#define MARK(number) __asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, " #number ", 0x00, 0xc2, 0x2c" ::: "memory")
+#define MARK_START() MARK(1)
+#define MARK_STOP() MARK(2)
+
+/* Ends the guest: QEMU runs with -no-reboot. */
+static inline void leave(void)
+{
+	fflush(stdout);
+	reboot(RB_AUTOBOOT);
+	for (;;)
+		pause();
+}
+
+static inline void fail(const char *what)
+{
+	printf("c2c: failed: %s: %s\n", what, strerror(errno));
+	leave();
+}
+
+static inline void set_sysctl(const char *name, const char *value)
+{
+	int file = open(name, O_WRONLY);
+
+	if (file < 0 || write(file, value, strlen(value)) < 0)
+		fail(name);
+	close(file);
+}
+
+/* Set the guest up; how many CPUs it has. */
+static inline int begin(void)
+{
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	mkdir("/proc", 0755);
+	if (mount("proc", "/proc", "proc", 0, NULL))
+		fail("/proc");
+	if (cpus < 2 || cpus > MOST_CPUS)
+		fail("the number of CPUs");
+	/* A page fault in the measured part would be the program's, not the workload's. */
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		fail("mlockall");
+	printf("c2c: ready, %d CPUs\n", cpus);
+	fflush(stdout);
+	return cpus;
+}
+
+/* Say how much was done, and end. */
+static inline void end(unsigned long operations)
+{
+	printf("c2c: done, %lu operations\n", operations);
+	leave();
+}
+
+static inline void use_policy(int policy, int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	if (sched_setscheduler(0, policy, &param))
+		fail("sched_setscheduler");
+}
+
+static inline void use_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail("sched_setaffinity");
+}
+
+static inline void start_thread(pthread_t *thread, void *(*function)(void *), long number)
+{
+	pthread_attr_t attributes;
+
+	if (pthread_attr_init(&attributes) || pthread_attr_setstacksize(&attributes, 64 << 10) ||
+	    pthread_create(thread, &attributes, function, (void *)number))
+		fail("pthread_create");
+}
+
+static inline void sleep_ns(long ns)
+{
+	struct timespec time = { ns / 1000000000, ns % 1000000000 };
+
+	nanosleep(&time, NULL);
+}
+
+static inline void burn(int rounds)
+{
+	volatile int i;
+
+	for (i = 0; i < rounds; i++)
+		;
+}
+
+/* A sequence of its own for each thread, the same in each run. */
+static inline unsigned int draw(unsigned int *state)
+{
+	*state = *state * 1103515245u + 12345u;
+	return *state >> 8;
+}
+
+/* The number that the kernel's command line has behind `--`. */
+static inline int rounds_of(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : 0;
+
+	if (rounds <= 0)
+		fail("no number of rounds");
+	return rounds;
+}
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The guest of a test: two threads on two CPUs take turns, and what they do to `watched` is known to the access. The
+ * word that says whose turn it is lies on a line of its own, which is not watched.
+ *
+ * In each of N rounds the first thread writes `left`, the second writes `right`, both on line 0; each adds to its own
+ * padded counter, on lines 1 and 2; the first adds to `atomic` and the second, too, on line 3; the first reads
+ * `settings` beside `written`, which the second writes, on line 4; and each writes 8 bytes across lines 5 and 6.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+
+struct watched {
+	unsigned long left, right;
+	_Alignas(64) unsigned long padded_left;
+	_Alignas(64) unsigned long padded_right;
+	_Alignas(64) unsigned long atomic;
+	_Alignas(64) unsigned long settings;
+	unsigned long written;
+	_Alignas(64) char straddling[128];
+};
+
+_Alignas(64) struct watched watched;
+static _Alignas(64) volatile unsigned int turn;
+static int rounds;
+static pthread_barrier_t barrier;
+
+/* One instruction each: a compiler may neither leave an access out nor add one. */
+static inline void store(void *to, unsigned long value)
+{
+	__asm__ volatile("movq %1, (%0)" ::"r"(to), "r"(value) : "memory");
+}
+
+static inline void load(const void *from)
+{
+	unsigned long value;
+
+	__asm__ volatile("movq (%1), %0" : "=r"(value) : "r"(from) : "memory");
+}
+
+static inline void add(void *to)
+{
+	__asm__ volatile("lock incq (%0)" ::"r"(to) : "memory");
+}
+
+static void *work(void *argument)
+{
+	long side = (long)argument;
+	unsigned int i;
+
+	use_cpu(side);
+	pthread_barrier_wait(&barrier);
+	for (i = 0; i < (unsigned int)rounds; i++) {
+		while (turn != 2 * i + side)
+			sched_yield();
+		store(side ? &watched.right : &watched.left, i);
+		store(side ? &watched.padded_right : &watched.padded_left, i);
+		add(&watched.atomic);
+		if (side)
+			store(&watched.written, i);
+		else
+			load(&watched.settings);
+		store(&watched.straddling[60], i);
+		turn++;
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[2];
+	long i;
+
+	begin();
+	rounds = rounds_of(argc, argv);
+	if (pthread_barrier_init(&barrier, NULL, 3))
+		fail("pthread_barrier_init");
+	for (i = 0; i < 2; i++)
+		start_thread(&threads[i], work, i);
+	MARK_START();
+	pthread_barrier_wait(&barrier);
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	MARK_STOP();
+	end(2ul * rounds);
+}

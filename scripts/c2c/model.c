@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/* See model.h. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+#define NOBODY 0xff
+#define PAGE_SHIFT 12
+#define FILTER_BITS (1u << 20)
+
+/* A miss of which it is not known yet whether the line will be of use. */
+struct open_miss {
+	bool is_open;
+	struct c2c_record what;
+};
+
+struct line {
+	uint64_t address;
+	uint64_t holders;
+	bool modified;
+	uint8_t owner;
+	uint64_t version;
+	uint64_t ever;				/* CPUs that have held it */
+	uint64_t written[C2C_MAX_LINE];		/* version that last wrote this byte */
+	uint8_t writer[C2C_MAX_LINE];
+	uint64_t essential[C2C_MAX_CPUS];	/* version at a CPU's last essential miss */
+	struct open_miss misses[C2C_MAX_CPUS];
+	struct c2c_record *records;
+	uint32_t room, used;
+};
+
+struct c2c_model {
+	unsigned int cpus, line, per_llc, per_node;
+	struct line **table;
+	uint32_t room, used;
+	uint64_t total;
+	uint64_t filter[FILTER_BITS / 64];
+};
+
+static void *allocate(size_t number, size_t size)
+{
+	void *memory = calloc(number, size);
+
+	if (!memory) {
+		fprintf(stderr, "c2c: out of memory\n");
+		exit(1);
+	}
+	return memory;
+}
+
+static uint32_t hash(uint64_t value)
+{
+	return (value * 0x9E3779B97F4A7C15ull) >> 32;
+}
+
+struct c2c_model *c2c_new(unsigned int cpus, unsigned int line, unsigned int per_llc, unsigned int per_node)
+{
+	struct c2c_model *model;
+
+	if (!cpus || cpus > C2C_MAX_CPUS || !per_llc || !per_node)
+		return NULL;
+	if (line != 64 && line != 128 && line != 256)
+		return NULL;
+	model = allocate(1, sizeof(*model));
+	model->cpus = cpus;
+	model->line = line;
+	model->per_llc = per_llc;
+	model->per_node = per_node;
+	model->room = 1024;
+	model->table = allocate(model->room, sizeof(*model->table));
+	return model;
+}
+
+static uint32_t slot_of(const struct c2c_model *model, uint64_t address)
+{
+	uint32_t slot = hash(address) & (model->room - 1);
+
+	while (model->table[slot] && model->table[slot]->address != address)
+		slot = (slot + 1) & (model->room - 1);
+	return slot;
+}
+
+static void grow_table(struct c2c_model *model)
+{
+	struct line **old = model->table;
+	uint32_t i, room = model->room;
+
+	model->room *= 2;
+	model->table = allocate(model->room, sizeof(*model->table));
+	for (i = 0; i < room; i++)
+		if (old[i])
+			model->table[slot_of(model, old[i]->address)] = old[i];
+	free(old);
+}
+
+static uint32_t filter_bit(uint64_t address)
+{
+	return hash(address >> PAGE_SHIFT) & (FILTER_BITS - 1);
+}
+
+void c2c_watch(struct c2c_model *model, uint64_t address, uint64_t size)
+{
+	uint64_t first = address & ~(uint64_t)(model->line - 1);
+
+	for (; first < address + size; first += model->line) {
+		uint32_t bit = filter_bit(first), slot = slot_of(model, first);
+
+		if (model->table[slot])
+			continue;
+		if (2 * ++model->used > model->room) {
+			grow_table(model);
+			slot = slot_of(model, first);
+		}
+		model->table[slot] = allocate(1, sizeof(struct line));
+		model->table[slot]->address = first;
+		model->filter[bit / 64] |= 1ull << (bit % 64);
+	}
+}
+
+bool c2c_maybe_watched(const struct c2c_model *model, uint64_t address)
+{
+	uint32_t bit = filter_bit(address);
+
+	return model->filter[bit / 64] >> (bit % 64) & 1;
+}
+
+static bool is_same(const struct c2c_record *one, const struct c2c_record *other)
+{
+	return one->address == other->address && one->pc == other->pc && one->size == other->size &&
+	       one->kind == other->kind;
+}
+
+static uint32_t record_slot(const struct line *line, const struct c2c_record *what)
+{
+	uint32_t slot = hash(what->pc * 31 + what->address * 8 + what->kind + what->size * 1024u) & (line->room - 1);
+
+	while (line->records[slot].used && !is_same(&line->records[slot], what))
+		slot = (slot + 1) & (line->room - 1);
+	return slot;
+}
+
+/* The counts of a record. The pointer holds until the next call. */
+static struct c2c_counts *counts_of(struct line *line, const struct c2c_record *what)
+{
+	struct c2c_record *old = line->records;
+	uint32_t i, room = line->room, slot;
+
+	if (2 * (line->used + 1) > line->room) {
+		line->room = room ? 2 * room : 16;
+		line->records = allocate(line->room, sizeof(*line->records));
+		for (i = 0; i < room; i++)
+			if (old[i].used)
+				line->records[record_slot(line, &old[i])] = old[i];
+		free(old);
+	}
+	slot = record_slot(line, what);
+	if (!line->records[slot].used) {
+		line->records[slot] = *what;
+		line->records[slot].used = true;
+		line->used++;
+	}
+	return &line->records[slot].counts;
+}
+
+static enum c2c_distance distance(const struct c2c_model *model, unsigned int one, unsigned int other)
+{
+	if (one / model->per_node != other / model->per_node)
+		return C2C_OTHER_NODE;
+	return one / model->per_llc == other / model->per_llc ? C2C_SAME_LLC : C2C_SAME_NODE;
+}
+
+/* A line comes from the nearest of those that have it. */
+static enum c2c_distance nearest(const struct c2c_model *model, const struct line *line, unsigned int cpu)
+{
+	enum c2c_distance best = C2C_OTHER_NODE;
+	uint64_t left;
+
+	for (left = line->holders; left; left &= left - 1) {
+		enum c2c_distance found = distance(model, cpu, __builtin_ctzll(left));
+
+		if (found < best)
+			best = found;
+	}
+	return best;
+}
+
+/* Whether some of these bytes was written by another CPU since this one's last essential miss. */
+static bool brings_news(const struct line *line, unsigned int cpu, unsigned int offset, unsigned int size)
+{
+	unsigned int i;
+
+	for (i = offset; i < offset + size; i++)
+		if (line->written[i] > line->essential[cpu] && line->writer[i] != cpu)
+			return true;
+	return false;
+}
+
+static void close_miss(struct line *line, unsigned int cpu, bool essential)
+{
+	struct open_miss *miss = &line->misses[cpu];
+	struct c2c_counts *counts;
+
+	if (!miss->is_open)
+		return;
+	counts = counts_of(line, &miss->what);
+	if (essential)
+		counts->essential++;
+	else
+		counts->false_shared++;
+	miss->is_open = false;
+}
+
+/* The line comes into a CPU's cache. */
+static void fetch(const struct c2c_model *model, struct line *line, unsigned int cpu, const struct c2c_record *what)
+{
+	struct c2c_counts *counts = counts_of(line, what);
+
+	if (line->modified)
+		counts->hitm[distance(model, cpu, line->owner)]++;
+	else if (line->holders)
+		counts->clean[nearest(model, line, cpu)]++;
+	else
+		counts->cold++;
+	line->misses[cpu].is_open = true;
+	line->misses[cpu].what = *what;
+	if (!(line->ever >> cpu & 1)) {
+		line->ever |= 1ull << cpu;
+		line->essential[cpu] = line->version;
+		close_miss(line, cpu, true);
+	}
+	/* What a reader gets is written back. */
+	line->modified = false;
+}
+
+/* All other copies go. */
+static void take_over(struct line *line, unsigned int cpu, const struct c2c_record *what)
+{
+	uint64_t others = line->holders & ~(1ull << cpu), left;
+
+	for (left = others; left; left &= left - 1)
+		close_miss(line, __builtin_ctzll(left), false);
+	counts_of(line, what)->invalidated += __builtin_popcountll(others);
+	line->holders = 1ull << cpu;
+}
+
+static void access_line(struct c2c_model *model, struct line *line, unsigned int cpu, const struct c2c_record *what)
+{
+	unsigned int offset = what->address - line->address, i;
+	bool here = line->holders >> cpu & 1, alone = line->holders == 1ull << cpu;
+
+	model->total++;
+	counts_of(line, what)->accesses++;
+	if (!here)
+		fetch(model, line, cpu, what);
+	else if (what->kind == C2C_LOAD || alone)
+		counts_of(line, what)->hits++;
+	else
+		counts_of(line, what)->upgrades++;
+	line->holders |= 1ull << cpu;
+	if (line->misses[cpu].is_open && brings_news(line, cpu, offset, what->size)) {
+		line->essential[cpu] = line->version;
+		close_miss(line, cpu, true);
+	}
+	if (what->kind == C2C_LOAD)
+		return;
+	take_over(line, cpu, what);
+	line->modified = true;
+	line->owner = cpu;
+	line->version++;
+	for (i = offset; i < offset + what->size; i++) {
+		line->written[i] = line->version;
+		line->writer[i] = cpu;
+	}
+}
+
+void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, uint64_t address, unsigned int size,
+		uint64_t pc)
+{
+	uint64_t end = address + size;
+
+	if (cpu >= model->cpus)
+		return;
+	while (address < end) {
+		uint64_t first = address & ~(uint64_t)(model->line - 1);
+		uint64_t stop = end < first + model->line ? end : first + model->line;
+		struct line *line = model->table[slot_of(model, first)];
+		struct c2c_record what = { .address = address, .pc = pc, .size = stop - address, .kind = kind };
+
+		if (line)
+			access_line(model, line, cpu, &what);
+		address = stop;
+	}
+}
+
+void c2c_reset(struct c2c_model *model)
+{
+	uint32_t i;
+
+	model->total = 0;
+	for (i = 0; i < model->room; i++) {
+		struct line *line = model->table[i];
+		uint64_t address;
+
+		if (!line)
+			continue;
+		address = line->address;
+		free(line->records);
+		memset(line, 0, sizeof(*line));
+		line->address = address;
+	}
+}
+
+uint64_t c2c_total(const struct c2c_model *model)
+{
+	return model->total;
+}
+
+static int order(const void *left, const void *right)
+{
+	const struct c2c_record *one = left, *other = right;
+
+	if (one->address != other->address)
+		return one->address < other->address ? -1 : 1;
+	if (one->size != other->size)
+		return one->size < other->size ? -1 : 1;
+	if (one->kind != other->kind)
+		return one->kind < other->kind ? -1 : 1;
+	return (one->pc > other->pc) - (one->pc < other->pc);
+}
+
+static void write_record(const struct c2c_record *record, FILE *file)
+{
+	static const char *const kinds[C2C_KINDS] = { "load", "store", "rmw" };
+	const struct c2c_counts *counts = &record->counts;
+	int i;
+
+	fprintf(file, "record %" PRIx64 " %u %s %" PRIx64 " %" PRIu64 " %" PRIu64, record->address, record->size,
+		kinds[record->kind], record->pc, counts->accesses, counts->hits);
+	for (i = 0; i < C2C_DISTANCES; i++)
+		fprintf(file, " %" PRIu64, counts->hitm[i]);
+	for (i = 0; i < C2C_DISTANCES; i++)
+		fprintf(file, " %" PRIu64, counts->clean[i]);
+	fprintf(file, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", counts->cold,
+		counts->upgrades, counts->invalidated, counts->essential, counts->false_shared);
+}
+
+long c2c_write(struct c2c_model *model, FILE *file)
+{
+	struct c2c_record *all;
+	uint32_t i, j, cpu;
+	size_t number = 0;
+
+	for (i = 0; i < model->room; i++) {
+		if (!model->table[i])
+			continue;
+		for (cpu = 0; cpu < model->cpus; cpu++)
+			close_miss(model->table[i], cpu, false);
+		number += model->table[i]->used;
+	}
+	all = allocate(number + 1, sizeof(*all));
+	number = 0;
+	for (i = 0; i < model->room; i++) {
+		struct line *line = model->table[i];
+
+		for (j = 0; line && j < line->room; j++)
+			if (line->records[j].used)
+				all[number++] = line->records[j];
+	}
+	qsort(all, number, sizeof(*all), order);
+	for (i = 0; i < number; i++)
+		write_record(&all[i], file);
+	free(all);
+	return ferror(file) ? -1 : (long)number;
+}

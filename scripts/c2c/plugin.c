@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A plugin of QEMU that feeds the guest's accesses to the model, between two markers of a program in the guest.
+ *
+ * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own turns), llc=CPUS, node=CPUS (so many, in
+ * order, share one), user=on (programs' instructions too). The plan says what is watched; it is resolved at the start
+ * marker, when the guest's pointers are final:
+ *
+ *	offsets ADDRESS				of __per_cpu_offset
+ *	watch KEY static|percpu ADDRESS SIZE [OFFSET...]
+ *
+ * Addresses are hexadecimal. For each offset the pointer at the address is followed, and the offset added. What is
+ * behind it is written to the output, one object for each CPU, and then the records of the model. A line `end` with
+ * their number closes it: an output without is not whole. Nothing is written before the stop marker.
+ *
+ * Every translated instruction is instrumented, from the first, and counts only between the markers: to begin at the
+ * marker would have everything translated anew, and shift the guest's schedule.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internals.h"
+#include "model.h"
+#include "qemu_api.h"
+#include "x86.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int qemu_plugin_version = QEMU_API_VERSION;
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
+
+static struct {
+	char *plan, *out;
+	unsigned long line, quantum, llc, node;
+	bool user;
+} option = { .line = 64, .llc = C2C_MAX_CPUS, .node = C2C_MAX_CPUS };
+
+static struct c2c_model *model;
+static unsigned int cpus;
+static bool counting;
+static unsigned long blocks;
+static uint64_t callbacks;
+
+/* Where the objects are, as the output will have it. */
+static char *objects;
+static size_t objects_size;
+
+/* All upper bits of an address are alike: this one can say of an instruction that it is atomic. */
+#define ATOMIC (1ull << 62)
+
+/* Sure that nothing useful can follow: the output is what tells that all went well. */
+static void die(const char *what, const char *of)
+{
+	fprintf(stderr, "c2c: %s%s\n", what, of);
+	exit(1);
+}
+
+static bool follow(unsigned int cpu, uint64_t *address, const char *offsets)
+{
+	char *end;
+
+	for (;;) {
+		uint64_t pointer, offset = strtoull(offsets, &end, 10);
+
+		if (end == offsets)
+			return true;
+		if (!internals_read(cpu, *address, &pointer, sizeof(pointer)))
+			die("the guest maps nothing where a pointer should be", "");
+		if (!pointer)
+			return false;
+		*address = pointer + offset;
+		offsets = end;
+	}
+}
+
+static void watch(unsigned int cpu, const char *text, uint64_t per_cpu_offsets, FILE *found)
+{
+	char key[96], place[8];
+	uint64_t address, size;
+	unsigned int i;
+	int used;
+
+	if (sscanf(text, "watch %95s %7s %" SCNx64 " %" SCNu64 "%n", key, place, &address, &size, &used) != 4)
+		die("not understood in the plan: ", text);
+	for (i = 0; i < (strcmp(place, "percpu") ? 1 : cpus); i++) {
+		uint64_t where = address, offset;
+
+		if (!strcmp(place, "percpu")) {
+			if (!internals_read(cpu, per_cpu_offsets + 8 * i, &offset, sizeof(offset)))
+				die("the guest maps no offsets of per-CPU variables", "");
+			where += offset;
+		}
+		if (!follow(cpu, &where, text + used)) {
+			fprintf(found, "absent %s %u\n", key, i);
+			continue;
+		}
+		c2c_watch(model, where, size);
+		fprintf(found, "object %s %u %" PRIx64 " %" PRIu64 "\n", key, i, where, size);
+	}
+}
+
+static void start(unsigned int cpu)
+{
+	FILE *plan = fopen(option.plan, "r"), *found;
+	uint64_t per_cpu_offsets = 0;
+	char text[4096];
+
+	if (counting || objects)
+		die("a second start marker", "");
+	found = open_memstream(&objects, &objects_size);
+	if (!plan || !found)
+		die("cannot be read: ", option.plan);
+	while (fgets(text, sizeof(text), plan))
+		if (sscanf(text, "offsets %" SCNx64, &per_cpu_offsets) != 1)
+			watch(cpu, text, per_cpu_offsets, found);
+	fclose(plan);
+	fclose(found);
+	counting = true;
+}
+
+static void stop(void)
+{
+	FILE *file;
+	long number;
+
+	if (!counting)
+		die("a stop marker without a start", "");
+	counting = false;
+	file = fopen(option.out, "w");
+	if (!file)
+		die("cannot be written: ", option.out);
+	fprintf(file, "c2c-raw 1\nmachine %u %lu %lu %lu %lu\n", cpus, option.line, option.llc, option.node,
+		option.quantum);
+	fputs(objects, file);
+	number = c2c_write(model, file);
+	fprintf(file, "seen %" PRIu64 " %" PRIu64 "\nend %ld\n", callbacks, c2c_total(model), number);
+	if (number < 0 || ferror(file) || fclose(file))
+		die("cannot be written: ", option.out);
+}
+
+static void on_mark(unsigned int cpu, void *data)
+{
+	if ((enum mark)(uintptr_t)data == MARK_START)
+		start(cpu);
+	else
+		stop();
+}
+
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	bool is_store = qemu_plugin_mem_is_store(info);
+	uint64_t pc = (uintptr_t)data;
+	bool is_atomic = (pc ^ pc >> 1) & ATOMIC;
+	enum c2c_kind kind = is_store ? C2C_STORE : C2C_LOAD;
+
+	if (!counting)
+		return;
+	callbacks++;
+	if (!c2c_maybe_watched(model, address))
+		return;
+	/* Where one thread runs all CPUs, QEMU reports an atomic instruction as its load and its store. */
+	if (is_atomic) {
+		if (is_store)
+			return;
+		kind = C2C_RMW;
+		pc ^= ATOMIC;
+	}
+	c2c_access(model, cpu, kind, address, 1u << qemu_plugin_mem_size_shift(info), pc);
+}
+
+static void on_block(unsigned int cpu, void *data)
+{
+	(void)data;
+	if (++blocks < option.quantum)
+		return;
+	blocks = 0;
+	internals_end_turn(cpu);
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t i, number = qemu_plugin_tb_n_insns(tb);
+
+	(void)id;
+	if (option.quantum)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, NULL);
+	for (i = 0; i < number; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		const uint8_t *code = qemu_plugin_insn_data(insn);
+		size_t size = qemu_plugin_insn_size(insn);
+		uint64_t pc = qemu_plugin_insn_vaddr(insn);
+		bool in_kernel = pc >> 63;
+
+		if (!in_kernel) {
+			enum mark mark = x86_mark(code, size);
+
+			if (mark != MARK_NONE)
+				qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark, QEMU_PLUGIN_CB_NO_REGS,
+								       (void *)(uintptr_t)mark);
+			if (!option.user)
+				continue;
+		}
+		if (x86_is_stack(code, size))
+			continue;
+		if (x86_is_atomic(code, size))
+			pc ^= ATOMIC;
+		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+						 (void *)(uintptr_t)pc);
+	}
+}
+
+static bool take(const char *argument, const char *name, char **value)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(argument, name, length) || argument[length] != '=')
+		return false;
+	*value = strdup(argument + length + 1);
+	return true;
+}
+
+static bool read_option(const char *argument)
+{
+	struct {
+		const char *name;
+		unsigned long *value;
+	} numbers[] = {
+		{ "line", &option.line }, { "quantum", &option.quantum }, { "llc", &option.llc },
+		{ "node", &option.node },
+	};
+	char *value, *end;
+	size_t i;
+
+	if (take(argument, "plan", &option.plan) || take(argument, "out", &option.out))
+		return true;
+	if (!strcmp(argument, "user=on"))
+		return option.user = true;
+	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		if (!take(argument, numbers[i].name, &value))
+			continue;
+		*numbers[i].value = strtoul(value, &end, 10);
+		return *value && !*end;
+	}
+	return false;
+}
+
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+	const char *missing = internals_probe();
+	int i;
+
+	if (missing) {
+		fprintf(stderr, "c2c: this QEMU lacks %s\n", missing);
+		return 1;
+	}
+	if (!info->system_emulation || strcmp(info->target_name, "x86_64")) {
+		fprintf(stderr, "c2c: made for machines of x86_64, not for %s\n", info->target_name);
+		return 1;
+	}
+	for (i = 0; i < argc; i++) {
+		if (!read_option(argv[i])) {
+			fprintf(stderr, "c2c: %s: not understood\n", argv[i]);
+			return 1;
+		}
+	}
+	cpus = info->system.smp_vcpus;
+	model = c2c_new(cpus, option.line, option.llc, option.node);
+	if (!model || !option.plan || !option.out) {
+		fprintf(stderr, "c2c: no such machine, no plan or no output\n");
+		return 1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	return 0;
+}

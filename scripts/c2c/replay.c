@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Feeds the model with a trace from standard input and writes its records, so that known answers can be held
+ * against it without QEMU:
+ *
+ *	machine CPUS LINE PER_LLC PER_NODE	the first line
+ *	watch ADDRESS SIZE			hexadecimal, decimal
+ *	CPU load|store|rmw ADDRESS SIZE [PC]	one access
+ *	reset
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "replay: %s\n", what);
+	return 1;
+}
+
+static int kind_of(const char *word)
+{
+	if (!strcmp(word, "load"))
+		return C2C_LOAD;
+	if (!strcmp(word, "store"))
+		return C2C_STORE;
+	return strcmp(word, "rmw") ? -1 : C2C_RMW;
+}
+
+int main(void)
+{
+	unsigned int cpus, line, per_llc, per_node, cpu, size;
+	struct c2c_model *model;
+	uint64_t address, pc;
+	char text[256], word[8];
+	long number;
+	int kind;
+
+	if (!fgets(text, sizeof(text), stdin) ||
+	    sscanf(text, "machine %u %u %u %u", &cpus, &line, &per_llc, &per_node) != 4)
+		return fail("the first line names no machine");
+	model = c2c_new(cpus, line, per_llc, per_node);
+	if (!model)
+		return fail("no such machine");
+	while (fgets(text, sizeof(text), stdin)) {
+		pc = 0;
+		if (sscanf(text, "watch %" SCNx64 " %u", &address, &size) == 2) {
+			c2c_watch(model, address, size);
+		} else if (!strcmp(text, "reset\n")) {
+			c2c_reset(model);
+		} else {
+			if (sscanf(text, "%u %7s %" SCNx64 " %u %" SCNx64, &cpu, word, &address, &size, &pc) < 4)
+				return fail(text);
+			kind = kind_of(word);
+			if (kind < 0)
+				return fail(text);
+			c2c_access(model, cpu, kind, address, size, pc);
+		}
+	}
+	number = c2c_write(model, stdout);
+	printf("end %ld\n", number);
+	return number < 0;
+}

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Cache-line traffic of the scheduler, from emulated CPUs."""

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the plugin writes, as scripts/c2c/model.c and plugin.c define it: read whole, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+
+HEAD = "c2c-raw 1"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Events of one kind of access; see `struct c2c_counts`.
+
+    Attributes:
+        hits: accesses that found the line here.
+        hitm_llc: misses on a line that a CPU of the same LLC has modified.
+        hitm_node: the same, of another LLC of the node.
+        hitm_remote: the same, of another node.
+        clean_llc: misses on a line that others have, unmodified, the nearest in the same LLC.
+        clean_node: the same, in another LLC of the node.
+        clean_remote: the same, in another node.
+        cold: misses on a line that no cache has.
+        upgrades: writes to a line that is here and elsewhere.
+        invalidated: copies that writes took from other CPUs.
+        essential: misses that brought what the CPU used, or were its first on the line.
+        false_shared: misses that brought nothing: pure false sharing.
+    """
+
+    accesses: int = 0
+    hits: int = 0
+    hitm_llc: int = 0
+    hitm_node: int = 0
+    hitm_remote: int = 0
+    clean_llc: int = 0
+    clean_node: int = 0
+    clean_remote: int = 0
+    cold: int = 0
+    upgrades: int = 0
+    invalidated: int = 0
+    essential: int = 0
+    false_shared: int = 0
+
+    @property
+    def hitm(self) -> int:
+        """Misses on a modified line, near and far."""
+        return self.hitm_llc + self.hitm_node + self.hitm_remote
+
+    @property
+    def misses(self) -> int:
+        """All that fetched a line."""
+        return self.essential + self.false_shared
+
+    @property
+    def remote(self) -> int:
+        """Misses that another node answered."""
+        return self.hitm_remote + self.clean_remote
+
+    @classmethod
+    def sum(cls, parts: Iterable[Counts]) -> Counts:
+        """All of them together."""
+        rows = [astuple(part) for part in parts]
+        return cls(*(sum(column) for column in zip(*rows, strict=True))) if rows else cls()
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one instruction did to one place.
+
+    Attributes:
+        kind: load, store or rmw.
+        pc: its address.
+    """
+
+    address: int
+    size: int
+    kind: str
+    pc: int
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Where a watched object lay; `key` is the plan's."""
+
+    key: str
+    cpu: int
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The output of one guest.
+
+    Attributes:
+        absent: keys of which some CPU had a null pointer, and how many CPUs had.
+        callbacks: accesses that the plugin was told of between the markers.
+        watched: of these, those to watched lines.
+    """
+
+    cpus: int
+    line: int
+    quantum: int
+    instances: tuple[Instance, ...]
+    absent: dict[str, int]
+    records: tuple[Record, ...]
+    callbacks: int
+    watched: int
+
+
+def read_record(words: Sequence[str]) -> Record:
+    """A line that begins with `record`."""
+    _, address, size, kind, pc, *counts = words
+    return Record(int(address, 16), int(size), kind, int(pc, 16), Counts(*map(int, counts)))
+
+
+def read_raw(path: Path) -> Raw:
+    """The plugin's output.
+
+    Raises:
+        SchedlineError: it is not there, or not whole.
+    """
+    try:
+        rows = [line.split() for line in path.read_text().splitlines()]
+    except OSError as error:
+        raise SchedlineError(
+            "the plugin has written nothing: the stop marker of the guest's program was not reached", f"see {path.parent}"
+        ) from error
+    try:
+        return _read(rows)
+    except (ValueError, IndexError, TypeError) as error:
+        raise SchedlineError(f"{path} is not what the plugin writes, or not whole: {error}", "run again") from error
+
+
+def _read(rows: Sequence[Sequence[str]]) -> Raw:
+    if " ".join(rows[0]) != HEAD or rows[1][0] != "machine" or rows[-1][0] != "end" or rows[-2][0] != "seen":
+        raise ValueError("no head, or no end")
+    cpus, line, _, _, quantum = map(int, rows[1][1:])
+    instances: list[Instance] = []
+    absent: dict[str, int] = {}
+    records: list[Record] = []
+    for row in rows[2:-2]:
+        if row[0] == "object":
+            _, key, cpu, address, size = row
+            instances.append(Instance(key, int(cpu), int(address, 16), int(size)))
+        elif row[0] == "absent":
+            absent[row[1]] = absent.get(row[1], 0) + 1
+        else:
+            records.append(read_record(row))
+    if len(records) != int(rows[-1][1]):
+        raise ValueError(f"{len(records)} records of {rows[-1][1]}")
+    callbacks, watched = map(int, rows[-2][1:])
+    return Raw(cpus, line, quantum, tuple(instances), absent, tuple(records), callbacks, watched)

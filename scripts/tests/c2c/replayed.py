@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The model of caches without QEMU: traces in, counts out."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from schedlib.c2c.raw import Counts, Record, read_record
+from schedlib.paths import PROJECT
+
+SOURCES = PROJECT / "scripts/c2c"
+
+
+def compile_replay(directory: Path) -> Path:
+    """The program that feeds the model with a trace."""
+    program = directory / "replay"
+    files = [str(SOURCES / name) for name in ("model.c", "replay.c")]
+    subprocess.run(["gcc", "-O1", "-g", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra",
+                    "-Werror", "-o", str(program), *files], check=True)  # fmt: skip
+    return program
+
+
+class Replay:
+    """Runs traces; `watched` is what the model looks at."""
+
+    def __init__(self, program: Path) -> None:
+        self._program = program
+
+    def text(self, trace: Iterable[str]) -> str:
+        """What the program writes."""
+        done = subprocess.run(
+            [self._program], input="\n".join(trace) + "\n", capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == f"end {len(done.stdout.splitlines()) - 1}"
+        return done.stdout
+
+    def records(
+        self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, llc: int = 64, node: int = 64, size: int = 4096
+    ) -> list[Record]:
+        """The records of a trace; 4096 bytes from 0x1000 are watched."""
+        head = [f"machine {cpus} {line} {llc} {node}", f"watch 1000 {size}"]
+        return [read_record(row.split()) for row in self.text([*head, *trace]).splitlines()[:-1]]
+
+    def counts(self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, llc: int = 64, node: int = 64) -> Counts:
+        """All records of a trace together."""
+        return Counts.sum(record.counts for record in self.records(trace, cpus=cpus, line=line, llc=llc, node=node))

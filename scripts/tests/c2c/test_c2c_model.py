@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The model of caches, held against counts that can be computed by hand; each case has a twin that must differ."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from replayed import Replay, compile_replay
+
+from schedlib.c2c.raw import Counts, Record
+
+ROUNDS = 50
+
+
+@pytest.fixture(scope="session")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    return Replay(compile_replay(tmp_path_factory.mktemp("replay")))
+
+
+def alternate(first: str, second: str, rounds: int = ROUNDS) -> list[str]:
+    """Two CPUs in turn, `rounds` times each."""
+    return [f"0 {first}", f"1 {second}"] * rounds
+
+
+def of(records: list[Record], address: int, kind: str) -> Counts:
+    return Counts.sum(record.counts for record in records if (record.address, record.kind) == (address, kind))
+
+
+def test_packed_counters_share_a_line_for_nothing(replay: Replay) -> None:
+    total = replay.counts(alternate("store 1000 8", "store 1008 8"))
+    # CPU 0's first is cold, CPU 1's first is its first on the line; none of the others brings a byte that is used.
+    assert total == Counts(
+        accesses=2 * ROUNDS, hitm_llc=2 * ROUNDS - 1, cold=1, invalidated=2 * ROUNDS - 1,
+        essential=2, false_shared=2 * ROUNDS - 2,
+    )  # fmt: skip
+
+
+def test_padded_counters_do_not(replay: Replay) -> None:
+    total = replay.counts(alternate("store 1000 8", "store 1040 8"))
+    assert total == Counts(accesses=2 * ROUNDS, hits=2 * ROUNDS - 2, cold=2, essential=2)
+
+
+def test_longer_lines_join_what_was_padded(replay: Replay) -> None:
+    trace = alternate("store 1000 8", "store 1040 8")
+    assert replay.counts(trace, line=128).false_shared == 2 * ROUNDS - 2
+    assert replay.counts(alternate("store 1000 8", "store 1080 8"), line=128).false_shared == 0
+    assert replay.counts(alternate("store 1000 8", "store 1080 8"), line=256).false_shared == 2 * ROUNDS - 2
+
+
+def test_ping_pong_is_true_sharing(replay: Replay) -> None:
+    total = replay.counts(alternate("store 1000 8", "store 1000 8"))
+    assert (total.hitm, total.cold, total.essential, total.false_shared) == (2 * ROUNDS - 1, 1, 2 * ROUNDS, 0)
+
+
+def test_overlap_of_one_byte_is_true_sharing(replay: Replay) -> None:
+    assert replay.counts(alternate("store 1000 8", "load 1007 1")).false_shared == 0
+    assert replay.counts(alternate("store 1000 8", "load 1008 1")).false_shared == ROUNDS - 1
+
+
+def test_atomics_are_one_access_that_owns_the_line(replay: Replay) -> None:
+    records = replay.records(alternate("rmw 1000 4", "rmw 1000 4"))
+    assert [record.kind for record in records] == ["rmw"]
+    total = records[0].counts
+    assert (total.accesses, total.hitm, total.cold, total.upgrades) == (2 * ROUNDS, 2 * ROUNDS - 1, 1, 0)
+
+
+def test_load_and_store_apart_are_a_miss_and_an_upgrade(replay: Replay) -> None:
+    trace = [f"{cpu} {kind} 1000 4" for _ in range(ROUNDS) for cpu in (0, 1) for kind in ("load", "store")]
+    records = replay.records(trace)
+    loads, stores = of(records, 0x1000, "load"), of(records, 0x1000, "store")
+    assert (loads.hitm, loads.cold) == (2 * ROUNDS - 1, 1)
+    # CPU 0's first store finds the line exclusive.
+    assert (stores.hits, stores.upgrades, stores.invalidated) == (1, 2 * ROUNDS - 1, 2 * ROUNDS - 1)
+
+
+def test_read_mostly_beside_written(replay: Replay) -> None:
+    readers = [f"{cpu} load 1000 8" for cpu in (1, 2, 3)]
+    trace = ["0 store 1008 8", *readers] * ROUNDS
+    records = replay.records(trace)
+    read, written = of(records, 0x1000, "load"), of(records, 0x1008, "store")
+    assert (read.accesses, read.false_shared, read.essential) == (3 * ROUNDS, 3 * (ROUNDS - 1), 3)
+    # The first reader takes the line from the writer, the others find it shared; the writer has to take it back.
+    assert (read.hitm, read.clean_llc) == (ROUNDS, 2 * ROUNDS)
+    assert (written.upgrades, written.invalidated, written.cold) == (ROUNDS - 1, 3 * (ROUNDS - 1), 1)
+    apart = ["0 store 1040 8", *readers] * ROUNDS
+    assert replay.counts(apart) == Counts(
+        accesses=4 * ROUNDS, hits=4 * ROUNDS - 4, cold=2, clean_llc=2, essential=4
+    )
+
+
+def test_sharing_is_false_until_the_news_are_used(replay: Replay) -> None:
+    # CPU 1 fetches the line for its own word and looks at CPU 0's word only then: the fetch was of use.
+    used = [*alternate("store 1000 8", "store 1008 8"), "0 store 1000 8", "1 load 1008 8", "1 load 1000 8"]
+    unused = [*used[:-1], "1 load 1010 8"]
+    assert replay.counts(used).false_shared == replay.counts(unused).false_shared - 1
+    assert replay.counts(used).misses == replay.counts(unused).misses
+
+
+def test_news_of_an_earlier_useless_fetch_are_still_news(replay: Replay) -> None:
+    # By Dubois, what counts is the last essential miss, not the last time that the CPU had the line.
+    trace = ["1 load 1008 8", "0 store 1000 8", "1 load 1008 8", "0 store 1010 8", "1 load 1000 8"]
+    counts = of(replay.records(trace), 0x1000, "load")
+    assert (counts.essential, counts.false_shared) == (1, 0)
+
+
+def test_accesses_that_straddle_lines_are_two(replay: Replay) -> None:
+    records = replay.records(["0 store 103c 8"])
+    assert [(record.address, record.size) for record in records] == [(0x103C, 4), (0x1040, 4)]
+    assert replay.counts(["0 store 1038 8"]).accesses == 1
+    total = replay.counts(alternate("store 103c 8", "store 103c 8"))
+    assert (total.accesses, total.hitm, total.cold) == (4 * ROUNDS, 2 * (2 * ROUNDS - 1), 2)
+
+
+def test_edges_of_what_is_watched(replay: Replay) -> None:
+    # Half of the access lies on a line that nobody watches.
+    assert [(r.address, r.size) for r in replay.records(["0 store ffc 8"])] == [(0x1000, 4)]
+    assert [(r.address, r.size) for r in replay.records(["0 store 1ffc 8"])] == [(0x1FFC, 4)]
+    assert replay.records(["0 store fe0 8", "0 store 2000 8"]) == []
+
+
+@pytest.mark.parametrize(("cpu", "place"), [(1, "llc"), (2, "node"), (4, "remote")])
+def test_where_a_line_comes_from(replay: Replay, cpu: int, place: str) -> None:
+    dirty = replay.counts(["0 store 1000 8", f"{cpu} load 1000 8"], cpus=8, llc=2, node=4)
+    assert {name: getattr(dirty, f"hitm_{name}") for name in ("llc", "node", "remote")} == {
+        name: int(name == place) for name in ("llc", "node", "remote")
+    }
+    clean = replay.counts(["0 load 1000 8", f"{cpu} load 1000 8"], cpus=8, llc=2, node=4)
+    assert getattr(clean, f"clean_{place}") == 1
+    assert clean.hitm == 0
+
+
+def test_the_nearest_copy_answers(replay: Replay) -> None:
+    trace = ["4 load 1000 8", "1 load 1000 8", "0 load 1000 8"]
+    total = replay.counts(trace, cpus=8, llc=2, node=4)
+    assert (total.clean_remote, total.clean_llc) == (1, 1)
+
+
+def test_a_reset_forgets(replay: Replay) -> None:
+    trace = ["0 store 1000 8", "1 store 1000 8"]
+    assert replay.counts([*trace, "reset", *trace]) == replay.counts(trace)
+
+
+def test_sums_hold_for_any_trace(replay: Replay) -> None:
+    draw = random.Random(7)
+    trace = [
+        f"{draw.randrange(8)} {draw.choice(('load', 'load', 'store', 'rmw'))} {0x1000 + draw.randrange(300):x} "
+        f"{draw.choice((1, 2, 4, 8))}"
+        for _ in range(5000)
+    ]
+    for line in (64, 128, 256):
+        for record in replay.records(trace, cpus=8, line=line, llc=2, node=4):
+            counts = record.counts
+            clean = counts.clean_llc + counts.clean_node + counts.clean_remote
+            assert counts.misses == counts.hitm + clean + counts.cold
+            assert counts.accesses == counts.hits + counts.misses + counts.upgrades
+            assert record.kind != "load" or counts.upgrades == counts.invalidated == 0
+        assert replay.counts(trace, cpus=8, line=line).misses > 0
+
+
+def test_false_sharing_is_what_dubois_defines(replay: Replay) -> None:
+    """The same numbers as the definition, played through byte by byte in Python."""
+    draw = random.Random(11)
+    trace = [(draw.randrange(4), draw.choice(("load", "store")), draw.randrange(64)) for _ in range(4000)]
+    words = [f"{cpu} {kind} {0x1000 + byte:x} 1" for cpu, kind, byte in trace]
+    essential = false = 0
+    holders: set[int] = set()
+    seen: set[int] = set()
+    useful: dict[int, bool] = {}
+    news: dict[int, set[int]] = {cpu: set() for cpu in range(4)}
+    for cpu, kind, byte in trace:
+        if cpu not in holders:
+            useful[cpu] = cpu not in seen
+            if useful[cpu]:
+                news[cpu].clear()
+            seen.add(cpu)
+            holders.add(cpu)
+        if byte in news[cpu]:
+            useful[cpu] = True
+            news[cpu].clear()
+        if kind == "store":
+            for other in set(range(4)) - {cpu}:
+                news[other].add(byte)
+            for other in holders - {cpu}:
+                essential, false = essential + useful[other], false + (not useful[other])
+            holders = {cpu}
+    for other in holders:
+        essential, false = essential + useful[other], false + (not useful[other])
+    total = replay.counts(words)
+    assert (total.essential, total.false_shared) == (essential, false)
+    assert min(essential, false) > 100
