@@ -122,10 +122,10 @@ static inline unsigned int draw(unsigned int *state)
 	return *state >> 8;
 }
 
-/* The number that the kernel's command line has behind `--`. */
+/* The number that ends the kernel's command line, behind `--`; what the kernel does not know comes before it. */
 static inline int rounds_of(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 0;
+	int rounds = atoi(argv[argc - 1]);
 
 	if (rounds <= 0)
 		fail("no number of rounds");

@@ -6,6 +6,7 @@
  * order, share one), user=on (programs' instructions too). The plan says what is watched; it is resolved at the start
  * marker, when the guest's pointers are final:
  *
+ *	expect ADDRESS VALUE			eight bytes that have to be there, as where KASLR is off
  *	offsets ADDRESS				of __per_cpu_offset
  *	watch KEY static|percpu ADDRESS SIZE [OFFSET...]
  *
@@ -101,10 +102,18 @@ static void watch(unsigned int cpu, const char *text, uint64_t per_cpu_offsets, 
 	}
 }
 
+static void expect(unsigned int cpu, uint64_t address, uint64_t value)
+{
+	uint64_t found;
+
+	if (!internals_read(cpu, address, &found, sizeof(found)) || found != value)
+		die("the guest's kernel does not lie where its vmlinux says: KASLR is on, or it is another kernel", "");
+}
+
 static void start(unsigned int cpu)
 {
 	FILE *plan = fopen(option.plan, "r"), *found;
-	uint64_t per_cpu_offsets = 0;
+	uint64_t per_cpu_offsets = 0, address, value;
 	char text[4096];
 
 	if (counting || objects)
@@ -112,9 +121,12 @@ static void start(unsigned int cpu)
 	found = open_memstream(&objects, &objects_size);
 	if (!plan || !found)
 		die("cannot be read: ", option.plan);
-	while (fgets(text, sizeof(text), plan))
-		if (sscanf(text, "offsets %" SCNx64, &per_cpu_offsets) != 1)
+	while (fgets(text, sizeof(text), plan)) {
+		if (sscanf(text, "expect %" SCNx64 " %" SCNx64, &address, &value) == 2)
+			expect(cpu, address, value);
+		else if (sscanf(text, "offsets %" SCNx64, &per_cpu_offsets) != 1)
 			watch(cpu, text, per_cpu_offsets, found);
+	}
 	fclose(plan);
 	fclose(found);
 	counting = true;

@@ -19,6 +19,7 @@ from schedlib import (
     test_tree,
     tree_commands,
 )
+from schedlib.c2c import command as c2c
 from schedlib.errors import SchedlineError
 from schedlib.gate import command as gate
 from schedlib.gate import report_command
@@ -43,6 +44,7 @@ examples:
   schedline check --series 6.12            the same for 6.12, in QEMU
   schedline check --kdir ~/linux           your tree as it is, uncommitted changes included
   schedline judge console.log              judge a saved console log
+  schedline c2c --without rd-lines         which fields the CPUs take from each other
   schedline gate runs/base runs/candidate  two kernels' runs of the workloads: worse or not?
 """
 
@@ -60,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
         check,
         layout,
         status,
+        c2c,
         judge_command,
         gate,
         report_command,

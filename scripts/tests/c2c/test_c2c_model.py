@@ -84,9 +84,7 @@ def test_read_mostly_beside_written(replay: Replay) -> None:
     assert (read.hitm, read.clean_llc) == (ROUNDS, 2 * ROUNDS)
     assert (written.upgrades, written.invalidated, written.cold) == (ROUNDS - 1, 3 * (ROUNDS - 1), 1)
     apart = ["0 store 1040 8", *readers] * ROUNDS
-    assert replay.counts(apart) == Counts(
-        accesses=4 * ROUNDS, hits=4 * ROUNDS - 4, cold=2, clean_llc=2, essential=4
-    )
+    assert replay.counts(apart) == Counts(accesses=4 * ROUNDS, hits=4 * ROUNDS - 4, cold=2, clean_llc=2, essential=4)
 
 
 def test_sharing_is_false_until_the_news_are_used(replay: Replay) -> None:
@@ -142,7 +140,7 @@ def test_a_reset_forgets(replay: Replay) -> None:
 
 
 def test_sums_hold_for_any_trace(replay: Replay) -> None:
-    draw = random.Random(7)
+    draw = random.Random(7)  # noqa: S311
     trace = [
         f"{draw.randrange(8)} {draw.choice(('load', 'load', 'store', 'rmw'))} {0x1000 + draw.randrange(300):x} "
         f"{draw.choice((1, 2, 4, 8))}"
@@ -160,7 +158,7 @@ def test_sums_hold_for_any_trace(replay: Replay) -> None:
 
 def test_false_sharing_is_what_dubois_defines(replay: Replay) -> None:
     """The same numbers as the definition, played through byte by byte in Python."""
-    draw = random.Random(11)
+    draw = random.Random(11)  # noqa: S311
     trace = [(draw.randrange(4), draw.choice(("load", "store")), draw.randrange(64)) for _ in range(4000)]
     words = [f"{cpu} {kind} {0x1000 + byte:x} 1" for cpu, kind, byte in trace]
     essential = false = 0

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline c2c`: which fields the scheduler's CPUs take from each other, on emulated ones."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from schedlib import options
+from schedlib.c2c import diff_command, report, svg
+from schedlib.c2c.document import FILE, Result, document
+from schedlib.c2c.measure import Wanted, measure, subject
+from schedlib.c2c.objects import DEFAULT, KINDS
+from schedlib.c2c.run import Setting
+from schedlib.c2c.workload import WORKLOADS
+from schedlib.cache import write_atomic, write_json
+from schedlib.check import results_directory
+from schedlib.progress import say
+from schedlib.targets import TARGETS, refuse_impossible
+from schedlib.topology import MOST_CPUS, Topology, load_topology
+from schedlib.verdict import Verdict
+
+QUANTA = (97, 100, 103)
+_TEXT, _PICTURE = "c2c.txt", "c2c.svg"
+_CPUS = 16
+_LINES = (64, 128, 256)
+_TIMEOUT = 600.0
+
+_DESCRIPTION = """\
+Boots a kernel in QEMU with a plugin that follows each access to some objects of the scheduler through caches that
+never run full, and shows which lines, fields and functions make CPUs fetch them from each other, as perf c2c does
+on a machine with hundreds of CPUs. What is fetched for nothing is pure false sharing. Instructions are counted in
+place of time, so that the same kernel gives the same numbers; several quanta, the length of a CPU's turn, show
+how much of a number is the schedule's.
+
+There are no latencies here, no cache that is too small, and no prefetcher."""
+
+_EXAMPLES = """\
+examples:
+  schedline c2c                                        7.3 with all changes, RT overload on 16 CPUs
+  schedline c2c --without rd-lines --out base          the same without one
+  schedline c2c diff base candidate                    what moved, by field
+  schedline c2c --kdir ~/linux --workload wakeup --cpus 32
+  schedline c2c --objects rq,sched_domain --workload balance --svg lines.svg
+  schedline c2c --preempt-rt --objects root_domain     the fields of the push IPI, too
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `schedline c2c`."""
+    parser = subparsers.add_parser(
+        "c2c",
+        help="cache-line traffic of the scheduler, from emulated CPUs: lines, fields, functions",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_tree_options(parser)
+    options.add_change_options(parser)
+    about = "; ".join(f"{each.name}: {each.about}" for each in WORKLOADS.values())
+    parser.add_argument("--workload", choices=list(WORKLOADS), default="rt", help=f"{about} (default: rt)")
+    parser.add_argument("--rounds", type=_number, metavar="N", help="how often each thread goes round")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--cpus", type=_cpus, default=_CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {_CPUS})")
+    shape.add_argument("--topology", metavar="NAME", help="the shape in configs/topologies/NAME.toml; its LLCs and "
+                       "nodes tell near from far")  # fmt: skip
+    parser.add_argument("--objects", type=options.ids, default=DEFAULT, metavar="NAME,...",
+                        help=f"of {', '.join(KINDS)} (default: {','.join(DEFAULT)})")  # fmt: skip
+    parser.add_argument("--quanta", type=_quanta, default=QUANTA, metavar="N,...",
+                        help=f"blocks of code of a turn, a guest for each ({','.join(map(str, QUANTA))})")  # fmt: skip
+    parser.add_argument("--line", type=int, choices=_LINES, default=_LINES[0], help="bytes of a cache line (64)")
+    parser.add_argument("--preempt-rt", action="store_true", help="a kernel with real-time preemption")
+    parser.add_argument("--timeout", type=float, default=_TIMEOUT, metavar="SECONDS", help="end a guest after this "
+                        f"time ({_TIMEOUT:.0f})")  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="DIR", help="directory for the results")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result here too (schema c2c-1)")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="write a picture of the lines here too")
+    parser.set_defaults(run=_run)
+    more = parser.add_subparsers(metavar="VERB", help="schedline c2c VERB --help")
+    diff_command.add_parser(more)
+
+
+def _number(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def _cpus(text: str) -> int:
+    value = int(text)
+    if not 2 <= value <= MOST_CPUS:
+        raise argparse.ArgumentTypeError(f"2 to {MOST_CPUS} CPUs")
+    return value
+
+
+def _quanta(text: str) -> tuple[int, ...]:
+    values = tuple(_number(word) for word in text.split(","))
+    if len(set(values)) != len(values):
+        raise argparse.ArgumentTypeError("the same quantum twice is the same guest twice")
+    return values
+
+
+def _flat(cpus: int) -> Topology:
+    return Topology("", 1, 1, 1, cpus, 1)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    topology = load_topology(arguments.topology) if arguments.topology else _flat(arguments.cpus)
+    if arguments.topology:
+        refuse_impossible(TARGETS["qemu-x86_64"], topology)
+    rounds = arguments.rounds or WORKLOADS[arguments.workload].rounds
+    setting = Setting(topology, arguments.line, 0, rounds, arguments.timeout)
+    wanted = Wanted(
+        arguments.workload, arguments.objects or DEFAULT, arguments.quanta, setting, arguments.preempt_rt,
+        arguments.with_, arguments.without,
+    )  # fmt: skip
+    with options.opened_tree(arguments) as (cache, tree):
+        made = subject(cache, tree, wanted)
+        out = results_directory(cache, arguments.out)
+        # What an earlier run left there must not pass for this one's, should this one fail.
+        for name in (FILE, _TEXT, _PICTURE):
+            (out / name).unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as name:
+            result = measure(cache, made, wanted, Path(name), out)
+    _write(result, out, arguments)
+    return Verdict.PASS.exit_code
+
+
+def _write(result: Result, out: Path, arguments: argparse.Namespace) -> None:
+    text, picture = report.text(result), svg.draw(result)
+    write_atomic(out / _TEXT, text)
+    write_atomic(out / _PICTURE, picture)
+    for path in (arguments.json, out / FILE):
+        if path:
+            write_json(path, document(result))
+    if arguments.svg:
+        write_atomic(arguments.svg, picture)
+    print(text, end="")
+    say(f"results: {out}/{FILE}, {_TEXT}, {_PICTURE}")

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a vmlinux tells of its objects: where symbols lie, and the fields of structures. Read once, kept by build-id."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.die import DIE
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection
+
+from schedlib.cache import read_json, write_json
+from schedlib.errors import SchedlineError
+
+VERSION = 1
+"""Of what is kept; another one is read anew."""
+
+UNIT = "kernel/sched/fair.c"
+"""The unit whose types are read: it includes all of the scheduler's headers, and defines `nohz`."""
+
+WHOLE = frozenset(
+    (
+        "atomic_t",
+        "atomic64_t",
+        "atomic_long_t",
+        "refcount_t",
+        "raw_spinlock_t",
+        "spinlock_t",
+        "seqcount_t",
+        "list_head",
+        "hlist_node",
+        "callback_head",
+        "rb_node",
+        "llist_node",
+        "llist_head",
+        "cpumask",
+    )
+)
+"""Types that are one field, whatever they are made of."""
+
+_MOST_ELEMENTS = 512
+_FUNCTION, _DATA = 2, 1
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field that has none below it.
+
+    Attributes:
+        offset: in bytes, from the start of the structure.
+        path: as C would write it.
+        pointee: what it points to; empty where it is no pointer.
+    """
+
+    offset: int
+    size: int
+    path: str
+    pointee: str = ""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A structure's size in bytes, and its fields in the order of their offsets."""
+
+    size: int
+    fields: tuple[Field, ...]
+
+    def find(self, path: str) -> Field | None:
+        """The field of that name."""
+        return next((field for field in self.fields if field.path == path), None)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A name of the linker."""
+
+    address: int
+    size: int
+    name: str
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """What is known of a kernel.
+
+    Attributes:
+        functions, data: in the order of their addresses.
+    """
+
+    build_id: str
+    structures: Mapping[str, Structure]
+    functions: tuple[Symbol, ...]
+    data: tuple[Symbol, ...]
+
+    def symbol(self, name: str) -> Symbol | None:
+        """A variable."""
+        return next((symbol for symbol in self.data if symbol.name == name), None)
+
+
+def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
+    """The map of a vmlinux, from an earlier time where its build-id is known.
+
+    Args:
+        kept: the directory of earlier maps.
+        tags: structures, or variables of a type without a name.
+
+    Raises:
+        SchedlineError: the file is no vmlinux, or was stripped.
+    """
+    try:
+        with vmlinux.open("rb") as file:
+            elf = ELFFile(file)
+            build_id = _build_id(elf)
+            place = kept / f"map-{build_id}.json"
+            found = read_json(place)
+            wanted = {"version": VERSION, "tags": sorted(tags)}
+            if found and {name: found.get(name) for name in wanted} == wanted:
+                return _from_document(found)
+            functions, data = _symbols(elf)
+            if not functions or not data:
+                raise _stripped(vmlinux, "symbols")
+            read = KernelMap(build_id, _structures(elf, vmlinux, tags), functions, data)
+    except OSError as error:
+        raise SchedlineError(f"{vmlinux}: {error.strerror}", "build the kernel again") from error
+    except SchedlineError:
+        raise
+    except Exception as error:  # a damaged file makes pyelftools raise anything
+        raise SchedlineError(
+            f"{vmlinux} is no vmlinux, or a damaged one: {error!r}", "build the kernel again"
+        ) from error
+    write_json(place, wanted | asdict(read))
+    return read
+
+
+def _from_document(found: Mapping[str, Any]) -> KernelMap:
+    structures = {
+        tag: Structure(row["size"], tuple(Field(**field) for field in row["fields"]))
+        for tag, row in found["structures"].items()
+    }
+    functions, data = (tuple(Symbol(**row) for row in found[name]) for name in ("functions", "data"))
+    return KernelMap(found["build_id"], structures, functions, data)
+
+
+def _stripped(vmlinux: Path, what: str) -> SchedlineError:
+    return SchedlineError(
+        f"{vmlinux} has no {what}: it was stripped, or built without", "build with configs/kernel/c2c.config"
+    )
+
+
+def _build_id(elf: ELFFile) -> str:
+    for section in elf.iter_sections():
+        if isinstance(section, NoteSection):
+            for note in section.iter_notes():
+                if note["n_type"] == "NT_GNU_BUILD_ID":
+                    return str(note["n_desc"])
+    raise SchedlineError("this vmlinux has no build-id", "build it with --build-id, as the kernel's Makefile does")
+
+
+def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
+    """Functions, and variables, in the order of their addresses."""
+    table, names = elf.get_section_by_name(".symtab"), elf.get_section_by_name(".strtab")
+    if table is None or names is None:
+        return (), ()
+    text = names.data()
+    found: tuple[list[Symbol], list[Symbol]] = ([], [])
+    for name, info, _, section, address, size in struct.iter_unpack("<IBBHQQ", table.data()):
+        if section and info & 15 in (_FUNCTION, _DATA):
+            word = text[name : text.index(b"\0", name)].decode(errors="replace")
+            found[info & 15 == _DATA].append(Symbol(address, size, word))
+    order = sorted(found[0], key=lambda symbol: (symbol.address, symbol.name))
+    return tuple(order), tuple(sorted(found[1], key=lambda symbol: (symbol.address, symbol.name)))
+
+
+def _structures(elf: ELFFile, vmlinux: Path, tags: frozenset[str]) -> dict[str, Structure]:
+    if elf.get_section_by_name(".debug_info") is None:
+        raise _stripped(vmlinux, "debug information")
+    dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
+    for unit in dwarf.iter_CUs():
+        name = unit.get_top_DIE().attributes.get("DW_AT_name")
+        if name is not None and name.value.decode(errors="replace").endswith(UNIT):
+            return _of_unit(unit, tags)
+    raise SchedlineError(f"{vmlinux} has no debug information of {UNIT}", "build with configs/kernel/c2c.config")
+
+
+def _of_unit(unit: CompileUnit, tags: frozenset[str]) -> dict[str, Structure]:
+    found: dict[str, Structure] = {}
+    for die in unit.iter_DIE_children(unit.get_top_DIE()):
+        name = _name(die)
+        if name not in tags or name in found or "DW_AT_declaration" in die.attributes:
+            continue
+        kind = die if die.tag == "DW_TAG_structure_type" else None
+        if die.tag == "DW_TAG_variable" and "DW_AT_type" in die.attributes:
+            kind = _plain(_type(die))
+        if kind is not None and kind.tag == "DW_TAG_structure_type":
+            fields = sorted(_fields(kind, 0, ""), key=lambda field: field.offset)
+            found[name] = Structure(_size(kind), tuple(fields))
+    return found
+
+
+def _name(die: DIE) -> str:
+    name = die.attributes.get("DW_AT_name")
+    return name.value.decode(errors="replace") if name is not None else ""
+
+
+def _type(die: DIE) -> DIE:
+    return die.get_DIE_from_attribute("DW_AT_type")
+
+
+def _plain(die: DIE) -> DIE:
+    """A type without its other names and qualifiers; up to a name that makes it one field."""
+    while die.tag in ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type") and _name(die) not in WHOLE:
+        if "DW_AT_type" not in die.attributes:
+            break
+        die = _type(die)
+    return die
+
+
+def _size(die: DIE) -> int:
+    """Bytes of a type; 0 where it has none, as an array without an end."""
+    if "DW_AT_byte_size" in die.attributes:
+        return int(die.attributes["DW_AT_byte_size"].value)
+    if "DW_AT_type" not in die.attributes:
+        return 0
+    number = _elements(die) if die.tag == "DW_TAG_array_type" else 1
+    return number * _size(_type(die))
+
+
+def _elements(array: DIE) -> int:
+    number = 1
+    for child in array.iter_children():
+        if child.tag == "DW_TAG_subrange_type":
+            bounds = child.attributes
+            if "DW_AT_count" in bounds:
+                number *= int(bounds["DW_AT_count"].value)
+            else:
+                number *= int(bounds["DW_AT_upper_bound"].value) + 1 if "DW_AT_upper_bound" in bounds else 0
+    return number
+
+
+def _pointee(pointer: DIE) -> str:
+    return _name(_plain(_type(pointer))) if "DW_AT_type" in pointer.attributes else "void"
+
+
+def _fields(die: DIE, start: int, path: str) -> Iterator[Field]:
+    """The fields of a type that lies at an offset, under a path."""
+    kind = _plain(die)
+    if _name(kind) not in WHOLE and kind.tag in ("DW_TAG_structure_type", "DW_TAG_union_type"):
+        for member in kind.iter_children():
+            if member.tag == "DW_TAG_member":
+                yield from _member(member, start, path)
+        return
+    if kind.tag == "DW_TAG_array_type":
+        element = _plain(_type(kind))
+        number = _elements(kind)
+        if number <= _MOST_ELEMENTS and (
+            element.tag in ("DW_TAG_structure_type", "DW_TAG_pointer_type", "DW_TAG_union_type")
+        ):
+            for index in range(number):
+                yield from _fields(element, start + index * _size(element), f"{path}[{index}]")
+            return
+    size = _size(kind)
+    if size:
+        yield Field(start, size, path, _pointee(kind) if kind.tag == "DW_TAG_pointer_type" else "")
+
+
+def _member(member: DIE, start: int, path: str) -> Iterator[Field]:
+    name = _name(member)
+    below = f"{path}.{name}" if path and name else path or name
+    bits = member.attributes.get("DW_AT_data_bit_offset")
+    if bits is not None:
+        first, last = bits.value, bits.value + member.attributes["DW_AT_bit_size"].value - 1
+        yield Field(start + first // 8, last // 8 - first // 8 + 1, below)
+        return
+    place = member.attributes.get("DW_AT_data_member_location")
+    yield from _fields(_type(member), start + (place.value if place is not None else 0), below)

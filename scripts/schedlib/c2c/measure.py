@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What was asked for -> a kernel, a guest for each quantum, and one result of all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.build import Kernel, build
+from schedlib.c2c import run
+from schedlib.c2c.document import Quantum, Result, Watched
+from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.objects import PER_CPU_OFFSETS, TAGS, Located, Resolver, Watch, watches
+from schedlib.c2c.raw import Raw
+from schedlib.c2c.run import Setting
+from schedlib.c2c.table import rows
+from schedlib.c2c.workload import SOURCES
+from schedlib.compose import Composition, compose, refuse_conflicts
+from schedlib.errors import SchedlineError
+from schedlib.kconfig import Configuration, load
+from schedlib.progress import say, step
+from schedlib.targets import TARGETS
+from schedlib.trees import Tree
+
+FRAGMENT = "c2c"
+_TARGET = TARGETS["qemu-x86_64"]
+_BANNER = "linux_banner"
+_BANNER_TEXT = b"Linux ve"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a result is to be of.
+
+    Attributes:
+        quanta: blocks of code of a CPU's turn; a guest for each.
+        setting: its quantum is not looked at.
+    """
+
+    workload: str
+    objects: tuple[str, ...]
+    quanta: tuple[int, ...]
+    setting: Setting
+    preempt_rt: bool
+    with_: Sequence[str] = ()
+    without: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel that can be measured."""
+
+    tree: Tree
+    composition: Composition
+    configuration: Configuration
+    kernel: Kernel
+    emulator: str
+
+    @property
+    def vmlinux(self) -> Path:
+        """With its debug information."""
+        return self.kernel.build / "vmlinux"
+
+
+def subject(cache: Path, tree: Tree, wanted: Wanted) -> Subject:
+    """Build the kernel that `check --on qemu-x86_64` would, with what c2c needs.
+
+    Raises:
+        SchedlineError: it does not build, or this QEMU is not the one.
+    """
+    doctor.ensure([_TARGET.name])
+    emulator = run.refuse_other_qemu()
+    composition = compose(tree, with_=wanted.with_, without=wanted.without)
+    refuse_conflicts(composition)
+    configuration = load([_TARGET.name, FRAGMENT, *(["preempt-rt"] if wanted.preempt_rt else [])])
+    say(f"{tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in composition.states)}]")
+    kernel = build(cache, tree, composition.commit, _TARGET, configuration)
+    return Subject(tree, composition, configuration, kernel, emulator)
+
+
+def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
+    """For the plugin.
+
+    Raises:
+        SchedlineError: the kernel lacks a symbol without which nothing can be found.
+    """
+    symbols = {}
+    for name in (PER_CPU_OFFSETS, _BANNER):
+        symbol = known.symbol(name)
+        if symbol is None:
+            raise SchedlineError(f"this kernel has no {name}", "it has to be one for SMP on x86-64")
+        symbols[name] = symbol.address
+    return run.plan_text(looked_at, symbols[PER_CPU_OFFSETS], [(symbols[_BANNER], _BANNER_TEXT)])
+
+
+def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path) -> Result:
+    """Boot a guest for each quantum.
+
+    Args:
+        place: a directory for what nobody needs later.
+        logs: where the consoles are kept.
+
+    Raises:
+        SchedlineError: a guest did not come to its end, or an object is not there.
+    """
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with step("reading symbols and types"):
+        known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
+    cpus = wanted.setting.topology.cpus
+    looked_at = watches(known, wanted.objects, cpus)
+    (place / "plan").write_text(plan(known, looked_at))
+    archive = run.archive_of(made.kernel, run.program(cache, wanted.workload), place)
+    library = run.plugin(cache)
+    quanta = []
+    located: tuple[Located, ...] = ()
+    absent: dict[str, int] = {}
+    for quantum in wanted.quanta:
+        setting = replace(wanted.setting, quantum=quantum)
+        out = place / f"quantum-{quantum}.raw"
+        words = run.argv(made.kernel.image, archive, setting, library, place / "plan", out)
+        with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
+            done, raw = run.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
+        located = _located(raw, looked_at)
+        absent = absent | raw.absent
+        resolver = Resolver(known, setting.line, located)
+        quanta.append(Quantum(quantum, run.operations(done.log), raw.watched, rows(resolver, raw.records)))
+    parameters = {
+        "workload": wanted.workload, "cpus": cpus, "rounds": wanted.setting.rounds, "line": wanted.setting.line,
+        "topology": wanted.setting.topology.name, "per_llc": wanted.setting.per_llc,
+        "per_node": wanted.setting.per_node, "shift": run.SHIFT, "preempt_rt": wanted.preempt_rt,
+        "objects": list(wanted.objects),
+    }  # fmt: skip
+    changes = {row.id: row.state.value for row in made.composition.states}
+    watched = _watched(known, looked_at, located, wanted.setting.line)
+    return Result(
+        started, _fingerprint(made, known), changes, parameters, watched, dict(sorted(absent.items())), tuple(quanta)
+    )
+
+
+def _located(raw: Raw, looked_at: Sequence[Watch]) -> tuple[Located, ...]:
+    by_key = {watch.key: watch for watch in looked_at}
+    found = tuple(Located(by_key[each.key], each.cpu, each.address) for each in raw.instances)
+    nowhere = [watch for watch in looked_at if watch.key not in {each.watch.key for each in found}]
+    if nowhere and not nowhere[0].prefix:
+        raise SchedlineError(
+            f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is null on each",
+            "leave it out, or give the guest a --topology in which it has one",
+        )
+    return found
+
+
+def _watched(
+    known: KernelMap, looked_at: Sequence[Watch], located: Sequence[Located], line: int
+) -> tuple[Watched, ...]:
+    resolver = Resolver(known, line, located)
+    number, skews = resolver.distinct(), resolver.skews()
+    return tuple(
+        Watched(
+            watch.owner, watch.prefix, watch.size, number[watch.key], skews[watch.key],
+            known.structures[watch.tag].fields if watch.tag and not watch.prefix else (),
+        )
+        for watch in looked_at
+        if watch.key in number
+    )  # fmt: skip
+
+
+def _fingerprint(made: Subject, known: KernelMap) -> dict[str, str]:
+    config = (made.kernel.build / ".config").read_bytes()
+    return {
+        "tree": made.tree.origin,
+        "commit": made.composition.commit,
+        "build_id": known.build_id,
+        "configuration": "+".join(made.configuration.names),
+        "configuration_sha256": hashlib.sha256(config).hexdigest(),
+        "compiler": made.kernel.compiler,
+        "emulator": made.emulator,
+        "model": hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))).hexdigest()[
+            :16
+        ],
+    }

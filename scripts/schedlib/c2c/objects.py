@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Objects of the scheduler, by name: where a kernel has them, and which field an address belongs to.
+
+Nothing here knows of QEMU. What is asked for becomes a list of watches (a symbol, and pointers to follow); whoever can
+read the kernel's memory says where these lie; then any address is resolved to an object and a field.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from schedlib.c2c.kernel_map import Field, KernelMap, Structure, Symbol
+from schedlib.errors import SchedlineError
+
+PER_CPU_OFFSETS = "__per_cpu_offset"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An object that can be asked for.
+
+    Attributes:
+        symbol: the variable from which it is found.
+        tag: its structure, or the variable's name where the type has none.
+        hops: (structure, pointer in it) to follow from the variable; an empty structure: the variable is the pointer.
+        part: of its structure alone; empty for all.
+        masks: what is behind its own pointers belongs to it: off-stack masks, and arrays of one element for each CPU.
+    """
+
+    symbol: str
+    tag: str
+    per_cpu: bool = True
+    hops: tuple[tuple[str, str], ...] = ()
+    part: str = ""
+    masks: bool = False
+
+
+_RD = (("rq", "rd"),)
+_SD = (("rq", "sd"),)
+
+KINDS = {
+    "rq": Kind("runqueues", "rq"),
+    "root_domain": Kind("runqueues", "root_domain", hops=_RD, masks=True),
+    "cpupri": Kind("runqueues", "root_domain", hops=_RD, part="cpupri", masks=True),
+    "cpudl": Kind("runqueues", "root_domain", hops=_RD, part="cpudl", masks=True),
+    "def_root_domain": Kind("def_root_domain", "root_domain", per_cpu=False),
+    "nohz": Kind("nohz", "nohz", per_cpu=False, masks=True),
+    "sched_domain": Kind("runqueues", "sched_domain", hops=_SD),
+    "sched_domain_shared": Kind("sd_llc_shared", "sched_domain_shared", hops=(("", ""),)),
+    "sched_group": Kind("runqueues", "sched_group", hops=(*_SD, ("sched_domain", "groups"))),
+    "sched_group_capacity": Kind("runqueues", "sched_group_capacity",
+                                 hops=(*_SD, ("sched_domain", "groups"), ("sched_group", "sgc"))),
+}  # fmt: skip
+"""What --objects knows."""
+
+DEFAULT = ("rq", "root_domain")
+
+TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item"})
+"""The structures whose fields are needed."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is to be looked at, and how it is found.
+
+    Attributes:
+        key: unique among the watches.
+        owner: the object to which it belongs.
+        prefix: path of it in that object; begins with `*` where it is behind a pointer of it.
+        offset: of a part, in the object.
+        tag: its structure, where it has one.
+        address: of the variable.
+        hops: a pointer is read where we are, and this is added; for each.
+    """
+
+    key: str
+    owner: str
+    prefix: str
+    offset: int
+    size: int
+    tag: str
+    per_cpu: bool
+    address: int
+    hops: tuple[int, ...]
+
+
+def _missing(name: str, what: str) -> SchedlineError:
+    return SchedlineError(
+        f"--objects: {name} is not found: this kernel has no {what}",
+        f"leave it out; schedline knows {', '.join(KINDS)}, and a kernel may lack some",
+    )
+
+
+def _field_of(known: KernelMap, name: str, tag: str, path: str) -> Field:
+    structure = known.structures.get(tag)
+    found = structure.find(path) if structure else None
+    if found is None:
+        raise _missing(name, f"field {path} of {tag}" if structure else f"{tag} with debug information")
+    return found
+
+
+def watches(known: KernelMap, names: Sequence[str], cpus: int) -> tuple[Watch, ...]:
+    """What has to be watched for some objects on a machine of so many CPUs.
+
+    Raises:
+        SchedlineError: there is no such object, or this kernel has none.
+    """
+    found: dict[str, Watch] = {}
+    for name in names:
+        if name not in KINDS:
+            raise SchedlineError(f"--objects: there is no {name!r}", f"choose from {', '.join(KINDS)}")
+        for watch in _watches_of(known, name, KINDS[name], cpus):
+            found.setdefault(watch.key, watch)
+    return tuple(found.values())
+
+
+def _watches_of(known: KernelMap, name: str, kind: Kind, cpus: int) -> Iterable[Watch]:
+    symbol = known.symbol(kind.symbol)
+    structure = known.structures.get(kind.tag)
+    if symbol is None:
+        raise _missing(name, f"variable {kind.symbol}")
+    if structure is None:
+        raise _missing(name, f"{kind.tag} with debug information")
+    address = symbol.address
+    hops = [_field_of(known, name, tag, path).offset if tag else 0 for tag, path in kind.hops]
+    # The first step is from the variable's address, the others from what a pointer gave.
+    start, rest = (address + hops[0], [*hops[1:], 0]) if hops else (address, [])
+    owner, first, size = name, 0, structure.size
+    if kind.part:
+        owner = kind.tag
+        inside = [entry for entry in structure.fields if entry.path.startswith(f"{kind.part}.")]
+        if not inside:
+            raise _missing(name, f"{kind.part} in {kind.tag}")
+        first = inside[0].offset
+        size = max(entry.offset + entry.size for entry in inside) - first
+    steps = (*rest[:-1], rest[-1] + first) if rest else ()
+    yield Watch(
+        f"{owner}+{first}", owner, "", first, size, kind.tag, kind.per_cpu, start + (0 if rest else first), steps
+    )
+    for entry in structure.fields if kind.masks else ():
+        length = _behind(known, entry, cpus)
+        if length and first <= entry.offset < first + size:
+            behind = (*rest[:-1], rest[-1] + entry.offset, 0) if rest else (0,)
+            place = start if rest else start + entry.offset
+            tag = entry.pointee if entry.pointee in known.structures else ""
+            key = f"{owner}*{entry.path}"
+            yield Watch(key, owner, f"*{entry.path}", 0, length, tag, kind.per_cpu, place, behind)
+
+
+def _behind(known: KernelMap, entry: Field, cpus: int) -> int:
+    """Bytes behind a pointer that belong to the object; 0 where it points to something of its own."""
+    if entry.pointee == "cpumask":
+        return (cpus + 63) // 64 * 8
+    if entry.path.endswith("cpu_to_pri"):
+        return 4 * cpus
+    return cpus * known.structures["cpudl_item"].size if entry.pointee == "cpudl_item" else 0
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where a watch was found: of a per-CPU one, on which CPU."""
+
+    watch: Watch
+    cpu: int
+    address: int
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """What an address is.
+
+    Attributes:
+        owner: the object; where the address belongs to none, the one whose edge line it is on.
+        prefix: the watch's.
+        offset: in the object, or behind the pointer; negative before a neighbour's object.
+        path: the field; a neighbour's name where it has one.
+        neighbour: it lies beside the object, on a line that both use.
+        line: number of the line, counted from the object's first.
+    """
+
+    owner: str
+    prefix: str
+    line: int
+    offset: int
+    path: str
+    neighbour: bool = False
+
+
+@dataclass
+class Resolver:
+    """Resolves addresses, for objects that were located.
+
+    Args:
+        line: bytes of a cache line.
+    """
+
+    known: KernelMap
+    line: int
+    located: Sequence[Located]
+    _starts: list[int] = field(default_factory=list)
+    _spans: list[Located] = field(default_factory=list)
+    _bytes: dict[str, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # An object that was found twice, as one that all CPUs share, or as a part of another, is one.
+        for span in sorted(self.located, key=lambda each: (each.address, -each.watch.size)):
+            before = self._spans[-1] if self._spans else None
+            if before is None or span.address >= before.address + before.watch.size:
+                self._spans.append(span)
+        self._starts = [span.address for span in self._spans]
+        self._functions = [symbol.address for symbol in self.known.functions]
+        self._data = [symbol.address for symbol in self.known.data]
+
+    def distinct(self) -> dict[str, int]:
+        """How many objects lie behind each key."""
+        found: dict[str, int] = {}
+        for span in self._spans:
+            found[span.watch.key] = found.get(span.watch.key, 0) + 1
+        return found
+
+    def skews(self) -> dict[str, tuple[int, ...]]:
+        """Where on a line the objects of each key begin, in bytes."""
+        found: dict[str, set[int]] = {}
+        for span in self._spans:
+            found.setdefault(span.watch.key, set()).add((span.address - span.watch.offset) % self.line)
+        return {key: tuple(sorted(values)) for key, values in found.items()}
+
+    def place(self, address: int) -> Place:
+        """What lies at an address on a watched line.
+
+        Raises:
+            ValueError: no object is near.
+        """
+        at = bisect_right(self._starts, address) - 1
+        inside = self._spans[at] if at >= 0 else None
+        if inside and address < inside.address + inside.watch.size:
+            return self._inside(inside, address)
+        around = [span for span in self._spans[max(at, 0) : at + 2] if self._is_on_line(span, address)]
+        if not around:
+            raise ValueError(f"{address:x} lies on no watched line")
+        return self._beside(around[0], address)
+
+    def _is_on_line(self, span: Located, address: int) -> bool:
+        number = address // self.line
+        return span.address // self.line <= number <= (span.address + span.watch.size - 1) // self.line
+
+    def _line(self, span: Located, address: int) -> int:
+        return address // self.line - (span.address - span.watch.offset) // self.line
+
+    def _inside(self, span: Located, address: int) -> Place:
+        watch, offset = span.watch, address - span.address + span.watch.offset
+        path = self._path(watch, offset)
+        return Place(watch.owner, watch.prefix, self._line(span, address), offset, path)
+
+    def _beside(self, span: Located, address: int) -> Place:
+        watch, offset = span.watch, address - span.address + span.watch.offset
+        name = ""
+        if not watch.hops:
+            found = _at(self.known.data, self._data, watch.address + offset - watch.offset)
+            name = found.name if found else ""
+        return Place(watch.owner, watch.prefix, self._line(span, address), offset, name, neighbour=True)
+
+    def _path(self, watch: Watch, offset: int) -> str:
+        structure = self.known.structures.get(watch.tag)
+        if structure is None:
+            return watch.prefix
+        if watch.prefix:
+            index, rest = divmod(offset, structure.size)
+            return f"{watch.prefix}[{index}].{self._member(watch.tag, structure, rest)}"
+        return self._member(watch.tag, structure, offset)
+
+    def _member(self, tag: str, structure: Structure, offset: int) -> str:
+        if tag not in self._bytes:
+            # Of a union's fields the first one gives the name.
+            owners = [-1] * structure.size
+            for number, entry in reversed(list(enumerate(structure.fields))):
+                owners[entry.offset : entry.offset + entry.size] = [number] * entry.size
+            self._bytes[tag] = owners
+        number = self._bytes[tag][offset]
+        return structure.fields[number].path if number >= 0 else "(hole)"
+
+    def function(self, pc: int) -> str:
+        """The function that an instruction belongs to."""
+        found = _at(self.known.functions, self._functions, pc)
+        return found.name if found else f"{pc:#x}"
+
+
+def _at(symbols: Sequence[Symbol], starts: Sequence[int], address: int) -> Symbol | None:
+    at = bisect_right(starts, address) - 1
+    # Code in assembly may have no size.
+    if at >= 0 and (not symbols[at].size or address < symbols[at].address + symbols[at].size):
+        return symbols[at]
+    return None

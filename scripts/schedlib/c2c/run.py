@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A kernel and a program under the plugin: built, booted, and what it has written read; or a reason why not."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.build import Kernel
+from schedlib.c2c.objects import Watch
+from schedlib.c2c.raw import Raw, read_raw
+from schedlib.c2c.workload import SOURCES
+from schedlib.command import must, run
+from schedlib.errors import SchedlineError
+from schedlib.guest import Run, run_guest
+from schedlib.judge import Ending
+from schedlib.selftests import pack
+from schedlib.topology import Topology, qemu_words
+
+EMULATOR = "qemu-system-x86_64"
+SHIFT = 2
+"""Of -icount: an instruction takes 2^SHIFT ns of the guest's time."""
+
+_MEMORY = 512
+_VERSION = re.compile(r"version (\d+)\.(\d+)")
+_PLUGIN = ("plugin.c", "model.c", "internals.c", "x86.c")
+_STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
+_TROUBLE = (
+    (r"c2c: failed: .*", "the guest's program ended"),
+    (r"c2c: (?!ready|done).*", "the plugin gave up"),
+    (r"Kernel panic - not syncing: .*", "the guest's kernel panicked"),
+    (r"BUG: .*|Oops: .*|WARNING: .*", "the guest's kernel complained"),
+    (r"qemu-system-x86_64: .*", "QEMU does not start"),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a guest is run.
+
+    Attributes:
+        line: bytes of a cache line in the model.
+        quantum: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
+        programs: count the accesses of programs, too.
+        timeout: seconds.
+    """
+
+    topology: Topology
+    line: int
+    quantum: int
+    rounds: int
+    timeout: float
+    programs: bool = False
+
+    @property
+    def per_llc(self) -> int:
+        """CPUs that share an LLC."""
+        return self.topology.cpus // (self.topology.sockets * self.topology.llcs)
+
+    @property
+    def per_node(self) -> int:
+        """CPUs of a node."""
+        return self.topology.cpus // self.topology.nodes
+
+
+def refuse_other_qemu() -> str:
+    """The version of QEMU, where it is the one that the plugin is made for.
+
+    Raises:
+        SchedlineError: it is another one, or has no plugins.
+    """
+    said = run([EMULATOR, "--version"]).stdout.decode(errors="replace").split("\n")[0]
+    found = _VERSION.search(said)
+    if not found or found.groups() != ("7", "2"):
+        raise SchedlineError(
+            f"c2c needs QEMU 7.2, for its plugins and what they have to reach beside the API; this is {said or 'none'}",
+            "use Debian 12's qemu-system-x86, or put it first into PATH",
+        )
+    # Where plugins were left out the help does not have the option.
+    if b"-plugin" not in run([EMULATOR, "-help"]).stdout:
+        raise SchedlineError(
+            f"this {EMULATOR} was built without plugins",
+            "use Debian 12's qemu-system-x86, or configure --enable-plugins",
+        )
+    return said
+
+
+def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str) -> Path:
+    """A program or library from scripts/c2c/, kept by the content of what it is made of."""
+    digest = hashlib.sha256(" ".join(flags).encode())
+    for path in sorted(SOURCES.glob("*.[ch]")):
+        digest.update(path.read_bytes())
+    binary = cache / "c2c" / f"{name}-{digest.hexdigest()[:12]}"
+    if not binary.exists():
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        half = binary.with_name(f".{binary.name}")
+        files = [str(SOURCES / source) for source in sources]
+        must(["gcc", *_STRICT, *flags, "-o", str(half), *files], next_step="schedline doctor")
+        half.replace(binary)
+    return binary
+
+
+def plugin(cache: Path) -> Path:
+    """The plugin.
+
+    Raises:
+        SchedlineError: it does not compile.
+    """
+    return _compiled(cache, "plugin", _PLUGIN, "-shared", "-fPIC", "-fvisibility=hidden")
+
+
+def program(cache: Path, workload: str) -> Path:
+    """A workload, without shared libraries and at fixed addresses.
+
+    Raises:
+        SchedlineError: it does not compile.
+    """
+    return _compiled(cache, f"guest-{workload}", [f"guest_{workload}.c"], "-static", "-no-pie", "-pthread")
+
+
+def plan_text(watches: Sequence[Watch], offsets: int, expected: Sequence[tuple[int, bytes]] = ()) -> str:
+    """What the plugin is told to watch; see plugin.c.
+
+    Args:
+        offsets: address of the offsets of per-CPU variables.
+        expected: addresses, and eight bytes that have to be there.
+    """
+    lines = [f"expect {address:x} {int.from_bytes(text[:8], 'little'):x}" for address, text in expected]
+    lines.append(f"offsets {offsets:x}")
+    for watch in watches:
+        kind = "percpu" if watch.per_cpu else "static"
+        words = ["watch", watch.key, kind, f"{watch.address:x}", str(watch.size), *map(str, watch.hops)]
+        lines.append(" ".join(words))
+    return "\n".join(lines) + "\n"
+
+
+def argv(kernel: Path, archive: Path, setting: Setting, library: Path | None, plan: Path, out: Path) -> list[str]:
+    """QEMU's command.
+
+    Args:
+        library: the plugin; None boots the same guest without.
+    """
+    words = [EMULATOR, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+    words += ["-serial", "stdio", "-monitor", "none", "-cpu", "max", "-m", f"{_MEMORY}M"]
+    words += qemu_words(setting.topology, "x86_64", _MEMORY)
+    # All that a guest could draw chance from is the same in each run.
+    words += ["-accel", "tcg,thread=single", "-icount", f"shift={SHIFT},sleep=off"]
+    words += ["-rtc", "base=2000-01-01,clock=vm", "-seed", "1"]
+    if library:
+        options = {
+            "plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum,
+            "llc": setting.per_llc, "node": setting.per_node,
+        }  # fmt: skip
+        shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
+        words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
+    own = ["console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off", "rcupdate.rcu_cpu_stall_timeout=300"]
+    line = " ".join([*own, *setting.topology.arguments, "--", str(setting.rounds)])
+    return [*words, "-kernel", str(kernel), "-initrd", str(archive), "-append", line]
+
+
+def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
+    """An initramfs in which the program is all there is."""
+    archive = place / "initramfs.cpio"
+    pack(kernel, {"/init": binary}, ("/proc", "/dev"), archive)
+    return archive
+
+
+def boot(words: Sequence[str], log: Path, timeout: float) -> Run:
+    """Run a guest to its end.
+
+    Raises:
+        SchedlineError: it panicked, hung, or its program failed.
+    """
+    done = run_guest(words, log, timeout)
+    text = done.log.read_text(errors="replace")
+    for pattern, what in _TROUBLE:
+        if found := re.search(rf"^(?:\[[ .\d]+\] )?({pattern})", text, re.M):
+            raise SchedlineError(f"{what}: {found.group(1).strip()}", f"see {done.log}")
+    if done.ending is not Ending.EXITED or "c2c: done," not in text:
+        how = "hung" if done.ending is Ending.TIMED_OUT else "ended early"
+        raise SchedlineError(
+            f"the guest {how}, {done.seconds:.0f} s after its start: its program did not come to its end",
+            f"see {done.log}; --timeout gives it longer",
+        )
+    return done
+
+
+def operations(log: Path) -> int:
+    """How much the program says that it has done."""
+    found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
+    return int(found.group(1)) if found else 0
+
+
+def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[Run, Raw]:
+    """Run a guest under the plugin; what that has written to `out`.
+
+    Raises:
+        SchedlineError: see boot() and read_raw().
+    """
+    done = boot(words, log, timeout)
+    return done, read_raw(out)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The programs that a guest runs between the markers: what each is for, and how often it goes round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schedlib.paths import PROJECT
+
+SOURCES = PROJECT / "scripts/c2c"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A program of scripts/c2c/.
+
+    Attributes:
+        about: what it does, for people.
+        rounds: how often each thread does it, where nobody says otherwise.
+    """
+
+    name: str
+    about: str
+    rounds: int
+
+
+WORKLOADS = {
+    each.name: each
+    for each in (
+        Workload("rt", "RT overload: pushes, pulls and priorities of two SCHED_FIFO threads for each CPU", 200),
+        Workload("wakeup", "pairs of fair threads that wake each other", 200),
+        Workload("balance", "more fair threads than CPUs, put on one again and again", 40),
+    )
+}
