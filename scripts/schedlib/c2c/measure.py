@@ -18,7 +18,6 @@ from schedlib.c2c.objects import PER_CPU_OFFSETS, TAGS, Located, Resolver, Watch
 from schedlib.c2c.raw import Raw
 from schedlib.c2c.run import Setting
 from schedlib.c2c.table import rows
-from schedlib.c2c.workload import SOURCES
 from schedlib.compose import Composition, compose, refuse_conflicts
 from schedlib.errors import SchedlineError
 from schedlib.kconfig import Configuration, load
@@ -113,8 +112,8 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
     cpus = wanted.setting.topology.cpus
     looked_at = watches(known, wanted.objects, cpus)
     (place / "plan").write_text(plan(known, looked_at))
-    archive = run.archive_of(made.kernel, run.program(cache, wanted.workload), place)
-    library = run.plugin(cache)
+    library, binary = run.plugin(cache), run.program(cache, wanted.workload)
+    archive = run.archive_of(made.kernel, binary, place)
     quanta = []
     located: tuple[Located, ...] = ()
     absent: dict[str, int] = {}
@@ -137,7 +136,13 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
     changes = {row.id: row.state.value for row in made.composition.states}
     watched = _watched(known, looked_at, located, wanted.setting.line)
     return Result(
-        started, _fingerprint(made, known), changes, parameters, watched, dict(sorted(absent.items())), tuple(quanta)
+        started,
+        _fingerprint(made, known, library, binary),
+        changes,
+        parameters,
+        watched,
+        dict(sorted(absent.items())),
+        tuple(quanta),
     )
 
 
@@ -168,7 +173,7 @@ def _watched(
     )  # fmt: skip
 
 
-def _fingerprint(made: Subject, known: KernelMap) -> dict[str, str]:
+def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, str]:
     config = (made.kernel.build / ".config").read_bytes()
     return {
         "tree": made.tree.origin,
@@ -178,7 +183,5 @@ def _fingerprint(made: Subject, known: KernelMap) -> dict[str, str]:
         "configuration_sha256": hashlib.sha256(config).hexdigest(),
         "compiler": made.kernel.compiler,
         "emulator": made.emulator,
-        "model": hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))).hexdigest()[
-            :16
-        ],
+        "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }
