@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What all programs of the emulated c2c's guest begin and end with. Each is the guest's /init. */
+/*
+ * What all programs of the emulated c2c's guest begin and end with. Each is the guest's /init.
+ */
 #ifndef C2C_GUEST_H
 #define C2C_GUEST_H
 
@@ -20,7 +22,9 @@
 #define MOST_CPUS 64
 
 /* nopl 0x2cc2NNNN(%rax,%rax): see x86.h */
-#define MARK(number) __asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, " #number ", 0x00, 0xc2, 0x2c" ::: "memory")
+#define MARK(number)                                                                     \
+	__asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, " #number ", 0x00, 0xc2, 0x2c" :: \
+			 : "memory")
 #define MARK_START() MARK(1)
 #define MARK_STOP() MARK(2)
 
@@ -122,7 +126,10 @@ static inline unsigned int draw(unsigned int *state)
 	return *state >> 8;
 }
 
-/* The number that ends the kernel's command line, behind `--`; what the kernel does not know comes before it. */
+/*
+ * The number that ends the kernel's command line, behind `--`; what the kernel does not know
+ * comes before it.
+ */
 static inline int rounds_of(int argc, char **argv)
 {
 	int rounds = atoi(argv[argc - 1]);

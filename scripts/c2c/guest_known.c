@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The guest of a test: two threads on two CPUs take turns, and what they do to `watched` is known to the access. The
- * word that says whose turn it is lies on a line of its own, which is not watched.
+ * The guest of a test: two threads on two CPUs take turns, and what they do to `watched` is
+ * known to the access. The word that says whose turn it is lies on a line of its own, which is
+ * not watched.
  *
- * In each of N rounds the first thread writes `left`, the second writes `right`, both on line 0; each adds to its own
- * padded counter, on lines 1 and 2; the first adds to `atomic` and the second, too, on line 3; the first reads
- * `settings` beside `written`, which the second writes, on line 4; and each writes 8 bytes across lines 5 and 6.
+ * In each of N rounds the first thread writes `left`, the second writes `right`, both on line
+ * 0; each adds to its own padded counter, on lines 1 and 2; the first adds to `atomic` and the
+ * second, too, on line 3; the first reads `settings` beside `written`, which the second
+ * writes, on line 4; and each writes 8 bytes across lines 5 and 6.
  */
 #define _GNU_SOURCE
 #include "guest.h"

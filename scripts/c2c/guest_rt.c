@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RT overload: two SCHED_FIFO threads for each CPU, bound to none, with five priorities. Each sleeps a fraction of a
- * millisecond, works a little, and wakes its neighbour; every fourth time it waits to be woken itself. CPUs get a
- * second RT task and lose it again all the time, which pushes and pulls tasks and sets priorities in cpupri.
+ * RT overload: two SCHED_FIFO threads for each CPU, bound to none, with five priorities. Each
+ * sleeps a fraction of a millisecond, works a little, and wakes its neighbour; every fourth
+ * time it waits to be woken itself. CPUs get a second RT task and lose it again all the time,
+ * which pushes and pulls tasks and sets priorities in cpupri.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -20,7 +21,7 @@ static pthread_barrier_t barrier;
 static void *work(void *argument)
 {
 	long number = (long)argument, next = (number + 1) % threads;
-	unsigned int state = number * 2654435761u + 1;
+	unsigned int state = number * 2654435761u + 1, seen;
 	struct timespec patience = { 0, 1000000 };
 	int i;
 
@@ -33,8 +34,8 @@ static void *work(void *argument)
 		syscall(SYS_futex, &words[next], FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 		if (i % 4 != number % 4)
 			continue;
-		syscall(SYS_futex, &words[number], FUTEX_WAIT_PRIVATE, __atomic_load_n(&words[number], __ATOMIC_SEQ_CST),
-			&patience, NULL, 0);
+		seen = __atomic_load_n(&words[number], __ATOMIC_SEQ_CST);
+		syscall(SYS_futex, &words[number], FUTEX_WAIT_PRIVATE, seen, &patience, NULL, 0);
 		burn(200);
 	}
 	return NULL;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wake-ups of fair tasks: as many pairs of threads as CPUs, bound to none. One of a pair wakes the other, works and
- * waits for the answer; at times it sleeps, so that CPUs fall idle and are found again.
+ * Wake-ups of fair tasks: as many pairs of threads as CPUs, bound to none. One of a pair wakes
+ * the other, works and waits for the answer; at times it sleeps, so that CPUs fall idle and
+ * are found again.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>

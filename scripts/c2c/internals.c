@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * See internals.h. The prototypes are those of QEMU 7.2: include/exec/cpu-all.h, include/hw/core/cpu.h. Its program
- * exports these names because plugins and modules are linked against it, not because they were promised.
+ * See internals.h. The prototypes are those of QEMU 7.2: include/exec/cpu-all.h,
+ * include/hw/core/cpu.h. Its program exports these names because plugins and modules are
+ * linked against it, not because they were promised.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,7 +12,8 @@
 struct cpu_state;
 
 static struct cpu_state *(*find_cpu)(int index);
-static int (*read_memory)(struct cpu_state *cpu, uint64_t address, void *buffer, uint64_t size, bool is_write);
+static int (*read_memory)(struct cpu_state *cpu, uint64_t address, void *buffer, uint64_t size,
+			  bool is_write);
 static void (*exit_loop)(struct cpu_state *cpu);
 
 /* ISO C has no conversion between pointers to objects and to functions; POSIX has. */

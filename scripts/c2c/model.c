@@ -55,7 +55,8 @@ static uint32_t hash(uint64_t value)
 	return (value * 0x9E3779B97F4A7C15ull) >> 32;
 }
 
-struct c2c_model *c2c_new(unsigned int cpus, unsigned int line, unsigned int per_llc, unsigned int per_node)
+struct c2c_model *c2c_new(unsigned int cpus, unsigned int line, unsigned int per_llc,
+			  unsigned int per_node)
 {
 	struct c2c_model *model;
 
@@ -134,7 +135,8 @@ static bool is_same(const struct c2c_record *one, const struct c2c_record *other
 
 static uint32_t record_slot(const struct line *line, const struct c2c_record *what)
 {
-	uint32_t slot = hash(what->pc * 31 + what->address * 8 + what->kind + what->size * 1024u) & (line->room - 1);
+	uint64_t value = what->pc * 31 + what->address * 8 + what->kind + what->size * 1024u;
+	uint32_t slot = hash(value) & (line->room - 1);
 
 	while (line->records[slot].used && !is_same(&line->records[slot], what))
 		slot = (slot + 1) & (line->room - 1);
@@ -164,7 +166,8 @@ static struct c2c_counts *counts_of(struct line *line, const struct c2c_record *
 	return &line->records[slot].counts;
 }
 
-static enum c2c_distance distance(const struct c2c_model *model, unsigned int one, unsigned int other)
+static enum c2c_distance distance(const struct c2c_model *model, unsigned int one,
+				  unsigned int other)
 {
 	if (one / model->per_node != other / model->per_node)
 		return C2C_OTHER_NODE;
@@ -172,7 +175,8 @@ static enum c2c_distance distance(const struct c2c_model *model, unsigned int on
 }
 
 /* A line comes from the nearest of those that have it. */
-static enum c2c_distance nearest(const struct c2c_model *model, const struct line *line, unsigned int cpu)
+static enum c2c_distance nearest(const struct c2c_model *model, const struct line *line,
+				 unsigned int cpu)
 {
 	enum c2c_distance best = C2C_OTHER_NODE;
 	uint64_t left;
@@ -186,8 +190,11 @@ static enum c2c_distance nearest(const struct c2c_model *model, const struct lin
 	return best;
 }
 
-/* Whether some of these bytes was written by another CPU since this one's last essential miss. */
-static bool brings_news(const struct line *line, unsigned int cpu, unsigned int offset, unsigned int size)
+/*
+ * Whether some of these bytes was written by another CPU since this one's last essential miss.
+ */
+static bool brings_news(const struct line *line, unsigned int cpu, unsigned int offset,
+			unsigned int size)
 {
 	unsigned int i;
 
@@ -213,7 +220,8 @@ static void close_miss(struct line *line, unsigned int cpu, bool essential)
 }
 
 /* The line comes into a CPU's cache. */
-static void fetch(const struct c2c_model *model, struct line *line, unsigned int cpu, const struct c2c_record *what)
+static void fetch(const struct c2c_model *model, struct line *line, unsigned int cpu,
+		  const struct c2c_record *what)
 {
 	struct c2c_counts *counts = counts_of(line, what);
 
@@ -245,7 +253,8 @@ static void take_over(struct line *line, unsigned int cpu, const struct c2c_reco
 	line->holders = 1ull << cpu;
 }
 
-static void access_line(struct c2c_model *model, struct line *line, unsigned int cpu, const struct c2c_record *what)
+static void access_line(struct c2c_model *model, struct line *line, unsigned int cpu,
+			const struct c2c_record *what)
 {
 	unsigned int offset = what->address - line->address, i;
 	bool here = line->holders >> cpu & 1, alone = line->holders == 1ull << cpu;
@@ -275,8 +284,8 @@ static void access_line(struct c2c_model *model, struct line *line, unsigned int
 	}
 }
 
-void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, uint64_t address, unsigned int size,
-		uint64_t pc)
+void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, uint64_t address,
+		unsigned int size, uint64_t pc)
 {
 	uint64_t end = address + size;
 
@@ -286,7 +295,12 @@ void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, u
 		uint64_t first = address & ~(uint64_t)(model->line - 1);
 		uint64_t stop = end < first + model->line ? end : first + model->line;
 		struct line *line = model->table[slot_of(model, first)];
-		struct c2c_record what = { .address = address, .pc = pc, .size = stop - address, .kind = kind };
+		struct c2c_record what = {
+			.address = address,
+			.pc = pc,
+			.size = stop - address,
+			.kind = kind,
+		};
 
 		if (line)
 			access_line(model, line, cpu, &what);
@@ -336,14 +350,15 @@ static void write_record(const struct c2c_record *record, FILE *file)
 	const struct c2c_counts *counts = &record->counts;
 	int i;
 
-	fprintf(file, "record %" PRIx64 " %u %s %" PRIx64 " %" PRIu64 " %" PRIu64, record->address, record->size,
-		kinds[record->kind], record->pc, counts->accesses, counts->hits);
+	fprintf(file, "record %" PRIx64 " %u %s %" PRIx64 " %" PRIu64 " %" PRIu64, record->address,
+		record->size, kinds[record->kind], record->pc, counts->accesses, counts->hits);
 	for (i = 0; i < C2C_DISTANCES; i++)
 		fprintf(file, " %" PRIu64, counts->hitm[i]);
 	for (i = 0; i < C2C_DISTANCES; i++)
 		fprintf(file, " %" PRIu64, counts->clean[i]);
-	fprintf(file, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", counts->cold,
-		counts->upgrades, counts->invalidated, counts->essential, counts->false_shared);
+	fprintf(file, " %" PRIu64 " %" PRIu64 " %" PRIu64, counts->cold, counts->upgrades,
+		counts->invalidated);
+	fprintf(file, " %" PRIu64 " %" PRIu64 "\n", counts->essential, counts->false_shared);
 }
 
 long c2c_write(struct c2c_model *model, FILE *file)

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A plugin of QEMU that feeds the guest's accesses to the model, between two markers of a program in the guest.
+ * A plugin of QEMU that feeds the guest's accesses to the model, between two markers of a
+ * program in the guest.
  *
- * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own turns), llc=CPUS, node=CPUS (so many, in
- * order, share one), user=on (programs' instructions too). The plan says what is watched; it is resolved at the start
- * marker, when the guest's pointers are final:
+ * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own turns), llc=CPUS,
+ * node=CPUS (so many, in order, share one), user=on (programs' instructions too). The plan
+ * says what is watched; it is resolved at the start marker, when the guest's pointers are
+ * final:
  *
- *	expect ADDRESS VALUE			eight bytes that have to be there, as where KASLR is off
+ *	expect ADDRESS VALUE			eight bytes that must be there: no KASLR
  *	offsets ADDRESS				of __per_cpu_offset
  *	watch KEY static|percpu ADDRESS SIZE [OFFSET...]
  *
- * Addresses are hexadecimal. For each offset the pointer at the address is followed, and the offset added. What is
- * behind it is written to the output, one object for each CPU, and then the records of the model. A line `end` with
- * their number closes it: an output without is not whole. Nothing is written before the stop marker.
+ * Addresses are hexadecimal. For each offset the pointer at the address is followed, and the
+ * offset added. What is behind it is written to the output, one object for each CPU, and then
+ * the records of the model. A line `end` with their number closes it: an output without is not
+ * whole. Nothing is written before the stop marker.
  *
- * Every translated instruction is instrumented, from the first, and counts only between the markers: to begin at the
- * marker would have everything translated anew, and shift the guest's schedule.
+ * Every translated instruction is instrumented, from the first, and counts only between the
+ * markers: to begin at the marker would have everything translated anew, and shift the guest's
+ * schedule.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +34,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int qemu_plugin_version = QEMU_API_VERSION;
-EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+			       char **argv);
 
 static struct {
 	char *plan, *out;
@@ -48,7 +53,10 @@ static uint64_t callbacks;
 static char *objects;
 static size_t objects_size;
 
-/* All upper bits of an address are alike: this one can say of an instruction that it is atomic. */
+/*
+ * All upper bits of an address are alike: this one can say of an instruction that it is
+ * atomic.
+ */
 #define ATOMIC (1ull << 62)
 
 /* Sure that nothing useful can follow: the output is what tells that all went well. */
@@ -83,7 +91,8 @@ static void watch(unsigned int cpu, const char *text, uint64_t per_cpu_offsets, 
 	unsigned int i;
 	int used;
 
-	if (sscanf(text, "watch %95s %7s %" SCNx64 " %" SCNu64 "%n", key, place, &address, &size, &used) != 4)
+	if (sscanf(text, "watch %95s %7s %" SCNx64 " %" SCNu64 "%n", key, place, &address, &size,
+		   &used) != 4)
 		die("not understood in the plan: ", text);
 	for (i = 0; i < (strcmp(place, "percpu") ? 1 : cpus); i++) {
 		uint64_t where = address, offset;
@@ -107,7 +116,8 @@ static void expect(unsigned int cpu, uint64_t address, uint64_t value)
 	uint64_t found;
 
 	if (!internals_read(cpu, address, &found, sizeof(found)) || found != value)
-		die("the guest's kernel does not lie where its vmlinux says: KASLR is on, or it is another kernel", "");
+		die("the guest's kernel is not where its vmlinux says: ",
+		    "KASLR is on, or it is another one");
 }
 
 static void start(unsigned int cpu)
@@ -143,11 +153,12 @@ static void stop(void)
 	file = fopen(option.out, "w");
 	if (!file)
 		die("cannot be written: ", option.out);
-	fprintf(file, "c2c-raw 1\nmachine %u %lu %lu %lu %lu\n", cpus, option.line, option.llc, option.node,
-		option.quantum);
+	fprintf(file, "c2c-raw 1\nmachine %u %lu %lu %lu %lu\n", cpus, option.line, option.llc,
+		option.node, option.quantum);
 	fputs(objects, file);
 	number = c2c_write(model, file);
-	fprintf(file, "seen %" PRIu64 " %" PRIu64 "\nend %ld\n", callbacks, c2c_total(model), number);
+	fprintf(file, "seen %" PRIu64 " %" PRIu64 "\n", callbacks, c2c_total(model));
+	fprintf(file, "end %ld\n", number);
 	if (number < 0 || ferror(file) || fclose(file))
 		die("cannot be written: ", option.out);
 }
@@ -166,20 +177,24 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 	uint64_t pc = (uintptr_t)data;
 	bool is_atomic = (pc ^ pc >> 1) & ATOMIC;
 	enum c2c_kind kind = is_store ? C2C_STORE : C2C_LOAD;
+	unsigned int size = 1u << qemu_plugin_mem_size_shift(info);
 
 	if (!counting)
 		return;
 	callbacks++;
 	if (!c2c_maybe_watched(model, address))
 		return;
-	/* Where one thread runs all CPUs, QEMU reports an atomic instruction as its load and its store. */
+	/*
+	 * Where one thread runs all CPUs, QEMU reports an atomic instruction as its load and
+	 * its store.
+	 */
 	if (is_atomic) {
 		if (is_store)
 			return;
 		kind = C2C_RMW;
 		pc ^= ATOMIC;
 	}
-	c2c_access(model, cpu, kind, address, 1u << qemu_plugin_mem_size_shift(info), pc);
+	c2c_access(model, cpu, kind, address, size, pc);
 }
 
 static void on_block(unsigned int cpu, void *data)
@@ -189,6 +204,12 @@ static void on_block(unsigned int cpu, void *data)
 		return;
 	blocks = 0;
 	internals_end_turn(cpu);
+}
+
+static void watch_for_mark(struct qemu_plugin_insn *insn, enum mark mark)
+{
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark, QEMU_PLUGIN_CB_NO_REGS,
+					       (void *)(uintptr_t)mark);
 }
 
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -209,8 +230,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			enum mark mark = x86_mark(code, size);
 
 			if (mark != MARK_NONE)
-				qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark, QEMU_PLUGIN_CB_NO_REGS,
-								       (void *)(uintptr_t)mark);
+				watch_for_mark(insn, mark);
 			if (!option.user)
 				continue;
 		}
@@ -218,8 +238,8 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			continue;
 		if (x86_is_atomic(code, size))
 			pc ^= ATOMIC;
-		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
-						 (void *)(uintptr_t)pc);
+		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS,
+						 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)pc);
 	}
 }
 
@@ -268,7 +288,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		return 1;
 	}
 	if (!info->system_emulation || strcmp(info->target_name, "x86_64")) {
-		fprintf(stderr, "c2c: made for machines of x86_64, not for %s\n", info->target_name);
+		fprintf(stderr, "c2c: made for x86_64, not for %s\n", info->target_name);
 		return 1;
 	}
 	for (i = 0; i < argc; i++) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is used of QEMU's plugin API, version 1, as QEMU 7.2 of Debian 12 has it. No package has the header, so it is
- * declared here, from the documentation (docs/devel/tcg-plugins.rst) and the symbols that the program exports.
+ * What is used of QEMU's plugin API, version 1, as QEMU 7.2 of Debian 12 has it. No package
+ * has the header, so it is declared here, from the documentation (docs/devel/tcg-plugins.rst)
+ * and the symbols that the program exports.
  *
- * 7.2 was chosen because it is what a bare Debian 12 installs. It lacks a way to read the guest's memory, which the
- * addresses of objects behind pointers need; see internals.h. QEMU 10 has one (qemu_plugin_read_memory_vaddr(), API
- * version 4), but it refuses plugins of version 1. Neither lets a plugin end the turn of a CPU early: in 10, too, the
- * quantum would be QEMU's own share of the icount budget, or the same call behind the API's back.
+ * 7.2 was chosen because it is what a bare Debian 12 installs. It lacks a way to read the
+ * guest's memory, which the addresses of objects behind pointers need; see internals.h. QEMU
+ * 10 has one (qemu_plugin_read_memory_vaddr(), API version 4), but it refuses plugins of
+ * version 1. Neither lets a plugin end the turn of a CPU early: in 10, too, the quantum would
+ * be QEMU's own share of the icount budget, or the same call behind the API's back.
  */
 #ifndef C2C_QEMU_API_H
 #define C2C_QEMU_API_H
@@ -52,16 +54,21 @@ struct qemu_plugin_insn;
 
 typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int cpu, void *userdata);
-typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address,
-					  void *userdata);
+typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int cpu, qemu_plugin_meminfo_t info,
+					  uint64_t address, void *userdata);
 
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t callback);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_vcpu_udata_cb_t callback,
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
+					   qemu_plugin_vcpu_tb_trans_cb_t callback);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
+					  qemu_plugin_vcpu_udata_cb_t callback,
 					  enum qemu_plugin_cb_flags flags, void *userdata);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t callback,
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
+					    qemu_plugin_vcpu_udata_cb_t callback,
 					    enum qemu_plugin_cb_flags flags, void *userdata);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t callback,
-				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw which, void *userdata);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+				      qemu_plugin_vcpu_mem_cb_t callback,
+				      enum qemu_plugin_cb_flags flags,
+				      enum qemu_plugin_mem_rw which, void *userdata);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);

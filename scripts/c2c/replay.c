@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Feeds the model with a trace from standard input and writes its records, so that known answers can be held
- * against it without QEMU:
+ * Feeds the model with a trace from standard input and writes its records, so that known
+ * answers can be held against it without QEMU:
  *
  *	machine CPUS LINE PER_LLC PER_NODE	the first line
  *	watch ADDRESS SIZE			hexadecimal, decimal
@@ -51,7 +51,9 @@ int main(void)
 		} else if (!strcmp(text, "reset\n")) {
 			c2c_reset(model);
 		} else {
-			if (sscanf(text, "%u %7s %" SCNx64 " %u %" SCNx64, &cpu, word, &address, &size, &pc) < 4)
+			number = sscanf(text, "%u %7s %" SCNx64 " %u %" SCNx64, &cpu, word, &address,
+					&size, &pc);
+			if (number < 4)
 				return fail(text);
 			kind = kind_of(word);
 			if (kind < 0)

@@ -18,7 +18,8 @@ enum mark x86_mark(const uint8_t *code, size_t size)
 static bool is_prefix(uint8_t byte)
 {
 	/* Operand size, repeat, and the six segments. */
-	return byte == 0x66 || byte == 0xf2 || byte == 0xf3 || byte == 0x64 || byte == 0x65 || (byte & 0xe7) == 0x26;
+	return byte == 0x66 || byte == 0xf2 || byte == 0xf3 || byte == 0x64 || byte == 0x65 ||
+	       (byte & 0xe7) == 0x26;
 }
 
 bool x86_is_atomic(const uint8_t *code, size_t size)
@@ -41,6 +42,6 @@ bool x86_is_stack(const uint8_t *code, size_t size)
 	if (code[i] >= 0x50 && code[i] <= 0x5f)
 		return true;
 	/* call, near returns, leave, pushf and popf */
-	return code[i] == 0xe8 || code[i] == 0xc3 || code[i] == 0xc2 || code[i] == 0xc9 || code[i] == 0x9c ||
-	       code[i] == 0x9d;
+	return code[i] == 0xe8 || code[i] == 0xc3 || code[i] == 0xc2 || code[i] == 0xc9 ||
+	       code[i] == 0x9c || code[i] == 0x9d;
 }

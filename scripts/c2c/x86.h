@@ -15,15 +15,17 @@ enum mark {
 };
 
 /*
- * The marker that an instruction is: nopl 0x2cc2NNNN(%rax,%rax), NNNN being the number. A nop to any CPU, and eight
- * bytes that no compiler writes.
+ * The marker that an instruction is: nopl 0x2cc2NNNN(%rax,%rax), NNNN being the number. A nop
+ * to any CPU, and eight bytes that no compiler writes.
  */
 enum mark x86_mark(const uint8_t *code, size_t size);
 
 /* Whether it reads and writes memory as one step: a lock prefix, or an xchg with memory. */
 bool x86_is_atomic(const uint8_t *code, size_t size);
 
-/* Whether it is a push, pop, call, return or leave: its only access to memory is to the stack. */
+/*
+ * Whether it is a push, pop, call, return or leave: its only access to memory is to the stack.
+ */
 bool x86_is_stack(const uint8_t *code, size_t size);
 
 #endif

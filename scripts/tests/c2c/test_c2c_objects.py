@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From debug information to fields: a small program with the scheduler's names, addresses put by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import toy_kernel
+
+from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.objects import KINDS, TAGS, Located, Resolver, watches
+from schedlib.c2c.raw import Counts, Record
+from schedlib.c2c.table import field_name, line_name, rows
+from schedlib.errors import SchedlineError
+
+CPUS = 4
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> KernelMap:
+    directory = tmp_path_factory.mktemp("toy")
+    return kernel_map(toy_kernel.build(directory), directory, TAGS)
+
+
+def located(known: KernelMap, addresses: dict[str, int], *names: str) -> list[Located]:
+    """What was watched, where a test says that it lay."""
+    return [Located(watch, 0, addresses[watch.key]) for watch in watches(known, names, CPUS) if watch.key in addresses]
+
+
+def test_fields_of_a_structure(known: KernelMap) -> None:
+    fields = [(field.offset, field.size, field.path) for field in known.structures["root_domain"].fields]
+    assert fields[:4] == [(0, 4, "refcount"), (4, 4, "rto_count"), (8, 4, "first"), (8, 4, "second")]
+    assert fields[4:7] == [(12, 1, "overloaded"), (12, 1, "overutilized"), (16, 8, "rto_mask")]
+    assert (40, 4, "cpupri.pri_to_cpu[1].count") in fields
+    assert known.structures["root_domain"].find("cpupri.pri_to_cpu[2].mask") is not None
+
+
+def test_a_variable_of_a_type_without_name(known: KernelMap) -> None:
+    assert [field.path for field in known.structures["nohz"].fields] == ["idle_cpus_mask", "nr_cpus"]
+
+
+def test_the_map_is_kept_by_build_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = toy_kernel.build(tmp_path)
+    first = kernel_map(program, tmp_path / "kept", TAGS)
+    monkeypatch.setattr("schedlib.c2c.kernel_map._structures", None)
+    assert kernel_map(program, tmp_path / "kept", TAGS) == first
+    with pytest.raises(SchedlineError):
+        kernel_map(program, tmp_path / "kept", TAGS | {"other"})
+
+
+@pytest.mark.parametrize(("flags", "said"), [(("-s",), "no symbols"), (("-g0",), "no debug information")])
+def test_a_stripped_vmlinux_is_refused(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
+    program = toy_kernel.build(tmp_path, *flags)
+    with pytest.raises(SchedlineError, match=said):
+        kernel_map(program, tmp_path, TAGS)
+    assert not list(tmp_path.glob("map-*"))
+
+
+def test_what_is_no_vmlinux_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "vmlinux").write_bytes(b"\x7fELF" + bytes(100))
+    with pytest.raises(SchedlineError, match="vmlinux"):
+        kernel_map(tmp_path / "vmlinux", tmp_path, TAGS)
+    with pytest.raises(SchedlineError):
+        kernel_map(tmp_path / "none", tmp_path, TAGS)
+
+
+def test_watches_follow_pointers(known: KernelMap) -> None:
+    found = {watch.key: watch for watch in watches(known, ["rq", "root_domain"], CPUS)}
+    runqueues = known.symbol("runqueues")
+    assert runqueues is not None
+    assert (found["rq+0"].address, found["rq+0"].hops, found["rq+0"].per_cpu) == (runqueues.address, (), True)
+    # rq.rd lies at 8; the mask's pointer at 16 of what that points to.
+    assert (found["root_domain+0"].address, found["root_domain+0"].hops) == (runqueues.address + 8, (0,))
+    assert (found["root_domain*rto_mask"].address, found["root_domain*rto_mask"].hops) == (
+        runqueues.address + 8,
+        (16, 0),
+    )
+    assert found["root_domain*cpupri.pri_to_cpu[1].mask"].hops == (24 + 16 + 8, 0)
+    assert (found["root_domain*rto_mask"].size, found["root_domain*cpupri.cpu_to_pri"].size) == (8, 4 * CPUS)
+
+
+def test_watches_of_static_and_pointer_variables(known: KernelMap) -> None:
+    found = {
+        watch.key: watch for watch in watches(known, ["nohz", "sched_domain_shared", "sched_group_capacity"], CPUS)
+    }
+    assert (found["nohz+0"].hops, found["nohz*idle_cpus_mask"].hops) == ((), (0,))
+    assert found["sched_domain_shared+0"].hops == (0,)
+    # rq.sd, then .groups at 8, then .sgc at 8.
+    assert found["sched_group_capacity+0"].hops == (8, 8, 0)
+
+
+def test_a_part_alone(known: KernelMap) -> None:
+    found = watches(known, ["cpupri"], CPUS)
+    assert (found[0].key, found[0].hops, found[0].size) == ("root_domain+24", (24,), 56)
+    assert {watch.prefix for watch in found[1:]} == {
+        "*cpupri.pri_to_cpu[0].mask", "*cpupri.pri_to_cpu[1].mask", "*cpupri.pri_to_cpu[2].mask", "*cpupri.cpu_to_pri",
+    }  # fmt: skip
+
+
+def test_unknown_objects_are_refused(known: KernelMap) -> None:
+    with pytest.raises(SchedlineError, match="there is no 'runqueue'"):
+        watches(known, ["runqueue"], CPUS)
+    with pytest.raises(SchedlineError, match="no cpudl in root_domain"):
+        watches(known, ["cpudl"], CPUS)
+    without = KernelMap(known.build_id, known.structures, known.functions, ())
+    for name in KINDS:
+        with pytest.raises(SchedlineError, match=f"{name} is not found: this kernel has no variable"):
+            watches(without, [name], CPUS)
+
+
+def test_addresses_become_fields(known: KernelMap) -> None:
+    resolver = Resolver(known, 64, located(known, {"root_domain+0": 0x10000}, "root_domain"))
+    assert resolver.place(0x10004).path == "rto_count"
+    assert resolver.place(0x10009).path == "first"
+    assert resolver.place(0x1000C).path == "overloaded"
+    assert resolver.place(0x1000D).path == "(hole)"
+    place = resolver.place(0x10000 + 41)
+    assert (place.path, place.offset, place.line) == ("cpupri.pri_to_cpu[1].count", 41, 0)
+    assert resolver.place(0x10040).line == 1
+
+
+def test_neighbours_are_told_apart(known: KernelMap) -> None:
+    watch = located(known, {"nohz+0": 0}, "nohz")[0].watch
+    address = watch.address
+    resolver = Resolver(known, 128, [Located(watch, 0, address)])
+    assert not resolver.place(address).neighbour
+    beside = resolver.place(address ^ 64)
+    assert beside.neighbour
+    with pytest.raises(ValueError, match="no watched line"):
+        resolver.place(address + 256)
+
+
+def test_lines_are_counted_from_where_the_object_begins(known: KernelMap) -> None:
+    # An allocator gave it an address in the middle of a line.
+    resolver = Resolver(known, 64, located(known, {"root_domain+0": 0x10020}, "root_domain"))
+    assert (resolver.place(0x10020).line, resolver.place(0x1003F).line, resolver.place(0x10040).line) == (0, 0, 1)
+    before = resolver.place(0x10010)
+    assert (before.neighbour, before.offset, before.line) == (True, -16, 0)
+    assert resolver.skews()["root_domain+0"] == (32,)
+
+
+def test_masks_that_share_a_line(known: KernelMap) -> None:
+    addresses = {"root_domain*cpupri.pri_to_cpu[0].mask": 0x20000, "root_domain*cpupri.pri_to_cpu[1].mask": 0x20008}
+    resolver = Resolver(known, 64, located(known, addresses, "root_domain"))
+    assert resolver.place(0x20004).path == "*cpupri.pri_to_cpu[0].mask"
+    assert resolver.place(0x20008).path == "*cpupri.pri_to_cpu[1].mask"
+    assert resolver.place(0x20010).neighbour
+
+
+def test_an_object_that_all_cpus_share_is_one(known: KernelMap) -> None:
+    watch = located(known, {"root_domain+0": 0}, "root_domain")[0].watch
+    resolver = Resolver(known, 64, [Located(watch, cpu, 0x10000) for cpu in range(CPUS)])
+    assert resolver.distinct() == {"root_domain+0": 1}
+
+
+def test_rows_join_what_is_one_place(known: KernelMap) -> None:
+    watch = located(known, {"rq+0": 0}, "rq")[0].watch
+    resolver = Resolver(known, 64, [Located(watch, 0, 0x10000), Located(watch, 1, 0x20000)])
+    function = next(symbol for symbol in known.functions if symbol.name == "pull_rt_task")
+    records = [
+        Record(base, 4, "load", function.address + at, Counts(accesses=3, hits=2, cold=1, essential=1))
+        for base in (0x10000, 0x20000) for at in (0, 4)
+    ]  # fmt: skip
+    table = rows(resolver, records)
+    assert len(table) == 1
+    assert (table[0].function, table[0].counts.accesses, table[0].counts.misses) == ("pull_rt_task", 12, 4)
+    assert (field_name(table[0]), line_name(table[0])) == ("rq.nr_running", ("rq", "", 0))
+    assert resolver.function(1) == "0x1"
