@@ -30,7 +30,8 @@ struct root_domain def_root_domain = { .first = 1 };
 struct sched_domain_shared *sd_llc_shared = (void *)8;
 struct sched_group_capacity a_capacity = { 1 };
 struct sched_group a_group = { .sgc = &a_capacity };
-static struct { cpumask_var_t idle_cpus_mask; atomic_t nr_cpus; } nohz __attribute__((used, aligned(64))) = { 0, { 1 } };
+static struct { cpumask_var_t idle_cpus_mask; atomic_t nr_cpus; } nohz
+	__attribute__((used, aligned(64))) = { 0, { 1 } };
 unsigned long __per_cpu_offset[4] = { 1 };
 char linux_banner[] = "Linux version 7.3";
 struct cpudl_item item = { 1 };
