@@ -19,6 +19,7 @@ from schedlib.c2c.measure import Subject, Wanted, measure, plan, subject
 from schedlib.c2c.objects import TAGS, Watch
 from schedlib.c2c.raw import Counts, Raw
 from schedlib.c2c.run import Setting
+from schedlib.c2c.workload import SOURCES
 from schedlib.cache import cache_dir, write_json
 from schedlib.errors import SchedlineError
 from schedlib.topology import Topology
@@ -56,7 +57,7 @@ def compiled(place: Path, body: str) -> Path:
     """A guest's program that does what a test wants."""
     source, binary = place / "guest.c", place / "guest"
     source.write_text(f'#define _GNU_SOURCE\n#include "guest.h"\nint main(void)\n{{\n\tbegin();\n{body}\n}}\n')
-    argv = ["gcc", "-O2", "-static", "-pthread", f"-I{run.SOURCES}", "-o", str(binary), str(source)]
+    argv = ["gcc", "-O2", "-static", "-pthread", f"-I{SOURCES}", "-o", str(binary), str(source)]
     subprocess.run(argv, check=True)
     return binary
 
@@ -117,7 +118,7 @@ def test_a_kernel_elsewhere_is_refused(made: Subject, tmp_path: Path) -> None:
 
 def test_a_stop_that_is_never_reached(made: Subject, tmp_path: Path) -> None:
     binary = compiled(tmp_path, "\tMARK_START();\n\tend(1);")
-    with pytest.raises(SchedlineError, match="stop marker .* not reached"):
+    with pytest.raises(SchedlineError, match=r"stop marker .* not reached"):
         run_program(made, binary, tmp_path, SETTING, plan_of(made))
 
 

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two results and their verdict: worse is caught, equal and better pass, quanta that do not agree say nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from toy_results import result, row
+
+from schedlib import results
+from schedlib.c2c.diff import Metric, judge, load_metrics, refuse_unlike, text, verdict_of
+from schedlib.c2c.document import FILE, Result, document, read_result
+from schedlib.cache import write_json
+from schedlib.cli import main
+from schedlib.errors import SchedlineError
+from schedlib.paths import CONFIGS
+from schedlib.verdict import Verdict
+
+GATES = CONFIGS / "gates/c2c.toml"
+SCHEMAS = Path(results.__file__).parent / "schemas"
+
+
+def of(*false: int, essential: int = 10000) -> Result:
+    """A guest for each number of misses by false sharing of `overloaded`."""
+    return result(*((row("rto_count", 4, 0, 1000), row("overloaded", 40, each, essential)) for each in false))
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "verdict"),
+    [
+        ((100, 110, 120), (100, 110, 120), Verdict.PASS),
+        ((8000, 8100, 8200), (10, 10, 10), Verdict.PASS),
+        ((10, 10, 10), (8000, 8100, 8200), Verdict.FAIL),
+        ((10, 10, 10), (400, 410, 420), Verdict.PASS),
+        ((10, 10, 10), (400, 8000, 8200), Verdict.INCONCLUSIVE),
+        ((8000,), (9000,), Verdict.PASS),
+        ((8000,), (9400,), Verdict.FAIL),
+    ],
+)
+def test_verdicts(base: tuple[int, ...], candidate: tuple[int, ...], verdict: Verdict) -> None:
+    judged = judge(of(*base), of(*candidate), load_metrics(GATES))
+    assert verdict_of(judged) is verdict
+
+
+def test_true_sharing_is_judged_by_all_misses() -> None:
+    judged = judge(of(0), of(0, essential=14000), load_metrics(GATES))
+    assert [(each.metric.count, each.verdict) for each in judged if each.verdict is not Verdict.PASS] == [
+        ("misses", Verdict.FAIL)
+    ]
+
+
+def test_a_field_that_moved_is_compared_with_itself() -> None:
+    base = result((row("overloaded", 40, 9000, 0),))
+    candidate = result((row("overloaded", 64, 9000, 0),))
+    assert all(each.pair.base == each.pair.candidate for each in judge(base, candidate, load_metrics(GATES)))
+
+
+def test_one_field_is_caught_where_the_sum_hides_it() -> None:
+    base = result((row("rto_count", 4, 40000, 0), row("overloaded", 40, 0, 0)))
+    candidate = result((row("rto_count", 4, 38000, 0), row("overloaded", 40, 3000, 0)))
+    failed = [each.pair.name for each in judge(base, candidate, load_metrics(GATES)) if each.verdict is Verdict.FAIL]
+    assert failed == ["root_domain.overloaded"]
+
+
+def test_neighbours_are_not_the_objects() -> None:
+    base, candidate = (
+        result((row("x", -8, false, 1, neighbour=True), row("rto_count", 4, 0, 9))) for false in (0, 9999)
+    )
+    assert verdict_of(judge(base, candidate, load_metrics(GATES))) is Verdict.PASS
+
+
+def test_a_metric_of_nothing_says_nothing() -> None:
+    assert verdict_of(judge(of(1), of(1), [Metric("rq", "misses", 1.0, 0)])) is Verdict.INCONCLUSIVE
+    assert verdict_of(judge(of(1), of(1), [Metric("root_domain", "misses", 1.0, 0)])) is Verdict.PASS
+
+
+def test_unlike_results_are_refused() -> None:
+    base = of(1, 2)
+    with pytest.raises(SchedlineError, match="cpus is 8 in BASE and 16 in CANDIDATE"):
+        refuse_unlike(base, replace(base, parameters={**base.parameters, "cpus": 16}))
+    with pytest.raises(SchedlineError, match="quanta|operations"):
+        refuse_unlike(base, of(1))
+    with pytest.raises(SchedlineError, match="plugin is p in BASE and q"):
+        refuse_unlike(base, replace(base, fingerprint={**base.fingerprint, "plugin": "q"}))
+    refuse_unlike(base, replace(base, fingerprint={**base.fingerprint, "build_id": "bb"}))
+
+
+def test_the_text_leads_with_false_sharing() -> None:
+    base, candidate = of(8000, 8100, 8200), of(10, 20, 30)
+    said = text(base, replace(candidate, changes={"rd-lines": "left out"}), judge(base, candidate, load_metrics(GATES)))
+    lines = said.splitlines()
+    assert lines[0] == "rd-lines: applied -> left out"
+    assert lines[3].split()[:3] == ["object", "false", "sharing"]
+    assert "8100 -> 20 (-99.8 %)" in said
+    assert lines[-1] == "verdict: PASS"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "[[metric]]\nof = '*'\ncount = 'cycles'\nbudget = 1.0\nfloor = 1", "metric = 3", "[[metric]]\nof = '*'"],
+)
+def test_bad_gates_are_refused(tmp_path: Path, body: str) -> None:
+    (tmp_path / "gates.toml").write_text(body)
+    with pytest.raises(SchedlineError, match="--gates"):
+        load_metrics(tmp_path / "gates.toml")
+    with pytest.raises(SchedlineError, match="--gates"):
+        load_metrics(tmp_path / "none.toml")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, false in (("base", 10), ("worse", 9000)):
+        (tmp_path / name).mkdir()
+        write_json(tmp_path / name / FILE, document(of(false)))
+    words = [
+        "c2c",
+        "diff",
+        str(tmp_path / "base"),
+        str(tmp_path / "worse" / FILE),
+        "--json",
+        str(tmp_path / "out.json"),
+    ]
+    assert main(words) == Verdict.FAIL.exit_code
+    assert "FAIL: root_domain.overloaded, false_shared: 10 -> 9000" in capsys.readouterr().out
+    schema = json.loads((SCHEMAS / "c2c-diff-1.json").read_text())
+    jsonschema.validate(json.loads((tmp_path / "out.json").read_text()), schema)
+    assert main(["c2c", "diff", str(tmp_path / "base"), str(tmp_path / "base")]) == Verdict.PASS.exit_code
+
+
+def test_a_result_survives_its_file(tmp_path: Path) -> None:
+    whole = result((row("rto_count", 4, 3, 4), row("x", -8, 1, 2, neighbour=True)), (row("rto_mask", 64, 0, 1),))
+    write_json(tmp_path / FILE, document(whole))
+    jsonschema.validate(json.loads((tmp_path / FILE).read_text()), json.loads((SCHEMAS / "c2c-1.json").read_text()))
+    assert read_result(tmp_path) == whole
+
+
+@pytest.mark.parametrize("body", ["", "{", "{}", '{"schema": "run-1"}', '{"schema": "c2c-1", "runs": []}', "[]"])
+def test_what_is_no_result_is_refused(tmp_path: Path, body: str) -> None:
+    (tmp_path / FILE).write_text(body)
+    with pytest.raises(SchedlineError, match="no result of c2c"):
+        read_result(tmp_path)
+    with pytest.raises(SchedlineError, match="No such file"):
+        read_result(tmp_path / "none")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is shown of a result, and what is refused before one is made."""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from toy_results import result, row
+
+from schedlib.c2c import report, svg
+from schedlib.c2c.raw import Counts, read_raw
+from schedlib.c2c.run import EMULATOR, refuse_other_qemu
+from schedlib.c2c.table import spread
+from schedlib.cli import main
+from schedlib.errors import SchedlineError
+
+QUANTA = tuple(
+    (row("rto_count", 4, 0, 1000 + each), row("overloaded", 40, 3000 + each, 10), row("rto_mask", 64, 5, 5))
+    for each in (0, 10, 40)
+)
+
+RAW = """\
+c2c-raw 1
+machine 2 64 64 64 100
+object root_domain+0 0 1000 64
+absent sched_domain+0 1
+record 1000 4 load ffffffff81000000 3 2 0 0 0 0 0 0 1 0 0 1 0
+seen 10 3
+end 1
+"""
+
+
+def test_hot_lines_and_fields() -> None:
+    lines = report.text(result(*QUANTA)).splitlines()
+    line = next(text for text in lines if text.startswith("root_domain line 0"))
+    assert "(+0x0): 99.8% of the misses, 3010 of 4030 false sharing, HITM 4030" in line
+    first = lines[lines.index(line) + 2].split()
+    assert first == ["74.9%", "3010", "3020", "3020", "6040", "load", "0x28", "pull_rt_task", "root_domain.overloaded"]
+    field = next(text for text in lines if text.startswith("root_domain.overloaded"))
+    assert field.split()[1:5] == ["3010", "(3000..3040)", "3020", "(3010..3050)"]
+
+
+def test_neighbours_are_named_apart() -> None:
+    said = report.text(result((row("rto_count", 4, 0, 5), row("nohz", -8, 7, 7, neighbour=True))))
+    assert "root_domain (neighbours)" in said
+    # The object's own total is without them.
+    assert next(line for line in said.splitlines() if line.startswith("root_domain ")).split()[1:3] == ["0", "5"]
+
+
+def test_the_spread_of_one_number_is_a_number() -> None:
+    assert (spread([5]), spread([3, 1, 2]), spread([4, 4, 4])) == ("5", "2 (1..3)", "4")
+
+
+def test_the_picture_is_xml_and_its_hottest_cell_is_the_hottest_field() -> None:
+    picture = ET.fromstring(svg.draw(result(*QUANTA)))  # noqa: S314 - ours
+    space = "{http://www.w3.org/2000/svg}"
+    cells = {
+        (group.findtext(f"{space}title") or "").split(":")[0]: group.find(f"{space}rect") for group in
+        picture.iter(f"{space}g")
+    }  # fmt: skip
+    assert set(cells) == {"rto_count", "overloaded", "rto_mask"}
+    colours = {name: cell.get("fill") for name, cell in cells.items() if cell is not None}
+    assert (colours["overloaded"], colours["rto_count"]) == ("#cb181d", "#fafafa")
+
+
+def test_a_picture_of_nothing_shared() -> None:
+    ET.fromstring(svg.draw(result((row("rto_count", 4, 0, 1),))))  # noqa: S314 - ours
+
+
+def test_the_plugins_output_is_read(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_text(RAW)
+    raw = read_raw(tmp_path / "raw")
+    assert (raw.cpus, raw.quantum, raw.callbacks, raw.watched, raw.absent) == (2, 100, 10, 3, {"sched_domain+0": 1})
+    assert raw.records[0].counts == Counts(accesses=3, hits=2, cold=1, essential=1)
+
+
+@pytest.mark.parametrize("kept", range(7))
+def test_half_of_an_output_is_refused(tmp_path: Path, kept: int) -> None:
+    (tmp_path / "raw").write_text("".join(RAW.splitlines(keepends=True)[:kept]))
+    with pytest.raises(SchedlineError, match="not whole"):
+        read_raw(tmp_path / "raw")
+
+
+def test_a_lost_record_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_text(RAW.replace("end 1", "end 2"))
+    with pytest.raises(SchedlineError, match="1 records of 2"):
+        read_raw(tmp_path / "raw")
+
+
+@pytest.mark.parametrize(
+    ("version", "help_", "said"),
+    [
+        ("QEMU emulator version 10.0.2", "-plugin", "c2c needs QEMU 7.2"),
+        ("QEMU emulator version 7.2.22", "-smp", "built without plugins"),
+        ("", "", "c2c needs QEMU 7.2"),
+    ],
+)
+def test_other_emulators_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, help_: str, said: str
+) -> None:
+    program = tmp_path / EMULATOR
+    program.write_text(f'#!/bin/sh\ncase $1 in --version) echo "{version}";; *) echo "{help_}";; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(SchedlineError, match=said):
+        refuse_other_qemu()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--cpus", "1"], ["--cpus", "65"], ["--quanta", "0"], ["--quanta", "97,97"], ["--line", "32"], ["--rounds", "-1"],
+     ["--workload", "none"], ["--cpus", "8", "--topology", "smt2"]],
+)  # fmt: skip
+def test_bad_options_are_errors(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["c2c", *words])
+    assert ended.value.code == 2
+    assert words[0] in capsys.readouterr().err
