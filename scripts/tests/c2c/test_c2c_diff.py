@@ -82,7 +82,7 @@ def test_unlike_results_are_refused() -> None:
     base = of(1, 2)
     with pytest.raises(SchedlineError, match="cpus is 8 in BASE and 16 in CANDIDATE"):
         refuse_unlike(base, replace(base, parameters={**base.parameters, "cpus": 16}))
-    with pytest.raises(SchedlineError, match="quanta|operations"):
+    with pytest.raises(SchedlineError, match=r"quanta|operations"):
         refuse_unlike(base, of(1))
     with pytest.raises(SchedlineError, match="plugin is p in BASE and q"):
         refuse_unlike(base, replace(base, fingerprint={**base.fingerprint, "plugin": "q"}))
