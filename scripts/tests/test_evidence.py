@@ -18,6 +18,7 @@ from schedlib.errors import SchedlineError
 from schedlib.layout.tables import Compiled, read_fields
 from schedlib.premerge import record
 from schedlib.premerge.evidence import BEGIN, END, block_in
+from test_premerge_emulated import both
 
 LOGS = Path(__file__).parent / "logs"
 TESTS = ["demo_pass:good", "demo_pass:noisy", "demo_pass:skipped", "demo_pass:slow",
@@ -117,6 +118,15 @@ def test_runs(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file.write_text(json.dumps(content))
     text = made(out, capsys, 3)
     assert "timer.p99" in text and "INCONCLUSIVE" in text
+
+
+def test_cache_line_traffic(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "not counted" in made(out, capsys, 0)
+    both(out, 1000, 1000)
+    text = made(out, capsys, 0)
+    assert "cache-line traffic, rt on 8 emulated CPUs" in text and "7 files" in text
+    both(out, 1000, 9000)
+    assert "FAIL: root_domain, false_shared" in made(out, capsys, 1)
 
 
 def test_runs_alone(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

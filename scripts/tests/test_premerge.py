@@ -180,7 +180,7 @@ def test_nothing_judged_is_inconclusive(series_kdir: Path, cache: Path, tmp_path
         "--base",
         "base",
         "--skip",
-        "layout,kunit,mutants",
+        "layout,kunit,c2c,mutants",
         "--out",
         str(out),
     ]

@@ -106,6 +106,11 @@ def _flat(cpus: int) -> Topology:
     return Topology("", 1, 1, 1, cpus, 1)
 
 
+def default_setting(workload: str) -> Setting:
+    """What is measured where nothing else is asked for."""
+    return Setting(_flat(_CPUS), _LINES[0], 0, WORKLOADS[workload].rounds, _TIMEOUT)
+
+
 def _run(arguments: argparse.Namespace) -> int:
     topology = load_topology(arguments.topology) if arguments.topology else _flat(arguments.cpus)
     if arguments.topology:

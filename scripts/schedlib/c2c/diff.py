@@ -140,14 +140,19 @@ def text(base: Result, candidate: Result, judged: Sequence[Judged]) -> str:
     out.append("")
     for each in judged:
         if each.verdict is not Verdict.PASS:
-            metric, pair = each.metric, each.pair
-            out.append(
-                f"{each.verdict.value}: {pair.name}, {pair.count}: {spread(pair.base)} -> {spread(pair.candidate)}; "
-                f"budget {metric.budget:g} % and {metric.floor}"
-            )
+            out.append(f"{each.verdict.value}: {sentence(each)}")
     out.append(f"{len(judged)} counts were judged")
     out.append(f"verdict: {verdict_of(judged).value}")
     return "\n".join(out) + "\n"
+
+
+def sentence(judged: Judged) -> str:
+    """What was judged, with its numbers."""
+    metric, pair = judged.metric, judged.pair
+    return (
+        f"{pair.name}, {pair.count}: {spread(pair.base)} -> {spread(pair.candidate)}; "
+        f"budget {metric.budget:g} % and {metric.floor}"
+    )
 
 
 def _changes(base: Result, candidate: Result) -> Iterator[str]:

@@ -20,6 +20,7 @@ from schedlib.gate import command as gate
 from schedlib.gate.rules import gates_path
 from schedlib.layout.columns import columns_for, ensure_tools
 from schedlib.premerge import kcidb, parts, record
+from schedlib.premerge.emulated import emulated
 from schedlib.premerge.parts import Part
 from schedlib.premerge.series import Series, read_series
 from schedlib.progress import say
@@ -28,11 +29,12 @@ from schedlib.targets import choose
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
 
-PARTS = ("layout", "kunit", "mutants")
+PARTS = ("layout", "kunit", "c2c", "mutants")
 
 _DESCRIPTION = """\
-Holds a series against what it is based on: the layout on every architecture, the KUnit suites on both, the mutants of
-the files that it touches, and runs of a real machine where there are some. What fails on the base already is not the
+Holds a series against what it is based on: the layout on every architecture, the KUnit suites on both, the cache-line
+traffic of both on emulated CPUs, the mutants of the files that it touches, and runs of a real machine where there are
+some. What fails on the base already is not the
 series' fault, and is told apart."""
 
 _EXAMPLES = """\
@@ -93,6 +95,7 @@ def _run(arguments: argparse.Namespace) -> int:
         jobs: dict[str, Callable[[], Part]] = {
             "layout": lambda: _layout(cache, tree, series, arguments.arch, expected, out),
             "kunit": lambda: _kunit(cache, tree, series, expected, out),
+            "c2c": lambda: emulated(cache, tree, series, out),
             "mutants": lambda: parts.mutated(cache, tree, series, expected, out),
         }
         found = [_timed(name, job) if name not in arguments.skip else Part(name, None, "left out by --skip")

@@ -21,6 +21,7 @@ from schedlib.layout.judge import Outcome as RuleOutcome
 from schedlib.layout.patch import broken_rules
 from schedlib.layout.tables import Rules
 from schedlib.premerge import record
+from schedlib.premerge.emulated import PLACE, compared
 from schedlib.premerge.parts import Booted, blame, said_by
 from schedlib.results import TOOL, Boot
 from schedlib.verdict import Verdict, worst
@@ -66,7 +67,13 @@ def evidence(directory: Path, rules: Rules) -> Evidence:
         )
     try:
         head, ids, again = _series(series or {})
-        sections = [_layout(directory, rules), _kunit(directory), _mutants(series or {}), _runs(directory)]
+        sections = [
+            _layout(directory, rules),
+            _kunit(directory),
+            _emulated(directory),
+            _mutants(series or {}),
+            _runs(directory),
+        ]
     except (KeyError, TypeError, AttributeError) as error:
         raise SchedlineError(f"{directory / record.SERIES} is damaged: {error}", "make it again") from error
     verdict = worst([each.verdict for each in sections if each.verdict is not None] or [Verdict.INCONCLUSIVE])
@@ -181,6 +188,15 @@ def _skips(boots: Sequence[Boot]) -> Iterator[tuple[str, str]]:
         yield reason, ", ".join(f"{len(names)} of {suite}" for suite, names in suites.items())
 
 
+def _emulated(directory: Path) -> Section:
+    """The cache-line traffic of base and head, field by field where it is over a budget."""
+    if not (directory / PLACE).is_dir():
+        return Section(None, ("cache-line traffic on emulated CPUs: not counted",))
+    part = compared(directory)
+    lines = wrapped(f"cache-line traffic, {part.summary}: {part.verdict.name if part.verdict else 'not judged'}")
+    return Section(part.verdict, (*lines, *(line for each in part.lines for line in wrapped(f"  {each}", 6))))
+
+
 def _mutants(series: dict[str, Any]) -> Section:
     """What the sender saw; it takes a build for each to see it again, so it counts only where it is bad."""
     part = next((each for each in series.get("parts", []) if each["name"] == "mutants" and each["verdict"]), None)
@@ -220,7 +236,7 @@ def _known(gates: Path) -> str:
 
 def _data(directory: Path) -> str:
     """A hash of everything that was judged, by which a copy is known."""
-    files = [file for name in (record.LAYOUTS, record.GATES, "base", "head", record.RUNS)
+    files = [file for name in (record.LAYOUTS, record.GATES, "base", "head", PLACE, record.RUNS)
              for file in sorted([directory / name, *(directory / name).rglob("*")]) if file.is_file()]  # fmt: skip
     digest = hashlib.sha256()
     for file in files:

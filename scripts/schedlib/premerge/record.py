@@ -131,7 +131,7 @@ def refuse_old(out: Path) -> None:
     Raises:
         SchedlineError: there is something of it.
     """
-    if old := next((name for name in (SERIES, LAYOUTS, "base", "head", RUNS) if (out / name).exists()), None):
+    if old := next((name for name in (SERIES, LAYOUTS, "base", "head", "c2c", RUNS) if (out / name).exists()), None):
         raise SchedlineError(f"--out: {out} has {old} of an earlier premerge", "name a new directory, or remove that")
 
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The cache-line traffic of base and head on emulated CPUs, by field."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.c2c import diff
+from schedlib.c2c.command import QUANTA, default_setting
+from schedlib.c2c.document import Result, document, read_result
+from schedlib.c2c.measure import Wanted, measure, subject
+from schedlib.c2c.objects import DEFAULT
+from schedlib.c2c.run import refuse_other_qemu
+from schedlib.cache import write_json
+from schedlib.errors import SchedlineError
+from schedlib.paths import CONFIGS
+from schedlib.premerge.parts import Part
+from schedlib.premerge.series import Series, at
+from schedlib.trees import Tree
+from schedlib.verdict import Verdict
+
+PLACE = "c2c"
+"""Where the results of both are, in the directory of a premerge."""
+
+_WORKLOAD = "rt"
+
+
+def emulated(cache: Path, tree: Tree, series: Series, out: Path) -> Part:
+    """Measure both, or what is remembered of them, and hold the head against configs/gates/c2c.toml."""
+    if not any(file.startswith(("kernel/sched/", "include/")) for file in series.files):
+        return Part("c2c", Verdict.PASS, "neither the scheduler nor a header is touched")
+    doctor.ensure(["qemu-x86_64"])
+    try:
+        refuse_other_qemu()
+    except SchedlineError as error:
+        return Part("c2c", None, error.observed)
+    for side, commit in (("base", series.base), ("head", series.head)):
+        write_json(out / PLACE / f"{side}.json", document(_measured(cache, at(tree, commit), out / PLACE / side)))
+    return compared(out)
+
+
+def _measured(cache: Path, tree: Tree, logs: Path) -> Result:
+    wanted = Wanted(_WORKLOAD, DEFAULT, QUANTA, default_setting(_WORKLOAD), False)
+    made = subject(cache, tree, wanted)
+    key = hashlib.sha256(f"{made.composition.commit} {made.configuration.digest()} {made.kernel.compiler} {wanted} "
+                         f"{made.emulator}".encode())  # fmt: skip
+    remembered = cache / "premerge" / f"c2c-{key.hexdigest()[:20]}.json"
+    if remembered.is_file():
+        return read_result(remembered)
+    logs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=logs, prefix=".now-") as name:
+        result = measure(cache, made, wanted, Path(name), logs)
+    write_json(remembered, document(result))
+    return result
+
+
+def compared(out: Path) -> Part:
+    """What the two results in a premerge's directory say."""
+    base, head = (read_result(out / PLACE / f"{side}.json") for side in ("base", "head"))
+    diff.refuse_unlike(base, head)
+    judged = diff.judge(base, head, diff.load_metrics(CONFIGS / "gates/c2c.toml"))
+    verdict = diff.verdict_of(judged)
+    bad = [each for each in judged if each.verdict is not Verdict.PASS]
+    said = tuple(f"{each.verdict.name}: {diff.sentence(each)}" for each in bad)
+    cpus, workload = base.parameters["cpus"], base.parameters["workload"]
+    summary = f"{workload} on {cpus} emulated CPUs: {len(judged)} counts, {len(bad)} over the budget"
+    tests: list[tuple[str, Verdict | None, str]] = [
+        (f"{each.pair.name} {each.pair.count}", each.verdict, diff.sentence(each)) for each in judged
+    ]
+    return Part("c2c", verdict, summary, said, tuple(tests))
