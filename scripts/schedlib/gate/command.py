@@ -65,7 +65,7 @@ def add_sides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("base", type=_directory, metavar="BASE", help="runs of the kernel without the change")
     parser.add_argument("candidate", type=_directory, metavar="CANDIDATE", help="runs of the kernel with it")
     parser.add_argument("--gates", metavar="NAME|FILE", help="what is compared, from configs/gates (default: default; "
-                        "with --expect-improvement: claims)")  # fmt: skip
+                        "for claims: claims)")  # fmt: skip
     parser.add_argument("--confirm", nargs=2, type=_directory, metavar=("BASE", "CANDIDATE"),
                         help="one fresh batch of both kernels, measured after the first")  # fmt: skip
     parser.add_argument("--placebo", type=_directory, metavar="DIR",

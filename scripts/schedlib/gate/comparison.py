@@ -115,17 +115,17 @@ def _notes(sides: Sequence[Side]) -> list[str]:
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
     if builds[0] == builds[1]:
         notes.append("base and candidate are the same kernel: an A/A campaign")
-    return notes + trouble(sides)
+    notes += [
+        f"ERROR: {len(side.failed)} runs of {side.name} came to nothing, the first: {side.failed[0]}"
+        for side in sides
+        if side.failed
+    ]
+    return notes + skip_notes(sides)
 
 
-def trouble(sides: Sequence[Side]) -> list[str]:
-    """Runs that came to nothing, and what was skipped."""
-    notes = []
-    for side in sides:
-        if side.failed:
-            notes.append(f"ERROR: {len(side.failed)} runs of {side.name} came to nothing, the first: {side.failed[0]}")
-        notes += [f"skipped in {side.name}: {tool}: {reason}" for tool, reason in side.skipped.items()]
-    return notes
+def skip_notes(sides: Sequence[Side]) -> list[str]:
+    """Those of the notes that say what was skipped."""
+    return [f"skipped in {side.name}: {tool}: {reason}" for side in sides for tool, reason in side.skipped.items()]
 
 
 def _unjudged(rows: list[Row], sides: list[Side]) -> list[str]:

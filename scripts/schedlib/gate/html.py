@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from schedlib.cover_letter import printable
 from schedlib.gate import plots, report, series
-from schedlib.gate.comparison import Comparison, trouble
+from schedlib.gate.comparison import Comparison, skip_notes
 from schedlib.gate.judging import Row
 from schedlib.gate.rules import Method
 from schedlib.gate.runs import Key, Side
@@ -54,7 +54,7 @@ def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[st
     )  # fmt: skip
     css = (here / "page.css").read_text()
     sides = [*found.judged_sides, *([found.placebo] if found.placebo else [])]
-    ill = trouble(found.judged_sides)
+    told_below = skip_notes(found.judged_sides)
     return environment.get_template(
         "page.html.jinja"
     ).render(
@@ -66,7 +66,7 @@ def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[st
         started=found.started.isoformat(" ", "seconds"),
         sides=[(side, sum(sum(boot.runs.values()) for boot in side.boots)) for side in sides],
         metrics=[_metric(found, row, f"m{place}") for place, row in enumerate(found.rows)],
-        notes=[note for note in found.notes if note not in ill],
+        notes=[note for note in found.notes if note not in told_below],
         shares=[(share, report.interval_of(share)) for share in found.shares],
         signed=report.signed,
         differing=_environment(found, same=False),
