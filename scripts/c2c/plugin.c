@@ -51,7 +51,6 @@ static uint64_t callbacks;
 
 /* Where the objects are, as the output will have it. */
 static char *objects;
-static size_t objects_size;
 
 /*
  * All upper bits of an address are alike: this one can say of an instruction that it is
@@ -120,15 +119,15 @@ static void expect(unsigned int cpu, uint64_t address, uint64_t value)
 		    "KASLR is on, or it is another one");
 }
 
-static void start(unsigned int cpu)
+/* Follow the plan; where everything is, as the output will have it. */
+static char *find_objects(unsigned int cpu)
 {
 	FILE *plan = fopen(option.plan, "r"), *found;
 	uint64_t per_cpu_offsets = 0, address, value;
-	char text[4096];
+	char text[4096], *objects = NULL;
+	size_t size;
 
-	if (counting || objects)
-		die("a second start marker", "");
-	found = open_memstream(&objects, &objects_size);
+	found = open_memstream(&objects, &size);
 	if (!plan || !found)
 		die("cannot be read: ", option.plan);
 	while (fgets(text, sizeof(text), plan)) {
@@ -139,10 +138,18 @@ static void start(unsigned int cpu)
 	}
 	fclose(plan);
 	fclose(found);
+	return objects;
+}
+
+static void start(unsigned int cpu)
+{
+	if (counting || objects)
+		die("a second start marker", "");
+	objects = find_objects(cpu);
 	counting = true;
 }
 
-static void stop(void)
+static void stop(unsigned int cpu)
 {
 	FILE *file;
 	long number;
@@ -150,6 +157,9 @@ static void stop(void)
 	if (!counting)
 		die("a stop marker without a start", "");
 	counting = false;
+	/* What was freed and allocated anew would have been counted in part. */
+	if (strcmp(objects, find_objects(cpu)))
+		die("an object of the plan moved between the markers", "");
 	file = fopen(option.out, "w");
 	if (!file)
 		die("cannot be written: ", option.out);
@@ -168,7 +178,7 @@ static void on_mark(unsigned int cpu, void *data)
 	if ((enum mark)(uintptr_t)data == MARK_START)
 		start(cpu);
 	else
-		stop();
+		stop(cpu);
 }
 
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)

@@ -142,6 +142,18 @@ def test_a_program_that_fails(made: Subject, tmp_path: Path) -> None:
         run_program(made, binary, tmp_path, SETTING, plan_of(made))
 
 
+def test_an_object_that_moves(made: Subject, tmp_path: Path) -> None:
+    body = "\tstatic char one[64], two[64], *volatile pointer = one;\n\tMARK_START();\n\tpointer = two;\n\tMARK_STOP();"
+    binary = compiled(tmp_path, f"{body}\n\tend(pointer == two);")
+    symbols = subprocess.run(["nm", binary], check=True, capture_output=True, text=True).stdout
+    found = re.search(r"^([0-9a-f]+) d pointer\b", symbols, re.M)
+    assert found
+    watch = Watch("moved", "moved", "", 0, 64, "", per_cpu=False, address=int(found.group(1), 16), hops=(0,))
+    with pytest.raises(SchedlineError, match="moved between the markers"):
+        run_program(made, binary, tmp_path, SETTING, plan_of(made, watch))
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_object_that_is_nowhere(made: Subject, tmp_path: Path) -> None:
     # Two CPUs without a cache in common have no domain of an LLC.
     alone = replace(WANTED, objects=("sched_domain_shared",), setting=replace(
