@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.c2c.document import Result
 from schedlib.c2c.raw import Counts
 from schedlib.c2c.report import grid
-from schedlib.c2c.table import field_name, objects_of, spread, totals
+from schedlib.c2c.table import Row, field_name, function_name, middle, object_name, spread, totals
 from schedlib.errors import SchedlineError
 from schedlib.verdict import Verdict, worst
 
 COUNTS = ("false_shared", "misses", "hitm", "upgrades", "accesses")
-_SHOWN = 40
+_FIELDS, _FUNCTIONS = 40, 20
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Metric:
     """A row of configs/gates/c2c.toml.
 
     Attributes:
-        of: an object; `*` for each, `*.*` for each field.
+        of: an object, or a field with its object; `*` for each object, `*.*` for each field.
         count: of COUNTS.
         budget: percent that it may rise.
         floor: events that it may rise beside that.
@@ -92,13 +92,9 @@ def refuse_unlike(base: Result, candidate: Result) -> None:
         )
 
 
-def _pairs(base: Result, candidate: Result, count: str, *, fields: bool) -> list[Pair]:
+def _pairs(base: Result, candidate: Result, count: str, key: Callable[[Row], str]) -> list[Pair]:
     def tables(result: Result) -> list[dict[str, Counts]]:
-        return [
-            totals((row for row in each.rows if not row.place.neighbour), field_name) if fields
-            else dict(objects_of(each.rows))
-            for each in result.quanta
-        ]  # fmt: skip
+        return [totals((row for row in each.rows if not row.place.neighbour), key) for each in result.quanta]
 
     both = tables(base), tables(candidate)
     names = sorted({name for side in both for table in side for name in table})
@@ -113,7 +109,7 @@ def judge(base: Result, candidate: Result, metrics: Sequence[Metric]) -> tuple[J
     passes where none is; where they differ nothing is said."""
     found = []
     for metric in metrics:
-        pairs = _pairs(base, candidate, metric.count, fields=metric.of == "*.*")
+        pairs = _pairs(base, candidate, metric.count, field_name if "." in metric.of else object_name)
         for pair in pairs:
             if metric.of in ("*", "*.*", pair.name):
                 found.append(Judged(metric, pair, _verdict(metric, pair)))
@@ -135,8 +131,9 @@ def verdict_of(judged: Sequence[Judged]) -> Verdict:
 def text(base: Result, candidate: Result, judged: Sequence[Judged]) -> str:
     """All of it: changes, objects, fields, verdict."""
     out = list(_changes(base, candidate))
-    for fields, title in ((False, "object"), (True, "field")):
-        out += ["", *_table(base, candidate, title, fields=fields)]
+    for title, key, most in (("object", object_name, _FIELDS), ("field", field_name, _FIELDS),
+                             ("function", function_name, _FUNCTIONS)):  # fmt: skip
+        out += ["", *_table(base, candidate, title, key, most)]
     out.append("")
     for each in judged:
         if each.verdict is not Verdict.PASS:
@@ -164,31 +161,27 @@ def _changes(base: Result, candidate: Result) -> Iterator[str]:
         yield "the kernels are the same, by their build-id"
 
 
-def _table(base: Result, candidate: Result, title: str, *, fields: bool) -> Iterator[str]:
-    columns = {count: {pair.name: pair for pair in _pairs(base, candidate, count, fields=fields)} for count in COUNTS}
+def _table(base: Result, candidate: Result, title: str, key: Callable[[Row], str], most: int) -> Iterator[str]:
+    columns = {count: {pair.name: pair for pair in _pairs(base, candidate, count, key)} for count in COUNTS}
 
-    def moved(name: str) -> tuple[int, int]:
+    def order(name: str) -> tuple[int, int, int, str]:
         false, misses = columns["false_shared"][name], columns["misses"][name]
-        return -abs(_moved(false)), -abs(_moved(misses))
+        return -abs(_moved(false)), -abs(_moved(misses)), -middle(misses.base), name
 
-    names = sorted(columns["misses"], key=lambda name: (*moved(name), name))
+    names = sorted(columns["misses"], key=order)
     rows: list[tuple[str, ...]] = [(title, "false sharing", "misses", "HITM", "upgrades", "accesses")]
-    rows += [(name, *(_change(columns[count][name]) for count in COUNTS)) for name in names[:_SHOWN]]
+    rows += [(name, *(_change(columns[count][name]) for count in COUNTS)) for name in names[:most]]
     yield from grid(rows, 1)
-    if len(names) > _SHOWN:
-        yield f"{len(names) - _SHOWN} others moved less"
-
-
-def _middle(values: Sequence[int]) -> int:
-    return sorted(values)[len(values) // 2]
+    if len(names) > most:
+        yield f"{len(names) - most} others moved less"
 
 
 def _moved(pair: Pair) -> int:
-    return _middle(pair.candidate) - _middle(pair.base)
+    return middle(pair.candidate) - middle(pair.base)
 
 
 def _change(pair: Pair) -> str:
-    one, other = _middle(pair.base), _middle(pair.candidate)
+    one, other = middle(pair.base), middle(pair.candidate)
     if one == other:
         return f"{one}"
     return f"{one} -> {other}" + (f" ({100 * (other - one) / one:+.1f} %)" if one else "")

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from schedlib.c2c.document import Result
 from schedlib.c2c.raw import Counts
-from schedlib.c2c.table import Row, field_name, line_name, objects_of, spread, totals
+from schedlib.c2c.table import Row, field_name, function_name, line_name, middle, objects_of, spread, totals
 
-_LINES, _ROWS, _FIELDS = 12, 14, 40
+_LINES, _ROWS, _FIELDS, _FUNCTIONS = 12, 14, 40, 20
+_COUNTS = ("false_shared", "misses", "hitm", "upgrades", "accesses")
+_TITLES = ("false sharing", "misses", "HITM", "upgrades", "accesses")
 
 
 def grid(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
@@ -39,17 +41,26 @@ def _head(result: Result) -> Iterator[str]:
 
 
 def _objects(result: Result) -> Iterator[str]:
-    tables = [objects_of(each.rows) for each in result.quanta]
-    names = list(dict.fromkeys(name for table in tables for name in table))
-    head = ("object", "false sharing", "misses", "HITM", "upgrades", "accesses")
-    rows: list[tuple[str, ...]] = [head]
-    for name in names:
-        each = [table.get(name, Counts()) for table in tables]
-        rows.append((name, *(spread([getattr(counts, what) for counts in each])
-                             for what in ("false_shared", "misses", "hitm", "upgrades", "accesses"))))  # fmt: skip
-    yield from grid(rows, 1)
+    yield from _spreads("object", [objects_of(each.rows) for each in result.quanta])
     for key, number in result.absent.items():
         yield f"not there on {number} CPUs: {key}"
+
+
+def _spreads(title: str, tables: Sequence[Mapping[str, Counts]], most: int = 1000) -> Iterator[str]:
+    """The totals of all quanta, those with the most false sharing first."""
+    every = {name: [table.get(name, Counts()) for table in tables] for table in tables for name in table}
+
+    def order(name: str) -> tuple[int, int, str]:
+        false, misses = (middle([getattr(counts, what) for counts in every[name]]) for what in _COUNTS[:2])
+        return -false, -misses, name
+
+    names = sorted(every, key=order)
+    rows: list[tuple[str, ...]] = [(title, *_TITLES)]
+    for name in names[:most]:
+        rows.append((name, *(spread([getattr(counts, what) for counts in every[name]]) for what in _COUNTS)))
+    yield from grid(rows, 1)
+    if len(names) > most:
+        yield f"{len(names) - most} others: the JSON has them"
 
 
 def _hot_lines(result: Result) -> Iterator[str]:
@@ -92,20 +103,10 @@ def _line_rows(rows: Sequence[Row], line: Counts) -> Iterator[tuple[str, ...]]:
 
 
 def _fields(result: Result) -> Iterator[str]:
-    tables = [totals(each.rows, field_name) for each in result.quanta]
-    names = list(dict.fromkeys(name for table in tables for name in table))
-    every = {name: [table.get(name, Counts()) for table in tables] for name in names}
-
-    def middle(name: str, what: str) -> int:
-        return sorted(int(getattr(counts, what)) for counts in every[name])[len(tables) // 2]
-
-    ordered = sorted(names, key=lambda name: (-middle(name, "false_shared"), -middle(name, "misses"), name))
     yield ""
     yield "fields; the middle of the quanta, and how far they lie apart"
-    rows: list[tuple[str, ...]] = [("field", "false sharing", "misses", "HITM", "upgrades", "accesses")]
-    for name in ordered[:_FIELDS]:
-        rows.append((name, *(spread([getattr(counts, what) for counts in every[name]])
-                             for what in ("false_shared", "misses", "hitm", "upgrades", "accesses"))))  # fmt: skip
-    yield from grid(rows, 1)
-    if len(ordered) > _FIELDS:
-        yield f"{len(ordered) - _FIELDS} other fields: the JSON has them"
+    yield from _spreads("field", [totals(each.rows, field_name) for each in result.quanta], _FIELDS)
+    yield ""
+    yield "functions"
+    tables = [totals(each.rows, function_name) for each in result.quanta]
+    yield from _spreads("function", tables, _FUNCTIONS)

@@ -33,7 +33,7 @@ _TROUBLE = (
     (r"c2c: (?!ready|done).*", "the plugin gave up"),
     (r"Kernel panic - not syncing: .*", "the guest's kernel panicked"),
     (r"BUG: .*|Oops: .*|WARNING: .*", "the guest's kernel complained"),
-    (r"qemu-system-x86_64: .*", "QEMU does not start"),
+    (r"qemu-system-x86_64: (?!warning).*", "QEMU does not start"),
 )
 
 

@@ -55,18 +55,31 @@ def field_name(row: Row) -> str:
     return f"{row.place.owner}.{_INDEX.sub('[]', row.place.path)}"
 
 
+def object_name(row: Row) -> str:
+    """The object."""
+    return row.place.owner
+
+
+def function_name(row: Row) -> str:
+    """The function, as the compiler left it: what was inlined belongs to the one that it was inlined into."""
+    return row.function
+
+
 def line_name(row: Row) -> tuple[str, str, int]:
     """Object, what of it is behind a pointer, and the number of the line there."""
     return row.place.owner, _INDEX.sub("[]", row.place.prefix), row.place.line
 
 
+def middle(values: Sequence[int]) -> int:
+    """The one of which as many are smaller as greater; of an even number the upper one."""
+    return sorted(values)[len(values) // 2]
+
+
 def spread(values: Sequence[int]) -> str:
     """The middle of some counts, and how far they lie apart."""
-    ordered = sorted(values)
-    middle = ordered[len(ordered) // 2]
-    return f"{middle}" if ordered[0] == ordered[-1] else f"{middle} ({ordered[0]}..{ordered[-1]})"
+    return f"{middle(values)}" + (f" ({min(values)}..{max(values)})" if min(values) < max(values) else "")
 
 
 def objects_of(table: Iterable[Row]) -> Mapping[str, Counts]:
     """Totals of each object without its neighbours."""
-    return totals((row for row in table if not row.place.neighbour), lambda row: row.place.owner)
+    return totals((row for row in table if not row.place.neighbour), object_name)
