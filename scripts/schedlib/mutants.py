@@ -16,6 +16,8 @@ from pathlib import Path
 
 from schedlib import doctor, options
 from schedlib.build import build
+from schedlib.c2c import diff
+from schedlib.c2c.remembered import remembered
 from schedlib.cache import read_json, write_json
 from schedlib.changes import known
 from schedlib.check import Plan, boot_and_judge, results_directory
@@ -33,10 +35,15 @@ from schedlib.paths import CONFIGS
 from schedlib.results import Boot
 from schedlib.suites import configuration_of, left_out
 from schedlib.targets import TARGETS, choose
-from schedlib.trees import Tree, apply_diff
+from schedlib.trees import Tree, apply_diff, at
 from schedlib.verdict import Verdict
 
 MUTANTS = CONFIGS / "mutants"
+
+EMULATED = "c2c"
+"""`On:` of a mutant whose cache-line traffic is counted."""
+
+_QUANTA = (100,)
 
 
 class Fate(Enum):
@@ -62,7 +69,7 @@ class Mutant:
         breaks: one sentence.
         killed_by: rule ids or suite:case names of which one has to fail; empty for a diff without headers.
         series, on, config, with_, without: what it is tried on, when that is not the default. `on` may also be an
-            architecture of `schedline layout`: then the mutant is compiled there and not booted.
+            architecture of `schedline layout`: then the mutant is compiled there and not booted; or c2c.
         diff: the patch itself.
     """
 
@@ -167,6 +174,9 @@ def try_mutant(
     if mutant.on in arch_table():
         failed = _broken_rules(cache, tree, commit, mutant, composition.expected)
         return fate_of(mutant, failed, False), failed, time.monotonic() - started
+    if mutant.on == EMULATED:
+        failed = _traffic(cache, at(tree, composition.commit), at(tree, commit), out / mutant.name.replace("/", "-"))
+        return fate_of(mutant, failed, False), failed, time.monotonic() - started
     target, _ = choose(tree, on or mutant.on)
     lacking = left_out(tree, composition.expected)
     configuration = configuration_of([target.name, *mutant.config], lacking)
@@ -210,6 +220,14 @@ def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected
     layout = layout_of(compiled(cache, tree, commit, column), column.name)
     results = (judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
     return frozenset(result.rule for result in results if result.outcome is Broken.FAIL)
+
+
+def _traffic(cache: Path, original: Tree, broken: Tree, logs: Path) -> frozenset[str]:
+    """Where the emulated traffic of a mutant is over the budgets: c2c:OBJECT.FIELD:COUNT."""
+    base, candidate = (remembered(cache, tree, _QUANTA, logs) for tree in (original, broken))
+    judged = diff.judge(base, candidate, diff.load_metrics(CONFIGS / "gates/c2c.toml"))
+    bad = [each.pair for each in judged if each.verdict is Verdict.FAIL]
+    return frozenset(f"{EMULATED}:{pair.name}:{pair.count}" for pair in bad)
 
 
 def _code(build_directory: Path) -> str:

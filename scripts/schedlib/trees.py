@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,11 @@ class Tree:
         """A file's text in a commit (default: base); None when it has no such file."""
         done = try_git(self.src, "cat-file", "blob", f"{commit or self.base}:{path}")
         return None if done.returncode else done.stdout.decode(errors="replace")
+
+
+def at(tree: Tree, commit: str) -> Tree:
+    """The same tree, as if its owner had checked this commit out."""
+    return replace(tree, base=commit, head=commit, dirty=0)
 
 
 def commit_tree(src: Path, tree: str, parent: str | None, message: str, author: dict[str, str] | None = None) -> str:

@@ -73,7 +73,7 @@ def test_both_are_measured(tree: Tree, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(emulated, "refuse_other_qemu", lambda: "QEMU 7.2")
     monkeypatch.setattr(doctor, "ensure", lambda names: None)
     said = {TOUCHED.base: 1000, TOUCHED.head: 9000}
-    monkeypatch.setattr(emulated, "_measured", lambda cache, tree, logs: traffic(said[tree.head]))
+    monkeypatch.setattr(emulated, "remembered", lambda cache, tree, quanta, logs: traffic(said[tree.head]))
     assert emulated.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.FAIL
     said[TOUCHED.head] = 900
     assert emulated.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.PASS

@@ -3,29 +3,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 from pathlib import Path
 
 from schedlib import doctor
 from schedlib.c2c import diff
-from schedlib.c2c.command import QUANTA, default_setting
-from schedlib.c2c.document import Result, document, read_result
-from schedlib.c2c.measure import Wanted, measure, subject
-from schedlib.c2c.objects import DEFAULT
+from schedlib.c2c.command import QUANTA
+from schedlib.c2c.document import document, read_result
+from schedlib.c2c.remembered import remembered
 from schedlib.c2c.run import refuse_other_qemu
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
 from schedlib.premerge.parts import Part
-from schedlib.premerge.series import Series, at
-from schedlib.trees import Tree
+from schedlib.premerge.series import Series
+from schedlib.trees import Tree, at
 from schedlib.verdict import Verdict
 
 PLACE = "c2c"
 """Where the results of both are, in the directory of a premerge."""
-
-_WORKLOAD = "rt"
 
 
 def emulated(cache: Path, tree: Tree, series: Series, out: Path) -> Part:
@@ -38,23 +33,10 @@ def emulated(cache: Path, tree: Tree, series: Series, out: Path) -> Part:
     except SchedlineError as error:
         return Part("c2c", None, error.observed)
     for side, commit in (("base", series.base), ("head", series.head)):
-        write_json(out / PLACE / f"{side}.json", document(_measured(cache, at(tree, commit), out / PLACE / side)))
+        write_json(
+            out / PLACE / f"{side}.json", document(remembered(cache, at(tree, commit), QUANTA, out / PLACE / side))
+        )
     return compared(out)
-
-
-def _measured(cache: Path, tree: Tree, logs: Path) -> Result:
-    wanted = Wanted(_WORKLOAD, DEFAULT, QUANTA, default_setting(_WORKLOAD), False)
-    made = subject(cache, tree, wanted)
-    key = hashlib.sha256(f"{made.composition.commit} {made.configuration.digest()} {made.kernel.compiler} {wanted} "
-                         f"{made.emulator}".encode())  # fmt: skip
-    remembered = cache / "premerge" / f"c2c-{key.hexdigest()[:20]}.json"
-    if remembered.is_file():
-        return read_result(remembered)
-    logs.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=logs, prefix=".now-") as name:
-        result = measure(cache, made, wanted, Path(name), logs)
-    write_json(remembered, document(result))
-    return result
 
 
 def compared(out: Path) -> Part:

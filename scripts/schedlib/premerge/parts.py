@@ -21,11 +21,11 @@ from schedlib.layout.patch import findings, touches_layout
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.mutants import Fate
 from schedlib.premerge.record import Pair, read_guests, write_guests, write_layouts
-from schedlib.premerge.series import Series, at, touched
+from schedlib.premerge.series import Series, touched
 from schedlib.results import Boot
 from schedlib.suites import configuration_of, left_out
 from schedlib.targets import Target, choose
-from schedlib.trees import Tree
+from schedlib.trees import Tree, at
 from schedlib.verdict import Verdict, worst
 
 

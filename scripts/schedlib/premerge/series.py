@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.changes import apply_mail, hunks
@@ -51,11 +51,6 @@ class Series:
 def touched(diff: bytes) -> frozenset[str]:
     """The files that a diff names."""
     return frozenset(re.findall(r"^(?:\+\+\+ b|--- a)/(\S+)", diff.decode(errors="replace"), re.M))
-
-
-def at(tree: Tree, commit: str) -> Tree:
-    """The same tree, as if its owner had checked this commit out."""
-    return replace(tree, base=commit, head=commit, dirty=0)
 
 
 def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> Series:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The usual measurement of a tree: made once, and kept in the cache under everything that it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlib.c2c import run
+from schedlib.c2c.command import default_setting
+from schedlib.c2c.document import Result, document, read_result
+from schedlib.c2c.measure import Wanted, measure, subject
+from schedlib.c2c.objects import DEFAULT
+from schedlib.cache import write_json
+from schedlib.git import git
+from schedlib.trees import Tree
+
+WORKLOAD = "rt"
+
+
+def remembered(cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, *, with_: Sequence[str] = (),
+               without: Sequence[str] = ()) -> Result:  # fmt: skip
+    """What `schedline c2c` measures where nothing else is asked for.
+
+    Args:
+        logs: where the consoles go; not there where nothing had to be booted.
+
+    Raises:
+        SchedlineError: see subject() and measure().
+    """
+    wanted = Wanted(WORKLOAD, DEFAULT, quanta, default_setting(WORKLOAD), False, with_, without)
+    made = subject(cache, tree, wanted)
+    content = git(tree.src, "rev-parse", f"{made.composition.commit}^{{tree}}")
+    programs = [path.name for path in (run.plugin(cache), run.program(cache, WORKLOAD))]
+    depends = f"{content} {made.configuration.digest()} {made.kernel.compiler} {made.emulator} {programs} {wanted}"
+    kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
+    if kept.is_file():
+        return read_result(kept)
+    logs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=logs, prefix=".now-") as name:
+        result = measure(cache, made, wanted, Path(name), logs)
+    write_json(kept, document(result))
+    return result
