@@ -180,7 +180,8 @@ def try_mutant(
     target, _ = choose(tree, on or mutant.on)
     lacking = left_out(tree, composition.expected)
     configuration = configuration_of([target.name, *mutant.config], lacking)
-    key = hashlib.sha256(f"{commit} {configuration.digest()} {target} {mutant}".encode()).hexdigest()[:20]
+    depends = f"{commit} {configuration.digest()} {target} {mutant} {sorted(composition.expected)}"
+    key = hashlib.sha256(depends.encode()).hexdigest()[:20]
     record = cache / "mutants" / f"{key}.json"
     if answer := read_json(record):
         return Fate(answer["fate"]), frozenset(answer["failed"]), answer["seconds"]

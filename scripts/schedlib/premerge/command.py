@@ -96,7 +96,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "layout": lambda: _layout(cache, tree, series, arguments.arch, expected, out),
             "kunit": lambda: _kunit(cache, tree, series, expected, out),
             "c2c": lambda: emulated(cache, tree, series, out),
-            "mutants": lambda: parts.mutated(cache, tree, series, expected, out),
+            "mutants": lambda: parts.mutated(cache, tree, series, present_changes(tree, series.head), out),
         }
         found = [_timed(name, job) if name not in arguments.skip else Part(name, None, "left out by --skip")
                  for name, job in jobs.items()]  # fmt: skip
