@@ -52,6 +52,32 @@ static inline void set_sysctl(const char *name, const char *value)
 	close(file);
 }
 
+static inline void sleep_ns(long ns)
+{
+	struct timespec time = { ns / 1000000000, ns % 1000000000 };
+
+	nanosleep(&time, NULL);
+}
+
+/*
+ * The kernel has timers of high resolution when it trusts a clock. By ticks, all would sleep as
+ * long and wake at once.
+ */
+static inline void await_high_resolution(void)
+{
+	struct timespec resolution;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		if (clock_getres(CLOCK_MONOTONIC, &resolution))
+			fail("clock_getres");
+		if (resolution.tv_nsec == 1)
+			return;
+		sleep_ns(50000000);
+	}
+	fail("no timers of high resolution");
+}
+
 /* Set the guest up; how many CPUs it has. */
 static inline int begin(void)
 {
@@ -60,6 +86,7 @@ static inline int begin(void)
 	mkdir("/proc", 0755);
 	if (mount("proc", "/proc", "proc", 0, NULL))
 		fail("/proc");
+	await_high_resolution();
 	if (cpus < 2 || cpus > MOST_CPUS)
 		fail("the number of CPUs");
 	/* A page fault in the measured part would be the program's, not the workload's. */
@@ -102,13 +129,6 @@ static inline void start_thread(pthread_t *thread, void *(*function)(void *), lo
 	if (pthread_attr_init(&attributes) || pthread_attr_setstacksize(&attributes, 64 << 10) ||
 	    pthread_create(thread, &attributes, function, (void *)number))
 		fail("pthread_create");
-}
-
-static inline void sleep_ns(long ns)
-{
-	struct timespec time = { ns / 1000000000, ns % 1000000000 };
-
-	nanosleep(&time, NULL);
 }
 
 static inline void burn(int rounds)

@@ -183,5 +183,6 @@ def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, 
         "configuration_sha256": hashlib.sha256(config).hexdigest(),
         "compiler": made.kernel.compiler,
         "emulator": made.emulator,
+        "mode": " ".join([*run.MODE, *run.PARAMETERS]),
         "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }

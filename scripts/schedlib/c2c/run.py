@@ -24,6 +24,17 @@ EMULATOR = "qemu-system-x86_64"
 SHIFT = 2
 """Of -icount: an instruction takes 2^SHIFT ns of the guest's time."""
 
+MODE = (
+    "-accel", "tcg,thread=single", "-icount", f"shift={SHIFT},sleep=off", "-rtc", "base=2000-01-01,clock=vm",
+    "-seed", "1", "-no-hpet",
+)  # fmt: skip
+"""All that a guest could draw chance from is the same in each run. With a HPET the kernel takes the APIC's timer for
+broken where instructions are counted, and all CPUs then wait for one tick."""
+
+PARAMETERS = ("console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off", "tsc=reliable",
+              "rcupdate.rcu_cpu_stall_timeout=300")  # fmt: skip
+"""Of the kernel. A clock that it does not trust would leave it without timers of high resolution."""
+
 _MEMORY = 512
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
 _PLUGIN = ("plugin.c", "model.c", "internals.c", "x86.c")
@@ -146,9 +157,7 @@ def argv(kernel: Path, archive: Path, setting: Setting, library: Path | None, pl
     words = [EMULATOR, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     words += ["-serial", "stdio", "-monitor", "none", "-cpu", "max", "-m", f"{_MEMORY}M"]
     words += qemu_words(setting.topology, "x86_64", _MEMORY)
-    # All that a guest could draw chance from is the same in each run.
-    words += ["-accel", "tcg,thread=single", "-icount", f"shift={SHIFT},sleep=off"]
-    words += ["-rtc", "base=2000-01-01,clock=vm", "-seed", "1"]
+    words += MODE
     if library:
         options = {
             "plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum,
@@ -156,8 +165,7 @@ def argv(kernel: Path, archive: Path, setting: Setting, library: Path | None, pl
         }  # fmt: skip
         shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
-    own = ["console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off", "rcupdate.rcu_cpu_stall_timeout=300"]
-    line = " ".join([*own, *setting.topology.arguments, "--", str(setting.rounds)])
+    line = " ".join([*PARAMETERS, *setting.topology.arguments, "--", str(setting.rounds)])
     return [*words, "-kernel", str(kernel), "-initrd", str(archive), "-append", line]
 
 
