@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the plugin has to know of an instruction, held against what the assembler makes of its text."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schedlib.c2c.workload import SOURCES
+
+ATOMIC = (
+    "lock incq (%rax)", "lock cmpxchg %ecx, 8(%rdi)", "lock btsq %rax, (%rcx)", "lock cmpxchg16b (%rsi)",
+    "lock xaddw %ax, (%rbx)", "xchg %eax, (%rdi)", "xchg %rax, (%r9)", "xchgb %cl, (%rdi)", "lock addl $1, %gs:8(%r8)",
+    "xchg %eax, %gs:0x10",
+)  # fmt: skip
+PLAIN = (
+    "incq (%rax)", "cmpxchg %ecx, 8(%rdi)", "mov (%rdi), %eax", "xchg %eax, %ecx", "xchg %r8, %r9", "nop", "rep stosq",
+    "addl $1, %gs:8(%r8)", "mov %gs:0x10, %rax", "jmp *(%rax)",
+)  # fmt: skip
+STACK = ("push %rax", "push %r12", "pop %rbx", "pop %r15", "call .+100", "ret", "leave", "pushf", "popf")
+NO_STACK = ("mov (%rsp), %rax", "add %rax, (%rcx)", "jmp .+100", *ATOMIC)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    path = tmp_path_factory.mktemp("x86") / "x86.so"
+    argv = ["gcc", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", str(path), str(SOURCES / "x86.c")]
+    subprocess.run(argv, check=True)
+    found = ctypes.CDLL(str(path))
+    for name in ("x86_is_atomic", "x86_is_stack"):
+        getattr(found, name).restype = ctypes.c_bool
+    return found
+
+
+def assembled(directory: Path, text: str) -> bytes:
+    """The bytes of one instruction."""
+    (directory / "one.s").write_text(f"{text}\n")
+    subprocess.run(["gcc", "-c", "-o", "one.o", "one.s"], check=True, cwd=directory)
+    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", "one.o", "one.bin"], check=True, cwd=directory)
+    return (directory / "one.bin").read_bytes()
+
+
+def says(library: ctypes.CDLL, name: str, code: bytes) -> bool:
+    return bool(getattr(library, name)(code, ctypes.c_size_t(len(code))))
+
+
+@pytest.mark.parametrize(("text", "atomic"), [*((text, True) for text in ATOMIC), *((text, False) for text in PLAIN)])
+def test_atomic_instructions(library: ctypes.CDLL, tmp_path: Path, text: str, atomic: bool) -> None:
+    assert says(library, "x86_is_atomic", assembled(tmp_path, text)) is atomic
+
+
+@pytest.mark.parametrize(("text", "stack"), [*((text, True) for text in STACK), *((text, False) for text in NO_STACK)])
+def test_stack_instructions(library: ctypes.CDLL, tmp_path: Path, text: str, stack: bool) -> None:
+    assert says(library, "x86_is_stack", assembled(tmp_path, text)) is stack
+
+
+def test_marks_are_those_of_the_guests_programs(library: ctypes.CDLL) -> None:
+    bytes_ = re.search(r'"\.byte ([0-9a-fx, ]+), " #number ", ([0-9a-fx, ]+)"', (SOURCES / "guest.h").read_text())
+    assert bytes_
+    head, tail = (bytes(int(word, 16) for word in part.split(", ")) for part in bytes_.groups())
+    for number, mark in ((1, 1), (2, 2), (3, 0), (0, 0)):
+        code = head + bytes([number]) + tail
+        assert len(code) == 8
+        assert library.x86_mark(code, ctypes.c_size_t(8)) == mark
+    assert library.x86_mark(b"\x0f\x1f\x84\x00\x01\x00\x00\x00", ctypes.c_size_t(8)) == 0
