@@ -19,6 +19,8 @@ from statistics import median
 
 from schedlib import doctor, options, sanitize
 from schedlib.build import build, build_directory, make
+from schedlib.c2c import cost as c2c_cost
+from schedlib.c2c import measure as c2c
 from schedlib.cache import cache_dir, write_json
 from schedlib.check import CPUPRI_VARIANTS, Plan, boot_and_judge
 from schedlib.command import must, run
@@ -81,7 +83,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--only", choices=("check", "wakeup", "cpupri", "layout", "workloads", "gate"), help="the figures of one verb"
+        "--only",
+        choices=("check", "wakeup", "cpupri", "layout", "c2c", "workloads", "gate"),
+        help="the figures of one verb",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.set_defaults(run=_run, kdir=None, series=None)
@@ -245,6 +249,14 @@ def _races(cache: Path, tree: Tree, split: Composition) -> list[Row]:
     return rows
 
 
+def _c2c(cache: Path, tree: Tree) -> list[Row]:
+    """What the plugin of c2c adds to a guest that counts instructions."""
+    made = c2c.subject(cache, tree, c2c_cost.wanted(32))
+    costs = [c2c_cost.cost(cache, made, cpus) for cpus in (16, 32)]
+    return [Row(f"CPU time of c2c's guest, {each.cpus} CPUs: plugin / none", each.plugin, each.without, "1.25")
+            for each in costs]  # fmt: skip
+
+
 def _unchanged() -> list[Row]:
     command = [str(PROJECT / "scripts/schedline"), "check"]
     run(command)
@@ -300,6 +312,8 @@ def _of_tree(arguments: argparse.Namespace) -> tuple[list[Row], str]:
             rows += _cpupri(cache, tree, composition, split) + _races(cache, tree, split)
         if arguments.only in (None, "layout"):
             rows += _layouts(cache, tree, composition.commit)
+        if arguments.only in (None, "c2c"):
+            rows += _c2c(cache, tree)
     return rows, f", {tree.origin}"
 
 
