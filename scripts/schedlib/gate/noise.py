@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Campaigns: what a metric's boots look like when nothing changed, by noise model.
-All models but one are made up, with fixed seeds.
+"""Campaigns: what a metric's boots look like when nothing changed, by noise model. One is recorded, the others made up.
 
 An array is campaigns x metrics x slots; a slot is a boot, in the order in which they were measured. Values are factors
 of a true value of 1, and more is worse.
@@ -86,5 +85,5 @@ MODELS: dict[str, Model] = {
     "drift 2 %, each": drift_each,
     "machine steals": steals,
     "boot 3 %, run 1 %": boot_effect,
-    "recorded boots": recorded,
+    "recorded runs": recorded,
 }

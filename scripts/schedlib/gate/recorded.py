@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots of one kernel that were really measured, as a noise model: which of a pair is the base is drawn by lot."""
+"""Runs of one kernel that were really measured, as a noise model: which of a pair is the base is drawn by lot."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from schedlib.gate.statistics import Values
 
 RECORDED = Path(__file__).with_name("recorded.json")
-"""Made by scripts/tests/record_boots.py."""
+"""Made by scripts/tests/record_runs.py."""
 
 
 @cache
-def boots() -> Values:
-    """Metrics x boots in the order of time, as factors of the metric's median, more being worse."""
+def runs() -> Values:
+    """Metrics x runs in the order of time, as factors of the metric's median, more being worse."""
     rows = json.loads(RECORDED.read_text())["metrics"]
     values = np.array([row["values"] for row in rows], dtype=np.float64)
     higher = np.array([row["direction"] == "higher" for row in rows])
@@ -27,12 +27,12 @@ def boots() -> Values:
 
 
 def recorded(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
-    """Boots that followed each other, from any first one; the two of each pair change places or not.
+    """Runs that followed each other, from any first one; the two of each pair change places or not.
 
-    ABBA of such slots is a random pair design: each campaign is one that the recorded boots could have been.
+    ABBA of such slots is a random pair design: each campaign is one that the recorded runs could have been.
     """
     campaigns, metrics, slots = shape
-    values = boots()[:metrics]
+    values = runs()[:metrics]
     pairs = slots // 2
     first = lot.integers(0, values.shape[1] - slots + 1, campaigns)
     swapped = lot.random((campaigns, pairs)) < 0.5
