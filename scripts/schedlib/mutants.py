@@ -41,7 +41,7 @@ from schedlib.verdict import Verdict
 MUTANTS = CONFIGS / "mutants"
 
 EMULATED = "c2c"
-"""`On:` of a mutant whose cache-line traffic is counted."""
+"""--on: the cache-line traffic of a mutant is counted, where its Traffic header says what has to rise."""
 
 _QUANTA = (100,)
 
@@ -69,7 +69,8 @@ class Mutant:
         breaks: one sentence.
         killed_by: rule ids or suite:case names of which one has to fail; empty for a diff without headers.
         series, on, config, with_, without: what it is tried on, when that is not the default. `on` may also be an
-            architecture of `schedline layout`: then the mutant is compiled there and not booted; or c2c.
+            architecture of `schedline layout`: then the mutant is compiled there and not booted.
+        traffic: how the names of objects or fields begin of which one has to have more traffic on emulated CPUs.
         diff: the patch itself.
     """
 
@@ -81,10 +82,11 @@ class Mutant:
     config: tuple[str, ...]
     with_: tuple[str, ...]
     without: tuple[str, ...]
+    traffic: tuple[str, ...]
     diff: bytes
 
 
-_HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Config", "With", "Without"})
+_HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Config", "With", "Without", "Traffic"})
 
 
 def read_mutant(path: Path, name: str) -> Mutant:
@@ -114,6 +116,7 @@ def read_mutant(path: Path, name: str) -> Mutant:
         ids(fields.get("Config", "")),
         ids(fields.get("With", "")),
         ids(fields.get("Without", "")),
+        ids(fields.get("Traffic", "")),
         text[start.start() :].encode(errors="surrogateescape"),
     )
 
@@ -174,9 +177,12 @@ def try_mutant(
     if mutant.on in arch_table():
         failed = _broken_rules(cache, tree, commit, mutant, composition.expected)
         return fate_of(mutant, failed, False), failed, time.monotonic() - started
-    if mutant.on == EMULATED:
-        failed = _traffic(cache, at(tree, composition.commit), at(tree, commit), out / mutant.name.replace("/", "-"))
-        return fate_of(mutant, failed, False), failed, time.monotonic() - started
+    if on == EMULATED:
+        logs = out / mutant.name.replace("/", "-")
+        failed = _traffic(cache, at(tree, composition.commit), at(tree, commit), logs)
+        caught = any(name.startswith(mutant.traffic) for name in failed)
+        fate = Fate.KILLED if caught else Fate.KILLED_BY_OTHERS if failed else Fate.SURVIVED
+        return fate, failed, time.monotonic() - started
     target, _ = choose(tree, on or mutant.on)
     lacking = left_out(tree, composition.expected)
     configuration = configuration_of([target.name, *mutant.config], lacking)
@@ -224,11 +230,10 @@ def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected
 
 
 def _traffic(cache: Path, original: Tree, broken: Tree, logs: Path) -> frozenset[str]:
-    """Where the emulated traffic of a mutant is over the budgets: c2c:OBJECT.FIELD:COUNT."""
+    """The objects and fields of which the emulated traffic of a mutant is over the budgets."""
     base, candidate = (remembered(cache, tree, _QUANTA, logs) for tree in (original, broken))
     judged = diff.judge(base, candidate, diff.load_metrics(CONFIGS / "gates/c2c.toml"))
-    bad = [each.pair for each in judged if each.verdict is Verdict.FAIL]
-    return frozenset(f"{EMULATED}:{pair.name}:{pair.count}" for pair in bad)
+    return frozenset(each.pair.name for each in judged if each.verdict is Verdict.FAIL)
 
 
 def _code(build_directory: Path) -> str:
@@ -252,7 +257,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_tree_options(parser)
-    parser.add_argument("--on", metavar="TARGET", help=f"{' or '.join(TARGETS)}")
+    parser.add_argument("--on", metavar="TARGET", help=f"{', '.join(TARGETS)}; or c2c: count the traffic of "
+                        "those that have a Traffic header")  # fmt: skip
     parser.add_argument("--from", dest="from_", type=Path, metavar="DIR", help="diffs of your own instead")
     parser.add_argument("--only", metavar="GLOB", help="those whose <change>/<slug> matches")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table here")
@@ -263,13 +269,15 @@ def _run(arguments: argparse.Namespace) -> int:
     chosen = [
         mutant
         for mutant in read_mutants(arguments.from_ or MUTANTS)
-        if arguments.only is None or fnmatch.fnmatchcase(mutant.name, arguments.only)
+        if (arguments.only is None or fnmatch.fnmatchcase(mutant.name, arguments.only))
+        and (arguments.on != EMULATED or mutant.traffic)
     ]
     if not chosen:
         raise SchedlineError(f"--only: no mutant matches {arguments.only!r}", "ls configs/mutants/*")
     rows: list[dict[str, object]] = []
     with options.opened_tree(arguments) as (cache, tree):
-        doctor.ensure([choose(tree, arguments.on)[0].name])
+        if arguments.on != EMULATED:
+            doctor.ensure([choose(tree, arguments.on)[0].name])
         out = results_directory(cache, None)
         for number, mutant in enumerate(chosen, 1):
             if mutant.series and tree.name not in mutant.series:

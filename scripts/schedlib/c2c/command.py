@@ -15,7 +15,7 @@ from schedlib.c2c.objects import DEFAULT, KINDS
 from schedlib.c2c.run import Setting
 from schedlib.c2c.workload import WORKLOADS
 from schedlib.cache import write_atomic, write_json
-from schedlib.check import results_directory
+from schedlib.check import CPUPRI_VARIANTS, results_directory
 from schedlib.progress import say
 from schedlib.targets import TARGETS, refuse_impossible
 from schedlib.topology import MOST_CPUS, Topology, load_topology
@@ -43,7 +43,8 @@ examples:
   schedline c2c diff base candidate                    what moved, by field
   schedline c2c --kdir ~/linux --workload wakeup --cpus 32
   schedline c2c --objects rq,sched_domain --workload balance --svg lines.svg
-  schedline c2c --preempt-rt --objects root_domain     the fields of the push IPI, too
+  schedline c2c --config preempt-rt --objects root_domain    the fields of the push IPI, too
+  schedline c2c --cpupri llc --topology llcs           masks by LLC
 """
 
 
@@ -70,7 +71,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--quanta", type=_quanta, default=QUANTA, metavar="N,...",
                         help=f"blocks of code of a turn, a guest for each ({','.join(map(str, QUANTA))})")  # fmt: skip
     parser.add_argument("--line", type=int, choices=_LINES, default=_LINES[0], help="bytes of a cache line (64)")
-    parser.add_argument("--preempt-rt", action="store_true", help="a kernel with real-time preemption")
+    parser.add_argument("--config", type=options.ids, default=(), metavar="FRAGMENT,...",
+                        help="of configs/kernel/, on top of what c2c needs")  # fmt: skip
+    parser.add_argument("--cpupri", choices=CPUPRI_VARIANTS, help="a kernel with cpupri-split in this variant")
     parser.add_argument("--timeout", type=float, default=_TIMEOUT, metavar="SECONDS", help="end a guest after this "
                         f"time ({_TIMEOUT:.0f})")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for the results")
@@ -117,9 +120,11 @@ def _run(arguments: argparse.Namespace) -> int:
         refuse_impossible(TARGETS["qemu-x86_64"], topology)
     rounds = arguments.rounds or WORKLOADS[arguments.workload].rounds
     setting = Setting(topology, arguments.line, 0, rounds, arguments.timeout)
+    config, with_ = arguments.config, arguments.with_
+    if arguments.cpupri:
+        config, with_ = (*config, f"cpupri-{arguments.cpupri}"), (*with_, "cpupri-split")
     wanted = Wanted(
-        arguments.workload, arguments.objects or DEFAULT, arguments.quanta, setting, arguments.preempt_rt,
-        arguments.with_, arguments.without,
+        arguments.workload, arguments.objects or DEFAULT, arguments.quanta, setting, config, with_, arguments.without,
     )  # fmt: skip
     with options.opened_tree(arguments) as (cache, tree):
         made = subject(cache, tree, wanted)

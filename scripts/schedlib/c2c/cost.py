@@ -33,7 +33,7 @@ class Cost:
 def wanted(cpus: int) -> Wanted:
     """The usual result of so many CPUs, of one quantum."""
     setting = Setting(Topology("", 1, 1, 1, cpus, 1), 64, _QUANTUM, WORKLOADS["rt"].rounds, _TIMEOUT)
-    return Wanted("rt", DEFAULT, (_QUANTUM,), setting, preempt_rt=False)
+    return Wanted("rt", DEFAULT, (_QUANTUM,), setting)
 
 
 def cost(cache: Path, made: Subject, cpus: int) -> Cost:

@@ -38,13 +38,14 @@ class Wanted:
     Attributes:
         quanta: blocks of code of a CPU's turn; a guest for each.
         setting: its quantum is not looked at.
+        config: fragments of configs/kernel/ on top of those that are needed.
     """
 
     workload: str
     objects: tuple[str, ...]
     quanta: tuple[int, ...]
     setting: Setting
-    preempt_rt: bool
+    config: tuple[str, ...] = ()
     with_: Sequence[str] = ()
     without: Sequence[str] = ()
 
@@ -75,7 +76,7 @@ def subject(cache: Path, tree: Tree, wanted: Wanted) -> Subject:
     emulator = run.refuse_other_qemu()
     composition = compose(tree, with_=wanted.with_, without=wanted.without)
     refuse_conflicts(composition)
-    configuration = load([_TARGET.name, FRAGMENT, *(["preempt-rt"] if wanted.preempt_rt else [])])
+    configuration = load([_TARGET.name, FRAGMENT, *wanted.config])
     say(f"{tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in composition.states)}]")
     kernel = build(cache, tree, composition.commit, _TARGET, configuration)
     return Subject(tree, composition, configuration, kernel, emulator)
@@ -124,13 +125,14 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
             done, raw = run.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
         located = _located(raw, looked_at)
-        absent = absent | raw.absent
+        optional = {watch.key for watch in looked_at if watch.optional}
+        absent |= {key: number for key, number in raw.absent.items() if key not in optional}
         resolver = Resolver(known, setting.line, located)
         quanta.append(Quantum(quantum, run.operations(done.log), raw.watched, rows(resolver, raw.records)))
     parameters = {
         "workload": wanted.workload, "cpus": cpus, "rounds": wanted.setting.rounds, "line": wanted.setting.line,
         "topology": wanted.setting.topology.name, "per_llc": wanted.setting.per_llc,
-        "per_node": wanted.setting.per_node, "shift": run.SHIFT, "preempt_rt": wanted.preempt_rt,
+        "per_node": wanted.setting.per_node, "shift": run.SHIFT, "config": list(wanted.config),
         "objects": list(wanted.objects),
     }  # fmt: skip
     changes = {row.id: row.state.value for row in made.composition.states}

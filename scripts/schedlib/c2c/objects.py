@@ -57,8 +57,12 @@ KINDS = {
 
 DEFAULT = ("rq", "root_domain")
 
-TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item"})
+TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place"})
 """The structures whose fields are needed."""
+
+
+_ONE_FOR_EACH_CPU = ("cpudl_item", "cpupri_place")
+_POINTER = 8
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class Watch:
         tag: its structure, where it has one.
         address: of the variable.
         hops: a pointer is read where we are, and this is added; for each.
+        optional: nothing is missing where there is none.
     """
 
     key: str
@@ -84,6 +89,7 @@ class Watch:
     per_cpu: bool
     address: int
     hops: tuple[int, ...]
+    optional: bool = False
 
 
 def _missing(name: str, what: str) -> SchedlineError:
@@ -147,6 +153,13 @@ def _watches_of(known: KernelMap, name: str, kind: Kind, cpus: int) -> Iterable[
             tag = entry.pointee if entry.pointee in known.structures else ""
             key = f"{owner}*{entry.path}"
             yield Watch(key, owner, f"*{entry.path}", 0, length, tag, kind.per_cpu, place, behind)
+        if entry.path.endswith("cpupri.leaves") and first <= entry.offset < first + size:
+            # cpupri-split: an array of pointers, of which as many are set as there are groups of CPUs.
+            for number in range(cpus):
+                behind = (*rest[:-1], rest[-1] + entry.offset, _POINTER * number, 0)
+                leaf = f"*{entry.path}[{number}]"
+                length = known.structures["cpupri_leaf"].size
+                yield Watch(f"{owner}{leaf}", owner, leaf, 0, length, "cpupri_leaf", kind.per_cpu, start, behind, True)
 
 
 def _behind(known: KernelMap, entry: Field, cpus: int) -> int:
@@ -155,7 +168,9 @@ def _behind(known: KernelMap, entry: Field, cpus: int) -> int:
         return (cpus + 63) // 64 * 8
     if entry.path.endswith("cpu_to_pri"):
         return 4 * cpus
-    return cpus * known.structures["cpudl_item"].size if entry.pointee == "cpudl_item" else 0
+    if entry.path.endswith("cpupri.leaves"):
+        return _POINTER * cpus
+    return cpus * known.structures[entry.pointee].size if entry.pointee in _ONE_FOR_EACH_CPU else 0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib.c2c import run
@@ -20,8 +19,7 @@ from schedlib.trees import Tree
 WORKLOAD = "rt"
 
 
-def remembered(cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, *, with_: Sequence[str] = (),
-               without: Sequence[str] = ()) -> Result:  # fmt: skip
+def remembered(cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path) -> Result:
     """What `schedline c2c` measures where nothing else is asked for.
 
     Args:
@@ -30,7 +28,7 @@ def remembered(cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, *, 
     Raises:
         SchedlineError: see subject() and measure().
     """
-    wanted = Wanted(WORKLOAD, DEFAULT, quanta, default_setting(WORKLOAD), False, with_, without)
+    wanted = Wanted(WORKLOAD, DEFAULT, quanta, default_setting(WORKLOAD))
     made = subject(cache, tree, wanted)
     content = git(tree.src, "rev-parse", f"{made.composition.commit}^{{tree}}")
     programs = [path.name for path in (run.plugin(cache), run.program(cache, WORKLOAD))]

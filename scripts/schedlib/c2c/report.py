@@ -32,10 +32,10 @@ def _head(result: Result) -> Iterator[str]:
     chosen = result.parameters
     shape = f" ({chosen['topology']})" if chosen["topology"] else ""
     quanta = ", ".join(str(each.quantum) for each in result.quanta)
-    preempt = ", real-time preemption" if chosen["preempt_rt"] else ""
+    config = "".join(f", {name}" for name in chosen["config"])
     yield (
         f"{chosen['workload']}, {chosen['cpus']} CPUs{shape}, {chosen['rounds']} rounds, lines of {result.line} bytes, "
-        f"quanta {quanta}{preempt}"
+        f"quanta {quanta}{config}"
     )
     yield f"changes: {', '.join(f'{name} {state}' for name, state in result.changes.items())}"
     yield "emulated CPUs with caches that never run full: counts, not times; equal kernels give equal counts"

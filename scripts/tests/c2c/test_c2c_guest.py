@@ -29,7 +29,7 @@ pytestmark = pytest.mark.guest
 ROUNDS = 30
 LINE = 64
 SETTING = Setting(Topology("", 1, 1, 1, 2, 1), LINE, 100, ROUNDS, 120.0)
-WANTED = Wanted("rt", ("root_domain",), (100,), replace(SETTING, rounds=5), preempt_rt=False)
+WANTED = Wanted("rt", ("root_domain",), (100,), replace(SETTING, rounds=5))
 
 
 @pytest.fixture(scope="module")
