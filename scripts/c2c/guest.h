@@ -27,6 +27,7 @@
 			 : "memory")
 #define MARK_START() MARK(1)
 #define MARK_STOP() MARK(2)
+#define MARK_READY() MARK(3)
 
 /* Ends the guest: QEMU runs with -no-reboot. */
 static inline void leave(void)
@@ -94,6 +95,9 @@ static inline int begin(void)
 		fail("mlockall");
 	printf("c2c: ready, %d CPUs\n", cpus);
 	fflush(stdout);
+	MARK_READY();
+	/* QEMU acts on it when it next leaves translated code. */
+	sleep_ns(1000000);
 	return cpus;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A plugin of QEMU that feeds the guest's accesses to the model, between two markers of a
- * program in the guest.
+ * A plugin of QEMU that feeds the guest's accesses to the model, between the start and the
+ * stop marker of a program in the guest.
  *
  * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own turns), llc=CPUS,
  * node=CPUS (so many, in order, share one), user=on (programs' instructions too). The plan
@@ -17,9 +17,8 @@
  * the records of the model. A line `end` with their number closes it: an output without is not
  * whole. Nothing is written before the stop marker.
  *
- * Every translated instruction is instrumented, from the first, and counts only between the
- * markers: to begin at the marker would have everything translated anew, and shift the guest's
- * schedule.
+ * Nothing is instrumented, and no turn cut short, before the ready marker: then everything is
+ * translated anew. Until the program comes to the start marker the scheduler has run, warm.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +44,8 @@ static struct {
 
 static struct c2c_model *model;
 static unsigned int cpus;
-static bool counting;
+static qemu_plugin_id_t own_id;
+static bool instrumented, counting;
 static unsigned long blocks;
 static uint64_t callbacks;
 
@@ -143,6 +143,8 @@ static char *find_objects(unsigned int cpu)
 
 static void start(unsigned int cpu)
 {
+	if (!instrumented)
+		die("a start marker that no ready marker came before", "");
 	if (counting || objects)
 		die("a second start marker", "");
 	objects = find_objects(cpu);
@@ -173,12 +175,27 @@ static void stop(unsigned int cpu)
 		die("cannot be written: ", option.out);
 }
 
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+
+static void instrument(qemu_plugin_id_t id)
+{
+	instrumented = true;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+}
+
 static void on_mark(unsigned int cpu, void *data)
 {
-	if ((enum mark)(uintptr_t)data == MARK_START)
+	switch ((enum mark)(uintptr_t)data) {
+	case MARK_READY:
+		if (!instrumented)
+			qemu_plugin_reset(own_id, instrument);
+		break;
+	case MARK_START:
 		start(cpu);
-	else
+		break;
+	default:
 		stop(cpu);
+	}
 }
 
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
@@ -227,7 +244,9 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	size_t i, number = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
-	if (option.quantum)
+	if (!instrumented && qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)) >> 63)
+		return;
+	if (instrumented && option.quantum)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	for (i = 0; i < number; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -244,7 +263,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			if (!option.user)
 				continue;
 		}
-		if (x86_is_stack(code, size))
+		if (!instrumented || x86_is_stack(code, size))
 			continue;
 		if (x86_is_atomic(code, size))
 			pc ^= ATOMIC;
@@ -293,6 +312,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 	const char *missing = internals_probe();
 	int i;
 
+	own_id = id;
 	if (missing) {
 		fprintf(stderr, "c2c: this QEMU lacks %s\n", missing);
 		return 1;

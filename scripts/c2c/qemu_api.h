@@ -52,11 +52,14 @@ enum qemu_plugin_mem_rw {
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 
+typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t id);
 typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int cpu, void *userdata);
 typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int cpu, qemu_plugin_meminfo_t info,
 					  uint64_t address, void *userdata);
 
+/* Forget all callbacks and all that was translated, then call back. */
+void qemu_plugin_reset(qemu_plugin_id_t id, qemu_plugin_simple_cb_t callback);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
 					   qemu_plugin_vcpu_tb_trans_cb_t callback);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,

@@ -12,7 +12,7 @@ enum mark x86_mark(const uint8_t *code, size_t size)
 	if (size != 8 || memcmp(code, head, sizeof(head)) || code[6] != 0xc2 || code[7] != 0x2c)
 		return MARK_NONE;
 	number = code[4] | code[5] << 8;
-	return number == MARK_START || number == MARK_STOP ? (enum mark)number : MARK_NONE;
+	return number > MARK_NONE && number <= MARK_READY ? (enum mark)number : MARK_NONE;
 }
 
 static bool is_prefix(uint8_t byte)

@@ -12,6 +12,7 @@ enum mark {
 	MARK_NONE,
 	MARK_START,
 	MARK_STOP,
+	MARK_READY,
 };
 
 /*

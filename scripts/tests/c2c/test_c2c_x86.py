@@ -62,7 +62,7 @@ def test_marks_are_those_of_the_guests_programs(library: ctypes.CDLL) -> None:
     bytes_ = re.search(r'"\.byte ([0-9a-fx, ]+), " #number ", ([0-9a-fx, ]+)"', (SOURCES / "guest.h").read_text())
     assert bytes_
     head, tail = (bytes(int(word, 16) for word in part.split(", ")) for part in bytes_.groups())
-    for number, mark in ((1, 1), (2, 2), (3, 0), (0, 0)):
+    for number, mark in ((1, 1), (2, 2), (3, 3), (4, 0), (0, 0)):
         code = head + bytes([number]) + tail
         assert len(code) == 8
         assert library.x86_mark(code, ctypes.c_size_t(8)) == mark
