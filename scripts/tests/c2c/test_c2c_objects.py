@@ -98,6 +98,20 @@ def test_a_part_alone(known: KernelMap) -> None:
     }  # fmt: skip
 
 
+def test_leaves_of_a_split_cpupri(tmp_path: Path) -> None:
+    known = kernel_map(toy_kernel.build(tmp_path, "-DSPLIT"), tmp_path, TAGS)
+    found = {watch.prefix: watch for watch in watches(known, ["cpupri"], CPUS) if "lea" in watch.prefix or "place" in
+             watch.prefix}  # fmt: skip
+    # cpupri lies at 24 of root_domain; place at 56 of it, leaves at 64.
+    assert (found["*cpupri.place"].size, found["*cpupri.place"].hops) == (4 * CPUS, (24 + 56, 0))
+    assert (found["*cpupri.leaves"].size, found["*cpupri.leaves"].hops) == (8 * CPUS, (24 + 64, 0))
+    assert (found["*cpupri.leaves[2]"].hops, found["*cpupri.leaves[2]"].optional) == ((24 + 64, 16, 0), True)
+    assert len(found) == 2 + CPUS
+    leaf = Located(found["*cpupri.leaves[2]"], 0, 0x4000)
+    (row,) = rows(Resolver(known, 64, [leaf]), [Record(0x4020, 4, "load", 0, Counts(accesses=1))])
+    assert field_name(row) == "root_domain.*cpupri.leaves[][].group"
+
+
 def test_unknown_objects_are_refused(known: KernelMap) -> None:
     with pytest.raises(SchedlineError, match="there is no 'runqueue'"):
         watches(known, ["runqueue"], CPUS)

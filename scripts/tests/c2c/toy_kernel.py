@@ -11,7 +11,15 @@ typedef struct { int counter; } atomic_t;
 struct cpumask { unsigned long bits[1]; };
 typedef struct cpumask *cpumask_var_t;
 struct cpupri_vec { atomic_t count; cpumask_var_t mask; };
+#ifdef SPLIT
+struct cpupri_leaf { unsigned long line[4]; int group; };
+struct cpupri_place { unsigned short leaf, pos; };
+struct cpupri_leaf a_leaf = { { 1 } };
+struct cpupri { struct cpupri_vec pri_to_cpu[3]; int *cpu_to_pri; struct cpupri_place *place;
+	struct cpupri_leaf **leaves; };
+#else
 struct cpupri { struct cpupri_vec pri_to_cpu[3]; int *cpu_to_pri; };
+#endif
 struct cpudl_item { unsigned long dl; int cpu; int idx; };
 struct root_domain {
 	atomic_t refcount, rto_count;
