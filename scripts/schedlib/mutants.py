@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from schedlib.cache import read_json, write_json
 from schedlib.changes import known
 from schedlib.check import Plan, boot_and_judge, results_directory
 from schedlib.command import must
-from schedlib.compose import compose, refuse_conflicts
+from schedlib.compose import Composition, compose, refuse_conflicts
 from schedlib.errors import SchedlineError
 from schedlib.judge import Outcome
 from schedlib.kvm import accelerator
@@ -35,7 +35,7 @@ from schedlib.paths import CONFIGS
 from schedlib.results import Boot
 from schedlib.suites import configuration_of, left_out
 from schedlib.targets import TARGETS, choose
-from schedlib.trees import Tree, apply_diff, at
+from schedlib.trees import Tree, apply_diff
 from schedlib.verdict import Verdict
 
 MUTANTS = CONFIGS / "mutants"
@@ -179,7 +179,7 @@ def try_mutant(
         return fate_of(mutant, failed, False), failed, time.monotonic() - started
     if on == EMULATED:
         logs = out / mutant.name.replace("/", "-")
-        failed = _traffic(cache, at(tree, composition.commit), at(tree, commit), logs)
+        failed = _traffic(cache, tree, (composition, replace(composition, commit=commit)), logs)
         caught = any(name.startswith(mutant.traffic) for name in failed)
         fate = Fate.KILLED if caught else Fate.KILLED_BY_OTHERS if failed else Fate.SURVIVED
         return fate, failed, time.monotonic() - started
@@ -229,9 +229,9 @@ def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected
     return frozenset(result.rule for result in results if result.outcome is Broken.FAIL)
 
 
-def _traffic(cache: Path, original: Tree, broken: Tree, logs: Path) -> frozenset[str]:
+def _traffic(cache: Path, tree: Tree, both: Sequence[Composition], logs: Path) -> frozenset[str]:
     """The objects and fields of which the emulated traffic of a mutant is over the budgets."""
-    base, candidate = (remembered(cache, tree, _QUANTA, logs) for tree in (original, broken))
+    base, candidate = (remembered(cache, tree, _QUANTA, logs, composition) for composition in both)
     judged = diff.judge(base, candidate, diff.load_metrics(CONFIGS / "gates/c2c.toml"))
     return frozenset(each.pair.name for each in judged if each.verdict is Verdict.FAIL)
 

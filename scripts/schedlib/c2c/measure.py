@@ -66,15 +66,18 @@ class Subject:
         return self.kernel.build / "vmlinux"
 
 
-def subject(cache: Path, tree: Tree, wanted: Wanted) -> Subject:
+def subject(cache: Path, tree: Tree, wanted: Wanted, composition: Composition | None = None) -> Subject:
     """Build the kernel that `check --on qemu-x86_64` would, with what c2c needs.
+
+    Args:
+        composition: what to build, where that is not to be composed.
 
     Raises:
         SchedlineError: it does not build, or this QEMU is not the one.
     """
     doctor.ensure([_TARGET.name])
     emulator = run.refuse_other_qemu()
-    composition = compose(tree, with_=wanted.with_, without=wanted.without)
+    composition = composition or compose(tree, with_=wanted.with_, without=wanted.without)
     refuse_conflicts(composition)
     configuration = load([_TARGET.name, FRAGMENT, *wanted.config])
     say(f"{tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in composition.states)}]")

@@ -13,23 +13,27 @@ from schedlib.c2c.document import Result, document, read_result
 from schedlib.c2c.measure import Wanted, measure, subject
 from schedlib.c2c.objects import DEFAULT
 from schedlib.cache import write_json
+from schedlib.compose import Composition
 from schedlib.git import git
 from schedlib.trees import Tree
 
 WORKLOAD = "rt"
 
 
-def remembered(cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path) -> Result:
+def remembered(
+    cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, composition: Composition | None = None
+) -> Result:
     """What `schedline c2c` measures where nothing else is asked for.
 
     Args:
+        composition: what to measure, where that is not to be composed.
         logs: where the consoles go; not there where nothing had to be booted.
 
     Raises:
         SchedlineError: see subject() and measure().
     """
     wanted = Wanted(WORKLOAD, DEFAULT, quanta, default_setting(WORKLOAD))
-    made = subject(cache, tree, wanted)
+    made = subject(cache, tree, wanted, composition)
     content = git(tree.src, "rev-parse", f"{made.composition.commit}^{{tree}}")
     programs = [path.name for path in (run.plugin(cache), run.program(cache, WORKLOAD))]
     depends = f"{content} {made.configuration.digest()} {made.kernel.compiler} {made.emulator} {programs} {wanted}"
