@@ -5,13 +5,11 @@
  * tick, look through all run queues for work.
  */
 #define _GNU_SOURCE
-#include "guest.h"
+#include "guest_phases.h"
 
-#define MOST (2 * MOST_CPUS)
 #define WARM_UP 2
 
-static int cpus, threads, rounds;
-static pthread_barrier_t barrier;
+static int cpus;
 
 static void use_all(void)
 {
@@ -31,8 +29,8 @@ static void *work(void *argument)
 	unsigned int state = number * 2654435761u + 1;
 	int i;
 
-	pthread_barrier_wait(&barrier);
-	for (i = 0; i < rounds; i++) {
+	pthread_barrier_wait(&phase.barrier);
+	for (i = 0; i < phase.rounds; i++) {
 		if (i % 8 == 0) {
 			use_cpu(i / 8 % cpus);
 			use_all();
@@ -43,35 +41,12 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static void phase(int number, int measured)
-{
-	static pthread_t all[MOST];
-	long i;
-
-	rounds = number;
-	if (pthread_barrier_init(&barrier, NULL, threads + 1))
-		fail("pthread_barrier_init");
-	for (i = 0; i < threads; i++)
-		start_thread(&all[i], work, i);
-	sleep_ns(100000000);
-	if (measured)
-		MARK_START();
-	pthread_barrier_wait(&barrier);
-	for (i = 0; i < threads; i++)
-		pthread_join(all[i], NULL);
-	if (measured)
-		MARK_STOP();
-	pthread_barrier_destroy(&barrier);
-}
-
 int main(int argc, char **argv)
 {
 	int number;
 
 	cpus = begin();
 	number = rounds_of(argc, argv);
-	threads = cpus * 3 / 2;
-	phase(WARM_UP, 0);
-	phase(number, 1);
-	end((unsigned long)threads * number);
+	phase.threads = cpus * 3 / 2;
+	run_phases(work, WARM_UP, number);
 }

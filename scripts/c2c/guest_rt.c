@@ -9,25 +9,22 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-#include "guest.h"
+#include "guest_phases.h"
 
-#define MOST (2 * MOST_CPUS)
 #define WARM_UP 5
 
-static int threads, rounds;
-static unsigned int words[MOST];
-static pthread_barrier_t barrier;
+static unsigned int words[MOST_THREADS];
 
 static void *work(void *argument)
 {
-	long number = (long)argument, next = (number + 1) % threads;
+	long number = (long)argument, next = (number + 1) % phase.threads;
 	unsigned int state = number * 2654435761u + 1, seen;
 	struct timespec patience = { 0, 1000000 };
 	int i;
 
 	use_policy(SCHED_FIFO, 10 + number % 5 * 10);
-	pthread_barrier_wait(&barrier);
-	for (i = 0; i < rounds; i++) {
+	pthread_barrier_wait(&phase.barrier);
+	for (i = 0; i < phase.rounds; i++) {
 		sleep_ns(200000 + draw(&state) % 400000);
 		burn(500 + draw(&state) % 1024);
 		__atomic_fetch_add(&words[next], 1, __ATOMIC_SEQ_CST);
@@ -41,36 +38,12 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static void phase(int number, int measured)
-{
-	static pthread_t all[MOST];
-	long i;
-
-	rounds = number;
-	if (pthread_barrier_init(&barrier, NULL, threads + 1))
-		fail("pthread_barrier_init");
-	for (i = 0; i < threads; i++)
-		start_thread(&all[i], work, i);
-	sleep_ns(100000000);
-	use_policy(SCHED_FIFO, 90);
-	if (measured)
-		MARK_START();
-	pthread_barrier_wait(&barrier);
-	for (i = 0; i < threads; i++)
-		pthread_join(all[i], NULL);
-	if (measured)
-		MARK_STOP();
-	use_policy(SCHED_OTHER, 0);
-	pthread_barrier_destroy(&barrier);
-}
-
 int main(int argc, char **argv)
 {
 	int cpus = begin(), number = rounds_of(argc, argv);
 
 	set_sysctl("/proc/sys/kernel/sched_rt_runtime_us", "-1");
-	threads = 2 * cpus;
-	phase(WARM_UP, 0);
-	phase(number, 1);
-	end((unsigned long)threads * number);
+	phase.threads = 2 * cpus;
+	phase.priority = 90;
+	run_phases(work, WARM_UP, number);
 }
