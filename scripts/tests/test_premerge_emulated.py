@@ -13,6 +13,7 @@ from schedlib.c2c.document import Result, document
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
 from schedlib.premerge import emulated
+from schedlib.premerge.record import TRAFFIC
 from schedlib.premerge.series import Series
 from schedlib.trees import Tree, open_kdir
 from schedlib.verdict import Verdict
@@ -27,7 +28,7 @@ def traffic(false: int) -> Result:
 
 def both(out: Path, base: int, head: int) -> None:
     for side, false in (("base", base), ("head", head)):
-        write_json(out / emulated.PLACE / f"{side}.json", document(traffic(false)))
+        write_json(out / TRAFFIC / f"{side}.json", document(traffic(false)))
 
 
 @pytest.mark.parametrize(("head", "verdict"), [(1000, Verdict.PASS), (10, Verdict.PASS), (9000, Verdict.FAIL)])
@@ -44,7 +45,7 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     both(tmp_path, 1, 1)
     other = document(traffic(1))
     other["parameters"] = {**traffic(1).parameters, "cpus": 32}
-    write_json(tmp_path / emulated.PLACE / "head.json", other)
+    write_json(tmp_path / TRAFFIC / "head.json", other)
     with pytest.raises(SchedlineError, match="cpus is 8 in BASE and 32"):
         emulated.compared(tmp_path)
 

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from schedlib.c2c.document import Result
 from schedlib.c2c.raw import Counts
-from schedlib.c2c.report import grid
+from schedlib.c2c.report import COUNTS, TITLES, grid
 from schedlib.c2c.table import Row, field_name, function_name, middle, object_name, spread, totals
 from schedlib.errors import SchedlineError
 from schedlib.verdict import Verdict, worst
 
-COUNTS = ("false_shared", "misses", "hitm", "upgrades", "accesses")
 _FIELDS, _FUNCTIONS = 40, 20
 
 
@@ -171,7 +170,7 @@ def _table(base: Result, candidate: Result, title: str, key: Callable[[Row], str
         return -abs(_moved(false)), -abs(_moved(misses)), -middle(misses.base), name
 
     names = sorted(columns["misses"], key=order)
-    rows: list[tuple[str, ...]] = [(title, "false sharing", "misses", "HITM", "upgrades", "accesses")]
+    rows: list[tuple[str, ...]] = [(title, *TITLES)]
     rows += [(name, *(_change(columns[count][name]) for count in COUNTS)) for name in names[:most]]
     yield from grid(rows, 1)
     if len(names) > most:

@@ -26,7 +26,7 @@ from schedlib.targets import TARGETS
 from schedlib.trees import Tree
 
 FRAGMENT = "c2c"
-_TARGET = TARGETS["qemu-x86_64"]
+TARGET = TARGETS["qemu-x86_64"]
 _BANNER = "linux_banner"
 _BANNER_TEXT = b"Linux ve"
 
@@ -51,14 +51,20 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A kernel that can be measured."""
+class Source:
+    """What a kernel that can be measured is built of, and what runs it."""
 
     tree: Tree
     composition: Composition
     configuration: Configuration
-    kernel: Kernel
     emulator: str
+
+
+@dataclass(frozen=True)
+class Subject(Source):
+    """A kernel that can be measured."""
+
+    kernel: Kernel
 
     @property
     def vmlinux(self) -> Path:
@@ -66,23 +72,37 @@ class Subject:
         return self.kernel.build / "vmlinux"
 
 
-def subject(cache: Path, tree: Tree, wanted: Wanted, composition: Composition | None = None) -> Subject:
-    """Build the kernel that `check --on qemu-x86_64` would, with what c2c needs.
+def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> Source:
+    """What `check --on qemu-x86_64` would build, with what c2c needs; nothing is built.
 
     Args:
         composition: what to build, where that is not to be composed.
 
     Raises:
-        SchedlineError: it does not build, or this QEMU is not the one.
+        SchedlineError: a change does not apply, or this QEMU is not the one.
     """
-    doctor.ensure([_TARGET.name])
+    doctor.ensure([TARGET.name])
     emulator = run.refuse_other_qemu()
     composition = composition or compose(tree, with_=wanted.with_, without=wanted.without)
     refuse_conflicts(composition)
-    configuration = load([_TARGET.name, FRAGMENT, *wanted.config])
-    say(f"{tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in composition.states)}]")
-    kernel = build(cache, tree, composition.commit, _TARGET, configuration)
-    return Subject(tree, composition, configuration, kernel, emulator)
+    configuration = load([TARGET.name, FRAGMENT, *wanted.config])
+    return Source(tree, composition, configuration, emulator)
+
+
+def built(cache: Path, of: Source) -> Subject:
+    """Build the kernel.
+
+    Raises:
+        SchedlineError: it does not build.
+    """
+    say(f"{of.tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in of.composition.states)}]")
+    kernel = build(cache, of.tree, of.composition.commit, TARGET, of.configuration)
+    return Subject(of.tree, of.composition, of.configuration, of.emulator, kernel)
+
+
+def subject(cache: Path, tree: Tree, wanted: Wanted) -> Subject:
+    """Compose and build; see source() and built()."""
+    return built(cache, source(tree, wanted))
 
 
 def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:

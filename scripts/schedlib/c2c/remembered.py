@@ -7,10 +7,11 @@ import hashlib
 import tempfile
 from pathlib import Path
 
+from schedlib.build import compiler_version
 from schedlib.c2c import run
 from schedlib.c2c.command import default_setting
 from schedlib.c2c.document import Result, document, read_result
-from schedlib.c2c.measure import Wanted, measure, subject
+from schedlib.c2c.measure import TARGET, Wanted, built, measure, source
 from schedlib.c2c.objects import DEFAULT
 from schedlib.cache import write_json
 from schedlib.compose import Composition
@@ -30,16 +31,18 @@ def remembered(
         logs: where the consoles go; not there where nothing had to be booted.
 
     Raises:
-        SchedlineError: see subject() and measure().
+        SchedlineError: see source(), built() and measure().
     """
     wanted = Wanted(WORKLOAD, DEFAULT, quanta, default_setting(WORKLOAD))
-    made = subject(cache, tree, wanted, composition)
-    content = git(tree.src, "rev-parse", f"{made.composition.commit}^{{tree}}")
+    of = source(tree, wanted, composition)
+    content = git(tree.src, "rev-parse", f"{of.composition.commit}^{{tree}}")
     programs = [path.name for path in (run.plugin(cache), run.program(cache, WORKLOAD))]
-    depends = f"{content} {made.configuration.digest()} {made.kernel.compiler} {made.emulator} {programs} {wanted}"
+    compiler = compiler_version(TARGET.compiler)
+    depends = f"{content} {of.configuration.digest()} {compiler} {of.emulator} {programs} {wanted}"
     kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
     if kept.is_file():
         return read_result(kept)
+    made = built(cache, of)
     logs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=logs, prefix=".now-") as name:
         result = measure(cache, made, wanted, Path(name), logs)

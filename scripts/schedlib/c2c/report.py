@@ -10,8 +10,8 @@ from schedlib.c2c.raw import Counts
 from schedlib.c2c.table import Row, field_name, function_name, line_name, middle, objects_of, spread, totals
 
 _LINES, _ROWS, _FIELDS, _FUNCTIONS = 12, 14, 40, 20
-_COUNTS = ("false_shared", "misses", "hitm", "upgrades", "accesses")
-_TITLES = ("false sharing", "misses", "HITM", "upgrades", "accesses")
+COUNTS = ("false_shared", "misses", "hitm", "upgrades", "accesses")
+TITLES = ("false sharing", "misses", "HITM", "upgrades", "accesses")
 
 
 def grid(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
@@ -52,13 +52,13 @@ def _spreads(title: str, tables: Sequence[Mapping[str, Counts]], most: int = 100
     every = {name: [table.get(name, Counts()) for table in tables] for table in tables for name in table}
 
     def order(name: str) -> tuple[int, int, str]:
-        false, misses = (middle([getattr(counts, what) for counts in every[name]]) for what in _COUNTS[:2])
+        false, misses = (middle([getattr(counts, what) for counts in every[name]]) for what in COUNTS[:2])
         return -false, -misses, name
 
     names = sorted(every, key=order)
-    rows: list[tuple[str, ...]] = [(title, *_TITLES)]
+    rows: list[tuple[str, ...]] = [(title, *TITLES)]
     for name in names[:most]:
-        rows.append((name, *(spread([getattr(counts, what) for counts in every[name]]) for what in _COUNTS)))
+        rows.append((name, *(spread([getattr(counts, what) for counts in every[name]]) for what in COUNTS)))
     yield from grid(rows, 1)
     if len(names) > most:
         yield f"{len(names) - most} others: the JSON has them"

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from xml.sax.saxutils import escape
 
 from schedlib.c2c.document import Result, Watched
 from schedlib.c2c.kernel_map import Field
 from schedlib.c2c.raw import Counts
 from schedlib.c2c.table import Row, totals
+from schedlib.layout.svg import plain_text
 
 _ROW, _WIDTH, _LEFT, _RIGHT, _TEXT = 20, 960, 76, 250, 11
 _NARROW = 6.2
@@ -23,10 +23,6 @@ def _colour(share: float) -> str:
     weight = min(max(share, 0.0), 1.0) ** 0.5
     red, green, blue = (round(low + (high - low) * weight) for low, high in zip(_PLAIN, _HOT, strict=True))
     return f"#{red:02x}{green:02x}{blue:02x}"
-
-
-def _text(value: str) -> str:
-    return escape("".join(letter if letter.isprintable() else "?" for letter in value))
 
 
 def draw(result: Result) -> str:
@@ -64,7 +60,7 @@ def _object(result: Result, watched: Watched, rows: Sequence[Row], hottest: int,
     about = f"{watched.owner}: {watched.size} bytes, {watched.number} of it"
     if len(watched.skews) > 1 or skew:
         about += f", begins {', '.join(map(str, watched.skews))} bytes into a line"
-    parts = [f'<text x="0" y="{top + 14}" class="t">{_text(about)}</text>']
+    parts = [f'<text x="0" y="{top + 14}" class="t">{plain_text(about)}</text>']
     top += _ROW + 2
     kept = sorted(sorted(lines, key=lambda number: (-lines[number].misses, number))[:_MOST_LINES])
     previous = -1
@@ -76,7 +72,7 @@ def _object(result: Result, watched: Watched, rows: Sequence[Row], hottest: int,
         parts += _line(start, result.line, watched.fields, cells, hottest, top)
         counts = lines[number]
         said = f"{counts.false_shared} of {counts.misses} misses false"
-        parts.append(f'<text x="{_LEFT + _WIDTH + 8}" y="{top + 13}" class="l">{_text(said)}</text>')
+        parts.append(f'<text x="{_LEFT + _WIDTH + 8}" y="{top + 13}" class="l">{plain_text(said)}</text>')
         top += _ROW
         previous = number
     return parts, top + 12
@@ -103,10 +99,11 @@ def _line(
         )
         colour = _colour(counts.false_shared / hottest if hottest else 0.0)
         yield (
-            f'<g><title>{_text(about)}</title><rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{_ROW - 2}" '
+            f'<g><title>{plain_text(about)}</title><rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{_ROW - 2}" '
             f'fill="{colour}" class="c"/>'
         )
-        yield f'<text x="{x + 2:.1f}" y="{top + 13}" class="n">{_text(field.path[: int(width / _NARROW)])}</text></g>'
+        name = plain_text(field.path[: int(width / _NARROW)])
+        yield f'<text x="{x + 2:.1f}" y="{top + 13}" class="n">{name}</text></g>'
 
 
 def _key(hottest: int, top: int) -> Iterator[str]:

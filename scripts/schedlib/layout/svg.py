@@ -24,7 +24,7 @@ def _colour(tag: str, name: str) -> str:
     return _PLAIN
 
 
-def _text(value: str) -> str:
+def plain_text(value: str) -> str:
     """Text without what XML cannot hold: a path may have any byte."""
     return escape("".join(letter if letter.isprintable() else "?" for letter in value))
 
@@ -56,11 +56,11 @@ def _row(tag: str, line: int, layout: Layout, top: int) -> Iterator[str]:
         width = (last - first) * _WIDTH / layout.line
         place = f"{member.name}: offset {member.offset}, {member.size} bytes"
         yield (
-            f'<g><title>{_text(place)}</title><rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{_ROW - 2}" '
+            f'<g><title>{plain_text(place)}</title><rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{_ROW - 2}" '
             f'fill={quoteattr(_colour(tag, member.name))} class="c"/>'
         )
         name = member.name[: int(width / _NARROW)]
-        yield f'<text x="{x + 2:.1f}" y="{top + 13}" class="n">{_text(name)}</text></g>'
+        yield f'<text x="{x + 2:.1f}" y="{top + 13}" class="n">{plain_text(name)}</text></g>'
 
 
 def draw(layouts: Sequence[Layout]) -> str:
@@ -75,7 +75,7 @@ def draw(layouts: Sequence[Layout]) -> str:
                 continue
             size = layout.types[tag].size
             head = f"struct {tag}, {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}"
-            parts.append(f'<text x="0" y="{top + 14}" class="t">{_text(head)}</text>')
+            parts.append(f'<text x="0" y="{top + 14}" class="t">{plain_text(head)}</text>')
             top += _ROW + 2
             previous = -1
             for line in lines:

@@ -15,12 +15,10 @@ from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
 from schedlib.premerge.parts import Part
+from schedlib.premerge.record import TRAFFIC
 from schedlib.premerge.series import Series
 from schedlib.trees import Tree, at
 from schedlib.verdict import Verdict
-
-PLACE = "c2c"
-"""Where the results of both are, in the directory of a premerge."""
 
 
 def emulated(cache: Path, tree: Tree, series: Series, out: Path) -> Part:
@@ -34,14 +32,14 @@ def emulated(cache: Path, tree: Tree, series: Series, out: Path) -> Part:
         return Part("c2c", None, error.observed)
     for side, commit in (("base", series.base), ("head", series.head)):
         write_json(
-            out / PLACE / f"{side}.json", document(remembered(cache, at(tree, commit), QUANTA, out / PLACE / side))
+            out / TRAFFIC / f"{side}.json", document(remembered(cache, at(tree, commit), QUANTA, out / TRAFFIC / side))
         )
     return compared(out)
 
 
 def compared(out: Path) -> Part:
     """What the two results in a premerge's directory say."""
-    base, head = (read_result(out / PLACE / f"{side}.json") for side in ("base", "head"))
+    base, head = (read_result(out / TRAFFIC / f"{side}.json") for side in ("base", "head"))
     diff.refuse_unlike(base, head)
     judged = diff.judge(base, head, diff.load_metrics(CONFIGS / "gates/c2c.toml"))
     verdict = diff.verdict_of(judged)

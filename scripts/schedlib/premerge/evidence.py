@@ -21,7 +21,7 @@ from schedlib.layout.judge import Outcome as RuleOutcome
 from schedlib.layout.patch import broken_rules
 from schedlib.layout.tables import Rules
 from schedlib.premerge import record
-from schedlib.premerge.emulated import PLACE, compared
+from schedlib.premerge.emulated import compared
 from schedlib.premerge.parts import Booted, blame, said_by
 from schedlib.results import TOOL, Boot
 from schedlib.verdict import Verdict, worst
@@ -190,7 +190,7 @@ def _skips(boots: Sequence[Boot]) -> Iterator[tuple[str, str]]:
 
 def _emulated(directory: Path) -> Section:
     """The cache-line traffic of base and head, field by field where it is over a budget."""
-    if not (directory / PLACE).is_dir():
+    if not (directory / record.TRAFFIC).is_dir():
         return Section(None, ("cache-line traffic on emulated CPUs: not counted",))
     part = compared(directory)
     lines = wrapped(f"cache-line traffic, {part.summary}: {part.verdict.name if part.verdict else 'not judged'}")
@@ -236,7 +236,7 @@ def _known(gates: Path) -> str:
 
 def _data(directory: Path) -> str:
     """A hash of everything that was judged, by which a copy is known."""
-    files = [file for name in (record.LAYOUTS, record.GATES, "base", "head", PLACE, record.RUNS)
+    files = [file for name in (record.LAYOUTS, record.GATES, "base", "head", record.TRAFFIC, record.RUNS)
              for file in sorted([directory / name, *(directory / name).rglob("*")]) if file.is_file()]  # fmt: skip
     digest = hashlib.sha256()
     for file in files:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from schedlib.cache import cache_dir, write_atomic
+from schedlib.cover_letter import printable
 from schedlib.errors import SchedlineError
 from schedlib.git import try_git
 from schedlib.layout.compile import host_rules
@@ -83,7 +84,7 @@ def _verify(file: Path, directory: Path) -> int:
     else:
         print("the patch itself was not given: its id is taken as the sender says")
     for line in problems:
-        print("".join(char if char.isprintable() else "\ufffd" for char in line))
+        print(printable(line))
     verdict = worst([made.verdict, Verdict.FAIL if problems else Verdict.PASS])
     print("the text is not what the data show" if problems else "the data show what the text says")
     print(f"verdict: {verdict.name}")

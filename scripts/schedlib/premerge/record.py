@@ -22,6 +22,7 @@ SERIES = "premerge.json"
 LAYOUTS = "layout.json"
 GUESTS = "guests.json"
 RUNS = "runs"
+TRAFFIC = "c2c"
 GATES = "gates.toml"
 
 Pair = tuple[Compiled, Compiled]
@@ -131,7 +132,7 @@ def refuse_old(out: Path) -> None:
     Raises:
         SchedlineError: there is something of it.
     """
-    if old := next((name for name in (SERIES, LAYOUTS, "base", "head", "c2c", RUNS) if (out / name).exists()), None):
+    if old := next((name for name in (SERIES, LAYOUTS, "base", "head", TRAFFIC, RUNS) if (out / name).exists()), None):
         raise SchedlineError(f"--out: {out} has {old} of an earlier premerge", "name a new directory, or remove that")
 
 
