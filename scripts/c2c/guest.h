@@ -44,7 +44,7 @@ static inline void fail(const char *what)
 	leave();
 }
 
-static inline void set_sysctl(const char *name, const char *value)
+static inline void write_file(const char *name, const char *value)
 {
 	int file = open(name, O_WRONLY);
 

@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 {
 	int cpus = begin(), number = rounds_of(argc, argv);
 
-	set_sysctl("/proc/sys/kernel/sched_rt_runtime_us", "-1");
+	write_file("/proc/sys/kernel/sched_rt_runtime_us", "-1");
 	phase.threads = 2 * cpus;
 	phase.priority = 90;
 	run_phases(work, WARM_UP, number);

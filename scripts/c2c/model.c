@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* See model.h. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model.h"
 
-#define NOBODY 0xff
 #define PAGE_SHIFT 12
 #define FILTER_BITS (1u << 20)
+
+/* Objects begin and end at multiples of it. */
+#define GRANULE 8
 
 /* A miss of which it is not known yet whether the line will be of use. */
 struct open_miss {
@@ -18,6 +19,8 @@ struct open_miss {
 
 struct line {
 	uint64_t address;
+	uint16_t epochs[C2C_MAX_LINE / GRANULE];	/* of the objects that lie there */
+	unsigned int occupied;				/* how many of these are not zero */
 	uint64_t holders;
 	bool modified;
 	uint8_t owner;
@@ -27,8 +30,7 @@ struct line {
 	uint8_t writer[C2C_MAX_LINE];
 	uint64_t essential[C2C_MAX_CPUS];	/* version at a CPU's last essential miss */
 	struct open_miss misses[C2C_MAX_CPUS];
-	struct c2c_record *records;
-	uint32_t room, used;
+	struct c2c_records records;
 };
 
 struct c2c_model {
@@ -39,22 +41,6 @@ struct c2c_model {
 	uint64_t filter[FILTER_BITS / 64];
 };
 
-static void *allocate(size_t number, size_t size)
-{
-	void *memory = calloc(number, size);
-
-	if (!memory) {
-		fprintf(stderr, "c2c: out of memory\n");
-		exit(1);
-	}
-	return memory;
-}
-
-static uint32_t hash(uint64_t value)
-{
-	return (value * 0x9E3779B97F4A7C15ull) >> 32;
-}
-
 struct c2c_model *c2c_new(unsigned int cpus, unsigned int line, unsigned int per_llc,
 			  unsigned int per_node)
 {
@@ -64,19 +50,19 @@ struct c2c_model *c2c_new(unsigned int cpus, unsigned int line, unsigned int per
 		return NULL;
 	if (line != 64 && line != 128 && line != 256)
 		return NULL;
-	model = allocate(1, sizeof(*model));
+	model = c2c_allocate(1, sizeof(*model));
 	model->cpus = cpus;
 	model->line = line;
 	model->per_llc = per_llc;
 	model->per_node = per_node;
 	model->room = 1024;
-	model->table = allocate(model->room, sizeof(*model->table));
+	model->table = c2c_allocate(model->room, sizeof(*model->table));
 	return model;
 }
 
 static uint32_t slot_of(const struct c2c_model *model, uint64_t address)
 {
-	uint32_t slot = hash(address) & (model->room - 1);
+	uint32_t slot = c2c_hash(address) & (model->room - 1);
 
 	while (model->table[slot] && model->table[slot]->address != address)
 		slot = (slot + 1) & (model->room - 1);
@@ -89,7 +75,7 @@ static void grow_table(struct c2c_model *model)
 	uint32_t i, room = model->room;
 
 	model->room *= 2;
-	model->table = allocate(model->room, sizeof(*model->table));
+	model->table = c2c_allocate(model->room, sizeof(*model->table));
 	for (i = 0; i < room; i++)
 		if (old[i])
 			model->table[slot_of(model, old[i]->address)] = old[i];
@@ -98,26 +84,29 @@ static void grow_table(struct c2c_model *model)
 
 static uint32_t filter_bit(uint64_t address)
 {
-	return hash(address >> PAGE_SHIFT) & (FILTER_BITS - 1);
+	return c2c_hash(address >> PAGE_SHIFT) & (FILTER_BITS - 1);
 }
 
-void c2c_watch(struct c2c_model *model, uint64_t address, uint64_t size)
+void c2c_mind(struct c2c_model *model, uint64_t address)
 {
-	uint64_t first = address & ~(uint64_t)(model->line - 1);
+	uint32_t bit = filter_bit(address);
 
-	for (; first < address + size; first += model->line) {
-		uint32_t bit = filter_bit(first), slot = slot_of(model, first);
+	model->filter[bit / 64] |= 1ull << (bit % 64);
+}
 
-		if (model->table[slot])
-			continue;
-		if (2 * ++model->used > model->room) {
-			grow_table(model);
-			slot = slot_of(model, first);
-		}
-		model->table[slot] = allocate(1, sizeof(struct line));
-		model->table[slot]->address = first;
-		model->filter[bit / 64] |= 1ull << (bit % 64);
+static struct line *line_at(struct c2c_model *model, uint64_t address)
+{
+	uint32_t slot = slot_of(model, address);
+
+	if (model->table[slot])
+		return model->table[slot];
+	if (2 * ++model->used > model->room) {
+		grow_table(model);
+		slot = slot_of(model, address);
 	}
+	model->table[slot] = c2c_allocate(1, sizeof(struct line));
+	model->table[slot]->address = address;
+	return model->table[slot];
 }
 
 bool c2c_maybe_watched(const struct c2c_model *model, uint64_t address)
@@ -125,45 +114,6 @@ bool c2c_maybe_watched(const struct c2c_model *model, uint64_t address)
 	uint32_t bit = filter_bit(address);
 
 	return model->filter[bit / 64] >> (bit % 64) & 1;
-}
-
-static bool is_same(const struct c2c_record *one, const struct c2c_record *other)
-{
-	return one->address == other->address && one->pc == other->pc && one->size == other->size &&
-	       one->kind == other->kind;
-}
-
-static uint32_t record_slot(const struct line *line, const struct c2c_record *what)
-{
-	uint64_t value = what->pc * 31 + what->address * 8 + what->kind + what->size * 1024u;
-	uint32_t slot = hash(value) & (line->room - 1);
-
-	while (line->records[slot].used && !is_same(&line->records[slot], what))
-		slot = (slot + 1) & (line->room - 1);
-	return slot;
-}
-
-/* The counts of a record. The pointer holds until the next call. */
-static struct c2c_counts *counts_of(struct line *line, const struct c2c_record *what)
-{
-	struct c2c_record *old = line->records;
-	uint32_t i, room = line->room, slot;
-
-	if (2 * (line->used + 1) > line->room) {
-		line->room = room ? 2 * room : 16;
-		line->records = allocate(line->room, sizeof(*line->records));
-		for (i = 0; i < room; i++)
-			if (old[i].used)
-				line->records[record_slot(line, &old[i])] = old[i];
-		free(old);
-	}
-	slot = record_slot(line, what);
-	if (!line->records[slot].used) {
-		line->records[slot] = *what;
-		line->records[slot].used = true;
-		line->used++;
-	}
-	return &line->records[slot].counts;
 }
 
 static enum c2c_distance distance(const struct c2c_model *model, unsigned int one,
@@ -211,7 +161,7 @@ static void close_miss(struct line *line, unsigned int cpu, bool essential)
 
 	if (!miss->is_open)
 		return;
-	counts = counts_of(line, &miss->what);
+	counts = c2c_counts_of(&line->records, &miss->what);
 	if (essential)
 		counts->essential++;
 	else
@@ -219,11 +169,56 @@ static void close_miss(struct line *line, unsigned int cpu, bool essential)
 	miss->is_open = false;
 }
 
+/* Another object lies there, or none. */
+static void occupy(struct line *line, unsigned int granule, uint16_t epoch)
+{
+	line->occupied += !line->epochs[granule] - !epoch;
+	line->epochs[granule] = epoch;
+}
+
+void c2c_watch(struct c2c_model *model, uint64_t address, uint64_t size, uint16_t epoch)
+{
+	uint64_t at, mask = model->line - 1;
+
+	for (at = address & ~(uint64_t)(GRANULE - 1); at < address + size; at += GRANULE) {
+		c2c_mind(model, at);
+		occupy(line_at(model, at & ~mask), (at & mask) / GRANULE, epoch);
+	}
+}
+
+/* What its caches hold; the counts stay. */
+static void forget(const struct c2c_model *model, struct line *line)
+{
+	unsigned int cpu;
+
+	for (cpu = 0; cpu < model->cpus; cpu++)
+		close_miss(line, cpu, false);
+	line->holders = 0;
+	line->modified = false;
+	line->ever = 0;
+	line->version = 0;
+	memset(line->written, 0, sizeof(line->written));
+	memset(line->essential, 0, sizeof(line->essential));
+}
+
+void c2c_unwatch(struct c2c_model *model, uint64_t address, uint64_t size)
+{
+	uint64_t at, mask = model->line - 1;
+
+	for (at = address & ~(uint64_t)(GRANULE - 1); at < address + size; at += GRANULE) {
+		struct line *line = line_at(model, at & ~mask);
+
+		occupy(line, (at & mask) / GRANULE, 0);
+		if (!line->occupied)
+			forget(model, line);
+	}
+}
+
 /* The line comes into a CPU's cache. */
 static void fetch(const struct c2c_model *model, struct line *line, unsigned int cpu,
 		  const struct c2c_record *what)
 {
-	struct c2c_counts *counts = counts_of(line, what);
+	struct c2c_counts *counts = c2c_counts_of(&line->records, what);
 
 	if (line->modified)
 		counts->hitm[distance(model, cpu, line->owner)]++;
@@ -249,7 +244,7 @@ static void take_over(struct line *line, unsigned int cpu, const struct c2c_reco
 
 	for (left = others; left; left &= left - 1)
 		close_miss(line, __builtin_ctzll(left), false);
-	counts_of(line, what)->invalidated += __builtin_popcountll(others);
+	c2c_counts_of(&line->records, what)->invalidated += __builtin_popcountll(others);
 	line->holders = 1ull << cpu;
 }
 
@@ -260,13 +255,13 @@ static void access_line(struct c2c_model *model, struct line *line, unsigned int
 	bool here = line->holders >> cpu & 1, alone = line->holders == 1ull << cpu;
 
 	model->total++;
-	counts_of(line, what)->accesses++;
+	c2c_counts_of(&line->records, what)->accesses++;
 	if (!here)
 		fetch(model, line, cpu, what);
 	else if (what->kind == C2C_LOAD || alone)
-		counts_of(line, what)->hits++;
+		c2c_counts_of(&line->records, what)->hits++;
 	else
-		counts_of(line, what)->upgrades++;
+		c2c_counts_of(&line->records, what)->upgrades++;
 	line->holders |= 1ull << cpu;
 	if (line->misses[cpu].is_open && brings_news(line, cpu, offset, what->size)) {
 		line->essential[cpu] = line->version;
@@ -302,63 +297,17 @@ void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, u
 			.kind = kind,
 		};
 
-		if (line)
+		if (line && line->occupied) {
+			what.epoch = line->epochs[(address - first) / GRANULE];
 			access_line(model, line, cpu, &what);
+		}
 		address = stop;
-	}
-}
-
-void c2c_reset(struct c2c_model *model)
-{
-	uint32_t i;
-
-	model->total = 0;
-	for (i = 0; i < model->room; i++) {
-		struct line *line = model->table[i];
-		uint64_t address;
-
-		if (!line)
-			continue;
-		address = line->address;
-		free(line->records);
-		memset(line, 0, sizeof(*line));
-		line->address = address;
 	}
 }
 
 uint64_t c2c_total(const struct c2c_model *model)
 {
 	return model->total;
-}
-
-static int order(const void *left, const void *right)
-{
-	const struct c2c_record *one = left, *other = right;
-
-	if (one->address != other->address)
-		return one->address < other->address ? -1 : 1;
-	if (one->size != other->size)
-		return one->size < other->size ? -1 : 1;
-	if (one->kind != other->kind)
-		return one->kind < other->kind ? -1 : 1;
-	return (one->pc > other->pc) - (one->pc < other->pc);
-}
-
-static void write_record(const struct c2c_record *record, FILE *file)
-{
-	static const char *const kinds[C2C_KINDS] = { "load", "store", "rmw" };
-	const struct c2c_counts *counts = &record->counts;
-	int i;
-
-	fprintf(file, "record %" PRIx64 " %u %s %" PRIx64 " %" PRIu64 " %" PRIu64, record->address,
-		record->size, kinds[record->kind], record->pc, counts->accesses, counts->hits);
-	for (i = 0; i < C2C_DISTANCES; i++)
-		fprintf(file, " %" PRIu64, counts->hitm[i]);
-	for (i = 0; i < C2C_DISTANCES; i++)
-		fprintf(file, " %" PRIu64, counts->clean[i]);
-	fprintf(file, " %" PRIu64 " %" PRIu64 " %" PRIu64, counts->cold, counts->upgrades,
-		counts->invalidated);
-	fprintf(file, " %" PRIu64 " %" PRIu64 "\n", counts->essential, counts->false_shared);
 }
 
 long c2c_write(struct c2c_model *model, FILE *file)
@@ -372,20 +321,18 @@ long c2c_write(struct c2c_model *model, FILE *file)
 			continue;
 		for (cpu = 0; cpu < model->cpus; cpu++)
 			close_miss(model->table[i], cpu, false);
-		number += model->table[i]->used;
+		number += model->table[i]->records.used;
 	}
-	all = allocate(number + 1, sizeof(*all));
+	all = c2c_allocate(number + 1, sizeof(*all));
 	number = 0;
 	for (i = 0; i < model->room; i++) {
 		struct line *line = model->table[i];
 
-		for (j = 0; line && j < line->room; j++)
-			if (line->records[j].used)
-				all[number++] = line->records[j];
+		for (j = 0; line && j < line->records.room; j++)
+			if (line->records.slots[j].used)
+				all[number++] = line->records.slots[j];
 	}
-	qsort(all, number, sizeof(*all), order);
-	for (i = 0; i < number; i++)
-		write_record(&all[i], file);
+	c2c_write_records(all, number, file);
 	free(all);
 	return ferror(file) ? -1 : (long)number;
 }

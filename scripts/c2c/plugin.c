@@ -5,16 +5,8 @@
  *
  * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own turns), llc=CPUS,
  * node=CPUS (so many, in order, share one), user=on (programs' instructions too). The plan
- * says what is watched; it is resolved at the start marker, when the guest's pointers are
- * final:
- *
- *	expect ADDRESS VALUE			eight bytes that must be there: no KASLR
- *	offsets ADDRESS				of __per_cpu_offset
- *	watch KEY static|percpu ADDRESS SIZE [OFFSET...]
- *
- * Addresses are hexadecimal. For each offset the pointer at the address is followed, and the
- * offset added. What is behind it is written to the output, one object for each CPU, and then
- * the records of the model. A line `end` with their number closes it: an output without is not
+ * says what is watched, see objects.h. The objects are written to the output, and then the
+ * records of the model. A line `end` with their number closes it: an output without is not
  * whole. Nothing is written before the stop marker.
  *
  * Nothing is instrumented, and no turn cut short, before the ready marker: then everything is
@@ -25,8 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "die.h"
 #include "internals.h"
 #include "model.h"
+#include "objects.h"
 #include "qemu_api.h"
 #include "x86.h"
 
@@ -45,12 +39,9 @@ static struct {
 static struct c2c_model *model;
 static unsigned int cpus;
 static qemu_plugin_id_t own_id;
-static bool instrumented, counting;
+static bool instrumented, started, counting;
 static unsigned long blocks;
 static uint64_t callbacks;
-
-/* Where the objects are, as the output will have it. */
-static char *objects;
 
 /*
  * All upper bits of an address are alike: this one can say of an instruction that it is
@@ -58,100 +49,17 @@ static char *objects;
  */
 #define ATOMIC (1ull << 62)
 
-/* Sure that nothing useful can follow: the output is what tells that all went well. */
-static void die(const char *what, const char *of)
-{
-	fprintf(stderr, "c2c: %s%s\n", what, of);
-	exit(1);
-}
-
-static bool follow(unsigned int cpu, uint64_t *address, const char *offsets)
-{
-	char *end;
-
-	for (;;) {
-		uint64_t pointer, offset = strtoull(offsets, &end, 10);
-
-		if (end == offsets)
-			return true;
-		if (!internals_read(cpu, *address, &pointer, sizeof(pointer)))
-			die("the guest maps nothing where a pointer should be", "");
-		if (!pointer)
-			return false;
-		*address = pointer + offset;
-		offsets = end;
-	}
-}
-
-static void watch(unsigned int cpu, const char *text, uint64_t per_cpu_offsets, FILE *found)
-{
-	char key[96], place[8];
-	uint64_t address, size;
-	unsigned int i;
-	int used;
-
-	if (sscanf(text, "watch %95s %7s %" SCNx64 " %" SCNu64 "%n", key, place, &address, &size,
-		   &used) != 4)
-		die("not understood in the plan: ", text);
-	for (i = 0; i < (strcmp(place, "percpu") ? 1 : cpus); i++) {
-		uint64_t where = address, offset;
-
-		if (!strcmp(place, "percpu")) {
-			if (!internals_read(cpu, per_cpu_offsets + 8 * i, &offset, sizeof(offset)))
-				die("the guest maps no offsets of per-CPU variables", "");
-			where += offset;
-		}
-		if (!follow(cpu, &where, text + used)) {
-			fprintf(found, "absent %s %u\n", key, i);
-			continue;
-		}
-		c2c_watch(model, where, size);
-		fprintf(found, "object %s %u %" PRIx64 " %" PRIu64 "\n", key, i, where, size);
-	}
-}
-
-static void expect(unsigned int cpu, uint64_t address, uint64_t value)
-{
-	uint64_t found;
-
-	if (!internals_read(cpu, address, &found, sizeof(found)) || found != value)
-		die("the guest's kernel is not where its vmlinux says: ",
-		    "KASLR is on, or it is another one");
-}
-
-/* Follow the plan; where everything is, as the output will have it. */
-static char *find_objects(unsigned int cpu)
-{
-	FILE *plan = fopen(option.plan, "r"), *found;
-	uint64_t per_cpu_offsets = 0, address, value;
-	char text[4096], *objects = NULL;
-	size_t size;
-
-	found = open_memstream(&objects, &size);
-	if (!plan || !found)
-		die("cannot be read: ", option.plan);
-	while (fgets(text, sizeof(text), plan)) {
-		if (sscanf(text, "expect %" SCNx64 " %" SCNx64, &address, &value) == 2)
-			expect(cpu, address, value);
-		else if (sscanf(text, "offsets %" SCNx64, &per_cpu_offsets) != 1)
-			watch(cpu, text, per_cpu_offsets, found);
-	}
-	fclose(plan);
-	fclose(found);
-	return objects;
-}
-
 static void start(unsigned int cpu)
 {
 	if (!instrumented)
 		die("a start marker that no ready marker came before", "");
-	if (counting || objects)
+	if (started)
 		die("a second start marker", "");
-	objects = find_objects(cpu);
-	counting = true;
+	objects_find(model, option.plan, cpus, cpu);
+	started = counting = true;
 }
 
-static void stop(unsigned int cpu)
+static void stop(void)
 {
 	FILE *file;
 	long number;
@@ -159,15 +67,12 @@ static void stop(unsigned int cpu)
 	if (!counting)
 		die("a stop marker without a start", "");
 	counting = false;
-	/* What was freed and allocated anew would have been counted in part. */
-	if (strcmp(objects, find_objects(cpu)))
-		die("an object of the plan moved between the markers", "");
 	file = fopen(option.out, "w");
 	if (!file)
 		die("cannot be written: ", option.out);
 	fprintf(file, "c2c-raw 1\nmachine %u %lu %lu %lu %lu\n", cpus, option.line, option.llc,
 		option.node, option.quantum);
-	fputs(objects, file);
+	objects_write(file);
 	number = c2c_write(model, file);
 	fprintf(file, "seen %" PRIu64 " %" PRIu64 "\n", callbacks, c2c_total(model));
 	fprintf(file, "end %ld\n", number);
@@ -194,7 +99,7 @@ static void on_mark(unsigned int cpu, void *data)
 		start(cpu);
 		break;
 	default:
-		stop(cpu);
+		stop();
 	}
 }
 
@@ -216,12 +121,13 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 	 * its store.
 	 */
 	if (is_atomic) {
-		if (is_store)
-			return;
 		kind = C2C_RMW;
 		pc ^= ATOMIC;
 	}
-	c2c_access(model, cpu, kind, address, size, pc);
+	if (!is_atomic || !is_store)
+		c2c_access(model, cpu, kind, address, size, pc);
+	if (is_store)
+		objects_written(cpu, address, size);
 }
 
 static void on_block(unsigned int cpu, void *data)

@@ -4,9 +4,9 @@
  * answers can be held against it without QEMU:
  *
  *	machine CPUS LINE PER_LLC PER_NODE	the first line
- *	watch ADDRESS SIZE			hexadecimal, decimal
+ *	watch ADDRESS SIZE EPOCH		hexadecimal, decimal
+ *	unwatch ADDRESS SIZE
  *	CPU load|store|rmw ADDRESS SIZE [PC]	one access
- *	reset
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int kind_of(const char *word)
 
 int main(void)
 {
-	unsigned int cpus, line, per_llc, per_node, cpu, size;
+	unsigned int cpus, line, per_llc, per_node, cpu, size, epoch;
 	struct c2c_model *model;
 	uint64_t address, pc;
 	char text[256], word[8];
@@ -46,13 +46,13 @@ int main(void)
 		return fail("no such machine");
 	while (fgets(text, sizeof(text), stdin)) {
 		pc = 0;
-		if (sscanf(text, "watch %" SCNx64 " %u", &address, &size) == 2) {
-			c2c_watch(model, address, size);
-		} else if (!strcmp(text, "reset\n")) {
-			c2c_reset(model);
+		if (sscanf(text, "watch %" SCNx64 " %u %u", &address, &size, &epoch) == 3) {
+			c2c_watch(model, address, size, epoch);
+		} else if (sscanf(text, "unwatch %" SCNx64 " %u", &address, &size) == 2) {
+			c2c_unwatch(model, address, size);
 		} else {
-			number = sscanf(text, "%u %7s %" SCNx64 " %u %" SCNx64, &cpu, word, &address,
-					&size, &pc);
+			number = sscanf(text, "%u %7s %" SCNx64 " %u %" SCNx64, &cpu, word,
+					&address, &size, &pc);
 			if (number < 4)
 				return fail(text);
 			kind = kind_of(word);

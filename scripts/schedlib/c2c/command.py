@@ -118,9 +118,9 @@ def _run(arguments: argparse.Namespace) -> int:
     topology = load_topology(arguments.topology) if arguments.topology else _flat(arguments.cpus)
     if arguments.topology:
         refuse_impossible(TARGETS["qemu-x86_64"], topology)
-    rounds = arguments.rounds or WORKLOADS[arguments.workload].rounds
-    setting = Setting(topology, arguments.line, 0, rounds, arguments.timeout)
-    config, with_ = arguments.config, arguments.with_
+    workload = WORKLOADS[arguments.workload]
+    setting = Setting(topology, arguments.line, 0, arguments.rounds or workload.rounds, arguments.timeout)
+    config, with_ = (*arguments.config, *workload.config), arguments.with_
     if arguments.cpupri:
         config, with_ = (*config, f"cpupri-{arguments.cpupri}"), (*with_, "cpupri-split")
     wanted = Wanted(

@@ -27,6 +27,7 @@ class Watched:
         prefix: of a mask and the like behind its pointers; empty for itself.
         size: in bytes.
         number: how many of it there were.
+        later: how many of these were allocated between the markers.
         skews: where on a line they began, in bytes; one number where all were alike.
         fields: of a structure.
     """
@@ -35,6 +36,7 @@ class Watched:
     prefix: str
     size: int
     number: int
+    later: int
     skews: tuple[int, ...]
     fields: tuple[Field, ...] = ()
 
@@ -129,7 +131,7 @@ def read_result(path: Path) -> Result:
 
 def _result(found: Mapping[str, Any]) -> Result:
     watched = tuple(
-        Watched(row["owner"], row["prefix"], row["size"], row["number"], tuple(row["skews"]),
+        Watched(row["owner"], row["prefix"], row["size"], row["number"], row["later"], tuple(row["skews"]),
                 tuple(Field(**field) for field in row["fields"]))
         for row in found["objects"]
     )  # fmt: skip

@@ -173,7 +173,7 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
 
 def _located(raw: Raw, looked_at: Sequence[Watch]) -> tuple[Located, ...]:
     by_key = {watch.key: watch for watch in looked_at}
-    found = tuple(Located(by_key[each.key], each.cpu, each.address) for each in raw.instances)
+    found = tuple(Located(by_key[each.key], each.cpu, each.address, each.epoch) for each in raw.instances)
     nowhere = [watch for watch in looked_at if watch.key not in {each.watch.key for each in found}]
     if nowhere and not nowhere[0].prefix:
         raise SchedlineError(
@@ -187,10 +187,10 @@ def _watched(
     known: KernelMap, looked_at: Sequence[Watch], located: Sequence[Located], line: int
 ) -> tuple[Watched, ...]:
     resolver = Resolver(known, line, located)
-    number, skews = resolver.distinct(), resolver.skews()
+    number, later, skews = resolver.distinct(), resolver.later(), resolver.skews()
     return tuple(
         Watched(
-            watch.owner, watch.prefix, watch.size, number[watch.key], skews[watch.key],
+            watch.owner, watch.prefix, watch.size, number[watch.key], later[watch.key], skews[watch.key],
             known.structures[watch.tag].fields if watch.tag and not watch.prefix else (),
         )
         for watch in looked_at

@@ -175,11 +175,16 @@ def _behind(known: KernelMap, entry: Field, cpus: int) -> int:
 
 @dataclass(frozen=True)
 class Located:
-    """Where a watch was found: of a per-CPU one, on which CPU."""
+    """Where a watch was found: of a per-CPU one, on which CPU.
+
+    Attributes:
+        epoch: 1 for what was there from the start; memory that is used again is an object of a later one.
+    """
 
     watch: Watch
     cpu: int
     address: int
+    epoch: int = 1
 
 
 @dataclass(frozen=True, order=True)
@@ -214,17 +219,22 @@ class Resolver:
     known: KernelMap
     line: int
     located: Sequence[Located]
-    _starts: list[int] = field(default_factory=list)
     _spans: list[Located] = field(default_factory=list)
+    _places: list[tuple[int, int]] = field(default_factory=list)
+    _on_line: dict[int, list[Located]] = field(default_factory=dict)
     _bytes: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # An object that was found twice, as one that all CPUs share, or as a part of another, is one.
-        for span in sorted(self.located, key=lambda each: (each.address, -each.watch.size)):
+        for span in sorted(self.located, key=lambda each: (each.epoch, each.address, -each.watch.size)):
             before = self._spans[-1] if self._spans else None
-            if before is None or span.address >= before.address + before.watch.size:
+            if before is None or span.epoch != before.epoch or span.address >= before.address + before.watch.size:
                 self._spans.append(span)
-        self._starts = [span.address for span in self._spans]
+        self._places = [(span.epoch, span.address) for span in self._spans]
+        for span in self._spans:
+            last = (span.address + span.watch.size - 1) // self.line
+            for number in range(span.address // self.line, last + 1):
+                self._on_line.setdefault(number, []).append(span)
         self._functions = [symbol.address for symbol in self.known.functions]
         self._data = [symbol.address for symbol in self.known.data]
 
@@ -235,6 +245,13 @@ class Resolver:
             found[span.watch.key] = found.get(span.watch.key, 0) + 1
         return found
 
+    def later(self) -> dict[str, int]:
+        """How many of them were not there from the start."""
+        found = dict.fromkeys(self.distinct(), 0)
+        for span in self._spans:
+            found[span.watch.key] += span.epoch > 1
+        return found
+
     def skews(self) -> dict[str, tuple[int, ...]]:
         """Where on a line the objects of each key begin, in bytes."""
         found: dict[str, set[int]] = {}
@@ -242,24 +259,20 @@ class Resolver:
             found.setdefault(span.watch.key, set()).add((span.address - span.watch.offset) % self.line)
         return {key: tuple(sorted(values)) for key, values in found.items()}
 
-    def place(self, address: int) -> Place:
-        """What lies at an address on a watched line.
+    def place(self, address: int, epoch: int = 1) -> Place:
+        """What lay at an address on a watched line.
 
         Raises:
             ValueError: no object is near.
         """
-        at = bisect_right(self._starts, address) - 1
+        at = bisect_right(self._places, (epoch, address)) - 1
         inside = self._spans[at] if at >= 0 else None
-        if inside and address < inside.address + inside.watch.size:
+        if inside and inside.epoch == epoch and address < inside.address + inside.watch.size:
             return self._inside(inside, address)
-        around = [span for span in self._spans[max(at, 0) : at + 2] if self._is_on_line(span, address)]
+        around = self._on_line.get(address // self.line)
         if not around:
             raise ValueError(f"{address:x} lies on no watched line")
-        return self._beside(around[0], address)
-
-    def _is_on_line(self, span: Located, address: int) -> bool:
-        number = address // self.line
-        return span.address // self.line <= number <= (span.address + span.watch.size - 1) // self.line
+        return self._beside(next((span for span in reversed(around) if span.address <= address), around[0]), address)
 
     def _line(self, span: Located, address: int) -> int:
         return address // self.line - (span.address - span.watch.offset) // self.line

@@ -74,6 +74,7 @@ class Record:
     Attributes:
         kind: load, store or rmw.
         pc: its address.
+        epoch: of the object that was there; 0 where only its line was watched.
     """
 
     address: int
@@ -81,16 +82,18 @@ class Record:
     kind: str
     pc: int
     counts: Counts
+    epoch: int = 1
 
 
 @dataclass(frozen=True)
 class Instance:
-    """Where a watched object lay; `key` is the plan's."""
+    """Where a watched object lay; `key` is the plan's, and an epoch above 1 that of one that was allocated later."""
 
     key: str
     cpu: int
     address: int
     size: int
+    epoch: int
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,8 @@ class Raw:
 
 def read_record(words: Sequence[str]) -> Record:
     """A line that begins with `record`."""
-    _, address, size, kind, pc, *counts = words
-    return Record(int(address, 16), int(size), kind, int(pc, 16), Counts(*map(int, counts)))
+    _, address, epoch, size, kind, pc, *counts = words
+    return Record(int(address, 16), int(size), kind, int(pc, 16), Counts(*map(int, counts)), int(epoch))
 
 
 def read_raw(path: Path) -> Raw:
@@ -147,8 +150,8 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     records: list[Record] = []
     for row in rows[2:-2]:
         if row[0] == "object":
-            _, key, cpu, address, size = row
-            instances.append(Instance(key, int(cpu), int(address, 16), int(size)))
+            _, key, cpu, address, size, epoch = row
+            instances.append(Instance(key, int(cpu), int(address, 16), int(size), int(epoch)))
         elif row[0] == "absent":
             absent[row[1]] = absent.get(row[1], 0) + 1
         else:

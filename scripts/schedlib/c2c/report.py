@@ -43,6 +43,9 @@ def _head(result: Result) -> Iterator[str]:
 
 def _objects(result: Result) -> Iterator[str]:
     yield from _spreads("object", [objects_of(each.rows) for each in result.quanta])
+    for watched in result.watched:
+        if watched.later and not watched.prefix:
+            yield f"allocated while others were counted: {watched.later} of {watched.number} {watched.owner}"
     for key, number in result.absent.items():
         yield f"not there on {number} CPUs: {key}"
 

@@ -37,7 +37,7 @@ PARAMETERS = ("console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off"
 
 _MEMORY = 512
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
-_PLUGIN = ("plugin.c", "model.c", "internals.c", "x86.c")
+_PLUGIN = ("plugin.c", "objects.c", "model.c", "records.c", "internals.c", "x86.c")
 _STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
 _TROUBLE = (
     (r"c2c: failed: .*", "the guest's program ended"),
@@ -133,7 +133,7 @@ def program(cache: Path, workload: str) -> Path:
 
 
 def plan_text(watches: Sequence[Watch], offsets: int, expected: Sequence[tuple[int, bytes]] = ()) -> str:
-    """What the plugin is told to watch; see plugin.c.
+    """What the plugin is told to watch; see objects.h.
 
     Args:
         offsets: address of the offsets of per-CPU variables.

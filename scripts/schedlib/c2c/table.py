@@ -35,7 +35,7 @@ def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[Row, ...]:
     """Records by what they are, in the order of their places; objects of one kind are one."""
     found: dict[tuple[Place, int, str, str], list[Counts]] = {}
     for record in records:
-        key = (resolver.place(record.address), record.size, record.kind, resolver.function(record.pc))
+        key = (resolver.place(record.address, record.epoch), record.size, record.kind, resolver.function(record.pc))
         found.setdefault(key, []).append(record.counts)
     return tuple(Row(*key, Counts.sum(parts)) for key, parts in sorted(found.items()))
 

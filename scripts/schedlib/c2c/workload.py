@@ -17,11 +17,13 @@ class Workload:
     Attributes:
         about: what it does, for people.
         rounds: how often each thread does it, where nobody says otherwise.
+        config: fragments of configs/kernel/ without which it fails.
     """
 
     name: str
     about: str
     rounds: int
+    config: tuple[str, ...] = ()
 
 
 WORKLOADS = {
@@ -30,5 +32,6 @@ WORKLOADS = {
         Workload("rt", "RT overload: pushes, pulls and priorities of two SCHED_FIFO threads for each CPU", 200),
         Workload("wakeup", "pairs of fair threads that wake each other", 200),
         Workload("balance", "more fair threads than CPUs, put on one again and again", 40),
+        Workload("partition", "a cpuset partition comes and goes, and root_domains with it", 10, ("cpusets",)),
     )
 }

@@ -16,7 +16,7 @@ SOURCES = PROJECT / "scripts/c2c"
 def compile_replay(directory: Path) -> Path:
     """The program that feeds the model with a trace."""
     program = directory / "replay"
-    files = [str(SOURCES / name) for name in ("model.c", "replay.c")]
+    files = [str(SOURCES / name) for name in ("model.c", "records.c", "replay.c")]
     subprocess.run(["gcc", "-O1", "-g", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra",
                     "-Werror", "-o", str(program), *files], check=True)  # fmt: skip
     return program
@@ -41,7 +41,7 @@ class Replay:
         self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, llc: int = 64, node: int = 64, size: int = 4096
     ) -> list[Record]:
         """The records of a trace; 4096 bytes from 0x1000 are watched."""
-        head = [f"machine {cpus} {line} {llc} {node}", f"watch 1000 {size}"]
+        head = [f"machine {cpus} {line} {llc} {node}", f"watch 1000 {size} 1"]
         return [read_record(row.split()) for row in self.text([*head, *trace]).splitlines()[:-1]]
 
     def counts(self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, llc: int = 64, node: int = 64) -> Counts:

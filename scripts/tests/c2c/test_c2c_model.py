@@ -134,9 +134,27 @@ def test_the_nearest_copy_answers(replay: Replay) -> None:
     assert (total.clean_remote, total.clean_llc) == (1, 1)
 
 
-def test_a_reset_forgets(replay: Replay) -> None:
-    trace = ["0 store 1000 8", "1 store 1000 8"]
-    assert replay.counts([*trace, "reset", *trace]) == replay.counts(trace)
+def test_memory_that_is_used_again_is_counted_apart(replay: Replay) -> None:
+    trace = alternate("store 1000 8", "store 1008 8")
+    gone, back = "unwatch 1000 8", "watch 1000 8 2"
+    records = replay.records([*trace, gone, back, *trace, gone, *trace])
+    by_place = {(record.address, record.epoch): record.counts for record in records}
+    # The line goes on: what the second user fetches is not cold, and what lies beside it stays what it is.
+    assert by_place[0x1000, 1].cold == 1
+    assert (by_place[0x1000, 2].cold, by_place[0x1000, 2].accesses) == (0, ROUNDS)
+    assert (by_place[0x1000, 0].accesses, by_place[0x1008, 1].accesses) == (ROUNDS, 3 * ROUNDS)
+    assert Counts.sum(by_place.values()).false_shared == replay.counts([*trace, *trace, *trace]).false_shared
+
+
+def test_a_line_without_an_object_is_not_watched(replay: Replay) -> None:
+    trace = ["0 store 1000 8", "1 store 1008 8"]
+    records = replay.records(["unwatch 1000 64", *trace, "watch 1000 8 2", *trace])
+    assert [(record.address, record.epoch, record.counts.accesses) for record in records] == [
+        (0x1000, 2, 1), (0x1008, 0, 1),
+    ]  # fmt: skip
+    # What its caches held is forgotten; what was counted is not.
+    again = replay.counts([*trace, "unwatch 1000 64", "watch 1000 64 2", *trace])
+    assert again == Counts.sum([replay.counts(trace)] * 2)
 
 
 def test_sums_hold_for_any_trace(replay: Replay) -> None:

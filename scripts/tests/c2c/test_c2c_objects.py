@@ -162,6 +162,21 @@ def test_masks_that_share_a_line(known: KernelMap) -> None:
     assert resolver.place(0x20010).neighbour
 
 
+def test_memory_that_is_used_again(known: KernelMap) -> None:
+    masks = ("root_domain*cpupri.pri_to_cpu[0].mask", "root_domain*rto_mask")
+    first, second = (located(known, {key: 0x20008}, "root_domain")[0].watch for key in masks)
+    lain = [Located(first, 0, 0x20008), Located(second, 0, 0x20008, 4), Located(second, 0, 0x20000, 2)]
+    resolver = Resolver(known, 64, lain)
+    assert resolver.place(0x20008, 1).path == "*cpupri.pri_to_cpu[0].mask"
+    assert resolver.place(0x20008, 4).path == "*rto_mask"
+    # After one was gone and before the other came, it was a stranger's.
+    assert resolver.place(0x20008, 0).neighbour
+    assert resolver.place(0x20008, 2).neighbour
+    assert (resolver.distinct(), resolver.later()) == (
+        {masks[0]: 1, masks[1]: 2}, {masks[0]: 0, masks[1]: 2},
+    )  # fmt: skip
+
+
 def test_an_object_that_all_cpus_share_is_one(known: KernelMap) -> None:
     watch = located(known, {"root_domain+0": 0}, "root_domain")[0].watch
     resolver = Resolver(known, 64, [Located(watch, cpu, 0x10000) for cpu in range(CPUS)])

@@ -25,9 +25,9 @@ QUANTA = tuple(
 RAW = """\
 c2c-raw 1
 machine 2 64 64 64 100
-object root_domain+0 0 1000 64
+object root_domain+0 0 1000 64 1
 absent sched_domain+0 1
-record 1000 4 load ffffffff81000000 3 2 0 0 0 0 0 0 1 0 0 1 0
+record 1000 1 4 load ffffffff81000000 3 2 0 0 0 0 0 0 1 0 0 1 0
 seen 10 3
 end 1
 """

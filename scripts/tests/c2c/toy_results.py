@@ -28,5 +28,5 @@ def result(*rows_of_quanta: tuple[Row, ...], state: str = "applied", build_id: s
     }  # fmt: skip
     fingerprint = {"build_id": build_id, "emulator": "QEMU 7.2", "plugin": "p", "compiler": "gcc", "configuration": "c"}
     quanta = tuple(Quantum(97 + 3 * number, 160, 1000, rows) for number, rows in enumerate(rows_of_quanta))
-    watched = (Watched("root_domain", "", 128, 1, (0,), FIELDS), Watched("root_domain", "*rto_mask", 8, 1, (0,)))
+    watched = (Watched("root_domain", "", 128, 1, 0, (0,), FIELDS), Watched("root_domain", "*rto_mask", 8, 1, 0, (0,)))
     return Result("2026-01-01T00:00:00+00:00", fingerprint, {"rd-lines": state}, parameters, watched, {"x": 1}, quanta)
