@@ -46,6 +46,11 @@ class Topology:
         return (f"split_llc={self.llcs}",) if self.llcs > 1 else ()
 
 
+def flat(cpus: int) -> Topology:
+    """So many CPUs, and no more: a shape without a name."""
+    return Topology("", 1, 1, 1, cpus, 1)
+
+
 def load_topology(name: str) -> Topology:
     """A topology by name.
 

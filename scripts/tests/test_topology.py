@@ -12,7 +12,7 @@ from schedlib import topology
 from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
 from schedlib.targets import TARGETS, command_line, refuse_impossible
-from schedlib.topology import load_topology, qemu_words
+from schedlib.topology import flat, load_topology, qemu_words
 
 NAMES = sorted(path.stem for path in (CONFIGS / "topologies").iterdir())
 GOOD = "sockets = 1\nnodes = 2\nclusters = 2\ncores = 4\nthreads = 1\n"
@@ -120,3 +120,8 @@ def test_emulator_that_cannot_is_told_with_the_next_step(tmp_path: Path, monkeyp
 def test_user_mode_linux_has_no_topology() -> None:
     with pytest.raises(SchedlineError, match="use --on qemu-arm64"):
         refuse_impossible(TARGETS["uml"], load_topology("smt2"))
+
+
+def test_a_shape_without_a_name() -> None:
+    assert (flat(8).cpus, flat(8).arguments) == (8, ())
+    assert qemu_words(flat(8), "x86_64", 512) == ["-smp", "8,sockets=1,cores=8,threads=1"]

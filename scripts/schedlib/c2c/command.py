@@ -18,7 +18,7 @@ from schedlib.cache import write_atomic, write_json
 from schedlib.check import CPUPRI_VARIANTS, results_directory
 from schedlib.progress import say
 from schedlib.targets import TARGETS, refuse_impossible
-from schedlib.topology import MOST_CPUS, Topology, load_topology
+from schedlib.topology import MOST_CPUS, flat, load_topology
 from schedlib.verdict import Verdict
 
 QUANTA = (97, 100, 103)
@@ -105,17 +105,13 @@ def _quanta(text: str) -> tuple[int, ...]:
     return values
 
 
-def _flat(cpus: int) -> Topology:
-    return Topology("", 1, 1, 1, cpus, 1)
-
-
 def default_setting(workload: str) -> Setting:
     """What is measured where nothing else is asked for."""
-    return Setting(_flat(_CPUS), _LINES[0], 0, WORKLOADS[workload].rounds, _TIMEOUT)
+    return Setting(flat(_CPUS), _LINES[0], 0, WORKLOADS[workload].rounds, _TIMEOUT)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    topology = load_topology(arguments.topology) if arguments.topology else _flat(arguments.cpus)
+    topology = load_topology(arguments.topology) if arguments.topology else flat(arguments.cpus)
     if arguments.topology:
         refuse_impossible(TARGETS["qemu-x86_64"], topology)
     workload = WORKLOADS[arguments.workload]

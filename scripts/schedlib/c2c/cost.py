@@ -15,7 +15,7 @@ from schedlib.c2c.objects import DEFAULT, TAGS, watches
 from schedlib.c2c.run import Setting
 from schedlib.c2c.workload import WORKLOADS
 from schedlib.progress import step
-from schedlib.topology import Topology
+from schedlib.topology import flat
 
 _QUANTUM = 100
 _TIMEOUT = 900.0
@@ -32,7 +32,7 @@ class Cost:
 
 def wanted(cpus: int) -> Wanted:
     """The usual result of so many CPUs, of one quantum."""
-    setting = Setting(Topology("", 1, 1, 1, cpus, 1), 64, _QUANTUM, WORKLOADS["rt"].rounds, _TIMEOUT)
+    setting = Setting(flat(cpus), 64, _QUANTUM, WORKLOADS["rt"].rounds, _TIMEOUT)
     return Wanted("rt", DEFAULT, (_QUANTUM,), setting)
 
 

@@ -15,7 +15,7 @@ from schedlib.kvm import accelerator
 from schedlib.progress import say
 from schedlib.suites import configuration_of, left_out
 from schedlib.targets import Programs, Target, choose, command_line, refuse_impossible
-from schedlib.topology import Topology
+from schedlib.topology import Topology, flat
 from schedlib.trees import Tree
 from schedlib.workloads import initramfs
 
@@ -43,11 +43,6 @@ class Guest:
         programs = Programs(archive, disk=disk)
         argv = command_line(self.target, self.kernel.image, cpus, words, self.accel, self.topology, programs)
         return guest.run_guest(argv, log, timeout)
-
-
-def flat(cpus: int) -> Topology:
-    """A guest of so many CPUs and no more."""
-    return Topology(f"{cpus} CPUs", 1, 1, 1, cpus, 1)
 
 
 def built(

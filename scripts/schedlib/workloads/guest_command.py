@@ -15,11 +15,11 @@ from schedlib.check import CPUPRI_VARIANTS, split, variants
 from schedlib.errors import SchedlineError
 from schedlib.judge import judge
 from schedlib.progress import say, step
-from schedlib.topology import MOST_CPUS, load_topology
+from schedlib.topology import MOST_CPUS, flat, load_topology
 from schedlib.trees import Tree
 from schedlib.verdict import Verdict, worst
 from schedlib.workloads import home, in_guest
-from schedlib.workloads.busybox_guest import CPUS, TARGET, Guest, built, flat
+from schedlib.workloads.busybox_guest import CPUS, TARGET, Guest, built
 from schedlib.workloads.conclude import conclude
 from schedlib.workloads.in_guest import COLLECTION, Errand
 from schedlib.workloads.machine import now

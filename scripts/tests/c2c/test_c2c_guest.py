@@ -23,13 +23,13 @@ from schedlib.c2c.run import Setting
 from schedlib.c2c.workload import SOURCES
 from schedlib.cache import cache_dir, write_json
 from schedlib.errors import SchedlineError
-from schedlib.topology import Topology
+from schedlib.topology import Topology, flat
 
 pytestmark = pytest.mark.guest
 
 ROUNDS = 30
 LINE = 64
-SETTING = Setting(Topology("", 1, 1, 1, 2, 1), LINE, 100, ROUNDS, 120.0)
+SETTING = Setting(flat(2), LINE, 100, ROUNDS, 120.0)
 WANTED = Wanted("rt", ("root_domain",), (100,), replace(SETTING, rounds=5))
 
 
