@@ -37,8 +37,16 @@ const char *internals_probe(void)
 bool internals_read(unsigned int cpu, uint64_t address, void *to, size_t size)
 {
 	struct cpu_state *state = find_cpu(cpu);
+	int other;
 
-	return state && !read_memory(state, address, to, size, false);
+	if (state && !read_memory(state, address, to, size, false))
+		return true;
+	if (!(address >> 63))
+		return false;
+	for (other = 0; (state = find_cpu(other)); other++)
+		if (!read_memory(state, address, to, size, false))
+			return true;
+	return false;
 }
 
 void internals_end_turn(unsigned int cpu)

@@ -17,8 +17,9 @@
 const char *internals_probe(void);
 
 /*
- * Read the guest's memory at a virtual address, as this CPU maps it. False where it maps
- * nothing.
+ * Read the guest's memory at a virtual address, as this CPU maps it. An arm64 CPU that is in a
+ * program may not read the kernel, not even for a debugger: another one that is in the kernel,
+ * as one that idles is, maps the same. False where no CPU maps anything there.
  */
 bool internals_read(unsigned int cpu, uint64_t address, void *to, size_t size);
 

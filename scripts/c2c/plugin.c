@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch.h"
 #include "die.h"
 #include "internals.h"
 #include "model.h"
 #include "objects.h"
 #include "qemu_api.h"
-#include "x86.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -35,6 +35,17 @@ static struct {
 	unsigned long line, quantum, llc, node;
 	bool user;
 } option = { .line = 64, .llc = C2C_MAX_CPUS, .node = C2C_MAX_CPUS };
+
+static const struct arch {
+	const char *name;
+	enum mark (*mark)(const uint8_t *code, size_t size);
+	enum traffic (*traffic)(const uint8_t *code, size_t size);
+} arches[] = {
+	{ "x86_64", x86_mark, x86_traffic },
+	{ "aarch64", aarch64_mark, aarch64_traffic },
+};
+
+static const struct arch *arch;
 
 static struct c2c_model *model;
 static unsigned int cpus;
@@ -130,6 +141,13 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 		objects_written(cpu, address, size);
 }
 
+/* QEMU 7.2 takes a callback for stores alone, and calls it for loads all the same. */
+static void on_store(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	if (qemu_plugin_mem_is_store(info))
+		on_access(cpu, info, address, data);
+}
+
 static void on_block(unsigned int cpu, void *data)
 {
 	(void)data;
@@ -159,21 +177,32 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		const uint8_t *code = qemu_plugin_insn_data(insn);
 		size_t size = qemu_plugin_insn_size(insn);
 		uint64_t pc = qemu_plugin_insn_vaddr(insn);
+		qemu_plugin_vcpu_mem_cb_t callback = on_access;
 		bool in_kernel = pc >> 63;
 
 		if (!in_kernel) {
-			enum mark mark = x86_mark(code, size);
+			enum mark mark = arch->mark(code, size);
 
 			if (mark != MARK_NONE)
 				watch_for_mark(insn, mark);
 			if (!option.user)
 				continue;
 		}
-		if (!instrumented || x86_is_stack(code, size))
+		if (!instrumented)
 			continue;
-		if (x86_is_atomic(code, size))
+		switch (arch->traffic(code, size)) {
+		case TRAFFIC_STACK:
+			continue;
+		case TRAFFIC_ATOMIC:
 			pc ^= ATOMIC;
-		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS,
+			break;
+		case TRAFFIC_STORE:
+			callback = on_store;
+			break;
+		default:
+			break;
+		}
+		qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS,
 						 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)pc);
 	}
 }
@@ -213,6 +242,16 @@ static bool read_option(const char *argument)
 	return false;
 }
 
+static const struct arch *find_arch(const qemu_info_t *info)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(arches) / sizeof(*arches); i++)
+		if (info->system_emulation && !strcmp(info->target_name, arches[i].name))
+			return &arches[i];
+	return NULL;
+}
+
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	const char *missing = internals_probe();
@@ -223,8 +262,10 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		fprintf(stderr, "c2c: this QEMU lacks %s\n", missing);
 		return 1;
 	}
-	if (!info->system_emulation || strcmp(info->target_name, "x86_64")) {
-		fprintf(stderr, "c2c: made for x86_64, not for %s\n", info->target_name);
+	arch = find_arch(info);
+	if (!arch) {
+		fprintf(stderr, "c2c: made for machines of x86_64 and aarch64, not for %s\n",
+			info->target_name);
 		return 1;
 	}
 	for (i = 0; i < argc; i++) {

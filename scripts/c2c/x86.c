@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* See x86.h. Opcodes: Intel's Software Developer's Manual, volume 2, appendix A. */
+/* See arch.h. Opcodes: Intel's Software Developer's Manual, volume 2, appendix A. */
+#include <stdbool.h>
 #include <string.h>
 
-#include "x86.h"
+#include "arch.h"
 
 enum mark x86_mark(const uint8_t *code, size_t size)
 {
@@ -22,7 +23,7 @@ static bool is_prefix(uint8_t byte)
 	       (byte & 0xe7) == 0x26;
 }
 
-bool x86_is_atomic(const uint8_t *code, size_t size)
+static bool is_atomic(const uint8_t *code, size_t size)
 {
 	size_t i = 0;
 
@@ -35,7 +36,7 @@ bool x86_is_atomic(const uint8_t *code, size_t size)
 	return i + 1 < size && (code[i] == 0x86 || code[i] == 0x87) && code[i + 1] >> 6 != 3;
 }
 
-bool x86_is_stack(const uint8_t *code, size_t size)
+static bool is_stack(const uint8_t *code, size_t size)
 {
 	size_t i = size > 1 && (code[0] & 0xf0) == 0x40 ? 1 : 0;
 
@@ -44,4 +45,11 @@ bool x86_is_stack(const uint8_t *code, size_t size)
 	/* call, near returns, leave, pushf and popf */
 	return code[i] == 0xe8 || code[i] == 0xc3 || code[i] == 0xc2 || code[i] == 0xc9 ||
 	       code[i] == 0x9c || code[i] == 0x9d;
+}
+
+enum traffic x86_traffic(const uint8_t *code, size_t size)
+{
+	if (is_stack(code, size))
+		return TRAFFIC_STACK;
+	return is_atomic(code, size) ? TRAFFIC_ATOMIC : TRAFFIC_PLAIN;
 }

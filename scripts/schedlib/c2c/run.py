@@ -37,7 +37,7 @@ PARAMETERS = ("console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off"
 
 _MEMORY = 512
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
-_PLUGIN = ("plugin.c", "objects.c", "model.c", "records.c", "internals.c", "x86.c")
+_PLUGIN = ("plugin.c", "objects.c", "model.c", "records.c", "internals.c", "x86.c", "aarch64.c")
 _STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
 _TROUBLE = (
     (r"c2c: failed: .*", "the guest's program ended"),

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from decoded import Traffic
 
 from schedlib.c2c.workload import SOURCES
 
@@ -19,10 +20,9 @@ ATOMIC = (
 )  # fmt: skip
 PLAIN = (
     "incq (%rax)", "cmpxchg %ecx, 8(%rdi)", "mov (%rdi), %eax", "xchg %eax, %ecx", "xchg %r8, %r9", "nop", "rep stosq",
-    "addl $1, %gs:8(%r8)", "mov %gs:0x10, %rax", "jmp *(%rax)",
+    "addl $1, %gs:8(%r8)", "mov %gs:0x10, %rax", "jmp *(%rax)", "mov (%rsp), %rax", "add %rax, (%rcx)", "jmp .+100",
 )  # fmt: skip
 STACK = ("push %rax", "push %r12", "pop %rbx", "pop %r15", "call .+100", "ret", "leave", "pushf", "popf")
-NO_STACK = ("mov (%rsp), %rax", "add %rax, (%rcx)", "jmp .+100", *ATOMIC)
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +30,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     path = tmp_path_factory.mktemp("x86") / "x86.so"
     argv = ["gcc", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", str(path), str(SOURCES / "x86.c")]
     subprocess.run(argv, check=True)
-    found = ctypes.CDLL(str(path))
-    for name in ("x86_is_atomic", "x86_is_stack"):
-        getattr(found, name).restype = ctypes.c_bool
-    return found
+    return ctypes.CDLL(str(path))
 
 
 def assembled(directory: Path, text: str) -> bytes:
@@ -44,18 +41,20 @@ def assembled(directory: Path, text: str) -> bytes:
     return (directory / "one.bin").read_bytes()
 
 
-def says(library: ctypes.CDLL, name: str, code: bytes) -> bool:
-    return bool(getattr(library, name)(code, ctypes.c_size_t(len(code))))
+def traffic(library: ctypes.CDLL, code: bytes) -> Traffic:
+    return Traffic(library.x86_traffic(code, ctypes.c_size_t(len(code))))
 
 
-@pytest.mark.parametrize(("text", "atomic"), [*((text, True) for text in ATOMIC), *((text, False) for text in PLAIN)])
-def test_atomic_instructions(library: ctypes.CDLL, tmp_path: Path, text: str, atomic: bool) -> None:
-    assert says(library, "x86_is_atomic", assembled(tmp_path, text)) is atomic
-
-
-@pytest.mark.parametrize(("text", "stack"), [*((text, True) for text in STACK), *((text, False) for text in NO_STACK)])
-def test_stack_instructions(library: ctypes.CDLL, tmp_path: Path, text: str, stack: bool) -> None:
-    assert says(library, "x86_is_stack", assembled(tmp_path, text)) is stack
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        *((text, Traffic.ATOMIC) for text in ATOMIC),
+        *((text, Traffic.STACK) for text in STACK),
+        *((text, Traffic.PLAIN) for text in PLAIN),
+    ],
+)
+def test_instructions(library: ctypes.CDLL, tmp_path: Path, text: str, want: Traffic) -> None:
+    assert traffic(library, assembled(tmp_path, text)) is want
 
 
 def test_marks_are_those_of_the_guests_programs(library: ctypes.CDLL) -> None:
