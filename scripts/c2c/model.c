@@ -34,27 +34,27 @@ struct line {
 };
 
 struct c2c_model {
-	unsigned int cpus, line, per_llc, per_node;
+	struct c2c_shape shape;
+	unsigned int line;
 	struct line **table;
 	uint32_t room, used;
 	uint64_t total;
 	uint64_t filter[FILTER_BITS / 64];
 };
 
-struct c2c_model *c2c_new(unsigned int cpus, unsigned int line, unsigned int per_llc,
-			  unsigned int per_node)
+struct c2c_model *c2c_new(const struct c2c_shape *shape, unsigned int line)
 {
 	struct c2c_model *model;
 
-	if (!cpus || cpus > C2C_MAX_CPUS || !per_llc || !per_node)
+	if (!shape->cpus || shape->cpus > C2C_MAX_CPUS)
+		return NULL;
+	if (!shape->per_cluster || !shape->per_llc || !shape->per_node)
 		return NULL;
 	if (line != 64 && line != 128 && line != 256)
 		return NULL;
 	model = c2c_allocate(1, sizeof(*model));
-	model->cpus = cpus;
+	model->shape = *shape;
 	model->line = line;
-	model->per_llc = per_llc;
-	model->per_node = per_node;
 	model->room = 1024;
 	model->table = c2c_allocate(model->room, sizeof(*model->table));
 	return model;
@@ -116,23 +116,26 @@ bool c2c_maybe_watched(const struct c2c_model *model, uint64_t address)
 	return model->filter[bit / 64] >> (bit % 64) & 1;
 }
 
-static enum c2c_distance distance(const struct c2c_model *model, unsigned int one,
+static enum c2c_distance distance(const struct c2c_shape *shape, unsigned int one,
 				  unsigned int other)
 {
-	if (one / model->per_node != other / model->per_node)
+	if (one / shape->per_node != other / shape->per_node)
 		return C2C_OTHER_NODE;
-	return one / model->per_llc == other / model->per_llc ? C2C_SAME_LLC : C2C_SAME_NODE;
+	if (one / shape->per_llc != other / shape->per_llc)
+		return C2C_SAME_NODE;
+	return one / shape->per_cluster == other / shape->per_cluster ? C2C_SAME_CLUSTER :
+									C2C_SAME_LLC;
 }
 
 /* A line comes from the nearest of those that have it. */
-static enum c2c_distance nearest(const struct c2c_model *model, const struct line *line,
+static enum c2c_distance nearest(const struct c2c_shape *shape, const struct line *line,
 				 unsigned int cpu)
 {
 	enum c2c_distance best = C2C_OTHER_NODE;
 	uint64_t left;
 
 	for (left = line->holders; left; left &= left - 1) {
-		enum c2c_distance found = distance(model, cpu, __builtin_ctzll(left));
+		enum c2c_distance found = distance(shape, cpu, __builtin_ctzll(left));
 
 		if (found < best)
 			best = found;
@@ -157,15 +160,13 @@ static bool brings_news(const struct line *line, unsigned int cpu, unsigned int 
 static void close_miss(struct line *line, unsigned int cpu, bool essential)
 {
 	struct open_miss *miss = &line->misses[cpu];
-	struct c2c_counts *counts;
 
 	if (!miss->is_open)
 		return;
-	counts = c2c_counts_of(&line->records, &miss->what);
 	if (essential)
-		counts->essential++;
+		c2c_counts_of(&line->records, &miss->what)->essential++;
 	else
-		counts->false_shared++;
+		c2c_counts_of(&line->records, &miss->what)->false_shared++;
 	miss->is_open = false;
 }
 
@@ -191,7 +192,7 @@ static void forget(const struct c2c_model *model, struct line *line)
 {
 	unsigned int cpu;
 
-	for (cpu = 0; cpu < model->cpus; cpu++)
+	for (cpu = 0; cpu < model->shape.cpus; cpu++)
 		close_miss(line, cpu, false);
 	line->holders = 0;
 	line->modified = false;
@@ -215,15 +216,15 @@ void c2c_unwatch(struct c2c_model *model, uint64_t address, uint64_t size)
 }
 
 /* The line comes into a CPU's cache. */
-static void fetch(const struct c2c_model *model, struct line *line, unsigned int cpu,
+static void fetch(const struct c2c_shape *shape, struct line *line, unsigned int cpu,
 		  const struct c2c_record *what)
 {
 	struct c2c_counts *counts = c2c_counts_of(&line->records, what);
 
 	if (line->modified)
-		counts->hitm[distance(model, cpu, line->owner)]++;
+		counts->hitm[distance(shape, cpu, line->owner)]++;
 	else if (line->holders)
-		counts->clean[nearest(model, line, cpu)]++;
+		counts->clean[nearest(shape, line, cpu)]++;
 	else
 		counts->cold++;
 	line->misses[cpu].is_open = true;
@@ -257,7 +258,7 @@ static void access_line(struct c2c_model *model, struct line *line, unsigned int
 	model->total++;
 	c2c_counts_of(&line->records, what)->accesses++;
 	if (!here)
-		fetch(model, line, cpu, what);
+		fetch(&model->shape, line, cpu, what);
 	else if (what->kind == C2C_LOAD || alone)
 		c2c_counts_of(&line->records, what)->hits++;
 	else
@@ -284,7 +285,7 @@ void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, u
 {
 	uint64_t end = address + size;
 
-	if (cpu >= model->cpus)
+	if (cpu >= model->shape.cpus)
 		return;
 	while (address < end) {
 		uint64_t first = address & ~(uint64_t)(model->line - 1);
@@ -319,7 +320,7 @@ long c2c_write(struct c2c_model *model, FILE *file)
 	for (i = 0; i < model->room; i++) {
 		if (!model->table[i])
 			continue;
-		for (cpu = 0; cpu < model->cpus; cpu++)
+		for (cpu = 0; cpu < model->shape.cpus; cpu++)
 			close_miss(model->table[i], cpu, false);
 		number += model->table[i]->records.used;
 	}

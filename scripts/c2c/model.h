@@ -27,14 +27,17 @@
 #define C2C_MAX_CPUS 64
 #define C2C_MAX_LINE 256
 
+/* So many CPUs, in order, share what; a cluster of one CPU is none. */
+struct c2c_shape {
+	unsigned int cpus, per_cluster, per_llc, per_node;
+};
+
 struct c2c_model;
 
 /*
- * A model of so many CPUs, with lines of 64, 128 or 256 bytes; so many CPUs, in order, share
- * an LLC, and a node. NULL where a number is impossible.
+ * A model of such CPUs, with lines of 64, 128 or 256 bytes. NULL where a number is impossible.
  */
-struct c2c_model *c2c_new(unsigned int cpus, unsigned int line, unsigned int per_llc,
-			  unsigned int per_node);
+struct c2c_model *c2c_new(const struct c2c_shape *shape, unsigned int line);
 
 /*
  * Watch all lines of an object. Memory may be used again: accesses to it are told apart by the

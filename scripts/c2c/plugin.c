@@ -3,11 +3,11 @@
  * A plugin of QEMU that feeds the guest's accesses to the model, between the start and the
  * stop marker of a program in the guest.
  *
- * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own turns), llc=CPUS,
- * node=CPUS (so many, in order, share one), user=on (programs' instructions too). The plan
- * says what is watched, see objects.h. The objects are written to the output, and then the
- * records of the model. A line `end` with their number closes it: an output without is not
- * whole. Nothing is written before the stop marker.
+ * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own turns),
+ * cluster=CPUS, llc=CPUS, node=CPUS (so many, in order, share one), user=on (programs'
+ * instructions too). The plan says what is watched, see objects.h. The objects are written to
+ * the output, and then the records of the model. A line `end` with their number closes it: an
+ * output without is not whole. Nothing is written before the stop marker.
  *
  * Nothing is instrumented, and no turn cut short, before the ready marker: then everything is
  * translated anew. Until the program comes to the start marker the scheduler has run, warm.
@@ -32,9 +32,9 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 
 static struct {
 	char *plan, *out;
-	unsigned long line, quantum, llc, node;
+	unsigned long line, quantum, cluster, llc, node;
 	bool user;
-} option = { .line = 64, .llc = C2C_MAX_CPUS, .node = C2C_MAX_CPUS };
+} option = { .line = 64, .cluster = 1, .llc = C2C_MAX_CPUS, .node = C2C_MAX_CPUS };
 
 static const struct arch {
 	const char *name;
@@ -81,8 +81,8 @@ static void stop(void)
 	file = fopen(option.out, "w");
 	if (!file)
 		die("cannot be written: ", option.out);
-	fprintf(file, "c2c-raw 1\nmachine %u %lu %lu %lu %lu\n", cpus, option.line, option.llc,
-		option.node, option.quantum);
+	fprintf(file, "c2c-raw 2\nmachine %u %lu %lu %lu %lu %lu\n", cpus, option.line,
+		option.cluster, option.llc, option.node, option.quantum);
 	objects_write(file);
 	number = c2c_write(model, file);
 	fprintf(file, "seen %" PRIu64 " %" PRIu64 "\n", callbacks, c2c_total(model));
@@ -223,8 +223,8 @@ static bool read_option(const char *argument)
 		const char *name;
 		unsigned long *value;
 	} numbers[] = {
-		{ "line", &option.line }, { "quantum", &option.quantum }, { "llc", &option.llc },
-		{ "node", &option.node },
+		{ "line", &option.line }, { "quantum", &option.quantum },
+		{ "cluster", &option.cluster }, { "llc", &option.llc }, { "node", &option.node },
 	};
 	char *value, *end;
 	size_t i;
@@ -255,6 +255,7 @@ static const struct arch *find_arch(const qemu_info_t *info)
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	const char *missing = internals_probe();
+	struct c2c_shape shape;
 	int i;
 
 	own_id = id;
@@ -275,7 +276,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		}
 	}
 	cpus = info->system.smp_vcpus;
-	model = c2c_new(cpus, option.line, option.llc, option.node);
+	shape = (struct c2c_shape){ cpus, option.cluster, option.llc, option.node };
+	model = c2c_new(&shape, option.line);
 	if (!model || !option.plan || !option.out) {
 		fprintf(stderr, "c2c: no such machine, no plan or no output\n");
 		return 1;

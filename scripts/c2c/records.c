@@ -77,19 +77,14 @@ static int order(const void *left, const void *right)
 static void write_record(const struct c2c_record *record, FILE *file)
 {
 	static const char *const kinds[C2C_KINDS] = { "load", "store", "rmw" };
-	const struct c2c_counts *counts = &record->counts;
-	int i;
+	const uint64_t *counts = (const uint64_t *)&record->counts;
+	size_t i;
 
-	fprintf(file, "record %" PRIx64 " %u %u %s %" PRIx64 " %" PRIu64 " %" PRIu64,
-		record->address, record->epoch, record->size, kinds[record->kind], record->pc,
-		counts->accesses, counts->hits);
-	for (i = 0; i < C2C_DISTANCES; i++)
-		fprintf(file, " %" PRIu64, counts->hitm[i]);
-	for (i = 0; i < C2C_DISTANCES; i++)
-		fprintf(file, " %" PRIu64, counts->clean[i]);
-	fprintf(file, " %" PRIu64 " %" PRIu64 " %" PRIu64, counts->cold, counts->upgrades,
-		counts->invalidated);
-	fprintf(file, " %" PRIu64 " %" PRIu64 "\n", counts->essential, counts->false_shared);
+	fprintf(file, "record %" PRIx64 " %u %u %s %" PRIx64, record->address, record->epoch,
+		record->size, kinds[record->kind], record->pc);
+	for (i = 0; i < sizeof(record->counts) / sizeof(*counts); i++)
+		fprintf(file, " %" PRIu64, counts[i]);
+	fputc('\n', file);
 }
 
 void c2c_write_records(struct c2c_record *records, size_t number, FILE *file)

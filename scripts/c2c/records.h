@@ -16,13 +16,14 @@ enum c2c_kind {
 
 /* Where what a miss fetches comes from. */
 enum c2c_distance {
+	C2C_SAME_CLUSTER,
 	C2C_SAME_LLC,
 	C2C_SAME_NODE,
 	C2C_OTHER_NODE,
 	C2C_DISTANCES,
 };
 
-/* What is counted for each (line, place, size, kind, instruction). */
+/* What is counted for each (place, size, kind, instruction), in the order of the output. */
 struct c2c_counts {
 	uint64_t accesses;
 	uint64_t hits;

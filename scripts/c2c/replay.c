@@ -3,7 +3,7 @@
  * Feeds the model with a trace from standard input and writes its records, so that known
  * answers can be held against it without QEMU:
  *
- *	machine CPUS LINE PER_LLC PER_NODE	the first line
+ *	machine CPUS LINE PER_CLUSTER PER_LLC PER_NODE	the first line
  *	watch ADDRESS SIZE EPOCH		hexadecimal, decimal
  *	unwatch ADDRESS SIZE
  *	CPU load|store|rmw ADDRESS SIZE [PC]	one access
@@ -31,7 +31,8 @@ static int kind_of(const char *word)
 
 int main(void)
 {
-	unsigned int cpus, line, per_llc, per_node, cpu, size, epoch;
+	unsigned int line, cpu, size, epoch;
+	struct c2c_shape shape;
 	struct c2c_model *model;
 	uint64_t address, pc;
 	char text[256], word[8];
@@ -39,9 +40,10 @@ int main(void)
 	int kind;
 
 	if (!fgets(text, sizeof(text), stdin) ||
-	    sscanf(text, "machine %u %u %u %u", &cpus, &line, &per_llc, &per_node) != 4)
+	    sscanf(text, "machine %u %u %u %u %u", &shape.cpus, &line, &shape.per_cluster,
+		   &shape.per_llc, &shape.per_node) != 5)
 		return fail("the first line names no machine");
-	model = c2c_new(cpus, line, per_llc, per_node);
+	model = c2c_new(&shape, line);
 	if (!model)
 		return fail("no such machine");
 	while (fgets(text, sizeof(text), stdin)) {

@@ -152,10 +152,11 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         absent |= {key: number for key, number in raw.absent.items() if key not in optional}
         resolver = Resolver(known, setting.line, located)
         quanta.append(Quantum(quantum, run.operations(done.log), raw.watched, rows(resolver, raw.records)))
+    chosen = wanted.setting
     parameters = {
-        "workload": wanted.workload, "cpus": cpus, "rounds": wanted.setting.rounds, "line": wanted.setting.line,
-        "topology": wanted.setting.topology.name, "per_llc": wanted.setting.per_llc,
-        "per_node": wanted.setting.per_node, "shift": run.SHIFT, "config": list(wanted.config),
+        "workload": wanted.workload, "cpus": cpus, "rounds": chosen.rounds,
+        "line": chosen.line, "topology": chosen.topology.name, "per_cluster": chosen.per_cluster,
+        "per_llc": chosen.per_llc, "per_node": chosen.per_node, "shift": run.SHIFT, "config": list(wanted.config),
         "objects": list(wanted.objects),
     }  # fmt: skip
     changes = {row.id: row.state.value for row in made.composition.states}

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 
-HEAD = "c2c-raw 1"
+HEAD = "c2c-raw 2"
+DISTANCES = ("cluster", "llc", "node", "remote")
+"""Of a CPU that answers a miss, the nearest first; see `enum c2c_distance`."""
 
 
 @dataclass(frozen=True)
@@ -18,10 +20,12 @@ class Counts:
 
     Attributes:
         hits: accesses that found the line here.
-        hitm_llc: misses on a line that a CPU of the same LLC has modified.
+        hitm_cluster: misses on a line that another CPU of the same cluster has modified.
+        hitm_llc: the same, of another cluster of the LLC; or of the LLC, where there are no clusters.
         hitm_node: the same, of another LLC of the node.
         hitm_remote: the same, of another node.
-        clean_llc: misses on a line that others have, unmodified, the nearest in the same LLC.
+        clean_cluster: misses on a line that others have, unmodified, the nearest in the same cluster.
+        clean_llc: the same, in another cluster of the LLC.
         clean_node: the same, in another LLC of the node.
         clean_remote: the same, in another node.
         cold: misses on a line that no cache has.
@@ -33,9 +37,11 @@ class Counts:
 
     accesses: int = 0
     hits: int = 0
+    hitm_cluster: int = 0
     hitm_llc: int = 0
     hitm_node: int = 0
     hitm_remote: int = 0
+    clean_cluster: int = 0
     clean_llc: int = 0
     clean_node: int = 0
     clean_remote: int = 0
@@ -48,7 +54,7 @@ class Counts:
     @property
     def hitm(self) -> int:
         """Misses on a modified line, near and far."""
-        return self.hitm_llc + self.hitm_node + self.hitm_remote
+        return self.hitm_cluster + self.hitm_llc + self.hitm_node + self.hitm_remote
 
     @property
     def misses(self) -> int:
@@ -58,7 +64,11 @@ class Counts:
     @property
     def remote(self) -> int:
         """Misses that another node answered."""
-        return self.hitm_remote + self.clean_remote
+        return self.fetched("remote")
+
+    def fetched(self, distance: str) -> int:
+        """Misses that a CPU at this distance answered; one of DISTANCES."""
+        return int(getattr(self, f"hitm_{distance}") + getattr(self, f"clean_{distance}"))
 
     @classmethod
     def sum(cls, parts: Iterable[Counts]) -> Counts:
@@ -144,7 +154,7 @@ def read_raw(path: Path) -> Raw:
 def _read(rows: Sequence[Sequence[str]]) -> Raw:
     if " ".join(rows[0]) != HEAD or rows[1][0] != "machine" or rows[-1][0] != "end" or rows[-2][0] != "seen":
         raise ValueError("no head, or no end")
-    cpus, line, _, _, quantum = map(int, rows[1][1:])
+    cpus, line, _, _, _, quantum = map(int, rows[1][1:])
     instances: list[Instance] = []
     absent: dict[str, int] = {}
     records: list[Record] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from schedlib.c2c.document import Result
-from schedlib.c2c.raw import Counts
+from schedlib.c2c.raw import DISTANCES, Counts
 from schedlib.c2c.table import Row, field_name, function_name, line_name, middle, objects_of, spread, totals
 
 _LINES, _ROWS, _FIELDS, _FUNCTIONS = 12, 14, 40, 20
@@ -25,7 +25,8 @@ def grid(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
 
 def text(result: Result) -> str:
     """All of it. It holds no time and no name of a file: equal runs give equal text."""
-    return "\n".join([*_head(result), "", *_objects(result), "", *_hot_lines(result), *_fields(result)]) + "\n"
+    parts = [*_head(result), "", *_objects(result), "", *_hot_lines(result), *_fields(result), *_sources(result)]
+    return "\n".join(parts) + "\n"
 
 
 def _head(result: Result) -> Iterator[str]:
@@ -34,8 +35,8 @@ def _head(result: Result) -> Iterator[str]:
     quanta = ", ".join(str(each.quantum) for each in result.quanta)
     config = "".join(f", {name}" for name in chosen["config"])
     yield (
-        f"{chosen['workload']}, {chosen['cpus']} CPUs{shape}, {chosen['rounds']} rounds, lines of {result.line} bytes, "
-        f"quanta {quanta}{config}"
+        f"{chosen['workload']}, {chosen['cpus']} CPUs{shape}, {chosen['rounds']} rounds, "
+        f"lines of {result.line} bytes, quanta {quanta}{config}"
     )
     yield f"changes: {', '.join(f'{name} {state}' for name, state in result.changes.items())}"
     yield "emulated CPUs with caches that never run full: counts, not times; equal kernels give equal counts"
@@ -114,3 +115,21 @@ def _fields(result: Result) -> Iterator[str]:
     yield "functions"
     tables = [totals(each.rows, function_name) for each in result.quanta]
     yield from _spreads("function", tables, _FUNCTIONS)
+
+
+def _sources(result: Result) -> Iterator[str]:
+    """Who answers the misses, where the CPUs are not all alike."""
+    if not result.parameters["topology"]:
+        return
+    tables: list[Mapping[str, Counts]] = [objects_of(each.rows) for each in result.quanta]
+    functions = [totals(each.rows, function_name) for each in result.quanta]
+    hottest = sorted(functions[len(functions) // 2].items(), key=lambda item: (-item[1].misses, item[0]))[:_FUNCTIONS]
+    yield ""
+    yield "where misses were answered: in the cluster, else in the LLC, else in the node, else in another; nowhere"
+    rows: list[tuple[str, ...]] = [("object or function", *DISTANCES, "cold")]
+    for names, found in ((sorted(tables[0]), tables), ([name for name, _ in hottest], functions)):
+        for name in names:
+            every = [table.get(name, Counts()) for table in found]
+            near = (spread([counts.fetched(distance) for counts in every]) for distance in DISTANCES)
+            rows.append((name, *near, spread([counts.cold for counts in every])))
+    yield from grid(rows, 1)

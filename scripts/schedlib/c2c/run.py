@@ -67,6 +67,12 @@ class Setting:
     programs: bool = False
 
     @property
+    def per_cluster(self) -> int:
+        """CPUs of a cluster; 1 where there are none."""
+        topology = self.topology
+        return topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1
+
+    @property
     def per_llc(self) -> int:
         """CPUs that share an LLC."""
         return self.topology.cpus // (self.topology.sockets * self.topology.llcs)
@@ -161,7 +167,7 @@ def argv(kernel: Path, archive: Path, setting: Setting, library: Path | None, pl
     if library:
         options = {
             "plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum,
-            "llc": setting.per_llc, "node": setting.per_node,
+            "cluster": setting.per_cluster, "llc": setting.per_llc, "node": setting.per_node,
         }  # fmt: skip
         shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]

@@ -38,12 +38,23 @@ class Replay:
         return done.stdout
 
     def records(
-        self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, llc: int = 64, node: int = 64, size: int = 4096
+        self,
+        trace: Iterable[str],
+        *,
+        cpus: int = 4,
+        line: int = 64,
+        cluster: int = 1,
+        llc: int = 64,
+        node: int = 64,
+        size: int = 4096,
     ) -> list[Record]:
         """The records of a trace; 4096 bytes from 0x1000 are watched."""
-        head = [f"machine {cpus} {line} {llc} {node}", f"watch 1000 {size} 1"]
+        head = [f"machine {cpus} {line} {cluster} {llc} {node}", f"watch 1000 {size} 1"]
         return [read_record(row.split()) for row in self.text([*head, *trace]).splitlines()[:-1]]
 
-    def counts(self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, llc: int = 64, node: int = 64) -> Counts:
+    def counts(
+        self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, cluster: int = 1, llc: int = 64, node: int = 64
+    ) -> Counts:
         """All records of a trace together."""
-        return Counts.sum(record.counts for record in self.records(trace, cpus=cpus, line=line, llc=llc, node=node))
+        found = self.records(trace, cpus=cpus, line=line, cluster=cluster, llc=llc, node=node)
+        return Counts.sum(record.counts for record in found)

@@ -8,7 +8,7 @@ import random
 import pytest
 from replayed import Replay, compile_replay
 
-from schedlib.c2c.raw import Counts, Record
+from schedlib.c2c.raw import DISTANCES, Counts, Record
 
 ROUNDS = 50
 
@@ -117,21 +117,59 @@ def test_edges_of_what_is_watched(replay: Replay) -> None:
     assert replay.records(["0 store fe0 8", "0 store 2000 8"]) == []
 
 
-@pytest.mark.parametrize(("cpu", "place"), [(1, "llc"), (2, "node"), (4, "remote")])
+SHAPE = {"cpus": 16, "cluster": 2, "llc": 4, "node": 8}
+
+
+@pytest.mark.parametrize(("cpu", "place"), [(1, "cluster"), (2, "llc"), (4, "node"), (8, "remote")])
 def test_where_a_line_comes_from(replay: Replay, cpu: int, place: str) -> None:
-    dirty = replay.counts(["0 store 1000 8", f"{cpu} load 1000 8"], cpus=8, llc=2, node=4)
-    assert {name: getattr(dirty, f"hitm_{name}") for name in ("llc", "node", "remote")} == {
-        name: int(name == place) for name in ("llc", "node", "remote")
+    dirty = replay.counts(["0 store 1000 8", f"{cpu} load 1000 8"], **SHAPE)
+    assert {name: getattr(dirty, f"hitm_{name}") for name in DISTANCES} == {
+        name: int(name == place) for name in DISTANCES
     }
-    clean = replay.counts(["0 load 1000 8", f"{cpu} load 1000 8"], cpus=8, llc=2, node=4)
-    assert getattr(clean, f"clean_{place}") == 1
+    clean = replay.counts(["0 load 1000 8", f"{cpu} load 1000 8"], **SHAPE)
+    assert {name: getattr(clean, f"clean_{name}") for name in DISTANCES} == {
+        name: int(name == place) for name in DISTANCES
+    }
     assert clean.hitm == 0
 
 
 def test_the_nearest_copy_answers(replay: Replay) -> None:
-    trace = ["4 load 1000 8", "1 load 1000 8", "0 load 1000 8"]
-    total = replay.counts(trace, cpus=8, llc=2, node=4)
-    assert (total.clean_remote, total.clean_llc) == (1, 1)
+    trace = ["8 load 1000 8", "4 load 1000 8", "2 load 1000 8", "1 load 1000 8", "0 load 1000 8"]
+    total = replay.counts(trace, **SHAPE)
+    assert [total.fetched(name) for name in DISTANCES] == [1, 1, 1, 1]
+    # It does not where it has been taken away.
+    taken = replay.counts(["1 load 1000 8", "8 store 1000 8", "0 load 1000 8"], **SHAPE)
+    assert [taken.fetched(name) for name in DISTANCES] == [0, 0, 0, 2]
+
+
+def test_a_cluster_of_one_is_none(replay: Replay) -> None:
+    trace = alternate("store 1000 8", "store 1000 8")
+    assert replay.counts(trace, cluster=1).hitm_llc == 2 * ROUNDS - 1
+    assert replay.counts(trace, cluster=2).hitm_cluster == 2 * ROUNDS - 1
+
+
+def test_distances_are_those_of_the_definition(replay: Replay) -> None:
+    """The same numbers as who holds what, played through in Python."""
+    draw = random.Random(13)  # noqa: S311
+    trace = [(draw.randrange(16), draw.choice(("load", "load", "store"))) for _ in range(3000)]
+    want = dict.fromkeys((f"{kind}_{name}" for kind in ("hitm", "clean") for name in DISTANCES), 0)
+    holders: set[int] = set()
+    modified = False
+    for cpu, kind in trace:
+        if cpu not in holders and holders:
+            near = [
+                next(
+                    (n for n, name in enumerate(("cluster", "llc", "node")) if cpu // SHAPE[name] == o // SHAPE[name]),
+                    3,
+                )
+                for o in holders
+            ]
+            want[f"{'hitm' if modified else 'clean'}_{DISTANCES[min(near)]}"] += 1
+        modified = kind == "store" or (modified and cpu in holders)
+        holders = {cpu} if kind == "store" else holders | {cpu}
+    total = replay.counts([f"{cpu} {kind} 1000 8" for cpu, kind in trace], **SHAPE)
+    assert {name: getattr(total, name) for name in want} == want
+    assert min(want.values()) > 50
 
 
 def test_memory_that_is_used_again_is_counted_apart(replay: Replay) -> None:
@@ -165,10 +203,10 @@ def test_sums_hold_for_any_trace(replay: Replay) -> None:
         for _ in range(5000)
     ]
     for line in (64, 128, 256):
-        for record in replay.records(trace, cpus=8, line=line, llc=2, node=4):
+        for record in replay.records(trace, cpus=8, line=line, cluster=1, llc=2, node=4):
             counts = record.counts
-            clean = counts.clean_llc + counts.clean_node + counts.clean_remote
-            assert counts.misses == counts.hitm + clean + counts.cold
+            assert counts.misses == sum(counts.fetched(name) for name in DISTANCES) + counts.cold
+            assert counts.fetched("cluster") == 0
             assert counts.accesses == counts.hits + counts.misses + counts.upgrades
             assert record.kind != "load" or counts.upgrades == counts.invalidated == 0
         assert replay.counts(trace, cpus=8, line=line).misses > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,11 @@ QUANTA = tuple(
 )
 
 RAW = """\
-c2c-raw 1
-machine 2 64 64 64 100
+c2c-raw 2
+machine 2 64 1 64 64 100
 object root_domain+0 0 1000 64 1
 absent sched_domain+0 1
-record 1000 1 4 load ffffffff81000000 3 2 0 0 0 0 0 0 1 0 0 1 0
+record 1000 1 4 load ffffffff81000000 3 2 0 0 0 0 0 0 0 0 1 0 0 1 0
 seen 10 3
 end 1
 """
@@ -48,6 +49,18 @@ def test_neighbours_are_named_apart() -> None:
     assert "root_domain (neighbours)" in said
     # The object's own total is without them.
     assert next(line for line in said.splitlines() if line.startswith("root_domain ")).split()[1:3] == ["0", "5"]
+
+
+def test_who_answers_is_told_where_cpus_are_not_alike() -> None:
+    flat = result(*QUANTA)
+    near = tuple(replace(row, counts=replace(row.counts, hitm_cluster=7, clean_node=2)) for row in QUANTA[0])
+    shaped = replace(result(near), parameters={**flat.parameters, "topology": "clusters"})
+    said = report.text(shaped).splitlines()
+    at = next(number for number, line in enumerate(said) if line.startswith("where misses were answered"))
+    assert said[at + 1].split() == ["object", "or", "function", "cluster", "llc", "node", "remote", "cold"]
+    assert said[at + 2].split() == ["root_domain", "21", "4020", "6", "0", "0"]
+    assert said[at + 3].split() == ["pull_rt_task", "21", "4020", "6", "0", "0"]
+    assert "where misses were answered" not in report.text(flat)
 
 
 def test_the_spread_of_one_number_is_a_number() -> None:
