@@ -33,8 +33,7 @@ status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=)
 c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance, CPUS=32, OBJECTS=rq; BASE=dir CANDIDATE=dir compares two)
 	@scripts/schedline c2c $(if $(BASE)$(CANDIDATE),diff $(call quote,$(BASE)) $(call quote,$(CANDIDATE)) \
 		$(call option,GATES,gates) $(call option,JSON,json),$(tree) $(changes) $(call option,WORKLOAD,workload) \
-		$(call option,CPUS,cpus) $(call option,TOPOLOGY,topology) $(call option,OBJECTS,objects) \
-		$(call option,LINE,line) $(call option,SVG,svg) $(output))
+		$(booted) $(call option,OBJECTS,objects) $(call option,LINE,line) $(call option,SVG,svg) $(output))
 
 run: ## workloads and tools on this machine (SUITE=quick, RUNS=5, OUT=dir, ONLY=row), or in a guest (IN_GUEST=1)
 	@scripts/schedline run $(if $(IN_GUEST),--in-guest $(tree) $(changes) $(booted)) $(call option,SUITE,suite) $(call option,RUNS,runs) $(call option,ONLY,only) $(call option,SEED,seed) \

@@ -7,7 +7,8 @@
  * In each of N rounds the first thread writes `left`, the second writes `right`, both on line
  * 0; each adds to its own padded counter, on lines 1 and 2; the first adds to `atomic` and the
  * second, too, on line 3; the first reads `settings` beside `written`, which the second
- * writes, on line 4; and each writes 8 bytes across lines 5 and 6.
+ * writes, on line 4; each writes 8 bytes across lines 5 and 6; and both add to `apart` on line
+ * 7, by a load and a store: on arm64 a pair of exclusives.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -20,6 +21,7 @@ struct watched {
 	_Alignas(64) unsigned long settings;
 	unsigned long written;
 	_Alignas(64) char straddling[128];
+	unsigned long apart;
 };
 
 _Alignas(64) struct watched watched;
@@ -27,22 +29,41 @@ static _Alignas(64) volatile unsigned int turn;
 static int rounds;
 static pthread_barrier_t barrier;
 
-/* One instruction each: a compiler may neither leave an access out nor add one. */
+/* A compiler may neither leave an access out nor add one. */
+#ifdef __aarch64__
+#define STORE "str %1, [%0]"
+#define LOAD "ldr %0, [%1]"
+#define ADD ".arch_extension lse\n\tstadd %1, [%0]"
+#define ADD_APART "1: ldxr %0, [%2]\n\tadd %0, %0, #1\n\tstxr %w1, %0, [%2]\n\tcbnz %w1, 1b"
+#else
+#define STORE "movq %1, (%0)"
+#define LOAD "movq (%1), %0"
+#define ADD "lock addq %1, (%0)"
+#define ADD_APART "movq (%2), %0\n\tmovq $1, %1\n\taddq %1, %0\n\tmovq %0, (%2)"
+#endif
+
 static inline void store(void *to, unsigned long value)
 {
-	__asm__ volatile("movq %1, (%0)" ::"r"(to), "r"(value) : "memory");
+	__asm__ volatile(STORE ::"r"(to), "r"(value) : "memory");
 }
 
 static inline void load(const void *from)
 {
 	unsigned long value;
 
-	__asm__ volatile("movq (%1), %0" : "=r"(value) : "r"(from) : "memory");
+	__asm__ volatile(LOAD : "=r"(value) : "r"(from) : "memory");
 }
 
 static inline void add(void *to)
 {
-	__asm__ volatile("lock incq (%0)" ::"r"(to) : "memory");
+	__asm__ volatile(ADD ::"r"(to), "r"(1ul) : "memory", "cc");
+}
+
+static inline void add_apart(void *to)
+{
+	unsigned long value, other;
+
+	__asm__ volatile(ADD_APART : "=&r"(value), "=&r"(other) : "r"(to) : "memory", "cc");
 }
 
 static void *work(void *argument)
@@ -63,6 +84,7 @@ static void *work(void *argument)
 		else
 			load(&watched.settings);
 		store(&watched.straddling[60], i);
+		add_apart(&watched.apart);
 		turn++;
 	}
 	return NULL;

@@ -24,8 +24,8 @@ class Need:
         name: of the program, or what is looked for.
         package: Debian's package that has it.
         why: what it is for.
-        jobs: which need it, of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, layout, objtool,
-            kselftest, kernels, kernels-deb, in-guest, run, test.
+        jobs: which need it, of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, qemu-arm64-c2c,
+            layout, objtool, kselftest, kernels, kernels-deb, in-guest, run, test.
         file: path of a file to look for instead of a program.
     """
 
@@ -66,8 +66,8 @@ NEEDS = (
     _need("qemu-system-x86_64", "qemu-system-x86", "boots the x86-64 kernel", "qemu-x86_64"),
     _need("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "builds the arm64 kernel", "qemu-arm64"),
     _need("qemu-system-aarch64", "qemu-system-arm", "boots the arm64 kernel", "qemu-arm64"),
-    _need("the C library for arm64", "libc6-dev-arm64-cross", "builds the selftests for an arm64 guest",
-          "qemu-arm64-selftests", "usr/aarch64-linux-gnu/lib/libc.a"),
+    _need("the C library for arm64", "libc6-dev-arm64-cross", "builds the programs of an arm64 guest",
+          "qemu-arm64-selftests qemu-arm64-c2c", "usr/aarch64-linux-gnu/lib/libc.a"),
     _need("rsync", "rsync", "installs the kselftests, and headers for a package", "kselftest kernels-deb"),
     _need("depmod", "kmod", "lists the modules of a packaged kernel", "kernels"),
     _need("cpio", "cpio", "packs the kernel's headers", "kernels"),

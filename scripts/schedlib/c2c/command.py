@@ -12,7 +12,7 @@ from schedlib.c2c import diff_command, report, svg
 from schedlib.c2c.document import FILE, Result, document
 from schedlib.c2c.measure import Wanted, measure, subject
 from schedlib.c2c.objects import DEFAULT, KINDS
-from schedlib.c2c.run import Setting
+from schedlib.c2c.run import DEFAULT_TARGET, PLACES, Setting
 from schedlib.c2c.workload import WORKLOADS
 from schedlib.cache import write_atomic, write_json
 from schedlib.check import CPUPRI_VARIANTS, results_directory
@@ -45,6 +45,7 @@ examples:
   schedline c2c --objects rq,sched_domain --workload balance --svg lines.svg
   schedline c2c --config preempt-rt --objects root_domain    the fields of the push IPI, too
   schedline c2c --cpupri llc --topology llcs           masks by LLC
+  schedline c2c --on qemu-arm64 --topology kunpeng920 --workload wakeup --without cluster-scan
 """
 
 
@@ -59,13 +60,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     options.add_tree_options(parser)
     options.add_change_options(parser)
+    parser.add_argument("--on", choices=PLACES, default=DEFAULT_TARGET.name, help="emulator and architecture; QEMU 7.2 "
+                        f"has clusters on arm64 alone (default: {DEFAULT_TARGET.name})")  # fmt: skip
     about = "; ".join(f"{each.name}: {each.about}" for each in WORKLOADS.values())
     parser.add_argument("--workload", choices=list(WORKLOADS), default="rt", help=f"{about} (default: rt)")
     parser.add_argument("--rounds", type=_number, metavar="N", help="how often each thread goes round")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=_cpus, default=_CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {_CPUS})")
-    shape.add_argument("--topology", metavar="NAME", help="the shape in configs/topologies/NAME.toml; its LLCs and "
-                       "nodes tell near from far")  # fmt: skip
+    shape.add_argument("--topology", metavar="NAME", help="the shape in configs/topologies/NAME.toml; its clusters, "
+                       "LLCs and nodes tell near from far")  # fmt: skip
     parser.add_argument("--objects", type=options.ids, default=DEFAULT, metavar="NAME,...",
                         help=f"of {', '.join(KINDS)} (default: {','.join(DEFAULT)})")  # fmt: skip
     parser.add_argument("--quanta", type=_quanta, default=QUANTA, metavar="N,...",
@@ -113,7 +116,7 @@ def default_setting(workload: str) -> Setting:
 def _run(arguments: argparse.Namespace) -> int:
     topology = load_topology(arguments.topology) if arguments.topology else flat(arguments.cpus)
     if arguments.topology:
-        refuse_impossible(TARGETS["qemu-x86_64"], topology)
+        refuse_impossible(TARGETS[arguments.on], topology)
     workload = WORKLOADS[arguments.workload]
     setting = Setting(topology, arguments.line, 0, arguments.rounds or workload.rounds, arguments.timeout)
     config, with_ = (*arguments.config, *workload.config), arguments.with_
@@ -121,6 +124,7 @@ def _run(arguments: argparse.Namespace) -> int:
         config, with_ = (*config, f"cpupri-{arguments.cpupri}"), (*with_, "cpupri-split")
     wanted = Wanted(
         arguments.workload, arguments.objects or DEFAULT, arguments.quanta, setting, config, with_, arguments.without,
+        TARGETS[arguments.on],
     )  # fmt: skip
     with options.opened_tree(arguments) as (cache, tree):
         made = subject(cache, tree, wanted)

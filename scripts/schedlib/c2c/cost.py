@@ -51,7 +51,7 @@ def cost(cache: Path, made: Subject, cpus: int) -> Cost:
         library = run.plugin(cache)
         taken = []
         for plugin, setting in ((library, asked.setting), (None, replace(asked.setting, quantum=0))):
-            words = run.argv(made.kernel.image, archive, setting, plugin, place / "plan", place / "out")
+            words = run.argv(made.target, made.kernel.image, archive, setting, plugin, place / "plan", place / "out")
             before = _children()
             with step(f"{cpus} CPUs {'with' if plugin else 'without'} the plugin"):
                 run.boot(words, place / "console.log", _TIMEOUT)

@@ -65,7 +65,7 @@ class Result:
         started: ISO 8601 with time zone.
         fingerprint: of the kernel and the emulator.
         changes: state of each, by id.
-        parameters: workload, cpus, topology, rounds, line, per_cluster, per_llc, per_node, shift, config, objects.
+        parameters: on, workload, cpus, topology, rounds, line, per_cluster, per_llc, per_node, shift, config, objects.
         absent: watches that some CPU had no object for.
     """
 

@@ -22,11 +22,10 @@ from schedlib.compose import Composition, compose, refuse_conflicts
 from schedlib.errors import SchedlineError
 from schedlib.kconfig import Configuration, load
 from schedlib.progress import say, step
-from schedlib.targets import TARGETS
+from schedlib.targets import Target
 from schedlib.trees import Tree
 
 FRAGMENT = "c2c"
-TARGET = TARGETS["qemu-x86_64"]
 _BANNER = "linux_banner"
 _BANNER_TEXT = b"Linux ve"
 
@@ -39,6 +38,7 @@ class Wanted:
         quanta: blocks of code of a CPU's turn; a guest for each.
         setting: its quantum is not looked at.
         config: fragments of configs/kernel/ on top of those that are needed.
+        target: the emulator, and the architecture of the kernel.
     """
 
     workload: str
@@ -48,6 +48,7 @@ class Wanted:
     config: tuple[str, ...] = ()
     with_: Sequence[str] = ()
     without: Sequence[str] = ()
+    target: Target = run.DEFAULT_TARGET
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Source:
     tree: Tree
     composition: Composition
     configuration: Configuration
+    target: Target
     emulator: str
 
 
@@ -73,7 +75,7 @@ class Subject(Source):
 
 
 def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> Source:
-    """What `check --on qemu-x86_64` would build, with what c2c needs; nothing is built.
+    """What `check --on` would build for the target, with what c2c needs; nothing is built.
 
     Args:
         composition: what to build, where that is not to be composed.
@@ -81,12 +83,13 @@ def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -
     Raises:
         SchedlineError: a change does not apply, or this QEMU is not the one.
     """
-    doctor.ensure([TARGET.name])
-    emulator = run.refuse_other_qemu()
+    target = wanted.target
+    doctor.ensure([target.name, f"{target.name}-c2c"])
+    emulator = run.refuse_other_qemu(target)
     composition = composition or compose(tree, with_=wanted.with_, without=wanted.without)
     refuse_conflicts(composition)
-    configuration = load([TARGET.name, FRAGMENT, *wanted.config])
-    return Source(tree, composition, configuration, emulator)
+    configuration = load([target.name, FRAGMENT, f"{FRAGMENT}-{target.arch}", *wanted.config])
+    return Source(tree, composition, configuration, target, emulator)
 
 
 def built(cache: Path, of: Source) -> Subject:
@@ -96,8 +99,8 @@ def built(cache: Path, of: Source) -> Subject:
         SchedlineError: it does not build.
     """
     say(f"{of.tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in of.composition.states)}]")
-    kernel = build(cache, of.tree, of.composition.commit, TARGET, of.configuration)
-    return Subject(of.tree, of.composition, of.configuration, of.emulator, kernel)
+    kernel = build(cache, of.tree, of.composition.commit, of.target, of.configuration)
+    return Subject(of.tree, of.composition, of.configuration, of.target, of.emulator, kernel)
 
 
 def subject(cache: Path, tree: Tree, wanted: Wanted) -> Subject:
@@ -115,7 +118,7 @@ def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
     for name in (PER_CPU_OFFSETS, _BANNER):
         symbol = known.symbol(name)
         if symbol is None:
-            raise SchedlineError(f"this kernel has no {name}", "it has to be one for SMP on x86-64")
+            raise SchedlineError(f"this kernel has no {name}", "it has to be one for SMP")
         symbols[name] = symbol.address
     return run.plan_text(looked_at, symbols[PER_CPU_OFFSETS], [(symbols[_BANNER], _BANNER_TEXT)])
 
@@ -136,7 +139,7 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
     cpus = wanted.setting.topology.cpus
     looked_at = watches(known, wanted.objects, cpus)
     (place / "plan").write_text(plan(known, looked_at))
-    library, binary = run.plugin(cache), run.program(cache, wanted.workload)
+    library, binary = run.plugin(cache), run.program(cache, wanted.workload, made.target)
     archive = run.archive_of(made.kernel, binary, place)
     quanta = []
     located: tuple[Located, ...] = ()
@@ -144,7 +147,7 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
     for quantum in wanted.quanta:
         setting = replace(wanted.setting, quantum=quantum)
         out = place / f"quantum-{quantum}.raw"
-        words = run.argv(made.kernel.image, archive, setting, library, place / "plan", out)
+        words = run.argv(made.target, made.kernel.image, archive, setting, library, place / "plan", out)
         with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
             done, raw = run.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
         located = _located(raw, looked_at)
@@ -154,7 +157,7 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         quanta.append(Quantum(quantum, run.operations(done.log), raw.watched, rows(resolver, raw.records)))
     chosen = wanted.setting
     parameters = {
-        "workload": wanted.workload, "cpus": cpus, "rounds": chosen.rounds,
+        "on": made.target.name, "workload": wanted.workload, "cpus": cpus, "rounds": chosen.rounds,
         "line": chosen.line, "topology": chosen.topology.name, "per_cluster": chosen.per_cluster,
         "per_llc": chosen.per_llc, "per_node": chosen.per_node, "shift": run.SHIFT, "config": list(wanted.config),
         "objects": list(wanted.objects),
@@ -209,6 +212,6 @@ def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, 
         "configuration_sha256": hashlib.sha256(config).hexdigest(),
         "compiler": made.kernel.compiler,
         "emulator": made.emulator,
-        "mode": " ".join([*run.MODE, *run.PARAMETERS]),
+        "mode": run.mode(made.target),
         "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }

@@ -11,7 +11,7 @@ from schedlib.build import compiler_version
 from schedlib.c2c import run
 from schedlib.c2c.command import default_setting
 from schedlib.c2c.document import Result, document, read_result
-from schedlib.c2c.measure import TARGET, Wanted, built, measure, source
+from schedlib.c2c.measure import Wanted, built, measure, source
 from schedlib.c2c.objects import DEFAULT
 from schedlib.cache import write_json
 from schedlib.compose import Composition
@@ -37,7 +37,7 @@ def remembered(
     of = source(tree, wanted, composition)
     content = git(tree.src, "rev-parse", f"{of.composition.commit}^{{tree}}")
     programs = [path.name for path in (run.plugin(cache), run.program(cache, WORKLOAD))]
-    compiler = compiler_version(TARGET.compiler)
+    compiler = compiler_version(of.target.compiler)
     depends = f"{content} {of.configuration.digest()} {compiler} {of.emulator} {programs} {wanted}"
     kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
     if kept.is_file():

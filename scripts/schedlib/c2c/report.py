@@ -35,7 +35,7 @@ def _head(result: Result) -> Iterator[str]:
     quanta = ", ".join(str(each.quantum) for each in result.quanta)
     config = "".join(f", {name}" for name in chosen["config"])
     yield (
-        f"{chosen['workload']}, {chosen['cpus']} CPUs{shape}, {chosen['rounds']} rounds, "
+        f"{chosen['workload']} on {chosen['on']}, {chosen['cpus']} CPUs{shape}, {chosen['rounds']} rounds, "
         f"lines of {result.line} bytes, quanta {quanta}{config}"
     )
     yield f"changes: {', '.join(f'{name} {state}' for name, state in result.changes.items())}"

@@ -18,22 +18,48 @@ from schedlib.errors import SchedlineError
 from schedlib.guest import Run, run_guest
 from schedlib.judge import Ending
 from schedlib.selftests import pack
+from schedlib.targets import TARGETS, Target
 from schedlib.topology import Topology, qemu_words
 
-EMULATOR = "qemu-system-x86_64"
+DEFAULT_TARGET = TARGETS["qemu-x86_64"]
 SHIFT = 2
 """Of -icount: an instruction takes 2^SHIFT ns of the guest's time."""
 
-MODE = (
+_MODE = (
     "-accel", "tcg,thread=single", "-icount", f"shift={SHIFT},sleep=off", "-rtc", "base=2000-01-01,clock=vm",
-    "-seed", "1", "-no-hpet",
+    "-seed", "1",
 )  # fmt: skip
-"""All that a guest could draw chance from is the same in each run. With a HPET the kernel takes the APIC's timer for
-broken where instructions are counted, and all CPUs then wait for one tick."""
+"""All that a guest could draw chance from is the same in each run."""
 
-PARAMETERS = ("console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off", "tsc=reliable",
-              "rcupdate.rcu_cpu_stall_timeout=300")  # fmt: skip
-"""Of the kernel. A clock that it does not trust would leave it without timers of high resolution."""
+_PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
+_PATIENCE = "rcupdate.rcu_cpu_stall_timeout=300"
+
+
+@dataclass(frozen=True)
+class _Arch:
+    """What is one architecture's alone.
+
+    Attributes:
+        package: Debian's, with its QEMU.
+        mode: words for QEMU.
+        parameters: of the kernel.
+    """
+
+    package: str
+    mode: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+
+
+_ARCHES = {
+    # With a HPET the kernel takes the APIC's timer for broken where instructions are counted, and all CPUs then wait
+    # for one tick. A clock that it does not trust would leave it without timers of high resolution.
+    "x86_64": _Arch("qemu-system-x86", ("-no-hpet",), ("tsc=reliable",)),
+    # Its clock and timers are part of the architecture, and trusted.
+    "arm64": _Arch("qemu-system-arm"),
+}
+
+PLACES = tuple(name for name, target in TARGETS.items() if target.arch in _ARCHES)
+"""Targets on which accesses can be followed."""
 
 _MEMORY = 512
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
@@ -44,7 +70,7 @@ _TROUBLE = (
     (r"c2c: (?!ready|done).*", "the plugin gave up"),
     (r"Kernel panic - not syncing: .*", "the guest's kernel panicked"),
     (r"BUG: .*|Oops: .*|WARNING: .*", "the guest's kernel complained"),
-    (r"qemu-system-x86_64: (?!warning).*", "QEMU does not start"),
+    (r"qemu-system-\w+: (?!warning).*", "QEMU does not start"),
 )
 
 
@@ -83,31 +109,42 @@ class Setting:
         return self.topology.cpus // self.topology.nodes
 
 
-def refuse_other_qemu() -> str:
+def parameters(target: Target) -> tuple[str, ...]:
+    """Of the kernel."""
+    return (f"console={target.console}", *_PARAMETERS, *_ARCHES[target.arch].parameters, _PATIENCE)
+
+
+def mode(target: Target) -> str:
+    """What of a guest is the same for all settings."""
+    return " ".join([*_MODE, *_ARCHES[target.arch].mode, *parameters(target)])
+
+
+def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
     """The version of QEMU, where it is the one that the plugin is made for.
 
     Raises:
         SchedlineError: it is another one, or has no plugins.
     """
-    said = run([EMULATOR, "--version"]).stdout.decode(errors="replace").split("\n")[0]
+    emulator, package = target.emulator[0], _ARCHES[target.arch].package
+    said = run([emulator, "--version"]).stdout.decode(errors="replace").split("\n")[0]
     found = _VERSION.search(said)
     if not found or found.groups() != ("7", "2"):
         raise SchedlineError(
             f"c2c needs QEMU 7.2, for its plugins and what they have to reach beside the API; this is {said or 'none'}",
-            "use Debian 12's qemu-system-x86, or put it first into PATH",
+            f"use Debian 12's {package}, or put it first into PATH",
         )
     # Where plugins were left out the help does not have the option.
-    if b"-plugin" not in run([EMULATOR, "-help"]).stdout:
+    if b"-plugin" not in run([emulator, "-help"]).stdout:
         raise SchedlineError(
-            f"this {EMULATOR} was built without plugins",
-            "use Debian 12's qemu-system-x86, or configure --enable-plugins",
+            f"this {emulator} was built without plugins",
+            f"use Debian 12's {package}, or configure --enable-plugins",
         )
     return said
 
 
-def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str) -> Path:
+def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str, compiler: str = "") -> Path:
     """A program or library from scripts/c2c/, kept by the content of what it is made of."""
-    digest = hashlib.sha256(" ".join(flags).encode())
+    digest = hashlib.sha256(" ".join([compiler, *flags]).encode())
     for path in sorted(SOURCES.glob("*.[ch]")):
         digest.update(path.read_bytes())
     binary = cache / "c2c" / f"{name}-{digest.hexdigest()[:12]}"
@@ -115,7 +152,7 @@ def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str) -> Pa
         binary.parent.mkdir(parents=True, exist_ok=True)
         half = binary.with_name(f".{binary.name}")
         files = [str(SOURCES / source) for source in sources]
-        must(["gcc", *_STRICT, *flags, "-o", str(half), *files], next_step="schedline doctor")
+        must([f"{compiler}gcc", *_STRICT, *flags, "-o", str(half), *files], next_step="schedline doctor")
         half.replace(binary)
     return binary
 
@@ -129,13 +166,15 @@ def plugin(cache: Path) -> Path:
     return _compiled(cache, "plugin", _PLUGIN, "-shared", "-fPIC", "-fvisibility=hidden")
 
 
-def program(cache: Path, workload: str) -> Path:
+def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path:
     """A workload, without shared libraries and at fixed addresses.
 
     Raises:
         SchedlineError: it does not compile.
     """
-    return _compiled(cache, f"guest-{workload}", [f"guest_{workload}.c"], "-static", "-no-pie", "-pthread")
+    source = f"guest_{workload.replace('-', '_')}.c"
+    flags = ("-static", "-no-pie", "-pthread")
+    return _compiled(cache, f"guest-{workload}", [source], *flags, compiler=target.compiler)
 
 
 def plan_text(watches: Sequence[Watch], offsets: int, expected: Sequence[tuple[int, bytes]] = ()) -> str:
@@ -154,16 +193,18 @@ def plan_text(watches: Sequence[Watch], offsets: int, expected: Sequence[tuple[i
     return "\n".join(lines) + "\n"
 
 
-def argv(kernel: Path, archive: Path, setting: Setting, library: Path | None, plan: Path, out: Path) -> list[str]:
+def argv(
+    target: Target, kernel: Path, archive: Path, setting: Setting, library: Path | None, plan: Path, out: Path
+) -> list[str]:
     """QEMU's command.
 
     Args:
         library: the plugin; None boots the same guest without.
     """
-    words = [EMULATOR, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+    words = [*target.emulator, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     words += ["-serial", "stdio", "-monitor", "none", "-cpu", "max", "-m", f"{_MEMORY}M"]
-    words += qemu_words(setting.topology, "x86_64", _MEMORY)
-    words += MODE
+    words += qemu_words(setting.topology, target.arch, _MEMORY)
+    words += [*_MODE, *_ARCHES[target.arch].mode]
     if library:
         options = {
             "plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum,
@@ -171,7 +212,7 @@ def argv(kernel: Path, archive: Path, setting: Setting, library: Path | None, pl
         }  # fmt: skip
         shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
-    line = " ".join([*PARAMETERS, *setting.topology.arguments, "--", str(setting.rounds)])
+    line = " ".join([*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)])
     return [*words, "-kernel", str(kernel), "-initrd", str(archive), "-append", line]
 
 

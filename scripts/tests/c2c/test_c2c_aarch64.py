@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -114,6 +115,14 @@ def test_marks(library: ctypes.CDLL, tmp_path: Path) -> None:
         assert mark(library, assembled(tmp_path, text)[:3]) == 0
     for text in NO_MARKS:
         assert mark(library, assembled(tmp_path, text)) == 0, text
+
+
+@needs_assembler
+def test_the_guests_programs_write_them(library: ctypes.CDLL, tmp_path: Path) -> None:
+    found = re.search(r'__asm__ volatile\("(movz [^"]+)" #number', (SOURCES / "guest.h").read_text())
+    assert found
+    for number in (1, 2, 3):
+        assert mark(library, assembled(tmp_path, f"{found.group(1)}{number}")) == number
 
 
 def test_what_is_no_instruction_is_plain(library: ctypes.CDLL) -> None:

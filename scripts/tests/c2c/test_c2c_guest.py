@@ -23,6 +23,7 @@ from schedlib.c2c.run import Setting
 from schedlib.c2c.workload import SOURCES
 from schedlib.cache import cache_dir, write_json
 from schedlib.errors import SchedlineError
+from schedlib.targets import TARGETS
 from schedlib.topology import Topology, flat
 
 pytestmark = pytest.mark.guest
@@ -33,11 +34,11 @@ SETTING = Setting(flat(2), LINE, 100, ROUNDS, 120.0)
 WANTED = Wanted("rt", ("root_domain",), (100,), replace(SETTING, rounds=5))
 
 
-@pytest.fixture(scope="module")
-def made() -> Iterator[Subject]:
+@pytest.fixture(scope="module", params=run.PLACES)
+def made(request: pytest.FixtureRequest) -> Iterator[Subject]:
     """The kernel that c2c boots, nobody else's meanwhile."""
     with options.opened(None, None) as (cache, tree):
-        yield subject(cache, tree, WANTED)
+        yield subject(cache, tree, replace(WANTED, target=TARGETS[request.param]))
 
 
 def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str) -> Raw:
@@ -45,7 +46,7 @@ def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text
     (place / "plan").write_text(text)
     archive = run.archive_of(made.kernel, binary, place)
     library = run.plugin(cache_dir())
-    words = run.argv(made.kernel.image, archive, setting, library, place / "plan", place / "out")
+    words = run.argv(made.target, made.kernel.image, archive, setting, library, place / "plan", place / "out")
     return run.measured(words, place / "console.log", place / "out", setting.timeout)[1]
 
 
@@ -54,22 +55,27 @@ def plan_of(made: Subject, *watches: Watch) -> str:
     return plan(kernel_map(made.vmlinux, cache_dir() / "c2c", TAGS), watches)
 
 
-def compiled(place: Path, body: str) -> Path:
+def compiled(made: Subject, place: Path, body: str) -> Path:
     """A guest's program that does what a test wants."""
     source, binary = place / "guest.c", place / "guest"
     source.write_text(f'#define _GNU_SOURCE\n#include "guest.h"\nint main(void)\n{{\n\tbegin();\n{body}\n}}\n')
-    argv = ["gcc", "-O2", "-static", "-pthread", f"-I{SOURCES}", "-o", str(binary), str(source)]
+    argv = [f"{made.target.compiler}gcc", "-O2", "-static", "-pthread", f"-I{SOURCES}", "-o", str(binary), str(source)]
     subprocess.run(argv, check=True)
     return binary
 
 
-def test_a_program_with_known_answers(made: Subject, tmp_path: Path) -> None:
-    binary = run.program(cache_dir(), "known")
-    symbols = subprocess.run(["nm", binary], check=True, capture_output=True, text=True).stdout
-    found = re.search(r"^([0-9a-f]+) B watched$", symbols, re.M)
+def symbol(made: Subject, binary: Path, name: str) -> int:
+    """The address of a variable, by its kind and name as nm has them."""
+    symbols = subprocess.run([f"{made.target.compiler}nm", binary], check=True, capture_output=True, text=True).stdout
+    found = re.search(rf"^([0-9a-f]+) {name}\b", symbols, re.M)
     assert found
-    start = int(found.group(1), 16)
-    watch = Watch("watched", "watched", "", 0, 7 * LINE, "", per_cpu=False, address=start, hops=())
+    return int(found.group(1), 16)
+
+
+def test_a_program_with_known_answers(made: Subject, tmp_path: Path) -> None:
+    binary = run.program(cache_dir(), "known", made.target)
+    start = symbol(made, binary, "B watched")
+    watch = Watch("watched", "watched", "", 0, 8 * LINE, "", per_cpu=False, address=start, hops=())
     raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
     got: dict[tuple[int, str], Counts] = {}
     for record in raw.records:
@@ -92,7 +98,60 @@ def test_a_program_with_known_answers(made: Subject, tmp_path: Path) -> None:
         # One store across two lines.
         (380, "store"): turns,
         (384, "store"): turns,
+        # A load and a store apart: the store finds the line here, and shared but for the first time.
+        (448, "load"): Counts(accesses=2 * n, hitm_llc=2 * n - 1, cold=1, essential=2 * n),
+        (448, "store"): Counts(accesses=2 * n, hits=1, upgrades=2 * n - 1, invalidated=2 * n - 1),
     }
+
+
+INSTRUCTIONS: dict[str, tuple[str, dict[str, list[tuple[str, int]]]]] = {
+    "x86_64": (
+        "rax",
+        {
+            "lock incq (%0)": [("rmw", 8)],
+            "incq (%0)": [("load", 8), ("store", 8)],
+            "xchg %%rax, (%0)": [("rmw", 8)],
+            "lock cmpxchgl %%eax, (%0)": [("rmw", 4)],
+            "mov %%rax, (%0)": [("store", 8)],
+        },
+    ),
+    "arm64": (
+        "x1 x2 x3 x4 x5",
+        {
+            "stadd x1, [%0]": [("rmw", 8)],
+            "swpb w1, w2, [%0]": [("rmw", 1)],
+            "ldapr x1, [%0]": [("load", 8)],
+            # One that finds its value, and one that does not.
+            "mov x1, #0; cas x1, x2, [%0]": [("rmw", 8)],
+            "mov x1, #7; cas x1, x2, [%0]": [("rmw", 8)],
+            "casp x2, x3, x4, x5, [%0]": [("rmw", 8), ("rmw", 8)],
+            "ldxr x1, [%0]; stxr w2, x1, [%0]": [("load", 8), ("store", 8)],
+            "ldxr x1, [%0]; clrex; stxr w2, x1, [%0]": [("load", 8)],
+            # It does not store: the value has changed. QEMU reports that it did; see arch.h.
+            "ldxr x1, [%0]; mov x3, #5; str x3, [%0]; stxr w2, x1, [%0]": [("load", 8), ("store", 8), ("store", 8)],
+            "ldxp x1, x2, [%0]; stxp w3, x1, x2, [%0]": [("load", 8), ("load", 8), ("store", 8), ("store", 8)],
+            "ldr x1, [%0]; str x1, [%0]": [("load", 8), ("store", 8)],
+        },
+    ),
+}
+
+
+def test_what_is_counted_of_an_instruction(made: Subject, tmp_path: Path) -> None:
+    clobbered, instructions = INSTRUCTIONS[made.target.arch]
+    names = ", ".join(f'"{name}"' for name in (*clobbered.split(), "memory"))
+    body = f"\tstatic _Alignas({LINE}) char lines[{LINE * len(instructions)}];\n\tMARK_START();\n"
+    extension = ".arch armv8.3-a;" if made.target.arch == "arm64" else ""
+    for number, text in enumerate(instructions):
+        body += f'\t__asm__ volatile("{extension}{text}" :: "r"(lines + {number * LINE}) : {names});\n'
+    binary = compiled(made, tmp_path, f"{body}\tMARK_STOP();\n\tend(1);")
+    start = symbol(made, binary, "b lines")
+    watch = Watch("lines", "lines", "", 0, LINE * len(instructions), "", per_cpu=False, address=start, hops=())
+    raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
+    seen: dict[str, list[tuple[str, int]]] = {text: [] for text in instructions}
+    for record in raw.records:
+        text = list(instructions)[(record.address - start) // LINE]
+        seen[text] += [(record.kind, record.size)] * record.counts.accesses
+    assert {text: sorted(accesses) for text, accesses in seen.items()} == instructions
 
 
 def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None:
@@ -111,34 +170,34 @@ def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None
 
 
 def test_a_kernel_elsewhere_is_refused(made: Subject, tmp_path: Path) -> None:
-    text = plan_of(made).replace("expect ffffffff", "expect fffffffe")
+    text = plan_of(made).replace("expect ffff", "expect fffe")
     with pytest.raises(SchedlineError, match="not where its vmlinux says"):
-        run_program(made, run.program(cache_dir(), "rt"), tmp_path, SETTING, text)
+        run_program(made, run.program(cache_dir(), "rt", made.target), tmp_path, SETTING, text)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_stop_that_is_never_reached(made: Subject, tmp_path: Path) -> None:
-    binary = compiled(tmp_path, "\tMARK_START();\n\tend(1);")
+    binary = compiled(made, tmp_path, "\tMARK_START();\n\tend(1);")
     with pytest.raises(SchedlineError, match=r"stop marker .* not reached"):
         run_program(made, binary, tmp_path, SETTING, plan_of(made))
 
 
 def test_a_panic(made: Subject, tmp_path: Path) -> None:
-    binary = compiled(tmp_path, "\tMARK_START();\n\treturn 0;")
+    binary = compiled(made, tmp_path, "\tMARK_START();\n\treturn 0;")
     with pytest.raises(SchedlineError, match="panicked: Kernel panic - not syncing: Attempted to kill init"):
         run_program(made, binary, tmp_path, SETTING, plan_of(made))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_hang(made: Subject, tmp_path: Path) -> None:
-    binary = compiled(tmp_path, "\tMARK_START();\n\tfor (;;)\n\t\t;")
+    binary = compiled(made, tmp_path, "\tMARK_START();\n\tfor (;;)\n\t\t;")
     with pytest.raises(SchedlineError, match="the guest hung"):
         run_program(made, binary, tmp_path, replace(SETTING, timeout=30.0), plan_of(made))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_program_that_fails(made: Subject, tmp_path: Path) -> None:
-    binary = compiled(tmp_path, '\tfail("a thing");')
+    binary = compiled(made, tmp_path, '\tfail("a thing");')
     with pytest.raises(SchedlineError, match="c2c: failed: a thing"):
         run_program(made, binary, tmp_path, SETTING, plan_of(made))
 
@@ -164,10 +223,9 @@ MOVES = """
 
 
 def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
-    binary = compiled(tmp_path, MOVES)
-    symbols = subprocess.run(["nm", binary], check=True, capture_output=True, text=True).stdout
-    at = {name: int(start, 16) for start, name in re.findall(r"^([0-9a-f]+) [bd] (one|two|pointer)\b", symbols, re.M)}
-    pointer = at["pointer"]
+    binary = compiled(made, tmp_path, MOVES)
+    at = {name: symbol(made, binary, f"[bd] {name}") for name in ("one", "two")}
+    pointer = symbol(made, binary, "d pointer")
     objects = [
         Watch("moved", "moved", "", 0, 64, "", per_cpu=False, address=pointer, hops=(0,)),
         # Of what is used again each byte belongs to the one that was there last.

@@ -13,10 +13,12 @@ from toy_results import result, row
 
 from schedlib.c2c import report, svg
 from schedlib.c2c.raw import Counts, read_raw
-from schedlib.c2c.run import EMULATOR, refuse_other_qemu
+from schedlib.c2c.run import PLACES, Setting, mode, refuse_other_qemu
 from schedlib.c2c.table import spread
 from schedlib.cli import main
 from schedlib.errors import SchedlineError
+from schedlib.targets import TARGETS
+from schedlib.topology import load_topology
 
 QUANTA = tuple(
     (row("rto_count", 4, 0, 1000 + each), row("overloaded", 40, 3000 + each, 10), row("rto_mask", 64, 5, 5))
@@ -63,6 +65,25 @@ def test_who_answers_is_told_where_cpus_are_not_alike() -> None:
     assert "where misses were answered" not in report.text(flat)
 
 
+@pytest.mark.parametrize(
+    ("topology", "shared"),
+    [("kunpeng920", (4, 64, 32)), ("llcs", (1, 2, 8)), ("smt2", (1, 64, 64))],
+)
+def test_how_many_cpus_share_what(topology: str, shared: tuple[int, int, int]) -> None:
+    setting = Setting(load_topology(topology), 64, 100, 1, 1.0)
+    assert (setting.per_cluster, setting.per_llc, setting.per_node) == shared
+
+
+def test_a_guest_has_its_own_architectures_words() -> None:
+    x86, arm64 = (mode(TARGETS[name]) for name in ("qemu-x86_64", "qemu-arm64"))
+    for word in ("-no-hpet", "tsc=reliable", "console=ttyS0"):
+        assert (word in x86, word in arm64) == (True, False)
+    for word in ("thread=single", "sleep=off", "clock=vm", "-seed 1", "nokaslr", "mitigations=off"):
+        assert word in x86
+        assert word in arm64
+    assert "console=ttyAMA0" in arm64
+
+
 def test_the_spread_of_one_number_is_a_number() -> None:
     assert (spread([5]), spread([3, 1, 2]), spread([4, 4, 4])) == ("5", "2 (1..3)", "4")
 
@@ -103,6 +124,7 @@ def test_a_lost_record_is_noticed(tmp_path: Path) -> None:
         read_raw(tmp_path / "raw")
 
 
+@pytest.mark.parametrize("on", PLACES)
 @pytest.mark.parametrize(
     ("version", "help_", "said"),
     [
@@ -112,20 +134,20 @@ def test_a_lost_record_is_noticed(tmp_path: Path) -> None:
     ],
 )
 def test_other_emulators_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, help_: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str, version: str, help_: str, said: str
 ) -> None:
-    program = tmp_path / EMULATOR
+    program = tmp_path / TARGETS[on].emulator[0]
     program.write_text(f'#!/bin/sh\ncase $1 in --version) echo "{version}";; *) echo "{help_}";; esac\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(SchedlineError, match=said):
-        refuse_other_qemu()
+        refuse_other_qemu(TARGETS[on])
 
 
 @pytest.mark.parametrize(
     "words",
     [["--cpus", "1"], ["--cpus", "65"], ["--quanta", "0"], ["--quanta", "97,97"], ["--line", "32"], ["--rounds", "-1"],
-     ["--workload", "none"], ["--cpus", "8", "--topology", "smt2"]],
+     ["--workload", "none"], ["--on", "uml"], ["--cpus", "8", "--topology", "smt2"]],
 )  # fmt: skip
 def test_bad_options_are_errors(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -23,7 +23,7 @@ def row(path: str, offset: int, false: int, essential: int, *, neighbour: bool =
 def result(*rows_of_quanta: tuple[Row, ...], state: str = "applied", build_id: str = "aa") -> Result:
     """A result with a guest for each row of rows."""
     parameters = {
-        "workload": "rt", "cpus": 8, "rounds": 10, "line": 64, "topology": "", "per_cluster": 1,
+        "on": "qemu-x86_64", "workload": "rt", "cpus": 8, "rounds": 10, "line": 64, "topology": "", "per_cluster": 1,
         "per_llc": 8, "per_node": 8, "shift": 2, "config": [], "objects": ["root_domain"],
     }  # fmt: skip
     fingerprint = {"build_id": build_id, "emulator": "QEMU 7.2", "plugin": "p", "compiler": "gcc", "configuration": "c"}
