@@ -132,6 +132,18 @@ static inline void use_cpu(int cpu)
 		fail("sched_setaffinity");
 }
 
+static inline void use_all(int cpus)
+{
+	cpu_set_t set;
+	int i;
+
+	CPU_ZERO(&set);
+	for (i = 0; i < cpus; i++)
+		CPU_SET(i, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail("sched_setaffinity");
+}
+
 static inline void start_thread(pthread_t *thread, void *(*function)(void *), long number)
 {
 	pthread_attr_t attributes;

@@ -11,18 +11,6 @@
 
 static int cpus;
 
-static void use_all(void)
-{
-	cpu_set_t set;
-	int i;
-
-	CPU_ZERO(&set);
-	for (i = 0; i < cpus; i++)
-		CPU_SET(i, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("sched_setaffinity");
-}
-
 static void *work(void *argument)
 {
 	long number = (long)argument;
@@ -33,7 +21,7 @@ static void *work(void *argument)
 	for (i = 0; i < phase.rounds; i++) {
 		if (i % 8 == 0) {
 			use_cpu(i / 8 % cpus);
-			use_all();
+			use_all(cpus);
 		}
 		burn(20000 + draw(&state) % 80000);
 		sleep_ns(100000 + draw(&state) % 1000000);

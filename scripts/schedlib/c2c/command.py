@@ -45,7 +45,7 @@ examples:
   schedline c2c --objects rq,sched_domain --workload balance --svg lines.svg
   schedline c2c --config preempt-rt --objects root_domain    the fields of the push IPI, too
   schedline c2c --cpupri llc --topology llcs           masks by LLC
-  schedline c2c --on qemu-arm64 --topology kunpeng920 --workload wakeup --without cluster-scan
+  schedline c2c --on qemu-arm64 --topology clusters --workload wakeup-idle --without cluster-scan
 """
 
 

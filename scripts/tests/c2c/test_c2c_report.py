@@ -67,7 +67,7 @@ def test_who_answers_is_told_where_cpus_are_not_alike() -> None:
 
 @pytest.mark.parametrize(
     ("topology", "shared"),
-    [("kunpeng920", (4, 64, 32)), ("llcs", (1, 2, 8)), ("smt2", (1, 64, 64))],
+    [("clusters", (4, 16, 16)), ("kunpeng920", (4, 64, 32)), ("llcs", (1, 2, 8)), ("smt2", (1, 64, 64))],
 )
 def test_how_many_cpus_share_what(topology: str, shared: tuple[int, int, int]) -> None:
     setting = Setting(load_topology(topology), 64, 100, 1, 1.0)
