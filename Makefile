@@ -39,8 +39,8 @@ run: ## workloads and tools on this machine (SUITE=quick, RUNS=5, OUT=dir, ONLY=
 	@scripts/schedline run $(if $(IN_GUEST),--in-guest $(tree) $(changes) $(booted)) $(call option,SUITE,suite) $(call option,RUNS,runs) $(call option,ONLY,only) $(call option,SEED,seed) \
 		$(output)
 
-test: ## this project's own tests
-	@scripts/schedline test
+test: ## this project's own tests (LONG=1: those, too, that build a kernel for themselves alone)
+	@scripts/schedline test $(if $(LONG),--long)
 
 doctor: ## what this machine lacks, why, and the command that installs it
 	@scripts/schedline doctor

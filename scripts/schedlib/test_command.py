@@ -25,10 +25,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="this project's own tests",
         description="Checks style and types of the Python, the shell scripts and the kernel code, then runs pytest.\n"
         "The tests that boot a kernel use the builds of `schedline check`.",
-        epilog="examples:\n  schedline test\n  schedline test -k judge",
+        epilog="examples:\n  schedline test\n  schedline test -k judge\n  schedline test --long",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-k", metavar="EXPRESSION", help="only the tests that match (as pytest -k)")
+    parser.add_argument("--long", action="store_true", help="those, too, that build a kernel for themselves alone")
     parser.set_defaults(run=_run)
 
 
@@ -37,6 +38,11 @@ def _shell_scripts() -> tuple[Path, ...]:
     found = (path for folder in ("kunit", "selftests", "scripts", ".ci") for path in (PROJECT / folder).rglob("*"))
     shells = (b"#!/bin/sh", b"#!/usr/bin/env bash")
     return tuple(path for path in found if path.is_file() and path.read_bytes()[:64].startswith(shells))
+
+
+def _chosen(arguments: argparse.Namespace) -> list[str]:
+    """Which tests, in pytest's words."""
+    return [*(["-k", arguments.k] if arguments.k else []), *(["-m", ""] if arguments.long else [])]
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -48,7 +54,7 @@ def _run(arguments: argparse.Namespace) -> int:
         ("ruff format", [python, "-m", "ruff", "format", "--check", "scripts"]),
         ("mypy --strict", [python, "-m", "mypy"]),
         ("shellcheck", ["shellcheck", *map(str, _shell_scripts())]),
-        ("pytest", [python, "-m", "pytest", *(["-k", arguments.k] if arguments.k else [])]),
+        ("pytest", [python, "-m", "pytest", *_chosen(arguments)]),
     ]
     failed: list[str] = []
     for name, argv in jobs:

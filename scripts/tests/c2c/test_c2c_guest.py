@@ -19,7 +19,7 @@ from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.measure import Subject, Wanted, measure, plan, subject
 from schedlib.c2c.objects import TAGS, Watch
 from schedlib.c2c.raw import Counts, Raw
-from schedlib.c2c.run import Setting
+from schedlib.c2c.run import DEFAULT_TARGET, Setting
 from schedlib.c2c.workload import SOURCES
 from schedlib.cache import cache_dir, write_json
 from schedlib.errors import SchedlineError
@@ -34,7 +34,7 @@ SETTING = Setting(flat(2), LINE, 100, ROUNDS, 120.0)
 WANTED = Wanted("rt", ("root_domain",), (100,), replace(SETTING, rounds=5))
 
 
-@pytest.fixture(scope="module", params=run.PLACES)
+@pytest.fixture(scope="module", params=[DEFAULT_TARGET.name, pytest.param("qemu-arm64", marks=pytest.mark.long)])
 def made(request: pytest.FixtureRequest) -> Iterator[Subject]:
     """The kernel that c2c boots, nobody else's meanwhile."""
     with options.opened(None, None) as (cache, tree):
