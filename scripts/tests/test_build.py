@@ -51,6 +51,25 @@ def test_nothing_is_made_twice(tree: Tree, cache: Path) -> None:
     assert again.seconds == 0.0
 
 
+def test_where_a_build_lies_is_not_in_it(kernel: Path, tmp_path: Path) -> None:
+    # As Kbuild does: from the build directory, with the source named in full.
+    compiled = (
+        "\tcd $(O) && gcc -g $(KCFLAGS) -c -o vmlinux $(CURDIR)/unit.c && gcc -g $(KAFLAGS) -c -o asm.o $(CURDIR)/a.S"
+    )
+    (kernel / "Makefile").write_text(MAKEFILE.split("vmlinux:\n")[0] + f"vmlinux:\n{compiled}\n")
+    (kernel / "unit.c").write_text("int unit(int value) { return value + 1; }\n")
+    (kernel / "a.S").write_text(".globl a\na: nop\n")
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-q", "-m", "compiles")
+    images = []
+    for name in ("here", "in/a/longer/place"):
+        cache = tmp_path / name
+        opened = open_kdir(cache, kernel)
+        made_there = build(cache, opened, opened.base, TARGET, Configuration(("x",), {"CONFIG_A": "y"}))
+        images.append([(made_there.build / image).read_bytes() for image in ("vmlinux", "asm.o")])
+    assert images[0] == images[1]
+
+
 def test_line_that_make_drops_is_asked_for_again(tree: Tree, cache: Path, kernel: Path) -> None:
     configuration = Configuration(("x",), {"CONFIG_A": "y"})
     first = build(cache, tree, tree.base, TARGET, configuration)
