@@ -30,7 +30,7 @@ _REPRODUCIBLE = {
 
 def _prefix_maps(*directories: Path) -> dict[str, str]:
     """Options that keep the names of directories out of the debug information, and by that out of the build-id: c2c
-    counted two builds of one source differently, by up to a percent, because they lay in two places."""
+    counted two builds of one source as differently as two quanta, because they lay in two places."""
     words = " ".join(f"-fdebug-prefix-map={directory}=." for directory in directories)
     return {"KCFLAGS": words, "KAFLAGS": words}
 
