@@ -64,8 +64,7 @@ static void grow_links(void)
 	size_t i, room = room_of_links;
 
 	room_of_links = room ? 2 * room : 1024;
-	links = grow(NULL, room_of_links, sizeof(*links));
-	memset(links, 0, room_of_links * sizeof(*links));
+	links = c2c_allocate(room_of_links, sizeof(*links));
 	for (i = 0; i < room; i++)
 		if (old[i])
 			*link_slot(old[i]) = old[i];

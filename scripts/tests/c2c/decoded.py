@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a decoder says of an instruction."""
+"""What a decoder of the plugin says of an instruction, and what the assembler makes of its text."""
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
 from enum import IntEnum
+from pathlib import Path
+
+from schedlib.c2c.workload import SOURCES
 
 
 class Traffic(IntEnum):
@@ -13,3 +18,40 @@ class Traffic(IntEnum):
     ATOMIC = 1
     STORE = 2
     STACK = 3
+
+
+class Decoder:
+    """scripts/c2c/<name>.c, compiled for this machine.
+
+    Args:
+        directory: for the library.
+    """
+
+    def __init__(self, name: str, directory: Path) -> None:
+        path = directory / f"{name}.so"
+        flags = ["-O1", "-shared", "-fPIC", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
+        warnings = ["-Wall", "-Wextra", "-Werror"]
+        subprocess.run(["gcc", *flags, *warnings, "-o", str(path), str(SOURCES / f"{name}.c")], check=True)
+        library = ctypes.CDLL(str(path))
+        self._traffic, self._mark = library[f"{name}_traffic"], library[f"{name}_mark"]
+
+    def traffic(self, code: bytes) -> Traffic:
+        """What of it is to be counted."""
+        return Traffic(self._traffic(code, ctypes.c_size_t(len(code))))
+
+    def mark(self, code: bytes) -> int:
+        """The marker that it is; 0 for none."""
+        return int(self._mark(code, ctypes.c_size_t(len(code))))
+
+
+def assembled(directory: Path, text: str, compiler: str = "") -> bytes:
+    """The bytes of one instruction.
+
+    Args:
+        compiler: prefix of the cross compiler; empty for the machine's own.
+    """
+    (directory / "one.s").write_text(f"{text}\n")
+    subprocess.run([f"{compiler}gcc", "-c", "-o", "one.o", "one.s"], check=True, cwd=directory)
+    copy = [f"{compiler}objcopy", "-O", "binary", "-j", ".text", "one.o", "one.bin"]
+    subprocess.run(copy, check=True, cwd=directory)
+    return (directory / "one.bin").read_bytes()

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from decoded import Traffic
+from decoded import Decoder, Traffic, assembled
 
 from schedlib.c2c.workload import SOURCES
 from schedlib.targets import TARGETS
@@ -46,43 +44,17 @@ MARKS = {"movz xzr, #0xc2c1": 1, "movz xzr, #0xc2c2": 2, "movz xzr, #0xc2c3": 3}
 NO_MARKS = ("movz xzr, #0xc2c0", "movz xzr, #0xc2c4", "movz x0, #0xc2c1", "movz wzr, #0xc2c1", "movz xzr, #0xc2d1",
             "movz xzr, #0xc2c1, lsl #16", "movn xzr, #0xc2c1", "movk xzr, #0xc2c1", "nop")  # fmt: skip
 
-COMPILER = f"{TARGETS['qemu-arm64'].compiler}gcc"
-needs_assembler = pytest.mark.skipif(not shutil.which(COMPILER), reason=f"there is no {COMPILER}")
+COMPILER = TARGETS["qemu-arm64"].compiler
+needs_assembler = pytest.mark.skipif(not shutil.which(f"{COMPILER}gcc"), reason=f"there is no {COMPILER}gcc")
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    path = tmp_path_factory.mktemp("aarch64") / "aarch64.so"
-    flags = [
-        "-O1",
-        "-shared",
-        "-fPIC",
-        "-fsanitize=undefined",
-        "-fno-sanitize-recover=all",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-    ]
-    subprocess.run(["gcc", *flags, "-o", str(path), str(SOURCES / "aarch64.c")], check=True)
-    return ctypes.CDLL(str(path))
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Decoder:
+    return Decoder("aarch64", tmp_path_factory.mktemp("aarch64"))
 
 
-def assembled(directory: Path, text: str) -> bytes:
-    """The bytes of one instruction."""
-    (directory / "one.s").write_text(f".arch armv8.4-a\n{text}\n")
-    prefix = TARGETS["qemu-arm64"].compiler
-    subprocess.run([COMPILER, "-c", "-o", "one.o", "one.s"], check=True, cwd=directory)
-    copy = [f"{prefix}objcopy", "-O", "binary", "-j", ".text", "one.o", "one.bin"]
-    subprocess.run(copy, check=True, cwd=directory)
-    return (directory / "one.bin").read_bytes()
-
-
-def traffic(library: ctypes.CDLL, code: bytes) -> Traffic:
-    return Traffic(library.aarch64_traffic(code, ctypes.c_size_t(len(code))))
-
-
-def mark(library: ctypes.CDLL, code: bytes) -> int:
-    return int(library.aarch64_mark(code, ctypes.c_size_t(len(code))))
+def code_of(directory: Path, text: str) -> bytes:
+    return assembled(directory, f".arch armv8.4-a\n{text}", COMPILER)
 
 
 @pytest.mark.parametrize(
@@ -98,33 +70,33 @@ def mark(library: ctypes.CDLL, code: bytes) -> int:
         for text, word in words.items()
     ],
 )
-def test_instructions(library: ctypes.CDLL, text: str, word: int, want: Traffic) -> None:
-    assert traffic(library, word.to_bytes(4, "little")) is want, text
+def test_instructions(decoder: Decoder, text: str, word: int, want: Traffic) -> None:
+    assert decoder.traffic(word.to_bytes(4, "little")) is want, text
 
 
 @needs_assembler
 def test_the_words_are_those_of_the_assembler(tmp_path: Path) -> None:
     for text, word in (ATOMIC | STORE | STACK | PLAIN).items():
-        assert assembled(tmp_path, text) == word.to_bytes(4, "little"), text
+        assert code_of(tmp_path, text) == word.to_bytes(4, "little"), text
 
 
 @needs_assembler
-def test_marks(library: ctypes.CDLL, tmp_path: Path) -> None:
+def test_marks(decoder: Decoder, tmp_path: Path) -> None:
     for text, number in MARKS.items():
-        assert mark(library, assembled(tmp_path, text)) == number
-        assert mark(library, assembled(tmp_path, text)[:3]) == 0
+        assert decoder.mark(code_of(tmp_path, text)) == number
+        assert decoder.mark(code_of(tmp_path, text)[:3]) == 0
     for text in NO_MARKS:
-        assert mark(library, assembled(tmp_path, text)) == 0, text
+        assert decoder.mark(code_of(tmp_path, text)) == 0, text
 
 
 @needs_assembler
-def test_the_guests_programs_write_them(library: ctypes.CDLL, tmp_path: Path) -> None:
+def test_the_guests_programs_write_them(decoder: Decoder, tmp_path: Path) -> None:
     found = re.search(r'__asm__ volatile\("(movz [^"]+)" #number', (SOURCES / "guest.h").read_text())
     assert found
     for number in (1, 2, 3):
-        assert mark(library, assembled(tmp_path, f"{found.group(1)}{number}")) == number
+        assert decoder.mark(code_of(tmp_path, f"{found.group(1)}{number}")) == number
 
 
-def test_what_is_no_instruction_is_plain(library: ctypes.CDLL) -> None:
+def test_what_is_no_instruction_is_plain(decoder: Decoder) -> None:
     for code in (b"", b"\x62\x00\x21", b"\x62\x00\x21\xf8\x00"):
-        assert (traffic(library, code), mark(library, code)) == (Traffic.PLAIN, 0)
+        assert (decoder.traffic(code), decoder.mark(code)) == (Traffic.PLAIN, 0)

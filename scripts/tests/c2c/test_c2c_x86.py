@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-from decoded import Traffic
+from decoded import Decoder, Traffic, assembled
 
 from schedlib.c2c.workload import SOURCES
 
@@ -26,23 +24,8 @@ STACK = ("push %rax", "push %r12", "pop %rbx", "pop %r15", "call .+100", "ret", 
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    path = tmp_path_factory.mktemp("x86") / "x86.so"
-    argv = ["gcc", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", str(path), str(SOURCES / "x86.c")]
-    subprocess.run(argv, check=True)
-    return ctypes.CDLL(str(path))
-
-
-def assembled(directory: Path, text: str) -> bytes:
-    """The bytes of one instruction."""
-    (directory / "one.s").write_text(f"{text}\n")
-    subprocess.run(["gcc", "-c", "-o", "one.o", "one.s"], check=True, cwd=directory)
-    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", "one.o", "one.bin"], check=True, cwd=directory)
-    return (directory / "one.bin").read_bytes()
-
-
-def traffic(library: ctypes.CDLL, code: bytes) -> Traffic:
-    return Traffic(library.x86_traffic(code, ctypes.c_size_t(len(code))))
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Decoder:
+    return Decoder("x86", tmp_path_factory.mktemp("x86"))
 
 
 @pytest.mark.parametrize(
@@ -53,16 +36,16 @@ def traffic(library: ctypes.CDLL, code: bytes) -> Traffic:
         *((text, Traffic.PLAIN) for text in PLAIN),
     ],
 )
-def test_instructions(library: ctypes.CDLL, tmp_path: Path, text: str, want: Traffic) -> None:
-    assert traffic(library, assembled(tmp_path, text)) is want
+def test_instructions(decoder: Decoder, tmp_path: Path, text: str, want: Traffic) -> None:
+    assert decoder.traffic(assembled(tmp_path, text)) is want
 
 
-def test_marks_are_those_of_the_guests_programs(library: ctypes.CDLL) -> None:
+def test_marks_are_those_of_the_guests_programs(decoder: Decoder) -> None:
     bytes_ = re.search(r'"\.byte ([0-9a-fx, ]+), " #number ", ([0-9a-fx, ]+)"', (SOURCES / "guest.h").read_text())
     assert bytes_
     head, tail = (bytes(int(word, 16) for word in part.split(", ")) for part in bytes_.groups())
     for number, mark in ((1, 1), (2, 2), (3, 3), (4, 0), (0, 0)):
         code = head + bytes([number]) + tail
         assert len(code) == 8
-        assert library.x86_mark(code, ctypes.c_size_t(8)) == mark
-    assert library.x86_mark(b"\x0f\x1f\x84\x00\x01\x00\x00\x00", ctypes.c_size_t(8)) == 0
+        assert decoder.mark(code) == mark
+    assert decoder.mark(b"\x0f\x1f\x84\x00\x01\x00\x00\x00") == 0
