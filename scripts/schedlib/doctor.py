@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.command import run
 from schedlib.errors import SchedlineError
+from schedlib.process import run
 from schedlib.progress import say, step
 
 
@@ -52,22 +52,37 @@ NEEDS = (
     _need("dpkg-deb", "dpkg", "opens Debian's package", "fetch"),
     _need("tar", "tar", "unpacks the kernel", "fetch"),
     _need("xz", "xz-utils", "unpacks the kernel", "fetch"),
-    _need("the archive's keyring", "debian-archive-keyring", "checks the archive's signature", "fetch",
-          "usr/share/keyrings/debian-archive-keyring.gpg"),
+    _need(
+        "the archive's keyring",
+        "debian-archive-keyring",
+        "checks the archive's signature",
+        "fetch",
+        "usr/share/keyrings/debian-archive-keyring.gpg",
+    ),
     _need("make", "make", "builds the kernel", "build"),
     _need("gcc", "gcc", "builds the kernel", "build"),
     _need("flex", "flex", "builds Kconfig", "build"),
     _need("bison", "bison", "builds Kconfig", "build"),
     _need("bc", "bc", "computes time constants of the kernel", "build"),
-    _need("the C library's headers", "libc6-dev", "builds UML and the kernel's host programs", "build",
-          "usr/include/stdio.h"),
+    _need(
+        "the C library's headers",
+        "libc6-dev",
+        "builds UML and the kernel's host programs",
+        "build",
+        "usr/include/stdio.h",
+    ),
     _need("pahole", "pahole", "reads the debug information of kernels", "layout"),
     _need("libelf's headers", "libelf-dev", "builds objtool", "qemu-x86_64 objtool", "usr/include/libelf.h"),
     _need("qemu-system-x86_64", "qemu-system-x86", "boots the x86-64 kernel", "qemu-x86_64"),
     _need("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "builds the arm64 kernel", "qemu-arm64"),
     _need("qemu-system-aarch64", "qemu-system-arm", "boots the arm64 kernel", "qemu-arm64"),
-    _need("the C library for arm64", "libc6-dev-arm64-cross", "builds the programs of an arm64 guest",
-          "qemu-arm64-selftests qemu-arm64-c2c", "usr/aarch64-linux-gnu/lib/libc.a"),
+    _need(
+        "the C library for arm64",
+        "libc6-dev-arm64-cross",
+        "builds the programs of an arm64 guest",
+        "qemu-arm64-selftests qemu-arm64-c2c",
+        "usr/aarch64-linux-gnu/lib/libc.a",
+    ),
     _need("rsync", "rsync", "installs the kselftests, and headers for a package", "kselftest kernels-deb"),
     _need("depmod", "kmod", "lists the modules of a packaged kernel", "kernels"),
     _need("cpio", "cpio", "packs the kernel's headers", "kernels"),
@@ -84,7 +99,7 @@ NEEDS = (
     _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),
     _need("sparse", "sparse", "checks the kernel code", "test"),
     _need("chromium", "chromium", "shows the page of a report, light and dark", "test"),
-)  # fmt: skip
+)
 
 
 def missing(jobs: Collection[str]) -> tuple[Need, ...]:

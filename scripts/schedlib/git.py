@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from schedlib.command import must, run
+from schedlib.process import must, run
 
 _SETTINGS = {
     "core.hooksPath": "/dev/null",

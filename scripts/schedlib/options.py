@@ -12,7 +12,7 @@ from schedlib import doctor
 from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
 from schedlib.progress import say
-from schedlib.trees import Tree, fetch_series, open_kdir
+from schedlib.tree.kernel_tree import Tree, fetch_series, open_kdir
 
 DEFAULT_SERIES = "7.3"
 
@@ -25,17 +25,32 @@ def ids(text: str) -> tuple[str, ...]:
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
     """--kdir, --series."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--kdir", type=Path, metavar="PATH", help="your kernel tree (git, plain directory or tarball); "
-                       "it is only read, never written to")  # fmt: skip
+    which.add_argument(
+        "--kdir",
+        type=Path,
+        metavar="PATH",
+        help="your kernel tree (git, plain directory or tarball); it is only read, never written to",
+    )
     which.add_argument("--series", metavar="NAME", help=f"a kernel that Debian packages (default: {DEFAULT_SERIES})")
 
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
     """--with, --without."""
-    parser.add_argument("--with", dest="with_", type=ids, default=(), metavar="ID,...",
-                        help="apply these carried changes (a series gets all of them anyway)")  # fmt: skip
-    parser.add_argument("--without", type=ids, default=(), metavar="ID,...",
-                        help="leave these changes out, by a revert where they are upstream")  # fmt: skip
+    parser.add_argument(
+        "--with",
+        dest="with_",
+        type=ids,
+        default=(),
+        metavar="ID,...",
+        help="apply these carried changes (a series gets all of them anyway)",
+    )
+    parser.add_argument(
+        "--without",
+        type=ids,
+        default=(),
+        metavar="ID,...",
+        help="leave these changes out, by a revert where they are upstream",
+    )
 
 
 @contextmanager

@@ -25,14 +25,28 @@ class Browser:
         read_commands, self._commands = os.pipe()
         self._answers, write_answers = os.pipe()
         # No sandbox: tests run as root, and the page is our own. Chromium reads from 3 and writes to 4.
-        argv = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                "--no-first-run", "--disable-background-networking", "--remote-debugging-pipe",
-                f"--user-data-dir={profile}", "about:blank"]  # fmt: skip
+        argv = [
+            program,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={profile}",
+            "about:blank",
+        ]
         command = f"exec {shlex.join(argv)} 3<&{read_commands} 4>&{write_answers}"
         self._process = subprocess.Popen(
-            ["bash", "-c", command], pass_fds=(read_commands, write_answers), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            ["bash", "-c", command],
+            pass_fds=(read_commands, write_answers),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         os.close(read_commands)
         os.close(write_answers)
         self._number = 0

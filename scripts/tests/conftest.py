@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from schedlib.cache import cache_dir
-from schedlib.trees import Tree, fetch_series
 from suite_place import Place as SuitePlace
 from workload_runs import DIRECTORY, TINY, Place, compile_program
+
+from schedlib.cache import cache_dir
+from schedlib.tree.kernel_tree import Tree, fetch_series
 
 SCHED_H = """\
 struct root_domain {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import FILES, write_files
-from schedlib.cli import main, parser
+from schedlib.main import main, parser
 from schedlib.paths import PROJECT
 
 

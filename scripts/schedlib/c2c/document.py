@@ -12,9 +12,9 @@ from typing import Any
 from schedlib.c2c.kernel_map import Field
 from schedlib.c2c.objects import Place
 from schedlib.c2c.raw import Counts
-from schedlib.c2c.table import Row
+from schedlib.c2c.traffic_table import Row
 from schedlib.errors import SchedlineError
-from schedlib.results import TOOL
+from schedlib.formats.results import TOOL
 
 FILE = "c2c.json"
 
@@ -131,10 +131,17 @@ def read_result(path: Path) -> Result:
 
 def _result(found: Mapping[str, Any]) -> Result:
     watched = tuple(
-        Watched(row["owner"], row["prefix"], row["size"], row["number"], row["later"], tuple(row["skews"]),
-                tuple(Field(**field) for field in row["fields"]))
+        Watched(
+            row["owner"],
+            row["prefix"],
+            row["size"],
+            row["number"],
+            row["later"],
+            tuple(row["skews"]),
+            tuple(Field(**field) for field in row["fields"]),
+        )
         for row in found["objects"]
-    )  # fmt: skip
+    )
     quanta = tuple(
         Quantum(each["quantum"], each["operations"], each["watched"], tuple(map(_row, each["rows"])))
         for each in found["runs"]

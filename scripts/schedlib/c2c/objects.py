@@ -50,9 +50,10 @@ KINDS = {
     "sched_domain": Kind("runqueues", "sched_domain", hops=_SD),
     "sched_domain_shared": Kind("sd_llc_shared", "sched_domain_shared", hops=(("", ""),)),
     "sched_group": Kind("runqueues", "sched_group", hops=(*_SD, ("sched_domain", "groups"))),
-    "sched_group_capacity": Kind("runqueues", "sched_group_capacity",
-                                 hops=(*_SD, ("sched_domain", "groups"), ("sched_group", "sgc"))),
-}  # fmt: skip
+    "sched_group_capacity": Kind(
+        "runqueues", "sched_group_capacity", hops=(*_SD, ("sched_domain", "groups"), ("sched_group", "sgc"))
+    ),
+}
 """What --objects knows."""
 
 DEFAULT = ("rq", "root_domain")

@@ -7,16 +7,16 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-from schedlib.build import compiler_version
-from schedlib.c2c import run
-from schedlib.c2c.command import default_setting
+from schedlib.c2c import plugin_guest
+from schedlib.c2c.c2c_verb import default_setting
+from schedlib.c2c.counting import Wanted, built, measure, source
 from schedlib.c2c.document import Result, document, read_result
-from schedlib.c2c.measure import Wanted, built, measure, source
 from schedlib.c2c.objects import DEFAULT
 from schedlib.cache import write_json
-from schedlib.compose import Composition
 from schedlib.git import git
-from schedlib.trees import Tree
+from schedlib.kernel.build import compiler_version
+from schedlib.tree.compose import Composition
+from schedlib.tree.kernel_tree import Tree
 
 WORKLOAD = "rt"
 
@@ -36,7 +36,7 @@ def remembered(
     wanted = Wanted(WORKLOAD, DEFAULT, quanta, default_setting(WORKLOAD))
     of = source(tree, wanted, composition)
     content = git(tree.src, "rev-parse", f"{of.composition.commit}^{{tree}}")
-    programs = [path.name for path in (run.plugin(cache), run.program(cache, WORKLOAD))]
+    programs = [path.name for path in (plugin_guest.plugin(cache), plugin_guest.program(cache, WORKLOAD))]
     compiler = compiler_version(of.target.compiler)
     depends = f"{content} {of.configuration.digest()} {compiler} {of.emulator} {programs} {wanted}"
     kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedlib.errors import SchedlineError
+from schedlib.gate.boots import Key, Side
 from schedlib.gate.judging import boots_of
 from schedlib.gate.pairing import Batch, order_problem
 from schedlib.gate.rules import MOST_BOOTS, Claim, Gate, Level
-from schedlib.gate.runs import Key, Side
 from schedlib.gate.statistics import Values, holm, rank_p, shift, shift_interval
 from schedlib.verdict import Verdict
 
@@ -78,24 +78,38 @@ def _values(side: Side, key: Key, direction: str) -> Values:
     """A value for each boot, more being worse."""
     lacking = [boot.id for boot in side.boots if key not in boot.figures]
     if lacking:
-        raise SchedlineError(f"{side.name}: boot {lacking[0]} lacks {' '.join(key)}, which others have",
-                             "do its runs again, or remove that boot")  # fmt: skip
+        raise SchedlineError(
+            f"{side.name}: boot {lacking[0]} lacks {' '.join(key)}, which others have",
+            "do its runs again, or remove that boot",
+        )
     if len(side.boots) > MOST_BOOTS:
-        raise SchedlineError(f"{side.name} has {len(side.boots)} boots, more than {MOST_BOOTS}",
-                             "is boot_id the kernel's? Give the boots of one campaign")  # fmt: skip
+        raise SchedlineError(
+            f"{side.name} has {len(side.boots)} boots, more than {MOST_BOOTS}",
+            "is boot_id the kernel's? Give the boots of one campaign",
+        )
     about = side.about[key]
     if about.direction not in (direction, "neither"):
-        raise SchedlineError(f"{' '.join(key)}: the runs say {about.direction} is better, the gates file {direction}",
-                             "correct the gates file")  # fmt: skip
+        raise SchedlineError(
+            f"{' '.join(key)}: the runs say {about.direction} is better, the gates file {direction}",
+            "correct the gates file",
+        )
     return (-1.0 if direction == "higher" else 1.0) * np.array([boot.figures[key].mean for boot in side.boots])
 
 
 def _tested(gate: Gate, samples: dict[str, tuple[Claim, Values, Values]]) -> list[Answer]:
     judged = [name for name, (claim, _, _) in samples.items() if claim.judged]
-    better = dict(zip(judged, holm(np.array([rank_p(-samples[name][1], -samples[name][2]) for name in judged])),
-                      strict=True)) if judged else {}  # fmt: skip
-    worse = dict(zip(judged, holm(np.array([rank_p(samples[name][1], samples[name][2]) for name in judged])),
-                     strict=True)) if judged else {}  # fmt: skip
+    better = (
+        dict(
+            zip(judged, holm(np.array([rank_p(-samples[name][1], -samples[name][2]) for name in judged])), strict=True)
+        )
+        if judged
+        else {}
+    )
+    worse = (
+        dict(zip(judged, holm(np.array([rank_p(samples[name][1], samples[name][2]) for name in judged])), strict=True))
+        if judged
+        else {}
+    )
     out = []
     for name, (claim, base, candidate) in samples.items():
         sign = -1.0 if claim.direction == "higher" else 1.0

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.gate import claims, judging, pairing
+from schedlib.gate.boots import Side, read_side
 from schedlib.gate.judging import Row
 from schedlib.gate.placebo import Share, shares_of
 from schedlib.gate.rules import Gate, load_gate
-from schedlib.gate.runs import Side, read_side
 from schedlib.verdict import Verdict, worst
 
 
@@ -53,9 +53,14 @@ class Comparison:
 
 
 def compare(
-    base_at: Path, candidate_at: Path, gates: str | None, *, confirm: Sequence[Path] | None = None,
-    placebo: Path | None = None, expect_improvement: bool = False,
-) -> Comparison:  # fmt: skip
+    base_at: Path,
+    candidate_at: Path,
+    gates: str | None,
+    *,
+    confirm: Sequence[Path] | None = None,
+    placebo: Path | None = None,
+    expect_improvement: bool = False,
+) -> Comparison:
     """Compare two directories of runs, by a gates file or its name (the default one, or the one with the claims).
 
     Raises:
@@ -96,8 +101,20 @@ def compare(
         shares = shares_of(gate, rows, base, candidate, padded) if padded else []
     if any(side.failed for side in everything):
         verdict = worst([verdict, Verdict.ERROR])
-    return Comparison(started, gate, base, candidate, again, padded, tuple(rows), tuple(shares), tuple(found),
-                      tuple(notes), verdict, directories)  # fmt: skip
+    return Comparison(
+        started,
+        gate,
+        base,
+        candidate,
+        again,
+        padded,
+        tuple(rows),
+        tuple(shares),
+        tuple(found),
+        tuple(notes),
+        verdict,
+        directories,
+    )
 
 
 def _same_kernels(sides: list[Side]) -> None:

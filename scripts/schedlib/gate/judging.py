@@ -10,10 +10,10 @@ from difflib import get_close_matches
 import numpy as np
 
 from schedlib.errors import SchedlineError
+from schedlib.gate.boots import Boot, Figure, Key, Side
 from schedlib.gate.decision import Evidence, decide, mean_evidence, rank_evidence, together
 from schedlib.gate.pairing import Batch, Batches, batches, order_problem
 from schedlib.gate.rules import MOST_BOOTS, Gate, Method, Rule
-from schedlib.gate.runs import Boot, Figure, Key, Side
 from schedlib.gate.statistics import CONFIRM, Values, detectable
 from schedlib.verdict import Verdict
 
@@ -100,8 +100,10 @@ def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
             return Row(rule, about, Verdict.ERROR, f"{reason}; what is left out could be the slow ones")
         if len(side.boots) > MOST_BOOTS:
-            raise SchedlineError(f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
-                                 "is boot_id the kernel's? Give the boots of one campaign")  # fmt: skip
+            raise SchedlineError(
+                f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
+                "is boot_id the kernel's? Give the boots of one campaign",
+            )
     if rule.method is Method.EQUAL:
         return _equal(rule, about, chosen)
     pair = (chosen[2], chosen[3]) if confirm else None
@@ -123,8 +125,10 @@ def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[
     evidence = mean_evidence(*first, again) if rule.method is not Method.RANK else rank_evidence(*first, again)
     centre = abs(float(evidence.centre))
     if not rule.absolute and centre == 0:
-        raise SchedlineError(f"{' '.join(rule.key)} is 0 in the base, and a budget in percent of 0 allows nothing",
-                             "add absolute = true and a budget in the metric's unit to the gates file")  # fmt: skip
+        raise SchedlineError(
+            f"{' '.join(rule.key)} is 0 in the base, and a budget in percent of 0 allows nothing",
+            "add absolute = true and a budget in the metric's unit to the gates file",
+        )
     scale = 1.0 if rule.absolute else 100 / centre
     shown = detectable(*first, gate.alpha / CONFIRM) * scale
     return _Sample(rule, about, both, evidence, scale, shown, problem)
@@ -147,8 +151,10 @@ def _missing(rule: Rule, base: Side, candidate: Side) -> Row | None:
             )
         names = sorted({name for side in (base, candidate) for tool, name in side.about if tool == rule.tool})
         near = get_close_matches(rule.name, names, 5, 0.3) or names[:8]
-        raise SchedlineError(f"unknown metric: no run of {rule.tool} has {rule.name}",
-                             f"correct the gates file; the runs have: {', '.join(near)}")  # fmt: skip
+        raise SchedlineError(
+            f"unknown metric: no run of {rule.tool} has {rule.name}",
+            f"correct the gates file; the runs have: {', '.join(near)}",
+        )
     lacking = candidate if there[0] else base
     reason = lacking.why_absent(rule.key) or "no reason given"
     return Row(rule, "", Verdict.ERROR, f"{lacking.name} lacks it ({reason}), and the other side has it")
@@ -159,16 +165,22 @@ def _about(rule: Rule, sides: Sequence[Side]) -> str:
     found = {side.about[rule.key] for side in sides if rule.key in side.about}
     where = " ".join(rule.key)
     if len(found) > 1:
-        raise SchedlineError(f"{where} has another unit, direction or kind in another directory",
-                             "measure both kernels with the same program")  # fmt: skip
+        raise SchedlineError(
+            f"{where} has another unit, direction or kind in another directory",
+            "measure both kernels with the same program",
+        )
     about = found.pop()
     if about.direction != rule.direction:
-        raise SchedlineError(f"{where}: the runs say {about.direction} is better, the gates file {rule.direction}",
-                             "correct the gates file")  # fmt: skip
+        raise SchedlineError(
+            f"{where}: the runs say {about.direction} is better, the gates file {rule.direction}",
+            "correct the gates file",
+        )
     fits = {Method.RATE: about.kind == "exceedance", Method.EQUAL: about.kind == "exact"}
     if not fits.get(rule.method, about.kind != "exceedance"):
-        raise SchedlineError(f'{where} is of kind {about.kind}, which method = "{rule.method.value}" does not fit',
-                             "rate is for exceedances, equal for exact, rank and mean for the others")  # fmt: skip
+        raise SchedlineError(
+            f'{where} is of kind {about.kind}, which method = "{rule.method.value}" does not fit',
+            "rate is for exceedances, equal for exact, rank and mean for the others",
+        )
     return "in a million" if rule.method is Method.RATE else about.unit
 
 
@@ -195,8 +207,9 @@ def _equal(rule: Rule, unit: str, sides: Sequence[Side]) -> Row:
     if worse:
         return replace(row, verdict=Verdict.FAIL, reason=f"{low:g} became {row.candidate:g}; any change is reported")
     better = (least, most) != (low, high)
-    return replace(row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}")
-                   if better else "")  # fmt: skip
+    return replace(
+        row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}") if better else ""
+    )
 
 
 def _range(figures: Sequence[Figure]) -> tuple[float, float]:
@@ -211,8 +224,10 @@ def values_of(rule: Rule, batch: Batch) -> tuple[Values, Values]:
         figures = [boot.figures[rule.key] for boot in boots]
         for boot, figure in zip(boots, figures, strict=True):
             if figure.least < 0:
-                raise SchedlineError(f"{' '.join(rule.key)} is {figure.least:g} in boot {boot.id}: below 0",
-                                     "find out what measured that, and remove or repeat the run")  # fmt: skip
+                raise SchedlineError(
+                    f"{' '.join(rule.key)} is {figure.least:g} in boot {boot.id}: below 0",
+                    "find out what measured that, and remove or repeat the run",
+                )
             if rule.method is Method.RATE and (not figure.samples or figure.total > figure.samples):
                 raise SchedlineError(
                     f"{' '.join(rule.key)} counts {figure.total:g} of {figure.samples} samples in boot {boot.id}",
@@ -258,10 +273,16 @@ def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[Row]:
     budget, detect = (np.array([getattr(rule, name) for rule in rules]) / scales for name in ("budget", "detect"))
     outcome = decide(evidence, budget, detect, gate.alpha)
     return [
-        _row(gate, sample, bool(outcome.tripped[place]), bool(outcome.failed[place]), bool(outcome.excluded[place]),
-             float(outcome.p[place]))
+        _row(
+            gate,
+            sample,
+            bool(outcome.tripped[place]),
+            bool(outcome.failed[place]),
+            bool(outcome.excluded[place]),
+            float(outcome.p[place]),
+        )
         for place, sample in enumerate(samples)
-    ]  # fmt: skip
+    ]
 
 
 def _padded(sample: _Sample, any_confirm: bool) -> Evidence:
@@ -284,10 +305,22 @@ def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: boo
     middle = np.mean if rule.method is not Method.RANK else np.median
     base, candidate = (float(sign * middle(np.concatenate([each[side] for each in values]))) for side in (0, 1))
     row = Row(
-        rule, sample.unit, Verdict.PASS, "", counts, base, candidate, float(sign * evidence.shift * scale),
-        ends[0], ends[1], p, float(evidence.first), None if evidence.confirm is None else float(evidence.confirm),
-        float(evidence.floor * scale), sample.detectable,
-    )  # fmt: skip
+        rule,
+        sample.unit,
+        Verdict.PASS,
+        "",
+        counts,
+        base,
+        candidate,
+        float(sign * evidence.shift * scale),
+        ends[0],
+        ends[1],
+        p,
+        float(evidence.first),
+        None if evidence.confirm is None else float(evidence.confirm),
+        float(evidence.floor * scale),
+        sample.detectable,
+    )
     if sample.problem:
         return replace(row, verdict=Verdict.INCONCLUSIVE, reason=sample.problem, p=None)
     if failed:
@@ -305,8 +338,10 @@ def _noise(sample: _Sample) -> str:
     unit = sample.unit if rule.absolute else "%"
     worst, floor = float(evidence.high) * scale, float(evidence.floor) * scale
     if floor >= rule.detect:
-        return (f"too noisy: boots of the base alone differ by {floor:.3g} {unit} (A/A floor), "
-                f"so {rule.detect:g} {unit} cannot be excluded")  # fmt: skip
+        return (
+            f"too noisy: boots of the base alone differ by {floor:.3g} {unit} (A/A floor), "
+            f"so {rule.detect:g} {unit} cannot be excluded"
+        )
     return (
         f"a change for the worse by up to {worst:.3g} {unit} is not excluded, and a pass has to exclude {rule.detect:g}"
     )

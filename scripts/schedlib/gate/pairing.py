@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schedlib.errors import SchedlineError
-from schedlib.gate.runs import Boot, Side
+from schedlib.gate.boots import Boot, Side
 
 _LEAD = 2
 """By so many boots one kernel may be ahead: ABBA and random pairs stay within it."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schedlib.errors import SchedlineError
+from schedlib.gate.boots import Side
 from schedlib.gate.judging import Row, boots_of, values_of
 from schedlib.gate.pairing import Batch, order_problem
 from schedlib.gate.rules import Gate, Method
-from schedlib.gate.runs import Side
 from schedlib.gate.statistics import mean_interval, mean_shift, shift, shift_interval
 
 
@@ -45,8 +45,11 @@ def shares_of(gate: Gate, rows: Sequence[Row], base: Side, candidate: Side, plac
     Raises:
         SchedlineError: the placebo lacks a metric that the others have.
     """
-    return [_share(gate, row, base, candidate, placebo) for row in rows
-            if row.change is not None and row.base and row.rule.method is not Method.EQUAL]  # fmt: skip
+    return [
+        _share(gate, row, base, candidate, placebo)
+        for row in rows
+        if row.change is not None and row.base and row.rule.method is not Method.EQUAL
+    ]
 
 
 def _share(gate: Gate, row: Row, base: Side, candidate: Side, placebo: Side) -> Share:

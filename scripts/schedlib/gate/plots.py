@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, PercentFormatter, StrMethodFormatter
 
-from schedlib.cover_letter import printable
-from schedlib.gate.report import number
-from schedlib.gate.series import KERNELS, Point, values_of_kernel
+from schedlib.formats.cover_letter import printable
+from schedlib.gate.boot_series import KERNELS, Point, values_of_kernel
+from schedlib.gate.gate_report import number
 
 _SIZE = (5.0, 3.4)
 """Inches of 72 pixels: as wide as a telephone, where the text keeps its size."""
@@ -28,8 +28,19 @@ _COLOURS = {"base": "#000001", "candidate": "#000002", "placebo": "#000003"}
 _LINES = {"base": "solid", "candidate": (0, (5, 2)), "placebo": (0, (1, 1.5))}
 _MARKERS = {"base": "o", "candidate": "^", "placebo": "s"}
 _CLASSES = {_INK: "ink", _GRID: "grid"} | {colour: name for name, colour in _COLOURS.items()}
-_KEPT = {"fill", "fill-opacity", "opacity", "stroke", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap",
-         "stroke-linejoin", "stroke-opacity", "stroke-width", "text-anchor"}  # fmt: skip
+_KEPT = {
+    "fill",
+    "fill-opacity",
+    "opacity",
+    "stroke",
+    "stroke-dasharray",
+    "stroke-dashoffset",
+    "stroke-linecap",
+    "stroke-linejoin",
+    "stroke-opacity",
+    "stroke-width",
+    "text-anchor",
+}
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "schedline",
@@ -63,13 +74,24 @@ def by_boot(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
         places = list(enumerate(points, 1))
         for kernel in KERNELS:
             for confirms in (False, True):
-                mine = [(place, point.value) for place, point in places
-                        if point.kernel == kernel and point.confirms is confirms]  # fmt: skip
+                mine = [
+                    (place, point.value)
+                    for place, point in places
+                    if point.kernel == kernel and point.confirms is confirms
+                ]
                 if mine:
                     colour = _COLOURS[kernel]
-                    axes.plot(*zip(*mine, strict=True), label=None if confirms else kernel, color=colour,
-                              linewidth=0.8, linestyle=_LINES[kernel], marker=_MARKERS[kernel], markersize=6,
-                              markerfacecolor="none" if confirms else colour, markeredgewidth=1.4)  # fmt: skip
+                    axes.plot(
+                        *zip(*mine, strict=True),
+                        label=None if confirms else kernel,
+                        color=colour,
+                        linewidth=0.8,
+                        linestyle=_LINES[kernel],
+                        marker=_MARKERS[kernel],
+                        markersize=6,
+                        markerfacecolor="none" if confirms else colour,
+                        markeredgewidth=1.4,
+                    )
         if begin := next((place for place, point in places if point.confirms), None):
             axes.axvline(begin - 0.5, color=_INK, linewidth=1, linestyle=(0, (2, 2)))
         _values_on(axes, "y", points, unit)
@@ -140,8 +162,13 @@ def _for_page(svg: str, name: str, title: str, description: str) -> str:
             element.set("clip-path", clip.replace("url(#", f"url(#{name}-"))
     for attribute in ("width", "height", "version"):
         root.attrib.pop(attribute, None)
-    root.attrib |= {"class": "plot", "role": "img", "aria-labelledby": f"{name}-title {name}-desc",
-                    "stroke-linejoin": "round", "stroke-linecap": "butt"}  # fmt: skip
+    root.attrib |= {
+        "class": "plot",
+        "role": "img",
+        "aria-labelledby": f"{name}-title {name}-desc",
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+    }
     for tag, text in (("desc", description), ("title", title)):
         told = ET.Element(f"{{{_SVG}}}{tag}", {"id": f"{name}-{tag}"})
         told.text = printable(text)

@@ -139,8 +139,9 @@ def load_gate(named: str) -> Gate:
         content = tomllib.loads(path.read_text())
     except OSError as error:
         known = ", ".join(sorted(each.stem for each in GATES.glob("*.toml")))
-        raise SchedlineError(f"the gates file {path} cannot be read: {error.strerror}",
-                             f"name a file, or one of: {known}") from error  # fmt: skip
+        raise SchedlineError(
+            f"the gates file {path} cannot be read: {error.strerror}", f"name a file, or one of: {known}"
+        ) from error
     except ValueError as error:
         raise SchedlineError(f"the gates file {path} is no TOML: {error}", f"correct {path}") from error
     return _Reader(path).gate(content)
@@ -207,8 +208,10 @@ class _Reader:
         budget = self._number(table, "budget", where, 0.0, (0.0, 1e15))
         detect = self._number(table, "detect", where, 3 * budget, (0.0, 1e15))
         if detect < budget or (not equal and detect == 0):
-            raise self._no(f"{where}: detect = {detect:g} has to be above 0 and no less than the budget",
-                           "write the change that a PASS has to exclude")  # fmt: skip
+            raise self._no(
+                f"{where}: detect = {detect:g} has to be above 0 and no less than the budget",
+                "write the change that a PASS has to exclude",
+            )
         return Rule(tool, name, direction, method, budget, detect, absolute, str(table.get("because", "")))
 
     def _claim(self, table: Mapping[str, Any]) -> Claim:
@@ -258,16 +261,18 @@ class _Reader:
             raise self._no(f"{where} has no {name}", f'add {name} = "..."')
         return found
 
-    def _choice(self, table: Mapping[str, Any], name: str, where: str, known: tuple[str, ...],
-                default: str | None = None) -> str:  # fmt: skip
+    def _choice(
+        self, table: Mapping[str, Any], name: str, where: str, known: tuple[str, ...], default: str | None = None
+    ) -> str:
         found = table.get(name, default)
         if found not in known:
             what = f"has no {name}" if found is None else f"{name} is {found!r}"
             raise self._no(f"{where} {what}", f"{name} is one of: {', '.join(known)}")
         return str(found)
 
-    def _number(self, table: Mapping[str, Any], name: str, where: str, default: float | None,
-                within: tuple[float, float]) -> float:  # fmt: skip
+    def _number(
+        self, table: Mapping[str, Any], name: str, where: str, default: float | None, within: tuple[float, float]
+    ) -> float:
         found = table.get(name, default)
         if isinstance(found, bool) or not isinstance(found, int | float) or not isfinite(found):
             raise self._no(f"{where}: {name} is {found!r}, no number", f"write a number from {within[0]:g}")

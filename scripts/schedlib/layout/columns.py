@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import doctor, options
-from schedlib.command import run
-from schedlib.kconfig import Dropped
+from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_configs, arch_table, chosen_archs, compiled
+from schedlib.process import run
 from schedlib.progress import say
-from schedlib.trees import Tree
+from schedlib.tree.kernel_tree import Tree
 
 DEFAULT_ARCH = "x86_64"
 
@@ -25,10 +25,19 @@ def add_column_options(
     Args:
         beside_arch: options that --arch excludes.
     """
-    (beside_arch or parser).add_argument("--arch", type=options.ids, metavar="ARCH,...",
-                        help=f"all, or of {', '.join(arch_table())} (default: {DEFAULT_ARCH})")  # fmt: skip
-    parser.add_argument("--config", type=options.ids, default=(), metavar="NAME,...",
-                        help="all, or fragments of configs/kernel/, joined by + into one column")  # fmt: skip
+    (beside_arch or parser).add_argument(
+        "--arch",
+        type=options.ids,
+        metavar="ARCH,...",
+        help=f"all, or of {', '.join(arch_table())} (default: {DEFAULT_ARCH})",
+    )
+    parser.add_argument(
+        "--config",
+        type=options.ids,
+        default=(),
+        metavar="NAME,...",
+        help="all, or fragments of configs/kernel/, joined by + into one column",
+    )
 
 
 def columns_for(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, ...]:

@@ -12,19 +12,19 @@ from functools import cache as once
 from pathlib import Path
 from platform import machine
 
-from schedlib.build import compiler_version, make_as_configured
 from schedlib.cache import read_json, write_atomic, write_json
-from schedlib.command import must
-from schedlib.compose import TESTS_DIRECTORY
 from schedlib.errors import SchedlineError
 from schedlib.git import git
-from schedlib.kconfig import Configuration, Dropped, load
-from schedlib.layout.judge import Layout, from_tables
+from schedlib.kernel.build import compiler_version, make_as_configured
+from schedlib.kernel.kconfig import Configuration, Dropped, load
 from schedlib.layout.members import read_members
+from schedlib.layout.rule_judge import Layout, from_tables
 from schedlib.layout.tables import Rules, read_fields, read_object, read_rules
 from schedlib.paths import CONFIGS, KUNIT
+from schedlib.process import must
 from schedlib.progress import step
-from schedlib.trees import Tree, sync
+from schedlib.tree.compose import TESTS_DIRECTORY
+from schedlib.tree.kernel_tree import Tree, sync
 
 UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
 

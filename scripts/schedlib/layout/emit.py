@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from schedlib.compose import TESTS_DIRECTORY, hooked
 from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, Condition, Kind, Rules
 from schedlib.paths import KUNIT
-from schedlib.trees import Tree, commit_tree, edit_tree, file_row
+from schedlib.tree.compose import TESTS_DIRECTORY, hooked
+from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
 
 FILE = f"{TESTS_DIRECTORY}/layout_asserts.c"
 

@@ -8,8 +8,8 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 
-from schedlib.layout.judge import Layout
 from schedlib.layout.members import Member
+from schedlib.layout.rule_judge import Layout
 from schedlib.paths import CONFIGS
 
 

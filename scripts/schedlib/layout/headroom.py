@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schedlib.layout.judge import Layout, Outcome, bytes_left, judge_rule
+from schedlib.layout.rule_judge import Layout, Outcome, bytes_left, judge_rule
 from schedlib.layout.tables import Condition, Kind, Rules
 
 

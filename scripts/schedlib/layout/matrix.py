@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from schedlib.layout.judge import Layout, Outcome, RuleResult, describe, judge_rule, presence_of
+from schedlib.formats.results import TOOL
 from schedlib.layout.picture import draw_clause
+from schedlib.layout.rule_judge import Layout, Outcome, RuleResult, describe, judge_rule, presence_of
 from schedlib.layout.tables import Rules
-from schedlib.results import TOOL
 from schedlib.verdict import Verdict
 
 MOST_NAMES = 8

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-from schedlib.command import clean_environment
 from schedlib.errors import SchedlineError
 from schedlib.layout.tables import DAMAGE, Field, Type
+from schedlib.process import clean_environment
 
 STRUCTURES = ("rq", "root_domain", "cpupri", "cpupri_vec", "cpupri_line", "cpupri_leaf")
 """The structures that the rules speak of."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schedlib.layout.judge import ClauseResult, Layout, member_holds
+from schedlib.layout.rule_judge import ClauseResult, Layout, member_holds
 from schedlib.layout.tables import Field
 
 

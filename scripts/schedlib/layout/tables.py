@@ -62,9 +62,17 @@ ANY_LINE = (1 << 31) - 1
 LAST_LINE = -1
 
 DAMAGE = (
-    ELFError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, ArithmeticError,
+    ELFError,
+    OSError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
     MemoryError,
-)  # fmt: skip
+)
 """What pyelftools raises when it reads a damaged file."""
 
 
@@ -223,9 +231,16 @@ def read_rules(data: bytes, name: str) -> Rules:
         if kind not in Kind.__members__.values():
             raise SchedlineError(f"{name} holds a clause of the unknown kind {kind}", "build it again from this tree")
         clauses.append(
-            Clause(str(rule), Kind(int(kind)), _bits(int(needs)), bool(forced), int(arg), str(kind_of_type),
-                   tuple(str(members).split()))
-        )  # fmt: skip
+            Clause(
+                str(rule),
+                Kind(int(kind)),
+                _bits(int(needs)),
+                bool(forced),
+                int(arg),
+                str(kind_of_type),
+                tuple(str(members).split()),
+            )
+        )
     kinds = (str(row[0]) for row in source.records("sched_layout_kinds", "48s", 48, len(Kind)))
     conditions = (str(row[0]) for row in source.records("sched_layout_conditions", "32s", 32, len(Condition)))
     return Rules(rules, tuple(clauses), tuple(kinds), tuple(conditions))

@@ -6,18 +6,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from schedlib import doctor
-from schedlib.c2c import diff
-from schedlib.c2c.command import QUANTA
+from schedlib.c2c import traffic_diff
+from schedlib.c2c.c2c_verb import QUANTA
 from schedlib.c2c.document import document, read_result
+from schedlib.c2c.plugin_guest import refuse_other_qemu
 from schedlib.c2c.remembered import remembered
-from schedlib.c2c.run import refuse_other_qemu
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
 from schedlib.premerge.parts import Part
 from schedlib.premerge.record import TRAFFIC
 from schedlib.premerge.series import Series
-from schedlib.trees import Tree, at
+from schedlib.tree.kernel_tree import Tree, at
 from schedlib.verdict import Verdict
 
 
@@ -40,14 +40,14 @@ def emulated(cache: Path, tree: Tree, series: Series, out: Path) -> Part:
 def compared(out: Path) -> Part:
     """What the two results in a premerge's directory say."""
     base, head = (read_result(out / TRAFFIC / f"{side}.json") for side in ("base", "head"))
-    diff.refuse_unlike(base, head)
-    judged = diff.judge(base, head, diff.load_metrics(CONFIGS / "gates/c2c.toml"))
-    verdict = diff.verdict_of(judged)
+    traffic_diff.refuse_unlike(base, head)
+    judged = traffic_diff.judge(base, head, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
+    verdict = traffic_diff.verdict_of(judged)
     bad = [each for each in judged if each.verdict is not Verdict.PASS]
-    said = tuple(f"{each.verdict.name}: {diff.sentence(each)}" for each in bad)
+    said = tuple(f"{each.verdict.name}: {traffic_diff.sentence(each)}" for each in bad)
     cpus, workload = base.parameters["cpus"], base.parameters["workload"]
     summary = f"{workload} on {cpus} emulated CPUs: {len(judged)} counts, {len(bad)} over the budget"
     tests: list[tuple[str, Verdict | None, str]] = [
-        (f"{each.pair.name} {each.pair.count}", each.verdict, diff.sentence(each)) for each in judged
+        (f"{each.pair.name} {each.pair.count}", each.verdict, traffic_diff.sentence(each)) for each in judged
     ]
     return Part("c2c", verdict, summary, said, tuple(tests))

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from schedlib.cache import read_json
-from schedlib.cover_letter import wrapped
+from schedlib.console.judge import Outcome
 from schedlib.errors import SchedlineError
-from schedlib.gate.command import load_libraries
+from schedlib.formats.cover_letter import wrapped
+from schedlib.formats.results import TOOL, Boot
+from schedlib.gate.gate_verb import load_libraries
 from schedlib.gate.rules import GATES
-from schedlib.judge import Outcome
-from schedlib.layout.judge import Layout, Presence, from_tables, judge_rule, presence_of
-from schedlib.layout.judge import Outcome as RuleOutcome
-from schedlib.layout.patch import broken_rules
+from schedlib.layout.patch_check import broken_rules
+from schedlib.layout.rule_judge import Layout, Presence, from_tables, judge_rule, presence_of
+from schedlib.layout.rule_judge import Outcome as RuleOutcome
 from schedlib.layout.tables import Rules
 from schedlib.premerge import record
 from schedlib.premerge.emulated import compared
 from schedlib.premerge.parts import Booted, blame, said_by
-from schedlib.results import TOOL, Boot
 from schedlib.verdict import Verdict, worst
 
 BEGIN, END = "schedline evidence 1", "end of evidence"
@@ -101,8 +101,10 @@ def _layouts(directory: Path) -> dict[str, tuple[Layout, Layout] | None] | None:
     pairs = record.read_layouts(directory)
     if pairs is None:
         return None
-    return {name: (from_tables(name, pair[0], {}), from_tables(name, pair[1], {})) if pair else None
-            for name, pair in pairs.items()}  # fmt: skip
+    return {
+        name: (from_tables(name, pair[0], {}), from_tables(name, pair[1], {})) if pair else None
+        for name, pair in pairs.items()
+    }
 
 
 def _layout(directory: Path, rules: Rules) -> Section:
@@ -215,7 +217,7 @@ def _runs(directory: Path) -> Section:
         return Section(None, ("runs of a real machine: none",))
     load_libraries()
     from schedlib.gate.comparison import compare
-    from schedlib.gate.report import text
+    from schedlib.gate.gate_report import text
 
     gates = directory / record.GATES
     placebo = place / "placebo" if (place / "placebo").is_dir() else None
@@ -236,8 +238,12 @@ def _known(gates: Path) -> str:
 
 def _data(directory: Path) -> str:
     """A hash of everything that was judged, by which a copy is known."""
-    files = [file for name in (record.LAYOUTS, record.GATES, "base", "head", record.TRAFFIC, record.RUNS)
-             for file in sorted([directory / name, *(directory / name).rglob("*")]) if file.is_file()]  # fmt: skip
+    files = [
+        file
+        for name in (record.LAYOUTS, record.GATES, "base", "head", record.TRAFFIC, record.RUNS)
+        for file in sorted([directory / name, *(directory / name).rglob("*")])
+        if file.is_file()
+    ]
     digest = hashlib.sha256()
     for file in files:
         content = hashlib.sha256(file.read_bytes()).hexdigest()

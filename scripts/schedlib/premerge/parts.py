@@ -9,23 +9,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib import mutants
-from schedlib.build import build
-from schedlib.check import Plan, boot_and_judge
-from schedlib.compose import compose, refuse_conflicts
-from schedlib.kvm import accelerator
+from schedlib.check.check_verb import Plan, boot_and_judge
+from schedlib.dev import mutants
+from schedlib.dev.mutants import Fate
+from schedlib.formats.results import Boot
+from schedlib.guest.kvm import accelerator
+from schedlib.kernel.build import build
+from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import compiled_or_none
 from schedlib.layout.compile import Column, host_rules, layout_of
-from schedlib.layout.diff import compare
-from schedlib.layout.patch import findings, touches_layout
+from schedlib.layout.layout_diff import compare
+from schedlib.layout.patch_check import findings, touches_layout
 from schedlib.layout.tables import read_fields, read_object
-from schedlib.mutants import Fate
 from schedlib.premerge.record import Pair, read_guests, write_guests, write_layouts
 from schedlib.premerge.series import Series, touched
-from schedlib.results import Boot
-from schedlib.suites import configuration_of, left_out
-from schedlib.targets import Target, choose
-from schedlib.trees import Tree, at
+from schedlib.tree.compose import compose, refuse_conflicts
+from schedlib.tree.kernel_tree import Tree, at
+from schedlib.tree.left_out import configuration_of, left_out
 from schedlib.verdict import Verdict, worst
 
 
@@ -178,6 +178,8 @@ def mutated(cache: Path, tree: Tree, series: Series, expected: frozenset[str], o
     if not fitting:
         return Part("mutants", None, f"none of {len(rows)} fits what the series touches")
     lines = tuple(f"survives: {mutant.name}: {mutant.breaks}" for mutant in bad)
-    tests = tuple((mutant.name, Verdict.INCONCLUSIVE if fate not in mutants.GOOD else Verdict.PASS, mutant.breaks)
-                  for mutant, fate in fitting)  # fmt: skip
+    tests = tuple(
+        (mutant.name, Verdict.INCONCLUSIVE if fate not in mutants.GOOD else Verdict.PASS, mutant.breaks)
+        for mutant, fate in fitting
+    )
     return Part("mutants", Verdict.INCONCLUSIVE if bad else Verdict.PASS, summary, lines, tests)

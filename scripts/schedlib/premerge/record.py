@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from schedlib.cache import read_json, write_json
-from schedlib.check import Plan, expected_tests
+from schedlib.check.check_verb import Plan, expected_tests
+from schedlib.console.judge import Ending, judge
+from schedlib.console.races import load_known_races
 from schedlib.errors import SchedlineError
-from schedlib.judge import Ending, judge
+from schedlib.formats.results import Boot
 from schedlib.layout.tables import Compiled, Condition, Field, Type
-from schedlib.races import load_known_races
-from schedlib.results import Boot
 from schedlib.verdict import Verdict, worst
 
 SERIES = "premerge.json"
@@ -51,8 +51,10 @@ def read_layouts(out: Path) -> dict[str, Pair | None] | None:
     try:
         if content is None or content["schema"] != "offsets-1":
             raise ValueError("no document of schema offsets-1")
-        return {name: (_compiled(pair[0]), _compiled(pair[1])) if pair else None
-                for name, pair in content["columns"].items()}  # fmt: skip
+        return {
+            name: (_compiled(pair[0]), _compiled(pair[1])) if pair else None
+            for name, pair in content["columns"].items()
+        }
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise _damaged(out / LAYOUTS, error) from error
 
@@ -79,8 +81,16 @@ def write_guests(place: Path, plan: Plan, boots: Sequence[Boot]) -> None:
         for cpus, boot in zip(plan.classes, boots, strict=True)
     ]
     lacking = {suite.name: suite.why for suite in plan.left_out}
-    write_json(place / GUESTS, {"schema": "guests-1", "target": plan.target.name, "left_out": lacking,
-                                "expected": sorted(plan.expected), "guests": rows})  # fmt: skip
+    write_json(
+        place / GUESTS,
+        {
+            "schema": "guests-1",
+            "target": plan.target.name,
+            "left_out": lacking,
+            "expected": sorted(plan.expected),
+            "guests": rows,
+        },
+    )
 
 
 def read_guests(place: Path) -> tuple[dict[str, Any], tuple[Boot, ...]] | None:

@@ -9,11 +9,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.changes import apply_mail, hunks
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
-from schedlib.kernels.sources import revision
-from schedlib.trees import Tree
+from schedlib.kernel.variants import revision
+from schedlib.tree.changes import apply_mail, hunks
+from schedlib.tree.kernel_tree import Tree
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ def _applied(tree: Tree, base: str, mbox: Path) -> str:
                     "give the revision that the series was made for (its base-commit: line) as --base",
                 )
             if git(tree.src, "rev-parse", f"{applied}^{{tree}}") == git(tree.src, "rev-parse", f"{commit}^{{tree}}"):
-                raise SchedlineError(f"{mbox}: patch {number} of {len(patches)} changes nothing: the base has it",
-                                     "give the revision that the series was made for as --base")  # fmt: skip
+                raise SchedlineError(
+                    f"{mbox}: patch {number} of {len(patches)} changes nothing: the base has it",
+                    "give the revision that the series was made for as --base",
+                )
             commit = applied
     return commit

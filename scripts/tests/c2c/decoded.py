@@ -8,7 +8,7 @@ import subprocess
 from enum import IntEnum
 from pathlib import Path
 
-from schedlib.c2c.workload import SOURCES
+from schedlib.c2c.guest_programs import SOURCES
 
 
 class Traffic(IntEnum):

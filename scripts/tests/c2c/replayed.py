@@ -17,8 +17,22 @@ def compile_replay(directory: Path) -> Path:
     """The program that feeds the model with a trace."""
     program = directory / "replay"
     files = [str(SOURCES / name) for name in ("model.c", "records.c", "replay.c")]
-    subprocess.run(["gcc", "-O1", "-g", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra",
-                    "-Werror", "-o", str(program), *files], check=True)  # fmt: skip
+    subprocess.run(
+        [
+            "gcc",
+            "-O1",
+            "-g",
+            "-fsanitize=undefined",
+            "-fno-sanitize-recover=all",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            str(program),
+            *files,
+        ],
+        check=True,
+    )
     return program
 
 

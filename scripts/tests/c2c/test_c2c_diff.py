@@ -11,12 +11,12 @@ import jsonschema
 import pytest
 from toy_results import result, row
 
-from schedlib import results
-from schedlib.c2c.diff import Metric, judge, load_metrics, refuse_unlike, text, verdict_of
 from schedlib.c2c.document import FILE, Result, document, read_result
+from schedlib.c2c.traffic_diff import Metric, judge, load_metrics, refuse_unlike, text, verdict_of
 from schedlib.cache import write_json
-from schedlib.cli import main
 from schedlib.errors import SchedlineError
+from schedlib.formats import results
+from schedlib.main import main
 from schedlib.paths import CONFIGS
 from schedlib.verdict import Verdict
 

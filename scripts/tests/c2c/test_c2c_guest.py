@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 
 from schedlib import options
-from schedlib.c2c import report, run
+from schedlib.c2c import plugin_guest, traffic_report
+from schedlib.c2c.counting import Subject, Wanted, measure, plan, subject
 from schedlib.c2c.document import document, read_result
+from schedlib.c2c.guest_programs import SOURCES
 from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.measure import Subject, Wanted, measure, plan, subject
 from schedlib.c2c.objects import TAGS, Watch
+from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Setting
 from schedlib.c2c.raw import Counts, Raw
-from schedlib.c2c.run import DEFAULT_TARGET, Setting
-from schedlib.c2c.workload import SOURCES
 from schedlib.cache import cache_dir, write_json
 from schedlib.errors import SchedlineError
-from schedlib.targets import TARGETS
-from schedlib.topology import Topology, flat
+from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.topology import Topology, flat
 
 pytestmark = pytest.mark.guest
 
@@ -44,10 +44,10 @@ def made(request: pytest.FixtureRequest) -> Iterator[Subject]:
 def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str) -> Raw:
     """A program under the plugin, with a plan."""
     (place / "plan").write_text(text)
-    archive = run.archive_of(made.kernel, binary, place)
-    library = run.plugin(cache_dir())
-    words = run.argv(made.target, made.kernel.image, archive, setting, library, place / "plan", place / "out")
-    return run.measured(words, place / "console.log", place / "out", setting.timeout)[1]
+    archive = plugin_guest.archive_of(made.kernel, binary, place)
+    library = plugin_guest.plugin(cache_dir())
+    words = plugin_guest.argv(made.target, made.kernel.image, archive, setting, library, place / "plan", place / "out")
+    return plugin_guest.measured(words, place / "console.log", place / "out", setting.timeout)[1]
 
 
 def plan_of(made: Subject, *watches: Watch) -> str:
@@ -73,7 +73,7 @@ def symbol(made: Subject, binary: Path, name: str) -> int:
 
 
 def test_a_program_with_known_answers(made: Subject, tmp_path: Path) -> None:
-    binary = run.program(cache_dir(), "known", made.target)
+    binary = plugin_guest.program(cache_dir(), "known", made.target)
     start = symbol(made, binary, "B watched")
     watch = Watch("watched", "watched", "", 0, 8 * LINE, "", per_cpu=False, address=start, hops=())
     raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
@@ -160,7 +160,7 @@ def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None
         place = tmp_path / name
         place.mkdir()
         result = measure(cache_dir(), made, WANTED, place, place)
-        texts.append(report.text(result))
+        texts.append(traffic_report.text(result))
         write_json(place / "c2c.json", document(replace(result, started="2000-01-01T00:00:00Z")))
         files.append((place / "c2c.json").read_bytes())
         assert read_result(place) == replace(result, started="2000-01-01T00:00:00Z")
@@ -172,7 +172,7 @@ def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None
 def test_a_kernel_elsewhere_is_refused(made: Subject, tmp_path: Path) -> None:
     text = plan_of(made).replace("expect ffff", "expect fffe")
     with pytest.raises(SchedlineError, match="not where its vmlinux says"):
-        run_program(made, run.program(cache_dir(), "rt", made.target), tmp_path, SETTING, text)
+        run_program(made, plugin_guest.program(cache_dir(), "rt", made.target), tmp_path, SETTING, text)
     assert not (tmp_path / "out").exists()
 
 
@@ -235,23 +235,25 @@ def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
         raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
         offset, size = watch.hops[0], watch.size
         assert [(each.address - offset, each.size, each.epoch) for each in raw.instances] == [
-            (at["one"], size, 1), (at["two"], size, 2), (at["one"], size, 3),
-        ]  # fmt: skip
+            (at["one"], size, 1),
+            (at["two"], size, 2),
+            (at["one"], size, 3),
+        ]
         got = Counter[tuple[int, int]]()
         for record in raw.records:
             got[record.address, record.epoch] += record.counts.accesses
         # One epoch for each time that it was pointed to; 0 beside what is watched, on its line.
         expected = {(at["one"], 1): 1, (at["two"] + 24, 2): 2, (at["one"] + 40, 3): 1}
         assert got == {
-            (address, epoch if (address & 63) >= offset else 0): number
-            for (address, epoch), number in expected.items()
-        }  # fmt: skip
+            (address, epoch if (address & 63) >= offset else 0): number for (address, epoch), number in expected.items()
+        }
         (tmp_path / "out").unlink()
 
 
 def test_an_object_that_is_nowhere(made: Subject, tmp_path: Path) -> None:
     # Two CPUs without a cache in common have no domain of an LLC.
-    alone = replace(WANTED, objects=("sched_domain_shared",), setting=replace(
-        WANTED.setting, topology=Topology("", 2, 1, 1, 1, 1)))  # fmt: skip
+    alone = replace(
+        WANTED, objects=("sched_domain_shared",), setting=replace(WANTED.setting, topology=Topology("", 2, 1, 1, 1, 1))
+    )
     with pytest.raises(SchedlineError, match="no CPU of this guest has a sched_domain_shared"):
         measure(cache_dir(), made, alone, tmp_path, tmp_path)

@@ -31,9 +31,13 @@ def test_packed_counters_share_a_line_for_nothing(replay: Replay) -> None:
     total = replay.counts(alternate("store 1000 8", "store 1008 8"))
     # CPU 0's first is cold, CPU 1's first is its first on the line; none of the others brings a byte that is used.
     assert total == Counts(
-        accesses=2 * ROUNDS, hitm_llc=2 * ROUNDS - 1, cold=1, invalidated=2 * ROUNDS - 1,
-        essential=2, false_shared=2 * ROUNDS - 2,
-    )  # fmt: skip
+        accesses=2 * ROUNDS,
+        hitm_llc=2 * ROUNDS - 1,
+        cold=1,
+        invalidated=2 * ROUNDS - 1,
+        essential=2,
+        false_shared=2 * ROUNDS - 2,
+    )
 
 
 def test_padded_counters_do_not(replay: Replay) -> None:
@@ -188,8 +192,9 @@ def test_a_line_without_an_object_is_not_watched(replay: Replay) -> None:
     trace = ["0 store 1000 8", "1 store 1008 8"]
     records = replay.records(["unwatch 1000 64", *trace, "watch 1000 8 2", *trace])
     assert [(record.address, record.epoch, record.counts.accesses) for record in records] == [
-        (0x1000, 2, 1), (0x1008, 0, 1),
-    ]  # fmt: skip
+        (0x1000, 2, 1),
+        (0x1008, 0, 1),
+    ]
     # What its caches held is forgotten; what was counted is not.
     again = replay.counts([*trace, "unwatch 1000 64", "watch 1000 64 2", *trace])
     assert again == Counts.sum([replay.counts(trace)] * 2)

@@ -11,7 +11,7 @@ import toy_kernel
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.objects import KINDS, TAGS, Located, Resolver, watches
 from schedlib.c2c.raw import Counts, Record
-from schedlib.c2c.table import field_name, line_name, rows
+from schedlib.c2c.traffic_table import field_name, line_name, rows
 from schedlib.errors import SchedlineError
 
 CPUS = 4
@@ -94,14 +94,20 @@ def test_a_part_alone(known: KernelMap) -> None:
     found = watches(known, ["cpupri"], CPUS)
     assert (found[0].key, found[0].hops, found[0].size) == ("root_domain+24", (24,), 56)
     assert {watch.prefix for watch in found[1:]} == {
-        "*cpupri.pri_to_cpu[0].mask", "*cpupri.pri_to_cpu[1].mask", "*cpupri.pri_to_cpu[2].mask", "*cpupri.cpu_to_pri",
-    }  # fmt: skip
+        "*cpupri.pri_to_cpu[0].mask",
+        "*cpupri.pri_to_cpu[1].mask",
+        "*cpupri.pri_to_cpu[2].mask",
+        "*cpupri.cpu_to_pri",
+    }
 
 
 def test_leaves_of_a_split_cpupri(tmp_path: Path) -> None:
     known = kernel_map(toy_kernel.build(tmp_path, "-DSPLIT"), tmp_path, TAGS)
-    found = {watch.prefix: watch for watch in watches(known, ["cpupri"], CPUS) if "lea" in watch.prefix or "place" in
-             watch.prefix}  # fmt: skip
+    found = {
+        watch.prefix: watch
+        for watch in watches(known, ["cpupri"], CPUS)
+        if "lea" in watch.prefix or "place" in watch.prefix
+    }
     # cpupri lies at 24 of root_domain; place at 56 of it, leaves at 64.
     assert (found["*cpupri.place"].size, found["*cpupri.place"].hops) == (4 * CPUS, (24 + 56, 0))
     assert (found["*cpupri.leaves"].size, found["*cpupri.leaves"].hops) == (8 * CPUS, (24 + 64, 0))
@@ -173,8 +179,9 @@ def test_memory_that_is_used_again(known: KernelMap) -> None:
     assert resolver.place(0x20008, 0).neighbour
     assert resolver.place(0x20008, 2).neighbour
     assert (resolver.distinct(), resolver.later()) == (
-        {masks[0]: 1, masks[1]: 2}, {masks[0]: 0, masks[1]: 2},
-    )  # fmt: skip
+        {masks[0]: 1, masks[1]: 2},
+        {masks[0]: 0, masks[1]: 2},
+    )
 
 
 def test_an_object_that_all_cpus_share_is_one(known: KernelMap) -> None:
@@ -189,8 +196,9 @@ def test_rows_join_what_is_one_place(known: KernelMap) -> None:
     function = next(symbol for symbol in known.functions if symbol.name == "pull_rt_task")
     records = [
         Record(base, 4, "load", function.address + at, Counts(accesses=3, hits=2, cold=1, essential=1))
-        for base in (0x10000, 0x20000) for at in (0, 4)
-    ]  # fmt: skip
+        for base in (0x10000, 0x20000)
+        for at in (0, 4)
+    ]
     table = rows(resolver, records)
     assert len(table) == 1
     assert (table[0].function, table[0].counts.accesses, table[0].counts.misses) == ("pull_rt_task", 12, 4)

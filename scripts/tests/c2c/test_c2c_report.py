@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from toy_results import result, row
 
-from schedlib.c2c import report, svg
+from schedlib.c2c import heat_map, traffic_report
+from schedlib.c2c.plugin_guest import PLACES, Setting, mode, refuse_other_qemu
 from schedlib.c2c.raw import Counts, read_raw
-from schedlib.c2c.run import PLACES, Setting, mode, refuse_other_qemu
-from schedlib.c2c.table import spread
-from schedlib.cli import main
+from schedlib.c2c.traffic_table import spread
 from schedlib.errors import SchedlineError
-from schedlib.targets import TARGETS
-from schedlib.topology import load_topology
+from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.topology import load_topology
+from schedlib.main import main
 
 QUANTA = tuple(
     (row("rto_count", 4, 0, 1000 + each), row("overloaded", 40, 3000 + each, 10), row("rto_mask", 64, 5, 5))
@@ -37,7 +37,7 @@ end 1
 
 
 def test_hot_lines_and_fields() -> None:
-    lines = report.text(result(*QUANTA)).splitlines()
+    lines = traffic_report.text(result(*QUANTA)).splitlines()
     line = next(text for text in lines if text.startswith("root_domain line 0"))
     assert "(+0x0): 99.8% of the misses, 3010 of 4030 false sharing, HITM 4030" in line
     first = lines[lines.index(line) + 2].split()
@@ -47,7 +47,7 @@ def test_hot_lines_and_fields() -> None:
 
 
 def test_neighbours_are_named_apart() -> None:
-    said = report.text(result((row("rto_count", 4, 0, 5), row("nohz", -8, 7, 7, neighbour=True))))
+    said = traffic_report.text(result((row("rto_count", 4, 0, 5), row("nohz", -8, 7, 7, neighbour=True))))
     assert "root_domain (neighbours)" in said
     # The object's own total is without them.
     assert next(line for line in said.splitlines() if line.startswith("root_domain ")).split()[1:3] == ["0", "5"]
@@ -57,12 +57,12 @@ def test_who_answers_is_told_where_cpus_are_not_alike() -> None:
     flat = result(*QUANTA)
     near = tuple(replace(row, counts=replace(row.counts, hitm_cluster=7, clean_node=2)) for row in QUANTA[0])
     shaped = replace(result(near), parameters={**flat.parameters, "topology": "clusters"})
-    said = report.text(shaped).splitlines()
+    said = traffic_report.text(shaped).splitlines()
     at = next(number for number, line in enumerate(said) if line.startswith("where misses were answered"))
     assert said[at + 1].split() == ["object", "or", "function", "cluster", "llc", "node", "remote", "cold"]
     assert said[at + 2].split() == ["root_domain", "21", "4020", "6", "0", "0"]
     assert said[at + 3].split() == ["pull_rt_task", "21", "4020", "6", "0", "0"]
-    assert "where misses were answered" not in report.text(flat)
+    assert "where misses were answered" not in traffic_report.text(flat)
 
 
 @pytest.mark.parametrize(
@@ -89,19 +89,19 @@ def test_the_spread_of_one_number_is_a_number() -> None:
 
 
 def test_the_picture_is_xml_and_its_hottest_cell_is_the_hottest_field() -> None:
-    picture = ET.fromstring(svg.draw(result(*QUANTA)))  # noqa: S314 - ours
+    picture = ET.fromstring(heat_map.draw(result(*QUANTA)))  # noqa: S314 - ours
     space = "{http://www.w3.org/2000/svg}"
     cells = {
-        (group.findtext(f"{space}title") or "").split(":")[0]: group.find(f"{space}rect") for group in
-        picture.iter(f"{space}g")
-    }  # fmt: skip
+        (group.findtext(f"{space}title") or "").split(":")[0]: group.find(f"{space}rect")
+        for group in picture.iter(f"{space}g")
+    }
     assert set(cells) == {"rto_count", "overloaded", "rto_mask"}
     colours = {name: cell.get("fill") for name, cell in cells.items() if cell is not None}
     assert (colours["overloaded"], colours["rto_count"]) == ("#cb181d", "#fafafa")
 
 
 def test_a_picture_of_nothing_shared() -> None:
-    ET.fromstring(svg.draw(result((row("rto_count", 4, 0, 1),))))  # noqa: S314 - ours
+    ET.fromstring(heat_map.draw(result((row("rto_count", 4, 0, 1),))))  # noqa: S314 - ours
 
 
 def test_the_plugins_output_is_read(tmp_path: Path) -> None:
@@ -146,9 +146,18 @@ def test_other_emulators_are_refused(
 
 @pytest.mark.parametrize(
     "words",
-    [["--cpus", "1"], ["--cpus", "65"], ["--quanta", "0"], ["--quanta", "97,97"], ["--line", "32"], ["--rounds", "-1"],
-     ["--workload", "none"], ["--on", "uml"], ["--cpus", "8", "--topology", "smt2"]],
-)  # fmt: skip
+    [
+        ["--cpus", "1"],
+        ["--cpus", "65"],
+        ["--quanta", "0"],
+        ["--quanta", "97,97"],
+        ["--line", "32"],
+        ["--rounds", "-1"],
+        ["--workload", "none"],
+        ["--on", "uml"],
+        ["--cpus", "8", "--topology", "smt2"],
+    ],
+)
 def test_bad_options_are_errors(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["c2c", *words])

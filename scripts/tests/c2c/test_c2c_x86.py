@@ -9,17 +9,35 @@ from pathlib import Path
 import pytest
 from decoded import Decoder, Traffic, assembled
 
-from schedlib.c2c.workload import SOURCES
+from schedlib.c2c.guest_programs import SOURCES
 
 ATOMIC = (
-    "lock incq (%rax)", "lock cmpxchg %ecx, 8(%rdi)", "lock btsq %rax, (%rcx)", "lock cmpxchg16b (%rsi)",
-    "lock xaddw %ax, (%rbx)", "xchg %eax, (%rdi)", "xchg %rax, (%r9)", "xchgb %cl, (%rdi)", "lock addl $1, %gs:8(%r8)",
+    "lock incq (%rax)",
+    "lock cmpxchg %ecx, 8(%rdi)",
+    "lock btsq %rax, (%rcx)",
+    "lock cmpxchg16b (%rsi)",
+    "lock xaddw %ax, (%rbx)",
+    "xchg %eax, (%rdi)",
+    "xchg %rax, (%r9)",
+    "xchgb %cl, (%rdi)",
+    "lock addl $1, %gs:8(%r8)",
     "xchg %eax, %gs:0x10",
-)  # fmt: skip
+)
 PLAIN = (
-    "incq (%rax)", "cmpxchg %ecx, 8(%rdi)", "mov (%rdi), %eax", "xchg %eax, %ecx", "xchg %r8, %r9", "nop", "rep stosq",
-    "addl $1, %gs:8(%r8)", "mov %gs:0x10, %rax", "jmp *(%rax)", "mov (%rsp), %rax", "add %rax, (%rcx)", "jmp .+100",
-)  # fmt: skip
+    "incq (%rax)",
+    "cmpxchg %ecx, 8(%rdi)",
+    "mov (%rdi), %eax",
+    "xchg %eax, %ecx",
+    "xchg %r8, %r9",
+    "nop",
+    "rep stosq",
+    "addl $1, %gs:8(%r8)",
+    "mov %gs:0x10, %rax",
+    "jmp *(%rax)",
+    "mov (%rsp), %rax",
+    "add %rax, (%rcx)",
+    "jmp .+100",
+)
 STACK = ("push %rax", "push %r12", "pop %rbx", "pop %r15", "call .+100", "ret", "leave", "pushf", "popf")
 
 

@@ -94,8 +94,9 @@ class Campaign:
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         return path
 
-    def boots(self, base: Sequence[float], candidate: Sequence[float], *, runs: int = 1, first: int = 0,
-              order: str = "ABBA") -> None:  # fmt: skip
+    def boots(
+        self, base: Sequence[float], candidate: Sequence[float], *, runs: int = 1, first: int = 0, order: str = "ABBA"
+    ) -> None:
         """A boot for each value, all of them in turn, or one kernel after the other."""
         for name, values in (("base", base), ("candidate", candidate)):
             for place, value in enumerate(values):

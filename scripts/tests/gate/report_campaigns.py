@@ -109,6 +109,10 @@ def rich(place: Path, *, placebo: bool = True, evil: bool = False) -> Campaign:
 def compared(campaign: Campaign, *, placebo: bool = True) -> Comparison:
     """What the gate says of it, at a time that is always the same."""
     campaign.words()
-    found = compare(campaign.base, campaign.candidate, str(campaign.place / "gates.toml"),
-                    placebo=campaign.place / "placebo" if placebo else None)  # fmt: skip
+    found = compare(
+        campaign.base,
+        campaign.candidate,
+        str(campaign.place / "gates.toml"),
+        placebo=campaign.place / "placebo" if placebo else None,
+    )
     return replace(found, started=STARTED)

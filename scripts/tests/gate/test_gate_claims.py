@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from campaigns import Campaign, metric, noise, run
 
-from schedlib.cli import main
 from schedlib.gate.claims import verdict
 from schedlib.gate.rules import GATES, load_gate
+from schedlib.main import main
 from schedlib.verdict import Verdict
 
 

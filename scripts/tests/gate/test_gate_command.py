@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 from campaigns import GATES, Campaign, metric, noise, run
 
-from schedlib import results
-from schedlib.cli import main
 from schedlib.errors import SchedlineError
+from schedlib.formats import results
+from schedlib.main import main
 
 
 @pytest.fixture
@@ -148,9 +148,11 @@ def test_exact_that_is_not(campaign: Campaign, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize(("missed", "code"), [(2, 0), (60, 1)])
 def test_exceedances_as_rates(campaign: Campaign, missed: int, code: int) -> None:
-    campaign.gates = GATES.replace("timer.p99", "timer.missed").replace('"rank"', '"rate"').replace(
-        "budget = 3\ndetect = 25", "budget = 500\ndetect = 5000"
-    )  # fmt: skip
+    campaign.gates = (
+        GATES.replace("timer.p99", "timer.missed")
+        .replace('"rank"', '"rate"')
+        .replace("budget = 3\ndetect = 25", "budget = 500\ndetect = 5000")
+    )
     for place in range(20):
         for name, count in (("base", 2), ("candidate", missed)):
             found = metric(count + place % 3, name="timer.missed", kind="exceedance", n=10_000)
@@ -359,7 +361,7 @@ def test_a_run_that_came_to_nothing_is_an_error(campaign: Campaign, capsys: pyte
         ("[gate]", "[gate", "no TOML"),
         (GATES[GATES.index("[[metric]]") :], "", "pass everything"),
     ],
-)  # fmt: skip
+)
 def test_bad_gates_file(campaign: Campaign, old: str, new: str, said: str) -> None:
     campaign.boots(noise(1), noise(2))
     campaign.gates = GATES.replace(old, new)

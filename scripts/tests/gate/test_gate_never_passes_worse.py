@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schedlib.gate.boots import About, Boot, Figure, Side
 from schedlib.gate.judging import judge
 from schedlib.gate.rules import Gate, Method, Rule
-from schedlib.gate.runs import About, Boot, Figure, Side
 from schedlib.verdict import Verdict
 
 SEVERITY = {Verdict.PASS: 0, Verdict.INCONCLUSIVE: 1, Verdict.ERROR: 2, Verdict.FAIL: 3}

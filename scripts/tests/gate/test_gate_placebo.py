@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 from campaigns import Campaign, metric, noise, run
 
-from schedlib import results
-from schedlib.cli import main
 from schedlib.errors import SchedlineError
+from schedlib.formats import results
+from schedlib.main import main
 
 
 def placebo(campaign: Campaign, values: Sequence[float], name: str = "timer.p99") -> str:
@@ -65,8 +65,10 @@ def test_a_metric_of_which_more_is_better(tmp_path: Path) -> None:
     for side, factor in ((campaign.base, 1.0), (campaign.candidate, 1.25)):
         for number, value in enumerate(noise(1, factor=factor)):
             name = side.name
-            campaign.save(side, run(name, f"{name}-{number}", 20 * number + (name == "candidate"),
-                                    [metric(value, direction="higher")]))  # fmt: skip
+            campaign.save(
+                side,
+                run(name, f"{name}-{number}", 20 * number + (name == "candidate"), [metric(value, direction="higher")]),
+            )
     place = tmp_path / "placebo"
     for number, value in enumerate(noise(3)):
         metrics = [metric(value, direction="higher")]

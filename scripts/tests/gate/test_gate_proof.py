@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from schedlib.gate import proof
-from schedlib.gate.noise import MODELS
-from schedlib.gate.rivals import RIVALS
-from schedlib.gate.simulation import simulate
+from schedlib.dev.gate_proof import proof
+from schedlib.dev.gate_proof.noise_models import MODELS
+from schedlib.dev.gate_proof.rivals import RIVALS
+from schedlib.dev.gate_proof.simulation import simulate
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

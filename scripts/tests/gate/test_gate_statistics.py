@@ -84,8 +84,9 @@ def test_permutation_of_means_is_scipys(base: int, candidate: int) -> None:
 
     for _ in range(5):
         one, other = LOT.poisson(3, base).astype(float), LOT.poisson(4, candidate).astype(float)
-        expected = stats.permutation_test((one, other), larger, alternative="greater", vectorized=True,
-                                          n_resamples=np.inf, axis=0).pvalue  # fmt: skip
+        expected = stats.permutation_test(
+            (one, other), larger, alternative="greater", vectorized=True, n_resamples=np.inf, axis=0
+        ).pvalue
         assert mean_p(one, other) == pytest.approx(expected)
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 from report_campaigns import PICTURE, compared, rich
 
 from browser import Browser
-from schedlib.gate.html import page
+from schedlib.gate.page import page
 from schedlib.verdict import Verdict
 
 LOOKS = [(width, dark) for width in (1200, 400, 360) for dark in (False, True)]
@@ -100,8 +100,11 @@ def test_page_is_good_to_look_at(shown: tuple[Browser, Path], width: int, dark: 
     assert browser.ask(OVERLAPS) == []
     told = [event for event in browser.events if event.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown")]
     assert told == []  # the policy forbids nothing that the page does
-    asked = [event["params"]["request"]["url"] for event in browser.events
-             if event.get("method") == "Network.requestWillBeSent"]  # fmt: skip
+    asked = [
+        event["params"]["request"]["url"]
+        for event in browser.events
+        if event.get("method") == "Network.requestWillBeSent"
+    ]
     assert {address.partition(":")[0] for address in asked} <= {"file", "data"}
 
 
@@ -110,8 +113,11 @@ def test_page_is_good_to_look_at(shown: tuple[Browser, Path], width: int, dark: 
 def test_contrast(shown: tuple[Browser, Path], media: str, dark: bool) -> None:
     browser, file = shown
     browser.open(file, 1200, dark=dark, media=media)
-    found = [each for verdict in Verdict for each in browser.ask(
-        f"document.querySelector('.verdict').className = 'verdict {verdict.name}'; {CONTRASTS}")]  # fmt: skip
+    found = [
+        each
+        for verdict in Verdict
+        for each in browser.ask(f"document.querySelector('.verdict').className = 'verdict {verdict.name}'; {CONTRASTS}")
+    ]
     assert {kind for kind, _, _ in found} == {"text", "line"}
     assert {name for kind, name, _ in found if kind == "line"} == {"base", "candidate", "placebo"}
     assert [each for each in found if each[2] < {"text": 4.5, "line": 3.0}[each[0]]] == []

@@ -12,12 +12,12 @@ import pytest
 from campaigns import Campaign, noise, run
 from report_campaigns import EVIL, PICTURE, compared, rich
 
-from schedlib.cli import main, parser
 from schedlib.errors import SchedlineError
 from schedlib.gate import plots
-from schedlib.gate.html import page
-from schedlib.gate.report_command import commands
-from schedlib.gate.series import Point
+from schedlib.gate.boot_series import Point
+from schedlib.gate.page import page
+from schedlib.gate.page_verb import commands
+from schedlib.main import main, parser
 
 _VOID = {"meta", "img", "br"}
 _ADDRESSES = {"href", "src", "xlink:href", "srcset", "action", "data", "poster", "background"}
@@ -93,9 +93,19 @@ def test_page_says_everything(campaign: Campaign) -> None:
     for row in found.rows:
         assert row.rule.name in said and row.rule.tool in said
         assert row.reason in said
-    for part in ("no CPU is in a cluster", "rt_wakeup far", "one node: no memory is far", "schedline gate 'a b' c",
-                 "x86_64 Some CPU", "7.3.4-placebo", "lines.svg", "2026-11-20 12:30:00+00:00", "placebo: 7.3.4",
-                 "the work that pinned RT groups get done", "No run failed."):  # fmt: skip
+    for part in (
+        "no CPU is in a cluster",
+        "rt_wakeup far",
+        "one node: no memory is far",
+        "schedline gate 'a b' c",
+        "x86_64 Some CPU",
+        "7.3.4-placebo",
+        "lines.svg",
+        "2026-11-20 12:30:00+00:00",
+        "placebo: 7.3.4",
+        "the work that pinned RT groups get done",
+        "No run failed.",
+    ):
         assert part in said
     plots_seen = [attributes for tag, attributes in seen.tags if tag == "svg"]
     assert len(plots_seen) == 2 * 3
@@ -144,8 +154,16 @@ def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str
     out = tmp_path / "it's <b>.html"
     picture = tmp_path / '"><script>x.svg'
     picture.write_bytes(PICTURE)
-    words = ["report", *campaign.words()[1:], "--placebo", str(tmp_path / "placebo"), "--html", str(out), "--picture",
-             str(picture)]  # fmt: skip
+    words = [
+        "report",
+        *campaign.words()[1:],
+        "--placebo",
+        str(tmp_path / "placebo"),
+        "--html",
+        str(out),
+        "--picture",
+        str(picture),
+    ]
     assert main(words) == 1
     text = out.read_text()
     seen = stands_alone(text)
@@ -163,8 +181,24 @@ def test_text_is_the_gates(campaign: Campaign, capsys: pytest.CaptureFixture[str
 
 
 def test_commands_are_for_a_shell() -> None:
-    words = ["report", "a b", "it's", "--gates", "$x", "--confirm", "c;d", "e", "--placebo", "`p`", "--html", "-> x",
-             "--picture", "1 .svg", "--picture", "2"]  # fmt: skip
+    words = [
+        "report",
+        "a b",
+        "it's",
+        "--gates",
+        "$x",
+        "--confirm",
+        "c;d",
+        "e",
+        "--placebo",
+        "`p`",
+        "--html",
+        "-> x",
+        "--picture",
+        "1 .svg",
+        "--picture",
+        "2",
+    ]
     gate, report = commands(parser().parse_args(words))
     assert shlex.split(report)[1:] == words
     assert shlex.split(gate)[1:] == ["gate", *words[1:10]]

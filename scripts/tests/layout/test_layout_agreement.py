@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from toys import real_rules, toy
 
-from schedlib.judge import Outcome
-from schedlib.judge import TestResult as Result
-from schedlib.layout.agreement import disagreements
-from schedlib.layout.judge import Layout
+from schedlib.check.agreement import disagreements
+from schedlib.console.judge import Outcome
+from schedlib.console.judge import TestResult as Result
+from schedlib.layout.rule_judge import Layout
 from schedlib.verdict import Verdict
 
 EVERYTHING = frozenset({"rq-order", "rd-lines", "cpupri-lines"})

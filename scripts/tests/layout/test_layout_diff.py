@@ -8,7 +8,7 @@ from dataclasses import replace
 import toys
 from toys import clause, layout, rules_of, structure, toy
 
-from schedlib.layout.diff import Difference, Metric, compare, json_metrics, text
+from schedlib.layout.layout_diff import Difference, Metric, compare, json_metrics, text
 from schedlib.layout.tables import Kind
 
 RULES = rules_of(clause(Kind.APART, "a b"))

@@ -154,10 +154,20 @@ def test_kernel_that_keeps_the_rules_builds(names: tuple[str, ...], line: int) -
         # Q9 is asserted of each member: with one pushed off the line, another that fills it breaks the rule, too.
         ("WIDE", {"rq-order.Q1", "rq-order.Q2", "rq-order.Q9"}),
         ("LOOPS_APART", {"rd-lines.R5", "rd-lines.R7"}),
-        ("TOGETHER", {"cpupri-lines.C1", "cpupri-lines.C2", "cpupri-lines.C3", "cpupri-lines.C4", "cpupri.S1",
-                      "rd-lines.R1", "rd-lines.R7"}),
+        (
+            "TOGETHER",
+            {
+                "cpupri-lines.C1",
+                "cpupri-lines.C2",
+                "cpupri-lines.C3",
+                "cpupri-lines.C4",
+                "cpupri.S1",
+                "rd-lines.R1",
+                "rd-lines.R7",
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_kernel_that_breaks_a_rule_does_not_build(wrong: str, rules: set[str]) -> None:
     assert broken(wrong) == rules
 

@@ -45,8 +45,9 @@ def test_only_lines_that_a_rule_keeps() -> None:
 
 
 def test_rules_with_the_same_members_are_one() -> None:
-    two = replace(RULES, rules=(*RULES.rules, replace(RULES.rules[0], id="x.R2")),
-                  clauses=(KEPT, replace(KEPT, rule="x.R2")))  # fmt: skip
+    two = replace(
+        RULES, rules=(*RULES.rules, replace(RULES.rules[0], id="x.R2")), clauses=(KEPT, replace(KEPT, rule="x.R2"))
+    )
     (row,) = guarded_lines(two, layout(structure("rq", 256, *PLACES)))
     assert row.rules == ("x.R1", "x.R2")
 
@@ -84,5 +85,10 @@ def test_toy_kernel() -> None:
     assert narrow["rq-order.Q1",].left == 8
     assert ("rq-order.Q1",) not in {row.rules for row in guarded_lines(toys.real_rules(), toy("WIDE"))}
     assert {name for names in rows for name in names} == {
-        "rq-order.Q1", "rq-order.Q3", "rq-order.Q4", "rd-lines.R3", "rd-lines.R5", "rd-lines.R7",
-    }  # fmt: skip
+        "rq-order.Q1",
+        "rq-order.Q3",
+        "rq-order.Q4",
+        "rd-lines.R3",
+        "rd-lines.R5",
+        "rd-lines.R7",
+    }

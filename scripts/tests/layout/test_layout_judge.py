@@ -10,7 +10,8 @@ import pytest
 import toys
 from toys import clause, layout, rules_of, structure, toy
 
-from schedlib.layout.judge import (
+from schedlib.layout.members import Structure
+from schedlib.layout.rule_judge import (
     Layout,
     Outcome,
     Presence,
@@ -23,7 +24,6 @@ from schedlib.layout.judge import (
     presence_of,
     share_line,
 )
-from schedlib.layout.members import Structure
 from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, Condition, Field, Kind, Type, read_fields
 from schedlib.paths import KUNIT
 
@@ -52,8 +52,11 @@ CASES = [
     (clause(Kind.STARTS_ON, "a b", ANY_LINE), rq(("a", 0, 4), ("b", 60, 80)), rq(("a", 0, 4), ("b", 64, 8))),
     (clause(Kind.APART, "a b"), rq(("a", 0, 8), ("b", 64, 8)), rq(("a", 0, 8), ("b", 56, 8))),
     (clause(Kind.APART, "a b"), rq(("a", 0, 64), ("b", 64, 8)), rq(("a", 0, 65), ("b", 72, 8))),
-    (clause(Kind.APART, "a b c"), rq(("a", 0, 8), ("b", 64, 8), ("c", 72, 8)),
-     rq(("a", 0, 8), ("b", 64, 8), ("c", 8, 8))),
+    (
+        clause(Kind.APART, "a b c"),
+        rq(("a", 0, 8), ("b", 64, 8), ("c", 72, 8)),
+        rq(("a", 0, 8), ("b", 64, 8), ("c", 8, 8)),
+    ),
     (clause(Kind.ALONE, "a b"), rq(("a", 0, 8), ("b", 8, 8), ("c", 64, 8)), rq(("a", 0, 8), ("b", 8, 8), ("c", 16, 1))),
     (clause(Kind.ALONE, "a"), rq(("a", 68, 4), ("c", 0, 64)), rq(("a", 68, 4), ("c", 0, 65))),
     (clause(Kind.FOLLOWS, "b a"), rq(("a", 0, 8), ("b", 8, 8)), rq(("b", 0, 8), ("a", 8, 8))),
@@ -64,7 +67,7 @@ CASES = [
     (clause(Kind.TYPE_ALIGNED), rq(align=128), rq(align=32)),
     (clause(Kind.TYPE_PADDED), rq(size=256), rq(size=250)),
     (clause(Kind.TYPE_SMALL), rq(size=63), rq(size=64)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlib.errors import SchedlineError
-from schedlib.kconfig import parse_config
-from schedlib.layout.judge import Outcome, judge_rule
-from schedlib.layout.kernels import Kernel, kernel_of, layout_of_kernel, running_kernel
+from schedlib.kernel.kconfig import parse_config
+from schedlib.layout.rule_judge import Outcome, judge_rule
 from schedlib.layout.tables import Condition
+from schedlib.layout.vmlinux import Kernel, kernel_of, layout_of_kernel, running_kernel
 
 CONFIG = "CONFIG_SMP=y\n# CONFIG_SCHED_PROXY_EXEC is not set\nCONFIG_X86_L1_CACHE_SHIFT=6\n"
 

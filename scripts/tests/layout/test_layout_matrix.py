@@ -14,9 +14,9 @@ import toys
 from jsonschema import Draft202012Validator, ValidationError
 from toys import clause, layout, rules_of, structure, toy
 
-from schedlib import results
-from schedlib.layout.judge import Layout, Outcome, RuleResult
+from schedlib.formats import results
 from schedlib.layout.matrix import JudgedColumn, document, failures, judge_column, notes, table, verdict_of
+from schedlib.layout.rule_judge import Layout, Outcome, RuleResult
 from schedlib.layout.tables import Kind
 from schedlib.verdict import Verdict
 
@@ -62,8 +62,12 @@ def test_verdict(columns: list[JudgedColumn], require: list[str], verdict: Verdi
 
 def test_column() -> None:
     judged = column("toy", toy("OLD_RQ"))
-    assert judged.presence == {"rq-order": "absent", "rd-lines": "present", "cpupri-lines": "present",
-                               "cpupri-split": "n/a"}  # fmt: skip
+    assert judged.presence == {
+        "rq-order": "absent",
+        "rd-lines": "present",
+        "cpupri-lines": "present",
+        "cpupri-split": "n/a",
+    }
     assert judged.outcome("rq-order.Q1") is Outcome.NA
     assert judged.outcome("rd-lines.R1") is Outcome.PASS
     assert column("toy", toy("OLD_RQ"), "rq-order").outcome("rq-order.Q1") is Outcome.FAIL
@@ -103,8 +107,16 @@ def test_notes_say_what_is_assumed() -> None:
 
 def test_notes_say_that_a_pass_is_half_a_pass() -> None:
     rules = rules_of(clause(Kind.FOLLOWS, "b a", rule="x"), clause(Kind.APART, "a b"), clause(Kind.TYPE_ALIGNED))
-    for align, expected in ((None, ["not judged, the alignment of a type is not recorded there: x.R1, "
-                                    "struct rq: the type is aligned to a line (btf)"]), (64, [])):  # fmt: skip
+    for align, expected in (
+        (
+            None,
+            [
+                "not judged, the alignment of a type is not recorded there: x.R1, "
+                "struct rq: the type is aligned to a line (btf)"
+            ],
+        ),
+        (64, []),
+    ):
         where = layout(structure("rq", 128, ("a", 0, 8), ("b", 64, 8), align=align))
         judged = judge_column(rules, "btf", where, frozenset())
         assert judged.outcome("x.R1") is Outcome.PASS

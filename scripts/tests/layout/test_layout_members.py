@@ -73,8 +73,21 @@ def test_type() -> None:
 
 def test_members_in_order() -> None:
     assert [member.name for member in rq().members] == [
-        "nr_running", "a", "b", "c", "named", "cpupri", "pd", "flag", "other", "func", "ops", "grid", "none", "mask",
-    ]  # fmt: skip
+        "nr_running",
+        "a",
+        "b",
+        "c",
+        "named",
+        "cpupri",
+        "pd",
+        "flag",
+        "other",
+        "func",
+        "ops",
+        "grid",
+        "none",
+        "mask",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -126,8 +139,18 @@ def test_named_inner_structure_with_an_attribute() -> None:
 
 
 def test_enum_inside_does_not_end_the_structure_around_it() -> None:
-    read = inside("struct {", "\tint a; /* 0 4 */", "\tenum {", "\t\tA = 0,", "\t} e; /* 4 4 */", "}; /* 0 8 */",
-                  "enum {", "\tB = 1,", "} f; /* 8 4 */", "int c; /* 12 4 */")  # fmt: skip
+    read = inside(
+        "struct {",
+        "\tint a; /* 0 4 */",
+        "\tenum {",
+        "\t\tA = 0,",
+        "\t} e; /* 4 4 */",
+        "}; /* 0 8 */",
+        "enum {",
+        "\tB = 1,",
+        "} f; /* 8 4 */",
+        "int c; /* 12 4 */",
+    )
     assert [(member.name, member.offset) for member in read.members] == [("a", 0), ("e", 4), ("f", 8), ("c", 12)]
 
 

@@ -11,7 +11,7 @@ import pytest
 import toys
 
 from schedlib.layout.compile import layout_of
-from schedlib.layout.judge import Layout, judge_rule
+from schedlib.layout.rule_judge import Layout, judge_rule
 from schedlib.paths import KUNIT
 
 CHANGES = ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split")

@@ -11,10 +11,10 @@ from toys import clause, layout, rules_of, structure, toy
 
 from conftest import SCHED_H, git
 from schedlib.errors import SchedlineError
-from schedlib.layout.judge import Layout
-from schedlib.layout.patch import Finding, added_lines, findings, require_diff, steps, touches_layout
+from schedlib.layout.patch_check import Finding, added_lines, findings, require_diff, steps, touches_layout
+from schedlib.layout.rule_judge import Layout
 from schedlib.layout.tables import Kind
-from schedlib.trees import open_kdir
+from schedlib.tree.kernel_tree import open_kdir
 
 MAIL = """\
 From: Somebody <somebody@example.org>

@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 
 from schedlib.cache import cache_dir, lock
-from schedlib.compose import compose
+from schedlib.dev.mutants import MUTANTS, read_mutant
 from schedlib.errors import SchedlineError
 from schedlib.git import git
-from schedlib.kconfig import load
+from schedlib.kernel.kconfig import load
 from schedlib.layout.columns import columns_for, ensure_tools
 from schedlib.layout.compile import UNIT, Column, arch_table, compiled, host_rules, layout_of, made
-from schedlib.layout.diff import compare
 from schedlib.layout.emit import FILE, add_asserts
-from schedlib.layout.judge import Layout, Outcome, judge_rule
-from schedlib.layout.kernels import kernel_of, layout_of_kernel
+from schedlib.layout.layout_diff import compare
 from schedlib.layout.members import resolve
-from schedlib.mutants import MUTANTS, read_mutant
+from schedlib.layout.rule_judge import Layout, Outcome, judge_rule
+from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
 from schedlib.paths import PROJECT
-from schedlib.trees import Tree, apply_diff, fetch_series
+from schedlib.tree.compose import compose
+from schedlib.tree.kernel_tree import Tree, apply_diff, fetch_series
 
 pytestmark = pytest.mark.guest
 
@@ -83,14 +83,18 @@ def test_compiled_tables_and_debug_information_agree(name: str, inline_512: Path
         other = resolve(found.structures, tag, member)
         assert other is not None, member
         assert (other.offset, other.size, other.count, other.stride) == (
-            field.offset, field.size, field.count, field.stride)  # fmt: skip
+            field.offset,
+            field.size,
+            field.count,
+            field.stride,
+        )
     assert {tag: found.structures[tag].type for tag in found.types} == found.types
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), [(name, changes) for name in GOLDEN if name not in ("fields", "cpupri", "rq")
-                          for changes in GOLDEN[name]]
-)  # fmt: skip
+    ("name", "changes"),
+    [(name, changes) for name in GOLDEN if name not in ("fields", "cpupri", "rq") for changes in GOLDEN[name]],
+)
 def test_root_domain_is_as_measured(name: str, changes: str, inline_512: Path) -> None:
     found = layout(name, changes, inline_512)
     size, *offsets = GOLDEN[name][changes]
@@ -101,8 +105,11 @@ def test_root_domain_is_as_measured(name: str, changes: str, inline_512: Path) -
 
 @pytest.mark.parametrize("name", GOLDEN["cpupri"])
 def test_cpupri_is_as_measured(name: str, inline_512: Path) -> None:
-    sizes = [layout(name, changes, inline_512).types[tag].size
-             for changes in ("", "cpupri-lines") for tag in ("cpupri_vec", "cpupri")]  # fmt: skip
+    sizes = [
+        layout(name, changes, inline_512).types[tag].size
+        for changes in ("", "cpupri-lines")
+        for tag in ("cpupri_vec", "cpupri")
+    ]
     assert sizes == GOLDEN["cpupri"][name]
 
 
@@ -164,9 +171,15 @@ def test_what_rq_order_brought(inline_512: Path) -> None:
     difference = compare(rules, old, layout("x86_64+numa", "", inline_512))
     touched = {metric.name: (metric.before, metric.after) for metric in difference.metrics if "touched" in metric.name}
     assert touched == {
-        "load-balance lines touched": (5, 1), "idle lines touched": (4, 1), "clock lines touched": (2, 1)}  # fmt: skip
-    broken = {rule.id for rule in rules.rules if rule.change == "rq-order"
-              and judge_rule(rules, rule.id, old, EVERYWHERE).outcome is Outcome.FAIL}  # fmt: skip
+        "load-balance lines touched": (5, 1),
+        "idle lines touched": (4, 1),
+        "clock lines touched": (2, 1),
+    }
+    broken = {
+        rule.id
+        for rule in rules.rules
+        if rule.change == "rq-order" and judge_rule(rules, rule.id, old, EVERYWHERE).outcome is Outcome.FAIL
+    }
     assert {f"rq-order.Q{number}" for number in range(1, 7)} <= broken
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from toys import toy
 
 from conftest import git
-from schedlib.layout.judge import Layout, Presence
-from schedlib.layout.status import Found, of_kernel, of_tree, symbols_of
+from schedlib.layout.rule_judge import Layout, Presence
+from schedlib.layout.status_verb import Found, of_kernel, of_tree, symbols_of
 from schedlib.layout.tables import Condition
-from schedlib.trees import open_kdir
+from schedlib.tree.kernel_tree import open_kdir
 
 DATA = frozenset({"runqueues", "init_task"})
 
@@ -55,8 +55,14 @@ def test_change_by_layout(older: str, change: str) -> None:
 def test_part_of_a_change() -> None:
     where = toy("OLD_RQ")
     idle = where.fields["rq", "idle"]
-    half = replace(where, fields={**where.fields, ("rq", "nr_running"): replace(idle, member="nr_running", offset=0),
-                                  ("rq", "__lock"): replace(idle, member="__lock", offset=512)})  # fmt: skip
+    half = replace(
+        where,
+        fields={
+            **where.fields,
+            ("rq", "nr_running"): replace(idle, member="nr_running", offset=0),
+            ("rq", "__lock"): replace(idle, member="__lock", offset=512),
+        },
+    )
     row = found(half)["rq-order"]
     assert row.presence is Presence.PARTIAL
     assert [text.partition(":")[0] for text in row.evidence] == ["so", "not so", "not so"]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import layout, structure, toy
 
-from schedlib.layout.judge import Layout
-from schedlib.layout.svg import draw, lines_to_draw
+from schedlib.layout.layout_svg import draw, lines_to_draw
+from schedlib.layout.rule_judge import Layout
 
 SVG = "{http://www.w3.org/2000/svg}"
 BEFORE = replace(layout(structure("rq", 320, ("idle", 0, 8), ("other", 64, 8), ("clock", 192, 8))), name="before")

@@ -93,8 +93,11 @@ def test_clauses_are_those_of_the_text() -> None:
 
 
 def test_each_rule_is_a_known_test_and_the_other_way_round() -> None:
-    named = re.findall(r"^sched_layout:\w+:((?:rq-order|rd-lines|cpupri-lines|cpupri-split|cpupri)\.\w+)$",
-                       (KUNIT / "tests.txt").read_text(), re.M)  # fmt: skip
+    named = re.findall(
+        r"^sched_layout:\w+:((?:rq-order|rd-lines|cpupri-lines|cpupri-split|cpupri)\.\w+)$",
+        (KUNIT / "tests.txt").read_text(),
+        re.M,
+    )
     assert sorted(named) == sorted(rule.id for rule in toys.real_rules().rules)
 
 
@@ -240,11 +243,18 @@ def test_three_tables_are_enough(tmp_path: Path, compiler: str) -> None:
         ({"text": TOY.replace("sched_layout_fields", "other_fields")}, "no table sched_layout_fields"),
         ({"text": TOY.replace("sched_layout_env", "other_env")}, "no table sched_layout_env"),
         ({"text": TOY.replace("holds; }", "holds, more; }")}, "sched_layout_env .*has 36 bytes"),
-        ({"text": TOY.replace("const struct type sched_layout_types[]", "extern const int sched_layout_types[2];"
-                              "const void *user(void) {{ return sched_layout_types; }} const struct type other[]")},
-         "sched_layout_types"),
+        (
+            {
+                "text": TOY.replace(
+                    "const struct type sched_layout_types[]",
+                    "extern const int sched_layout_types[2];"
+                    "const void *user(void) {{ return sched_layout_types; }} const struct type other[]",
+                )
+            },
+            "sched_layout_types",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_refused(tmp_path: Path, values: dict[str, object], message: str) -> None:
     with pytest.raises(SchedlineError, match=message):
         read_fields(three_tables(tmp_path, **values), "three.o")  # type: ignore[arg-type]

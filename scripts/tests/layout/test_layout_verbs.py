@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import pytest
 
-from schedlib.layout.verbs import author_and_claim
+from schedlib.layout.queries import author_and_claim
 
 
 @pytest.mark.parametrize(
     ("change", "author", "claim"),
-    [("rq-order", "Blake Jones", "4.4 % fewer cycles"), ("rd-lines", "Pan Deng", "5 % more frames"),
-     ("cpupri-lines", "Pan Deng", "11 % more frames")],
-)  # fmt: skip
+    [
+        ("rq-order", "Blake Jones", "4.4 % fewer cycles"),
+        ("rd-lines", "Pan Deng", "5 % more frames"),
+        ("cpupri-lines", "Pan Deng", "11 % more frames"),
+    ],
+)
 def test_who_made_a_change_and_what_it_brought(change: str, author: str, claim: str) -> None:
     by, brought = author_and_claim(change)
     assert by.startswith(author)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from schedlib.layout.compile import host_rules, layout_of
-from schedlib.layout.judge import Layout
 from schedlib.layout.members import Member, Structure
+from schedlib.layout.rule_judge import Layout
 from schedlib.layout.tables import Clause, Condition, Field, Kind, Rule, Rules, Type
 from schedlib.paths import KUNIT
 

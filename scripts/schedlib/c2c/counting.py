@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What was asked for -> a kernel, a guest for each quantum, and one result of all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.c2c import plugin_guest
+from schedlib.c2c.document import Quantum, Result, Watched
+from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.objects import PER_CPU_OFFSETS, TAGS, Located, Resolver, Watch, watches
+from schedlib.c2c.plugin_guest import Setting
+from schedlib.c2c.raw import Raw
+from schedlib.c2c.traffic_table import rows
+from schedlib.errors import SchedlineError
+from schedlib.kernel.build import Kernel, build
+from schedlib.kernel.kconfig import Configuration, load
+from schedlib.kernel.targets import Target
+from schedlib.progress import say, step
+from schedlib.tree.compose import Composition, compose, refuse_conflicts
+from schedlib.tree.kernel_tree import Tree
+
+FRAGMENT = "c2c"
+_BANNER = "linux_banner"
+_BANNER_TEXT = b"Linux ve"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a result is to be of.
+
+    Attributes:
+        quanta: blocks of code of a CPU's turn; a guest for each.
+        setting: its quantum is not looked at.
+        config: fragments of configs/kernel/ on top of those that are needed.
+        target: the emulator, and the architecture of the kernel.
+    """
+
+    workload: str
+    objects: tuple[str, ...]
+    quanta: tuple[int, ...]
+    setting: Setting
+    config: tuple[str, ...] = ()
+    with_: Sequence[str] = ()
+    without: Sequence[str] = ()
+    target: Target = plugin_guest.DEFAULT_TARGET
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a kernel that can be measured is built of, and what runs it."""
+
+    tree: Tree
+    composition: Composition
+    configuration: Configuration
+    target: Target
+    emulator: str
+
+
+@dataclass(frozen=True)
+class Subject(Source):
+    """A kernel that can be measured."""
+
+    kernel: Kernel
+
+    @property
+    def vmlinux(self) -> Path:
+        """With its debug information."""
+        return self.kernel.build / "vmlinux"
+
+
+def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> Source:
+    """What `check --on` would build for the target, with what c2c needs; nothing is built.
+
+    Args:
+        composition: what to build, where that is not to be composed.
+
+    Raises:
+        SchedlineError: a change does not apply, or this QEMU is not the one.
+    """
+    target = wanted.target
+    doctor.ensure([target.name, f"{target.name}-c2c"])
+    emulator = plugin_guest.refuse_other_qemu(target)
+    composition = composition or compose(tree, with_=wanted.with_, without=wanted.without)
+    refuse_conflicts(composition)
+    configuration = load([target.name, FRAGMENT, f"{FRAGMENT}-{target.arch}", *wanted.config])
+    return Source(tree, composition, configuration, target, emulator)
+
+
+def built(cache: Path, of: Source) -> Subject:
+    """Build the kernel.
+
+    Raises:
+        SchedlineError: it does not build.
+    """
+    say(f"{of.tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in of.composition.states)}]")
+    kernel = build(cache, of.tree, of.composition.commit, of.target, of.configuration)
+    return Subject(of.tree, of.composition, of.configuration, of.target, of.emulator, kernel)
+
+
+def subject(cache: Path, tree: Tree, wanted: Wanted) -> Subject:
+    """Compose and build; see source() and built()."""
+    return built(cache, source(tree, wanted))
+
+
+def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
+    """For the plugin.
+
+    Raises:
+        SchedlineError: the kernel lacks a symbol without which nothing can be found.
+    """
+    symbols = {}
+    for name in (PER_CPU_OFFSETS, _BANNER):
+        symbol = known.symbol(name)
+        if symbol is None:
+            raise SchedlineError(f"this kernel has no {name}", "it has to be one for SMP")
+        symbols[name] = symbol.address
+    return plugin_guest.plan_text(looked_at, symbols[PER_CPU_OFFSETS], [(symbols[_BANNER], _BANNER_TEXT)])
+
+
+def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path) -> Result:
+    """Boot a guest for each quantum.
+
+    Args:
+        place: a directory for what nobody needs later.
+        logs: where the consoles are kept.
+
+    Raises:
+        SchedlineError: a guest did not come to its end, or an object is not there.
+    """
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with step("reading symbols and types"):
+        known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
+    cpus = wanted.setting.topology.cpus
+    looked_at = watches(known, wanted.objects, cpus)
+    (place / "plan").write_text(plan(known, looked_at))
+    library, binary = plugin_guest.plugin(cache), plugin_guest.program(cache, wanted.workload, made.target)
+    archive = plugin_guest.archive_of(made.kernel, binary, place)
+    quanta = []
+    located: tuple[Located, ...] = ()
+    absent: dict[str, int] = {}
+    for quantum in wanted.quanta:
+        setting = replace(wanted.setting, quantum=quantum)
+        out = place / f"quantum-{quantum}.raw"
+        words = plugin_guest.argv(made.target, made.kernel.image, archive, setting, library, place / "plan", out)
+        with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
+            done, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
+        located = _located(raw, looked_at)
+        optional = {watch.key for watch in looked_at if watch.optional}
+        absent |= {key: number for key, number in raw.absent.items() if key not in optional}
+        resolver = Resolver(known, setting.line, located)
+        quanta.append(Quantum(quantum, plugin_guest.operations(done.log), raw.watched, rows(resolver, raw.records)))
+    chosen = wanted.setting
+    parameters = {
+        "on": made.target.name,
+        "workload": wanted.workload,
+        "cpus": cpus,
+        "rounds": chosen.rounds,
+        "line": chosen.line,
+        "topology": chosen.topology.name,
+        "per_cluster": chosen.per_cluster,
+        "per_llc": chosen.per_llc,
+        "per_node": chosen.per_node,
+        "shift": plugin_guest.SHIFT,
+        "config": list(wanted.config),
+        "objects": list(wanted.objects),
+    }
+    changes = {row.id: row.state.value for row in made.composition.states}
+    watched = _watched(known, looked_at, located, wanted.setting.line)
+    return Result(
+        started,
+        _fingerprint(made, known, library, binary),
+        changes,
+        parameters,
+        watched,
+        dict(sorted(absent.items())),
+        tuple(quanta),
+    )
+
+
+def _located(raw: Raw, looked_at: Sequence[Watch]) -> tuple[Located, ...]:
+    by_key = {watch.key: watch for watch in looked_at}
+    found = tuple(Located(by_key[each.key], each.cpu, each.address, each.epoch) for each in raw.instances)
+    nowhere = [watch for watch in looked_at if watch.key not in {each.watch.key for each in found}]
+    if nowhere and not nowhere[0].prefix:
+        raise SchedlineError(
+            f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is null on each",
+            "leave it out, or give the guest a --topology in which it has one",
+        )
+    return found
+
+
+def _watched(
+    known: KernelMap, looked_at: Sequence[Watch], located: Sequence[Located], line: int
+) -> tuple[Watched, ...]:
+    resolver = Resolver(known, line, located)
+    number, later, skews = resolver.distinct(), resolver.later(), resolver.skews()
+    return tuple(
+        Watched(
+            watch.owner,
+            watch.prefix,
+            watch.size,
+            number[watch.key],
+            later[watch.key],
+            skews[watch.key],
+            known.structures[watch.tag].fields if watch.tag and not watch.prefix else (),
+        )
+        for watch in looked_at
+        if watch.key in number
+    )
+
+
+def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, str]:
+    config = (made.kernel.build / ".config").read_bytes()
+    return {
+        "tree": made.tree.origin,
+        "commit": made.composition.commit,
+        "build_id": known.build_id,
+        "configuration": "+".join(made.configuration.names),
+        "configuration_sha256": hashlib.sha256(config).hexdigest(),
+        "compiler": made.kernel.compiler,
+        "emulator": made.emulator,
+        "mode": plugin_guest.mode(made.target),
+        "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
+    }

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A kernel and a program under the plugin: built, booted, and what it has written read; or a reason why not."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.c2c.guest_programs import SOURCES
+from schedlib.c2c.objects import Watch
+from schedlib.c2c.raw import Raw, read_raw
+from schedlib.console.judge import Ending
+from schedlib.errors import SchedlineError
+from schedlib.guest.boot import Run, run_guest
+from schedlib.guest.selftests import pack
+from schedlib.kernel.build import Kernel
+from schedlib.kernel.targets import TARGETS, Target
+from schedlib.kernel.topology import Topology, qemu_words
+from schedlib.process import must, run
+
+DEFAULT_TARGET = TARGETS["qemu-x86_64"]
+SHIFT = 2
+"""Of -icount: an instruction takes 2^SHIFT ns of the guest's time."""
+
+_MODE = (
+    "-accel",
+    "tcg,thread=single",
+    "-icount",
+    f"shift={SHIFT},sleep=off",
+    "-rtc",
+    "base=2000-01-01,clock=vm",
+    "-seed",
+    "1",
+)
+"""All that a guest could draw chance from is the same in each run."""
+
+_PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
+_PATIENCE = "rcupdate.rcu_cpu_stall_timeout=300"
+
+
+@dataclass(frozen=True)
+class _Arch:
+    """What is one architecture's alone.
+
+    Attributes:
+        package: Debian's, with its QEMU.
+        mode: words for QEMU.
+        parameters: of the kernel.
+    """
+
+    package: str
+    mode: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+
+
+_ARCHES = {
+    # With a HPET the kernel takes the APIC's timer for broken where instructions are counted, and all CPUs then wait
+    # for one tick. A clock that it does not trust would leave it without timers of high resolution.
+    "x86_64": _Arch("qemu-system-x86", ("-no-hpet",), ("tsc=reliable",)),
+    # Its clock and timers are part of the architecture, and trusted.
+    "arm64": _Arch("qemu-system-arm"),
+}
+
+PLACES = tuple(name for name, target in TARGETS.items() if target.arch in _ARCHES)
+"""Targets on which accesses can be followed."""
+
+_MEMORY = 512
+_VERSION = re.compile(r"version (\d+)\.(\d+)")
+_PLUGIN = ("plugin.c", "objects.c", "model.c", "records.c", "internals.c", "x86.c", "aarch64.c")
+_STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
+_TROUBLE = (
+    (r"c2c: failed: .*", "the guest's program ended"),
+    (r"c2c: (?!ready|done).*", "the plugin gave up"),
+    (r"Kernel panic - not syncing: .*", "the guest's kernel panicked"),
+    (r"BUG: .*|Oops: .*|WARNING: .*", "the guest's kernel complained"),
+    (r"qemu-system-\w+: (?!warning).*", "QEMU does not start"),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a guest is run.
+
+    Attributes:
+        line: bytes of a cache line in the model.
+        quantum: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
+        programs: count the accesses of programs, too.
+        timeout: seconds.
+    """
+
+    topology: Topology
+    line: int
+    quantum: int
+    rounds: int
+    timeout: float
+    programs: bool = False
+
+    @property
+    def per_cluster(self) -> int:
+        """CPUs of a cluster; 1 where there are none."""
+        topology = self.topology
+        return topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1
+
+    @property
+    def per_llc(self) -> int:
+        """CPUs that share an LLC."""
+        return self.topology.cpus // (self.topology.sockets * self.topology.llcs)
+
+    @property
+    def per_node(self) -> int:
+        """CPUs of a node."""
+        return self.topology.cpus // self.topology.nodes
+
+
+def parameters(target: Target) -> tuple[str, ...]:
+    """Of the kernel."""
+    return (f"console={target.console}", *_PARAMETERS, *_ARCHES[target.arch].parameters, _PATIENCE)
+
+
+def mode(target: Target) -> str:
+    """What of a guest is the same for all settings."""
+    return " ".join([*_MODE, *_ARCHES[target.arch].mode, *parameters(target)])
+
+
+def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
+    """The version of QEMU, where it is the one that the plugin is made for.
+
+    Raises:
+        SchedlineError: it is another one, or has no plugins.
+    """
+    emulator, package = target.emulator[0], _ARCHES[target.arch].package
+    said = run([emulator, "--version"]).stdout.decode(errors="replace").split("\n")[0]
+    found = _VERSION.search(said)
+    if not found or found.groups() != ("7", "2"):
+        raise SchedlineError(
+            f"c2c needs QEMU 7.2, for its plugins and what they have to reach beside the API; this is {said or 'none'}",
+            f"use Debian 12's {package}, or put it first into PATH",
+        )
+    # Where plugins were left out the help does not have the option.
+    if b"-plugin" not in run([emulator, "-help"]).stdout:
+        raise SchedlineError(
+            f"this {emulator} was built without plugins",
+            f"use Debian 12's {package}, or configure --enable-plugins",
+        )
+    return said
+
+
+def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str, compiler: str = "") -> Path:
+    """A program or library from scripts/c2c/, kept by the content of what it is made of."""
+    digest = hashlib.sha256(" ".join([compiler, *flags]).encode())
+    for path in sorted(SOURCES.glob("*.[ch]")):
+        digest.update(path.read_bytes())
+    binary = cache / "c2c" / f"{name}-{digest.hexdigest()[:12]}"
+    if not binary.exists():
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        half = binary.with_name(f".{binary.name}")
+        files = [str(SOURCES / source) for source in sources]
+        must([f"{compiler}gcc", *_STRICT, *flags, "-o", str(half), *files], next_step="schedline doctor")
+        half.replace(binary)
+    return binary
+
+
+def plugin(cache: Path) -> Path:
+    """The plugin.
+
+    Raises:
+        SchedlineError: it does not compile.
+    """
+    return _compiled(cache, "plugin", _PLUGIN, "-shared", "-fPIC", "-fvisibility=hidden")
+
+
+def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path:
+    """A workload, without shared libraries and at fixed addresses.
+
+    Raises:
+        SchedlineError: it does not compile.
+    """
+    source = f"guest_{workload.replace('-', '_')}.c"
+    flags = ("-static", "-no-pie", "-pthread")
+    return _compiled(cache, f"guest-{workload}", [source], *flags, compiler=target.compiler)
+
+
+def plan_text(watches: Sequence[Watch], offsets: int, expected: Sequence[tuple[int, bytes]] = ()) -> str:
+    """What the plugin is told to watch; see objects.h.
+
+    Args:
+        offsets: address of the offsets of per-CPU variables.
+        expected: addresses, and eight bytes that have to be there.
+    """
+    lines = [f"expect {address:x} {int.from_bytes(text[:8], 'little'):x}" for address, text in expected]
+    lines.append(f"offsets {offsets:x}")
+    for watch in watches:
+        kind = "percpu" if watch.per_cpu else "static"
+        words = ["watch", watch.key, kind, f"{watch.address:x}", str(watch.size), *map(str, watch.hops)]
+        lines.append(" ".join(words))
+    return "\n".join(lines) + "\n"
+
+
+def argv(
+    target: Target, kernel: Path, archive: Path, setting: Setting, library: Path | None, plan: Path, out: Path
+) -> list[str]:
+    """QEMU's command.
+
+    Args:
+        library: the plugin; None boots the same guest without.
+    """
+    words = [*target.emulator, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+    words += ["-serial", "stdio", "-monitor", "none", "-cpu", "max", "-m", f"{_MEMORY}M"]
+    words += qemu_words(setting.topology, target.arch, _MEMORY)
+    words += [*_MODE, *_ARCHES[target.arch].mode]
+    if library:
+        options = {
+            "plan": plan,
+            "out": out,
+            "line": setting.line,
+            "quantum": setting.quantum,
+            "cluster": setting.per_cluster,
+            "llc": setting.per_llc,
+            "node": setting.per_node,
+        }
+        shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
+        words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
+    line = " ".join([*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)])
+    return [*words, "-kernel", str(kernel), "-initrd", str(archive), "-append", line]
+
+
+def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
+    """An initramfs in which the program is all there is."""
+    archive = place / "initramfs.cpio"
+    pack(kernel, {"/init": binary}, ("/proc", "/dev"), archive)
+    return archive
+
+
+def boot(words: Sequence[str], log: Path, timeout: float) -> Run:
+    """Run a guest to its end.
+
+    Raises:
+        SchedlineError: it panicked, hung, or its program failed.
+    """
+    done = run_guest(words, log, timeout)
+    text = done.log.read_text(errors="replace")
+    for pattern, what in _TROUBLE:
+        if found := re.search(rf"^(?:\[[ .\d]+\] )?({pattern})", text, re.M):
+            raise SchedlineError(f"{what}: {found.group(1).strip()}", f"see {done.log}")
+    if done.ending is not Ending.EXITED or "c2c: done," not in text:
+        how = "hung" if done.ending is Ending.TIMED_OUT else "ended early"
+        raise SchedlineError(
+            f"the guest {how}, {done.seconds:.0f} s after its start: its program did not come to its end",
+            f"see {done.log}; --timeout gives it longer",
+        )
+    return done
+
+
+def operations(log: Path) -> int:
+    """How much the program says that it has done."""
+    found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
+    return int(found.group(1)) if found else 0
+
+
+def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[Run, Raw]:
+    """Run a guest under the plugin; what that has written to `out`.
+
+    Raises:
+        SchedlineError: see boot() and read_raw().
+    """
+    done = boot(words, log, timeout)
+    return done, read_raw(out)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0
+"""KUnit's verdict on each layout rule against the one from the object of the same build: two readers of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from schedlib.console.judge import Outcome as TestOutcome
+from schedlib.console.judge import Problem, TestResult
+from schedlib.layout.rule_judge import Layout, Outcome, judge_rule
+from schedlib.layout.tables import Rules
+from schedlib.verdict import Verdict
+
+_SUITE = "sched_layout"
+
+_SAME = {TestOutcome.PASS: Outcome.PASS, TestOutcome.FAIL: Outcome.FAIL, TestOutcome.SKIP: Outcome.NA}
+
+
+def disagreements(
+    rules: Rules, layout: Layout, tests: Sequence[TestResult], expected: frozenset[str]
+) -> Iterator[Problem]:
+    """A problem for each rule on which the kernel and its object differ.
+
+    A clause that only the kernel can judge, because the object has no debug information, may make it fail alone.
+    """
+    known = {rule.id for rule in rules.rules}
+    for test in tests:
+        suite, rule = test.name.split(":")[0], test.name.split(":")[-1]
+        if suite != _SUITE or rule not in known or test.outcome not in _SAME:
+            continue
+        result = judge_rule(rules, rule, layout, expected)
+        said = _SAME[test.outcome]
+        unseen = any(clause.outcome is Outcome.NA and "debug information" in clause.reason for clause in result.clauses)
+        if said is result.outcome or (said is Outcome.FAIL and unseen):
+            continue
+        text = f"{rule}: the kernel says {said.value}, the object that it was linked from {result.outcome.value}"
+        yield Problem("layout-disagrees", test.line, text, Verdict.FAIL, test.name)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0
+"""verdict -> report: the files of a check, and what a person sees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from schedlib.cache import write_atomic, write_json
+from schedlib.console.judge import Outcome, TestResult
+from schedlib.formats.results import Boot, ChangeResult, check_document, junit_document, ktap_text, problem_text
+from schedlib.tree.changes import State, change_table
+from schedlib.tree.compose import Composition
+from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.left_out import LeftOut
+from schedlib.verdict import Verdict, worst
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that one check found."""
+
+    started: datetime
+    tree: Tree
+    composition: Composition
+    boots: tuple[Boot, ...]
+    out: Path
+    fingerprint: dict[str, str]
+    reproduce: str
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the guests' verdicts."""
+        return worst(boot.judgement.verdict for boot in self.boots)
+
+    def changes(self) -> tuple[ChangeResult, ...]:
+        """For each change: expected, what the kernel says of its presence, and the verdict of its rules."""
+        judged = {name for name, change in change_table().items() if change.suite}
+        return tuple(self._change(row.id, row.state) for row in self.composition.states if row.id in judged)
+
+    def _change(self, change: str, state: State) -> ChangeResult:
+        case = change.replace("-", "_")
+        run = [test for boot in self.boots for test in boot.judgement.tests]
+        tests = [test for test in run if test.name.split(":")[1:2] == [case]]
+        if not tests:  # no case is named after the change: its whole suite is
+            tests = [test for test in run if test.name.split(":")[0] == change_table()[change].suite]
+        said = re.compile(rb"change " + change.encode() + rb": (present|partial|absent|n/a)")
+        found = {match.decode() for boot in self.boots for match in said.findall(boot.log.read_bytes())}
+        present = found.pop() if len(found) == 1 else "unknown"
+        outcomes = {test.outcome for test in tests}
+        if outcomes & {Outcome.FAIL, Outcome.MISSING, Outcome.CRASHED}:
+            verdict = Verdict.FAIL
+        else:
+            verdict = Verdict.PASS if Outcome.PASS in outcomes else Verdict.INCONCLUSIVE
+        return ChangeResult(change, change in self.composition.expected, present, state.value, verdict)
+
+
+def write(summary: Summary, also: Path | None) -> None:
+    """results.json, junit.xml and results.ktap beside the logs; the JSON also at `also`."""
+    document = check_document(
+        started=summary.started,
+        fingerprint=summary.fingerprint,
+        verdict=summary.verdict,
+        boots=summary.boots,
+        changes=summary.changes(),
+        tree={"origin": summary.tree.origin, "base": summary.tree.base, "dirty": summary.tree.dirty},
+    )
+    write_json(summary.out / "results.json", document)
+    write_atomic(summary.out / "junit.xml", junit_document(summary.boots))
+    write_atomic(summary.out / "results.ktap", ktap_text(summary.boots))
+    if also:
+        write_json(also, document)
+
+
+def show(summary: Summary) -> Verdict:
+    """Print the report, failures first; the verdict."""
+    failed = _failed(summary.boots)
+    for (name, outcome), (boots, test) in failed.items():
+        print(f"{outcome.name} {name} ({', '.join(boots)}): {test.reason}".removesuffix(": "))
+        for line in test.diagnostics:
+            print(f"    {re.sub(r'^ *# [a-z0-9_]+: ', '', line)}")
+    for boot in summary.boots:
+        for problem in boot.judgement.problems:
+            mark = "note" if problem.verdict is Verdict.PASS else problem.verdict.name
+            print(f"{mark} {boot.name} {problem_text(problem)}")
+    print(f"tree: {summary.tree.origin}" + (f" (dirty: {summary.tree.dirty} files)" if summary.tree.dirty else ""))
+    _table(
+        ("change", "expected", "source", "kernel", "rules"),
+        [
+            (
+                row.id,
+                "yes" if row.expected else "no",
+                row.state,
+                row.present,
+                row.verdict.name if row.verdict is not Verdict.INCONCLUSIVE else "skipped",
+            )
+            for row in summary.changes()
+        ],
+    )
+    _table(
+        ("guest", "verdict", "passed", "failed", "skipped", "seconds", "log"),
+        [
+            (
+                boot.name,
+                boot.judgement.verdict.name,
+                *_counts(boot.judgement.tests),
+                f"{boot.seconds or 0:.1f}",
+                str(boot.log),
+            )
+            for boot in summary.boots
+        ],
+    )
+    for suite in summary.left_out:
+        print(f"left out: {suite.name}: {suite.why}")
+    for reason, names in _skips(summary.boots).items():
+        print(f"skipped, {reason}: {', '.join(names)}")
+    for (name, _), (boots, _) in list(failed.items())[: 1 if summary.reproduce else 0]:
+        only = ".".join(name.split(":")[:2])
+        shape = boots[0].rpartition("-")[2]
+        option = "--cpus" if shape.isdigit() else "--topology"
+        print(f"one test alone: {summary.reproduce} {option} {shape} --only {only}")
+    print(f"results: {summary.out}/results.json, junit.xml, results.ktap")
+    print(f"verdict: {summary.verdict.name}")
+    return summary.verdict
+
+
+def _failed(boots: Sequence[Boot]) -> dict[tuple[str, Outcome], tuple[list[str], TestResult]]:
+    """What did not pass, once each, with the guests in which it did not and the first one's diagnostics."""
+    found: dict[tuple[str, Outcome], tuple[list[str], TestResult]] = {}
+    for boot in boots:
+        for test in boot.judgement.tests:
+            if test.outcome not in (Outcome.PASS, Outcome.SKIP):
+                found.setdefault((test.name, test.outcome), ([], test))[0].append(boot.name)
+    return found
+
+
+def _counts(tests: Sequence[TestResult]) -> tuple[str, str, str]:
+    passed = sum(test.outcome is Outcome.PASS for test in tests)
+    skipped = sum(test.outcome is Outcome.SKIP for test in tests)
+    return str(passed), str(len(tests) - passed - skipped), str(skipped)
+
+
+def _skips(boots: Sequence[Boot]) -> dict[str, list[str]]:
+    """Names of skipped tests by reason, once each; not of those that ran in another guest."""
+    ran = {test.name for boot in boots for test in boot.judgement.tests if test.outcome is not Outcome.SKIP}
+    found: dict[str, list[str]] = {}
+    for boot in boots:
+        for test in boot.judgement.tests:
+            if test.outcome is Outcome.SKIP and test.name not in ran:
+                names = found.setdefault(test.reason or "no reason given", [])
+                if test.name not in names:
+                    names.append(test.name)
+    return found
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: GPL-2.0
+"""log -> verdict: one whole console log against the list of tests that it must contain."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from schedlib.console.expected import load_expected
+from schedlib.console.ktap import PROGRAM, Flaw, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
+from schedlib.console.log_lines import Sign, lines, reports, sign
+from schedlib.console.races import KnownRace, RaceReader, RaceReport, explained
+from schedlib.verdict import Verdict, worst
+
+__all__ = ["Ending", "Judgement", "Outcome", "Problem", "TestResult", "judge", "load_expected"]
+
+
+class Outcome(Enum):
+    """What became of one test."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+    MISSING = "MISSING"
+    CRASHED = "CRASHED"
+
+
+class Ending(Enum):
+    """How the emulator ended, as whoever ran it saw it; a saved log does not tell (UNKNOWN)."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed out"
+    KILLED = "killed"
+    DIED = "died"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test.
+
+    Attributes:
+        name: 'suite:case' or 'suite:case:parameter'; 'collection:program[:inner test]' for kselftests.
+        line: where the log tells it, 0 if it does not.
+    """
+
+    name: str
+    outcome: Outcome
+    reason: str = ""
+    duration_s: float | None = None
+    diagnostics: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with the log as a whole; a verdict of PASS makes it a remark.
+
+    Attributes:
+        test: what ran, or was the next to end, when it was printed.
+    """
+
+    kind: str
+    line: int
+    text: str
+    verdict: Verdict
+    test: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict of one log and all that it rests on."""
+
+    verdict: Verdict
+    tests: tuple[TestResult, ...]
+    problems: tuple[Problem, ...]
+
+
+def with_problems(judgement: Judgement, problems: Sequence[Problem]) -> Judgement:
+    """The judgement with what else was found; its verdict is the worst of all."""
+    verdict = worst([judgement.verdict, *(problem.verdict for problem in problems)])
+    return Judgement(verdict, judgement.tests, (*judgement.problems, *problems))
+
+
+_OUTCOMES = {
+    Status.OK: Outcome.PASS,
+    Status.XFAIL: Outcome.PASS,
+    Status.SKIP: Outcome.SKIP,
+    Status.NOT_OK: Outcome.FAIL,
+    Status.NONE: Outcome.CRASHED,
+}
+_BROKEN = frozenset({Status.NOT_OK, Status.NONE})
+_FAILED = re.compile(r"# \S+: (?:EXPECTATION|ASSERTION) FAILED at ")
+
+_WORST_FIRST = (Outcome.FAIL, Outcome.CRASHED, Outcome.MISSING, Outcome.SKIP, Outcome.PASS)
+_REMARKS = frozenset({"duplicate-name", "skip-as-pass"})
+# What merely says that the log stops early: whoever was told to stop it must not blame the kernel.
+_STOPPED = frozenset({"truncated", "missing-suite", "bad-plan", "missing-plan", "no-result", "no-tests", "no-shutdown"})
+MOST_PROBLEMS = 50
+"""Of one kind; a log of 50 MB can hold a million."""
+
+
+@dataclass(frozen=True)
+class _Log:
+    """A log, read once."""
+
+    report: Report
+    signs: tuple[Sign, ...]
+    last_line: int
+    banner: int
+    shutdown: int
+    restarted: int
+    races: tuple[RaceReport, ...]
+
+
+def judge(
+    log: bytes,
+    expected: Collection[str] = (),
+    *,
+    ending: Ending = Ending.UNKNOWN,
+    require: Collection[str] = (),
+    times: Sequence[tuple[int, float]] = (),
+    known_races: Sequence[KnownRace] = (),
+) -> Judgement:
+    """Judge a console log (DESIGN, decision 5).
+
+    Args:
+        log: all of it, as it came.
+        expected: full names of the tests that had to run; empty: what the plans in the log promise.
+        ending: how the emulator ended.
+        require: tests, suites or public ids that must not be skipped.
+        times: (offset, seconds) of each piece as it arrived, for logs without the kernel's clock.
+        known_races: reports of KCSAN that are remarks.
+    """
+    seen = _scan(log)
+    intended = explained(seen.races, known_races)
+    own = {number for report, _ in intended for number in report.own}
+    seen = replace(seen, signs=tuple(each for each in seen.signs if each.line not in own))
+    alive = bool(seen.banner or seen.report.streams)
+    clock = _Clock(times)
+    doubts = {each.test: each.text for each in seen.report.flaws if _flaw_verdict(each) is Verdict.FAIL}
+    named = [
+        result for stream in seen.report.streams for result in _results(stream, frozenset(expected), doubts, clock)
+    ]
+    problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, frozenset(expected))]
+    crash = next((problem for problem in problems if problem.kind in ("panic", "hang", "died", "timeout")), None)
+    tests = _accounted(named, expected, seen, crash, alive)
+    problems += [
+        Problem("known-race", report.line, f"{report.text}: {race.name}: {race.reason}", Verdict.PASS)
+        for report, race in intended
+    ]
+    problems += _unexpected(tests, expected)
+    problems += _required(tests, require)
+    if not alive:
+        said = "the log is empty" if not log.strip() else "no 'Linux version' line and no KTAP"
+        problems = [replace(problem, verdict=Verdict.ERROR) for problem in problems if problem.kind != "no-tests"]
+        problems.insert(0, Problem("no-banner", 0, f"the kernel did not boot: {said}", Verdict.ERROR))
+    elif ending is Ending.KILLED:
+        stopped = [problem.kind in _STOPPED for problem in problems]
+        problems = [
+            replace(each, verdict=Verdict.ERROR) if early else each
+            for each, early in zip(problems, stopped, strict=True)
+        ]
+    if any(test.outcome is Outcome.SKIP for test in tests) and all(test.outcome is Outcome.SKIP for test in tests):
+        problems.append(Problem("all-skipped", 0, "every test was skipped: nothing was tested", Verdict.INCONCLUSIVE))
+    excused = not alive or ending is Ending.KILLED
+    verdict = worst([*_outcome_verdicts(tests, excused), *(problem.verdict for problem in problems)])
+    return Judgement(verdict, tests, tuple(_few(problems)))
+
+
+def _scan(log: bytes) -> _Log:
+    reader = Reader()
+    races = RaceReader()
+    signs: list[Sign] = []
+    banner = shutdown = restarted = number = 0
+    for line in lines(log):
+        number = line.number
+        reader.feed(line)
+        races.feed(line)
+        found = sign(line)
+        if found is None:
+            continue
+        if found.kind == "banner":
+            banner = banner or number
+        elif found.kind == "start":
+            # A second console replays the messages of the first one, but only before the tests begin; and the banner
+            # does not tell, for programs print it too (/proc/version).
+            if banner and reader.started and not shutdown:
+                restarted = restarted or number
+            shutdown = 0
+        elif found.kind == "shutdown":
+            shutdown = number
+        else:
+            signs.append(found)
+    return _Log(reader.finish(), tuple(signs), number, banner, shutdown, restarted, tuple(races.reports))
+
+
+# Tests.
+
+
+class _Clock:
+    """Seconds at a place in the log: the kernel's clock, else the host's."""
+
+    def __init__(self, times: Sequence[tuple[int, float]]) -> None:
+        self._offsets = [offset for offset, _ in times]
+        self._seconds = [seconds for _, seconds in times]
+
+    def between(self, began: Moment, ended: Moment) -> float | None:
+        if began.stamp is not None and ended.stamp is not None:
+            return round(max(0.0, ended.stamp - began.stamp), 6)
+        first, last = self._at(began.offset), self._at(ended.offset)
+        return None if first is None or last is None else round(max(0.0, last - first), 6)
+
+    def _at(self, offset: int) -> float | None:
+        piece = bisect_right(self._offsets, max(0, offset - 1)) - 1
+        return self._seconds[piece] if piece >= 0 else None
+
+
+def _results(
+    stream: Stream, expected: frozenset[str], doubts: Mapping[str, str], clock: _Clock
+) -> Iterator[TestResult]:
+    """The results of a stream: all innermost tests, and outer ones that are listed or say more than their subtests."""
+    if stream.skipped is not None and not stream.tests:
+        yield TestResult(f"plan of line {stream.line}", Outcome.SKIP, stream.skipped, line=stream.line)
+    pending = [("", test, 0) for test in reversed(stream.tests)]
+    while pending:
+        above, test, depth = pending.pop()
+        name = f"{above}:{test.name}" if above else short_name(test.name)
+        pending.extend((name, each, depth + 1) for each in reversed(test.tests or ()))
+        program = depth == 0 and test.name.startswith(PROGRAM)
+        unexplained = test.status is Status.NOT_OK and _BROKEN.isdisjoint(each.status for each in test.tests or ())
+        empty = test.tests is None or (not test.tests and test.status is Status.SKIP)
+        if empty or program or unexplained or name in expected:
+            yield _result(name, test, clock, doubts.get(test.name, "") if program else "")
+
+
+def _result(name: str, test: Test, clock: _Clock, doubt: str) -> TestResult:
+    outcome, reason = _OUTCOMES[test.status], test.reason
+    if test.status is Status.XFAIL:
+        reason = f"expected failure: {reason}".rstrip(": ")
+    inside = {each.status for each in test.tests or ()}
+    if inside & _BROKEN and test.status not in _BROKEN:
+        outcome, reason = Outcome.FAIL, "a test inside it failed"
+    elif test.status is Status.OK and inside == {Status.SKIP}:
+        outcome, reason = Outcome.SKIP, first_reason(test.tests or ())
+    elif doubt and outcome is Outcome.PASS:
+        outcome, reason = Outcome.FAIL, doubt
+    elif outcome is Outcome.SKIP and any(_FAILED.search(line) for line in test.log):
+        outcome, reason = Outcome.FAIL, "an expectation failed before the test was skipped, which KUnit then forgets"
+    told = [line.rstrip() for line in test.log]
+    if outcome in (Outcome.PASS, Outcome.SKIP):
+        told = [line for line in told if line.lstrip().startswith("#")]
+    return TestResult(name, outcome, reason, clock.between(test.began, test.ended), tuple(told), test.line)
+
+
+def _accounted(
+    named: Sequence[TestResult], expected: Collection[str], seen: _Log, crash: Problem | None, alive: bool
+) -> tuple[TestResult, ...]:
+    """Each name once: what the log holds, then what it should have held."""
+    found: dict[str, TestResult] = {}
+    for result in named:
+        before = found.get(result.name)
+        if before is None or _WORST_FIRST.index(result.outcome) < _WORST_FIRST.index(before.outcome):
+            found[result.name] = result
+    running = _running(seen, found, expected)
+    why = f"{crash.kind}: {crash.text}" if crash else ("not in the log" if alive else "the kernel did not boot")
+    if running:
+        found[running] = _crashed(found.get(running), running, why)
+    for name in expected:
+        if name not in found:
+            found[name] = _absent(name, found, why)
+    return tuple(found.values())
+
+
+def _crashed(before: TestResult | None, name: str, why: str) -> TestResult:
+    reason = f"was running when the log stopped ({why})"
+    if before is None:
+        return TestResult(name, Outcome.CRASHED, reason)
+    return replace(before, outcome=Outcome.CRASHED, reason=reason)
+
+
+def _running(seen: _Log, found: dict[str, TestResult], expected: Collection[str]) -> str:
+    """The test that had begun and has no result, as far as the log and the list can tell."""
+    if not seen.report.streams or not seen.report.streams[-1].running:
+        return ""
+    path = seen.report.streams[-1].running
+    name = ":".join((short_name(path[0]), *path[1:]))
+    if path[0].startswith(PROGRAM):
+        return name
+    # KUnit names a case only when it ends: the first of the list that has no result is the one.
+    ordered = expected if isinstance(expected, Sequence) else ()
+    if len(path) == 1 or name not in expected:
+        suite = path[0] + ":"
+        return next((each for each in ordered if each.startswith(suite) and each not in found), name)
+    return name
+
+
+def _absent(name: str, found: dict[str, TestResult], why: str) -> TestResult:
+    """A listed test without a result: skipped or failed with what it belongs to, else missing."""
+    for prefix in reversed(_prefixes(name)[:-1]):
+        above = found.get(prefix)
+        if above is None:
+            continue
+        if above.outcome is Outcome.SKIP:
+            return TestResult(name, Outcome.SKIP, above.reason, line=above.line)
+        if above.outcome is Outcome.FAIL:
+            return TestResult(name, Outcome.MISSING, f"{above.name} failed before it", line=above.line)
+    return TestResult(name, Outcome.MISSING, why)
+
+
+def _prefixes(name: str) -> list[str]:
+    """The suite, its case, ... and the name itself."""
+    parts = name.split(":", 7)
+    return [":".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
+def _outcome_verdicts(tests: Iterable[TestResult], excused: bool) -> Iterator[Verdict]:
+    """Verdicts of the tests; a skip counts only when there is nothing else."""
+    for test in tests:
+        if test.outcome is Outcome.SKIP:
+            continue
+        if excused and test.outcome in (Outcome.MISSING, Outcome.CRASHED):
+            yield Verdict.ERROR
+        else:
+            yield Verdict.PASS if test.outcome is Outcome.PASS else Verdict.FAIL
+
+
+# Problems.
+
+
+def _flaws(report: Report, expected: frozenset[str]) -> Iterator[Problem]:
+    for flaw in report.flaws:
+        if flaw.kind == "no-subtests" and flaw.test in expected:
+            continue
+        yield Problem(flaw.kind, flaw.line, flaw.text, _flaw_verdict(flaw), short_name(flaw.test))
+
+
+def _flaw_verdict(flaw: Flaw) -> Verdict:
+    if flaw.kind in _REMARKS:
+        return Verdict.PASS
+    return Verdict.ERROR if flaw.kind == "interleaved" else Verdict.FAIL
+
+
+def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Problem]:
+    """Panics and splats, each with the test that ended next."""
+    ends = sorted((result.line, result.name) for result in named)
+    for each in reports(seen.signs):
+        place = bisect_left(ends, (each.line, ""))
+        test = ends[place][1] if place < len(ends) else ""
+        yield Problem(each.kind, each.line, each.text, Verdict.FAIL, test)
+    for each in seen.signs:
+        if each.kind == "kunit":
+            # Where a list says what had to run, it tells better than this whether that was meant.
+            meant = listed and each.text.strip() == "kunit: disabled"
+            yield Problem("kunit", each.line, each.text, Verdict.PASS if meant else Verdict.FAIL)
+    if seen.restarted:
+        text = "the kernel started again without having shut down"
+        yield Problem("restart", seen.restarted, text, Verdict.FAIL)
+
+
+def _ending(seen: _Log, ending: Ending) -> Iterator[Problem]:
+    """What the way in which the run ended adds to what the log says."""
+    streams = seen.report.streams
+    panicked = any(each.kind == "panic" for each in seen.signs)
+    running = streams[-1].running if streams else ()
+    if not streams:
+        yield Problem("no-tests", seen.last_line, "no KTAP in the log: no test ran", Verdict.FAIL)
+    if ending is Ending.TIMED_OUT:
+        if running:
+            # KUnit ends the result of a case without a newline: the console gets it only with the message after it.
+            held = "; the last result may be held back in the kernel" if streams[-1].kunit else ""
+            text = f"the log stops inside {':'.join(running)} and the run timed out{held}"
+            yield Problem("hang", seen.last_line, text, Verdict.FAIL, running[-1])
+        else:
+            yield Problem("timeout", seen.last_line, f"timed out {_where(streams)}", Verdict.FAIL)
+    elif ending is Ending.DIED and not panicked:
+        yield Problem("died", seen.last_line, f"the emulator died {_where(streams)}", Verdict.ERROR)
+    elif ending is Ending.KILLED:
+        yield Problem("killed", seen.last_line, f"the run was interrupted {_where(streams)}", Verdict.ERROR)
+    elif not seen.shutdown and not panicked and seen.banner:
+        told = ending is Ending.EXITED
+        text = "the log does not show that the kernel shut down: is it complete?"
+        yield Problem("no-shutdown", seen.last_line, text, Verdict.FAIL if told else Verdict.PASS)
+
+
+def _where(streams: Sequence[Stream]) -> str:
+    if not streams:
+        return "before the first test"
+    return "after the last test" if all(stream.complete for stream in streams) else "between two tests"
+
+
+def _unexpected(tests: Iterable[TestResult], expected: Collection[str]) -> Iterator[Problem]:
+    """Tests of a listed suite that the list does not know."""
+    listed = set(expected)
+    suites = {name.split(":")[0] for name in listed}
+    above = {prefix for name in listed for prefix in _prefixes(name)[:-1]}
+    for test in tests:
+        if test.name.split(":")[0] not in suites or test.name in above:
+            continue
+        if listed.isdisjoint(_prefixes(test.name)):
+            text = f"unexpected test: {test.name} (the list of tests is stale)"
+            yield Problem("unexpected", test.line, text, Verdict.FAIL, test.name)
+
+
+def _required(tests: Sequence[TestResult], require: Collection[str]) -> Iterator[Problem]:
+    for wanted in require:
+        matching = [test for test in tests if _matches(test.name, wanted)]
+        if not matching:
+            yield Problem("require", 0, f"--require {wanted}: no such test", Verdict.ERROR)
+        for test in matching:
+            if test.outcome is Outcome.SKIP:
+                text = f"--require {wanted}: {test.name} was skipped ({test.reason or 'no reason given'})"
+                yield Problem("require", test.line, text, Verdict.ERROR, test.name)
+
+
+def _matches(name: str, wanted: str) -> bool:
+    """A name, what it belongs to, or a public id: `rd-lines.R1`, or `rd-lines` for all of its rules."""
+    last = name.rpartition(":")[2]
+    return name == wanted or name.startswith(wanted + ":") or last == wanted or last.startswith(wanted + ".")
+
+
+def _few(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """The first problems of each kind, and how many more there are."""
+    counts: dict[str, list[Problem]] = {}
+    for problem in problems:
+        counts.setdefault(problem.kind, []).append(problem)
+        if len(counts[problem.kind]) <= MOST_PROBLEMS:
+            yield problem
+    for kind, same in counts.items():
+        if len(same) > MOST_PROBLEMS:
+            verdict = worst(problem.verdict for problem in same)
+            yield Problem(kind, same[MOST_PROBLEMS].line, f"and {len(same) - MOST_PROBLEMS} more", verdict)

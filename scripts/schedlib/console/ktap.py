@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A strict reader of KTAP and TAP 13 in console logs.
+
+The kernel's own parser forgives; this one keeps whatever is odd as a flaw and leaves it to the judge. It reads KUnit
+(nested, four spaces a level) and run_kselftest.sh (flat; what a program prints follows `# `). It never raises, and a
+line costs the same wherever it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NamedTuple
+
+from schedlib.console.log_lines import Line, lines
+
+
+class Status(Enum):
+    """What a result line says."""
+
+    OK = "ok"
+    NOT_OK = "not ok"
+    SKIP = "skip"
+    XFAIL = "xfail"
+    NONE = "no result line"
+
+
+class Moment(NamedTuple):
+    """A place in the log: how many bytes lead up to it, and the kernel's clock there."""
+
+    offset: int
+    stamp: float | None
+
+
+class Flaw(NamedTuple):
+    """Something that a sound stream does not have."""
+
+    kind: str
+    line: int
+    text: str
+    test: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test, and under it what belongs to it; `tests` is None for a test that announced no subtests."""
+
+    name: str
+    status: Status
+    reason: str
+    line: int
+    began: Moment
+    ended: Moment
+    log: tuple[str, ...]
+    tests: tuple[Test, ...] | None = None
+
+    def leaves(self) -> Iterator[Test]:
+        """The innermost tests; iterative, since the depth is the input's."""
+        pending = [self]
+        while pending:
+            test = pending.pop()
+            if test.tests is None:
+                yield test
+            else:
+                pending.extend(reversed(test.tests))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One run of a harness: from its version line to the next stream, or to the end of the log.
+
+    Attributes:
+        kunit: whether its results are suites, each with a stream of its own inside.
+        running: names, outermost first, of what had begun and has no result.
+        complete: the plan is there and as many results as it promises.
+        skipped: the reason, if the plan says that there is nothing to run (`1..0 # SKIP reason`).
+    """
+
+    line: int
+    kunit: bool
+    tests: tuple[Test, ...]
+    running: tuple[str, ...]
+    complete: bool
+    skipped: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All streams of a log, and all flaws."""
+
+    streams: tuple[Stream, ...]
+    flaws: tuple[Flaw, ...]
+
+
+_HEADER = re.compile(r"(K?TAP) version \d{1,3} *$")
+_PLAN = re.compile(r"1\.\.(\d{1,9}) *(?:# *skip\w*:? *(.*))?$", re.IGNORECASE)
+_RESULT = re.compile(r"(not )?ok (\d{1,9})(?: (.*))?$")
+_DIRECTIVE = re.compile(r"(skip|xfail|todo|timeout|error|xpass)\w*:? *(.*)$", re.IGNORECASE)
+_ALMOST = re.compile(r"(?:not )?ok(?:\s|$)|K?TAP version|1\.\.\d")
+_SUBTEST = re.compile(r"# Subtest: (.*)$")
+_PROGRAM = re.compile(r"# selftests: ([^ :]+): (\S.*)$")
+_COUNTS = re.compile(r"# (.{1,200}): pass:(\d{1,9}) fail:(\d{1,9}) skip:(\d{1,9}) total:(\d{1,9})$")
+_TOTALS = re.compile(
+    r"# Totals: pass:(\d{1,9}) fail:(\d{1,9}) xfail:(\d{1,9}) xpass:(\d{1,9}) skip:(\d{1,9}) error:(\d{1,9})$"
+)
+_HINT = re.compile(r"# ([\w-]{1,200}): ")
+_FIRST = frozenset("onKT1B")
+
+PROGRAM = "selftests: "
+"""The names of run_kselftest.sh begin with this."""
+_NOTHING = "1..0"
+DEEPEST = 8
+LONGEST_LOG = 500
+"""Lines kept for one test: the last ones."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A level that is being read: a stream, or the subtests of a test whose result is still to come."""
+
+    indent: int
+    line: int
+    began: Moment
+    name: str = ""
+    header: bool = True
+    plan: int | None = None
+    skipped: str | None = None
+    number: int = 0
+    tests: list[Test] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+
+class Reader:
+    """Feed it lines, then finish it. `inner` reads what a kselftest program printed, the `# ` removed."""
+
+    def __init__(self, *, inner: bool = False) -> None:
+        self._inner = inner
+        self._stack: list[_Frame] = []
+        self._kunit = False
+        self._streams: list[Stream] = []
+        self._flaws: list[Flaw] = []
+        self._suites: set[str] = set()
+        self._log: deque[str] = deque(maxlen=LONGEST_LOG)
+        self._counts: list[tuple[int, str, tuple[int, ...]]] = []
+        self._here = Moment(0, None)
+        self._line = Line(0, 0, None, "")
+        self._hint = ""
+        self._program: tuple[str, Moment, int] | None = None
+        self._inside: Reader | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether there was any KTAP so far."""
+        return bool(self._stack or self._streams)
+
+    def feed(self, line: Line) -> None:
+        """Read one line."""
+        body = line.text.lstrip(" ")
+        first = body[:1]
+        if first == "#":
+            self._line = line
+            self._comment(body, len(line.text) - len(body))
+        elif first in _FIRST and _ALMOST.match(body):
+            self._line = line
+            self._ktap(body.rstrip(), len(line.text) - len(body))
+        elif first == "B" and body.startswith("Bail out!"):
+            self._line = line
+            self._flaw("bail-out", body)
+        elif self._stack:
+            self._log.append(line.text)
+
+    def finish(self) -> Report:
+        """All that was read; what is still open has no result."""
+        self._close_stream(at_end=True)
+        return Report(tuple(self._streams), tuple(self._flaws))
+
+    # Lines.
+
+    def _ktap(self, body: str, indent: int) -> None:
+        moment = Moment(self._line.end, self._line.stamp)
+        if header := _HEADER.match(body):
+            self._header(header[1] == "KTAP", indent, moment)
+        elif plan := _PLAN.match(body):
+            self._plan(int(plan[1]), plan[2], indent, moment)
+        elif result := _RESULT.match(body):
+            self._result(result[1] is None, int(result[2]), result[3] or "", indent, moment)
+        elif self._stack:
+            self._flaw("malformed", body)
+            self._log.append(self._line.text)
+            return
+        else:
+            return
+        if self._line.cut == "printk":
+            self._flaw("interleaved", body)
+        elif self._line.cut == "end":
+            self._flaw("truncated", body)
+        self._here = moment
+
+    def _comment(self, body: str, indent: int) -> None:
+        body = body.rstrip()
+        if subtest := _SUBTEST.match(body):
+            self._subtest(subtest[1], indent)
+            return
+        if not self._stack:
+            return
+        top = self._stack[-1]
+        if found := _COUNTS.match(body):
+            self._counts.append((self._line.number, found[1], tuple(int(value) for value in found.groups()[1:])))
+        elif found := _TOTALS.match(body):
+            self._totals(top, tuple(int(value) for value in found.groups()))
+        elif len(self._stack) == 1 and not self._inner and indent == 0:
+            if found := _PROGRAM.match(body):
+                self._announce(f"{PROGRAM}{found[1]}: {found[2]}")
+                return
+            if self._inside:
+                self._inside.feed(self._line._replace(text=body[2:]))
+        elif (hint := _HINT.match(body)) and top.plan is not None:
+            self._hint = hint[1]  # before the plan stand attributes (`# module: x`), after it what a case says
+        self._log.append(self._line.text)
+
+    def _header(self, ktap: bool, indent: int, moment: Moment) -> None:
+        if not self._stack or indent <= self._stack[0].indent:
+            self._close_stream()
+            self._open_stream(_Frame(indent, self._line.number, moment), kunit=ktap)
+            return
+        self._abandon(down_to=indent)
+        self._open(_Frame(indent, self._line.number, moment))
+
+    def _subtest(self, name: str, indent: int) -> None:
+        if not self._stack or indent < self._stack[0].indent:
+            return
+        top = self._stack[-1]
+        # Kernels before 6.2 begin the subtests with this line alone; in newer ones it follows the version line.
+        if indent > top.indent:
+            self._open(_Frame(indent, self._line.number, Moment(self._line.end, self._line.stamp)))
+        elif indent < top.indent or top.name or top.tests:
+            self._flaw("missing-header", f"# Subtest: {name}")
+            return
+        self._stack[-1].name = name
+
+    def _plan(self, count: int, skipped: str | None, indent: int, moment: Moment) -> None:
+        top = self._frame_at(indent, moment, "plan")
+        if top.indent != indent:
+            self._flaw("stray-plan", self._line.text)
+        elif top.plan is not None:
+            self._flaw("duplicate-plan", self._line.text)
+        else:
+            if top.tests and not self._inner:
+                self._flaw("late-plan", self._line.text)
+            top.plan, top.skipped = count, skipped
+            if count == 0 and skipped is None and len(self._stack) == 1:
+                self._flaw("empty-plan", self._line.text)
+
+    def _frame_at(self, indent: int, moment: Moment, what: str) -> _Frame:
+        """The open level of an indentation; opened, and called a flaw, if its version line is not there."""
+        if not self._stack:
+            if not self._inner:
+                self._flaw("missing-header", f"{what} before any version line: {self._line.text.strip()}")
+            self._open_stream(_Frame(indent, self._line.number, moment, header=False), kunit=False)
+        elif self._stack[-1].indent < indent:
+            self._flaw("missing-header", f"{what} without a version line: {self._line.text.strip()}")
+            self._open(_Frame(indent, self._line.number, moment, header=False))
+        return self._stack[-1]
+
+    def _result(self, ok: bool, number: int, text: str, indent: int, moment: Moment) -> None:
+        name, status, reason = self._split(ok, number, text)
+        tests: tuple[Test, ...] | None = None
+        began = self._here if self._stack else moment
+        while len(self._stack) > 1 and self._stack[-1].indent > indent:
+            if self._stack[-2].indent < indent:
+                break
+            frame = self._stack.pop()
+            if self._stack[-1].indent > indent:
+                self._orphan(frame)
+                continue
+            self._check(frame)
+            tests, began = tuple(frame.tests), frame.began
+            if frame.plan == 0 and status is not Status.SKIP:
+                self._flaw("empty-plan", f"{name!r} has no tests and is not skipped", name)
+            if frame.name and frame.name != name:
+                self._flaw("name-mismatch", f"result of {name!r} after the subtests of {frame.name!r}", name)
+        top = self._frame_at(indent, moment, "result")
+        if top.indent != indent:
+            self._flaw("malformed", f"unexpected indentation: {self._line.text}")
+        test = Test(name, status, reason, self._line.number, began, moment, tuple(self._log), tests)
+        if len(self._stack) == 1 and not self._inner:
+            if name.startswith(PROGRAM):
+                self._kunit = False
+            test = self._program_result(test)
+        self._log.clear()
+        self._add(top, self._consistent(test), number)
+
+    def _split(self, ok: bool, number: int, text: str) -> tuple[str, Status, str]:
+        name, _, remark = text.partition("# ") if text.startswith("# ") else text.partition(" # ")
+        if text.endswith(" #"):
+            name = text[:-2]
+        name, remark = name.removeprefix("- ").strip(), remark.strip()
+        status = Status.OK if ok else Status.NOT_OK
+        if directive := _DIRECTIVE.match(remark):
+            word = directive[1].lower()
+            if word == "skip":
+                return name or f"#{number}", Status.SKIP, directive[2]
+            if word in ("xfail", "todo"):
+                return name or f"#{number}", Status.XFAIL, directive[2]
+        if ok and re.match(r"(?:timeout|error)\b|exit=[1-9]", remark, re.IGNORECASE):
+            self._flaw("contradiction", self._line.text.strip(), name)
+            status = Status.NOT_OK
+        return name or f"#{number}", status, remark
+
+    # Levels.
+
+    def _open_stream(self, frame: _Frame, *, kunit: bool) -> None:
+        self._stack = [frame]
+        self._kunit = kunit and not self._inner
+        self._here = frame.began
+        self._inside = None if self._inner else Reader(inner=True)
+        self._program = None
+        self._hint = ""
+        self._log.clear()
+        self._counts.clear()
+
+    def _open(self, frame: _Frame) -> None:
+        if len(self._stack) >= DEEPEST:
+            self._flaw("too-deep", self._line.text.strip())
+            return
+        self._stack.append(frame)
+        self._here = frame.began
+        self._hint = ""
+
+    def _abandon(self, down_to: int) -> None:
+        """Give up levels as deep as this, or deeper, for which no result came."""
+        while len(self._stack) > 1 and self._stack[-1].indent >= down_to:
+            self._orphan(self._stack.pop())
+
+    def _orphan(self, frame: _Frame, *, at_end: bool = False) -> None:
+        """A level whose own result line is not there keeps its tests."""
+        name = frame.name or "?"
+        self._flaw("truncated" if at_end else "no-result", f"no result line for {name!r}", name)
+        self._check(frame)
+        self._stack[-1].tests.append(
+            Test(name, Status.NONE, "no result line", frame.line, frame.began, self._here, (), tuple(frame.tests))
+        )
+
+    def _check(self, frame: _Frame) -> None:
+        """Plan and number of a level that ends here."""
+        # KUnit prints no plan for parameters that a generator makes, and a shell test may print bare result lines.
+        optional = len(self._stack) >= 2 or (self._inner and not frame.header)
+        where = frame.name or f"the stream of line {frame.line}"
+        if frame.plan is None:
+            if not optional:
+                self._flaw("missing-plan", f"no plan for {where}", frame.name)
+        elif frame.plan != frame.number and frame.skipped is None:
+            few = not self._stack and not self._inner and frame.number < frame.plan
+            kind = "missing-suite" if few else "bad-plan"
+            self._flaw(kind, f"{where}: plan 1..{frame.plan}, last result is number {frame.number}", frame.name)
+
+    def _close_stream(self, *, at_end: bool = False) -> None:
+        if not self._stack:
+            return
+        running = [frame.name or "?" for frame in self._stack[1:]]
+        while len(self._stack) > 1:
+            self._orphan(self._stack.pop(), at_end=at_end)
+        if running and self._hint:
+            running.append(self._hint)
+        if self._program:
+            running.append(self._program[0])
+            self._unfinished(*self._program)
+        elif self._inside and self._inside.started:
+            self._flaw("no-result", "output of a program without its result line")
+        frame = self._stack.pop()
+        self._check(frame)
+        complete = frame.plan is not None and frame.plan == frame.number
+        tests = tuple(frame.tests)
+        self._streams.append(Stream(frame.line, self._kunit, tests, tuple(running), complete, frame.skipped))
+
+    def _add(self, frame: _Frame, test: Test, number: int) -> None:
+        if number != frame.number + 1:
+            self._flaw("bad-number", f"result {number} follows {frame.number}: {self._line.text.strip()}", test.name)
+        frame.number = number
+        suite = len(self._stack) == 1 and self._kunit
+        if test.name in frame.names or (suite and test.name in self._suites):
+            # Parameters may share a description; a case or a suite that comes twice ran twice.
+            kind = "duplicate-name" if self._inner or len(self._stack) > 2 else "duplicate"
+            self._flaw(kind, f"{test.name!r} is there twice", test.name)
+        frame.names.add(test.name)
+        if suite:
+            self._suites.add(test.name)
+            if test.tests is None and test.status in (Status.OK, Status.XFAIL):
+                self._flaw("no-subtests", f"{test.name!r} passed without any test in it", test.name)
+        frame.tests.append(test)
+        self._hint = ""
+
+    # Consistency of a result with what is under it.
+
+    def _consistent(self, test: Test) -> Test:
+        inside = test.tests or ()
+        for line, name, counts in self._counts:
+            if name in (test.name, "Totals"):
+                self._compare(line, name, counts, list(test.leaves()) if name == "Totals" else inside or (test,))
+        self._counts.clear()
+        statuses = {each.status for each in inside}
+        if test.status is not Status.NOT_OK and statuses & {Status.NOT_OK, Status.NONE}:
+            self._flaw("parent-ok", f"{test.name!r} is {test.status.value} although a test in it failed", test.name)
+        elif test.status is Status.SKIP and Status.OK in statuses and not test.name.startswith(PROGRAM):
+            self._flaw("contradiction", f"{test.name!r} is skipped although a test in it ran", test.name)
+        elif test.status is Status.OK and statuses == {Status.SKIP}:
+            self._flaw("skip-as-pass", f"{test.name!r} passed although all tests in it were skipped", test.name)
+        elif test.status is Status.OK and test.tests == () and len(self._stack) > 1:
+            self._flaw("no-subtests", f"{test.name!r} passed without any test in it", test.name)
+        if test.status is Status.SKIP and not test.reason:
+            return replace(test, reason=first_reason(inside))
+        return test
+
+    def _compare(self, line: int, name: str, counts: tuple[int, ...], tests: Iterable[Test]) -> None:
+        found = [each.status for each in tests]
+        failed, skipped = found.count(Status.NOT_OK), found.count(Status.SKIP)
+        seen = (len(found) - failed - skipped, failed, skipped, len(found))
+        if seen != counts:
+            said = "pass:{} fail:{} skip:{} total:{}"
+            self._flaws.append(
+                Flaw("bad-totals", line, f"{name}: log says {said.format(*counts)}, found {said.format(*seen)}", name)
+            )
+
+    def _totals(self, frame: _Frame, counts: tuple[int, ...]) -> None:
+        found = [each.status for each in frame.tests]
+        said = (counts[0] + counts[2] + counts[3], counts[1] + counts[5], counts[4])
+        seen = (
+            found.count(Status.OK) + found.count(Status.XFAIL),
+            found.count(Status.NOT_OK),
+            found.count(Status.SKIP),
+        )
+        if said != seen:
+            text = "{} passed, {} failed, {} skipped"
+            self._flaw("bad-totals", f"the log says {text.format(*said)}; its results say {text.format(*seen)}")
+
+    # kselftest programs.
+
+    def _announce(self, name: str) -> None:
+        if self._program:
+            self._unfinished(*self._program)
+        self._program = (name, Moment(self._line.end, self._line.stamp), self._line.number)
+        self._log.clear()
+        self._inside = Reader(inner=True)
+
+    def _unfinished(self, name: str, began: Moment, line: int) -> None:
+        self._flaw("no-result", f"no result line for {name!r}", name)
+        tests = self._take_inner(name)
+        self._stack[0].tests.append(
+            Test(name, Status.NONE, "no result line", line, began, self._here, tuple(self._log), tests)
+        )
+
+    def _take_inner(self, name: str) -> tuple[Test, ...] | None:
+        """What the program printed as TAP of its own, and a fresh reader for the next one."""
+        self._program = None
+        if self._inside is None or not self._inside.started:
+            return None
+        report = self._inside.finish()
+        self._inside = Reader(inner=True)
+        self._flaws.extend(flaw._replace(test=name) for flaw in report.flaws)
+        tests = [test for stream in report.streams for test in stream.tests]
+        for stream in report.streams:
+            if stream.skipped is not None:
+                here = Moment(self._line.end, self._line.stamp)
+                tests.append(Test(_NOTHING, Status.SKIP, stream.skipped, stream.line, here, here, ()))
+        return tuple(tests)
+
+    def _program_result(self, test: Test) -> Test:
+        """The result of a program with what it printed under it."""
+        if self._program:
+            if self._program[0] != test.name:
+                text = f"result of {test.name!r} after the start of {self._program[0]!r}"
+                self._flaw("name-mismatch", text, test.name)
+            test = replace(test, began=self._program[1])
+        inner = self._take_inner(test.name)
+        if test.status is Status.SKIP and test.name.startswith(PROGRAM):
+            # The harness prints no reason: it is in the program's own plan or result, else in its last words.
+            said = test.log[-1].removeprefix("# ") if test.log else ""
+            test = replace(test, reason=test.reason or first_reason(inner or ()) or said)
+            inner = tuple(each for each in inner or () if each.name != _NOTHING) or None
+        if inner is None:
+            return test
+        return replace(test, tests=(test.tests or ()) + inner)
+
+    def _flaw(self, kind: str, text: str, test: str = "") -> None:
+        self._flaws.append(Flaw(kind, self._line.number, text, test))
+
+
+def short_name(name: str) -> str:
+    """`collection:program` of `selftests: collection: program`; other names as they are."""
+    return name.removeprefix(PROGRAM).replace(": ", ":", 1) if name.startswith(PROGRAM) else name
+
+
+def first_reason(tests: Iterable[Test]) -> str:
+    """Why the first of them was skipped."""
+    return next((test.reason for test in tests if test.status is Status.SKIP and test.reason), "")
+
+
+def read(log: bytes) -> Report:
+    """All streams and flaws of a log."""
+    reader = Reader()
+    for line in lines(log):
+        reader.feed(line)
+    return reader.finish()

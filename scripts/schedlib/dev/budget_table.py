@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""exact rank test -> budget_table.h: from how many pairs on a workload says that a metric is beyond its budget.
+
+A baseline of m runs is compared with a batch of n runs: how many of the m * n pairs have the new run beyond the
+recorded one (Mann and Whitney's U). Where it is as high as the table's entry, a second batch is run, against the same
+baseline; a regression is where both are. The entry is the lowest for which chance does that, among runs that do not
+differ, in at most 1 % of all cases for the whole family of metrics (Bonferroni). A budget above 0 makes it less.
+
+    PYTHONPATH=scripts python3 -m schedlib.dev.budget_table > selftests/sched_latency/budget_table.h
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from math import comb
+
+FALSE_ALARMS = Fraction(1, 100)
+FAMILY = 16
+BATCH = 5
+FEWEST, MOST = 5, 20
+FEWEST_SLICES, MOST_SLICES = 7, 125
+
+
+def both_at_least(recorded: int, batch: int, least: int) -> Fraction:
+    """How probable it is that each of two batches has that many pairs above the baseline, when all runs are alike.
+
+    All orders of the runs are as probable. They are built from the highest run down: between two recorded runs lie some
+    of each batch, and each of those loses a pair for every recorded run above it.
+    """
+    spare = recorded * batch - least
+    # (runs of the first batch, of the second, pairs lost by the first, by the second) -> number of orders
+    states: dict[tuple[int, int, int, int], int] = {(0, 0, 0, 0): 1}
+    for above in range(recorded + 1):
+        found: defaultdict[tuple[int, int, int, int], int] = defaultdict(int)
+        for (one, two, lost_one, lost_two), orders in states.items():
+            for more_one in range(batch - one + 1):
+                if lost_one + more_one * above > spare:
+                    break
+                for more_two in range(batch - two + 1):
+                    if lost_two + more_two * above > spare:
+                        break
+                    key = (one + more_one, two + more_two, lost_one + more_one * above, lost_two + more_two * above)
+                    found[key] += orders * comb(more_one + more_two, more_one)
+        states = dict(found)
+    good = sum(orders for (one, two, _, _), orders in states.items() if one == two == batch)
+    every = comb(recorded + 2 * batch, batch) * comb(recorded + batch, batch)
+    return Fraction(good, every)
+
+
+def least_pairs(recorded: int, batch: int = BATCH, family: int = FAMILY) -> int:
+    """The entry of the table for a baseline of so many runs.
+
+    Raises:
+        ValueError: so few runs prove nothing.
+    """
+    allowed = FALSE_ALARMS / family
+    if both_at_least(recorded, batch, recorded * batch) > allowed:
+        raise ValueError(f"{recorded} recorded runs against two batches of {batch} prove nothing")
+    least = recorded * batch
+    while both_at_least(recorded, batch, least - 1) <= allowed:
+        least -= 1
+    return least
+
+
+def least_slices(slices: int) -> int:
+    """In how many slices one value has to be above another, for chance to do that in at most 1 % where both are one."""
+    tail, least = 0, slices + 1
+    while FALSE_ALARMS * 2**slices >= tail + comb(slices, least - 1):
+        least -= 1
+        tail += comb(slices, least)
+    return least
+
+
+def _rows(values: list[int]) -> str:
+    rows = (values[start : start + 12] for start in range(0, len(values), 12))
+    return "".join("\t" + " ".join(f"{value}," for value in row) + "\n" for row in rows)
+
+
+def header() -> str:
+    """The file."""
+    ranks = [least_pairs(recorded) for recorded in range(FEWEST, MOST + 1)]
+    slices = [least_slices(count) for count in range(FEWEST_SLICES, MOST_SLICES + 1)]
+    return (
+        "/* SPDX-License-Identifier: GPL-2.0 */\n"
+        "/* Made by schedline's budget_table.py, which says how; a test compares the two. */\n"
+        "#ifndef BUDGET_TABLE_H\n#define BUDGET_TABLE_H\n\n"
+        "/* Metrics that one budget file may hold, for 1 % of false alarms in all of them. */\n"
+        f"#define FAMILY\t\t{FAMILY}\n"
+        "/* Runs that are held against the baseline, and again to confirm. */\n"
+        f"#define BATCH\t\t{BATCH}\n"
+        "/* Runs of a baseline. */\n"
+        f"#define FEWEST_RECORDED\t{FEWEST}\n#define MOST_RECORDED\t{MOST}\n\n"
+        "/* Pairs of a run and a recorded run, by the number of these. */\n"
+        f"static const int ranks_table[] __maybe_unused = {{\n{_rows(ranks)}}};\n\n"
+        "/* Slices of a run, of which one in a hundred runs has so many by chance. */\n"
+        f"#define FEWEST_SLICES\t{FEWEST_SLICES}\n#define MOST_SLICES\t{MOST_SLICES}\n\n"
+        f"static const int slices_table[] __maybe_unused = {{\n{_rows(slices)}}};\n\n"
+        "#endif\n"
+    )
+
+
+if __name__ == "__main__":
+    print(header(), end="")

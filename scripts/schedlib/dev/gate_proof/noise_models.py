@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Campaigns: what a metric's boots look like when nothing changed, by noise model. One is recorded, the others made up.
+
+An array is campaigns x metrics x slots; a slot is a boot, in the order in which they were measured. Values are factors
+of a true value of 1, and more is worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from schedlib.dev.gate_proof.recorded import recorded
+from schedlib.gate.statistics import Values
+
+Model = Callable[[np.random.Generator, tuple[int, int, int]], Values]
+
+
+def log_normal(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """5 % from boot to boot."""
+    return np.exp(0.05 * lot.standard_normal(shape))
+
+
+def wakeups(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """p99 of 2000 wake-ups (body 0.25 log-normal, 0.2 % Pareto spikes of exponent 1.5) on boots that differ by 5 %.
+
+    An order statistic is its distribution's inverse at a beta variate: no samples are drawn.
+    """
+    grid = np.exp(np.linspace(-1.5, 8, 20_000))
+    below = 0.998 * _normal_cdf(np.log(grid) / 0.25) + 0.002 * np.where(grid > 2, 1 - (2 / grid) ** 1.5, 0)
+    p99 = np.interp(lot.beta(1980, 21, shape), below, grid)
+    return p99 / np.interp(0.99, below, grid) * log_normal(lot, shape)
+
+
+def _normal_cdf(z: Values) -> Values:
+    from scipy.special import ndtr
+
+    found: Values = ndtr(z)
+    return found
+
+
+def heavy_tail(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """3 % of Student's t with 2 degrees of freedom: no variance to speak of."""
+    return np.exp(np.clip(0.03 * lot.standard_t(2, shape), -2, 2))
+
+
+def bimodal(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """Every third boot is 20 % slower, 2 % otherwise."""
+    return np.where(lot.random(shape) < 1 / 3, 1.2, 1.0) * np.exp(0.02 * lot.standard_normal(shape))
+
+
+def drift(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """The machine wanders by 2 % per run, all metrics alike; 1 % of their own."""
+    walk = np.cumsum(0.02 * lot.standard_normal((shape[0], 1, shape[2])), axis=-1)
+    return np.exp(walk + 0.01 * lot.standard_normal(shape))
+
+
+def drift_each(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """Each metric wanders by 2 % per run on its own."""
+    return np.exp(np.cumsum(0.02 * lot.standard_normal(shape), axis=-1))
+
+
+def steals(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """A neighbour takes 10 to 60 % of the machine for a while, in about every fifth slot; 2 % otherwise."""
+    starts = lot.random((shape[0], 1, shape[2])) < 0.1
+    held = starts | (np.roll(starts, 1, axis=-1) & (lot.random(starts.shape) < 0.7))
+    taken = np.where(held, lot.uniform(0.1, 0.6, starts.shape), 0.0)
+    return (1 + taken) * np.exp(0.02 * lot.standard_normal(shape))
+
+
+def boot_effect(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """3 % from boot to boot, 1 % from run to run, 5 runs within a boot averaged."""
+    runs = np.exp(0.01 * lot.standard_normal((*shape, 5))).mean(axis=-1)
+    found: Values = np.exp(0.03 * lot.standard_normal(shape)) * runs
+    return found
+
+
+MODELS: dict[str, Model] = {
+    "log-normal 5 %": log_normal,
+    "p99 of 2000, 5 %": wakeups,
+    "heavy tail": heavy_tail,
+    "bimodal": bimodal,
+    "drift 2 %, shared": drift,
+    "drift 2 %, each": drift_each,
+    "machine steals": steals,
+    "boot 3 %, run 1 %": boot_effect,
+    "recorded runs": recorded,
+}

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The gate on made-up campaigns: how often it fails kernels that are the same, and how often it catches a change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlib.dev.gate_proof.noise_models import Model
+from schedlib.dev.gate_proof.rivals import RIVALS
+from schedlib.gate.decision import decide, rank_evidence
+from schedlib.gate.statistics import Values
+
+METRICS = 5
+BOOTS = 10
+BUDGET = 0.03
+DETECT = 0.25
+ALPHA = 0.01
+_CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Result:
+    """Shares of campaigns, in percent.
+
+    Attributes:
+        failed: the whole gate said FAIL.
+        caught: it said so for the metric that was moved.
+        asked: the first batch asked for a confirmation.
+        unclear: the gate ended INCONCLUSIVE, the confirmation included.
+        rivals: by tool, any metric reported worse from the first batch alone, and from all boots.
+        rivals_caught: the same for the metric that was moved.
+    """
+
+    campaigns: int
+    failed: float
+    caught: float
+    asked: float
+    unclear: float
+    rivals: dict[str, tuple[float, float]]
+    rivals_caught: dict[str, tuple[float, float]]
+
+
+def slots(order: str, boots: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which slots of a batch are the candidate's: ABBA, or blocks."""
+    if order == "ABBA":
+        return np.tile([False, True, True, False], boots)[: 2 * boots]
+    return np.repeat([False, True], boots)
+
+
+def simulate(
+    model: Model,
+    seed: int,
+    campaigns: int,
+    worse: float = 0.0,
+    order: str = "ABBA",
+    correlated: bool = False,
+    budget: float = BUDGET,
+) -> Result:
+    """Campaigns of two batches of 10 boots of each kernel; the first of 5 metrics becomes worse by a share."""
+    lot = np.random.default_rng(seed)
+    counts = np.zeros(4)
+    rivals = {name: np.zeros(4) for name in RIVALS}
+    done = 0
+    while done < campaigns:
+        size = min(_CHUNK, campaigns - done)
+        values = model(lot, (size, 1 if correlated else METRICS, 4 * BOOTS))
+        if correlated:
+            values = np.repeat(values, METRICS, axis=1)
+        _count(values, worse, order, budget, counts, rivals)
+        done += size
+    failed, caught, asked, unclear = (100 * float(count) / campaigns for count in counts)
+    shares = {name: [100 * float(count) / campaigns for count in found] for name, found in rivals.items()}
+    return Result(
+        campaigns,
+        failed,
+        caught,
+        asked,
+        unclear,
+        {name: (found[0], found[1]) for name, found in shares.items()},
+        {name: (found[2], found[3]) for name, found in shares.items()},
+    )
+
+
+def _count(values: Values, worse: float, order: str, budget: float, counts: Values, rivals: dict[str, Values]) -> None:
+    chosen = slots(order, BOOTS)
+    halves = values[..., : 2 * BOOTS], values[..., 2 * BOOTS :]
+    base, again_base = (half[..., ~chosen] for half in halves)
+    candidate, again = (half[..., chosen].copy() for half in halves)
+    candidate[:, 0] *= 1 + worse
+    again[:, 0] *= 1 + worse
+    first = rank_evidence(base, candidate, None)
+    both = rank_evidence(base, candidate, (again_base, again))
+    alone = decide(first, budget * first.centre, DETECT * first.centre, ALPHA)
+    outcome = decide(both, budget * both.centre, DETECT * both.centre, ALPHA)
+    asked = alone.tripped.any(axis=-1)
+    failed = outcome.failed.any(axis=-1)
+    excluded = np.where(asked, outcome.excluded.all(axis=-1), alone.excluded.all(axis=-1))
+    counts += [failed.sum(), outcome.failed[:, 0].sum(), asked.sum(), (~failed & ~excluded).sum()]
+    every = np.concatenate([base, again_base], axis=-1), np.concatenate([candidate, again], axis=-1)
+    for name, rule in RIVALS.items():
+        few, many = rule(base, candidate), rule(*every)
+        rivals[name] += [few.any(axis=-1).sum(), many.any(axis=-1).sum(), few[:, 0].sum(), many[:, 0].sum()]

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline kselftest`: the exported workloads in a plain kernel tree, by the tree's own targets and runner."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from platform import machine
+
+from schedlib import doctor, options
+from schedlib.cache import write_atomic, write_json
+from schedlib.console.expected import load_expected
+from schedlib.console.judge import Judgement, Outcome, judge
+from schedlib.dev.kselftest_guest import run_packed
+from schedlib.dev.plain_tree import clone_with_series
+from schedlib.guest.busybox_guest import TARGET, built
+from schedlib.guest.selftests import COLLECTION, PLACE
+from schedlib.paths import SELFTESTS
+from schedlib.process import clean_environment, dying_with_us
+from schedlib.progress import say, step
+from schedlib.tree.kernel_tree import Tree
+from schedlib.verdict import Verdict, worst
+
+_TIMEOUT = 1800.0
+_ONE = f"{COLLECTION}:rt_wakeup"
+
+ARCHIVE = "packed/kselftest-packages/kselftest.tar.gz"
+
+Row = tuple[str, Verdict, str, Path]
+"""Of a step: its name, its verdict, what is to be said of it, and its log."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that the tree can do with the collection.
+
+    Attributes:
+        name: for people, and the log.
+        argv: the command.
+        directory: where it is started.
+        expected: the tests that its log has to show; none for a step that runs none.
+        planned: whether the log begins with a version and a plan. What `make kselftest` prints does not.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    directory: Path
+    expected: tuple[str, ...] = ()
+    planned: bool = True
+
+    @property
+    def plan(self) -> bytes:
+        """What the log should begin with, from the list of tests."""
+        return b"TAP version 13\n1..%d\n" % sum(name.count(":") == 1 for name in self.expected)
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `schedline kselftest`."""
+    parser = subparsers.add_parser(
+        "kselftest",
+        help="the workloads in a plain kernel tree: make kselftest, an installation, the tarball",
+        description="Exports the series, applies it with `git am` to a fresh clone, and lets the clone configure,\n"
+        "build, run, install and pack the workloads as its users would. They run on this machine, for some minutes.\n"
+        "The tarball runs in a guest, too, which has busybox, and neither compiler nor Python.\n"
+        "Every log is judged against the list of the tests that had to run.",
+        epilog="examples:\n  schedline kselftest\n  schedline kselftest --kdir ~/linux --json kselftest.json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_tree_options(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write each step's verdict here")
+    parser.set_defaults(run=_run)
+
+
+def steps(clone: Path) -> tuple[Step, ...]:
+    """What is tried, in this order."""
+    make = ("make", f"TARGETS={COLLECTION}", f"-j{os.cpu_count() or 1}")
+    every = load_expected(SELFTESTS / "tests.txt", None)
+    one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))
+    objects, installed, packed = (clone.parent / name for name in ("objects", "installed", "packed"))
+    archive, unpacked = clone.parent / ARCHIVE, packed / "unpacked"
+    program = unpacked / _ONE.replace(":", "/")
+    return (
+        # A build elsewhere wants a tree in which nothing was built.
+        Step("configure-objects", ("make", f"O={objects}", "allnoconfig"), clone),
+        Step("install", (*make, f"O={objects}", f"INSTALL_PATH={installed}", "kselftest-install"), clone),
+        Step("run-installed", ("./run_kselftest.sh", "-c", COLLECTION), installed, every),
+        Step("run-one", ("./run_kselftest.sh", "-t", _ONE), installed, one),
+        Step("configure", ("make", "allnoconfig"), clone),
+        Step("merge", (*make, "kselftest-merge"), clone),
+        Step("run", (*make, "kselftest"), clone, every, planned=False),
+        # What "run" has built is linked to shared libraries, and make would leave it as it is.
+        Step("clean", (*make, "-C", PLACE, "clean"), clone),
+        Step(
+            "pack",
+            (*make, "-C", PLACE, f"INSTALL_PATH={packed}", "USERLDFLAGS=-static", "LDFLAGS=-static", "gen_tar"),
+            clone,
+        ),
+        Step("unpack", ("tar", "-xf", str(archive), f"--one-top-level={unpacked}"), clone),
+        Step("static", ("sh", "-c", '! readelf -l "$1" | grep INTERP', "sh", str(program)), clone),
+    )
+
+
+def in_guest(cache: Path, tree: Tree, place: Path) -> Row:
+    """The tarball on a target without compiler and Python: what pack has left, in a guest with busybox alone."""
+    guest = built(cache, tree, "qemu-arm64" if machine() == "aarch64" else TARGET)
+    fresh = place / "guest"
+    fresh.mkdir()
+    every = load_expected(SELFTESTS / "tests.txt", None)
+    leaves_run = [
+        name.removeprefix("measured_")
+        for name in (each.rpartition(":")[2] for each in every)
+        if name.startswith("measured_")
+    ]
+    judgement, log = run_packed(guest, place / ARCHIVE, ("-c", COLLECTION), every, leaves_run, fresh)
+    return "run-in-guest", judgement.verdict, _counts(judgement), log
+
+
+def run_step(one: Step) -> tuple[Verdict, str, Path]:
+    """Do a step: its verdict, what is to be said of it, and its log.
+
+    A step that runs tests is judged by its log alone: the runner's exit status is 0 whatever failed. It is read through
+    a pipe: the runner opens /dev/stdout anew, and would write over the beginning of a file.
+    """
+    log = one.directory.parent / f"{one.name}.log"
+    with step(one.name):
+        try:
+            done = subprocess.run(
+                dying_with_us(one.argv),
+                cwd=one.directory,
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_TIMEOUT,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Verdict.ERROR, str(error), log
+    write_atomic(log, done.stdout)
+    if not one.expected:
+        return (Verdict.FAIL if done.returncode else Verdict.PASS), f"exit {done.returncode}", log
+    judgement = judge((b"" if one.planned else one.plan) + done.stdout, one.expected)
+    return judgement.verdict, _counts(judgement), log
+
+
+def _counts(judgement: Judgement) -> str:
+    outcomes = [test.outcome for test in judgement.tests]
+    passed, skipped = outcomes.count(Outcome.PASS), outcomes.count(Outcome.SKIP)
+    said = f"{passed} passed, {skipped} skipped, {len(outcomes) - passed - skipped} others"
+    wrong = [test.name for test in judgement.tests if test.outcome not in (Outcome.PASS, Outcome.SKIP)]
+    wrong += [
+        f"{problem.kind}: {problem.text}" for problem in judgement.problems if problem.verdict is not Verdict.PASS
+    ]
+    return said + "".join(f"\n    {text}" for text in wrong[:10])
+
+
+def _told(row: Row) -> Row:
+    name, verdict, said, log = row
+    print(f"{verdict.name} {name}: {said} ({log})", flush=True)
+    return row
+
+
+def _tried(todo: Sequence[Step]) -> list[Row]:
+    rows: list[Row] = []
+    for one in todo:
+        rows.append(_told((one.name, *run_step(one))))
+        if not one.expected and rows[-1][1] is not Verdict.PASS:
+            say("what comes after it is not tried")
+            break
+    return rows
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    with options.opened_tree(arguments) as (cache, tree):
+        doctor.ensure(["build", "kselftest"])
+        place = cache / "kselftest"
+        shutil.rmtree(place, ignore_errors=True)
+        todo = steps(clone_with_series(tree, place))
+        rows = _tried(todo)
+        if len(rows) == len(todo):
+            rows.append(_told(in_guest(cache, tree, place)))
+    verdict = worst([row[1] for row in rows])
+    if arguments.json:
+        table = [{"step": name, "verdict": one.name, "said": said} for name, one, said, _ in rows]
+        write_json(arguments.json, {"schema": "kselftest-1", "tree": tree.origin, "steps": table})
+    print(f"verdict: {verdict.name}")
+    return verdict.exit_code

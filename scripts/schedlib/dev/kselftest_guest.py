@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The tarball of gen_tar on a target that has busybox and no compiler, no Python; its runs are brought home."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from schedlib.cache import read_json
+from schedlib.console.judge import Judgement, Problem, judge, with_problems
+from schedlib.formats.run_file import defect
+from schedlib.gate.boots import read_side
+from schedlib.guest import home
+from schedlib.guest.busybox_guest import Guest
+from schedlib.progress import step
+from schedlib.verdict import Verdict
+
+_TIMEOUT = 1800.0
+
+
+def run_packed(
+    guest: Guest,
+    archive: Path,
+    words: Sequence[str],
+    expected: Collection[str],
+    workloads: Collection[str],
+    place: Path,
+) -> tuple[Judgement, Path]:
+    """Run the tarball in a guest: the judgement of its console and of the runs that came home, and the console.
+
+    Args:
+        words: for run_kselftest.sh.
+        workloads: those that have to leave a run.
+        place: an empty directory; `runs` in it will be what came home.
+    """
+    (place / "words").write_text(" ".join(words) + "\n")
+    (place / "runs").mkdir()
+    disk = home.empty_disk(place / "disk", 1)
+    image, log = place / "initramfs.cpio", place / "console.log"
+    files = {"/kselftest.tar.gz": archive, "/words": place / "words"}
+    guest.pack("guest_tarball.sh", files, image)
+    with step("the tarball in a busybox guest"):
+        boot = guest.boot(image, disk, log, _TIMEOUT)
+    judgement = judge(log.read_bytes(), expected, ending=boot.ending, times=boot.times)
+    lost = home.bring_home(disk, 0, place / "runs")
+    problems = [Problem("runs", 0, lost, Verdict.FAIL)] if lost else not_home(place / "runs", workloads)
+    return with_problems(judgement, problems), log
+
+
+def not_home(runs: Path, workloads: Collection[str]) -> list[Problem]:
+    """What is wrong with the runs that came home: each workload has to have left one, which the gate reads."""
+    wrong = []
+    for name in workloads:
+        found = read_json(runs / f"{name}.json")
+        why = defect(found) or (found["reason"] if found and found["status"] == "ERROR" else "")
+        if why:
+            wrong.append(Problem("runs", 0, f"{name}: {why}", Verdict.FAIL))
+    if not wrong:
+        read_side(runs, "guest")
+    return wrong

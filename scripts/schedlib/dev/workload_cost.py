@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the workloads themselves cost: rt_wakeup beside cyclictest in turn, and how the mail's sleep_storm starts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from schedlib.errors import SchedlineError
+from schedlib.progress import step
+from schedlib.runs.tool_process import Finished, run_guarded
+
+_ROUNDS = 9
+_CYCLES = 10000
+_CHILDREN = 4800
+
+_WIDTH = 400
+"""Microseconds that cyclictest's histogram holds."""
+
+_CYCLICTEST = (
+    "cyclictest",
+    "-t",
+    "-a",
+    "-i200",
+    "-d0",
+    "-h",
+    str(_WIDTH),
+    "-m",
+    "-p",
+    "95",
+    "-q",
+    "--json=out.json",
+    "-l",
+)
+_RT_WAKEUP = ("--interval-us", "200", "--distance-us", "0", "--priority", "95", "--warm-up", "0", "--cycles")
+
+
+@dataclass(frozen=True)
+class Timers:
+    """One run of SCHED_FIFO timers on all CPUs; all in seconds."""
+
+    cpu_per_sample: float
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True)
+class Round:
+    """cyclictest, rt_wakeup and cyclictest again."""
+
+    before: Timers
+    ours: Timers
+    after: Timers
+
+
+@dataclass(frozen=True)
+class Start:
+    """How the children of a sleep_storm began.
+
+    Attributes:
+        kb_per_child: None where other work gave back more memory than they took.
+    """
+
+    forked_s: float
+    ready_s: float
+    kb_per_child: float | None
+
+
+def quantile(histogram: Mapping[int, int], n: int, share: float) -> float:
+    """Seconds: where in its bucket of one microsecond the sample of that rank is; the width where it is beyond."""
+    before = 0
+    for bucket in sorted(histogram):
+        if before + histogram[bucket] >= share * n:
+            return (bucket + (share * n - before) / histogram[bucket]) / 1e6
+        before += histogram[bucket]
+    return _WIDTH / 1e6
+
+
+def _run(argv: Sequence[str], place: Path) -> Finished:
+    done = run_guarded(argv, place, 300)
+    if done.exit_status != 0 or done.problem:
+        said = (done.problem or done.stdout + done.stderr).strip().splitlines()[-1:]
+        raise SchedlineError(
+            f"{Path(argv[0]).name} ended with {done.exit_status}: {' '.join(said)}", "be root, and try it by hand"
+        )
+    return done
+
+
+def _cyclictest() -> Timers:
+    with tempfile.TemporaryDirectory() as directory:
+        done = _run([*_CYCLICTEST, str(_CYCLES)], Path(directory))
+        threads = json.loads(Path(directory, "out.json").read_text())["thread"].values()
+    histogram: dict[int, int] = {}
+    for thread in threads:
+        for bucket, count in thread["histogram"].items():
+            histogram[int(bucket)] = histogram.get(int(bucket), 0) + count
+    n = sum(thread["cycles"] for thread in threads)
+    return Timers(done.cpu_s / n, quantile(histogram, n, 0.5), quantile(histogram, n, 0.99))
+
+
+def _own(program: Path, words: Sequence[str]) -> tuple[Finished, dict[str, float]]:
+    with tempfile.TemporaryDirectory() as directory:
+        done = _run([str(program), *words, "--runs", "1", "--json", "run.json"], Path(directory))
+        found = json.loads(Path(directory, "run.json").read_text())
+    return done, {metric["name"]: metric["value"] for metric in found["metrics"]}
+
+
+def _rt_wakeup(programs: Path) -> Timers:
+    done, found = _own(programs / "rt_wakeup", (*_RT_WAKEUP, str(_CYCLES)))
+    return Timers(done.cpu_s / found["timer.samples"], found["timer.p50"] / 1e9, found["timer.p99"] / 1e9)
+
+
+def beside_cyclictest(programs: Path) -> list[Round]:
+    """What changes meanwhile meets all three of a round."""
+    rounds = []
+    for number in range(1, _ROUNDS + 1):
+        with step(f"cyclictest, rt_wakeup, cyclictest: {number} of {_ROUNDS}"):
+            rounds.append(Round(_cyclictest(), _rt_wakeup(programs), _cyclictest()))
+    return rounds
+
+
+def apart(rounds: Sequence[Round], value: Callable[[Timers], float]) -> tuple[float, float]:
+    """How far rt_wakeup typically is from cyclictest, and cyclictest from itself: medians over the rounds."""
+    ours = median(value(each.ours) - (value(each.before) + value(each.after)) / 2 for each in rounds)
+    return abs(ours), median(abs(value(each.after) - value(each.before)) for each in rounds)
+
+
+def start_of_storm(programs: Path) -> Start:
+    """The mail's number of children, which sleep only once."""
+    words = ("--children", str(_CHILDREN), "--log-loops", "0", "--no-perf")
+    with step(f"sleep_storm with {_CHILDREN} children"):
+        _, found = _own(programs / "sleep_storm", words)
+    return Start(found["start.forks_s"], found["start.all_ready_s"], found.get("memory_per_child"))

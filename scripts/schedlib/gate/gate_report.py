@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rows -> text that fits a cover letter (72 columns), and JSON (schema gate-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from schedlib.formats.cover_letter import printable, wrapped
+from schedlib.formats.results import TOOL
+from schedlib.gate.boots import Side
+from schedlib.gate.claims import Answer, LevelAnswer, level_answers
+from schedlib.gate.comparison import Comparison
+from schedlib.gate.judging import Row
+from schedlib.gate.placebo import Share
+from schedlib.gate.rules import Gate, Rule
+
+
+def number(value: float | None) -> str:
+    """Four digits that count."""
+    if value is None or not isfinite(value):
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def signed(value: float | None) -> str:
+    """A change, with one digit."""
+    if value is None:
+        return "-"
+    if not isfinite(value):
+        return "-inf" if value < 0 else "+inf"
+    return f"{value:+.1f}"
+
+
+def change_of(row: Row) -> str:
+    """With its unit, where that is percent."""
+    return signed(row.change) + (" %" if not row.rule.absolute and row.change is not None else "")
+
+
+def interval_of(row: Row | Share) -> str:
+    """Of the change."""
+    return f"{signed(row.low)} .. {signed(row.high)}" if row.low is not None else "-"
+
+
+def p_of(row: Row) -> str:
+    """Holm's p."""
+    return "-" if row.p is None else f"{row.p:.4f}" if row.p >= 1e-4 else "<.0001"
+
+
+def budget_of(row: Row) -> str:
+    """How much worse the metric may become, as its change is given."""
+    return "equal" if row.rule.budget == 0 and row.low is None else f"{row.rule.budget:g}"
+
+
+def _unit(rule: Rule, unit: str) -> str:
+    return unit if rule.absolute else "%"
+
+
+def text(found: Comparison) -> str:
+    """All that is to be said, but for the verdict of the whole."""
+    if found.found:
+        levels = level_answers(found.gate, found.candidate)
+        return claims_text(found.base, found.candidate, found.found, levels)
+    said = gate_text(found.gate, found.base, found.candidate, found.rows, found.notes)
+    return said + ("\n\n" + placebo_text(found.placebo, found.shares) if found.placebo else "")
+
+
+def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[Row], notes: Sequence[str]) -> str:
+    """The table, what is behind it, and a reason for each row that did not simply pass."""
+    out = [*_sides(base, candidate), "", f"{'metric':26}{'base':>9}{'candidate':>11}{'change':>9}  verdict"]
+    for row in rows:
+        name = f"{row.rule.name}"[:26]
+        out.append(f"{name:26}{number(row.base):>9}{number(row.candidate):>11}{change_of(row):>9}  {row.verdict.name}")
+    out += ["", f"{'metric':26}{'95 % interval':>17}{'budget':>7}{'floor':>6}{'p':>8}{'boots':>7}"]
+    for row in rows:
+        boots = f"{row.boots[0]}+{row.boots[1]}"
+        floor = number(row.floor) if row.floor is None else f"{row.floor:.1f}"
+        out.append(
+            f"{row.rule.name[:26]:26}{interval_of(row):>17}{budget_of(row):>7}{floor:>6}{p_of(row):>8}{boots:>7}"
+        )
+    out += [""] + [line for row in rows if row.reason for line in wrapped(f"{row.rule.name}: {row.reason}")]
+    out += [line for note in notes for line in wrapped(note)]
+    out += wrapped(
+        f"gates: {gate.name}; p is Holm's over the metrics, one-sided; alpha {gate.alpha:g} for all of them and both "
+        "batches; change and interval are Hodges and Lehmann's (means for rates)"
+    )
+    return "\n".join(out)
+
+
+def placebo_text(placebo: Side, shares: Sequence[Share]) -> str:
+    """What of each change is the layout's; the placebo has the candidate's sizes and the base's order of fields."""
+    out = [*_sides(placebo), "", f"{'change, %':26}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>18}"]
+    for share in shares:
+        numbers = (share.row.change, share.change, share.attributable)
+        unit = "" if not share.row.rule.absolute else f", {share.row.unit}"
+        name = printable(f"{share.row.rule.name}{unit}")[:26]
+        out.append(
+            f"{name:26}{signed(numbers[0]):>10}{signed(numbers[1]):>9}{signed(numbers[2]):>8}{interval_of(share):>18}"
+        )
+    for share in shares:
+        if share.reason:
+            out += wrapped(f"{share.row.rule.name}: no share: {share.reason}")
+        elif not share.shown:
+            out += wrapped(f"{share.row.rule.name}: the placebo changes as much: nothing is the layout's")
+    out += wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
+    return "\n".join(out)
+
+
+def _sides(*sides: Side) -> list[str]:
+    lines = []
+    for side in sides:
+        runs = sum(sum(boot.runs.values()) for boot in side.boots)
+        lines += wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {runs} runs")
+    return lines
+
+
+def claims_text(base: Side, candidate: Side, found: Sequence[Answer], levels: Sequence[LevelAnswer]) -> str:
+    """Which claims these runs show; those without runs are named in one line for each tool."""
+    out = [*_sides(base, candidate), ""]
+    there = [answer for answer in found if answer.state != "absent"]
+    if there:
+        out.append(f"{'claim':34}{'mail':>8}{'here':>9}{'95 % interval':>18}")
+    for answer in there:
+        interval = f"{signed(answer.low)} .. {signed(answer.high)}" if answer.low is not None else "-"
+        out.append(f"{answer.claim.id[:34]:34}{signed(answer.claim.change):>8}{signed(answer.change):>9}{interval:>18}")
+        out.append(f"    {answer.state}" + (f": {answer.reason}" if answer.reason else ""))
+    for level in levels:
+        if level.value is not None:
+            out.append(f"{level.level.id[:34]:34}{level.level.value:>8.2f}{level.value:>9.2f}{'of the candidate':>18}")
+    absent: dict[str, list[str]] = {}
+    for answer in found:
+        if answer.state == "absent":
+            absent.setdefault(answer.reason, []).append(answer.claim.id)
+    for reason, names in absent.items():
+        out += wrapped(
+            f"absent, {reason}: {', '.join(names[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        )
+    return "\n".join(out)
+
+
+def common_fingerprint(found: Comparison) -> dict[str, str]:
+    """What base and candidate have in common."""
+    return {
+        name: " / ".join(sorted(values))
+        for name, values in found.base.fingerprint.items()
+        if values == found.candidate.fingerprint.get(name)
+    }
+
+
+def document(found: Comparison) -> dict[str, object]:
+    """The JSON, by schemas/gate-1.json."""
+    gate, sides = found.gate, (found.base, found.candidate)
+    return {
+        "schema": "gate-1",
+        "tool": TOOL,
+        "started": found.started.isoformat(),
+        "fingerprint": common_fingerprint(found),
+        "status": found.verdict.name,
+        "gates": {
+            "name": gate.name,
+            "alpha": gate.alpha,
+            "boots": gate.boots,
+            "compared": sorted(gate.compared),
+            "interleaved": gate.interleaved,
+        },
+        "sides": [
+            {
+                "name": side.name,
+                "directory": str(found.directories[side.name]),
+                "kernel": side.kernel,
+                "build_id": ", ".join(sorted(side.fingerprint.get("build_id", ()))),
+                "boots": [boot.id for boot in side.boots],
+            }
+            for side in sides
+        ],
+        "metrics": [_row(row) for row in found.rows],
+        **({"placebo": [_share(share) for share in found.shares]} if found.shares else {}),
+        "claims": [_answer(answer) for answer in found.found],
+        "notes": list(found.notes),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
+
+
+def _row(row: Row) -> dict[str, object]:
+    return {
+        "tool": row.rule.tool,
+        "name": row.rule.name,
+        "unit": row.unit,
+        "direction": row.rule.direction,
+        "method": row.rule.method.value,
+        "verdict": row.verdict.name,
+        "reason": row.reason,
+        "boots": list(row.boots),
+        "change_unit": _unit(row.rule, row.unit),
+        **{
+            name: _finite(value)
+            for name, value in (
+                ("base", row.base),
+                ("candidate", row.candidate),
+                ("change", row.change),
+                ("low", row.low),
+                ("high", row.high),
+                ("p", row.p),
+                ("p_first", row.p_first),
+                ("p_confirm", row.p_confirm),
+                ("floor", row.floor),
+                ("detectable", row.detectable),
+                ("budget", row.rule.budget),
+                ("detect", row.rule.detect),
+            )
+        },
+    }
+
+
+def _share(share: Share) -> dict[str, object]:
+    numbers = {"change": share.change, "attributable": share.attributable, "low": share.low, "high": share.high}
+    return {
+        "tool": share.row.rule.tool,
+        "name": share.row.rule.name,
+        "reason": share.reason,
+        **{name: _finite(value) for name, value in numbers.items()},
+    }
+
+
+def _answer(answer: Answer) -> dict[str, object]:
+    numbers = {"change": answer.change, "low": answer.low, "high": answer.high, "p": answer.p}
+    return {
+        "id": answer.claim.id,
+        "patch": answer.claim.patch,
+        "claimed": answer.claim.change,
+        "state": answer.state,
+        "reason": answer.reason,
+        "boots": list(answer.boots),
+        **{name: _finite(value) for name, value in numbers.items()},
+    }

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""built kernel -> run -> log: a guest is started, its console kept, and its end told apart."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.console.judge import Ending
+from schedlib.errors import SchedlineError
+from schedlib.process import clean_environment, dying_with_us
+
+LOG_LIMIT = 256 << 20
+"""Bytes of console after which a guest is ended: it is looping."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One guest, run to its end.
+
+    Attributes:
+        argv: the command that was started.
+        log: the raw console.
+        ending: whether it ended by itself.
+        seconds: wall time.
+        times: (offset in the log, seconds since the start) for each piece that arrived.
+    """
+
+    argv: tuple[str, ...]
+    log: Path
+    ending: Ending
+    seconds: float
+    times: tuple[tuple[int, float], ...]
+
+
+def run_guest(argv: Sequence[str], log: Path, timeout: float) -> Run:
+    """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds.
+
+    Raises:
+        SchedlineError: the emulator is not there or cannot be executed.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    times: list[tuple[int, float]] = []
+    size = 0
+    with log.open("wb", buffering=0) as file:
+        if shutil.which(argv[0]) is None:
+            raise SchedlineError(f"{argv[0]} cannot be started: it is not there or not executable", "schedline doctor")
+        process = subprocess.Popen(
+            dying_with_us(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=clean_environment(),
+            start_new_session=True,
+        )
+        ending = Ending.TIMED_OUT
+        try:
+            assert process.stdout is not None  # noqa: S101
+            with selectors.DefaultSelector() as selector:
+                selector.register(process.stdout, selectors.EVENT_READ)
+                while (left := start + timeout - time.monotonic()) > 0:
+                    if not selector.select(left):
+                        continue
+                    piece = os.read(process.stdout.fileno(), 1 << 16)
+                    if not piece:
+                        process.wait()
+                        ending = Ending.EXITED if process.returncode == 0 else Ending.DIED
+                        break
+                    times.append((size, time.monotonic() - start))
+                    size += len(piece)
+                    file.write(piece)
+                    if size > LOG_LIMIT:
+                        break
+        finally:
+            _end(process)
+    return Run(tuple(argv), log, ending, time.monotonic() - start, tuple(times))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the guest and everything it started; UML's CPUs are processes of its own group."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+    if process.stdout:
+        process.stdout.close()

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""built kernel -> initramfs: the programs of selftests/, for a guest that has nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePosixPath
+
+from schedlib.cache import write_atomic
+from schedlib.kernel.build import Kernel
+from schedlib.kernel.targets import Target
+from schedlib.paths import SELFTESTS
+from schedlib.process import must
+from schedlib.progress import step
+from schedlib.tree.kernel_tree import Tree
+
+FRAGMENT = "selftests"
+"""What the kernel has to have, in configs/kernel/."""
+
+COLLECTION = "sched_latency"
+
+PLACE = "tools/testing/selftests"
+"""Where a kernel tree has its selftests."""
+
+_FLAG = re.compile(r"-[A-Za-z][^\s$]*")
+_DIRECTORIES = ("/proc", "/sys")
+
+
+def flags(makefile: str) -> list[str]:
+    """What CFLAGS adds, but for the headers of the kernel's build."""
+    found = re.search(r"^CFLAGS \+= (.*)$", makefile, re.M)
+    return _FLAG.findall(found.group(1)) if found else []
+
+
+def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler: str = "gcc") -> None:
+    """Compile a program as the collection's Makefile does, with the tree's kselftest.h.
+
+    Args:
+        more: flags.
+
+    Raises:
+        SchedlineError: it does not compile.
+    """
+    # Any directory beside ours will do: the programs include ../kselftest.h.
+    headers = ["-iquote", str(tree.src / PLACE / "sched")]
+    words = [*flags((SELFTESTS / COLLECTION / "Makefile").read_text()), *more, *headers]
+    must([compiler, *words, "-o", str(binary), str(source)], next_step="schedline doctor")
+
+
+def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:
+    """Compile programs without shared libraries; where each lies in the guest, and here.
+
+    Raises:
+        SchedlineError: a program does not compile.
+    """
+    directory.mkdir(exist_ok=True)
+    found = {}
+    with step(f"compiling {len(sources)} programs for {target.name}"):
+        for name, source in sources.items():
+            found[name] = directory / source.stem
+            compile_program(tree, source, found[name], "-Werror", "-static", compiler=f"{target.compiler}gcc")
+    return found
+
+
+def own_programs() -> dict[str, Path]:
+    """Where each workload lies in a guest, and its source."""
+    return {f"/{COLLECTION}/{path.stem}": path for path in sorted((SELFTESTS / COLLECTION).glob("*.c"))}
+
+
+def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str], archive: Path) -> None:
+    """Pack files, and all directories that they lie in, with the kernel's own gen_init_cpio."""
+    parents = {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"/"}
+    rows = [f"dir {name} 755 0 0" for name in sorted(parents | set(directories))]
+    rows += [f"file {name} {path} 755 0 0" for name, path in files.items()]
+    listed = archive.with_suffix(".list")
+    write_atomic(listed, "\n".join(rows) + "\n")
+    packed = must([kernel.build / "usr/gen_init_cpio", listed], next_step="build the kernel again")
+    write_atomic(archive, packed.encode(errors="surrogateescape"))
+
+
+def initramfs(kernel: Kernel, tree: Tree, target: Target) -> Path:
+    """The programs, and an /init that runs each.
+
+    Raises:
+        SchedlineError: a program does not compile.
+    """
+    directory = kernel.build / FRAGMENT
+    sources = {"/init": SELFTESTS / "guest_init.c", **own_programs()}
+    archive = directory / "initramfs.cpio"
+    pack(kernel, compile_all(tree, sources, directory, target), _DIRECTORIES, archive)
+    return archive

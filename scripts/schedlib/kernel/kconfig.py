@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel configurations: allnoconfig plus fragments, with every requested line verified afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from schedlib.cache import write_atomic
+from schedlib.errors import SchedlineError
+from schedlib.paths import CONFIGS
+from schedlib.process import must, run
+from schedlib.tree.kernel_tree import Tree
+
+_VERIFIED = "schedline.verified"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What was asked of Kconfig: `CONFIG_X` -> value, later fragments winning.
+
+    Attributes:
+        names: of the fragments.
+        values: by symbol.
+        where_it_exists: symbols that not every series has; a tree that does not know one is not asked for it.
+    """
+
+    names: tuple[str, ...]
+    values: Mapping[str, str]
+    where_it_exists: frozenset[str] = frozenset()
+
+    def without(self, names: Collection[str]) -> Configuration:
+        """The same without asking for some symbols."""
+        return replace(self, values={name: value for name, value in self.values.items() if name not in names})
+
+    def text(self) -> str:
+        """As a file for KCONFIG_ALLCONFIG."""
+        return "".join(f"{name}={value}\n" for name, value in self.values.items())
+
+    def digest(self) -> str:
+        """Short hash that names the build directory."""
+        return hashlib.sha256(self.text().encode()).hexdigest()[:12]
+
+
+class Dropped(SchedlineError):
+    """Kconfig did not take a line that was asked for; the message has the dependency that is not met."""
+
+
+def load(names: Sequence[str]) -> Configuration:
+    """Merge configs/kernel/<name>.config in the order given; a name with a slash is a file of the user's own.
+
+    Raises:
+        SchedlineError: there is no such fragment, or a line in it is not an assignment.
+    """
+    values: dict[str, str] = {}
+    where_it_exists: set[str] = set()
+    for name in names:
+        path = Path(name) if "/" in name else CONFIGS / "kernel" / f"{name}.config"
+        try:
+            lines = path.read_text().splitlines()
+        except OSError as error:
+            have = ", ".join(sorted(path.stem for path in (CONFIGS / "kernel").glob("*.config")))
+            raise SchedlineError(
+                f"--config: there is no fragment {name!r}", f"choose from {have}, or give a path"
+            ) from error
+        for line in lines:
+            if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*(# where it exists)?", line):
+                values[match.group(1)] = match.group(2)
+                if match.group(3):
+                    where_it_exists.add(match.group(1))
+            elif match := re.fullmatch(r"\s*# (CONFIG_\w+) is not set\s*", line):
+                values[match.group(1)] = "n"
+            elif line.strip() and not line.lstrip().startswith("#"):
+                raise SchedlineError(f"{path}: {line!r} is no Kconfig assignment", "write CONFIG_NAME=y")
+    return Configuration(tuple(names), values, frozenset(where_it_exists))
+
+
+def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:
+    """Write build/.config, and see that it holds every line that was asked for.
+
+    Args:
+        variables: for make, such as CROSS_COMPILE=..., of which Kconfig's answers depend.
+
+    Raises:
+        Dropped: Kconfig dropped a line.
+        SchedlineError: Kconfig failed.
+    """
+    build.mkdir(parents=True, exist_ok=True)
+    (build / _VERIFIED).unlink(missing_ok=True)
+    fragment = build / "schedline.config"
+    write_atomic(fragment, wanted.text())
+    must(
+        ["make", "-s", f"ARCH={arch}", *variables, f"O={build}", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"],
+        cwd=tree.src,
+        next_step="is this tree complete? make allnoconfig in it shows the same error",
+    )
+    got = _read(build / ".config")
+    for name, value in wanted.values.items():
+        actual = got.get(name, "n")
+        symbol = name.removeprefix("CONFIG_")
+        if actual != value and not (name in wanted.where_it_exists and not _definition(tree, arch, symbol)):
+            raise Dropped(
+                f"the configuration {'+'.join(wanted.names)} asks for {name}={value}, Kconfig left it at {actual}: "
+                + _unmet(tree, arch, symbol, got),
+                "add what it depends on to a fragment (configs/kernel/, or --config ./my.config)",
+            )
+    write_atomic(build / _VERIFIED, _verified(build, wanted))
+
+
+def is_configured(build: Path, wanted: Configuration) -> bool:
+    """Whether a build directory was configured so, to the end, and make has not asked another Kconfig since."""
+    marker = build / _VERIFIED
+    return (build / ".config").is_file() and marker.is_file() and marker.read_text() == _verified(build, wanted)
+
+
+def _verified(build: Path, wanted: Configuration) -> str:
+    """What was asked for, and what .config has instead of it."""
+    got = _read(build / ".config")
+    return wanted.text() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """The values in a .config."""
+    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
+
+
+def _read(path: Path) -> dict[str, str]:
+    return parse_config(path.read_text())
+
+
+def _definition(tree: Tree, arch: str, symbol: str) -> str:
+    """The lines that define a symbol; empty where this architecture has none."""
+    own = f"arch/{'x86' if arch == 'x86_64' else arch}/*Kconfig*"
+    found = b""
+    for paths in (["*Kconfig*", ":(exclude)arch/*/*"], [own]):
+        words = ["git", "-C", str(tree.src), "grep", "-hE", "-A12", rf"^\s*(menu)?config {symbol}$", "--", *paths]
+        found += run(words).stdout
+    return found.decode(errors="replace")
+
+
+def _unmet(tree: Tree, arch: str, symbol: str, got: Mapping[str, str]) -> str:
+    """Where a symbol is defined and what it depends on, with the current values beside it."""
+    search = _definition(tree, arch, symbol)
+    if not search:
+        return "there is no such symbol in this tree for this architecture"
+    depends = re.findall(r"^\s+depends on (.+)$", search.split("\n--\n")[0], re.M)
+    if not depends:
+        return "it is selected, ranged or promptless there"
+    names = dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]*\b", " ".join(depends)))
+    values = ", ".join(f"{name}={got.get('CONFIG_' + name, 'n')}" for name in names)
+    return f"it depends on {' && '.join(depends)} ({values})"

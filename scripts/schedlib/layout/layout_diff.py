@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What differs between two layouts, in the words of a cover letter and as JSON (kind=exact, for the gate)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from schedlib.layout.groups import groups, lines_touched
+from schedlib.layout.headroom import free_bytes
+from schedlib.layout.members import STRUCTURES, Member
+from schedlib.layout.rule_judge import Layout, judge_rule
+from schedlib.layout.tables import Rules
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of both layouts; it is exact, the same on every machine."""
+
+    name: str
+    unit: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Everything that differs.
+
+    Attributes:
+        moved: struct.member, line before and after; None for one that is not there.
+        rules: id, outcome before and after, where they differ.
+        metrics: sizes, holes and lines touched, also those that are equal.
+    """
+
+    moved: tuple[tuple[str, int | None, int | None], ...]
+    rules: tuple[tuple[str, str, str], ...]
+    metrics: tuple[Metric, ...]
+
+
+def _holes(layout: Layout, tag: str) -> int | None:
+    if tag not in layout.structures:
+        return None
+    return sum(free_bytes(layout, tag, line) for line in range(layout.lines(layout.types[tag].size)))
+
+
+def compare(rules: Rules, before: Layout, after: Layout) -> Difference:
+    """Hold two layouts against each other."""
+    moved: list[tuple[str, int | None, int | None]] = []
+    metrics: list[Metric] = []
+    for tag in STRUCTURES:
+        old, new = before.types.get(tag), after.types.get(tag)
+        metrics += [
+            Metric(f"{tag} size", "bytes", old.size if old else None, new.size if new else None),
+            Metric(
+                f"{tag} lines",
+                "lines",
+                before.lines(old.size) if old else None,
+                after.lines(new.size) if new else None,
+            ),
+            Metric(f"{tag} holes", "bytes", _holes(before, tag), _holes(after, tag)),
+        ]
+        moved += _moved(tag, before, after)
+    for group in groups():
+        metrics.append(
+            Metric(f"{group.name} lines touched", "lines", lines_touched(group, before), lines_touched(group, after))
+        )
+    changed = []
+    for rule in rules.rules:
+        one = judge_rule(rules, rule.id, before).outcome.value
+        other = judge_rule(rules, rule.id, after).outcome.value
+        if one != other:
+            changed.append((rule.id, one, other))
+    return Difference(tuple(moved), tuple(changed), tuple(metrics))
+
+
+def _moved(tag: str, before: Layout, after: Layout) -> list[tuple[str, int | None, int | None]]:
+    def lines(layout: Layout) -> dict[str, int]:
+        structure = layout.structures.get(tag)
+        members: tuple[Member, ...] = structure.members if structure else ()
+        return {member.name: layout.line_of(member.offset) for member in members}
+
+    old, new = lines(before), lines(after)
+    names = [*old, *(name for name in new if name not in old)]
+    return [(f"{tag}.{name}", old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+
+
+def text(difference: Difference, before: Layout, after: Layout) -> Iterator[str]:
+    """As in a cover letter."""
+    yield f"before: {before.name}, lines of {before.line} bytes"
+    yield f"after:  {after.name}, lines of {after.line} bytes"
+    yield ""
+    for metric in difference.metrics:
+        if metric.before is None and metric.after is None:
+            continue
+        same = metric.before == metric.after
+        value = f"{_shown(metric.after)}" if same else f"{_shown(metric.before)} -> {_shown(metric.after)}"
+        yield f"{metric.name + ':':28} {value} {metric.unit}"
+    if difference.rules:
+        yield ""
+        for rule, one, other in difference.rules:
+            yield f"rule {rule}: {one} -> {other}"
+    if difference.moved:
+        yield ""
+        yield "members that begin on another line:"
+        for name, old, new in difference.moved:
+            yield f"  {name + ':':40} {_line(old)} -> {_line(new)}"
+    if not difference.rules and not difference.moved:
+        yield ""
+        yield "no member begins on another line, no rule changes"
+
+
+def _shown(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _line(value: int | None) -> str:
+    return "absent" if value is None else f"line {value}"
+
+
+def json_metrics(difference: Difference) -> list[dict[str, object]]:
+    """The figures, as the gate reads them."""
+    return [
+        {
+            "name": metric.name,
+            "unit": metric.unit,
+            "direction": "lower",
+            "kind": "exact",
+            "n": 1,
+            "before": metric.before,
+            "value": metric.after,
+        }
+        for metric in difference.metrics
+    ]

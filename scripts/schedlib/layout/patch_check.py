@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline layout --patch`: what one patch does to the layout, in checkpatch's form, for b4 and git hooks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from schedlib.errors import SchedlineError
+from schedlib.git import git, try_git
+from schedlib.layout.headroom import eaten, guarded_lines
+from schedlib.layout.picture import member_line
+from schedlib.layout.rule_judge import Layout, Outcome, RuleResult, describe, judge_rule
+from schedlib.layout.tables import Rules
+from schedlib.tree.kernel_tree import Tree, apply_diff
+
+_HISTORY = 100
+"""Commits in which a patch is looked for that the tree already has."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The commits without and with a patch."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of output; `error` for a broken rule, else a warning."""
+
+    file: str
+    line: int
+    error: bool
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {'ERROR' if self.error else 'WARNING'}: {self.text}"
+
+
+def require_diff(patch: bytes) -> None:
+    """Refuse what is no patch.
+
+    Raises:
+        SchedlineError: there is no diff in it.
+    """
+    if not re.search(rb"^(?:diff --git |--- )", patch, re.M):
+        raise SchedlineError("--patch: there is no diff in it", "git show | schedline layout --patch -")
+
+
+def touches_layout(patch: bytes) -> bool:
+    """Whether a patch changes anything that offsets depend on: a header or Kconfig."""
+    return re.search(rb"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*)(?:\t.*)?\s*$", patch, re.M) is not None
+
+
+def steps(tree: Tree, base: str, patch: bytes) -> Steps:
+    """A base and the base with the patch. A base that has the patch already is the latter.
+
+    Raises:
+        SchedlineError: the patch neither applies nor is in the tree.
+    """
+    message = "patch on standard input\n"
+    after = apply_diff(tree, base, patch, message)
+    if after:
+        return Steps(base, after)
+    before = apply_diff(tree, base, patch, message, "--reverse")
+    if before:
+        return Steps(before, base)
+    own = _patch_ids(tree, patch)
+    log = try_git(tree.src, "log", f"-{_HISTORY}", "-p", "--no-merges", tree.head, "--", "*.h", "*Kconfig*").stdout
+    whole = _patch_ids(tree, log) if own else {}
+    for commit in whole.values():
+        shown = try_git(tree.src, "show", commit).stdout
+        if set(_patch_ids(tree, shown)) == set(own):
+            return Steps(git(tree.src, "rev-parse", f"{commit}^"), commit)
+    raise SchedlineError(
+        f"the patch does not apply to {tree.origin}, and is not among its last {_HISTORY} commits",
+        "rebase it, or check out what it was made for",
+    )
+
+
+def _patch_ids(tree: Tree, text: bytes) -> dict[str, str]:
+    """Commit by patch id, in a log with patches."""
+    rows = try_git(tree.src, "patch-id", "--stable", stdin=text).stdout.decode().split("\n")
+    return {row.split()[0]: row.split()[1] for row in rows if row}
+
+
+def added_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
+    """File, line number afterwards and text of each added line."""
+    file, number = "", 0
+    for line in patch.decode(errors="replace").splitlines():
+        if match := re.match(r"\+\+\+ (?:b/)?(\S+)", line):
+            file = match.group(1)
+        elif match := re.match(r"@@ -\S+ \+(\d+)", line):
+            number = int(match.group(1))
+        elif line.startswith("+"):
+            yield file, number, line[1:]
+            number += 1
+        elif not line.startswith(("-", "\\")):
+            number += 1
+
+
+def _place(patch: bytes, before: Layout, after: Layout, tag: str) -> tuple[str, int]:
+    """The added line that most likely did it: a new member of the structure, a moved one, the first of a header."""
+    lines = [row for row in added_lines(patch) if row[0].endswith(".h")] or list(added_lines(patch))
+    old = before.structures.get(tag)
+    new = after.structures.get(tag)
+    if old and new:
+        for fresh in (True, False):
+            for member in new.members:
+                was = old.member(member.name)
+                if (was is None) is not fresh or (was and was.offset == member.offset):
+                    continue
+                for file, number, text in lines:
+                    if re.search(rf"\b{re.escape(member.name)}\b", text):
+                        return file, number
+    if lines:
+        return lines[0][:2]
+    match = re.search(rb"^--- (?:a/)?(\S+\.h).*?^@@ -(\d+)", patch, re.M | re.S)
+    return (match.group(1).decode(), int(match.group(2))) if match else ("-", 0)
+
+
+def broken_rules(rules: Rules, before: Layout, after: Layout) -> Iterator[RuleResult]:
+    """Each rule that held and no longer does, as it is now."""
+    for rule in rules.rules:
+        was, now = judge_rule(rules, rule.id, before), judge_rule(rules, rule.id, after, frozenset([rule.change]))
+        if was.outcome is Outcome.PASS and now.outcome is not Outcome.PASS:
+            yield now
+
+
+def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Iterator[Finding]:
+    """Each rule that held before and is broken, then each guarded line with less room."""
+    broken: set[str] = set()
+    for now in broken_rules(rules, before, after):
+        rule = rules.rule(now.rule)
+        broken.add(rule.id)
+        results = [result for result in now.clauses if result.outcome is Outcome.FAIL] or list(now.clauses)
+        for result in results:
+            tag = result.clause.type
+            file, number = _place(patch, before, after, tag)
+            places = "; ".join(member_line(field, after) for field in result.fields)
+            what = describe(result, after, rules)
+            state = "is broken" if now.outcome is Outcome.FAIL else f"can no longer be judged ({now.reason})"
+            yield Finding(file, number, True, f"{rule.id}: {what}: {state} on {after.name}: {places}. {rule.reason}")
+    for old, new in eaten(guarded_lines(rules, before), guarded_lines(rules, after)):
+        if broken.isdisjoint(new.rules):
+            file, number = _place(patch, before, after, new.type)
+            room = f"room among its members {old.left} -> {new.left} bytes, unused {old.free} -> {new.free} bytes"
+            full = "; one more pointer breaks the rule" if new.is_full else ""
+            text = f"{', '.join(new.rules)}: struct {new.type} line {new.line} on {after.name}: {room}{full}"
+            yield Finding(file, number, False, text)

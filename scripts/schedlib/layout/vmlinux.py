@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The layout of a kernel that somebody else built: a vmlinux with debug information, or the running kernel's BTF."""
+
+from __future__ import annotations
+
+import gzip
+import mmap
+import platform
+import re
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from schedlib.errors import SchedlineError
+from schedlib.kernel.kconfig import parse_config
+from schedlib.layout.members import Structure, read_members
+from schedlib.layout.rule_judge import Layout, from_members
+from schedlib.layout.tables import DAMAGE, Condition, Rules
+
+RUNNING_BTF = Path("/sys/kernel/btf/vmlinux")
+
+_MACHINES = {
+    "EM_X86_64": "x86_64",
+    "EM_386": "i386",
+    "EM_AARCH64": "aarch64",
+    "EM_ARM": "arm",
+    "EM_PPC64": "ppc64",
+    "EM_S390": "s390x",
+    "EM_RISCV": "riscv64",
+}
+
+_FIXED_LINES = {"aarch64": 64, "ppc64": 128, "ppc64le": 128, "s390x": 256, "riscv64": 64}
+"""L1_CACHE_BYTES where arch/*/include/asm/cache.h leaves no choice."""
+
+_SHIFTS = {
+    "x86_64": "CONFIG_X86_L1_CACHE_SHIFT",
+    "i386": "CONFIG_X86_L1_CACHE_SHIFT",
+    "i686": "CONFIG_X86_L1_CACHE_SHIFT",
+    "arm": "CONFIG_ARM_L1_CACHE_SHIFT",
+    "armv7l": "CONFIG_ARM_L1_CACHE_SHIFT",
+}
+_USUAL_SHIFT = 6
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What is known of a kernel beside its types.
+
+    Attributes:
+        name: for people.
+        machine: as `uname -m` says it.
+        config: its Kconfig values; empty when they are not known.
+    """
+
+    name: str
+    machine: str
+    config: Mapping[str, str]
+
+
+def running_kernel() -> Kernel:
+    """The kernel of this machine; its configuration from /proc/config.gz, else from /boot."""
+    release, config = platform.release(), ""
+    try:
+        config = gzip.decompress(Path("/proc/config.gz").read_bytes()).decode(errors="replace")
+    except (OSError, EOFError, zlib.error):
+        for path in (Path(f"/boot/config-{release}"), Path(f"/lib/modules/{release}/config")):
+            try:
+                config = path.read_text(errors="replace")
+                break
+            except OSError:
+                continue
+    return Kernel(f"running {release}", platform.machine(), parse_config(config))
+
+
+def kernel_of(path: Path) -> Kernel:
+    """What a vmlinux says of itself; its configuration is embedded (CONFIG_IKCONFIG), or a .config lies beside it.
+
+    Raises:
+        SchedlineError: it cannot be read.
+    """
+    machine = platform.machine()
+    embedded = ""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) == b"\x7fELF":
+                machine = _machine(file.name)
+                embedded = _embedded_config(path)
+    except OSError as error:
+        raise SchedlineError(f"{path}: {error.strerror}", "check the path, and whether you may read it") from error
+    if not embedded:
+        with suppress(OSError):
+            embedded = (path.parent / ".config").read_text(errors="replace")
+    return Kernel(str(path), machine, parse_config(embedded))
+
+
+def _machine(name: str) -> str:
+    try:
+        with Path(name).open("rb") as file:
+            elf = ELFFile(file)
+            machine = str(elf.header["e_machine"])
+    except DAMAGE as error:
+        raise SchedlineError(
+            f"{name} is a damaged ELF file: {error}", "give a vmlinux, as the build left it"
+        ) from error
+    return _MACHINES.get(machine, machine)
+
+
+def _embedded_config(path: Path) -> str:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        start = data.find(b"IKCFG_ST")
+        if start < 0:
+            return ""
+        inflater = zlib.decompressobj(wbits=31)
+        try:
+            text = inflater.decompress(data[start + 8 : start + (1 << 20)], 1 << 22)
+        except zlib.error:
+            return ""
+    # Half a configuration would say n to all that the other half has.
+    return text.decode(errors="replace") if inflater.eof else ""
+
+
+def layout_of_built(vmlinux: Path | None, rules: Rules) -> Layout:
+    """The layout in a vmlinux, or of the running kernel for None.
+
+    Raises:
+        SchedlineError: it has no debug information, or cannot be read.
+    """
+    kernel = kernel_of(vmlinux) if vmlinux else running_kernel()
+    return layout_of_kernel(vmlinux or RUNNING_BTF, kernel, rules)
+
+
+def layout_of_kernel(path: Path, kernel: Kernel, rules: Rules) -> Layout:
+    """The layout in a file with DWARF or BTF.
+
+    Raises:
+        SchedlineError: it has no debug information, or cannot be read.
+    """
+    structures = read_members(path)
+    line, assumed = _line(kernel)
+    holds, unknown = _conditions(kernel, structures, line)
+    return from_members(kernel.name, rules, structures, line, holds, unknown, assumed)
+
+
+def _line(kernel: Kernel) -> tuple[int, str]:
+    """Bytes in a cache line, and why that is assumed."""
+    fixed = _FIXED_LINES.get(kernel.machine)
+    if fixed:
+        return fixed, ""
+    shift = kernel.config.get(_SHIFTS.get(kernel.machine, ""), "")
+    if re.fullmatch("[4-8]", shift):
+        return 1 << int(shift), ""
+    why = "no configuration was found" if not kernel.config else "its configuration does not tell"
+    return 1 << _USUAL_SHIFT, f"lines of {1 << _USUAL_SHIFT} bytes are assumed for {kernel.machine}: {why}"
+
+
+def _conditions(
+    kernel: Kernel, structures: Mapping[str, Structure], line: int
+) -> tuple[frozenset[Condition], frozenset[Condition]]:
+    """The conditions that are true, and those of which nothing is known."""
+
+    def size(tag: str, name: str) -> int | None:
+        structure = structures.get(tag)
+        member = structure.member(name) if structure else None
+        return member.size if member else None
+
+    pointer, mask, lock = size("rq", "idle"), size("root_domain", "rto_mask"), size("rq", "__lock")
+    known: dict[Condition, bool | None] = {
+        Condition.BITS_64: None if pointer is None else pointer == 8,
+        Condition.LINE_64: line == 64,
+        Condition.LINE_MIN_64: line >= 64,
+        Condition.LINE_MAX_128: line <= 128,
+        Condition.MASK_8: None if mask is None else mask == 8,
+        # An arch_spinlock_t has 4 bytes wherever these structures are found.
+        Condition.PLAIN_LOCKS: None if lock is None else lock == 4,
+        Condition.DEBUG_LOCKS: None if lock is None else lock > 4,
+        Condition.SMP: None,
+        Condition.UP: None,
+        Condition.PROXY_EXEC: None,
+        Condition.NO_PROXY_EXEC: None,
+        Condition.CPUPRI_SPLIT: size("cpupri", "leaves") is not None,
+    }
+    if kernel.config:
+        proxy = kernel.config.get("CONFIG_SCHED_PROXY_EXEC") == "y"
+        smp = kernel.config.get("CONFIG_SMP") == "y"
+        known[Condition.SMP], known[Condition.UP] = smp, not smp
+        known[Condition.PROXY_EXEC], known[Condition.NO_PROXY_EXEC] = proxy, not proxy
+    return (
+        frozenset(condition for condition, value in known.items() if value),
+        frozenset(condition for condition, value in known.items() if value is None),
+    )

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The runs of a plan, read from their files, judged and told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from schedlib.cache import read_json, write_atomic, write_json
+from schedlib.runs.plan import Plan
+from schedlib.runs.run_judge import judge_all, judge_run
+from schedlib.runs.runs_report import lava, summary, table
+from schedlib.runs.workload_suites import Suite
+from schedlib.verdict import Verdict
+
+
+def conclude(
+    suite: Suite,
+    plan: Plan,
+    out: Path,
+    machine: Mapping[str, str],
+    started: str,
+    json_file: Path | None,
+    lava_file: Path | None,
+) -> tuple[Verdict, bool]:
+    """Print what the runs amount to, and write it where that is asked for.
+
+    Returns:
+        The verdict, and whether programs are missing that are required.
+    """
+    rows = {row.name: row for row in suite.rows}
+    found = {(run.row, run.number): read_json(out / run.file) or {} for run in plan.order}
+    ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
+    judged = [judge_run(rows[run.row], run.number, found[run.row, run.number]) for run in ordered]
+    verdict = judge_all(judged)
+    for line in table(suite, judged, found):
+        print(line)
+    if json_file:
+        write_json(json_file, summary(plan, machine, started, judged, found, verdict))
+    if lava_file:
+        write_atomic(lava_file, lava(suite, judged, found))
+    return verdict, any(each.verdict is Verdict.ERROR and "not installed" in each.reason for each in judged)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One run of one row: started, watched, read, and made a document. Nothing here judges it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from schedlib.cache import read_json
+from schedlib.formats.run_file import Head, Reading, defect, document
+from schedlib.runs.interference import noise, snapshot
+from schedlib.runs.machine import now
+from schedlib.runs.tool_process import RT_SECONDS, Finished, run_guarded
+from schedlib.runs.tools.tool import Output, Tool, Unreadable, last_line
+from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.workload_suites import Row
+
+OWN_JSON = "run.json"
+KEPT = "perf.data"
+"""What a tool leaves for another tool to read."""
+
+_PATIENCE = 10.0
+"""Seconds for a tool to say which version it is."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What all runs are made with.
+
+    Attributes:
+        no_fifo: why SCHED_FIFO cannot be had; empty where it can.
+    """
+
+    programs: Path | None
+    fingerprint: Mapping[str, str]
+    no_fifo: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run as a document, and what was printed."""
+
+    document: dict[str, Any]
+    log: str
+
+
+@cache
+def _version(path: str, words: tuple[str, ...]) -> str:
+    """The first line that has a number."""
+    if not words:
+        return ""
+    with tempfile.TemporaryDirectory() as place:
+        done = run_guarded([path, *words], Path(place), _PATIENCE)
+    # Some know no option for it, and say so before they say what they are.
+    said = (done.stdout + "\n" + done.stderr).splitlines()
+    named = [line.strip() for line in said if any(c.isdigit() for c in line) and "option" not in line]
+    return named[0][:200] if named else ""
+
+
+def time_limit(row: Row) -> float:
+    """When a run is ended: a machine may be slow, a hang is for ever."""
+    return 3 * row.seconds + 60
+
+
+def why_not(row: Row, no_fifo: str) -> tuple[str, bool]:
+    """Why a row cannot be run here, and whether a program is missing."""
+    if row.unless and shutil.which(row.unless):
+        return f"{row.unless} is here, in whose place it would stand", False
+    if row.tool:
+        tool = TOOLS[row.tool]
+        if not tool.path() or (tool.server and not shutil.which(tool.server.argv[0])):
+            return tool.missing(), True
+    return no_fifo if row.realtime else "", False
+
+
+def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
+    """Why what a process left is no result."""
+    if finished.problem:
+        return finished.problem
+    if finished.timed_out:
+        return f"ended after {time_limit(row):.0f} s: it takes about {row.seconds:g} s"
+    status = finished.exit_status
+    if status is not None and status < 0:
+        killer = signal.Signals(-status)
+        unclear = killer in (signal.SIGKILL, signal.SIGXCPU)
+        why = ": by hand, for want of memory (see dmesg), or as an RT task that did not sleep" if unclear else ""
+        return f"killed by {killer.name}{why}"
+    if status not in good:
+        return f"exit status {status}: {last_line(Output((), status, finished.stdout, finished.stderr))}"
+    return ""
+
+
+def _clock_set(beside: Mapping[str, Any]) -> str:
+    """Why the clock may have spoilt what a tool measured: some read that of the wall. What NTP does is less."""
+    step = beside["clock_step_s"]
+    if abs(step) <= 0.1 + 0.001 * beside["seconds"]:
+        return ""
+    return f"the clock of the wall was set by {step:g} s meanwhile, or the machine slept: tools measure by it"
+
+
+def read_output(tool: Tool, output: Output) -> Reading:
+    """What the output says; an error where it is not understood."""
+    try:
+        return tool.parse(output)
+    except Unreadable as error:
+        return Reading(error=str(error))
+    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+        return Reading(error=f"its output is not as expected: {type(error).__name__}: {error}")
+
+
+def _log(argv: Sequence[str], finished: Finished) -> str:
+    parts = [f"$ {' '.join(argv)}", f"exit status: {finished.exit_status}", finished.stdout, finished.stderr]
+    return "\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+
+
+def _files(place: Path) -> dict[str, str]:
+    found = {}
+    for path in place.glob("out.*"):
+        with suppress(UnicodeDecodeError):
+            found[path.name] = path.read_text()
+    return found
+
+
+def _process(
+    argv: Sequence[str], finished: Finished | None, reported: int | None = None, *, missing: bool = False
+) -> dict[str, Any]:
+    """What a run's file says of the process; of none where the row was skipped."""
+    return {
+        "argv": list(argv),
+        "exit_status": finished.exit_status if finished else None,
+        "timed_out": bool(finished and finished.timed_out),
+        "reported": reported,
+        "seconds": round(finished.seconds, 3) if finished else 0,
+        "missing": missing,
+    }
+
+
+def skipped(head: Head, row: Row, why: str, missing: bool) -> Measured:
+    """A run that is not made."""
+    found = document(head, Reading(cannot=why))
+    found["process"] = _process([row.tool or row.program, *row.words()], None, missing=missing)
+    return Measured(found, f"skipped: {why}\n")
+
+
+def _tool_run(head: Head, row: Row, tool: Tool, argv: Sequence[str], finished: Finished, place: Path) -> dict[str, Any]:
+    ending = _ending(finished, tool.good, row)
+    reading = Reading(error=ending)
+    if finished.cannot:
+        reading = Reading(cannot=f"no network of its own, which {tool.name} needs: {finished.cannot}; be root")
+    elif not ending:
+        output = Output(argv, finished.exit_status, finished.stdout, finished.stderr, _files(place))
+        reading = read_output(tool, output)
+    return document(head, reading) | {"process": _process(argv, finished, reading.reported)}
+
+
+def _own_run(head: Head, row: Row, argv: Sequence[str], finished: Finished, place: Path) -> dict[str, Any]:
+    """The program has written the run itself; it is trusted only when its process ended by itself."""
+    found = read_json(place / OWN_JSON)
+    ending = _ending(finished, frozenset({0, 1, 4}), row)
+    wrong = defect(found)
+    if ending or wrong or found is None:
+        said = last_line(Output((), None, finished.stdout, ""))
+        found = document(head, Reading(error=ending or f"it left no run: {wrong}; it said: {said}"))
+    return found | {"process": _process(argv, finished)}
+
+
+def command(row: Row, programs: Path) -> list[str]:
+    """What is started; our own programs are in a directory, others where they are installed."""
+    if row.tool:
+        return [*TOOLS[row.tool].command(), *row.words()]
+    # One run is one file; the budget is judged from several by the program itself, or by the gate.
+    return [str(programs / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
+
+
+def head_of(row: Row, fingerprint: Mapping[str, str], started: str, uptime: float) -> Head:
+    """What is known of a run before it starts."""
+    name = row.tool or row.program
+    known = dict(fingerprint) | {"command_line": " ".join([name, *row.words()])}
+    if row.tool and (path := TOOLS[row.tool].path()):
+        known["tool_version"] = _version(path, TOOLS[row.tool].version)
+    return Head(name, started, uptime, known)
+
+
+def read_run(row: Row, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
+    """A run that has ended, by what it left in its directory."""
+    # Where the programs lie is no part of what was measured.
+    words = len(argv) - len(row.words()) if row.tool else 1
+    shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
+    found = (
+        _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
+        if row.tool
+        else _own_run(head, row, shown, finished, place)
+    )
+    return Measured(found, _log(shown, finished))
+
+
+def measure(row: Row, means: Means, place: Path) -> Measured:
+    """Run a row once, in an empty directory.
+
+    Raises:
+        SchedlineError: what guards the tool was killed.
+    """
+    head = head_of(row, means.fingerprint, *now())
+    why, missing = why_not(row, means.no_fifo)
+    if why:
+        return skipped(head, row, why, missing)
+    server = TOOLS[row.tool].server if row.tool else None
+    env = {} if row.tool else {"SCHED_LATENCY_RESULTS": str(place)}
+    argv = command(row, means.programs or place)
+    before = snapshot()
+    # pi_stress has a thread that never sleeps, as long as the others come before it.
+    rt_seconds = row.seconds + RT_SECONDS
+    finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
+    beside = noise(before, snapshot(), finished.cpu_s)
+    measured = read_run(row, head, argv, finished, place)
+    if row.tool and measured.document["status"] == "DONE" and (wrong := _clock_set(beside)):
+        measured.document.update(document(head, Reading(error=wrong)))
+    measured.document["noise"] = beside
+    return measured

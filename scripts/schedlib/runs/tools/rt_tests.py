@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0
+"""rt-tests. Their JSON has a colon inside two keys, no overflows, and a status apart from that of the process."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+from schedlib.formats.run_file import Absent, CpuRow, Metric, Reading
+from schedlib.runs.tools.tool import JSON_FILE, Output, Tool, Unreadable, metric, number, quantiles, sampled
+
+_SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
+
+
+def _quantile(histogram: Counter[int], n: int, share: float) -> int | None:
+    """The bucket that has it; None where it is beyond the last one."""
+    seen = 0
+    for bucket in sorted(histogram):
+        seen += histogram[bucket]
+        if seen >= share * n:
+            return bucket
+    return None
+
+
+def _threads(found: dict[str, Any]) -> list[dict[str, Any]]:
+    threads = found.get("thread")
+    if not isinstance(threads, dict) or not threads:
+        raise Unreadable("no thread in its results")
+    return list(threads.values())
+
+
+def _cyclictest(output: Output) -> Reading:
+    found = output.json_file()
+    sums: Counter[int] = Counter()
+    samples = 0
+    rows, maxima = [], []
+    for thread in _threads(found):
+        histogram = Counter({int(bucket): count for bucket, count in thread["histogram"].items()})
+        cycles = thread["cycles"]
+        sums.update(histogram)
+        samples += cycles
+        maxima.append(thread["max"] if cycles else 0)
+        quantile = {name: _quantile(histogram, cycles, share) for name, share in _SHARES.items()}
+        if cycles and quantile["p50"] is not None and quantile["p99"] is not None:
+            rows.append(
+                CpuRow(
+                    "latency", thread["cpu"], cycles, 1e3 * quantile["p50"], 1e3 * quantile["p99"], 1e3 * thread["max"]
+                )
+            )
+    # What is longer than the histogram is wide is in no field of the JSON, but it was counted as a cycle.
+    overflow = samples - sum(sums.values())
+    metrics = [
+        sampled("latency", samples),
+        metric("latency.overflow", "samples", "lower", "exceedance", overflow, samples),
+    ]
+    absent = []
+    for name, share in _SHARES.items():
+        value = _quantile(sums, samples, share)
+        if value is None:
+            absent.append(Absent(f"latency.{name}", f"{overflow} of {samples} are beyond the histogram"))
+        else:
+            metrics += quantiles("latency", "us", {name: value}, samples)
+    metrics += quantiles("latency", "us", {"max": max(maxima)}, samples)
+    idle = sum(not thread["cycles"] for thread in _threads(found))
+    metrics.append(metric("latency.idle_threads", "threads", "lower", "exact", idle, len(maxima)))
+    return Reading(tuple(metrics), tuple(absent), tuple(rows), reported=found.get("return_code"))
+
+
+def _pi_stress(output: Output) -> Reading:
+    # It counts from CPU 0 up, whichever it may use.
+    if re.search(r"^creating \w+ thread: Invalid argument$", output.stdout + output.stderr, re.M):
+        return Reading(cannot="pi_stress pins its threads to CPUs that may not be used here")
+    found = output.json_file()
+    inversions, seconds = found["inversion"], float(output.option("-D"))
+    metrics = (
+        metric("inversions", "inversions", "neither", "exact", inversions, inversions),
+        metric("inversions_per_s", "1/s", "higher", "rate", inversions / seconds, inversions),
+    )
+    return Reading(metrics, reported=found["return_code"])
+
+
+def _rt_migrate_test(output: Output) -> Reading:
+    found = output.json_file()
+    rounds = len(re.findall(r"^ +\d+: +\d", output.stdout, re.M))
+    if "can't set priorit" in output.stderr:
+        return Reading(error="its threads did not get their priorities")
+    metrics: list[Metric] = [sampled("latency", rounds)]
+    # The last ones have the highest priorities: each has a CPU for itself but the first, which waits for its turn.
+    for place, thread in enumerate(sorted(_threads(found), key=lambda each: -int(each["prio"]))):
+        name = f"latency.priority_{place}_from_top"
+        metrics.append(metric(f"{name}.mean", "us", "lower", "exact", thread["avg"], rounds))
+        metrics += quantiles(name, "us", {"max": thread["max"]}, rounds)
+    # "Passed!" is the tool's own word; the process ends with 1 after -D even then.
+    failed = re.search(r"^ *(failed|FAILED)", output.stdout, re.M | re.I) is not None
+    return Reading(tuple(metrics), reported=found["return_code"] or int(failed))
+
+
+def _ptsematest(output: Output) -> Reading:
+    found = output.json_file()
+    pairs = _threads(found)
+    # The last sample of a pair may be on its way.
+    samples = sum(pair["sender"]["samples"] for pair in pairs)
+    heard = [pair for pair in pairs if pair["sender"]["samples"]]
+    metrics = [sampled("latency", samples)]
+    metrics.append(metric("latency.idle_threads", "threads", "lower", "exact", len(pairs) - len(heard), len(pairs)))
+    if heard:
+        mean = sum(pair["receiver"]["avg"] * pair["sender"]["samples"] for pair in heard) / samples
+        metrics.append(metric("latency.mean", "us", "lower", "exact", mean, samples))
+        metrics += quantiles("latency", "us", {"max": max(pair["receiver"]["max"] for pair in heard)}, samples)
+    return Reading(tuple(metrics), reported=found["return_code"])
+
+
+def _hackbench(output: Output) -> Reading:
+    tasks = number(r"\(== (\d+) tasks\)", output.stdout, "number of tasks")
+    each = number(r"will pass (\d+) messages", output.stdout, "number of messages")
+    took = number(r"^Time: ([0-9.]+)$", output.stdout, "time")
+    if not took:
+        return Reading(error="it took no time at all")
+    return Reading(
+        (
+            metric("tasks", "tasks", "neither", "exact", tasks),
+            metric("messages_each", "messages", "neither", "exact", each),
+            metric("time_s", "s", "lower", "exact", took),
+        )
+    )
+
+
+_HELP = ("--help",)
+
+TOOLS = (
+    Tool("cyclictest", "rt-tests", _cyclictest, _HELP),
+    Tool("pi_stress", "rt-tests", _pi_stress, ("--version",), good=frozenset({0, 1})),
+    # Its process ends with 1 after -D, also when all went well.
+    Tool("rt-migrate-test", "rt-tests", _rt_migrate_test, _HELP, good=frozenset({0, 1})),
+    Tool("ptsematest", "rt-tests", _ptsematest, _HELP),
+    Tool("hackbench", "rt-tests", _hackbench, _HELP),
+)
+
+JSON_OPTION = f"--json={JSON_FILE}"

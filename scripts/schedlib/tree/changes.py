@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The changes under test: which a tree has, and how the carried ones are applied or taken back."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import tomllib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+from schedlib.git import git, try_git
+from schedlib.paths import CONFIGS, PATCHES
+from schedlib.tree.kernel_tree import Tree, apply_diff
+
+
+class State(Enum):
+    """What became of a change in a composed tree."""
+
+    APPLIED = "applied"
+    UPSTREAM = "upstream"
+    REVERTED = "reverted"
+    LEFT_OUT = "left out"
+    ABSENT = "absent"
+    CONFLICT = "conflict"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the composed tree has the change."""
+        return self in (State.APPLIED, State.UPSTREAM)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change as configs/changes.toml describes it.
+
+    Attributes:
+        file, start, patterns: its signs in the source.
+        suite: the KUnit suite that judges it; empty while there is none.
+        symbol: its sign in a built kernel, where the layout does not tell.
+    """
+
+    id: str
+    title: str
+    file: str
+    start: str
+    patterns: tuple[str, ...]
+    suite: str = ""
+    symbol: str = ""
+
+
+@dataclass(frozen=True)
+class ChangeState:
+    """A change's state in a tree, with one line for each hunk that drifted or failed."""
+
+    id: str
+    state: State
+    drift: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PatchSet:
+    """The carried patches of one series: patches/<name>/."""
+
+    name: str
+
+    @property
+    def directory(self) -> Path:
+        """Where the patches lie."""
+        return PATCHES / self.name
+
+    def _lines(self) -> list[list[str]]:
+        lines = (line.split("#")[0].split() for line in (self.directory / "series").read_text().splitlines())
+        return [words for words in lines if words]
+
+    def order(self) -> tuple[str, ...]:
+        """The ids in the order in which they apply."""
+        return tuple(words[0] for words in self._lines())
+
+    def default(self) -> tuple[str, ...]:
+        """The ids that a tree of ours gets unasked; not those marked `optional`."""
+        return tuple(words[0] for words in self._lines() if "optional" not in words[1:])
+
+    def patch(self, change: str) -> Path:
+        """The mail that makes a change."""
+        return self.directory / f"{change}.patch"
+
+    def revert(self, change: str) -> Path:
+        """The mail that takes a change back that is upstream in this series."""
+        return self.directory / "revert" / f"{change}.patch"
+
+
+def change_table() -> dict[str, Change]:
+    """Every known change, by id."""
+    rows = tomllib.loads((CONFIGS / "changes.toml").read_text())
+    return {name: Change(name, **{**row, "patterns": tuple(row["patterns"])}) for name, row in rows.items()}
+
+
+def known(ids: Collection[str], option: str) -> None:
+    """Refuse ids that do not exist.
+
+    Raises:
+        SchedlineError: naming the first unknown one.
+    """
+    unknown = sorted(set(ids) - set(change_table()))
+    if unknown:
+        raise SchedlineError(f"{option}: there is no change {unknown[0]!r}", f"choose from {', '.join(change_table())}")
+
+
+def signs(tree: Tree, change: Change, commit: str | None = None) -> tuple[str, ...]:
+    """What shows a change in the source of a tree at a commit: for each pattern the text that matches, else nothing."""
+    text = tree.read(change.file, commit) or ""
+    start = re.search(change.start, text, re.M)
+    if not start:
+        return tuple("" for _ in change.patterns)
+    body = text[start.end() : text.find("\n}", start.end())]
+    found = (re.search(pattern, body) for pattern in change.patterns)
+    return tuple(" ".join(match.group(0).split()) if match else "" for match in found)
+
+
+def is_present(tree: Tree, change: Change, commit: str | None = None) -> bool:
+    """Whether the source of a tree, at a commit, shows a change; half of one is to be judged, so one sign is enough."""
+    return any(signs(tree, change, commit))
+
+
+def present_changes(tree: Tree, commit: str | None = None) -> frozenset[str]:
+    """The ids of the changes that a tree shows at a commit (default: as its owner has it)."""
+    return frozenset(name for name, change in change_table().items() if is_present(tree, change, commit))
+
+
+def patch_sets(tree: Tree) -> tuple[PatchSet, ...]:
+    """The patch sets to try on a tree, the nearest version first; which one fits is found by applying it."""
+    names = [path.name for path in PATCHES.iterdir() if (path / "series").is_file()]
+    if tree.name in names:
+        return (PatchSet(tree.name),)
+    text = tree.read("Makefile") or ""
+    numbers = [re.search(rf"^{word} = (\d+)", text, re.M) for word in ("VERSION", "PATCHLEVEL")]
+    own = tuple(int(number.group(1)) if number else 0 for number in numbers)
+
+    def distance(name: str) -> tuple[int, int]:
+        major, minor = (int(part) for part in name.split("."))
+        return abs(major - own[0]), abs(minor - own[1])
+
+    return tuple(PatchSet(name) for name in sorted(names, key=distance))
+
+
+def apply_mail(tree: Tree, parent: str, mail: Path) -> tuple[str | None, tuple[str, ...]]:
+    """Apply a mail on top of a commit without a work tree, as `git am -3` does.
+
+    Returns:
+        The new commit, or None when it does not apply; and a line for each hunk that drifted or was rejected.
+    """
+    raw = mail.read_bytes()
+    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
+        message, diff = Path(scratch, "message"), Path(scratch, "diff")
+        header = git(tree.src, "mailinfo", message, diff, stdin=raw)
+        fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
+        drift = _drift(tree, parent, diff)
+        author = {
+            "GIT_AUTHOR_NAME": fields.get("Author", "unknown"),
+            "GIT_AUTHOR_EMAIL": fields.get("Email", "unknown"),
+            "GIT_AUTHOR_DATE": fields.get("Date", "2000-01-01T00:00:00Z"),
+        }
+        text = f"{fields.get('Subject', mail.stem)}\n\n{message.read_text(errors='replace')}"
+        return apply_diff(tree, parent, diff.read_bytes(), text, "--3way", author=author), drift
+
+
+def hunks(drift: Collection[str]) -> str:
+    """The hunks of a mail that does not apply, a line each, for the end of a message."""
+    return "\n    " + "\n    ".join(drift or ("no hunk fits",))
+
+
+def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:
+    """How each hunk of a diff meets the files of a commit; hunks that fit exactly are left out."""
+    touched = re.findall(r"^--- a/(\S+)", diff.read_text(errors="replace"), re.M)
+    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
+        for name in touched:
+            text = tree.read(name, commit)
+            if text is not None:
+                Path(scratch, name).parent.mkdir(parents=True, exist_ok=True)
+                Path(scratch, name).write_text(text)
+        environment = {"GIT_CEILING_DIRECTORIES": str(Path(scratch).parent)}
+        said = try_git(Path(scratch), "apply", "--reject", "--verbose", diff, env=environment).stderr.decode()
+    lines: list[str] = []
+    file = ""
+    for line in said.splitlines():
+        if match := re.match(r"(?:Checking|Applying) patch (\S+?)(?:\.\.\.| with)", line):
+            file = match.group(1)
+        elif match := re.match(r"Hunk (#\d+) succeeded at (\d+) \((offset -?\d+ lines?)\)", line):
+            lines.append(f"{file}: hunk {match.group(1)} at line {match.group(2)}, {match.group(3)}")
+        elif match := re.match(r"Rejected hunk (#\d+)", line):
+            lines.append(f"{file}: hunk {match.group(1)} rejected")
+        elif line.startswith("error:") and "No such file" in line:
+            lines.append(line.removeprefix("error: "))
+    return tuple(lines)
+
+
+def apply_changes(
+    tree: Tree, parent: str, wanted: Collection[str], without: Collection[str]
+) -> tuple[str, tuple[ChangeState, ...]]:
+    """Bring a tree to the wanted changes: carried ones applied, upstream ones kept or taken back.
+
+    Returns:
+        The resulting commit and the state of every known change. After a conflict the commit holds what applied.
+    """
+    best: tuple[str, tuple[ChangeState, ...]] | None = None
+    sets, missing = patch_sets(tree), set(wanted) - present_changes(tree)
+    # One that does not carry what is wanted is not worth its complaints, however near.
+    carrying = tuple(patches for patches in sets if all(patches.patch(name).is_file() for name in missing))
+    for patches in carrying or sets:
+        result = _apply_set(tree, parent, patches, wanted, without)
+        if not any(state.state is State.CONFLICT for state in result[1]):
+            return result
+        best = best or result
+    if best is None:
+        raise SchedlineError("there is no patch set under patches/", "check the clone of schedline for missing files")
+    return best
+
+
+def _apply_set(
+    tree: Tree, parent: str, patches: PatchSet, wanted: Collection[str], without: Collection[str]
+) -> tuple[str, tuple[ChangeState, ...]]:
+    present = present_changes(tree)
+    order: Sequence[str] = patches.order()
+    commit = parent
+    states: list[ChangeState] = []
+    for name in [*(name for name in change_table() if name not in order), *order]:
+        if name in without:
+            mail, done = patches.revert(name), State.REVERTED
+            if name not in present:
+                states.append(ChangeState(name, State.LEFT_OUT))
+                continue
+        elif name in present:
+            states.append(ChangeState(name, State.UPSTREAM))
+            continue
+        elif name in wanted:
+            mail, done = patches.patch(name), State.APPLIED
+        else:
+            states.append(ChangeState(name, State.ABSENT))
+            continue
+        if not mail.is_file():
+            text = f"there is no patches/{patches.name}/{mail.relative_to(patches.directory)}"
+            states.append(ChangeState(name, State.CONFLICT, (text,)))
+            continue
+        applied, drift = apply_mail(tree, commit, mail)
+        states.append(ChangeState(name, done if applied else State.CONFLICT, drift))
+        commit = applied or commit
+    return commit, tuple(states)

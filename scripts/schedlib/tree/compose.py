@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree -> patched tree: the tests laid into a tree, then the changes on top, as commits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.cache import read_json, write_json
+from schedlib.errors import SchedlineError
+from schedlib.git import try_git
+from schedlib.paths import CONFIGS, KUNIT, PATCHES
+from schedlib.tree.changes import (
+    ChangeState,
+    State,
+    apply_changes,
+    change_table,
+    hunks,
+    known,
+    patch_sets,
+    present_changes,
+)
+from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
+
+TESTS_DIRECTORY = "kernel/sched/tests"
+
+_MAKEFILE, _KCONFIG = "kernel/sched/Makefile", "lib/Kconfig.debug"
+_MAKEFILE_LINE = "obj-$(CONFIG_KUNIT) += tests/\n"
+_KCONFIG_LINE = f'source "{TESTS_DIRECTORY}/Kconfig"\n\n'
+_KCONFIG_ANCHOR = "endif # RUNTIME_TESTING_MENU\n"
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A patched tree.
+
+    Attributes:
+        commit: of the tests and the changes on top of the tree's base.
+        tests: commit of the tests alone.
+        states: one for each known change.
+        expected: ids of the changes that have to be there.
+    """
+
+    commit: str
+    tests: str
+    states: tuple[ChangeState, ...]
+    expected: frozenset[str]
+
+
+_WRAPPED = """
+# The tests of select_idle_sibling() and of the domains need what is static there,
+# and to be told what this kernel has.
+ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST
+obj-y := $(patsubst fair.o,tests/wrap_fair.o,$(patsubst build_utility.o,tests/wrap_build_utility.o,$(obj-y)))
+
+sched-features := tests/sched_kunit_features.h
+targets += $(sched-features)
+quiet_cmd_probe = PROBE   $@
+      cmd_probe = $(CONFIG_SHELL) $< $(CC) $(c_flags) > $@
+$(obj)/$(sched-features): $(src)/tests/probe.sh FORCE
+	$(call if_changed_dep,probe)
+$(obj)/tests/wrap_fair.o $(obj)/tests/wrap_build_utility.o: $(obj)/$(sched-features)
+CFLAGS_tests/wrap_fair.o := -I$(objtree)/$(obj)/tests
+CFLAGS_tests/wrap_build_utility.o := -I$(objtree)/$(obj)/tests
+endif
+"""
+
+_OURS = frozenset({"probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h"})
+"""What only our builds need: a tree that takes the tests for itself has the rest already."""
+
+_TAILS = {"kernel/sched/fair.c": "sched_cluster_kunit.c", "kernel/sched/topology.c": "sched_topology_kunit.c"}
+"""In the form for a tree without us: which file ends by including which test."""
+
+
+def kunit_files(*, in_tree: bool = False) -> dict[str, Path]:
+    """What lands in kernel/sched/tests/ of a tree, by name there; a .txt is for the host."""
+    return {
+        path.name: path
+        for path in sorted(KUNIT.iterdir())
+        if path.is_file()
+        and path.suffix != ".txt"
+        and not (in_tree and (path.name in _OURS or path.name.startswith("wrap_")))
+    }
+
+
+def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
+    """The file's text with `line` before the anchor, or at its end; unchanged when it is already there."""
+    if line.strip() in text:
+        return text
+    if anchor is None:
+        return text.rstrip("\n") + "\n" + line
+    if text.count(anchor) != 1:
+        raise SchedlineError(
+            f"{file} has no line `{anchor.strip()}` before which the tests could be hooked in",
+            "use a tree nearer to 6.12 or 7.3, or report this tree's version",
+        )
+    return text.replace(anchor, line + anchor)
+
+
+def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None, *, in_tree: bool = False) -> str:
+    """Commit the KUnit tests and their hooks on top of a commit.
+
+    Args:
+        in_tree: with the tests of what is static included at the end of its files, instead of wrapped around them.
+            A tree that is so already stays so.
+    """
+    rows: list[str] = []
+    tails = {file: f'#include "tests/{test}"' for file, test in _TAILS.items()}
+    in_tree = in_tree or any(line in (tree.read(file, parent) or "") for file, line in tails.items())
+
+    def put(name: str, data: bytes, mode: str = "100644") -> None:
+        rows.append(file_row(tree.src, name, data, mode))
+
+    for name, path in kunit_files(in_tree=in_tree).items():
+        put(f"{TESTS_DIRECTORY}/{name}", path.read_bytes(), "100755" if path.suffix == ".sh" else "100644")
+    if in_tree:
+        for file, line in tails.items():
+            tail = f"\n#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n{line}\n#endif\n"
+            put(file, hooked(tree.read(file, parent) or "", tail, None, file).encode())
+    makefile = hooked(tree.read(_MAKEFILE, parent) or "", _MAKEFILE_LINE, None, _MAKEFILE)
+    put(_MAKEFILE, (makefile if in_tree else hooked(makefile, _WRAPPED, None, _MAKEFILE)).encode())
+    put(_KCONFIG, hooked(tree.read(_KCONFIG, parent) or "", _KCONFIG_LINE, _KCONFIG_ANCHOR, _KCONFIG).encode())
+    message = (KUNIT / "commit-message.txt").read_text()
+    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
+
+
+def compose(
+    tree: Tree,
+    *,
+    with_: Collection[str] = (),
+    without: Collection[str] = (),
+    expect: Collection[str] | None = None,
+    base: str | None = None,
+) -> Composition:
+    """Lay tests and changes into a tree, from the cache when nothing differs from an earlier time.
+
+    Our own trees get every carried change, and all of those and of those upstream are expected. A user's tree gets
+    the tests and what `with_` names; expected is `expect`, else what the revision `base` (default: @{upstream}) has.
+
+    Raises:
+        SchedlineError: unknown ids, or a revision that does not exist.
+    """
+    for ids, option in ((with_, "--with"), (without, "--without"), (expect or (), "--expect")):
+        known(ids, option)
+    carried = () if tree.is_user else tuple(name for patches in patch_sets(tree) for name in patches.default())
+    wanted = {*carried, *with_} - set(without)
+    if expect is not None:
+        expected = frozenset(expect)
+    elif tree.is_user:
+        expected = frozenset(with_) | _changes_of_base(tree, base)
+    else:
+        expected = frozenset(wanted | set(carried)) | present_changes(tree)
+    record = tree.directory / "compositions" / f"{_key(tree, wanted, without)}.json"
+    known_before = read_json(record)
+    if known_before and not try_git(tree.src, "cat-file", "-e", f"{known_before['commit']}^{{tree}}").returncode:
+        states = tuple(
+            ChangeState(row["id"], State(row["state"]), tuple(row["drift"])) for row in known_before["states"]
+        )
+        return Composition(known_before["commit"], known_before["tests"], states, expected)
+    tests = add_tests(tree, tree.base)
+    commit, states = apply_changes(tree, tests, wanted, without)
+    rows = [{"id": row.id, "state": row.state.value, "drift": row.drift} for row in states]
+    write_json(record, {"commit": commit, "tests": tests, "states": rows})
+    return Composition(commit, tests, states, expected)
+
+
+def _changes_of_base(tree: Tree, base: str | None) -> frozenset[str]:
+    revision = try_git(Path(tree.origin), "rev-parse", "--verify", "--quiet", f"{base or '@{upstream}'}^{{commit}}")
+    if revision.returncode:
+        if base is not None:
+            raise SchedlineError(f"--base: {tree.origin} has no revision {base!r}", "git log --oneline")
+        return frozenset()
+    return present_changes(tree, revision.stdout.decode().strip())
+
+
+def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
+    digest = hashlib.sha256(f"{tree.base} {sorted(wanted)} {sorted(without)} {sorted(change_table())}".encode())
+    files = [*kunit_files().values(), *sorted(PATCHES.rglob("*")), CONFIGS / "changes.toml", Path(__file__)]
+    for path in files:
+        if path.is_file():
+            digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def refuse_conflicts(composition: Composition) -> None:
+    """Stop where a change did not apply.
+
+    Raises:
+        SchedlineError: naming change, file and hunk.
+    """
+    for row in composition.states:
+        if row.state is State.CONFLICT:
+            raise SchedlineError(
+                f"{row.id} does not apply:{hunks(row.drift)}",
+                f"leave it out (--without {row.id}), or rebase patches/ onto this tree; schedline apply shows all",
+            )

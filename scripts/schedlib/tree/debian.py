@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel sources from Debian's archive, through an apt configuration of our own.
+
+The machine's sources, lists and packages stay as they are; no root is needed. The archive's signature is checked by
+apt against Debian's keyring, the package's sha256 is recorded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+from schedlib.paths import CONFIGS
+from schedlib.process import must, run
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+_APT_CONF = """\
+Dir::Etc "{work}/etc"; Dir::Etc::sourcelist "{work}/etc/sources.list"; Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::parts "/dev/null"; Dir::Etc::preferences "/dev/null"; Dir::Etc::preferencesparts "/dev/null";
+Dir::Etc::trusted "/dev/null"; Dir::Etc::trustedparts "/dev/null";
+Dir::State "{work}/state"; Dir::State::lists "{work}/lists"; Dir::State::status "{work}/state/status";
+Dir::Cache "{work}/cache"; Dir::Cache::archives "{work}/cache/archives";
+Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";
+APT::Sandbox::User ""; APT::Architecture "{arch}"; APT::Architectures {{ "{arch}"; }};
+APT::Get::AllowUnauthenticated "false"; Acquire::AllowInsecureRepositories "false"; Acquire::Languages "none";
+Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
+Acquire::Check-Valid-Until "true"; Acquire::Retries "3";
+"""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A kernel series that Debian packages, as configs/series.toml states it."""
+
+    name: str
+    package: str
+    suites: tuple[str, ...]
+    tested: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Package:
+    """A downloaded and verified source package."""
+
+    path: Path
+    package: str
+    version: str
+    suite: str
+    sha256: str
+
+
+def series_table() -> dict[str, Series]:
+    """Every series that can be fetched, by name."""
+    rows = tomllib.loads((CONFIGS / "series.toml").read_text())
+    return {
+        name: Series(name, row["package"], tuple(row["suites"]), row["tested"], row["sha256"])
+        for name, row in rows.items()
+    }
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def mirrors() -> dict[str, str]:
+    """The machine's own mirrors: {'archive': URI, 'security': URI}, read from its apt configuration.
+
+    Raises:
+        SchedlineError: there is no apt, or it knows no Debian archive.
+    """
+    listed = must(
+        ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
+        next_step="without apt, give a kernel tree of your own: schedline check --kdir PATH",
+    )
+    found: dict[str, str] = {}
+    for line in listed.splitlines():
+        site, release, component = [*line.split(), "", "", ""][:3]
+        if component != "main":
+            continue
+        if release.endswith("-security"):
+            found.setdefault("security", site)
+        elif re.fullmatch(r"[a-z]+(-updates)?", release) and "debian" in site:
+            found.setdefault("archive", site)
+    if "archive" not in found:
+        raise SchedlineError(
+            "this machine's apt sources name no Debian archive, so there is nowhere to fetch a kernel from",
+            "add one (see sources.list(5)) or give a kernel tree: schedline check --kdir PATH",
+        )
+    return found | {"security": found.get("security", f"{found['archive'].removesuffix('/')}-security")}
+
+
+def _machine_network_settings() -> str:
+    """Proxies and certificates that the machine's apt uses; everything else of it is left out."""
+    wanted = re.compile(r'^Acquire::https?::([\w.:-]*)(Proxy|CaInfo|Verify-\w+|SslCert|SslKey)\S* ".+";$', re.M | re.I)
+    dump = must(["apt-config", "dump", "Acquire"])
+    return "".join(match.group(0) + "\n" for match in wanted.finditer(dump))
+
+
+def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
+    for part in ("lists/partial", "cache/archives/partial", "etc", "state"):
+        (work / part).mkdir(parents=True, exist_ok=True)
+    (work / "state/status").touch()
+    sites = mirrors()
+    sources = (
+        f"deb [signed-by={keyring}] {sites['security' if suite.endswith('-security') else 'archive']} {suite} main\n"
+        for suite in series.suites
+    )
+    (work / "etc/sources.list").write_text("".join(sources))
+    conf = work / "apt.conf"
+    conf.write_text(_APT_CONF.format(work=work, arch=arch) + _machine_network_settings())
+    return conf
+
+
+def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "amd64") -> Package:
+    """Fetch the newest package of a series into `work`.
+
+    Args:
+        arch: Debian's name of the architecture.
+
+    Raises:
+        SchedlineError: no network, a signature that does not verify, a series that left the archive, or a package
+            whose sha256 is not that of the version recorded in configs/series.toml.
+    """
+    if not keyring.is_file():
+        raise SchedlineError(
+            f"Debian's keyring {keyring} is not there, so the archive's signature cannot be checked",
+            "apt-get install debian-archive-keyring",
+        )
+    env = {"APT_CONFIG": str(_configure(work, series, keyring, arch))}
+    update = run(["apt-get", "update", "--error-on=any"], env=env)
+    if update.returncode:
+        text = (update.stderr + update.stdout).decode(errors="replace")
+        if "NO_PUBKEY" in text or "not signed" in text or "BADSIG" in text:
+            raise SchedlineError(
+                "the archive's signature does not verify against " + str(keyring) + ":\n    " + _last(text),
+                "apt-get install --reinstall debian-archive-keyring",
+            )
+        if "is not valid yet" in text or "expired" in text:
+            raise SchedlineError(
+                "the mirror's Release file is out of date:\n    " + _last(text),
+                "check this machine's clock (date), or use a mirror that is kept up to date",
+            )
+        raise SchedlineError(
+            "the Debian archive cannot be reached:\n    " + _last(text),
+            "check the network and the proxy of apt, or give a kernel tree: schedline check --kdir PATH",
+        )
+    madison = must(["apt-cache", "madison", series.package], env=env)
+    rows = [[cell.strip() for cell in line.split("|")] for line in madison.splitlines() if line.count("|") == 2]
+    if not rows:
+        other = next((name for name in series_table() if name != series.name), "")
+        raise SchedlineError(
+            f"{series.package} is no longer in {' or '.join(series.suites)}",
+            f"use the other series: schedline check --series {other}, or a tree of your own: --kdir PATH",
+        )
+    # Newest first within a suite; an earlier suite in the list is preferred to a newer package.
+    offers = [(row[1], row[2].split()[1].split("/")[0]) for row in rows]
+    version, suite = next(offer for name in series.suites for offer in offers if offer[1] == name)
+    for stale in work.glob(f"{series.package}_*.deb"):
+        stale.unlink()
+    must(
+        ["apt-get", "download", f"{series.package}={version}"],
+        cwd=work,
+        env=env,
+        next_step="run the command again; if it persists, check the network and the free space (df -h)",
+    )
+    path = next(iter(work.glob(f"{series.package}_*.deb")), None)
+    if path is None:
+        raise SchedlineError(f"apt-get download left no {series.package} package", "run the command again")
+    digest = sha256_of(path)
+    if version == series.tested and digest != series.sha256:
+        path.unlink()
+        raise SchedlineError(
+            f"{series.package} {version} has sha256 {digest}, recorded is {series.sha256}: not the package we tested",
+            "find out why before using it; the record is configs/series.toml",
+        )
+    return Package(path, series.package, version, suite, digest)
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.startswith(("E:", "W:", "Err:"))]
+    return "\n    ".join(lines[-4:]) or text.strip()[-300:]

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel trees in the cache: each is a git work tree of ours, whatever it came from.
+
+A user's tree is only read. A git tree lends its objects (alternates, as `git clone --shared` does), so nothing of its
+history is copied; modified and untracked files are laid over its HEAD. Debian's package, a tarball and a plain
+directory become one commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from schedlib.cache import read_json, write_json
+from schedlib.errors import SchedlineError
+from schedlib.git import git, try_git
+from schedlib.process import clean_environment
+from schedlib.progress import say, step
+from schedlib.tree import debian
+
+NEEDED_FREE = 6 << 30
+"""Bytes that unpacking a kernel, its git objects and one build take, with room to spare."""
+
+_IDENTITY = {
+    name: value
+    for role in ("AUTHOR", "COMMITTER")
+    for name, value in (
+        (f"GIT_{role}_NAME", "schedline"),
+        (f"GIT_{role}_EMAIL", "schedline@localhost"),
+        (f"GIT_{role}_DATE", "2000-01-01T00:00:00Z"),
+    )
+}
+"""Fixed, so that equal content gives an equal commit id, which is what builds are stamped with."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A kernel tree that may be composed, synced and built.
+
+    Attributes:
+        name: directory name below trees/ in the cache.
+        directory: holds `src` (the git work tree), the manifest and the lock.
+        base: commit that equals the tree as its owner has it, uncommitted changes included.
+        head: commit that the owner's tree stands on; equals `base` when nothing is modified.
+        origin: for people: package and version, or the path.
+        is_user: True for a tree given with --kdir.
+        dirty: number of modified and untracked files laid over `head`.
+    """
+
+    name: str
+    directory: Path
+    base: str
+    head: str
+    origin: str
+    is_user: bool
+    dirty: int = 0
+
+    @property
+    def src(self) -> Path:
+        """The work tree that is built."""
+        return self.directory / "src"
+
+    def read(self, path: str, commit: str | None = None) -> str | None:
+        """A file's text in a commit (default: base); None when it has no such file."""
+        done = try_git(self.src, "cat-file", "blob", f"{commit or self.base}:{path}")
+        return None if done.returncode else done.stdout.decode(errors="replace")
+
+
+def at(tree: Tree, commit: str) -> Tree:
+    """The same tree, as if its owner had checked this commit out."""
+    return replace(tree, base=commit, head=commit, dirty=0)
+
+
+def commit_tree(src: Path, tree: str, parent: str | None, message: str, author: dict[str, str] | None = None) -> str:
+    """Make a commit of a tree object, the same one for the same input."""
+    parents = ["-p", parent] if parent else []
+    return git(src, "commit-tree", tree, *parents, env=_IDENTITY | (author or {}), stdin=message.encode())
+
+
+def _new_repository(src: Path) -> None:
+    src.mkdir(parents=True, exist_ok=True)
+    git(src, "init", "--quiet", "--initial-branch=schedline")
+
+
+_BUILT = (
+    "*.o",
+    "*.a",
+    "*.ko",
+    "*.cmd",
+    "*.mod",
+    "*.mod.c",
+    "*.symvers",
+    "*.order",
+    "vmlinux*",
+    ".config*",
+    "include/config",
+    "include/generated",
+    "arch/*/include/generated",
+    ".git",
+)
+"""What a build leaves in a plain directory. Its .gitignore does not tell: Debian's excludes the whole tree."""
+
+
+def _import_directory(src: Path, work_tree: Path, excluded: Sequence[str] = ()) -> str:
+    """Commit a plain directory, which may lie outside of the repository; unchanged files are not read again."""
+    index = src / ".git/import.index"
+    env = {"GIT_INDEX_FILE": str(index), "GIT_DIR": str(src / ".git"), "GIT_WORK_TREE": str(work_tree)}
+    # With this threshold git writes one pack instead of 95000 loose objects: half the space.
+    one_pack = ("-c", "core.bigFileThreshold=1", "-c", "pack.compression=1")
+    git(work_tree, *one_pack, "add", "--all", "--force", ".", *(f":(exclude){name}" for name in excluded), env=env)
+    return commit_tree(src, git(src, "write-tree", env={"GIT_INDEX_FILE": str(index)}), None, "base\n")
+
+
+def _fresh(directory: Path) -> Path:
+    """An empty directory beside `directory`, for work that is renamed into place when it is whole."""
+    half = directory.with_name(directory.name + ".half")
+    for stale in (half, directory):
+        if stale.exists():
+            shutil.rmtree(stale)
+    half.mkdir(parents=True)
+    free = shutil.disk_usage(half).free
+    if free < NEEDED_FREE:
+        raise SchedlineError(
+            f"{half.parent} has {free >> 20} MiB free; a kernel tree and its build need {NEEDED_FREE >> 20} MiB",
+            "make room, or put the cache elsewhere: SCHEDLINE_CACHE=/path/with/space",
+        )
+    return half
+
+
+def _unpack(half: Path, unpackers: list[list[str]], what: str) -> None:
+    """Run a pipeline that ends in a tar writing below `half`, then move its one top directory to `half/src`."""
+    target = half / "unpacked"
+    target.mkdir()
+    with step(f"unpacking {what}"):
+        processes: list[subprocess.Popen[bytes]] = []
+        for argv in unpackers:
+            source = processes[-1].stdout if processes else subprocess.DEVNULL
+            last = argv is unpackers[-1]
+            processes.append(
+                subprocess.Popen(
+                    [*argv, "-C", str(target)] if last else argv,
+                    stdin=source,
+                    stdout=subprocess.DEVNULL if last else subprocess.PIPE,
+                    stderr=subprocess.PIPE if last else subprocess.DEVNULL,
+                    env=clean_environment(),
+                )
+            )
+        errors = processes[-1].communicate()[1].decode(errors="replace").strip().splitlines()
+        if any(process.wait() for process in processes):
+            raise SchedlineError(
+                f"{what} cannot be unpacked: {errors[-1] if errors else 'it is damaged'}",
+                "check the file and the free space (df -h), then run the command again",
+            )
+    tops = list(target.iterdir())
+    if len(tops) != 1 or not (tops[0] / "Kbuild").is_file():
+        raise SchedlineError(f"{what} holds no kernel tree", "give a kernel source tree or its tarball")
+    tops[0].rename(half / "src")
+    target.rmdir()
+
+
+def _whole(directory: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
+    """The manifest, when the tree was finished and is still the one that `identity` describes."""
+    manifest = read_json(directory / "manifest.json")
+    if manifest and all(manifest.get(key) == value for key, value in identity.items()):
+        return manifest
+    return None
+
+
+def _adopt(half: Path, directory: Path, manifest: dict[str, Any]) -> str:
+    """Commit what was unpacked in half/src and put the tree in place; the commit."""
+    src = half / "src"
+    with step("recording the tree in git"):
+        _new_repository(src)
+        base = _import_directory(src, src)
+        (src / ".git/import.index").replace(src / ".git/index")
+        git(src, "reset", "--quiet", "--soft", base)
+    write_json(half / "manifest.json", manifest | {"base": base})
+    half.rename(directory)
+    return base
+
+
+def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path = debian.KEYRING) -> Tree:
+    """Debian's source of a series, downloaded and unpacked once.
+
+    Args:
+        again: ask the archive for a newer version even when a tree is there.
+
+    Raises:
+        SchedlineError: unknown series, or everything that debian.download() and unpacking can raise.
+    """
+    series = debian.series_table().get(name)
+    if series is None:
+        raise SchedlineError(f"there is no series {name!r}", f"choose one of {', '.join(debian.series_table())}")
+    directory = cache / "trees" / name
+    manifest = _whole(directory, {"package": series.package})
+    if manifest is None or again:
+        with step(f"fetching {series.package} from {' or '.join(series.suites)}"):
+            package = debian.download(series, cache / "apt" / name, keyring)
+        identity = {"package": package.package, "version": package.version, "sha256": package.sha256}
+        manifest = _whole(directory, identity)
+        if manifest is None:
+            half = _fresh(directory)
+            inner = f"./usr/src/{series.package}.tar.xz"
+            _unpack(
+                half,
+                [
+                    ["dpkg-deb", "--fsys-tarfile", str(package.path)],
+                    ["tar", "-xO", inner],
+                    ["tar", "-x", "--use-compress-program=xz -T0"],
+                ],
+                f"{package.package} {package.version}",
+            )
+            manifest = identity | {"suite": package.suite}
+            manifest["base"] = _adopt(half, directory, manifest)
+        package.path.unlink(missing_ok=True)
+    if manifest["version"] != series.tested:
+        say(f"note: {series.package} {manifest['version']}; the version last tested here is {series.tested}")
+    base = str(manifest["base"])
+    return Tree(name, directory, base, base, f"{series.package} {manifest['version']}", is_user=False)
+
+
+def open_kdir(cache: Path, kdir: Path) -> Tree:
+    """A user's tree: a git tree, a plain directory or a tarball. It is never written to, `.git` included.
+
+    Raises:
+        SchedlineError: it is no kernel tree, too old for KUnit, or cannot be read.
+    """
+    try:
+        path = kdir.expanduser().resolve(strict=True)
+    except OSError as error:
+        raise SchedlineError(f"{kdir}: {error.strerror}", "give the path of a kernel tree or tarball") from error
+    if path.is_file():
+        tree = _open_tarball(cache, path)
+    else:
+        _require_kernel(path, lambda name: (path / name).exists())
+        name = "kdir-" + hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+        top = try_git(path, "rev-parse", "--show-toplevel")
+        is_git = not top.returncode and Path(os.fsdecode(top.stdout).rstrip("\n")).resolve() == path
+        tree = (_open_git if is_git else _open_plain)(cache / "trees" / name, path)
+    _require_kernel(path, lambda name: tree.read(name) is not None or name.endswith("/"))
+    return tree
+
+
+def _require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
+    if not exists("Kbuild") or not exists("kernel/sched/sched.h"):
+        raise SchedlineError(
+            f"{path} is no kernel tree (no Kbuild, no kernel/sched/sched.h)",
+            "give the top directory of a kernel source tree: --kdir PATH",
+        )
+    if not exists("lib/kunit/test.c") or not exists("kernel/sched/build_policy.c"):
+        raise SchedlineError(
+            f"{path} is too old: it has no lib/kunit/test.c or no kernel/sched/build_policy.c",
+            "use a kernel of 5.18 or later; 6.1, 6.12 and 7.3 are tested",
+        )
+
+
+def _open_tarball(cache: Path, path: Path) -> Tree:
+    digest = debian.sha256_of(path)
+    directory = cache / "trees" / f"tar-{digest[:12]}"
+    manifest = _whole(directory, {"sha256": digest})
+    if manifest is None:
+        half = _fresh(directory)
+        _unpack(half, [["tar", "-xf", str(path)]], str(path))
+        manifest = {"sha256": digest}
+        manifest["base"] = _adopt(half, directory, manifest)
+    base = str(manifest["base"])
+    return Tree(directory.name, directory, base, base, str(path), is_user=True)
+
+
+def _open_plain(directory: Path, path: Path) -> Tree:
+    if _whole(directory, {"path": str(path), "kind": "plain"}) is None:
+        half = _fresh(directory)
+        _new_repository(half / "src")
+        write_json(half / "manifest.json", {"path": str(path), "kind": "plain"})
+        half.rename(directory)
+    with step(f"reading {path}"):
+        base = _import_directory(directory / "src", path, _BUILT)
+    return Tree(directory.name, directory, base, base, str(path), is_user=True)
+
+
+def _open_git(directory: Path, path: Path) -> Tree:
+    objects = Path(git(path, "rev-parse", "--path-format=absolute", "--git-path", "objects"))
+    identity = {"path": str(path), "kind": "git", "objects": str(objects)}
+    if _whole(directory, identity) is None:
+        half = _fresh(directory)
+        _new_repository(half / "src")
+        # Debian's trees lend their blobs too: they are what the carried patches were made against, so that a
+        # three-way merge has its base.
+        lenders = [objects, *sorted(directory.parent.glob("[0-9]*/src/.git/objects"))]
+        (half / "src/.git/objects/info/alternates").write_text("".join(f"{lender}\n" for lender in lenders))
+        write_json(half / "manifest.json", identity)
+        half.rename(directory)
+    src = directory / "src"
+    head = try_git(path, "rev-parse", "--verify", "HEAD^{commit}")
+    if head.returncode:
+        raise SchedlineError(f"{path} has no commit yet", "commit the kernel first, or give a tarball of it")
+    commit = head.stdout.decode().strip()
+    shallow = Path(git(path, "rev-parse", "--path-format=absolute", "--git-path", "shallow"))
+    if shallow.is_file():
+        shutil.copyfile(shallow, src / ".git/shallow")
+    status = git(path, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
+    changed = [entry[3:] for entry in status.split("\0") if entry and not entry.endswith("/")]
+    base = _overlay(src, commit, path, changed) if changed else commit
+    return Tree(directory.name, directory, base, commit, str(path), is_user=True, dirty=len(changed))
+
+
+def _overlay(src: Path, commit: str, path: Path, changed: Iterable[str]) -> str:
+    """A commit on top of `commit` that holds the listed files as they are on disk; absent ones are removed."""
+    rows: list[str] = []
+    for name in changed:
+        file = path / name
+        if file.is_symlink():
+            rows.append(file_row(src, name, os.fsencode(file.readlink()), "120000"))
+        elif file.is_file():
+            blob = git(src, "hash-object", "-w", "--no-filters", "--", file)
+            rows.append(f"{'100755' if os.access(file, os.X_OK) else '100644'} {blob}\t{name}")
+        else:
+            rows.append(f"0 {'0' * 40}\t{name}")
+    return commit_tree(src, edit_tree(src, commit, rows), commit, "uncommitted changes of the tree\n")
+
+
+def file_row(src: Path, name: str, data: bytes, mode: str = "100644") -> str:
+    """A row for edit_tree(): the file `name` with this content."""
+    return f"{mode} {git(src, 'hash-object', '-w', '--stdin', stdin=data)}\t{name}"
+
+
+def edit_tree(src: Path, commit: str, rows: Iterable[str]) -> str:
+    """The tree object of a commit with files replaced; rows are `mode blob TAB path` (`git update-index`)."""
+    index = {"GIT_INDEX_FILE": str(src / ".git/schedline.index")}
+    git(src, "read-tree", commit, env=index)
+    data = "".join(f"{row}\0" for row in rows).encode(errors="surrogateescape")
+    git(src, "update-index", "-z", "--index-info", env=index, stdin=data)
+    return git(src, "write-tree", env=index)
+
+
+def apply_diff(
+    tree: Tree, parent: str, diff: bytes, message: str, *options: str, author: dict[str, str] | None = None
+) -> str | None:
+    """A commit with a diff on top of `parent`, made without a work tree; None when the diff does not apply.
+
+    Args:
+        options: for `git apply`.
+    """
+    index = {"GIT_INDEX_FILE": str(tree.src / ".git/schedline.index")}
+    # Wrong line counts are forgiven, but only as a second try: the end of a file's last hunk is then guessed.
+    for counted in ((), ("--recount",)):
+        git(tree.src, "read-tree", parent, env=index)
+        words = ("apply", "--cached", *options, *counted, "-")
+        if not try_git(tree.src, *words, env=index, stdin=diff).returncode:
+            return commit_tree(tree.src, git(tree.src, "write-tree", env=index), parent, message, author)
+    return None
+
+
+def sync(tree: Tree, commit: str) -> None:
+    """Make the work tree equal a commit; files that do not differ keep their times, so a build stays warm."""
+    for stale in (tree.src / ".git").glob("*.lock"):
+        stale.unlink()  # ours alone, and the tree's lock is held: its owner is dead
+    git(tree.src, "update-ref", "refs/schedline/built", commit)
+    git(tree.src, "reset", "--quiet", "--hard", commit)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline check` with real kernels, as a user runs it. They are built in the user's cache and kept there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import git
+from schedlib.cache import cache_dir
+from schedlib.paths import PROJECT
+from schedlib.tree.kernel_tree import Tree
+
+pytestmark = pytest.mark.guest
+
+SCHEDLINE = str(PROJECT / "scripts/schedline")
+
+
+@pytest.fixture(scope="session")
+def user_tree(series: Tree) -> Path:
+    """A user's git tree: unpatched, two files modified; it stays there, so that its build stays warm."""
+    directory = cache_dir() / "test-user" / "linux"
+    if not directory.is_dir():
+        half = directory.with_name("half")
+        subprocess.run(["rm", "-rf", str(half)], check=True)
+        git(cache_dir(), "clone", "-q", "--shared", "--no-checkout", str(series.src), str(half))
+        git(half, "checkout", "-q", "--detach", series.base)
+        half.rename(directory)
+    git(directory, "checkout", "-q", "--force", "--detach", series.base)
+    for name in ("CREDITS", "README"):
+        with (directory / name).open("a") as file:
+            file.write("modified\n")
+    return directory
+
+
+def check(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run a check to its end."""
+    argv = [SCHEDLINE, "check", *words]
+    return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def identity(directory: Path) -> str:
+    """Digest over the status of every file, and over the content of those in .git."""
+    digest = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        status = path.lstat()
+        content = path.read_bytes() if path.is_file() and ".git" in path.parts else b""
+        digest.update(f"{path} {status.st_mode} {status.st_size} {status.st_mtime_ns}".encode() + content)
+    return digest.hexdigest()
+
+
+def outcomes(results: Path) -> Iterator[tuple[str, str, str]]:
+    """Name, outcome and reason of each test in each guest."""
+    document: dict[str, Any] = json.loads(results.read_text())
+    for boot in document["boots"]:
+        for test in boot["tests"]:
+            yield test["name"], test["outcome"], test["reason"]
+
+
+def test_unpatched_user_tree_is_skipped_with_the_reason_and_not_written(user_tree: Path, tmp_path: Path) -> None:
+    before = identity(user_tree)
+    done = check("--kdir", str(user_tree), "--json", str(tmp_path / "results.json"))
+    assert identity(user_tree) == before
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "(dirty: 2 files)" in done.stdout
+    rules = [row for row in outcomes(tmp_path / "results.json") if ":rd-lines." in row[0]]
+    assert rules
+    assert all(outcome == "SKIP" and "rd-lines is not in this tree" in reason for _, outcome, reason in rules)
+    assert ("sched_layout:rq_order:rq-order.Q1", "PASS", "") in list(outcomes(tmp_path / "results.json"))
+
+
+def test_unpatched_user_tree_fails_with_expect(user_tree: Path, tmp_path: Path) -> None:
+    done = check("--kdir", str(user_tree), "--expect", "rd-lines", "--json", str(tmp_path / "results.json"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "FAIL sched_layout:rd_lines:rd-lines.R1" in done.stdout
+    assert "rto_loop_start: offset 168" in done.stdout
+    assert done.stdout.endswith("verdict: FAIL\n")
+    failed = {name for name, outcome, _ in outcomes(tmp_path / "results.json") if outcome == "FAIL"}
+    assert {f"sched_layout:rd_lines:rd-lines.R{number}" for number in range(1, 8)} <= failed
+
+
+def test_tree_that_does_not_build_shows_the_compilers_error(user_tree: Path) -> None:
+    header = user_tree / "kernel/sched/sched.h"
+    text = header.read_text()
+    header.write_text(text.replace("struct rq {", "struct rq {\n\tno_such_type\tmember;", 1))
+    done = check("--kdir", str(user_tree))
+    header.write_text(text)
+    assert done.returncode == 2
+    assert "no_such_type" in done.stderr
+    assert "build.log" in done.stderr
+
+
+def test_without_a_change_its_rules_fail(series: Tree) -> None:
+    done = check("--without", "rd-lines", "--cpus", "8")
+    assert done.returncode == 1, done.stdout + done.stderr
+    words = " ".join(done.stdout.split())
+    assert "rd-lines yes left out absent FAIL" in words
+    assert "cpupri-lines yes applied present PASS" in words
+    assert "pd: offset" in done.stdout
+
+
+def test_kill_in_the_middle_of_a_build_leaves_nothing_trusted(series: Tree) -> None:
+    # No other test builds this state, so there is something to build.
+    argv = [SCHEDLINE, "check", "--cpus", "8", "--without", "cpupri-lines"]
+    runner = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert runner.stderr is not None
+    for line in runner.stderr:
+        if line.startswith("building"):
+            break
+    os.kill(runner.pid, signal.SIGKILL)
+    runner.communicate()
+    done = check("--cpus", "8")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "building" in done.stderr
+    assert "PASS" in done.stdout
+
+
+def test_interrupted_run_says_how_to_go_on(series: Tree) -> None:
+    runner = subprocess.Popen(
+        [SCHEDLINE, "check", "--cpus", "64"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert runner.stderr is not None
+    for line in runner.stderr:
+        if line.startswith("booting"):
+            break
+    runner.send_signal(signal.SIGINT)
+    _, said = runner.communicate(timeout=60)
+    assert runner.returncode == 2
+    assert "interrupted" in said
+
+
+def test_guest_that_does_not_end_in_time(series: Tree) -> None:
+    done = check("--cpus", "8", "--timeout", "0.001")
+    assert done.returncode == 2
+    assert "did not boot" in done.stdout
+
+
+def test_skip_that_is_required_is_an_error(series: Tree) -> None:
+    done = check("--cpus", "8", "--require", "rq-order.Q6")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "rq-order.Q6" in done.stdout
+
+
+def test_one_test_alone_with_a_seed(series: Tree) -> None:
+    done = check("--cpus", "8", "--only", "sched_cpupri.oracle", "--kernel-arg", "sched_cpupri_kunit.seed=77")
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = next(line.split()[1] for line in done.stdout.splitlines() if line.startswith("results:"))
+    assert "seed 77" in (Path(results.rstrip(",")).parent / "uml-8.log").read_text()
+
+
+def test_unknown_change_in_the_kernels_own_parameter(series: Tree) -> None:
+    done = check("--cpus", "8", "--kernel-arg", "sched_layout_kunit.expect=rd-line")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "FAIL sched_layout:changes" in done.stdout
+
+
+def test_fragment_whose_dependency_is_not_met(series: Tree) -> None:
+    done = check("--config", "numa")
+    assert done.returncode == 2
+    assert "asks for CONFIG_NUMA=y, Kconfig left it at n: " in done.stderr
+
+
+def test_unwritable_results_are_an_error(series: Tree, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = check("--cpus", "8", "--out", str(tmp_path / "file"))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("words", "split"), [((), "SKIP"), (("--with", "fix-cluster-key"), "PASS")])
+def test_split_of_a_partition_seen_from_user_space(
+    series: Tree, words: tuple[str, ...], split: str, tmp_path: Path
+) -> None:
+    where = ("--on", "qemu-arm64", "--topology", "jacobsville", "--selftests")
+    done = check(*where, *words, "--json", str(tmp_path / "results.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {
+        name.rpartition(":")[2]: (outcome, reason) for name, outcome, reason in outcomes(tmp_path / "results.json")
+    }
+    assert found["cluster_scanned"] == ("PASS", "")
+    assert found["other_partition_split"][0] == split
+    assert ("known defect" in found["other_partition_split"][1]) is (split == "SKIP")
+
+
+def test_guest_has_the_clusters_and_nodes_of_its_topology(series: Tree, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    # The selftests' kernel: one build for all tests on arm64.
+    words = (
+        "--config",
+        "selftests",
+        "--only",
+        "sched_layout",
+        "--kernel-arg",
+        "sched_verbose",
+        "--kernel-arg",
+        "loglevel=8",
+    )
+    done = check("--on", "qemu-arm64", "--topology", "kunpeng920", *words, "--out", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = (out / "qemu-arm64-kunpeng920.log").read_text()
+    assert "domain-0: span=0-3 level=CLS" in log
+    assert "domain-1: span=0-31 level=MC" in log
+    assert "domain-2: span=0-63 level=NUMA" in log

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a report says of the changes, and of a suite that was left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from schedlib.check import report
+from schedlib.console.judge import Ending, judge
+from schedlib.formats.results import Boot
+from schedlib.tree.changes import ChangeState, State
+from schedlib.tree.compose import Composition
+from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.left_out import LeftOut
+from schedlib.verdict import Verdict
+
+LOG = """\
+Linux version 6.1.0
+KTAP version 1
+1..1
+    # sched_cluster: change cluster-scan: {presence}
+    KTAP version 1
+    # Subtest: sched_cluster
+    1..1
+        KTAP version 1
+        # Subtest: rows
+        {row}
+    ok 1 rows
+ok 1 sched_cluster
+reboot: Power down
+"""
+
+
+def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
+    """Of one guest with one row, from a kernel too old for the layout."""
+    (tmp_path / "log").write_text(LOG.format(presence=presence, row=row))
+    judgement = judge((tmp_path / "log").read_bytes(), ["sched_cluster:rows:row-1"])
+    composition = Composition("", "", (ChangeState("cluster-scan", State.APPLIED),), frozenset({"cluster-scan"}))
+    return report.Summary(
+        started=datetime.now(UTC),
+        tree=Tree("6.1", tmp_path, "", "", "linux-source-6.1", is_user=False),
+        composition=composition,
+        boots=(Boot("guest", (), Ending.EXITED, tmp_path / "log", 1.0, judgement),),
+        out=tmp_path,
+        fingerprint={},
+        reproduce="",
+        left_out=(LeftOut("sched_layout", "CONFIG_X", "too old"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("presence", "row", "verdict"),
+    [
+        ("present", "ok 1 row-1", Verdict.PASS),
+        ("present", "not ok 1 row-1", Verdict.FAIL),
+        ("absent", "ok 1 row-1 # SKIP cluster-scan is not in this tree", Verdict.INCONCLUSIVE),
+    ],
+)
+def test_change_without_a_case_of_its_name_is_judged_by_its_suite(
+    tmp_path: Path, presence: str, row: str, verdict: Verdict
+) -> None:
+    (change,) = summary(tmp_path, presence, row).changes()
+    assert (change.id, change.present, change.verdict) == ("cluster-scan", presence, verdict)
+
+
+def test_suite_left_out_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report.show(summary(tmp_path, "present", "ok 1 row-1"))
+    assert "left out: sched_layout: too old\n" in capsys.readouterr().out

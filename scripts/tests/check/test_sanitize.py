@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What --sanitize makes of a target, and that its fragments turn the sanitizer on."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedlib.check.sanitize import SANITIZERS, TARGET, scaled, silent
+from schedlib.errors import SchedlineError
+from schedlib.kernel.kconfig import load
+from schedlib.kernel.targets import TARGETS
+from schedlib.main import parser
+from schedlib.paths import PROJECT
+from schedlib.verdict import Verdict
+
+SWITCH = {
+    "kasan": ("CONFIG_KASAN",),
+    # Without the second one the kernel boots with KCSAN off, and every race passes.
+    "kcsan": ("CONFIG_KCSAN", "CONFIG_KCSAN_EARLY_ENABLE", "CONFIG_KCSAN_WEAK_MEMORY"),
+    "lockdep": ("CONFIG_PROVE_LOCKING",),
+    "ubsan": ("CONFIG_UBSAN",),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SANITIZERS))
+def test_guest_has_eight_cpus_and_more_time(name: str) -> None:
+    target = scaled(TARGETS[TARGET], name)
+    assert target.classes == (8,)
+    assert target.timeout > TARGETS[TARGET].timeout
+    assert all(load([TARGET, name]).values.get(option) == "y" for option in SWITCH[name])
+
+
+def test_other_target_is_refused() -> None:
+    with pytest.raises(SchedlineError, match="a guest on uml cannot have it"):
+        scaled(TARGETS["uml"], "kasan")
+
+
+def test_unknown_sanitizer_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["check", "--sanitize", "valgrind"])
+    assert "kcsan" in capsys.readouterr().err
+
+
+def test_sanitizer_that_is_off_passes_nothing() -> None:
+    log = (PROJECT / "scripts/tests/logs/kcsan.log").read_bytes()
+    assert silent("kcsan", log) == ()
+    (problem,) = silent("kcsan", log.replace(b"kcsan: enabled", b"kcsan: "))
+    assert problem.verdict is Verdict.ERROR
+    assert "kcsan is not on" in problem.text
+    assert silent("kasan", log)
+    assert silent("ubsan", log) == ()

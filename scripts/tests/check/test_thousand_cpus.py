@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The workloads where the C library tells of 1000 CPUs in 8 nodes, 125 LLCs and 250 clusters."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from workload_runs import Place, document, metrics
+
+from schedlib.guest.selftests import compile_program
+from schedlib.runs import machine
+from schedlib.runs.tool_process import why_no_fifo
+from schedlib.runs.workload_suites import OWN
+from schedlib.tree.kernel_tree import Tree
+
+pytestmark = pytest.mark.guest
+
+CPUS = 1000
+
+PLAYED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static __thread int here;
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	memset(set, 0, size);
+	for (int cpu = 0; cpu < CPUS; cpu++)
+		CPU_SET_S(cpu, size, set);
+	return 0;
+}
+
+int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
+{
+	if (CPU_ISSET_S(here, size, set))
+		return 0;
+	for (int cpu = 0; cpu < CPUS; cpu++) {
+		if (CPU_ISSET_S(cpu, size, set)) {
+			here = cpu;
+			return 0;
+		}
+	}
+	errno = EINVAL;
+	return -1;
+}
+
+int sched_getcpu(void)
+{
+	return here;
+}
+
+/* Which domains there are is not told, as before 6.15. */
+FILE *fopen(const char *path, const char *mode)
+{
+	FILE *(*real)(const char *path, const char *mode) = dlsym(RTLD_NEXT, "fopen");
+
+	return real(strcmp(path, "/proc/schedstat") ? path : "/dev/null", mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+	int (*real)(const char *path, int flags, ...) = dlsym(RTLD_NEXT, "open");
+	char played[4096];
+	va_list args;
+	int mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, int);
+	va_end(args);
+	if (strncmp(path, "/sys/devices/system/", 20))
+		return real(path, flags, mode);
+	snprintf(played, sizeof(played), "%s%s", getenv("PLAYED"), path + 4);
+	return real(played, flags, mode);
+}
+"""
+
+
+def write_machine(root: Path) -> None:
+    """Cores of two, clusters of four, LLCs of eight, nodes of 125 CPUs."""
+    system = root / "devices/system"
+    for node in range(8):
+        (system / f"node/node{node}").mkdir(parents=True)
+        (system / f"node/node{node}/cpulist").write_text(f"{node * 125}-{node * 125 + 124}\n")
+    for cpu in range(CPUS):
+        topology, cache = system / f"cpu/cpu{cpu}/topology", system / f"cpu/cpu{cpu}/cache/index0"
+        topology.mkdir(parents=True)
+        cache.mkdir(parents=True)
+        for name, size in (("core", 2), ("cluster", 4), ("package", 500)):
+            first = cpu // size * size
+            (topology / f"{name}_cpus_list").write_text(f"{first}-{first + size - 1}\n")
+        (cache / "level").write_text("3\n")
+        (cache / "type").write_text("Unified\n")
+        (cache / "shared_cpu_list").write_text(f"{cpu // 8 * 8}-{cpu // 8 * 8 + 7}\n")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a program that is to see that machine."""
+    directory = tmp_path_factory.mktemp("machine")
+    write_machine(directory)
+    (directory / "played.c").write_text(PLAYED)
+    library = directory / "played.so"
+    words = ["-shared", "-fPIC", f"-DCPUS={CPUS}", "-o", str(library), str(directory / "played.c"), "-ldl"]
+    subprocess.run(["gcc", *words], check=True)
+    return {"LD_PRELOAD": str(library), "PLAYED": str(directory)}
+
+
+needs_realtime = pytest.mark.skipif(why_no_fifo() != "", reason="SCHED_FIFO is refused here")
+
+RUNS = {
+    "cluster_wakeup": ("--rounds", "7", "--wakeups", "5"),
+    "rt_wakeup": ("--cycles", "2", "--interval-us", "100000", "--warm-up", "0"),
+    "rt_push_pull": ("--profile", "pinned-groups", "--seconds", "0.01", "--warm-up", "0", "--frame-us", "1"),
+    "sleep_storm": ("--children", "4", "--log-loops", "2", "--no-perf"),
+    "wakeup_pingpong": ("--rounds", "1", "--slice-ms", "2", "--warm-up-ms", "0"),
+}
+
+
+def test_the_runner_names_a_machine_as_its_programs_do(
+    played: dict[str, str], place: Place, series: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_program(series, OWN / "sleep_storm.c", tmp_path / "sleep_storm")
+    place.command(tmp_path / "sleep_storm", *RUNS["sleep_storm"], "--json", tmp_path / "run.json", **played)
+    theirs = document(tmp_path / "run.json")["fingerprint"]
+    monkeypatch.setattr(machine, "_CPUS", Path(played["PLAYED"], "devices/system/cpu"))
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(CPUS)))
+    assert (machine.machine_text(), machine.machine_name()) == (theirs["machine"], theirs["machine_name"])
+
+
+@pytest.mark.parametrize(
+    "tool", [pytest.param(name, marks=needs_realtime if name.startswith("rt_") else ()) for name in RUNS]
+)
+def test_a_thousand_cpus(tool: str, played: dict[str, str], place: Place, series: Tree, tmp_path: Path) -> None:
+    program = tmp_path / tool
+    # Not static: what it asks the C library is answered by ours.
+    compile_program(series, OWN / f"{tool}.c", program)
+    code, said = place.command(program, *RUNS[tool], "--json", tmp_path / "run.json", **played)
+    # Nobody moves a task there, so it is never in the waker's cluster: that is found.
+    assert (code, "not ok 2 cluster_above_chance" in said) == ((1, True) if tool == "cluster_wakeup" else (0, False)), (
+        said
+    )
+    found, values = document(tmp_path / "run.json"), metrics(tmp_path / "run.json")
+    assert "CPUs 0-999, 125 LLCs, 8 nodes" in found["fingerprint"]["machine"]
+    if tool == "rt_wakeup":
+        assert [row["cpu"] for row in found["cpus"]] == list(range(CPUS))
+        assert values["timer.samples"]["value"] == 2 * CPUS
+    if tool == "rt_push_pull":
+        assert (values["groups.evenness"]["n"], values["groups.elsewhere"]["value"]) == (125, 0)
+    if tool == "cluster_wakeup":
+        assert values["cluster.chance"]["value"] == pytest.approx(300 / 7)
+        # From each of seven clusters to the first CPU of the other one in its LLC.
+        assert {row["cpu"]: row["n"] for row in found["cpus"]} == dict.fromkeys((0, 4, 8, 12, 16, 20, 28), 5)
+    if tool == "wakeup_pingpong":
+        for near in ("same_cpu", "same_core", "same_cluster", "same_llc", "other_llc", "other_node", "free"):
+            assert values[f"futex_{near}.samples"]["value"] > 0
+    # Set apart from a machine without that library.
+    _, said = place.command(program, "--cpus", "999")
+    assert "--cpus: some are offline" in said

@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The judge: the corpus of lying logs, and what no damage to a log may do."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from schedlib.console.judge import Ending, Judgement, Outcome, judge, load_expected
+from schedlib.console.judge import TestResult as Result
+from schedlib.console.log_lines import Line, lines, sign
+from schedlib.errors import SchedlineError
+from schedlib.verdict import Verdict
+
+LOGS = Path(__file__).parents[1] / "logs"
+CASES: list[dict[str, Any]] = tomllib.loads((LOGS / "verdicts.toml").read_text())["case"]
+REAL = [case for case in CASES if case.get("real")]
+
+
+def content(case: dict[str, Any]) -> bytes:
+    return (LOGS / f"{case['log']}.log").read_bytes()
+
+
+def ending(case: dict[str, Any]) -> Ending:
+    return Ending(case.get("ending", "unknown").replace("-", " "))
+
+
+def judged(case: dict[str, Any], log: bytes | None = None) -> Judgement:
+    raw = content(case) if log is None else log
+    return judge(raw, case.get("tests", ()), ending=ending(case), require=case.get("require", ()))
+
+
+def outcomes(judgement: Judgement) -> dict[str, str]:
+    return {test.name: test.outcome.name for test in judgement.tests}
+
+
+def case_id(case: dict[str, Any]) -> str:
+    parts = (
+        case["log"],
+        case.get("ending"),
+        "list" if "tests" in case else None,
+        "require" if "require" in case else None,
+    )
+    return "-".join(part for part in parts if part)
+
+
+# The corpus.
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_corpus(case: dict[str, Any]) -> None:
+    judgement = judged(case)
+    kinds = {f"({problem.kind})" if problem.verdict is Verdict.PASS else problem.kind for problem in judgement.problems}
+    assert (judgement.verdict.name, sorted(kinds)) == (case["verdict"], sorted(case.get("problems", ())))
+    found = outcomes(judgement)
+    assert {name: found.get(name) for name in case.get("outcomes", ())} == case.get("outcomes", {})
+
+
+def test_every_log_has_a_verdict() -> None:
+    assert {path.stem for path in LOGS.glob("*.log")} == {case["log"] for case in CASES}
+
+
+def _crlf(log: bytes) -> bytes:
+    return log.replace(b"\n", b"\r\n")
+
+
+def _crcrlf(log: bytes) -> bytes:
+    return log.replace(b"\n", b"\r\r\n")
+
+
+def _nul(log: bytes) -> bytes:
+    return b"\0\0" + log.replace(b"ok", b"o\0k").replace(b"\n", b"\0\n")
+
+
+def _ansi(log: bytes) -> bytes:
+    return re.sub(rb"(?m)^(.+)$", b"\x1b[2K\x1b[1;32m\\1\x1b[0m", log)
+
+
+def _stamps(log: bytes) -> bytes:
+    return re.sub(rb"(?m)^(?!\[|<|\d{4}-|- \{)", b"[   12.345678][    T1] ", log)
+
+
+def _bad_utf8(log: bytes) -> bytes:
+    return log.replace(b"\nKernel command line", b"\n\xff\xfe\xc3\nKernel command line")
+
+
+@pytest.mark.parametrize("dress", [_crlf, _crcrlf, _nul, _ansi, _stamps, _bad_utf8])
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_transport_does_not_matter(case: dict[str, Any], dress: Any) -> None:
+    plain, dressed = judged(case), judged(case, dress(content(case)))
+    assert (dressed.verdict, outcomes(dressed)) == (plain.verdict, outcomes(plain))
+
+
+# What the parts of a judgement say.
+
+
+def by_name(judgement: Judgement, name: str) -> Result:
+    return next(test for test in judgement.tests if test.name == name)
+
+
+def named(log: str) -> dict[str, Any]:
+    return next(case for case in CASES if case["log"] == log)
+
+
+def test_failure_keeps_what_the_test_said() -> None:
+    test = by_name(judged(named("fail")), "demo_fail:bad")
+    assert "# bad: EXPECTATION FAILED at lib/kunit/judge_demo.c:16" in test.diagnostics[0]
+    assert test.diagnostics[-1] == "count and mask share a line"
+
+
+def test_pass_keeps_its_diagnostics_without_the_noise_of_the_kernel() -> None:
+    assert by_name(judged(named("pass")), "demo_pass:noisy").diagnostics == ("    # noisy: seed 0x1234",)
+
+
+def test_skips_keep_their_reasons() -> None:
+    assert by_name(judged(named("pass")), "demo_pass:skipped").reason == "needs CONFIG_NUMA"
+    mixed = judged(named("ksft_mixed"))
+    assert by_name(mixed, "demo:skip_c").reason == "needs CAP_SYS_NICE"
+    assert by_name(mixed, "demo:skip.sh").reason.startswith("no such file")
+
+
+def test_expected_failure_is_not_a_silent_pass() -> None:
+    reasons = [test.reason for test in judged(named("ksft_xfail")).tests if test.reason]
+    assert reasons == ["expected failure: pull without RT_PUSH_IPI"]
+
+
+def test_missing_plan_of_a_program_is_named() -> None:
+    assert "plan 1..2, last result is number 1" in by_name(judged(named("ksft_half")), "demo:half.sh").reason
+
+
+def test_splat_names_line_and_test() -> None:
+    first, second = judged(named("warning_in_test")).problems
+    text = content(named("warning_in_test")).decode().splitlines()
+    assert text[first.line - 1] == first.text
+    assert first.text.startswith("WARNING: lib/kunit/judge_demo.c:31 at ")
+    assert (first.test, second.test) == ("demo_warn:warns", "demo_warn:warns_once")
+
+
+def test_panic_is_one_problem() -> None:
+    problems = [problem for problem in judged(named("null_pointer")).problems if problem.kind in ("panic", "splat")]
+    assert [problem.text for problem in problems] == ["Kernel panic - not syncing: Segfault with no mm"]
+
+
+def test_crashed_test_is_told_why() -> None:
+    case = next(each for each in CASES if each["log"] == "panic" and "tests" in each)
+    assert "Kernel panic - not syncing: demo panic" in by_name(judged(case), "demo_panic:panics").reason
+
+
+def test_nothing_at_all() -> None:
+    for log in (b"", b"\n\n", b"\0" * 100, b"hello\n"):
+        judgement = judge(log, ["a:b"])
+        assert judgement.verdict is Verdict.ERROR
+        assert outcomes(judgement) == {"a:b": "MISSING"}
+
+
+def test_durations_come_from_the_kernels_clock() -> None:
+    judgement = judged(named("pass_stamped"))
+    assert by_name(judgement, "demo_pass:slow").duration_s == pytest.approx(0.3, abs=0.15)
+    assert by_name(judged(named("pass")), "demo_pass:slow").duration_s is None
+
+
+def test_durations_come_from_the_host_when_the_kernel_prints_none() -> None:
+    log = content(named("pass"))
+    good, noisy = log.index(b"    ok 1 good"), log.index(b"    ok 2 noisy")
+    times = [(0, 1.0), (good, 2.5), (noisy, 4.0)]
+    judgement = judge(log, times=times)
+    assert by_name(judgement, "demo_pass:good").duration_s == 1.5
+    assert by_name(judgement, "demo_pass:noisy").duration_s == 1.5
+    assert by_name(judgement, "demo_pass:skipped").duration_s == 0.0
+
+
+def test_duplicate_result_keeps_the_worst() -> None:
+    case = next(each for each in CASES if each["log"] == "result_twice")
+    good, bad = b"    ok 1 kunit_current_test\n", b"    not ok 1 kunit_current_test\n"
+    for pair in (good + bad, bad + good):
+        log = content(case).replace(good + good, pair)
+        assert by_name(judge(log), "kunit_current:kunit_current_test").outcome is Outcome.FAIL
+
+
+def test_problems_of_one_kind_are_counted_not_listed() -> None:
+    log = b"Linux version 7.3\nKTAP version 1\n1..1\n" + b"KTAP version 1\n" * 5000
+    problems = judge(log).problems
+    assert len(problems) < 60
+    assert any(re.fullmatch(r"and \d{4} more", problem.text) for problem in problems)
+
+
+def test_killed_run_does_not_blame_the_kernel_but_a_failure_stays() -> None:
+    for log, verdict in ((content(named("interrupted")), Verdict.ERROR), (content(named("fail")), Verdict.FAIL)):
+        assert judge(log, ending=Ending.KILLED).verdict is verdict
+
+
+# Reports of the kernel: the formats of 6.1 to 7.3 on x86, arm64 and UML.
+
+SPLATS = """\
+Kernel panic - not syncing: Fatal exception
+---[ end Kernel panic - not syncing: Fatal exception ]---
+BUG: kernel NULL pointer dereference, address: 0000000000000008
+BUG: unable to handle page fault for address: ffffdead00000100
+BUG: scheduling while atomic: swapper/0/1/0x00000002
+BUG: KASAN: slab-use-after-free in cpupri_set+0x12/0x90
+BUG: KCSAN: data-race in a / b
+BUG: KFENCE: out-of-bounds read in x+0x1/0x2
+BUG kmalloc-64 (Tainted: G    B   W         ): Redzone overwritten
+BUG: failure at lib/kunit/judge_demo.c:33/bug_failure()!
+kernel BUG at kernel/sched/cpupri.c:150!
+watchdog: BUG: soft lockup - CPU#3 stuck for 26s! [kunit_try_catch:57]
+watchdog: Watchdog detected hard LOCKUP on cpu 1
+WARNING: kernel/sched/core.c:812 at set_rq_offline+0x3a/0x50, CPU#1: kunit_try_catch/33
+WARNING: at set_rq_offline+0x3a/0x50, CPU#1: kunit_try_catch/33
+WARNING: CPU: 0 PID: 33 at kernel/sched/core.c:812 set_rq_offline+0x3a/0x50
+WARNING: possible circular locking dependency detected
+WARNING: possible recursive locking detected
+WARNING: possible irq lock inversion dependency detected
+WARNING: HARDIRQ-safe -> HARDIRQ-unsafe lock order detected
+WARNING: inconsistent lock state
+WARNING: suspicious RCU usage
+WARNING: bad unlock balance detected!
+WARNING: held lock freed!
+WARNING: kworker/0:1/33 still has locks held!
+[ BUG: Invalid wait context ]
+INFO: task kunit_try_catch:33 blocked for more than 122 seconds.
+INFO: possible recursive locking detected
+INFO: trying to register non-static key.
+INFO: rcu_tasks detected stalls on tasks:
+rcu: INFO: rcu_preempt self-detected stall on CPU
+rcu: INFO: rcu_sched detected stalls on CPUs/tasks:
+rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks: {
+rcu: rcu_preempt kthread starved for 2600 jiffies! g-1199 f0x0 RCU_GP_WAIT_FQS(5) ->state=0x0 ->cpu=1
+UBSAN: array-index-out-of-bounds in kernel/sched/cpupri.c:99:3
+KASAN: null-ptr-deref in range [0x0000000000000008-0x000000000000000f]
+Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] SMP
+Oops: Oops: 0002 [#1] SMP NOPTI
+general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1]
+Unable to handle kernel NULL pointer dereference at virtual address 0000000000000008
+Internal error: Oops: 0000000096000046 [#1] SMP
+Internal error: synchronous external abort: 0000000096000210 [#1] SMP
+double fault: 0000 [#1]
+PANIC: double fault, error_code: 0x0
+divide error: 0000 [#1] SMP
+invalid opcode: 0000 [#1] SMP
+list_add corruption. next->prev should be prev (ffff8880), but was 0000.
+DEBUG_LOCKS_WARN_ON(lock->magic != lock)
+bad: scheduling from the idle thread!
+kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)
+Call Trace:
+Call trace:
+------------[ cut here ]------------
+---[ end trace 0000000000000000 ]---
+Modules linked in:
+RIP: 0010:cpupri_set+0x12/0x90
+CPU: 1 UID: 0 PID: 33 Comm: kunit_try_catch Tainted: G                 N  7.3.4 #2 VOLUNTARY
+CPU: 1 PID: 33 Comm: kunit_try_catch Tainted: G                 N 6.1.0 #2
+""".splitlines()
+
+HARMLESS = """\
+WARNING: kernel not compiled with MITIGATION_SRSO.
+WARNING: CPU does not support IBPB.
+Warning: unable to open an initial console.
+clocksource: Watchdog remarks: none
+INFO: lockdep is turned off.
+ACPI BIOS Error (bug): Could not resolve symbol
+debug: ignoring loglevel setting.
+Registered panic notifier
+smp: Brought up 1 node, 8 CPUs
+CPU: Intel QEMU Virtual CPU (family: 0xf, model: 0x6b, stepping: 0x1)
+traps: demo[33] general protection fault ip:401136 sp:7ffc error:0 in demo[401000+1000]
+    ok 3 WARNING: kernel/sched/core.c:812
+    # case: BUG: expected by this test
+# [   12.345678] WARNING: CPU: 0 PID: 33 at kernel/sched/core.c:812 in a quoted log
+""".splitlines()
+
+
+def signs(text: str) -> list[str]:
+    return [found.kind for line in lines(text.encode()) if (found := sign(line))]
+
+
+@pytest.mark.parametrize("text", SPLATS)
+def test_report_is_seen(text: str) -> None:
+    for prefix in ("", "[   12.345678] ", "[    0.100000][    T1] ", "<4>", "<4>[    1.000000] ", "kern  :warn  : "):
+        assert len(signs(prefix + text + "\n")) == 1, prefix
+        good = content(named("pass"))
+        assert judge(good + (prefix + text + "\n").encode()).verdict is Verdict.FAIL, prefix
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_remark_is_no_report(text: str) -> None:
+    assert signs(text + "\n") == []
+
+
+def test_printk_in_mid_line_is_a_message_of_its_own() -> None:
+    log = b"# running\nsome program[   12.345678] BUG: kernel NULL pointer dereference\n"
+    assert [line.text for line in lines(log)][1:] == ["some program", "BUG: kernel NULL pointer dereference"]
+
+
+def test_carriage_return_begins_a_line_anew() -> None:
+    log = content(named("pass")).replace(b"    ok 2 noisy", b"Loading 50%\rLoading 99%\r    ok 2 noisy")
+    assert outcomes(judge(log)) == outcomes(judged(named("pass")))
+
+
+def test_panic_with_its_end_mark_is_one_problem() -> None:
+    end = b"---[ end Kernel panic - not syncing: demo panic ]---\n"
+    problems = judge(content(named("panic")) + end).problems
+    assert [problem.kind for problem in problems].count("panic") == 1
+
+
+def test_program_that_prints_the_version_is_no_restart() -> None:
+    log = content(named("kunit_then_ksft_pass"))
+    banner = log[: log.index(b"\n") + 1]
+    assert (
+        judge(log.replace(b"TAP version 13", banner + b"TAP version 13", 1), ending=Ending.EXITED).verdict
+        is Verdict.PASS
+    )
+
+
+# The list of tests.
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "tests.txt"
+    path.write_text(text)
+    return path
+
+
+def test_list_of_tests(tmp_path: Path) -> None:
+    path = write(tmp_path, "# comment\n\nb:2\na:1  classes=8,64\na:x y  # spaces are part of a name\nc:3 classes=64\n")
+    assert load_expected(path, None) == ("b:2", "a:1", "a:x y", "c:3")
+    assert load_expected(path, 8) == ("b:2", "a:1", "a:x y")
+    assert load_expected(path, 64) == ("b:2", "a:1", "a:x y", "c:3")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "# nothing\n", "a:1\na:1\n", "a:1 classes=\n", "a:1 classes=x\n", "classes=8\n", "a:1 classes=64\n", "\xff"],
+)
+def test_list_of_tests_that_would_let_anything_pass(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tests.txt"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SchedlineError):
+        load_expected(path, 8)
+
+
+def test_list_of_tests_that_is_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(SchedlineError, match="cannot be read"):
+            load_expected(path, None)
+
+
+# Properties.
+
+
+def accounted(judgement: Judgement, expected: list[str]) -> bool:
+    names = [test.name for test in judgement.tests]
+    return len(names) == len(set(names)) and set(expected) <= set(names)
+
+
+SOME_BYTES = st.one_of(
+    st.binary(max_size=400),
+    st.lists(
+        st.sampled_from(
+            b"KTAP version 1|TAP version 13|1..2|1..0|    1..1|ok 1 a|not ok 2 b|    ok 1 c # SKIP why|ok|1..|"
+            b"# selftests: x: y|# not ok 1 z|ok 1 selftests: x: y|    KTAP version 1|        KTAP version 1|  ok 1 d|"
+            b"ok 2 # XFAIL|ok 99999999999 a|[    1.000000] ok 1 q|Bail out! x|# a: pass:1 fail:0 skip:0 total:1|\0|"
+            b"# Totals: pass:1 fail:0 xfail:0 xpass:0 skip:0 error:0|Linux version 7.3|reboot: Power down|Call Trace:|"
+            b'- {"dt": "x", "lvl": "target", "msg": "ok 1 a"}|Kernel panic - not syncing: x|    # Subtest: s|'
+            b"\x1b[0m|\r|:::::::::".split(b"|")
+        ),
+        max_size=30,
+    ).map(lambda parts: b"\n".join(parts) + b"\n"),
+)
+EXPECTED = st.lists(st.sampled_from(["a", "a:c", "s:c", "x:y", "x:y:z", "a:c:p", ":", "", "s"]), unique=True)
+
+
+@given(SOME_BYTES, EXPECTED, st.sampled_from(Ending), EXPECTED)
+@settings(max_examples=400, deadline=None)
+def test_no_input_raises_and_every_expected_test_is_accounted_for(
+    log: bytes, expected: list[str], how: Ending, require: list[str]
+) -> None:
+    judgement = judge(log, expected, ending=how, require=require)
+    assert judgement.verdict.exit_code in (0, 1, 2, 3)
+    assert accounted(judgement, expected)
+    if judgement.verdict is Verdict.PASS:
+        assert any(test.outcome is Outcome.PASS for test in judgement.tests)
+
+
+def own_names(case: dict[str, Any]) -> list[str]:
+    """The tests that a log's own run had to contain, as a list of tests would have it."""
+    return list(case.get("tests", ())) or [test.name for test in judged(case).tests if ":" in test.name]
+
+
+@pytest.mark.parametrize("case", REAL, ids=case_id)
+def test_one_line_lost_doubled_or_last_never_hides_a_failure(case: dict[str, Any]) -> None:
+    raw = content(case)
+    rows = raw.splitlines(keepends=True)
+    names = own_names(case)
+    for index, row in enumerate(rows):
+        before, after = b"".join(rows[:index]), b"".join(rows[index + 1 :])
+        half = row[: len(row) // 2]
+        damaged = [before + after, before + row + row + after, before, before + half, before + half + after]
+        damaged += [before + row.replace(b"not ", b"") + after, before + row.replace(b"not ok", b"ok", 1) + after]
+        for log in damaged:
+            judgement = judge(log, names, ending=ending(case))
+            # A saved log that just stops tells nothing of what came later: there the ending has to be known.
+            stops = ending(case) is Ending.UNKNOWN and log in (before, before + half)
+            assert judgement.verdict is not Verdict.PASS or stops, (index + 1, log[-200:])
+            assert accounted(judgement, names)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_damage_to_a_failing_log_makes_it_pass(data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from([each for each in REAL if ending(each) is not Ending.UNKNOWN]), label="case")
+    rows = content(case).splitlines(keepends=True)
+    index = data.draw(st.integers(0, len(rows) - 1), label="row")
+    row = rows[index]
+    kind = data.draw(st.sampled_from(["garble", "insert", "cut", "flip", "swap", "truncate"]), label="damage")
+    if kind == "garble":
+        rows[index] = data.draw(st.binary(max_size=80)) + b"\n"
+    elif kind == "insert":
+        rows.insert(index, data.draw(SOME_BYTES) + b"\n")
+    elif kind == "cut":
+        start = data.draw(st.integers(0, len(row)))
+        rows[index] = row[:start] + row[data.draw(st.integers(start, len(row))) :]
+    elif kind == "flip":
+        place = data.draw(st.integers(0, len(row) - 1))
+        rows[index] = row[:place] + bytes([row[place] ^ data.draw(st.integers(1, 255))]) + row[place + 1 :]
+    elif kind == "swap":
+        other = data.draw(st.integers(0, len(rows) - 1))
+        rows[index], rows[other] = rows[other], rows[index]
+    else:
+        rows = [*rows[:index], row[: data.draw(st.integers(0, len(row)))]]
+    names = own_names(case)
+    judgement = judge(b"".join(rows), names, ending=ending(case))
+    assert judgement.verdict is not Verdict.PASS
+    assert accounted(judgement, names)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_damage_to_a_passing_log_ends_in_one_of_four_codes(data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from([each for each in CASES if each["verdict"] == "PASS"]))
+    raw = content(case)
+    start = data.draw(st.integers(0, len(raw)))
+    stop = data.draw(st.integers(start, min(len(raw), start + 4000)))
+    judgement = judge(raw[:start] + data.draw(st.binary(max_size=60)) + raw[stop:], case.get("tests", ()))
+    assert judgement.verdict.exit_code in (0, 1, 2, 3)
+    assert accounted(judgement, case.get("tests", []))
+
+
+# Size: the work grows with the log, not with its square, and neither does the memory of one line.
+
+
+def test_fifty_megabytes() -> None:
+    good = content(named("pass"))
+    flood = (
+        b"demo: the same message again and again, as a driver prints it\n" * 1000 + b"[    1.000000] noise\n"
+    ) * 410
+    place = good.index(b"    ok 2 noisy")
+    log = good[:place] + flood * 2 + good[place:]
+    assert len(log) > 50_000_000
+    judgement = judge(log, ending=Ending.EXITED)
+    assert judgement.verdict is Verdict.PASS
+    broken = judge(log.replace(b"    ok 5 slow", b"    not ok 5 slow"))
+    assert broken.verdict is Verdict.FAIL
+    assert len(by_name(broken, "demo_pass:slow").diagnostics) < 1000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"x",
+        b"ok 1 ",
+        b"# ",
+        b" ",
+        b"[",
+        b"\x1b[",
+        b"not ok 1 a # SKIP ",
+        b"INFO: task ",
+        b"a: ",
+        b"1..0 # skip ",
+        b"\r",
+        b":",
+    ],
+)
+def test_one_line_of_megabytes(line: bytes) -> None:
+    log = content(named("pass")) + line * (8_000_000 // len(line))
+    assert judge(log).verdict in (Verdict.PASS, Verdict.FAIL)
+
+
+def test_nesting_has_a_bottom() -> None:
+    log = b"".join(b" " * depth + b"KTAP version 1\n" + b" " * depth + b"1..1\n" for depth in range(3000))
+    assert judge(log).verdict is Verdict.FAIL
+
+
+def test_long_line_is_cut() -> None:
+    (line,) = lines(b"x" * 100_000)
+    assert isinstance(line, Line)
+    assert len(line.text) < 20_000
+    assert line.end == 100_000

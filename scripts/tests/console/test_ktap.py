@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The reader: what it understands, what it calls a flaw, and that nothing upsets it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schedlib.console import ktap
+from schedlib.console.ktap import Report, Status, read
+from schedlib.console.log_lines import lines
+
+
+def stream(text: str) -> Report:
+    return read(text.encode())
+
+
+def kinds(text: str) -> list[str]:
+    return sorted({flaw.kind for flaw in stream(text).flaws})
+
+
+def tree(tests: tuple[ktap.Test, ...] | None) -> object:
+    """(name, status) of tests, nested."""
+    return [
+        (test.name, test.status.value) if test.tests is None else (test.name, test.status.value, tree(test.tests))
+        for test in tests or ()
+    ]
+
+
+NESTED = """\
+KTAP version 1
+1..2
+    KTAP version 1
+    # Subtest: layout
+    # module: layout
+    1..3
+    ok 1 sizes
+        KTAP version 1
+        # Subtest: rules
+        1..2
+        ok 1 rd-lines.R1
+        ok 2 rd-lines.R2 # SKIP lines of 128 bytes
+    # rules: pass:1 fail:0 skip:1 total:2
+    ok 2 rules
+    # live: rq of CPU 3 at offset 16
+    not ok 3 live
+# layout: pass:2 fail:1 skip:0 total:3
+# Totals: pass:2 fail:1 skip:1 total:4
+not ok 1 layout
+ok 2 cpupri # SKIP no cpupri
+"""
+
+
+def test_nested() -> None:
+    report = stream(NESTED)
+    assert report.flaws == ()
+    (found,) = report.streams
+    assert (found.kunit, found.complete, found.running) == (True, True, ())
+    rules = ("rules", "ok", [("rd-lines.R1", "ok"), ("rd-lines.R2", "skip")])
+    assert tree(found.tests) == [
+        ("layout", "not ok", [("sizes", "ok"), rules, ("live", "not ok")]),
+        ("cpupri", "skip"),
+    ]
+    layout = found.tests[0]
+    assert layout.tests is not None
+    assert layout.tests[2].log == ("    # live: rq of CPU 3 at offset 16",)
+    assert [test.name for test in layout.leaves()] == ["sizes", "rd-lines.R1", "rd-lines.R2", "live"]
+
+
+def test_two_spaces_a_level_as_the_specification_has_it() -> None:
+    text = (
+        "KTAP version 1\n1..1\n  KTAP version 1\n  1..1\n    KTAP version 1\n    1..1\n    ok 1 a\n  ok 1 b\nok 1 c\n"
+    )
+    report = stream(text)
+    assert (report.flaws, tree(report.streams[0].tests)) == ((), [("c", "ok", [("b", "ok", [("a", "ok")])])])
+
+
+def test_kernels_before_6_2_have_no_version_line_below_the_first() -> None:
+    report = stream("KTAP version 1\n1..1\n    # Subtest: s\n    1..1\n    ok 1 a\nok 1 s\n")
+    assert (report.flaws, tree(report.streams[0].tests)) == ((), [("s", "ok", [("a", "ok")])])
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "status", "reason"),
+    [
+        ("ok 1 a", "a", "ok", ""),
+        ("ok 1 - a", "a", "ok", ""),
+        ("ok 1 a b: c", "a b: c", "ok", ""),
+        ("ok 1 a # remark", "a", "ok", "remark"),
+        ("ok 1 a#b", "a#b", "ok", ""),
+        ("ok 1", "#1", "ok", ""),
+        ("ok 1 a # SKIP", "a", "skip", ""),
+        ("ok 1 a # SKIP needs root", "a", "skip", "needs root"),
+        ("ok 1 # SKIP needs root", "#1", "skip", "needs root"),
+        ("not ok 1 a # skip: needs root", "a", "skip", "needs root"),
+        ("ok 1 a # SKIPPED", "a", "skip", ""),
+        ("ok 1 a # XFAIL known", "a", "xfail", "known"),
+        ("not ok 1 a # XFAIL known", "a", "xfail", "known"),
+        ("not ok 1 a # TODO later", "a", "xfail", "later"),
+        ("not ok 1 a", "a", "not ok", ""),
+        ("not ok 1 a # TIMEOUT 45 seconds", "a", "not ok", "TIMEOUT 45 seconds"),
+        ("not ok 1 a # exit=139", "a", "not ok", "exit=139"),
+        ("not ok 1 a # ERROR fork failed", "a", "not ok", "ERROR fork failed"),
+    ],
+)
+def test_result_line(line: str, name: str, status: str, reason: str) -> None:
+    (test,) = stream(f"TAP version 13\n1..1\n{line}\n").streams[0].tests
+    assert (test.name, test.status.value, test.reason) == (name, status, reason)
+
+
+GOOD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", []),
+        ("KTAP version 1\n1..1\n", "1..1\n", ["missing-header"]),
+        ("1..1\n", "", ["missing-plan"]),
+        ("    1..2\n", "", ["missing-plan"]),
+        ("1..1\n", "1..2\n", ["missing-suite"]),
+        ("    1..2\n", "    1..3\n", ["bad-plan"]),
+        ("    1..2\n", "    1..1\n", ["bad-plan"]),
+        ("1..1\n", "1..1\n1..1\n", ["duplicate-plan"]),
+        ("1..1\n", "1..0\n", ["bad-plan", "empty-plan"]),
+        ("    ok 1 a\n", "", ["bad-number"]),
+        ("    ok 1 a\n", "    ok 1 a\n    ok 1 a\n", ["bad-number", "duplicate"]),
+        ("ok 2 b", "ok 2 a", ["duplicate"]),
+        ("ok 2 b", "ok 3 b", ["bad-number", "bad-plan"]),
+        ("ok 2 b", "not ok 2 b", ["parent-ok"]),
+        ("ok 2 b", "ok b", ["bad-plan", "malformed"]),
+        ("ok 2 b", "ok 99999999999 b", ["bad-plan", "malformed"]),
+        ("ok 1 s", "ok 1 t", ["name-mismatch"]),
+        ("ok 1 s\n", "ok 1 s", ["truncated"]),
+        ("ok 1 s\n", "", ["missing-suite", "truncated"]),
+        ("ok 1 s\n", "ok 1 s # SKIP why\n", ["contradiction"]),
+        ("    KTAP version 1\n", "    KTAP version 1\n    KTAP version 1\n", ["missing-plan", "no-result"]),
+        ("    1..2\n    ok 1 a\n    ok 2 b\n", "    1..0\n", ["empty-plan"]),
+        ("    KTAP version 1\n    # Subtest: s\n    1..2\n    ok 1 a\n    ok 2 b\n", "", ["no-subtests"]),
+        ("ok 1 s\n", "# s: pass:1 fail:1 skip:0 total:2\nok 1 s\n", ["bad-totals"]),
+        ("ok 1 s\n", "# Totals: pass:3 fail:0 skip:0 total:3\nok 1 s\n", ["bad-totals"]),
+        ("    ok 2 b\n", "    ok 2 b[    1.000000] noise\n", ["interleaved"]),
+        ("    ok 2 b\n", "Bail out! no memory\n    ok 2 b\n", ["bail-out"]),
+        ("    ok 2 b\n", "  ok 2 b\n", ["malformed"]),
+        ("ok 2 b", "ok 2 b # exit=1", ["contradiction", "parent-ok"]),
+    ],
+)
+def test_flaws(old: str, new: str, expected: list[str]) -> None:
+    assert old in GOOD
+    assert kinds(GOOD.replace(old, new, 1)) == expected
+
+
+def test_noise_between_lines_is_no_flaw() -> None:
+    noisy = GOOD.replace("\n", "\nrandom: crng init done\n[    1.000000] ok then\nokay\n1.2.3\n# remark\n")
+    assert kinds(noisy) == ["malformed"]  # `ok then` looks like a result that lost its number
+    assert kinds(noisy.replace("ok then", "then")) == []
+
+
+def test_empty_suite_that_is_skipped_is_no_flaw() -> None:
+    """KUnit's own kunit_fault in UML."""
+    assert kinds("KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..0\nok 1 s # SKIP \n") == []
+
+
+def test_parameters_may_share_a_name() -> None:
+    inner = "        KTAP version 1\n        # Subtest: a\n        ok 1 p\n        ok 2 p\n"
+    assert kinds(GOOD.replace("    ok 1 a\n", inner + "    ok 1 a\n")) == ["duplicate-name"]
+
+
+def test_what_was_running() -> None:
+    text = GOOD[: GOOD.index("    ok 2")] + "    # b: about to hang\n"
+    (found,) = stream(text).streams
+    assert found.running == ("s", "b")
+    (suite,) = found.tests
+    assert (suite.status, tree(suite.tests)) == (Status.NONE, [("a", "ok")])
+
+
+KSELFTEST = """\
+TAP version 13
+1..2
+# timeout set to 45
+# selftests: sched: rt
+# TAP version 13
+# 1..2
+# ok 1 push
+# # p99 is 71 us
+# not ok 2 pull
+# # Totals: pass:1 fail:1 xfail:0 xpass:0 skip:0 error:0
+not ok 1 selftests: sched: rt # exit=1
+# selftests: sched: wake
+# [   10.000000] WARNING: quoted
+ok 2 selftests: sched: wake
+# Totals: pass:1 fail:1 xfail:0 xpass:0 skip:0 error:0
+"""
+
+
+def test_kselftest() -> None:
+    report = stream(KSELFTEST)
+    assert report.flaws == ()
+    (found,) = report.streams
+    assert not found.kunit
+    assert tree(found.tests) == [
+        ("selftests: sched: rt", "not ok", [("push", "ok"), ("pull", "not ok")]),
+        ("selftests: sched: wake", "ok"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("not ok 1 sel", "ok 1 sel", ["contradiction"]),
+        ("# not ok 2 pull", "# ok 2 pull", ["bad-totals"]),
+        ("# 1..2", "# 1..3", ["bad-plan"]),
+        ("# 1..2\n", "", ["missing-plan"]),
+        ("ok 2 selftests: sched: wake\n", "", ["bad-totals", "missing-suite", "no-result"]),
+        ("ok 2 selftests: sched: wake\n", "ok 2 selftests: sched: other\n", ["name-mismatch"]),
+        ("# selftests: sched: wake\n", "# selftests: sched: lost\n# selftests: sched: wake\n", ["no-result"]),
+    ],
+)
+def test_kselftest_flaws(old: str, new: str, expected: list[str]) -> None:
+    assert old in KSELFTEST
+    assert kinds(KSELFTEST.replace(old, new, 1)) == expected
+
+
+def test_streams_follow_each_other() -> None:
+    report = stream(GOOD + "noise\n" + KSELFTEST + GOOD.replace("s\n", "t\n"))
+    assert [found.kunit for found in report.streams] == [True, False, True]
+    assert report.flaws == ()
+
+
+def test_same_suite_in_two_streams_is_a_duplicate() -> None:
+    assert kinds(GOOD + GOOD) == ["duplicate"]
+
+
+def test_moments_point_into_the_log() -> None:
+    (found,) = stream(GOOD).streams
+    (suite,) = found.tests
+    assert suite.tests is not None
+    assert [test.ended.offset for test in suite.tests] == [GOOD.index("a\n") + 2, GOOD.index("b\n") + 2]
+    assert suite.ended.offset == len(GOOD)
+    assert suite.line == len(GOOD.splitlines())
+
+
+@given(st.binary(max_size=2000))
+@settings(max_examples=300, deadline=None)
+def test_lines_account_for_every_byte(log: bytes) -> None:
+    found = list(lines(log))
+    ends = [line.end for line in found]
+    assert ends == sorted(ends)
+    assert (ends[-1] if ends else 0) == len(log)
+    assert all("\n" not in line.text for line in found)
+
+
+KTAPISH = st.lists(
+    st.tuples(
+        st.sampled_from(["", "  ", "    ", "        ", "# ", "# # ", "[    1.000000] "]),
+        st.sampled_from(
+            [
+                "KTAP version 1",
+                "TAP version 13",
+                "1..0",
+                "1..1",
+                "1..2",
+                "# Subtest: s",
+                "ok 1 s",
+                "not ok 1 s",
+                "ok 2 t",
+                "ok 1 a # SKIP",
+                "ok",
+                "",
+                "# selftests: d: p",
+                "ok 1 selftests: d: p",
+                "# s: pass:1 fail:0 skip:0 total:1",
+            ]
+        ),
+    ),
+    max_size=40,
+)
+
+
+@given(KTAPISH)
+@settings(max_examples=500, deadline=None)
+def test_any_order_of_lines_is_read(parts: list[tuple[str, str]]) -> None:
+    text = "\n".join(indent + body for indent, body in parts)
+    report = stream(text)
+    results = sum(1 for found in report.streams for test in found.tests for _ in test.leaves())
+    assert results <= 2 * len(parts)
+    assert [found.line for found in report.streams] == sorted(found.line for found in report.streams)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which of KCSAN's reports are intended races, on the log of a real run (a search for a CPU, and one of the boot)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from schedlib.console.judge import Ending, Judgement, judge
+from schedlib.console.races import load_known_races
+from schedlib.errors import SchedlineError
+from schedlib.verdict import Verdict
+
+LOG = (Path(__file__).parents[1] / "logs/kcsan.log").read_bytes()
+KNOWN = load_known_races()
+MASK, BOOT = 447, 125
+"""Lines of the headlines."""
+
+
+def judged(log: bytes, known: bool = True) -> Judgement:
+    return judge(log, ending=Ending.EXITED, known_races=KNOWN if known else ())
+
+
+def failures(judgement: Judgement) -> list[tuple[str, int]]:
+    return [(each.kind, each.line) for each in judgement.problems if each.verdict is not Verdict.PASS]
+
+
+def test_intended_races_are_remarks_with_their_reasons() -> None:
+    judgement = judged(LOG)
+    assert judgement.verdict is Verdict.PASS
+    assert [(each.kind, each.line) for each in judgement.problems] == [("known-race", BOOT), ("known-race", MASK)]
+    assert "cpupri-mask: a search reads the mask" in judgement.problems[1].text
+
+
+def test_without_the_entries_they_fail() -> None:
+    assert failures(judged(LOG, known=False)) == [("splat", BOOT), ("splat", MASK)]
+
+
+def in_report(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    """Changes the first line that holds something, in the second report."""
+
+    def change(log: bytes) -> bytes:
+        head, sign, tail = log.partition(b"_find_first_and_bit / private_cpupri_set")
+        assert old in tail
+        return head + sign + tail.replace(old, new, 1)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(in_report(b"write (marked) to", b"write to"), id="plain-write"),
+        pytest.param(in_report(b"write (marked) to", b"read-write to"), id="plain-read-write"),
+        pytest.param(in_report(b"] read to", b"] write to"), id="two-writes"),
+        pytest.param(in_report(b"] read to", b"] read (reordered) to"), id="read-moved"),
+        pytest.param(in_report(b" private_cpupri_set+", b" private_cpupri_init+"), id="other-writer"),
+        pytest.param(in_report(b" private_cpupri_set+", b" count_up+0x1/0x2\n private_cpupri_set+"), id="below-writer"),
+        pytest.param(in_report(b" private_cpupri_find_fitness+", b" private_cpupri_init+"), id="other-reader"),
+        pytest.param(in_report(b" raise_find+", b"  |\n  +-> reordered to: raise_find+"), id="moved-past-a-barrier"),
+        pytest.param(in_report(b"Reported by Kernel Concurrency", b"Reported by"), id="no-end"),
+        pytest.param(in_report(b"read to 0x", b"nothing to 0x"), id="one-access"),
+    ],
+)
+def test_what_differs_from_the_intended_race_fails(change: Callable[[bytes], bytes]) -> None:
+    judgement = judged(change(LOG))
+    assert judgement.verdict is Verdict.FAIL
+    assert ("splat", MASK) in [(kind, line) for kind, line in failures(judgement)]
+
+
+@pytest.mark.parametrize(
+    "splat",
+    [
+        b"BUG: KASAN: slab-use-after-free in cpupri_set+0x12/0x90",
+        b"WARNING: kernel/sched/core.c:812 at set_rq_offline+0x3a/0x50, CPU#1: kunit_try_catch/33",
+        b"Call Trace:",
+    ],
+)
+@pytest.mark.parametrize("behind", [b"private_cpupri_find_fitness+0x16b/0x290\r\n", b"Tainted: [N]=TEST\r\n"])
+def test_a_splat_within_or_after_an_intended_race_fails(splat: bytes, behind: bytes) -> None:
+    assert behind in LOG
+    log = LOG.replace(behind, behind + b"[   23.180000] " + splat + b"\r\n", 1)
+    assert judged(log).verdict is Verdict.FAIL
+
+
+def test_a_result_between_the_lines_of_a_report_is_no_part_of_it() -> None:
+    line = b"[   23.179291] # somebody else's words\n"
+    change = in_report(b"[   23.179343]", line + b"[   23.179343]")
+    assert judged(change(LOG)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("text", ['[x]\nread = "a"\nwrite = "b"\n', '[x]\nread = ""\n'])
+def test_entry_without_a_reason(text: str, tmp_path: Path) -> None:
+    (tmp_path / "races.toml").write_text(text)
+    with pytest.raises(SchedlineError, match="has to hold kind, read, reason, source, variable, write"):
+        load_known_races(tmp_path / "races.toml")

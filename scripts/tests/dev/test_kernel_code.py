@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What goes into a kernel tree could be sent upstream: checkpatch --strict, W=1 and sparse find nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schedlib.cache import cache_dir, lock
+from schedlib.kernel.build import build, build_directory
+from schedlib.kernel.kconfig import load
+from schedlib.kernel.targets import TARGETS
+from schedlib.paths import KUNIT, PATCHES, SELFTESTS
+from schedlib.tree.compose import TESTS_DIRECTORY, compose
+from schedlib.tree.kernel_tree import Tree, sync
+
+pytestmark = pytest.mark.guest
+
+SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
+"""Debian's sparse 0.6.4 does not know __typeof_unqual__, nor module_param()'s constants (lib/kunit/ shows the same)."""
+
+SOURCES = sorted(path for path in KUNIT.iterdir() if path.suffix in (".c", ".h"))
+PROGRAMS = sorted(path for path in SELFTESTS.rglob("*") if path.suffix in (".c", ".h"))
+MAILS = sorted(PATCHES.rglob("*.patch"))
+
+
+def checkpatch(tree: Tree, *words: str) -> str:
+    """The findings of the tree's own checkpatch.pl."""
+    argv = ["perl", str(tree.src / "scripts/checkpatch.pl"), "--strict", "--no-tree", "--terse", "--no-summary", *words]
+    return subprocess.run(argv, check=False, capture_output=True, text=True, cwd=tree.src).stdout
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *PROGRAMS], ids=lambda path: path.name)
+def test_sources_pass_checkpatch(series: Tree, source: Path) -> None:
+    # What stands in for a macro of KUnit's has its arguments.
+    ignored = "MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE" if source.stem.endswith("_compat") else "NONE"
+    assert checkpatch(series, "--ignore", ignored, "-f", str(source)) == ""
+
+
+@pytest.mark.parametrize("mail", MAILS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_patches_pass_checkpatch(series: Tree, mail: Path) -> None:
+    # A commit of Linus' tree is unknown in a tree without history. A revert for tests is signed off by nobody, a patch
+    # of ours by whoever sends it.
+    unsigned = mail.parent.name in ("revert", "placebo") or mail.stem.startswith("fix-") or mail.stem == "cpupri-split"
+    ignored = ["UNKNOWN_COMMIT_ID", *(["MISSING_SIGN_OFF"] if unsigned else [])]
+    assert checkpatch(series, "--ignore", ",".join(ignored), str(mail)) == ""
+
+
+def test_checkpatch_finds_what_is_wrong(series: Tree, tmp_path: Path) -> None:
+    (tmp_path / "bad.c").write_text("int  a ;\n")
+    assert "SPDX" in checkpatch(series, "-f", str(tmp_path / "bad.c"))
+
+
+def test_no_warnings_from_the_compiler_and_sparse(series: Tree) -> None:
+    directory = build_directory(cache_dir(), series, TARGETS["uml"], load(["uml"]))
+    with lock(cache_dir() / "trees" / "lock", print):
+        commit = compose(series).commit
+        build(cache_dir(), series, commit, TARGETS["uml"], load(["uml"]))
+        sync(series, commit)
+        for source in SOURCES:
+            os.utime(series.src / TESTS_DIRECTORY / source.name)
+        argv = ["make", "ARCH=um", f"O={directory}", "LOCALVERSION=", "W=1", "C=1", SPARSE, f"{TESTS_DIRECTORY}/"]
+        done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=series.src)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"CHECK +\S*/layout_rules\.c", done.stdout), done.stdout
+    findings = re.findall(
+        rf"^.*{TESTS_DIRECTORY}.*: (?:warning|error): (?!bad constant expression).*$", done.stderr, re.M
+    )
+    assert findings == []

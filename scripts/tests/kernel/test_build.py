@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A build is skipped only when it is up to date, and a failing one shows the compiler's first error."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from schedlib.errors import SchedlineError
+from schedlib.kernel.build import build, first_error
+from schedlib.kernel.kconfig import Configuration
+from schedlib.kernel.targets import Target
+from schedlib.tree.kernel_tree import Tree, open_kdir
+
+TARGET = Target("uml", "um", "vmlinux", "vmlinux", (8,), 60)
+
+# A stand-in for the kernel's build: the image counts how often it was made.
+MAKEFILE = """\
+allnoconfig:
+\tcp $(KCONFIG_ALLCONFIG) $(O)/.config
+vmlinux:
+\techo made >> $(O)/made
+\tcp Kbuild $(O)/vmlinux
+\techo $(CROSS_COMPILE) > $(O)/compiler
+\t! grep -n error: Kbuild
+"""
+
+
+@pytest.fixture
+def tree(kernel: Path, cache: Path) -> Tree:
+    """A tree whose build is the stand-in."""
+    (kernel / "Makefile").write_text(MAKEFILE)
+    git(kernel, "commit", "-q", "-a", "-m", "make")
+    return open_kdir(cache, kernel)
+
+
+def made(directory: Path) -> int:
+    """How often the image was made."""
+    return len((directory / "made").read_text().splitlines())
+
+
+def test_nothing_is_made_twice(tree: Tree, cache: Path) -> None:
+    configuration = Configuration(("x",), {"CONFIG_A": "y"})
+    first = build(cache, tree, tree.base, TARGET, configuration)
+    again = build(cache, tree, tree.base, TARGET, configuration)
+    assert made(first.build) == 1
+    assert again.seconds == 0.0
+
+
+def test_where_a_build_lies_is_not_in_it(kernel: Path, tmp_path: Path) -> None:
+    # As Kbuild does: from the build directory, with the source named in full.
+    compiled = (
+        "\tcd $(O) && gcc -g $(KCFLAGS) -c -o vmlinux $(CURDIR)/unit.c && gcc -g $(KAFLAGS) -c -o asm.o $(CURDIR)/a.S"
+    )
+    (kernel / "Makefile").write_text(MAKEFILE.split("vmlinux:\n")[0] + f"vmlinux:\n{compiled}\n")
+    (kernel / "unit.c").write_text("int unit(int value) { return value + 1; }\n")
+    (kernel / "a.S").write_text(".globl a\na: nop\n")
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-q", "-m", "compiles")
+    images = []
+    for name in ("here", "in/a/longer/place"):
+        cache = tmp_path / name
+        opened = open_kdir(cache, kernel)
+        made_there = build(cache, opened, opened.base, TARGET, Configuration(("x",), {"CONFIG_A": "y"}))
+        images.append([(made_there.build / image).read_bytes() for image in ("vmlinux", "asm.o")])
+    assert images[0] == images[1]
+
+
+def test_line_that_make_drops_is_asked_for_again(tree: Tree, cache: Path, kernel: Path) -> None:
+    configuration = Configuration(("x",), {"CONFIG_A": "y"})
+    first = build(cache, tree, tree.base, TARGET, configuration)
+    # As make does when it finds that a Kconfig file is newer; the stand-in's second time leaves the answer alone.
+    (kernel / "Makefile").write_text(
+        MAKEFILE.replace("vmlinux:\n", "vmlinux:\n\ttest -e $(O)/asked || : > $(O)/.config\n\t: > $(O)/asked\n", 1)
+    )
+    git(kernel, "commit", "-q", "-a", "-m", "Kconfig")
+    changed = open_kdir(cache, kernel)
+    build(cache, changed, changed.base, TARGET, configuration)
+    assert (first.build / ".config").read_text() == "CONFIG_A=y\n"
+    assert made(first.build) == 3
+
+
+def test_cross_compiler_is_passed_and_named(tree: Tree, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = cache / "other-gcc"
+    compiler.write_text("#!/bin/sh\necho other-gcc 1.0\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{cache}:{os.environ['PATH']}")
+    target = replace(TARGET, compiler="other-")
+    kernel = build(cache, tree, tree.base, target, Configuration(("x",), {}))
+    assert (kernel.build / "compiler").read_text() == "other-\n"
+    assert kernel.compiler == "other-gcc 1.0"
+
+
+@pytest.mark.parametrize("damage", ["image", "stamp", "truncated"])
+def test_what_was_damaged_is_made_again(tree: Tree, cache: Path, damage: str) -> None:
+    configuration = Configuration(("x",), {"CONFIG_A": "y"})
+    kernel = build(cache, tree, tree.base, TARGET, configuration)
+    if damage == "image":
+        kernel.image.unlink()
+    elif damage == "stamp":
+        (kernel.build / "stamp.json").write_text('{"commit": ')
+    else:
+        kernel.image.write_bytes(b"")
+    build(cache, tree, tree.base, TARGET, configuration)
+    assert made(kernel.build) == 2
+    assert kernel.image.read_text() == (tree.src / "Kbuild").read_text()
+
+
+def test_changed_tree_is_made_again(tree: Tree, cache: Path, kernel: Path) -> None:
+    configuration = Configuration(("x",), {"CONFIG_A": "y"})
+    directory = build(cache, tree, tree.base, TARGET, configuration).build
+    (kernel / "Kbuild").write_text("# changed\n")
+    changed = open_kdir(cache, kernel)
+    assert build(cache, changed, changed.base, TARGET, configuration).image.read_text() == "# changed\n"
+    assert made(directory) == 2
+
+
+def test_failing_build_shows_the_first_error_and_is_not_trusted(tree: Tree, cache: Path, kernel: Path) -> None:
+    configuration = Configuration(("x",), {"CONFIG_A": "y"})
+    (kernel / "Kbuild").write_text("sched.h:7: error: no such field\n")
+    broken = open_kdir(cache, kernel)
+    for _ in range(2):
+        with pytest.raises(SchedlineError, match=r"sched\.h:7: error: no such field"):
+            build(cache, broken, broken.base, TARGET, configuration)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("  CC a.o\nk.c:1:2: error: x\n  1 | y\nk.c:3:1: error: z\n", "k.c:1:2: error: x"),
+        ("a.c:1: fatal error: elf.h: No such file or directory\n", "a.c:1: fatal error: elf.h"),
+        ("ld: a.o: undefined reference to `f'\nmake: *** [x] Error 1\n", "ld: a.o: undefined reference"),
+        ("cc1: out of memory\nmake: *** [x] Error 1\n", "cc1: out of memory"),
+        ("", ""),
+    ],
+)
+def test_first_error(text: str, first: str) -> None:
+    assert first_error(text).startswith(first)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Fragments are merged in order, and no requested line is lost in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from schedlib.errors import SchedlineError
+from schedlib.kernel.kconfig import Configuration, configure, load
+from schedlib.paths import CONFIGS
+from schedlib.tree.kernel_tree import open_kdir, sync
+
+# A stand-in for Kconfig: it takes every line but CONFIG_B, whose dependency is not met.
+MAKEFILE = """\
+VERSION = 7
+PATCHLEVEL = 3
+allnoconfig:
+\tgrep -v '^CONFIG_B=' $(KCONFIG_ALLCONFIG) > $(O)/.config
+"""
+
+
+def fragment(directory: Path, name: str, text: str) -> str:
+    """The path of a new fragment."""
+    (directory / name).write_text(text)
+    return str(directory / name)
+
+
+def test_later_fragments_win(tmp_path: Path) -> None:
+    first = fragment(tmp_path, "a", "# comment\nCONFIG_A=y\nCONFIG_N=64\n")
+    second = fragment(tmp_path, "b", "# CONFIG_A is not set\n\nCONFIG_C=y\n")
+    assert load([first, second]).values == {"CONFIG_A": "n", "CONFIG_N": "64", "CONFIG_C": "y"}
+    assert load([first, second]).digest() != load([second, first]).digest()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "kernel").glob("*.config")))
+def test_every_fragment_of_the_project_can_be_read(name: str) -> None:
+    assert load([name]).values
+
+
+def test_unknown_fragment_names_the_known_ones() -> None:
+    with pytest.raises(SchedlineError, match=r"(?s)no fragment 'umll'.*uml"):
+        load(["umll"])
+
+
+def test_line_that_is_no_assignment(tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError, match="no Kconfig assignment"):
+        load([fragment(tmp_path, "bad", "CONFIG_A=y; rm -rf /\nset -x\n")])
+
+
+def test_dropped_line_is_an_error_with_its_dependency(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    (kernel / "Makefile").write_text(MAKEFILE)
+    (kernel / "init").mkdir()
+    (kernel / "init/Kconfig").write_text('config A\n\tbool\n\nconfig B\n\tbool "b"\n\tdepends on A && MISSING\n')
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-q", "-m", "kconfig")
+    tree = open_kdir(cache, kernel)
+    sync(tree, tree.base)
+    configure(tree, tmp_path / "good", "um", Configuration(("x",), {"CONFIG_A": "y"}))
+    with pytest.raises(SchedlineError, match=r"CONFIG_B=y.*depends on A && MISSING \(A=y, MISSING=n\)"):
+        configure(tree, tmp_path / "bad", "um", Configuration(("x",), {"CONFIG_A": "y", "CONFIG_B": "y"}))
+    assert (tmp_path / "good" / "schedline.config").read_text() == "CONFIG_A=y\n"

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernels to be measured: which commits, one configuration, a placebo that is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import SCHED_H, git
+from schedlib.errors import SchedlineError
+from schedlib.kernel import packages, variants
+from schedlib.kernel.kernels_verb import boot_lines
+from schedlib.kernel.packages import Built, Size
+from schedlib.main import main
+from schedlib.tree.kernel_tree import Tree, open_kdir
+
+PLACEBO = """\
+From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: Somebody <somebody@localhost>
+Date: Sun, 22 Nov 2026 00:00:00 +0000
+Subject: [PATCH] sched: Pad
+
+---
+--- a/kernel/sched/sched.h
++++ b/kernel/sched/sched.h
+@@ -{line},3 +{line},4 @@
+ {before}
+ {after}
++{pad}
+ {end}
+"""
+
+
+@pytest.fixture
+def tree(kernel: Path, cache: Path) -> Tree:
+    """A user's tree with two revisions: base, and head with an aligned pd."""
+    git(kernel, "tag", "base")
+    header = kernel / "kernel/sched/sched.h"
+    header.write_text(SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;"))
+    git(kernel, "commit", "-qam", "head")
+    return open_kdir(cache, kernel)
+
+
+def padding(tree: Tree, commit: str, path: Path) -> Path:
+    """A patch that adds a member behind pd, as it is in a commit."""
+    lines = (tree.read("kernel/sched/sched.h", commit) or "").splitlines()
+    place = next(number for number, line in enumerate(lines) if "*pd" in line)
+    words = {"line": place, "before": lines[place - 1], "after": lines[place], "end": lines[place + 1]}
+    path.write_text(PLACEBO.format(**words, pad="\tchar\t\t\tplacebo[128];"))
+    return path
+
+
+def test_revisions(tree: Tree) -> None:
+    base, candidate = variants.of_revisions(tree, "base", "HEAD")
+    assert (base.role, candidate.role) == ("base", "candidate")
+    assert "1 insertion" in variants.differences(tree, [base, candidate])[0]
+
+
+@pytest.mark.parametrize("words", [("base", "nowhere"), ("--exec=x", "HEAD"), ("HEAD", "HEAD")])
+def test_revisions_that_cannot_be_compared(tree: Tree, words: tuple[str, str]) -> None:
+    with pytest.raises(SchedlineError, match=r"no revision|the same commit"):
+        variants.of_revisions(tree, *words)
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["base", "candidate"])
+def test_placebo_goes_where_it_applies(tree: Tree, tmp_path: Path, place: int) -> None:
+    chosen = variants.of_revisions(tree, "base", "HEAD")
+    mail = padding(tree, chosen[place].commit, tmp_path / "pad.patch")
+    placebo = variants.with_placebo(tree, chosen, mail)
+    text = tree.read("kernel/sched/sched.h", placebo.commit) or ""
+    assert "placebo[128]" in text
+    assert ("____cacheline_aligned" in text) == bool(place)
+
+
+def test_placebo_that_applies_nowhere(tree: Tree, tmp_path: Path) -> None:
+    chosen = variants.of_revisions(tree, "base", "HEAD")
+    mail = tmp_path / "pad.patch"
+    mail.write_text(PLACEBO.format(line=1, before="not", after="there", pad="x", end="y"))
+    with pytest.raises(SchedlineError, match="neither to the base nor"):
+        variants.with_placebo(tree, chosen, mail)
+    with pytest.raises(SchedlineError, match="no file"):
+        variants.with_placebo(tree, chosen, tmp_path / "absent")
+
+
+def test_placebos_are_for_one_change(tree: Tree) -> None:
+    with pytest.raises(SchedlineError, match="single changes"):
+        variants.placebo_of(tree, ["rd-lines", "cpupri-lines"])
+    with pytest.raises(SchedlineError, match="no placebo for fix-share-id"):
+        variants.placebo_of(tree, ["fix-share-id"])
+
+
+def test_configurations_that_differ() -> None:
+    base = {"CONFIG_A": "y", "CONFIG_B": "n"}
+    assert packages.refuse_other_configuration("candidate", base, dict(base)) == []
+    only = packages.refuse_other_configuration("candidate", base, base | {"CONFIG_NEW": "y", "CONFIG_OFF": "n"})
+    assert only == ["only in candidate: CONFIG_NEW=y"]
+    with pytest.raises(SchedlineError, match="CONFIG_B n and y"):
+        packages.refuse_other_configuration("candidate", base, base | {"CONFIG_B": "y"})
+
+
+def test_configuration_is_the_same_to_the_last_byte() -> None:
+    text = packages.wanted_text("CONFIG_A=y\n# CONFIG_B is not set\n")
+    assert packages.parse(text) == {
+        "CONFIG_A": "y",
+        "CONFIG_B": "n",
+        "CONFIG_LOCALVERSION_AUTO": "n",
+        packages.ALIGNED: "y",
+    }
+    assert packages.ALIGNED not in packages.wanted_text("CONFIG_A=y\n", aligned=False)
+
+
+def test_mitigations_that_alignment_changes() -> None:
+    before = {"CONFIG_CFI": "y", "CONFIG_FUNCTION_PADDING_BYTES": "16", "CONFIG_MITIGATION_SLS": "y"}
+    after = {"CONFIG_CFI": "n", "CONFIG_FUNCTION_PADDING_BYTES": "64", "CONFIG_MITIGATION_SLS": "y"}
+    assert packages.changed_mitigations(before, after) == ["CONFIG_CFI: y -> n"]
+
+
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [
+        (64, "kmalloc-64"),
+        (65, "kmalloc-96"),
+        (193, "kmalloc-256"),
+        (1984, "kmalloc-2k"),
+        (8192, "kmalloc-8k"),
+        (13248, "4 pages"),
+        (8193, "4 pages"),
+        (16385, "8 pages"),
+    ],
+)
+def test_slab_class(size: int, name: str) -> None:
+    assert packages.slab_class(size) == name
+
+
+@pytest.mark.parametrize("other", [Size(1856, 64), Size(1984, None), None])
+def test_placebo_of_another_size_is_none(other: Size | None) -> None:
+    candidate = {"root_domain": Size(1984, 64), "rq": Size(3456, 64)}
+    packages.refuse_other_sizes(candidate, dict(candidate))
+    with pytest.raises(SchedlineError, match="struct root_domain is no placebo"):
+        packages.refuse_other_sizes(candidate, {"rq": Size(3456, 64)} | ({"root_domain": other} if other else {}))
+
+
+def test_boot_falls_back() -> None:
+    kernel = Built("base", "7.3.4-schedline-base", "0" * 40, "x", (Path("linux.deb"),), {})
+    said = "\n".join(boot_lines([kernel]))
+    assert f"apt-get install {Path('linux.deb').absolute()}" in said and "7.3.4-schedline-base" in said
+    assert any(word in said for word in ("kexec", "grub", "set-oneshot"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--config", "absent", "--change", "rd-lines"],
+        ["--config", "{config}"],
+        ["--config", "{config}", "--change", "rd-lines", "--base", "a", "--head", "b"],
+        ["--config", "{config}", "--base", "a", "--head", "b"],
+        ["--config", "{empty}", "--change", "rd-lines"],
+    ],
+)
+def test_bad_words(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "config").write_text("CONFIG_A=y\n")
+    (tmp_path / "empty").write_text("")
+    places = {"config": tmp_path / "config", "empty": tmp_path / "empty"}
+    with pytest.raises(SchedlineError) as error:
+        main(["kernels", *(word.format(**places) for word in words)])
+    assert "\n  next: " in str(error.value)

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The text for a mail: made from the raw data alone, so that no word of the sender can make it better."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import campaigns
+import pytest
+import toys
+from test_premerge_emulated import both
+
+from conftest import git
+from schedlib.errors import SchedlineError
+from schedlib.layout.tables import Compiled, read_fields
+from schedlib.main import main
+from schedlib.premerge import record
+from schedlib.premerge.evidence import BEGIN, END, block_in
+
+LOGS = Path(__file__).parents[1] / "logs"
+TESTS = [
+    "demo_pass:good",
+    "demo_pass:noisy",
+    "demo_pass:skipped",
+    "demo_pass:slow",
+    *(f"demo_pass:param_good:value-{number}" for number in (1, 2, 3)),
+]
+PATCH = "8c77e8306e022ea8c82482eecae66419e073c197"
+
+
+def offsets(*names: str) -> Compiled:
+    return read_fields(toys.fields_object(*names).read_bytes(), "toy.o")
+
+
+def guests(place: Path, log: str, seen: str = "PASS") -> None:
+    place.mkdir(exist_ok=True)
+    (place / "uml-8.log").write_bytes((LOGS / log).read_bytes())
+    row = {"name": "uml-8", "cpus": 8, "ending": "exited", "seen": seen}
+    content = {"schema": "guests-1", "target": "uml", "left_out": {}, "expected": [], "guests": [row]}
+    (place / record.GUESTS).write_text(json.dumps(content))
+
+
+def series(place: Path, **more: Any) -> None:
+    patch = {"commit": "c" * 40, "subject": "sched: Move a field", "patch_id": PATCH, "sha256": ""}
+    parts = [{"name": "mutants", "verdict": "PASS", "summary": "3 of 3 killed", "lines": []}]
+    content = {"schema": "premerge-1", "base": "b" * 40, "head": "c" * 40, "patches": [patch], "parts": parts} | more
+    (place / record.SERIES).write_text(json.dumps(content))
+
+
+@pytest.fixture
+def out(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a premerge of a good series leaves."""
+    monkeypatch.setattr(record, "expected_tests", lambda *rest: tuple(TESTS))
+    place = tmp_path / "out"
+    place.mkdir()
+    series(place)
+    record.write_layouts(place, {"x86_64": (offsets(), offsets()), "arm": None})
+    guests(place / "base", "pass.log")
+    guests(place / "head", "pass.log")
+    return place
+
+
+def made(place: Path, capsys: pytest.CaptureFixture[str], code: int) -> str:
+    assert main(["evidence", str(place)]) == code
+    return capsys.readouterr().out
+
+
+def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = made(out, capsys, 0)
+    assert text.startswith(BEGIN) and text.endswith(f"verdict: PASS\n{END}\n")
+    assert max(map(len, text.splitlines())) <= 72
+    for said in (
+        f"base-commit: {'b' * 40}",
+        f"patch-id: {PATCH}",
+        "sched: Move a field",
+        "PPPPPPPPP  PPPPPPP   PPPP-P        ---",
+        "3 of 3 killed",
+        "skipped, needs CONFIG_NUMA: 1 of demo_pass",
+        "arm       cannot be had",
+        "sha256",
+    ):
+        assert said in text
+    assert str(out) not in text
+
+
+def test_broken_rules_fail(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record.write_layouts(out, {"x86_64": (offsets(), offsets("OLD_RD"))})
+    text = made(out, capsys, 1)
+    assert "layout, the rules of each change on the head (P, F, - n/a): FAIL" in text
+    assert "broken by the series: rd-lines.R1 (x86_64): " in text
+
+
+def test_a_change_that_the_base_lacks_is_not_expected(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record.write_layouts(out, {"x86_64": (offsets("OLD_RD"), offsets("OLD_RD"))})
+    assert "-------" in made(out, capsys, 0)
+
+
+def test_what_fails_since_the_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    guests(out / "head", "panic.log")
+    text = made(out, capsys, 1)
+    assert "fails since the series: " in text and "panic" in text
+    guests(out / "base", "panic.log")
+    assert "fails on the base, too: " in made(out, capsys, 3)
+
+
+def test_what_only_the_sender_saw_makes_it_worse_never_better(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    guests(out / "head", "pass.log", seen="FAIL")
+    assert "uml-8" in made(out, capsys, 3)
+    guests(out / "head", "panic.log", seen="PASS")
+    assert made(out, capsys, 1)
+    bad = [{"name": "mutants", "verdict": "INCONCLUSIVE", "summary": "2 of 3 killed", "lines": ["survives: x: y"]}]
+    guests(out / "head", "pass.log")
+    series(out, parts=bad)
+    assert "survives: x: y" in made(out, capsys, 3)
+
+
+def test_runs(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = campaigns.Campaign(out / record.RUNS)
+    campaign.boots(campaigns.noise(1), campaigns.noise(2))
+    (out / record.GATES).write_text(campaigns.GATES)
+    text = made(out, capsys, 0)
+    assert "runs: PASS" in text and "gates file: the sender's own" in text and "10+10" in text
+    assert max(map(len, text.splitlines())) <= 72
+    for file in out.glob("runs/candidate/*.json"):
+        content = json.loads(file.read_text())
+        content["metrics"][0]["value"] *= 1.5
+        file.write_text(json.dumps(content))
+    text = made(out, capsys, 3)
+    assert "timer.p99" in text and "INCONCLUSIVE" in text
+
+
+def test_cache_line_traffic(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "not counted" in made(out, capsys, 0)
+    both(out, 1000, 1000)
+    text = made(out, capsys, 0)
+    assert "cache-line traffic, rt on 8 emulated CPUs" in text and "7 files" in text
+    both(out, 1000, 9000)
+    assert "FAIL: root_domain, false_shared" in made(out, capsys, 1)
+
+
+def test_runs_alone(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    place = tmp_path / "big"
+    campaign = campaigns.Campaign(place / record.RUNS)
+    campaign.boots(campaigns.noise(1), campaigns.noise(2))
+    (place / record.GATES).write_text(campaigns.GATES)
+    text = made(place, capsys, 0)
+    assert "no series: runs alone" in text and "layout: not looked at" in text
+
+
+def test_verify(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = made(out, capsys, 0)
+    file = tmp_path / "said.txt"
+    for shape in (text, "hello\n\n" + text + "\nbye\n", "".join(f"> {line}\n" for line in text.splitlines())):
+        file.write_text(shape)
+        assert main(["evidence", "verify", str(file), str(out)]) == 0
+        assert "the data show what the text says" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("was", "lie"),
+    [("  PASS", "  FAIL"), ("PPPP-P ", "PPPPPP "), ("verdict: PASS", "verdict: FAIL"), ("b" * 40, "d" * 40)],
+)
+def test_a_text_that_says_more_than_the_data(
+    out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, was: str, lie: str
+) -> None:
+    text = made(out, capsys, 0)
+    assert was in text
+    (tmp_path / "said.txt").write_text(text.replace(was, lie))
+    assert main(["evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
+    assert "the text is not what the data show" in capsys.readouterr().out
+
+
+def test_data_that_became_worse(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A sender who keeps the good text has to show the data that it was made from."""
+    (tmp_path / "said.txt").write_text(made(out, capsys, 0))
+    guests(out / "head", "panic.log")
+    assert main(["evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
+    assert "+KUnit, from the consoles: FAIL" in capsys.readouterr().out
+
+
+def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, kernel: Path) -> None:
+    (kernel / "file.c").write_text("int one;\n")
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-qm", "sched: Add a file")
+    mail = git(kernel, "format-patch", "--stdout", "-1")
+    identity = git(kernel, "show", "--pretty=%H")
+    own = tmp_path / "show"
+    own.write_text(identity)
+    shown = subprocess.run(["git", "patch-id", "--stable"], stdin=own.open(), capture_output=True, check=True).stdout
+    patch = {"subject": "sched: Add a file", "patch_id": shown.decode().split()[0]}
+    series(out, patches=[patch])
+    file = tmp_path / "0001.patch"
+    file.write_text(mail.replace("\n---\n", f"\n---\n{made(out, capsys, 0)}\n", 1))
+    assert main(["evidence", "verify", str(file), str(out)]) == 0
+    assert "patch itself was not given" not in capsys.readouterr().out
+    file.write_text(file.read_text().replace("+int one;", "+int two;"))
+    assert main(["evidence", "verify", str(file), str(out)]) == 1
+    assert "none of those that the data are about" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [record.LAYOUTS, f"head/{record.GUESTS}"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": "other"}',
+        '{"schema": "guests-1", "guests": [{}]}',
+        '{"schema": "offsets-1", "columns": {"x": [1, 2]}}',
+    ],
+)
+def test_damage(out: Path, name: str, content: str) -> None:
+    (out / name).write_text(content)
+    with pytest.raises(SchedlineError, match="damaged"):
+        main(["evidence", str(out)])
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, "8", True, None])
+def test_offsets_that_are_none(out: Path, number: object) -> None:
+    content = json.loads((out / record.LAYOUTS).read_text())
+    content["columns"]["x86_64"][1]["fields"][0]["offset"] = number
+    (out / record.LAYOUTS).write_text(json.dumps(content))
+    with pytest.raises(SchedlineError, match="damaged"):
+        main(["evidence", str(out)])
+
+
+def test_a_console_that_is_missing(out: Path) -> None:
+    (out / "head/uml-8.log").unlink()
+    with pytest.raises(SchedlineError, match=r"guests\.json is damaged"):
+        main(["evidence", str(out)])
+
+
+def test_nothing_there(out: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(SchedlineError, match="neither"):
+        main(["evidence", str(empty)])
+    (empty / "said.txt").write_text(f"{BEGIN}\nhalf")
+    with pytest.raises(SchedlineError, match="no whole evidence"):
+        main(["evidence", "verify", str(empty / "said.txt"), str(out)])
+    with pytest.raises(SchedlineError, match="verify takes"):
+        main(["evidence", "verify", str(out)])
+
+
+def test_block_in() -> None:
+    assert block_in("nothing") is None
+    assert block_in(f"{END}\n{BEGIN}\n") is None
+    assert block_in(f">> {BEGIN} \n>> x\n>> {END}\n") == f"{BEGIN}\nx\n{END}\n"
+
+
+def test_an_earlier_premerge_is_not_mixed_in(out: Path) -> None:
+    with pytest.raises(SchedlineError, match="earlier premerge"):
+        record.refuse_old(out)

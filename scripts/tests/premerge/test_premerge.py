@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A series before it is merged: what it is made of, whose fault a failure is, and the page."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from jsonschema import ValidationError
+from kcidb_io.schema import V5_3
+
+from conftest import SCHED_H, git
+from schedlib.dev import mutants
+from schedlib.dev.mutants import Fate
+from schedlib.errors import SchedlineError
+from schedlib.main import main
+from schedlib.premerge import kcidb, parts, premerge_verb
+from schedlib.premerge.parts import Booted, Part
+from schedlib.premerge.series import Series, read_series
+from schedlib.tree.kernel_tree import Tree, open_kdir
+from schedlib.verdict import Verdict
+
+NOTHING: frozenset[str] = frozenset()
+
+
+@pytest.fixture
+def series_kdir(kernel: Path) -> Path:
+    """A tree with a tag `base` and two patches on it."""
+    git(kernel, "tag", "base")
+    (kernel / "kernel/sched/core.c").write_text("/* core */\n")
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-qm", "sched/core: Add a comment")
+    (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("nr_running;", "nr_running, spare;"))
+    git(kernel, "commit", "-qam", "sched: Add a spare field")
+    return kernel
+
+
+@pytest.fixture
+def tree(series_kdir: Path, cache: Path) -> Tree:
+    return open_kdir(cache, series_kdir)
+
+
+def mailbox(kdir: Path, path: Path, *, cover: bool = False) -> Path:
+    words = ["--cover-letter"] if cover else []
+    path.write_text(git(kdir, "format-patch", "--stdout", *words, "base..HEAD"))
+    return path
+
+
+def test_series_of_revisions(tree: Tree) -> None:
+    series = read_series(tree, "base", None, None)
+    assert [patch.subject for patch in series.patches] == ["sched/core: Add a comment", "sched: Add a spare field"]
+    assert series.files == {"kernel/sched/core.c", "kernel/sched/sched.h"}
+    assert len({patch.patch_id for patch in series.patches}) == 2
+
+
+@pytest.mark.parametrize("cover", [False, True])
+def test_mails_are_the_same_series(tree: Tree, series_kdir: Path, tmp_path: Path, cover: bool) -> None:
+    mails = mailbox(series_kdir, tmp_path / "series.mbox", cover=cover)
+    series, other = read_series(tree, "base", None, mails), read_series(tree, "base", None, None)
+    assert series.diff == other.diff
+    assert [patch.patch_id for patch in series.patches] == [patch.patch_id for patch in other.patches]
+    assert git(series_kdir, "status", "--porcelain") == ""
+
+
+def test_series_that_are_none(tree: Tree, series_kdir: Path, tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError, match="no revision"):
+        read_series(tree, "nowhere", None, None)
+    with pytest.raises(SchedlineError, match="no patch between"):
+        read_series(tree, "HEAD", None, None)
+    with pytest.raises(SchedlineError, match="no ancestor"):
+        read_series(tree, "HEAD", "base", None)
+    with pytest.raises(SchedlineError, match="no file"):
+        read_series(tree, "base", None, tmp_path / "absent")
+    (tmp_path / "empty").write_text("From nobody\n\nhello\n")
+    with pytest.raises(SchedlineError, match="holds no patch"):
+        read_series(tree, "base", None, tmp_path / "empty")
+    broken = mailbox(series_kdir, tmp_path / "broken.mbox")
+    broken.write_text(
+        broken.read_text().replace(" \tunsigned int", " \tunsigned long").replace("-\tunsigned", "-\tlong")
+    )
+    with pytest.raises(SchedlineError, match="patch 2 of 2 does not apply"):
+        read_series(tree, "base", None, broken)
+    with pytest.raises(SchedlineError, match="patch 1 of 2 changes nothing"):
+        read_series(tree, "HEAD", None, mailbox(series_kdir, tmp_path / "series.mbox"))
+
+
+def kunit_part(monkeypatch: pytest.MonkeyPatch, tree: Tree, base: Booted, head: Booted) -> Part:
+    """The part, given what the guests say."""
+    series = read_series(tree, "base", None, None)
+    said: Mapping[str, Booted] = {series.base: base, series.head: head}
+    monkeypatch.setattr(parts, "booted", lambda cache, tree, commit, *rest: said[commit])
+    return parts.kunit(Path("cache"), tree, series, NOTHING, Path("out"))
+
+
+GOOD = Booted(Verdict.PASS, NOTHING, 100, 5)
+
+
+def test_what_fails_since_the_series_fails(monkeypatch: pytest.MonkeyPatch, tree: Tree) -> None:
+    bad = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle"]), 99, 5)
+    part = kunit_part(monkeypatch, tree, GOOD, bad)
+    assert part.verdict is Verdict.FAIL
+    assert part.lines == ("fails since the series: sched_cpupri:oracle",)
+
+
+def test_what_failed_before_is_not_its_fault_and_no_pass(monkeypatch: pytest.MonkeyPatch, tree: Tree) -> None:
+    bad = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle"]), 99, 5)
+    assert kunit_part(monkeypatch, tree, bad, bad).verdict is Verdict.INCONCLUSIVE
+    worse = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle", "panic"]), 10, 5)
+    assert kunit_part(monkeypatch, tree, bad, worse).verdict is Verdict.FAIL
+    mended = kunit_part(monkeypatch, tree, bad, GOOD)
+    assert mended.verdict is Verdict.PASS
+    assert mended.lines == ("mended by the series: sched_cpupri:oracle",)
+
+
+@pytest.mark.parametrize(
+    ("fate", "verdict"),
+    [(Fate.KILLED, Verdict.PASS), (Fate.SURVIVED, Verdict.INCONCLUSIVE), (Fate.DOES_NOT_APPLY, None)],
+)
+def test_mutants_of_the_touched_files(
+    monkeypatch: pytest.MonkeyPatch, tree: Tree, fate: Fate, verdict: Verdict | None
+) -> None:
+    tried: list[str] = []
+
+    def fake(cache: Path, tree: Tree, mutant: mutants.Mutant, *rest: object) -> tuple[Fate, frozenset[str], float]:
+        tried.append(mutant.diff.decode())
+        return fate, NOTHING, 0.0
+
+    monkeypatch.setattr(mutants, "try_mutant", fake)
+    part = parts.mutated(Path("cache"), tree, read_series(tree, "base", None, None), NOTHING, Path("out"))
+    assert part.verdict is verdict
+    touched = ("+++ b/kernel/sched/sched.h", "+++ b/kernel/sched/core.c")
+    assert tried and all(any(file in diff for file in touched) for diff in tried)
+    assert len(tried) < len(mutants.read_mutants(mutants.MUTANTS))
+    assert bool(part.lines) == (fate is Fate.SURVIVED)
+
+
+def test_no_header_no_compiler(tree: Tree) -> None:
+    series = Series("a" * 40, "b" * 40, (), b"--- a/kernel/sched/core.c\n+++ b/kernel/sched/core.c\n")
+    assert parts.layout(Path("cache"), tree, series, (), NOTHING, Path("out")).verdict is Verdict.PASS
+
+
+def test_page_and_junit(tree: Tree) -> None:
+    found = [
+        Part(
+            "layout",
+            Verdict.FAIL,
+            "1 rule broken " * 9,
+            ("x86_64: rq-order.Q1 " * 9,),
+            (("x86_64", Verdict.FAIL, "\x1b"),),
+        ),
+        Part("kunit", None, "left out by --skip"),
+        Part("mutants", Verdict.INCONCLUSIVE, "1 survives", (), (("a/b", Verdict.INCONCLUSIVE, "c"),)),
+    ]
+    page = premerge_verb.text(read_series(tree, "base", None, None), found, Verdict.FAIL)
+    assert max(map(len, page.splitlines())) <= 72
+    assert page.endswith("verdict: FAIL\n") and "kunit    not run" in page
+    submission = kcidb.document(datetime.now(UTC), read_series(tree, "base", None, None), found)
+    V5_3.validate_exactly(submission)
+    tests = submission["tests"]
+    assert isinstance(tests, list)
+    assert [test["status"] for test in tests] == ["FAIL", "SKIP", "DONE"]
+    tests[0]["status"] = "GREEN"
+    with pytest.raises(ValidationError):
+        V5_3.validate_exactly(submission)
+    root = ET.fromstring(premerge_verb.junit(found))  # noqa: S314  ours
+    kinds = [case[0].tag for case in root.iter("testcase")]
+    assert kinds == ["failure", "skipped", "error"]
+
+
+def test_nothing_judged_is_inconclusive(series_kdir: Path, cache: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = [
+        "premerge",
+        "--kdir",
+        str(series_kdir),
+        "--base",
+        "base",
+        "--skip",
+        "layout,kunit,c2c,mutants",
+        "--out",
+        str(out),
+    ]
+    assert main(words) == 3
+    assert main([*words, "--bisect"]) == 125
+    document = json.loads((out / "premerge.json").read_text())
+    assert document["status"] == "INCONCLUSIVE" and len(document["patches"]) == 2
+    assert (out / "premerge.txt").read_text().endswith("verdict: INCONCLUSIVE\n")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The cache-line traffic of a series: measured on base and head, judged from what both left, and remembered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import toy_results
+
+from schedlib import doctor
+from schedlib.c2c.document import Result, document
+from schedlib.cache import write_json
+from schedlib.errors import SchedlineError
+from schedlib.premerge import emulated
+from schedlib.premerge.record import TRAFFIC
+from schedlib.premerge.series import Series
+from schedlib.tree.kernel_tree import Tree, open_kdir
+from schedlib.verdict import Verdict
+
+TOUCHED = Series("a" * 40, "b" * 40, (), b"--- a/kernel/sched/core.c\n+++ b/kernel/sched/core.c\n")
+
+
+def traffic(false: int) -> Result:
+    rows = (toy_results.row("rto_count", 0, false, 4000), toy_results.row("overloaded", 40, 100, 300))
+    return toy_results.result(rows, rows, rows, build_id=str(false))
+
+
+def both(out: Path, base: int, head: int) -> None:
+    for side, false in (("base", base), ("head", head)):
+        write_json(out / TRAFFIC / f"{side}.json", document(traffic(false)))
+
+
+@pytest.mark.parametrize(("head", "verdict"), [(1000, Verdict.PASS), (10, Verdict.PASS), (9000, Verdict.FAIL)])
+def test_judged_from_what_both_left(tmp_path: Path, head: int, verdict: Verdict) -> None:
+    both(tmp_path, 1000, head)
+    part = emulated.compared(tmp_path)
+    assert part.verdict is verdict
+    assert bool(part.lines) == (verdict is Verdict.FAIL)
+    if part.lines:
+        assert "root_domain, false_shared: 1100 -> 9100" in part.lines[0]
+
+
+def test_other_settings_are_refused(tmp_path: Path) -> None:
+    both(tmp_path, 1, 1)
+    other = document(traffic(1))
+    other["parameters"] = {**traffic(1).parameters, "cpus": 32}
+    write_json(tmp_path / TRAFFIC / "head.json", other)
+    with pytest.raises(SchedlineError, match="cpus is 8 in BASE and 32"):
+        emulated.compared(tmp_path)
+
+
+@pytest.fixture
+def tree(kernel: Path, cache: Path) -> Tree:
+    return open_kdir(cache, kernel)
+
+
+def test_nothing_of_the_scheduler(tree: Tree, tmp_path: Path) -> None:
+    series = Series("a" * 40, "b" * 40, (), b"--- a/mm/slub.c\n+++ b/mm/slub.c\n")
+    assert emulated.emulated(tmp_path, tree, series, tmp_path).verdict is Verdict.PASS
+
+
+def test_another_qemu_is_a_skip(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> str:
+        raise SchedlineError("c2c needs QEMU 7.2; this is QEMU 10.0", "")
+
+    monkeypatch.setattr(emulated, "refuse_other_qemu", refuse)
+    monkeypatch.setattr(doctor, "ensure", lambda names: None)
+    part = emulated.emulated(tmp_path, tree, TOUCHED, tmp_path)
+    assert part.verdict is None and "QEMU 10.0" in part.summary
+
+
+def test_both_are_measured(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulated, "refuse_other_qemu", lambda: "QEMU 7.2")
+    monkeypatch.setattr(doctor, "ensure", lambda names: None)
+    said = {TOUCHED.base: 1000, TOUCHED.head: 9000}
+    monkeypatch.setattr(emulated, "remembered", lambda cache, tree, quanta, logs: traffic(said[tree.head]))
+    assert emulated.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.FAIL
+    said[TOUCHED.head] = 900
+    assert emulated.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.PASS

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline run` with tools that only play: verdicts, files, and what is run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from suite_place import HACKBENCH, PI_STRESS, Place
+
+from schedlib.formats import results
+
+SCHEMAS = Path(results.__file__).parent / "schemas"
+
+
+def test_each_run_is_a_file_and_a_log(play: Place) -> None:
+    done = play.run("--runs", "3", "--json", str(play.directory / "all.json"))
+    assert done.returncode == 0, done.stderr
+    assert "verdict: PASS" in done.stdout
+    assert "tasks  40 (40 to 40) tasks" in done.stdout
+    assert "6 of 6: " in done.stderr and " left" in done.stderr
+    names = {path.name for path in play.out.iterdir() if not path.name.startswith(".")}
+    rows = [f"{row}-{number}" for row in ("bench", "inversions") for number in (1, 2, 3)]
+    assert names == {"plan", *(f"{row}.{kind}" for row in rows for kind in ("json", "log"))}
+    seeds = set()
+    for row in rows:
+        found = play.document(f"{row}.json")
+        assert found["status"] == "DONE"
+        assert found["plan"]["suite"] == "play"
+        seeds.add(found["plan"]["seed"])
+        assert found["noise"]["seconds"] > 0
+        assert found["fingerprint"]["boot_id"]
+    assert f"seed {seeds.pop()}" in done.stderr and not seeds
+    found = play.document("inversions-2.json")
+    assert found["process"]["argv"][:3] == ["pi_stress", "-D", "2"]
+    assert (found["process"]["exit_status"], found["process"]["reported"]) == (0, 0)
+    assert found["fingerprint"]["command_line"].startswith("pi_stress -D 2 -g ")
+    whole = json.loads((play.directory / "all.json").read_text())
+    jsonschema.validate(whole, json.loads((SCHEMAS / "runs-1.json").read_text()))
+    assert [(each["row"], each["run"]) for each in whole["runs"]][:4] == [
+        ("bench", 1),
+        ("bench", 2),
+        ("bench", 3),
+        ("inversions", 1),
+    ]
+
+
+def test_lava_reads_verdicts_and_figures(play: Place) -> None:
+    play.tool("pi_stress", PI_STRESS % (0, 0))
+    assert play.run("--runs", "2", "--lava", str(play.directory / "result.txt")).returncode == 1
+    assert (play.directory / "result.txt").read_text().splitlines() == [
+        "bench pass",
+        "bench.tasks pass 40 tasks",
+        "bench.time_s pass 0.5 s",
+        "inversions fail",
+    ]
+
+
+def test_a_seed_gives_its_order(play: Place) -> None:
+    for name in ("a", "b"):
+        assert play.run("--runs", "6", "--seed", "5", "--out", str(play.directory / name)).returncode == 0
+    first, second = (json.loads((play.directory / name / "plan").read_text())["order"] for name in ("a", "b"))
+    assert first == second
+    assert sorted(first[:2]) == [["bench", 1], ["inversions", 1]]
+
+
+def test_nothing_is_run_twice(play: Place) -> None:
+    assert play.run("--runs", "2").returncode == 0
+    before = play.called()
+    done = play.run("--runs", "2")
+    assert done.returncode == 0
+    assert "4 of 4 are there and valid" in done.stderr
+    assert play.called() == before
+    # One that was damaged is made again, and only that one.
+    (play.out / "bench-2.json").write_text("{")
+    assert play.run("--runs", "2").returncode == 0
+    assert play.document("bench-2.json")["status"] == "DONE"
+    assert "inversions" not in play.called()[len(before) :]
+
+
+def test_suite_and_runs_are_in_the_directory(play: Place) -> None:
+    assert play.run("--runs", "2", "--only", "bench").returncode == 0
+    argv = [word for word in play.argv() if word not in ("--suite", "play")]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, env=play.environment)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 are there and valid" in done.stderr
+
+
+def test_success_without_work_is_no_pass(play: Place) -> None:
+    play.tool("pi_stress", PI_STRESS % (0, 0))
+    done = play.run()
+    assert done.returncode == 1
+    assert play.document("inversions-1.json")["process"]["exit_status"] == 0
+    assert "no work was done: inversions is 0" in done.stdout
+    assert "verdict: FAIL" in done.stdout
+
+
+def test_a_failure_that_the_tool_reports_is_one(play: Place) -> None:
+    play.tool("pi_stress", PI_STRESS % (7, 1))
+    done = play.run()
+    assert done.returncode == 1
+    assert (
+        play.document("inversions-1.json")["process"] | {"exit_status": 0, "reported": 1}
+        == (play.document("inversions-1.json")["process"])
+    )
+    assert "it reports the status 1" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo 'no memory' >&2; exit 3\n", "exit status 3: no memory"),
+        (
+            "kill -9 $$\n",
+            "killed by SIGKILL: by hand, for want of memory (see dmesg), or as an RT task that did not sleep",
+        ),
+        ("kill -15 $$\n", "killed by SIGTERM"),
+        ("", "no number of tasks in its output"),
+    ],
+)
+def test_a_run_that_came_to_nothing_is_an_error(script: str, reason: str, play: Place) -> None:
+    play.tool("hackbench", script)
+    done = play.run()
+    assert done.returncode == 2
+    found = play.document("bench-1.json")
+    assert (found["status"], found["reason"]) == ("ERROR", reason)
+    assert "verdict: ERROR" in done.stdout
+    # It is tried again.
+    play.tool("hackbench", HACKBENCH)
+    assert play.run().returncode == 0
+
+
+def test_a_required_tool_that_is_missing_is_an_error_and_another_a_skip(play: Place) -> None:
+    (play.tools / "pi_stress").unlink()
+    done = play.run()
+    assert done.returncode == 0
+    assert play.document("inversions-1.json")["reason"] == "pi_stress is not installed: package rt-tests"
+    assert "pi_stress is not installed: package rt-tests" in done.stdout
+    (play.tools / "hackbench").unlink()
+    done = play.run("--out", str(play.directory / "second"))
+    assert done.returncode == 2
+    assert "schedline doctor" in done.stderr
+
+
+def test_nothing_that_could_be_run_is_inconclusive(play: Place) -> None:
+    (play.tools / "pi_stress").unlink()
+    done = play.run("--only", "inversions")
+    assert done.returncode == 3
+    assert "verdict: INCONCLUSIVE" in done.stdout
+
+
+def test_another_plan_is_refused(play: Place) -> None:
+    assert play.run().returncode == 0
+    for words, message in (
+        (["--runs", "2"], "was begun with --runs 1, not 2"),
+        (["--only", "bench"], "has runs of the suite play"),
+        (["--seed", "1"], "was begun with --seed"),
+    ):
+        done = play.run(*words)
+        assert done.returncode != 0
+        assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--suite", "nothing"], "no suite 'nothing'"),
+        (["--only", "nothing"], "play has no row 'nothing'"),
+    ],
+)
+def test_bad_words_are_named(words: list[str], message: str, play: Place) -> None:
+    done = play.run(*words)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert "next: choose" in done.stderr
+
+
+def test_list_runs_nothing(play: Place) -> None:
+    (play.tools / "pi_stress").unlink()
+    done = play.run("--list")
+    assert done.returncode == 0
+    assert "bench: hackbench" in done.stdout
+    assert "about 1 s; required" in done.stdout
+    assert "pi_stress is not installed: package rt-tests" in done.stdout
+    assert not play.called() and not play.out.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may have a network of its own")
+def test_a_server_is_started_first_and_can_be_reached_by_nobody_else(play: Place) -> None:
+    from schedlib.runs.tool_process import Server, run_guarded
+
+    server = "import socket; s = socket.create_server(('', 7003)); c = s.accept()[0]; c.sendall(b'from within')"
+    # As netperf asks for it.
+    asks = "socket.getaddrinfo('127.0.0.1', 7003, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)"
+    client = f"import socket; {asks}; print(socket.create_connection(('127.0.0.1', 7003)).recv(99).decode())"
+    place = play.directory / "place"
+    place.mkdir()
+    done = run_guarded(
+        [sys.executable, "-c", client], place, 60, server=Server((sys.executable, "-c", server), "tcp", 7003)
+    )
+    assert (done.problem, done.cannot, done.exit_status, done.stdout) == ("", "", 0, "from within\n")
+    outside = subprocess.run([sys.executable, "-c", client], check=False, capture_output=True)
+    assert b"from within" not in outside.stdout
+    broken = Server((sys.executable, "-c", "raise SystemExit(5)"), "tcp", 7003)
+    assert "ended with 5" in run_guarded(["true"], place, 60, server=broken).problem
+    silent = Server(("sleep", "1000"), "udp", 7003)
+    assert "does not listen on port 7003" in run_guarded(["true"], place, 0.5, server=silent).problem

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline run` when it is killed, a tool hangs or a disk is full: nothing is left, and the next start goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from suite_place import HACKBENCH, Place
+
+from schedlib import main
+from schedlib.errors import SchedlineError
+from schedlib.runs import workload_suites
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_tool_that_hangs_is_ended(play: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    from schedlib.runs import measure
+    from schedlib.runs.workload_suites import Row
+
+    play.tool("hackbench", f"[ $# = 0 ] || exit 0; echo $$ > {play.directory}/pid; sleep 1000\n")
+    monkeypatch.setenv("PATH", str(play.tools))
+    monkeypatch.setattr(measure, "time_limit", lambda _: 1.0)
+    place = play.directory / "place"
+    place.mkdir()
+    row = Row("bench", "hackbench", "", (), 1, "tasks", {"tasks": "tasks"}, True, False, "")
+    found = measure.measure(row, measure.Means(None, {}, ""), place).document
+    assert found["status"] == "ERROR"
+    assert found["reason"].startswith("ended after 1 s")
+    assert (found["process"]["timed_out"], found["process"]["exit_status"]) == (True, None)
+    assert not alive(int((play.directory / "pid").read_text()))
+
+
+LINGERS = """\
+case "$*" in *help*) exit 0;; esac
+setsid sleep 1000 < /dev/null > /dev/null 2>&1 &
+echo $! > {0}/child
+echo $$ > {0}/pid.new && mv {0}/pid.new {0}/pid
+sleep 1000
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_killed_leaves_nothing_and_goes_on(number: signal.Signals, play: Place) -> None:
+    (play.tools / "mv").symlink_to("/bin/mv")
+    assert play.run("--runs", "2", "--only", "inversions,bench", "--seed", "1").returncode == 0
+    (play.out / "bench-2.json").unlink()
+    play.tool("hackbench", LINGERS.format(play.directory))
+    with play.start("--runs", "2", "--only", "inversions,bench") as process:
+        while not (play.directory / "pid").exists():
+            assert process.poll() is None
+        pids = [int((play.directory / name).read_text()) for name in ("pid", "child")]
+        assert all(alive(pid) for pid in pids)
+        process.send_signal(number)
+        process.wait()
+        while any(alive(pid) for pid in pids):
+            pass
+        assert process.stdout
+        said = process.stdout.read()
+    assert process.returncode != 0
+    assert not (play.out / "bench-2.json").exists()
+    if number is not signal.SIGKILL:
+        assert "next: schedline run --out" in said
+        assert not list(play.out.glob(".now-*"))
+        assert not (play.directory / "cache/workloads/settings.json").exists()
+    play.tool("hackbench", HACKBENCH)
+    done = play.run("--runs", "2", "--only", "inversions,bench")
+    assert done.returncode == 0, done.stderr
+    assert "3 of 4 are there and valid" in done.stderr
+    assert {path.name for path in play.out.glob(".*")} == {".lock"}
+
+
+def test_after_a_crash_the_next_start_puts_back_what_was_changed_wherever_its_runs_go(play: Place) -> None:
+    setting, journal = play.directory / "setting", play.directory / "cache/workloads/settings.json"
+    (play.tools / "mv").symlink_to("/bin/mv")
+    play.tool("hackbench", LINGERS.format(play.directory))
+    with play.start("--only", "bench") as process:
+        while not (play.directory / "pid").exists():
+            assert process.poll() is None
+        process.kill()
+    found = json.loads(journal.read_text())
+    setting.write_text("-1\n")
+    journal.write_text(json.dumps(found | {"settings": {str(setting): "950000"}}))
+    done = play.run("--only", "inversions", "--out", str(play.directory / "elsewhere"))
+    assert done.returncode == 0
+    assert "after a crash: " in done.stderr
+    assert setting.read_text() == "950000"
+    assert not journal.exists()
+
+
+def test_what_a_tool_leaves_running_is_ended(play: Place) -> None:
+    play.tool("hackbench", f"setsid sleep 1000 > /dev/null 2>&1 &\necho $! > {play.directory}/child\n{HACKBENCH}")
+    assert play.run().returncode == 0
+    assert not alive(int((play.directory / "child").read_text()))
+
+
+def test_a_place_that_cannot_be_written_is_named(play: Place) -> None:
+    (play.directory / "file").write_text("")
+    done = play.run("--out", str(play.directory / "file" / "out"))
+    assert done.returncode != 0
+    assert "the runs cannot be written to" in done.stderr
+    assert "next: name another directory" in done.stderr
+    assert not play.called()
+
+
+def test_a_full_disk_leaves_nothing_that_is_trusted(play: Place) -> None:
+    # A limit on the size of files stands in for the disk: it is enough for the plan, and not for a run.
+    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)); os.execv(%s)"
+    done = play.run(wrapper=[sys.executable, "-c", limited % "sys.argv[1], sys.argv[1:]"])
+    assert done.returncode != 0
+    # Which file it is tells which disk.
+    assert f"File too large: '{play.out}/" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (play.out / "plan").exists()
+    assert not list(play.out.glob("bench-*.json")) and not list(play.out.glob("inversions-*.json"))
+    assert play.run().returncode == 0
+
+
+def test_a_disk_that_a_tool_has_filled_is_said(
+    play: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play.tool("hackbench", "exit 3\n")
+    monkeypatch.setenv("PATH", str(play.tools))
+    monkeypatch.setenv("SCHEDLINE_CACHE", str(play.directory / "cache"))
+    monkeypatch.setattr(workload_suites, "SUITES", play.directory / "suites")
+    usage = shutil.disk_usage(play.directory)
+    for free, expected in ((usage.free, "exit status 3"), (0, "is full: what bench wrote there was cut")):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
+        words = ["run", "--suite", "play", "--only", "bench", "--out", str(play.out)]
+        with suppress(SchedlineError) if free else pytest.raises(SchedlineError, match=expected):
+            assert main.main(words) == 2
+        if free:
+            assert expected in capsys.readouterr().err

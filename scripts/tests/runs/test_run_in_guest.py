@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline run --in-guest`: what is taken along, what comes home, what the console says; guests only play."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from workload_runs import SCHEMA
+
+from schedlib.console.judge import Ending
+from schedlib.errors import SchedlineError
+from schedlib.formats.run_file import Head, Metric, Reading, document
+from schedlib.gate.boots import read_side
+from schedlib.guest import busybox_image, home
+from schedlib.guest.boot import Run as Booted
+from schedlib.guest.busybox_guest import Guest
+from schedlib.kernel.build import Kernel
+from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.topology import flat
+from schedlib.main import parser
+from schedlib.paths import SELFTESTS
+from schedlib.runs import guest_verb, in_guest
+from schedlib.runs.machine import fingerprint
+from schedlib.runs.plan import Run
+from schedlib.runs.workload_suites import chosen, load_suite
+from schedlib.tree.kernel_tree import Tree
+from schedlib.verdict import Verdict
+
+GUEST_SAYS = fingerprint() | {"kernel": "7.3.4 of the guest", "build_id": "abc", "boot_id": "of the guest"}
+
+SPLAT = "[    8.000000] WARNING: CPU: 0 PID: 1 at kernel/x.c:1 y+0x1/0x2\n"
+PANIC = "[    8.000000] Kernel panic - not syncing: x\n"
+
+CONSOLE = """\
+[    0.000000] Linux version 7.3.4 (schedline@schedline)
+[    2.000000] kunit: disabled
+TAP version 13
+1..2
+{results}[    9.000000] reboot: Restarting system
+"""
+
+
+def sender(directory: Path) -> str:
+    """The function of the guest's /init, for this machine."""
+    text = (SELFTESTS / "guest_init.sh").read_text().partition("\nexport PATH")[0]
+    return text.replace("/tmp/sent", f"{directory}/sent").replace("/dev/vda", f"{directory}/disk")  # noqa: S108
+
+
+def sent(directory: Path, slot: int, files: Mapping[str, bytes]) -> int:
+    """Send files as a guest does; the status of that."""
+    place = directory / f"sent-{slot}"
+    place.mkdir()
+    for name, content in files.items():
+        (place / name).write_bytes(content)
+    script = f"{sender(directory)}\nsend {slot} {place}"
+    # A disk has its size already.
+    script = script.replace("conv=fsync", "conv=notrunc").replace("conv=sync,fsync", "conv=sync,notrunc")
+    return subprocess.run(["busybox", "sh", "-c", script], check=False).returncode
+
+
+def run_json(sleeps: float) -> bytes:
+    head = Head("sleep_storm", "2026-11-22T07:00:00Z", 3.5, GUEST_SAYS | {"command_line": "sleep_storm"})
+    metrics = (
+        Metric("sleeps", "sleeps", "neither", "exact", sleeps, 5),
+        Metric("sleeps_per_s", "sleeps/s", "higher", "rate", 7, 5),
+        Metric("oversleep.p50", "ns", "lower", "quantile", 7, 5),
+        Metric("oversleep.p99", "ns", "lower", "quantile", 9, 5),
+    )
+    return json.dumps(document(head, Reading(metrics))).encode()
+
+
+def left(sleeps: float = 5, status: str = "0") -> dict[str, bytes]:
+    """What a run of our own leaves in the guest."""
+    ending = f"2026-11-22T07:00:00Z 3.50 4.75 {status}\n".encode()
+    return {"run.json": run_json(sleeps), "ending": ending, "stdout": b"ok 1 slept\n", "stderr": b""}
+
+
+class Played(Guest):
+    """A guest that is none: its console is given, and what it sends."""
+
+    console = ""
+    ending = Ending.EXITED
+    sends: Mapping[int, Mapping[str, bytes]] = {}
+
+    def boot(self, archive: Path, disk: Path, log: Path, timeout: float) -> Booted:
+        for slot, files in self.sends.items():
+            assert sent(disk.parent, slot, files) == 0
+        log.write_text(self.console)
+        return Booted(("qemu",), log, self.ending, 1.0, ())
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
+    """A guest that has run the storm once, as it should."""
+    monkeypatch.setattr(guest_verb, "_archive", lambda *_: tmp_path / "archive")
+    guest = Played(tmp_path, TARGETS["qemu-x86_64"], flat(8), Kernel(tmp_path, tmp_path, 0.0, "gcc"), "tcg")
+    object.__setattr__(guest, "sends", {0: left(), 1: left()})
+    object.__setattr__(guest, "console", console("ok", "ok"))
+    return guest
+
+
+def console(*results: str, more: str = "") -> str:
+    names = ("identity", "storm-quick-1")
+    lines = [
+        f"# selftests: guest: {name}\n{result} {number} selftests: guest: {name}\n"
+        for number, (name, result) in enumerate(zip(names, results, strict=False), 1)
+    ]
+    return CONSOLE.format(results="".join(lines) + more)
+
+
+def run(guest: Guest, out: Path) -> tuple[Verdict, dict[str, Any]]:
+    """The verdict, and the run of the storm where there is one."""
+    out.mkdir()
+    arguments = parser().parse_args(["run", "--in-guest", "--seed", "1"])
+    suite = in_guest.for_guest(chosen(load_suite("quick"), ["storm-quick"]), 8)
+    tree = Tree("7.3", out, "", "", "", False)
+    verdict = guest_verb._measured(arguments, suite, guest, tree, out)
+    file = out / "storm-quick-1.json"
+    return verdict, json.loads(file.read_text()) if file.exists() else {}
+
+
+def test_what_came_home_is_a_run_of_the_guest(played: Played, tmp_path: Path) -> None:
+    verdict, found = run(played, tmp_path / "out")
+    assert verdict is Verdict.PASS
+    jsonschema.validate(found, SCHEMA)
+    assert found["fingerprint"]["boot_id"] == "of the guest"
+    assert (found["process"]["exit_status"], found["process"]["seconds"]) == (0, 1.25)
+    assert not list((tmp_path / "out").glob(".now-*"))
+    # Runs, and nothing else, is what the gate reads.
+    assert [boot.id for boot in read_side(tmp_path / "out", "guest").boots] == ["of the guest"]
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "reason"),
+    [
+        ({"sends": {0: left(), 1: left(sleeps=0)}}, Verdict.FAIL, ""),
+        ({"sends": {0: left(), 1: left(status="1")}}, Verdict.FAIL, ""),
+        ({"sends": {0: left(), 1: left(status="139")}}, Verdict.ERROR, "killed by SIGSEGV"),
+        ({"sends": {0: left()}}, Verdict.ERROR, "nothing came home from the guest"),
+        ({"console": console("ok", "not ok")}, Verdict.FAIL, ""),
+        ({"console": console("ok")}, Verdict.FAIL, ""),
+        ({"console": console("ok", "ok", more=PANIC)}, Verdict.FAIL, ""),
+        ({"console": console("ok", "ok", more=SPLAT)}, Verdict.FAIL, ""),
+        ({"ending": Ending.TIMED_OUT}, Verdict.FAIL, ""),
+        ({"console": "", "sends": {}}, Verdict.ERROR, None),
+    ],
+)
+def test_whatever_is_wrong_is_no_pass(
+    change: dict[str, Any], verdict: Verdict, reason: str | None, played: Played, tmp_path: Path
+) -> None:
+    for name, value in change.items():
+        object.__setattr__(played, name, value)
+    found, document_ = run(played, tmp_path / "out")
+    assert found is verdict
+    assert document_.get("reason") == reason
+
+
+def test_a_directory_that_has_runs_is_refused(played: Played, tmp_path: Path) -> None:
+    run(played, tmp_path / "out")
+    arguments = parser().parse_args(["run", "--in-guest"])
+    with pytest.raises(SchedlineError, match="a guest begins anew"):
+        guest_verb.run_in_guest(arguments, load_suite("quick"), tmp_path / "out")
+
+
+def test_words_of_a_guest_need_one() -> None:
+    with pytest.raises(SchedlineError, match="--without chooses a guest"):
+        guest_verb.refuse_without_guest(parser().parse_args(["run", "--without", "rd-lines"]))
+    guest_verb.refuse_without_guest(parser().parse_args(["run", "--in-guest", "--without", "rd-lines"]))
+
+
+def test_what_is_sent_comes_home_whole(tmp_path: Path) -> None:
+    disk = home.empty_disk(tmp_path / "disk", 3)
+    files = {"stdout": bytes(range(256)) * 99, "out.json": b"{}\n", "empty": b""}
+    assert sent(tmp_path, 0, {"other": b"1"}) == sent(tmp_path, 2, files) == 0
+    place = tmp_path / "home"
+    place.mkdir()
+    assert home.bring_home(disk, 2, place) == ""
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == files
+    assert home.bring_home(disk, 1, place) == "nothing came home from the guest"
+
+
+def test_half_of_it_is_not_trusted(tmp_path: Path) -> None:
+    disk = home.empty_disk(tmp_path / "disk", 1)
+    assert sent(tmp_path, 0, {"run.json": b"x" * 9000}) == 0
+    whole = disk.read_bytes()
+    place = tmp_path / "home"
+    place.mkdir()
+    for cut in (whole[:5000], whole[:600] + bytes(len(whole) - 600), whole.replace(b"xxx", b"xyx", 1)):
+        disk.write_bytes(cut)
+        assert home.bring_home(disk, 0, place) == "what came home from the guest is damaged"
+    disk.write_bytes(bytes(512) + whole[512:])
+    assert home.bring_home(disk, 0, place) == "nothing came home from the guest"
+    assert not list(place.iterdir())
+
+
+def test_what_is_too_big_is_not_sent(tmp_path: Path) -> None:
+    disk = home.empty_disk(tmp_path / "disk", 2)
+    assert sent(tmp_path, 0, {"perf.data": bytes(home.SLOT)}) != 0
+    assert disk.read_bytes() == bytes(2 * home.SLOT)
+    blocks = re.search(r"^SLOT=(\d+)", (SELFTESTS / "guest_init.sh").read_text(), re.M)
+    assert blocks and int(blocks.group(1)) * 512 == home.SLOT
+
+
+def test_no_path_leads_out(tmp_path: Path) -> None:
+    import hashlib
+
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name in ("../outside", "/outside", "deep/inside", "plain"):
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            archive.addfile(member, io.BytesIO(b"1"))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    data = stream.getvalue()
+    head = f"{len(data)} {hashlib.sha256(data).hexdigest()}\n".encode().ljust(512, b"\0")
+    (tmp_path / "disk").write_bytes((head + data).ljust(home.SLOT, b"\0"))
+    place = tmp_path / "home"
+    place.mkdir()
+    assert home.bring_home(tmp_path / "disk", 0, place) == ""
+    assert [path.name for path in tmp_path.rglob("*") if path.parent != tmp_path] == ["plain"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "exit_status", "timed_out", "seconds"),
+    [
+        ("1.0 3.5 0", 0, False, 2.5),
+        ("1.0 3.5 255", 255, False, 2.5),
+        ("1.0 3.5 139", -11, False, 2.5),
+        ("1.0 3.5 137", -9, False, 2.5),
+        ("1.0 99.5 137", None, True, 98.5),
+        ("1.0 1.0", None, False, 0),
+    ],
+)
+def test_how_a_run_ended(ending: str, exit_status: int | None, timed_out: bool, seconds: float, tmp_path: Path) -> None:
+    (tmp_path / "ending").write_text(f"2026-11-22T07:00:00Z {ending}\n")
+    if exit_status is None and not timed_out:
+        (tmp_path / "problem").write_text("its server does not listen\n")
+    started, uptime, found = in_guest._finished(tmp_path, 99)
+    assert (started, uptime) == ("2026-11-22T07:00:00Z", 1.0)
+    assert (found.exit_status, found.timed_out, found.seconds) == (exit_status, timed_out, seconds)
+    assert bool(found.problem) is (tmp_path / "problem").exists()
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with a hackbench that is a copy of a real program."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    (directory / "ldd").symlink_to("/usr/bin/ldd")
+    (directory / "hackbench").write_bytes(Path("/bin/true").read_bytes())
+    (directory / "hackbench").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:/no-such-directory")
+    return directory
+
+
+def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) -> None:
+    suite = in_guest.for_guest(chosen(load_suite("quick"), ["hackbench-quick", "cyclictest-quick"]), 6)
+    order = [Run("cyclictest-quick", 1), Run("hackbench-quick", 1)]
+    todo = in_guest.errands(suite, order, "x86_64")
+    # cyclictest is not there: the guest is not sent for it.
+    assert [errand.name for errand in todo] == ["identity", "hackbench-quick-1"]
+    assert in_guest.why_not_in_guest(suite.rows[0], "x86_64") == ("cyclictest is not installed: package rt-tests", True)
+    place = tmp_path / "files"
+    place.mkdir()
+    files = in_guest.files(todo, place)
+    assert files["/runs/001/command"].read_text() == f"#!/bin/sh\nexec {tools}/hackbench -s 100 -l 200 -g 3\n"
+    assert files["/runs/001/about"].read_text() == "hackbench-quick-1 96\n"
+    assert files[f"{tools}/hackbench"] == tools / "hackbench"
+    assert any("ld-linux" in name for name in files) and any(name.endswith("libc.so.6") for name in files)
+    assert all(path.exists() for path in files.values())
+
+
+def test_what_cannot_run_in_the_guest_is_a_skip_with_the_reason(tools: Path) -> None:
+    row = next(row for row in load_suite("quick").rows if row.name == "hackbench-quick")
+    assert in_guest.why_not_in_guest(row, "x86_64") == ("", False)
+    why, missing = in_guest.why_not_in_guest(row, "arm64")
+    assert "not for arm64" in why and not missing
+    (tools / "hackbench").write_text("#!/bin/sh\n")
+    assert "no program but a script" in in_guest.why_not_in_guest(row, "x86_64")[0]
+
+
+def test_a_shell_that_the_guest_cannot_run_is_not_taken(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = tmp_path / "apt/busybox-x86_64/busybox"
+    fetched.parent.mkdir(parents=True)
+    fetched.write_text("kept")
+    monkeypatch.setattr(busybox_image, "download", lambda *_, **__: pytest.fail("it is there"))
+    assert busybox_image.busybox(tmp_path, "x86_64") == fetched
+    # Linked to libraries that the guest lacks.
+    (tools / "busybox").write_bytes(Path("/bin/true").read_bytes())
+    (tools / "busybox").chmod(0o755)
+    assert busybox_image.busybox(tmp_path, "x86_64") == fetched
+    monkeypatch.setenv("PATH", f"{tools.parent}:/usr/bin:/bin")
+    assert busybox_image.busybox(tmp_path, "x86_64") != fetched
+
+
+def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    errand = in_guest.Errand("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
+    files = in_guest.files([in_guest.IDENTITY, errand], tmp_path)
+    assert files["/runs/001/about"].read_text().split()[2:] == ["tcp", "1B5B"]
+    assert files["/runs/001/server"].read_text() == "#!/bin/sh\nexec tbench_srv\n"
+
+
+def test_a_guest_has_the_cpus_that_its_runs_are_told_of() -> None:
+    suite = in_guest.for_guest(load_suite("quick"), 8)
+    words = {row.name: row.words() for row in suite.rows}
+    assert words["hackbench-quick"][-1] == "4"
+    assert suite.digest() != in_guest.for_guest(load_suite("quick"), 6).digest()

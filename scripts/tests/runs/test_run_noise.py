@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Noise indicators, the fingerprint of this machine, and settings that are put back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from workload_runs import Place, document
+
+from conftest import write_files
+from schedlib.runs import machine, restore
+from schedlib.runs.interference import noise, snapshot
+
+STAT = "cpu  {user} 0 100 5000 7 0 0 {steal} 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\nctxt 9\nprocs_running {running}\n"
+
+
+def task(pid: int, started: int, switches: tuple[int, int]) -> dict[str, str]:
+    fields = " ".join(["S", "1", *["0"] * 17, str(started)])
+    status = f"Name:\tx\nvoluntary_ctxt_switches:\t{switches[0]}\nnonvoluntary_ctxt_switches:\t{switches[1]}\n"
+    name = f"proc/{pid}/task/{pid}"
+    return {f"{name}/stat": f"{pid} (a) b) {fields}\n", f"{name}/status": status}
+
+
+def test_noise_is_what_others_did(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    common = {"proc/self/cgroup": "0::/mine\n"}
+    throttles = "sys/devices/system/cpu/cpu{}/thermal_throttle/{}_throttle_count"
+    write_files(
+        before,
+        common
+        | task(10, 5, (100, 10))
+        | task(11, 5, (7, 7))
+        | {
+            "proc/stat": STAT.format(user=1000, steal=50, running=4),
+            throttles.format(0, "core"): "3\n",
+            throttles.format(1, "package"): "1\n",
+            "sys/fs/cgroup/mine/cpu.stat": "usage_usec 5\nnr_throttled 2\n",
+        },
+    )
+    # 10 went on, 11 was followed by another of its number, 12 is new.
+    write_files(
+        after,
+        common
+        | task(10, 5, (150, 15))
+        | task(11, 99, (3, 0))
+        | task(12, 99, (1, 1))
+        | {
+            "proc/stat": STAT.format(user=1300, steal=70, running=9),
+            throttles.format(0, "core"): "5\n",
+            throttles.format(1, "package"): "1\n",
+            "sys/fs/cgroup/mine/cpu.stat": "usage_usec 9\nnr_throttled 6\n",
+        },
+    )
+    found = noise(snapshot(before / "proc", before / "sys"), snapshot(after / "proc", after / "sys"), 1.25)
+    assert found["steal_s"] == pytest.approx(0.2)
+    assert found["foreign_cpu_s"] == pytest.approx(1.75)
+    assert found["foreign_switches"] == 55 + 3 + 2
+    assert (found["runnable_before"], found["thermal_throttles"], found["cgroup_throttles"]) == (3, 2, 4)
+
+
+def test_what_is_not_counted_is_not_zero(tmp_path: Path) -> None:
+    write_files(tmp_path, {"proc/stat": STAT.format(user=1, steal=0, running=1)})
+    now = snapshot(tmp_path / "proc", tmp_path / "sys")
+    found = noise(now, now, 5)
+    assert (found["thermal_throttles"], found["cgroup_throttles"], found["foreign_cpu_s"]) == (None, None, 0)
+
+
+def test_a_clock_that_is_set_is_seen(tmp_path: Path) -> None:
+    write_files(tmp_path, {"proc/stat": STAT.format(user=1, steal=0, running=1)})
+    before = snapshot(tmp_path / "proc", tmp_path / "sys")
+    later = replace(before, at=before.at + 60)
+    assert noise(before, replace(later, wall=before.wall + 60), 0)["clock_step_s"] == 0
+    assert noise(before, replace(later, wall=before.wall - 3540), 0)["clock_step_s"] == -3600
+
+
+def test_this_machine_can_be_read() -> None:
+    first = snapshot()
+    found = noise(first, snapshot(), 0)
+    assert first.switches and first.busy_s > 0
+    assert found["steal_s"] is not None
+
+
+def test_lists_of_cpus() -> None:
+    assert machine.cpu_list({0, 1, 2, 3, 8, 10, 11}) == "0-3,8,10-11"
+    assert machine._cpus("0-3,8,10-11\n") == {0, 1, 2, 3, 8, 10, 11}
+    assert machine._count({0, 1, 2}, [frozenset({0, 1}), frozenset({2, 3})]) == 2
+    assert machine._count({0, 4}, [frozenset({0, 1})]) == 0
+
+
+@pytest.mark.guest
+def test_runs_of_tools_and_of_our_own_name_one_machine(place: Place, tmp_path: Path) -> None:
+    place.tiny("sleep_storm", "--json", tmp_path / "run.json")
+    theirs, ours = document(tmp_path / "run.json")["fingerprint"], machine.fingerprint()
+    names = set(theirs) & set(ours)
+    assert {"machine_name", "machine", "kernel", "build_id", "configuration", "boot_id", "clocksource"} <= names
+    assert {name: ours[name] for name in names} == {name: theirs[name] for name in names}
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> Path:
+    path = tmp_path / "proc/sys/kernel/sched_rt_runtime_us"
+    write_files(
+        tmp_path,
+        {
+            "proc/sys/kernel/sched_rt_runtime_us": "950000\n",
+            "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "powersave\n",
+        },
+    )
+    return path
+
+
+def test_a_setting_that_a_tool_changed_is_put_back(
+    setting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = restore.settings(tmp_path)
+    assert before[str(setting)] == "950000" and len(before) == 2
+    monkeypatch.setattr(restore, "settings", lambda: before)
+    with restore.kept_settings(tmp_path / "journal.json"):
+        assert json.loads((tmp_path / "journal.json").read_text())["settings"] == before
+        setting.write_text("-1\n")
+    assert setting.read_text() == "950000"
+    assert not (tmp_path / "journal.json").exists()
+    assert "was changed from 950000 to -1: it is 950000 again" in capsys.readouterr().err
+
+
+def test_after_a_crash_the_next_start_puts_it_back(setting: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.json"
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    journal.write_text(json.dumps({"boot_id": boot, "settings": {str(setting): "950000"}}))
+    setting.write_text("-1\n")
+    assert len(restore.replay(journal)) == 1
+    assert setting.read_text() == "950000"
+    assert restore.replay(journal) == []
+    # A boot in between has put it back; what it is now somebody wants.
+    journal.write_text(json.dumps({"boot_id": "earlier", "settings": {str(setting): "1"}}))
+    assert restore.replay(journal) == []
+    assert setting.read_text() == "950000"
+    assert not journal.exists()
+
+
+def test_a_setting_that_cannot_be_put_back_is_said(
+    setting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = restore.settings(tmp_path)
+    setting.write_text("-1\n")
+
+    def refuse(*_: str) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(restore, "_put_back", refuse)
+    (line,) = restore.put_back(before)
+    assert "from 950000 to -1, and cannot be put back: Operation not permitted" in line
+    # One that has gone is nobody's to put back.
+    setting.unlink()
+    assert restore.put_back(before) == []
+
+
+def test_features_of_the_scheduler_are_put_back_one_by_one(tmp_path: Path) -> None:
+    write_files(tmp_path, {"sys/kernel/debug/sched/features": "PLACE_LAG NO_HRTICK RUN_TO_PARITY\n"})
+    path = tmp_path / "sys/kernel/debug/sched/features"
+    written: list[str] = []
+    before = restore.settings(tmp_path)
+    path.write_text("PLACE_LAG HRTICK RUN_TO_PARITY\n")
+    lines = restore.put_back(before)
+    written.append(path.read_text())
+    # A word each is what the kernel takes.
+    assert written == ["NO_HRTICK"]
+    assert len(lines) == 1

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Workloads of selftests/ as runs of a plan: what they write is trusted only when their process ended by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from workload_runs import SCHEMA, TINY, Place
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.run_file import Head, Metric, Reading, document
+from schedlib.guest.selftests import flags
+from schedlib.runs import measure as measure_module
+from schedlib.runs.machine import fingerprint
+from schedlib.runs.measure import Means, measure
+from schedlib.runs.run_judge import Judged, judge_all, judge_run
+from schedlib.runs.tool_process import Finished, run_guarded, why_no_fifo
+from schedlib.runs.workload_suites import OWN, Row
+from schedlib.verdict import Verdict
+
+STORM = Row("storm", "", "sleep_storm", TINY["sleep_storm"], 1, "sleeps", {"sleeps": "sleeps"}, True, False, "")
+
+
+def run(programs: Path, place: Path) -> dict[str, Any]:
+    place.mkdir()
+    found = measure(STORM, Means(programs, fingerprint(), ""), place).document
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+def played(directory: Path, text: str, ending: str) -> Path:
+    """A program that writes a text as its run, and ends so."""
+    directory.mkdir()
+    (directory / "text").write_text(text)
+    program = directory / "sleep_storm"
+    program.write_text(f"#!/bin/sh\necho 'not ok 1 slept'\ncat {directory}/text > run.json\n{ending}\n")
+    program.chmod(0o755)
+    return directory
+
+
+def done(sleeps: float = 5) -> str:
+    head = Head("sleep_storm", "2026-11-22T04:34:01Z", 1.5, fingerprint() | {"command_line": "sleep_storm"})
+    return json.dumps(document(head, Reading((Metric("sleeps", "sleeps", "neither", "exact", sleeps, 5),))))
+
+
+@pytest.mark.guest
+def test_a_run_of_ours_is_one_of_the_plan(place: Place, tmp_path: Path) -> None:
+    found = run(place.programs, tmp_path / "place")
+    assert (found["tool"], found["status"]) == ("sleep_storm", "DONE")
+    assert found["process"]["argv"][0] == "sleep_storm"
+    assert found["process"]["exit_status"] == 0
+    assert found["noise"]["seconds"] > 0
+    assert judge_run(STORM, 1, found).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("text", "ending", "verdict", "reason"),
+    [
+        (done(), "exit 0", Verdict.PASS, ""),
+        (done(), "exit 1", Verdict.FAIL, "a test of it failed: see its log"),
+        (done(0), "exit 0", Verdict.FAIL, "no work was done: sleeps is 0"),
+        (done(), "kill -9 $$", Verdict.ERROR, "killed by SIGKILL"),
+        (done()[:200], "exit 0", Verdict.ERROR, "it left no run: no JSON object; it said: not ok 1 slept"),
+        ("", "exit 1", Verdict.ERROR, "it left no run: no JSON object; it said: not ok 1 slept"),
+        (done(), "exit 3", Verdict.ERROR, "exit status 3: not ok 1 slept"),
+    ],
+)
+def test_what_it_wrote_is_held_against_how_it_ended(
+    text: str, ending: str, verdict: Verdict, reason: str, tmp_path: Path
+) -> None:
+    found = run(played(tmp_path / "programs", text, ending), tmp_path / "place")
+    judged = judge_run(STORM, 1, found)
+    assert (judged.verdict, judged.reason.split(": by hand")[0]) == (verdict, reason)
+
+
+def test_a_guard_that_was_killed_is_said(tmp_path: Path) -> None:
+    # The tool ends its parent, which is the guard; what it has started itself does not end with it.
+    with pytest.raises(SchedlineError, match="what guards sh ended with -9"):
+        run_guarded(["sh", "-c", "setsid sleep 1000 & echo $! > child; kill -9 $PPID; exec sleep 1000"], tmp_path, 60)
+    assert not Path("/proc", (tmp_path / "child").read_text().strip()).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_tool_that_ends_its_group_ends_itself_alone(number: signal.Signals, tmp_path: Path) -> None:
+    assert run_guarded(["sh", "-c", f"kill -{int(number)} 0; exit 0"], tmp_path, 60).exit_status == -number
+
+
+SPINS = (
+    "import os, time; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))\nwhile time.process_time() < 0.3: 1"
+)
+
+
+@pytest.mark.skipif(why_no_fifo() != "", reason="SCHED_FIFO is refused here")
+@pytest.mark.parametrize(("rt_seconds", "ending"), [(0.05, {-signal.SIGXCPU, -signal.SIGKILL}), (60, {0})])
+def test_an_rt_task_that_never_sleeps_is_ended_when_it_should_have_been_done(
+    rt_seconds: float, ending: set[int], tmp_path: Path
+) -> None:
+    done = run_guarded([sys.executable, "-c", SPINS], tmp_path, 60, rt_seconds=rt_seconds)
+    assert done.exit_status in ending
+
+
+def test_a_row_may_be_awake_for_all_of_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def guarded(*words: Any, rt_seconds: float = 0, **more: Any) -> Finished:
+        given.append(rt_seconds)
+        return run_guarded(*words, rt_seconds=rt_seconds, **more)
+
+    monkeypatch.setattr(measure_module, "run_guarded", guarded)
+    programs = played(tmp_path / "programs", done(), "exit 0")
+    row = replace(STORM, seconds=300)
+    (tmp_path / "place").mkdir()
+    measure(row, Means(programs, fingerprint(), ""), tmp_path / "place")
+    assert given[0] > row.seconds
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.0, "DONE"), (-3600.0, "ERROR"), (5.0, "ERROR")])
+def test_a_tool_is_not_trusted_when_the_clock_of_the_wall_was_set(
+    seconds: float, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def guarded(*_: Any, **__: Any) -> Finished:
+        wall = time.time
+        monkeypatch.setattr(time, "time", lambda: wall() + seconds)
+        said = "Running with 1 groups 40 fds (== 40 tasks)\nEach sender will pass 5 messages\nTime: 0.5\n"
+        return Finished(0, False, "", "", 0.5, 0.1, said, "")
+
+    monkeypatch.setattr(measure_module, "run_guarded", guarded)
+    monkeypatch.setattr(measure_module, "_version", lambda *_: "")
+    monkeypatch.setattr(measure_module, "why_not", lambda *_: ("", False))
+    row = Row("bench", "hackbench", "", (), 1, "tasks", {"tasks": "tasks"}, True, False, "")
+    found = measure(row, Means(None, fingerprint(), ""), tmp_path).document
+    jsonschema.validate(found, SCHEMA)
+    assert found["status"] == status
+    assert found["noise"]["clock_step_s"] == pytest.approx(seconds, abs=0.09)
+
+
+def test_our_own_programs_measure_by_a_clock_that_nobody_sets() -> None:
+    for path in OWN.glob("*.[ch]"):
+        text = path.read_text()
+        assert not re.search(r"\b(gettimeofday|time\(NULL\)|CLOCK_TAI)\b", text), path.name
+        # The wall's tells when a run was begun.
+        assert text.count("CLOCK_REALTIME") == (path.name == "results.h"), path.name
+
+
+def test_why_there_is_no_fifo_is_said_to_root_and_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "cpu.rt_runtime_us" in why_no_fifo()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "ulimit -r" in why_no_fifo()
+
+
+def test_the_flags_are_those_of_the_makefile() -> None:
+    assert flags((OWN / "Makefile").read_text()) == ["-O2", "-Wall", "-Wextra", "-pthread"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([], "INCONCLUSIVE"),
+        (["INCONCLUSIVE", "INCONCLUSIVE"], "INCONCLUSIVE"),
+        (["PASS", "INCONCLUSIVE"], "PASS"),
+        (["PASS", "ERROR"], "ERROR"),
+        (["FAIL", "ERROR", "PASS"], "FAIL"),
+    ],
+)
+def test_a_failure_hides_an_error_and_a_skip_nothing(verdicts: list[str], expected: str) -> None:
+    judged = [Judged("row", 1, Verdict[each], "") for each in verdicts]
+    assert judge_all(judged).value == expected

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The suites of configs/workloads/, and the order and the plan of their runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedlib.cache import write_json
+from schedlib.errors import SchedlineError
+from schedlib.formats.run_file import Head, Metric, Reading, document
+from schedlib.main import parser
+from schedlib.paths import PROJECT
+from schedlib.runs import workload_suites
+from schedlib.runs.plan import Run, new_plan, refuse_another, save_plan, saved_plan, shuffled, why_not_kept
+from schedlib.runs.workload_suites import OWN, load_suite, suite_names
+
+MACHINE = {"machine_name": "m", "kernel": "7.3", "build_id": "b", "boot_id": "1"}
+
+
+def test_the_suites_are_those_that_are_documented() -> None:
+    assert suite_names() == ["full", "lkml", "mails", "quick", "rt", "wakeup"]
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_rows_can_be_files_and_metrics(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.about
+    for row in suite.rows:
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", row.name)
+        assert row.seconds > 0
+        assert all(re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_]+)*", metric) for metric in row.metrics)
+        assert all("{" not in word for word in row.words())
+
+
+def test_quick_is_quick_and_full_is_all() -> None:
+    assert all(row.seconds <= 60 for row in load_suite("quick").rows)
+    full = {row.name for row in load_suite("full").rows}
+    assert full == {row.name for name in ("rt", "wakeup", "mails", "lkml") for row in load_suite(name).rows}
+
+
+def test_the_commands_of_the_mails_are_theirs() -> None:
+    rows = {row.name: row.arguments for row in load_suite("mails").rows}
+    cyclictest = list(rows["cyclictest-mail"])
+    assert cyclictest[:7] == ["-t", "-i200", "-h", "32", "-m", "-p", "95"]
+    assert cyclictest[cyclictest.index("-D") + 1] == "60"
+    assert rows["storm-mail"] == ("-m", "1", "-l", "13", "-c", "4800")
+    assert {"--cyclic", "{cpus}", "--cyclic-policy", "fifo", "--minimize"} <= set(rows["stress-ng-mail"])
+
+
+def test_other_cyclictests_have_a_wide_histogram_and_no_distance() -> None:
+    for name in ("quick", "rt"):
+        row = next(row for row in load_suite(name).rows if row.tool == "cyclictest")
+        assert {"-h", "400", "-d0"} <= set(row.arguments)
+
+
+def test_what_reviewers_ask_for_is_required() -> None:
+    required = {row.tool for row in load_suite("lkml").rows if row.required}
+    assert {"schbench", "hackbench", "ebizzy", "stress-ng"} == required
+
+
+def test_groups_are_never_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {3})
+    row = next(row for row in load_suite("rt").rows if row.tool == "pi_stress")
+    assert row.words()[row.words().index("-g") + 1] == "1"
+
+
+ROW = 'seconds = 1\nwork = "tasks"\nmetrics = { "tasks" = "tasks" }\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[rows.a]\n" + ROW, "names a tool or a program"),
+        ('[rows.a]\ntool = "nothing"\n' + ROW, "no tool nothing"),
+        ('[rows.a]\nprogram = "nothing"\n' + ROW, "no nothing.c"),
+        ('[rows.a]\ntool = "hackbench"\nspeed = 1\n' + ROW, "unknown: speed"),
+        ('[rows.a]\ntool = "hackbench"\nseconds = 1\n', "lacks metrics"),
+        ('[rows.a]\ntool = "hackbench"\nwork = "x"\nseconds = 1\nmetrics = { "y" = "s" }\n', "its work, x, is none of"),
+        ("", "has no rows"),
+        ("[rows", "Expected"),
+    ],
+)
+def test_a_wrong_row_is_named(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload_suites, "SUITES", tmp_path)
+    (tmp_path / "mine.toml").write_text('about = "x"\n' + text)
+    with pytest.raises(SchedlineError, match=re.escape(message)):
+        load_suite("mine")
+
+
+def test_the_order_is_random_seeded_and_interleaved() -> None:
+    rows = [f"row-{number}" for number in range(8)]
+    order = shuffled(rows, 5, 7)
+    assert order == shuffled(rows, 5, 7)
+    assert order != shuffled(rows, 5, 8)
+    rounds = [order[start : start + 8] for start in range(0, 40, 8)]
+    # Each row once before any comes again, and not always in the same order.
+    assert all(sorted(run.row for run in each) == rows for each in rounds)
+    assert len({tuple(run.row for run in each) for each in rounds}) > 1
+    assert {run.number for run in rounds[2]} == {3}
+
+
+def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
+    plan = new_plan(load_suite("quick"), 3, 42, MACHINE)
+    save_plan(plan, tmp_path)
+    assert saved_plan(tmp_path) == plan
+    assert "boot_id" not in plan.machine
+    (tmp_path / "plan").write_text('{"schema": "plan-1"')
+    with pytest.raises(SchedlineError, match="is no plan"):
+        saved_plan(tmp_path)
+
+
+def test_a_directory_belongs_to_one_plan(tmp_path: Path) -> None:
+    suite = load_suite("quick")
+    plan = new_plan(suite, 3, 42, MACHINE)
+    refuse_another(plan, new_plan(suite, 3, 1, MACHINE | {"boot_id": "2"}), tmp_path)
+    others = {
+        "runs of the suite quick": new_plan(load_suite("rt"), 3, 42, MACHINE),
+        "--runs 3, not 4": new_plan(suite, 4, 42, MACHINE),
+        "another kernel: 7.3, here it is 7.4": new_plan(suite, 3, 42, MACHINE | {"kernel": "7.4"}),
+        "another build id": new_plan(suite, 3, 42, MACHINE | {"build_id": "c"}),
+        "others than when": replace(plan, digest="other"),
+    }
+    for message, other in others.items():
+        with pytest.raises(SchedlineError, match=message):
+            refuse_another(plan, other, tmp_path)
+
+
+def test_only_a_valid_measurement_of_this_plan_is_kept(tmp_path: Path) -> None:
+    plan = new_plan(load_suite("quick"), 1, 42, MACHINE)
+    run = Run("hackbench-quick", 1)
+    head = Head("hackbench", "2026-11-22T04:34:01Z", 1.0, {})
+    good = document(head, Reading((Metric("tasks", "tasks", "neither", "exact", 40),))) | {"plan": plan.part(run)}
+    assert why_not_kept(plan, run, tmp_path) == "not there"
+    write_json(tmp_path / run.file, good)
+    assert why_not_kept(plan, run, tmp_path) is None
+    (tmp_path / run.file).write_text((tmp_path / run.file).read_text()[:-40])
+    assert why_not_kept(plan, run, tmp_path) == "no JSON object"
+    for bad in (
+        good | {"plan": plan.part(Run("hackbench-quick", 2))},
+        good | {"schema": "run-2"},
+        good | {"metrics": []},
+        good | {"metrics": [{"name": "tasks"}]},
+        {key: value for key, value in good.items() if key != "uptime_s"},
+        good | {"status": "ERROR", "reason": "killed", "metrics": []},
+        good | {"status": "SKIP", "reason": "missing", "metrics": []},
+    ):
+        write_json(tmp_path / run.file, bad)
+        assert why_not_kept(plan, run, tmp_path)
+
+
+def test_files_for_ci_name_what_there_is() -> None:
+    linaro = (PROJECT / "configs/ci/linaro-sched-latency.yaml").read_text()
+    listed = re.search(r"# (.*) or (\w+)\n    SUITE: \"(\w+)\"", linaro)
+    assert listed
+    assert sorted([*listed.group(1).split(", "), listed.group(2)]) == suite_names()
+    assert listed.group(3) in suite_names()
+    line = re.search(r"schedline\" (run .*) \|\|", linaro)
+    assert line
+    words = [word.strip('"').replace("${SUITE}", "quick").replace("${RUNS}", "5") for word in line.group(1).split()]
+    parser().parse_args(words)
+    kernelci = (PROJECT / "configs/ci/kernelci.yaml").read_text()
+    assert re.findall(r"collections: (\w+)", kernelci) == [OWN.name]
+    names = re.findall(r"^  (\S+):$|^- job: (\S+)$", kernelci, re.M)
+    assert {name for pair in names for name in pair if name} >= {"kselftest-sched-latency"}
+
+
+LINARO = ("name", "format", "description", "maintainer", "os", "devices")
+"""What validate.py of Linaro's test-definitions wants to find below metadata, seen in June 2026."""
+
+KERNELCI_JOB = ("template", "kind", "test_method", "kcidb_test_suite")
+KERNELCI_ENTRY = ("job", "event", "channel", "kind", "state", "name", "runtime", "platforms")
+"""What tests/validate_yaml.py of kernelci-pipeline wants to find, seen in August 2026."""
+
+
+def lacking(text: str, keys: Iterable[str], pattern: str) -> list[str]:
+    return [key for key in keys if not re.search(pattern.format(key), text, re.M)]
+
+
+def test_files_for_ci_have_what_their_checkers_want() -> None:
+    linaro = (PROJECT / "configs/ci/linaro-sched-latency.yaml").read_text()
+    assert not lacking(linaro, LINARO, r"^    {}:")
+    assert '    format: "Lava-Test Test Definition 1.0"\n' in linaro
+    assert "run:\n    steps:\n" in linaro
+    assert lacking(linaro.replace("    devices:", ""), LINARO, r"^    {}:") == ["devices"]
+    kernelci = (PROJECT / "configs/ci/kernelci.yaml").read_text()
+    jobs, _, scheduler = kernelci.partition("\nscheduler:\n")
+    assert not lacking(jobs, KERNELCI_JOB, r"^ +{}: \S")
+    assert not lacking(scheduler, KERNELCI_ENTRY, r"^[ -]+{}:")
+    assert "nfsroot" not in jobs and "fragments" not in jobs
+    assert lacking(scheduler.replace("    state: available\n", ""), KERNELCI_ENTRY, r"^[ -]+{}:") == ["state"]

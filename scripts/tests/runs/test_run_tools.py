@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The parsers of the wrapped tools against what those really printed, good and bad: tools/, by record_tool.py."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from workload_runs import SCHEMA
+
+from schedlib.formats.run_file import Head, Reading, defect, document
+from schedlib.runs.measure import read_output
+from schedlib.runs.tools.tool import Output
+from schedlib.runs.tools.tool_table import TOOLS
+
+RECORDED = Path(__file__).parents[1] / "tools"
+
+HEAD = Head(
+    "tool",
+    "2026-11-22T04:34:01Z",
+    1.5,
+    dict.fromkeys(("machine_name", "machine", "kernel", "build_id", "configuration", "boot_id", "command_line"), "x"),
+)
+
+
+def output(name: str) -> Output:
+    """A recorded run."""
+    found = json.loads((RECORDED / f"{name}.json").read_text())
+    return Output(found["argv"], found["exit_status"], found["stdout"], found["stderr"], found["files"])
+
+
+def read(tool: str, name: str) -> Reading:
+    return read_output(TOOLS[tool], output(name))
+
+
+def values(reading: Reading) -> dict[str, float]:
+    assert not reading.error, reading.error
+    return {metric.name: metric.value for metric in reading.metrics}
+
+
+GOOD: dict[str, tuple[str, dict[str, Any]]] = {
+    "cyclictest-good": ("cyclictest", {"latency.idle_threads": 0}),
+    "cyclictest-mails": ("cyclictest", {"latency.samples": 19874, "latency.overflow": 2152, "latency.max": 3958}),
+    "cyclictest-terminated": ("cyclictest", {"latency.idle_threads": 0}),
+    "pi_stress-good": ("pi_stress", {"inversions": 24842, "inversions_per_s": 24842 / 3}),
+    "rt-migrate-test-good": (
+        "rt-migrate-test",
+        {"latency.samples": 10, "latency.priority_0_from_top.max": 78, "latency.priority_0_from_top.mean": 46},
+    ),
+    "rt-migrate-test-loops": ("rt-migrate-test", {"latency.samples": 5, "latency.priority_2_from_top.max": 26432}),
+    "ptsematest-good": ("ptsematest", {"latency.samples": 7331, "latency.max": 60, "latency.idle_threads": 0}),
+    "hackbench-good": ("hackbench", {"tasks": 40, "messages_each": 200, "time_s": 0.515}),
+    "stress-ng-good": (
+        "stress-ng",
+        {
+            "operations": 22114,
+            "operations_per_s": 7367.471283,
+            "latency.p50": 32377,
+            "latency.p99": 120219,
+            "latency.max": 561705,
+        },
+    ),
+    "stress-ng-mutex": ("stress-ng", {}),
+    "perf-messaging-good": ("perf-bench", {"loops": 100, "time_s": 0.496}),
+    "perf-pipe-good": ("perf-bench", {"loops": 20000, "loops_per_s": 20000 / 0.28}),
+    "perf-stat": (
+        "perf-stat",
+        {"counted.context_switches": 4296, "counted.cpu_migrations": 68, "counted.task_clock": 158.67},
+    ),
+    "tbench-good": ("tbench", {"mb_per_s": 32.1415, "latency.max": 13.698}),
+    "netperf-TCP_RR": ("netperf", {"transactions_per_s": 6972.26, "latency.p99": 2262, "latency.max": 45423}),
+    "netperf-UDP_RR": ("netperf", {"transactions_per_s": 30378.82, "latency.p50": 13}),
+    "iperf3-good": ("iperf3", {}),
+    "sockperf-tcp": (
+        "sockperf-tcp",
+        {
+            "latency.samples": 16893,
+            "latency.p50": 7.741,
+            "latency.p99": 360.299,
+            "latency.p99_9": 1728.562,
+            "latency.max": 4033.088,
+            "dropped": 0,
+        },
+    ),
+    "sockperf-udp": ("sockperf-udp", {"dropped": 0}),
+    "ffmpeg-good": (
+        "ffmpeg",
+        {
+            "groups.frames": 758,
+            "groups.frames_per_s": 758 / 2.153862476996437,
+            "groups.evenness": 100,
+            "groups.kernel_of_cpu_time": 13.8548 / 3.66608,
+        },
+    ),
+    "schbench-good": (
+        "schbench",
+        {"wakeup.samples": 315, "wakeup.p50": 24, "wakeup.p99": 17888, "request.p99": 41280, "requests_per_s": 105},
+    ),
+    "schbench-intervals": ("schbench", {"wakeup.samples": 175, "wakeup.p99": 41664, "requests_per_s": 35}),
+    "ebizzy-good": ("ebizzy", {"records_per_s": 53328, "records": 106656}),
+}
+
+BAD = {
+    "cyclictest-nobody": ("cyclictest", "it wrote no results: Probably missing capabilities"),
+    "cyclictest-killed": ("cyclictest", "it wrote no results: WARN: distance is ignored"),
+    "pi_stress-nobody": ("pi_stress", "it wrote no results: main: boosting to max priority: 0x1"),
+    "pi_stress-killed": ("pi_stress", "it wrote no results: it said nothing"),
+    "rt-migrate-test-nobody": ("rt-migrate-test", "its threads did not get their priorities"),
+    "ptsematest-nobody": ("ptsematest", "it wrote no results: Probably missing capabilities"),
+    "ptsematest-killed": ("ptsematest", "it wrote no results"),
+    "hackbench-killed": ("hackbench", "no time in its output"),
+    "hackbench-zero": ("hackbench", "no number of tasks in its output"),
+    "stress-ng-nobody": ("stress-ng", "it ran nothing: cyclic stressor needs to be run with CAP_SYS_NICE"),
+    "stress-ng-killed": ("stress-ng", "it wrote no metrics"),
+    "perf-pipe-killed": ("perf-bench", "no time in its output"),
+    "tbench-refused": ("tbench", "its clients did not start"),
+    "tbench-killed": ("tbench", "no Throughput in its output"),
+    "netperf-refused": ("netperf", "no transactions in its output: establish_control could not establish"),
+    "netperf-killed": ("netperf", "no transactions in its output"),
+    "iperf3-refused": ("iperf3", "unable to connect to server: Connection refused"),
+    "sockperf-refused": ("sockperf-tcp", "Can`t connect socket (errno=111 Connection refused)"),
+    "ffmpeg-bad": ("ffmpeg", "1 of 1 instances failed: Unknown encoder 'nothing'"),
+    "ffmpeg-killed": ("ffmpeg", "it wrote no results"),
+    "schbench-killed": ("schbench", "it wrote no results"),
+    "schbench-text": ("schbench", "it wrote no results"),
+    "ebizzy-killed": ("ebizzy", "no records/s in its output"),
+}
+
+
+def test_every_recording_is_used() -> None:
+    special = {"pi_stress-zero", "pi_stress-elsewhere", "perf-c2c", "stress-ng-mails"}
+    assert {path.stem for path in RECORDED.glob("*.json")} == {*GOOD, *BAD, *special}
+
+
+def test_every_tool_has_a_good_and_a_bad_recording() -> None:
+    assert {tool for tool, _ in GOOD.values()} == set(TOOLS) - {"perf-c2c"}
+    # One of the two ways of sockperf, and perf stat, have none of their own.
+    assert {tool for tool, _ in BAD.values()} == set(TOOLS) - {"perf-c2c", "perf-stat", "sockperf-udp"}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_output_is_measured(name: str) -> None:
+    tool, expected = GOOD[name]
+    reading = read(tool, name)
+    found = values(reading)
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert not reading.reported
+    made = document(HEAD, reading)
+    jsonschema.validate(made, SCHEMA)
+    assert (made["status"], defect(made)) == ("DONE", None)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_output_is_an_error_with_the_reason(name: str) -> None:
+    tool, message = BAD[name]
+    reading = read(tool, name)
+    assert reading.error.startswith(message)
+    made = document(HEAD, reading)
+    jsonschema.validate(made, SCHEMA)
+    assert (made["status"], made["metrics"], defect(made)) == ("ERROR", [], None)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_output_that_stops_early_is_never_taken_for_a_measurement_of_nothing(name: str) -> None:
+    tool, _ = GOOD[name]
+    whole = output(name)
+    for share in range(0, 100, 7):
+        cut = replace(
+            whole,
+            stdout=whole.stdout[: len(whole.stdout) * share // 100],
+            stderr=whole.stderr[: len(whole.stderr) * share // 100],
+            files={key: text[: len(text) * share // 100] for key, text in whole.files.items()},
+        )
+        made = document(HEAD, read_output(TOOLS[tool], cut))
+        jsonschema.validate(made, SCHEMA)
+        assert defect(made) is None
+
+
+def test_zero_work_is_told_as_it_is() -> None:
+    assert output("pi_stress-zero").exit_status == 0
+    reading = read("pi_stress", "pi_stress-zero")
+    assert values(reading) == {"inversions": 0, "inversions_per_s": 0}
+    assert reading.reported == 0
+
+
+def test_pi_stress_cannot_leave_out_cpus() -> None:
+    assert output("pi_stress-elsewhere").exit_status == 1
+    assert read("pi_stress", "pi_stress-elsewhere").cannot.startswith("pi_stress pins its threads")
+
+
+def test_processes_end_with_what_says_nothing() -> None:
+    """The observations that the table of tools is made from: a status is no proof, in either direction."""
+    statuses = {
+        "rt-migrate-test-good": 1,
+        "rt-migrate-test-loops": 0,
+        "stress-ng-nobody": 0,
+        "pi_stress-zero": 0,
+        "perf-stat": 0,
+        "perf-c2c": 255,
+        "tbench-refused": 0,
+        "iperf3-refused": 0,
+        "sockperf-refused": 0,
+    }
+    assert {name: output(name).exit_status for name in statuses} == statuses
+
+
+def test_the_overflow_is_what_the_json_does_not_say() -> None:
+    text = output("cyclictest-mails")
+    overflows = next(line for line in text.stdout.splitlines() if line.startswith("# Histogram Overflows:"))
+    reading = read("cyclictest", "cyclictest-mails")
+    assert values(reading)["latency.overflow"] == sum(int(word) for word in overflows.split()[3:])
+
+
+def test_a_quantile_beyond_the_histogram_is_absent() -> None:
+    reading = read("cyclictest", "cyclictest-mails")
+    found = values(reading)
+    assert "latency.p50" in found
+    assert "latency.p99" not in found
+    assert {each.name: each.reason for each in reading.absent}[
+        "latency.p99"
+    ] == "2152 of 19874 are beyond the histogram"
+
+
+def test_each_cpu_of_cyclictest_is_told() -> None:
+    reading = read("cyclictest", "cyclictest-good")
+    assert [row.cpu for row in reading.cpus] == [0, 1]
+    assert all(0 < row.p50_ns <= row.p99_ns <= row.max_ns for row in reading.cpus)
+
+
+def test_a_thread_that_never_woke_is_seen() -> None:
+    whole = output("cyclictest-good")
+    found = json.loads(whole.files["out.json"])
+    found["thread"]["1"] |= {"cycles": 0, "histogram": {}, "min": 0, "max": 0}
+    idle = read_output(TOOLS["cyclictest"], replace(whole, files={"out.json": json.dumps(found)}))
+    assert values(idle)["latency.idle_threads"] == 1
+
+
+def test_the_latencies_of_stress_ng_are_of_its_first_samples() -> None:
+    metrics = {metric.name: metric for metric in read("stress-ng", "stress-ng-good").metrics}
+    assert metrics["latency.p50"].n == 10000
+    assert metrics["operations_per_s"].n == 22114
+
+
+def test_stress_ng_may_lack_latencies() -> None:
+    assert "latency.p50" not in values(read("stress-ng", "stress-ng-mutex"))
+    assert values(read("stress-ng", "stress-ng-mails"))["operations"] > 0
+
+
+def test_counters_that_the_hardware_lacks_are_absent() -> None:
+    reading = read("perf-stat", "perf-stat")
+    assert {each.name: each.reason for each in reading.absent} == {
+        "counted.cycles": "perf stat: <not supported>",
+        "counted.instructions": "perf stat: <not supported>",
+    }
+
+
+def test_c2c_needs_hardware() -> None:
+    assert read("perf-c2c", "perf-c2c").cannot == "perf c2c: failed: memory events not supported"
+    said = "[ perf record: Captured and wrote 0.012 MB perf.data (17 samples) ]\n"
+    there = replace(output("perf-c2c"), exit_status=0, stderr=said)
+    assert values(read_output(TOOLS["perf-c2c"], there)) == {"samples": 17}
+
+
+def test_a_failure_that_a_tool_reports_is_kept_apart() -> None:
+    whole = output("pi_stress-good")
+    failed = whole.files["out.json"].replace('"return_code": 0', '"return_code": 1')
+    assert read_output(TOOLS["pi_stress"], replace(whole, files={"out.json": failed})).reported == 1
+    whole = output("stress-ng-good")
+    said = whole.stderr + "stress-ng: fail:  [1] cyclic: something was wrong\n"
+    assert read_output(TOOLS["stress-ng"], replace(whole, stderr=said)).reported == 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_is_no_measurement(value: float) -> None:
+    reading = read("hackbench", "hackbench-good")
+    bad = replace(reading, metrics=(replace(reading.metrics[0], value=value), *reading.metrics[1:]))
+    assert document(HEAD, bad)["reason"] == "tasks is no number"
+
+
+def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert TOOLS["cyclictest"].path() is None
+    assert TOOLS["cyclictest"].missing() == "cyclictest is not installed: package rt-tests"
+    assert "SCHBENCH=/path/to/schbench" in TOOLS["schbench"].missing()
+    (tmp_path / "mine").touch(mode=0o755)
+    monkeypatch.setenv("SCHBENCH", str(tmp_path / "mine"))
+    assert TOOLS["schbench"].path() == str(tmp_path / "mine")

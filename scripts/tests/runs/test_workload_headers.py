@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The headers that the workloads share: lists of CPUs and histograms, against Python."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from workload_runs import compile_program
+
+from schedlib.tree.kernel_tree import Tree
+
+pytestmark = pytest.mark.guest
+
+SOURCE = r"""
+#define _GNU_SOURCE
+#include "cpu_list.h"
+#include "histogram.h"
+
+int main(int argc, char **argv)
+{
+	static struct histogram own, shared, merged;
+	unsigned long long ns;
+	struct cpus cpus;
+
+	if (argc > 1) {
+		if (!cpus_parse(argv[1], &cpus))
+			return 1;
+		printf("%d %d %s\n", cpus_count(&cpus), cpus_last(&cpus), cpus_list(&cpus));
+		return 0;
+	}
+	for (int i = 0; scanf("%llu", &ns) == 1; i++) {
+		histogram_add(i % 2 ? &own : &merged, ns);
+		histogram_add_shared(&shared, ns);
+	}
+	histogram_merge(&merged, &own);
+	histogram_settle(&shared);
+	if (memcmp(&merged, &shared, sizeof(merged)))
+		return 2;
+	printf("%llu %llu %llu %llu", merged.n, merged.overflow, merged.least, merged.most);
+	for (int percent = 0; percent <= 100; percent++)
+		printf(" %.6f", histogram_quantile(&merged, percent / 100.0));
+	for (int bucket = 1; bucket < BUCKETS; bucket++)
+		if (bucket_start(bucket) != bucket_start(bucket - 1) + bucket_width(bucket - 1))
+			return 3;
+	for (int bucket = 1; bucket < BUCKETS; bucket++)
+		if (bucket_of(bucket_start(bucket)) != bucket)
+			return 4;
+	for (int bucket = 1; bucket < BUCKETS; bucket++)
+		if (bucket_of(bucket_start(bucket) - 1) != bucket - 1)
+			return 5;
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("headers")
+    (directory / "headers.c").write_text(SOURCE)
+    compile_program(series, directory / "headers.c", directory / "headers")
+    return directory / "headers"
+
+
+def run(program: Path, *words: str, numbers: str = "") -> tuple[int, str]:
+    done = subprocess.run([program, *words], check=False, capture_output=True, text=True, input=numbers)
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0", "1 0 0"),
+        ("0-3,8", "5 8 0-3,8"),
+        ("8,0-2,3", "5 8 0-3,8"),
+        ("1023,1024,8191", "3 8191 1023-1024,8191"),
+        ("63-64,127-128", "4 128 63-64,127-128"),
+        ("0-8191", "8192 8191 0-8191"),
+    ],
+)
+def test_lists_of_cpus(text: str, said: str, program: Path) -> None:
+    assert run(program, text) == (0, said + "\n")
+
+
+@pytest.mark.parametrize("text", ["", "x", "1-", "-1", "3-2", "8192", "1,,2", "1;2", "1-2-3", "0x1", "1 2"])
+def test_what_is_no_list(text: str, program: Path) -> None:
+    assert run(program, text)[0] == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quantiles_are_near_the_true_ones(seed: int, program: Path) -> None:
+    drawn = random.Random(seed)  # noqa: S311
+    numbers = sorted(int(drawn.lognormvariate(8 + seed, 1 + seed / 3)) for _ in range(2000))
+    code, said = run(program, numbers=" ".join(map(str, numbers)))
+    assert code == 0
+    n, overflow, least, most, *quantiles = map(float, said.split())
+    assert (n, overflow, least, most) == (2000, sum(each >= 2**40 for each in numbers), numbers[0], numbers[-1])
+    for percent, quantile in enumerate(quantiles):
+        true = numbers[max(0, -(-percent * 2000 // 100) - 1)]
+        if true < 2**40:
+            assert quantile == pytest.approx(true, rel=1 / 64, abs=1)
+
+
+def test_what_is_too_long_is_counted_apart(program: Path) -> None:
+    code, said = run(program, numbers=f"5 {2**40 - 1} {2**40} {2**44}")
+    assert code == 0
+    n, overflow, least, most, *quantiles = map(float, said.split())
+    assert (n, overflow, least, most) == (4, 2, 5, 2**44)
+    # A quantile that lies there is the most that was seen: never less than the truth.
+    assert quantiles[100] == quantiles[75] == 2**44

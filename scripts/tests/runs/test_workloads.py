@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The workloads of selftests/, built as the guest builds them and run for real, tiny."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workload_runs import ENDLESS, TINY, Place, document, metrics
+
+from schedlib.paths import SELFTESTS
+
+pytestmark = pytest.mark.guest
+
+
+def realtime() -> bool:
+    """May this process have SCHED_FIFO?"""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    except PermissionError:
+        return False
+    return True
+
+
+needs_realtime = pytest.mark.skipif(not realtime(), reason="SCHED_FIFO is refused here")
+
+
+def tools(*names: str) -> Sequence[Any]:
+    """As parameters; those that need SCHED_FIFO are skipped where there is none."""
+    return [pytest.param(name, marks=needs_realtime if name.startswith("rt_") else ()) for name in names or TINY]
+
+
+@pytest.mark.parametrize("tool", tools())
+def test_a_run_is_a_file_by_the_schema(tool: str, place: Place, tmp_path: Path) -> None:
+    code, said = place.tiny(tool, "--json", tmp_path / "run.json")
+    assert code == 0, said
+    assert "not ok" not in said
+    found = document(tmp_path / "run.json")
+    assert (found["tool"], found["status"]) == (tool, "DONE")
+    assert tool in found["fingerprint"]["command_line"]
+    assert Path("/proc/sys/kernel/random/boot_id").read_text().strip() == found["fingerprint"]["boot_id"]
+    # The same run is kept for latency_thresholds.sh, in a directory that nobody else can write to.
+    kept = tmp_path / f"sched_latency-{os.geteuid()}"
+    assert document(kept / f"{tool}.json") == found
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert not list(tmp_path.rglob("*.new"))
+
+
+@pytest.mark.parametrize("tool", tools())
+def test_output_is_ktap_with_a_plan_and_the_listed_names(tool: str, place: Place) -> None:
+    _, said = place.tiny(tool)
+    lines = said.splitlines()
+    assert lines[0] == "TAP version 13"
+    printed = [line.split()[2] for line in lines if line.startswith("ok ")]
+    assert lines[1] == f"1..{len(printed)}"
+    listed = (SELFTESTS / "tests.txt").read_text().splitlines()
+    assert [line.split(":")[2] for line in listed if line.startswith(f"sched_latency:{tool}:")] == printed
+
+
+@pytest.mark.parametrize("tool", tools())
+def test_several_runs_are_several_files(tool: str, place: Place, tmp_path: Path) -> None:
+    code, said = place.tiny(tool, "--runs", "2", "--json", tmp_path / "a.b" / "run.json")
+    assert code == 1
+    assert "Bail out! --json" in said
+    assert "No such file or directory" in said
+    code, said = place.tiny(tool, "--runs", "2", "--json", tmp_path / "run.json")
+    assert code == 0, said
+    for name in ("run.json", "run-2.json"):
+        assert document(tmp_path / name)["status"] == "DONE"
+
+
+@pytest.mark.parametrize("tool", tools())
+def test_help_has_examples_and_each_option(tool: str, place: Place) -> None:
+    code, said = place.run(tool, "--help")
+    assert code == 0
+    assert said.startswith(f"usage: {tool} [options]\n")
+    for word in ("examples:", "--json FILE", "--runs N", "--record", *(w for w in TINY[tool] if w.startswith("--"))):
+        assert word in said
+    assert all(len(line) < 100 for line in said.splitlines())
+
+
+@pytest.mark.parametrize("tool", tools())
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--runs", "0"), "--runs 0: not a whole number from 1 to 100"),
+        (("--runs", "2.5"), "--runs 2.5: not a whole number from 1 to 100"),
+        (("--inject-delay-us", "nan"), "--inject-delay-us nan: not a number from 0 to 1000000"),
+        (("--cpus", "3-1"), "--cpus 3-1: not a list such as 0-3,8"),
+        (("--cpus", "8191"), "--cpus: some are offline, or may not be used"),
+        (("--cpus", "8192"), "--cpus 8192: not a list such as 0-3,8"),
+        (("--runs",), "--runs is no option, or lacks its value"),
+        (("--bogus",), "--bogus is no option"),
+        (("word",), "word is no option"),
+        (("--record", "--runs", "4"), "--record: a baseline is 5 runs or more"),
+        (("--budget", "/nowhere/budget"), "/nowhere/budget: No such file or directory"),
+    ],
+)
+def test_bad_input_is_named(words: Sequence[str], message: str, tool: str, place: Place) -> None:
+    code, said = place.run(tool, *words)
+    assert code == 1
+    assert f"Bail out! {message}" in said
+
+
+@pytest.mark.parametrize("tool", tools())
+def test_one_cpu_is_enough(tool: str, place: Place, tmp_path: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    code, said = place.tiny(tool, "--cpus", str(cpu), "--json", tmp_path / "run.json")
+    assert code == 0, said
+    assert {row["cpu"] for row in document(tmp_path / "run.json")["cpus"]} <= {cpu}
+
+
+@pytest.mark.parametrize("tool", tools())
+def test_only_allowed_cpus_are_used(tool: str, place: Place, tmp_path: Path) -> None:
+    cpu = max(os.sched_getaffinity(0))
+    words = ["taskset", "-c", str(cpu)]
+    code, said = place.command(*words, place.programs / tool, *TINY[tool], "--json", tmp_path / "run.json")
+    assert code == 0, said
+    found = document(tmp_path / "run.json")
+    assert {row["cpu"] for row in found["cpus"]} <= {cpu}
+    assert f"CPUs {cpu}, " in found["fingerprint"]["machine"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("tool", tools())
+def test_full_disk_is_said(tool: str, place: Place, tmp_path: Path) -> None:
+    # A limit on the size of files stands in for the disk: what was begun is removed.
+    limited = f'ulimit -f 1; exec "$0" "$@" --json {tmp_path}/run.json'
+    code, said = place.command("sh", "-c", f"trap '' XFSZ; {limited}", place.programs / tool, *TINY[tool])
+    assert code == 1
+    assert f"Bail out! --json {tmp_path}/run.json: File too large" in said
+    assert "the run is not kept for latency_thresholds.sh: File too large" in said
+    assert not list(tmp_path.rglob("run.json*")) and not list(tmp_path.rglob("*.new"))
+
+
+def endless(place: Place, tool: str, *words: str | Path) -> subprocess.Popen[str]:
+    argv: list[str | Path] = [place.programs / tool, *ENDLESS[tool], *words]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=place.environment)
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def descendants(pid: int) -> list[int]:
+    return [each for child in children(pid) for each in (child, *descendants(child))]
+
+
+@pytest.mark.parametrize("tool", tools())
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_leaves_nothing_behind(number: signal.Signals, tool: str, place: Place, tmp_path: Path) -> None:
+    with endless(place, tool) as process:
+        assert process.stdout
+        while not descendants(process.pid):
+            assert process.poll() is None
+        process.send_signal(number)
+        # All that the run has started hold the pipe: its end is the end of them all.
+        process.stdout.read()
+    assert process.returncode == -number
+    assert not list(tmp_path.rglob("*.json*"))
+
+
+@pytest.mark.parametrize("tool", tools())
+def test_a_killed_run_is_no_result(tool: str, place: Place, tmp_path: Path) -> None:
+    with endless(place, tool, "--json", tmp_path / "run.json") as process:
+        assert process.stdout
+        while not children(process.pid):
+            assert process.poll() is None
+        os.kill(children(process.pid)[0], signal.SIGKILL)
+        said = process.stdout.read()
+    assert process.returncode == 1
+    assert "Bail out! the run was killed: Killed" in said
+    found = document(tmp_path / "run.json")
+    assert (found["status"], found["reason"]) == ("ERROR", "the run was killed: Killed")
+
+
+MOVED = {
+    "cpumask_contention": (("--rounds", "1", "--seconds", "0.2"), "Bail out! a thread ran on CPU "),
+    "rt_push_pull": (("--seconds", "0.3"), "Bail out! a thread ran on CPU "),
+    "rt_wakeup": (("--seconds", "0.3"), "not ok 3 ran_where_pinned"),
+    "sleep_storm": (("--children", "4", "--log-loops", "8", "--no-perf"), "Bail out! a thread ran on CPU "),
+    "wakeup_pingpong": (("--rounds", "1", "--slice-ms", "50"), "Bail out! a thread ran on CPU "),
+}
+"""What they say when the kernel has moved a thread."""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: there is no other to be moved to")
+@pytest.mark.parametrize("tool", tools(*MOVED))
+def test_a_cpu_that_goes_away_is_seen(tool: str, place: Place) -> None:
+    # As the kernel does with what is pinned to a CPU that goes offline.
+    stays, goes, *_ = sorted(os.sched_getaffinity(0))
+    words, message = MOVED[tool]
+    argv = [str(place.programs / tool), *words, "--cpus", str(goes)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=place.environment) as process:
+        assert process.stdout
+        while process.poll() is None:
+            with suppress(OSError):
+                for each in descendants(process.pid):
+                    for task in Path(f"/proc/{each}/task").iterdir():
+                        os.sched_setaffinity(int(task.name), {stays})
+        said = process.stdout.read()
+    assert process.returncode == 1, said
+    assert message in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up what root may")
+@pytest.mark.parametrize("tool", tools(*(name for name in TINY if name.startswith("rt_"))))
+def test_without_rights_rt_is_a_skip(tool: str, place: Place, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    program = tmp_path / tool
+    shutil.copy(place.programs / tool, program)
+    # The way there may be closed to others: the working directory is not.
+    user = ["env", "-C", str(tmp_path), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    code, said = place.command(*user, f"./{tool}", "--json", "run.json", TMPDIR=".")
+    assert code == 4, said
+    assert "1..0 # SKIP SCHED_FIFO needs root" in said
+    found = document(tmp_path / "run.json")
+    assert found["status"] == "SKIP"
+    assert found["reason"].startswith("SCHED_FIFO needs root")
+
+
+def test_pingpong_waits_for_sleepers_and_sees_where_they_ran(place: Place, tmp_path: Path) -> None:
+    code, said = place.tiny("wakeup_pingpong", "--json", tmp_path / "run.json")
+    assert code == 0, said
+    found = metrics(tmp_path / "run.json")
+    for way in ("futex", "eventfd", "pipe"):
+        assert found[f"{way}_same_cpu.samples"]["value"] > 0
+        assert len(found[f"{way}_same_cpu.p50_of_slices"]["rounds"]) == 2
+        quantiles = [found[f"{way}_same_cpu.{name}"]["value"] for name in ("p50", "p90", "p99", "p99_9", "max")]
+        assert quantiles == sorted(quantiles)
+        if len(os.sched_getaffinity(0)) > 1:
+            ran = sum(metric["value"] for name, metric in found.items() if name.startswith(f"{way}_free.ran_"))
+            assert ran == found[f"{way}_free.samples"]["value"] > 0
+
+
+def test_storm_is_as_large_as_asked(place: Place, tmp_path: Path) -> None:
+    code, said = place.run("sleep_storm", "-c", "5", "-l", "4", "-m", "2", "--json", tmp_path / "run.json")
+    assert code == 0, said
+    found = metrics(tmp_path / "run.json")
+    assert found["sleeps"]["value"] == found["oversleep.samples"]["value"] == 5 * 2**4
+    # Each child sleeps 16 times for 2 ms, whatever the machine is.
+    assert found["storm_s"]["value"] >= 0.032
+    assert sum(row["n"] for row in document(tmp_path / "run.json")["cpus"]) == 80
+
+
+def test_a_child_of_the_storm_that_is_killed_is_seen(place: Place) -> None:
+    with endless(place, "sleep_storm") as process:
+        assert process.stdout
+        while len(descendants(process.pid)) < 2:
+            assert process.poll() is None
+        os.kill(children(children(process.pid)[0])[0], signal.SIGKILL)
+        said = process.stdout.read()
+    assert process.returncode == 1
+    assert "Bail out! a child " in said
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+def test_cycles_of_the_balancer_are_never_another_events(place: Place, tmp_path: Path) -> None:
+    # Where there are no cycles perf takes the clock, and says that all is well.
+    code, said = place.run("sleep_storm", "-l", "7", "--perf-event", "cpu-clock", "--json", tmp_path / "run.json")
+    assert code == 0, said
+    found = metrics(tmp_path / "run.json")
+    if "balance.samples" in found:
+        assert found["balance.with_sched_balance_rq"]["unit"] == "ns"
+        assert 0 <= found["balance.of_all"]["value"] <= 100
+    else:
+        reasons = {each["name"]: each["reason"] for each in document(tmp_path / "run.json")["absent"]}
+        assert reasons["balance"] in ("perf record failed", "perf recorded no sample")
+
+
+def test_cluster_wakeup_needs_a_cluster(place: Place, tmp_path: Path) -> None:
+    code, said = place.run("cluster_wakeup", "--wakeups", "20", "--json", tmp_path / "run.json")
+    found = document(tmp_path / "run.json")
+    if code == 4:
+        assert found["status"] == "SKIP"
+        assert f"1..0 # SKIP {found['reason']}" in said
+    else:
+        assert code == 0, said
+        assert 0 < metrics(tmp_path / "run.json")["cluster.chance"]["value"] < 100
+
+
+@needs_realtime
+def test_push_pull_runs_the_profile_that_was_asked_for(place: Place, tmp_path: Path) -> None:
+    for profile, has, lacks in (
+        ("overload", "overload.bursts", "groups"),
+        ("pinned-groups", "groups.evenness", "over"),
+    ):
+        code, said = place.tiny("rt_push_pull", "--profile", profile, "--json", tmp_path / "run.json")
+        assert code == 0, said
+        found = metrics(tmp_path / "run.json")
+        assert found[has]["value"] > 0
+        rows = document(tmp_path / "run.json")["cpus"]
+        assert sum(row["n"] for row in rows) == (found[has]["value"] if profile == "overload" else 0)
+        assert not any(name.startswith(lacks) for name in found)
+        assert "# SKIP another profile was asked for" in said
+    code, said = place.run("rt_push_pull", "--profile", "other")
+    assert code == 1
+    assert "Bail out! --profile other: overload, pinned-groups or both" in said
+
+
+@needs_realtime
+def test_rt_wakeup_counts_each_cycle(place: Place, tmp_path: Path) -> None:
+    code, said = place.tiny("rt_wakeup", "--json", tmp_path / "run.json")
+    assert code == 0, said
+    cpus = len(os.sched_getaffinity(0))
+    assert metrics(tmp_path / "run.json")["timer.samples"]["value"] == 50 * cpus
+    assert [row["n"] for row in document(tmp_path / "run.json")["cpus"]] == [50] * cpus

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Running the workloads of selftests/ in tests: compiled as for a guest, writing nowhere but where they are told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from schedlib.formats import results
+from schedlib.paths import SELFTESTS
+from schedlib.tree.kernel_tree import Tree
+
+DIRECTORY = SELFTESTS / "sched_latency"
+SCHEMA = json.loads((Path(results.__file__).parent / "schemas" / "run-1.json").read_text())
+
+TINY: Mapping[str, tuple[str, ...]] = {
+    "cpumask_contention": ("--rounds", "1", "--seconds", "0.02"),
+    "rt_push_pull": ("--seconds", "0.05", "--warm-up", "0"),
+    "rt_wakeup": ("--cycles", "50", "--warm-up", "0"),
+    "sleep_storm": ("--children", "4", "--log-loops", "3"),
+    "wakeup_pingpong": ("--rounds", "2", "--slice-ms", "5", "--warm-up-ms", "0"),
+}
+"""Options for a run that takes no time to speak of."""
+
+ENDLESS: Mapping[str, tuple[str, ...]] = {
+    "cpumask_contention": ("--seconds", "3600"),
+    "rt_push_pull": ("--seconds", "3600"),
+    "rt_wakeup": ("--seconds", "3600"),
+    "sleep_storm": ("--sleep-ms", "60000", "--log-loops", "20"),
+    "wakeup_pingpong": ("--slice-ms", "1000000"),
+}
+"""Options for a run that somebody has to kill."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Compiled programs, and an environment that writes nowhere else."""
+
+    programs: Path
+    home: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SCHED_LATENCY", "KSFT"))}
+        return kept | {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home), "TMPDIR": str(self.home)}
+
+    def command(self, *words: str | Path, **more: str) -> tuple[int, str]:
+        """Exit code and output."""
+        done = subprocess.run(
+            words, check=False, capture_output=True, text=True, timeout=300, env=self.environment | more
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def run(self, tool: str, *words: str | Path, **more: str) -> tuple[int, str]:
+        return self.command(self.programs / tool, *words, **more)
+
+    def tiny(self, tool: str, *words: str | Path, **more: str) -> tuple[int, str]:
+        return self.run(tool, *TINY[tool], *words, **more)
+
+
+def compile_program(series: Tree, source: Path, program: Path) -> None:
+    """With what the guest's build asks of the compiler."""
+    headers = series.src / "tools/testing/selftests/sched"
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-static"]
+    words = ["-iquote", str(DIRECTORY), "-iquote", str(headers), "-o", str(program), str(source)]
+    subprocess.run(["gcc", *flags, *words], check=True)
+
+
+def document(path: Path) -> dict[str, Any]:
+    """A run, by the schema."""
+    found: dict[str, Any] = json.loads(path.read_text())
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+def metrics(path: Path) -> dict[str, Any]:
+    return {metric["name"]: metric for metric in document(path)["metrics"]}

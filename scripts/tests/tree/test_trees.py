@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A user's tree is read, whatever its form, and never written."""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from conftest import FILES, git, write_files
+from schedlib.errors import SchedlineError
+from schedlib.tree.kernel_tree import open_kdir, sync
+
+
+def snapshot(directory: Path) -> dict[str, tuple[int, int, str]]:
+    """Every file with mode, mtime and content, `.git` included."""
+    return {
+        str(path.relative_to(directory)): (
+            path.lstat().st_mode,
+            path.lstat().st_mtime_ns,
+            hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
+        )
+        for path in directory.rglob("*")
+    }
+
+
+def test_git_tree_is_read_with_modified_and_untracked_files(kernel: Path, cache: Path) -> None:
+    (kernel / "kernel/sched/sched.h").write_text("struct rq {\n\tint changed;\n};\nstruct root_domain {\n};\n")
+    (kernel / "kernel/sched/new file.c").write_text("/* new */\n")
+    (kernel / "MAINTAINERS").unlink()
+    (kernel / "link").symlink_to("Kbuild")
+    (kernel / "ignored.o").write_text("object")
+    before = snapshot(kernel)
+    tree = open_kdir(cache, kernel)
+    sync(tree, tree.base)
+    assert snapshot(kernel) == before
+    assert tree.dirty == 4
+    assert "changed" in (tree.src / "kernel/sched/sched.h").read_text()
+    assert (tree.src / "kernel/sched/new file.c").is_file()
+    assert not (tree.src / "MAINTAINERS").exists()
+    assert (tree.src / "link").readlink() == Path("Kbuild")
+    assert not (tree.src / "ignored.o").exists()
+
+
+def test_equal_content_gives_the_same_commit(kernel: Path, cache: Path) -> None:
+    (kernel / "Kbuild").write_text("# changed\n")
+    first = open_kdir(cache, kernel)
+    again = open_kdir(cache, kernel)
+    assert first == again
+    assert first.base != first.head
+
+
+def test_unchanged_files_keep_their_times(kernel: Path, cache: Path) -> None:
+    tree = open_kdir(cache, kernel)
+    sync(tree, tree.base)
+    time = (tree.src / "kernel/sched/Makefile").stat().st_mtime_ns
+    (kernel / "Kbuild").write_text("# changed\n")
+    changed = open_kdir(cache, kernel)
+    sync(changed, changed.base)
+    assert (tree.src / "Kbuild").read_text() == "# changed\n"
+    assert (tree.src / "kernel/sched/Makefile").stat().st_mtime_ns == time
+
+
+def test_damage_in_the_cache_is_mended(kernel: Path, cache: Path) -> None:
+    tree = open_kdir(cache, kernel)
+    sync(tree, tree.base)
+    (tree.src / "Kbuild").unlink()
+    (tree.src / "Makefile").write_text("half")
+    (tree.src / ".git/index.lock").touch()
+    sync(tree, tree.base)
+    assert (tree.src / "Kbuild").read_text() == FILES["Kbuild"]
+    assert (tree.src / "Makefile").read_text() == FILES["Makefile"]
+
+
+def test_half_made_tree_is_not_trusted(kernel: Path, cache: Path) -> None:
+    tree = open_kdir(cache, kernel)
+    (tree.directory / "manifest.json").write_text('{"path":')
+    again = open_kdir(cache, kernel)
+    sync(again, again.base)
+    assert (again.src / "Kbuild").is_file()
+
+
+def test_linked_work_tree_and_new_commit(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    git(kernel, "worktree", "add", "-q", str(other))
+    assert open_kdir(cache, other).base == open_kdir(cache, kernel).base
+    (other / "Kbuild").write_text("# second\n")
+    git(other, "commit", "-q", "-a", "-m", "second")
+    tree = open_kdir(cache, other)
+    sync(tree, tree.base)
+    assert (tree.src / "Kbuild").read_text() == "# second\n"
+    assert tree.dirty == 0
+
+
+def test_plain_directory(tmp_path: Path, cache: Path) -> None:
+    directory = tmp_path / "plain"
+    write_files(directory, FILES | {".gitignore": "/*\n", "init/main.o": "object", "include/config/auto.conf": "y"})
+    before = snapshot(directory)
+    tree = open_kdir(cache, directory)
+    sync(tree, tree.base)
+    assert snapshot(directory) == before
+    assert not (tree.src / "init/main.o").exists()
+    assert not (tree.src / "include/config").exists()
+    (directory / "Kbuild").write_text("# changed\n")
+    again = open_kdir(cache, directory)
+    sync(again, again.base)
+    assert (again.src / "Kbuild").read_text() == "# changed\n"
+
+
+def test_tarball(tmp_path: Path, cache: Path) -> None:
+    write_files(tmp_path / "linux-7.3", FILES)
+    archive = tmp_path / "linux.tar.xz"
+    with tarfile.open(archive, "w:xz") as file:
+        file.add(tmp_path / "linux-7.3", "linux-7.3")
+    tree = open_kdir(cache, archive)
+    assert (tree.src / "Kbuild").is_file()
+    assert open_kdir(cache, archive) == tree
+
+
+def test_damaged_tarball_is_refused_and_leaves_nothing_trusted(tmp_path: Path, cache: Path) -> None:
+    archive = tmp_path / "linux.tar.xz"
+    archive.write_bytes(b"\xfd7zXZ\0 this is not a tarball")
+    for _ in range(2):
+        with pytest.raises(SchedlineError, match="cannot be unpacked"):
+            open_kdir(cache, archive)
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [("Kbuild", "no kernel tree"), ("kernel/sched/sched.h", "no kernel tree"), ("lib/kunit/test.c", "too old")],
+)
+def test_what_is_no_kernel_is_refused(tmp_path: Path, cache: Path, missing: str, message: str) -> None:
+    write_files(tmp_path / "tree", {name: text for name, text in FILES.items() if name != missing})
+    with pytest.raises(SchedlineError, match=message):
+        open_kdir(cache, tmp_path / "tree")
+
+
+def test_absent_path_and_empty_repository(tmp_path: Path, cache: Path) -> None:
+    with pytest.raises(SchedlineError, match="No such file"):
+        open_kdir(cache, tmp_path / "nothing")
+    write_files(tmp_path / "tree", FILES)
+    git(tmp_path, "init", "-q", str(tmp_path / "tree"))
+    with pytest.raises(SchedlineError, match="no commit yet"):
+        open_kdir(cache, tmp_path / "tree")
