@@ -11,9 +11,9 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
-from schedlib.console.judge import Ending
 from schedlib.errors import SchedlineError
 from schedlib.process import clean_environment, dying_with_us
 
@@ -21,8 +21,18 @@ LOG_LIMIT = 256 << 20
 """Bytes of console after which a guest is ended: it is looping."""
 
 
+class Ending(Enum):
+    """How the emulator ended, as whoever ran it saw it; a saved log does not tell (UNKNOWN)."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed out"
+    KILLED = "killed"
+    DIED = "died"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True)
-class Run:
+class GuestRun:
     """One guest, run to its end.
 
     Attributes:
@@ -40,7 +50,7 @@ class Run:
     times: tuple[tuple[int, float], ...]
 
 
-def run_guest(argv: Sequence[str], log: Path, timeout: float) -> Run:
+def run_guest(argv: Sequence[str], log: Path, timeout: float) -> GuestRun:
     """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds.
 
     Raises:
@@ -81,7 +91,7 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float) -> Run:
                         break
         finally:
             _end(process)
-    return Run(tuple(argv), log, ending, time.monotonic() - start, tuple(times))
+    return GuestRun(tuple(argv), log, ending, time.monotonic() - start, tuple(times))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

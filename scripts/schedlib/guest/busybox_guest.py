@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import doctor
 from schedlib.errors import SchedlineError
 from schedlib.guest import boot, busybox_image, selftests
+from schedlib.guest.command_line import Programs, command_line, refuse_impossible
 from schedlib.guest.kvm import accelerator
-from schedlib.kernel.build import Kernel, build
-from schedlib.kernel.targets import Programs, Target, choose, command_line, refuse_impossible
+from schedlib.kernel.build import Kernel
+from schedlib.kernel.prepare import plan_kernel, prepare_kernel
+from schedlib.kernel.targets import Target, choose
 from schedlib.kernel.topology import Topology, flat
+from schedlib.options import ChangeOptions
 from schedlib.progress import say
-from schedlib.tree.compose import compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree
-from schedlib.tree.left_out import configuration_of, left_out
 
 TARGET = "qemu-x86_64"
 CPUS = 8
@@ -37,7 +38,7 @@ class Guest:
         """An initramfs for a job of selftests/, with what that needs."""
         busybox_image.pack(self.cache, self.kernel, self.target.arch, job, files, archive)
 
-    def boot(self, archive: Path, disk: Path, log: Path, timeout: float) -> boot.Run:
+    def boot(self, archive: Path, disk: Path, log: Path, timeout: float) -> boot.GuestRun:
         """Boot it with an initramfs; its console goes to a file."""
         cpus, words = self.topology.cpus, self.topology.arguments
         programs = Programs(archive, disk=disk)
@@ -45,17 +46,19 @@ class Guest:
         return boot.run_guest(argv, log, timeout)
 
 
-def built(
+def prepared_guest(
     cache: Path,
     tree: Tree,
+    place: Path,
     on: str = TARGET,
     topology: Topology | None = None,
-    *,
-    with_: Sequence[str] = (),
-    without: Collection[str] = (),
+    changes: ChangeOptions | None = None,
     config: Sequence[str] = (),
 ) -> Guest:
     """Build the kernel of a tree with its changes, and what workloads need.
+
+    Args:
+        place: an empty directory for the kernel, which is needed as long as the guest.
 
     Raises:
         SchedlineError: there is no such guest, or the kernel does not build.
@@ -63,13 +66,10 @@ def built(
     target, _ = choose(tree, on)
     if not target.emulator:
         raise SchedlineError(f"--on {target.name}: its guest has no disk that brings runs home", f"use --on {TARGET}")
-    doctor.ensure([target.name, f"{target.name}-selftests", "in-guest"])
+    doctor.require([f"{target.name}-selftests", "in-guest"])
     topology = topology or flat(CPUS)
     refuse_impossible(target, topology)
-    composition = compose(tree, with_=with_, without=without, expect=None, base=None)
-    refuse_conflicts(composition)
-    lacking = left_out(tree, composition.expected)
-    configuration = configuration_of([target.name, selftests.FRAGMENT, *config], lacking)
-    say(f"{tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in composition.states)}] on {target.name}")
-    kernel = build(cache, tree, composition.commit, target, configuration)
+    plan = plan_kernel(tree, target, [selftests.FRAGMENT, *config], changes=changes)
+    say(f"{plan.describe()} on {target.name}")
+    kernel = prepare_kernel(cache, plan, place)
     return Guest(cache, target, topology, kernel, accelerator(cache, target, kernel.image))

@@ -9,7 +9,9 @@ from platform import machine
 
 from schedlib.cache import read_json, write_json
 from schedlib.guest.boot import run_guest
-from schedlib.kernel.targets import Target, command_line
+from schedlib.guest.command_line import command_line
+from schedlib.kernel.machine import boot_id
+from schedlib.kernel.targets import Target
 from schedlib.progress import step
 
 PROBE_TIMEOUT = 20.0
@@ -20,13 +22,12 @@ def accelerator(cache: Path, target: Target, image: Path) -> str:
     """`kvm` when this image boots with it on this machine, else `tcg`; asked once for each boot of the machine."""
     if target.emulator[:1] != (f"qemu-system-{machine()}",) or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     record = cache / "kvm.json"
     known = read_json(record)
-    if known is None or known.get("boot_id") != boot_id:
+    if known is None or known.get("boot_id") != boot_id():
         log = cache / "kvm-probe.log"
         with step("trying whether a guest boots with KVM"):
             run_guest(command_line(target, image, 1, ["kunit.filter_glob=none"], "kvm"), log, PROBE_TIMEOUT)
-        known = {"boot_id": boot_id, "boots": b"Linux version" in log.read_bytes()}
+        known = {"boot_id": boot_id(), "boots": b"Linux version" in log.read_bytes()}
         write_json(record, known)
     return "kvm" if known["boots"] else "tcg"

@@ -4,24 +4,21 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 
 from schedlib.cache import write_atomic
+from schedlib.errors import SchedlineError
 from schedlib.kernel.build import Kernel
 from schedlib.kernel.targets import Target
-from schedlib.paths import SELFTESTS
+from schedlib.paths import COLLECTION, KSELFTESTS, SELFTESTS
 from schedlib.process import must
 from schedlib.progress import step
 from schedlib.tree.kernel_tree import Tree
 
 FRAGMENT = "selftests"
 """What the kernel has to have, in configs/kernel/."""
-
-COLLECTION = "sched_latency"
-
-PLACE = "tools/testing/selftests"
-"""Where a kernel tree has its selftests."""
 
 _FLAG = re.compile(r"-[A-Za-z][^\s$]*")
 _DIRECTORIES = ("/proc", "/sys")
@@ -40,12 +37,19 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
         more: flags.
 
     Raises:
-        SchedlineError: it does not compile.
+        SchedlineError: it does not compile, or the tree has no such header.
     """
-    # Any directory beside ours will do: the programs include ../kselftest.h.
-    headers = ["-iquote", str(tree.src / PLACE / "sched")]
-    words = [*flags((SELFTESTS / COLLECTION / "Makefile").read_text()), *more, *headers]
-    must([compiler, *words, "-o", str(binary), str(source)], next_step="schedline doctor")
+    name = f"{KSELFTESTS}/kselftest.h"
+    header = tree.read(name)
+    if header is None:
+        raise SchedlineError(f"{tree.origin} has no {name}", "use a kernel tree that has its selftests")
+    # From git: the work tree shows whatever was built last. The programs include ../kselftest.h.
+    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
+        Path(scratch, "kselftest.h").write_text(header)
+        beside = Path(scratch, COLLECTION)
+        beside.mkdir()
+        words = [*flags((SELFTESTS / COLLECTION / "Makefile").read_text()), *more, "-iquote", str(beside)]
+        must([compiler, *words, "-o", str(binary), str(source)], next_step="schedline doctor")
 
 
 def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schedlib.cache import read_json, write_json
-from schedlib.errors import SchedlineError
+from schedlib.cache import lock, read_json, write_json
+from schedlib.errors import DoesNotBuild
 from schedlib.kernel.kconfig import Configuration, configure, is_configured
 from schedlib.kernel.targets import Target
 from schedlib.process import clean_environment, dying_with_us, run
 from schedlib.progress import step
-from schedlib.tree.kernel_tree import Tree, sync
+from schedlib.tree.compose import TESTS_DIRECTORY
+from schedlib.tree.kernel_tree import Tree, checked_out
 
 _REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
@@ -33,6 +36,10 @@ def _prefix_maps(*directories: Path) -> dict[str, str]:
     counted two builds of one source as differently as two quanta, because they lay in two places."""
     words = " ".join(f"-fdebug-prefix-map={directory}=." for directory in directories)
     return {"KCFLAGS": words, "KAFLAGS": words}
+
+
+_KEPT = (".config", "vmlinux", "usr/gen_init_cpio", f"{TESTS_DIRECTORY}/layout_fields.o")
+"""Files of a build directory that are read after the build, where it has them."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +58,34 @@ class Kernel:
     seconds: float
     compiler: str
 
+    def kept(self, place: Path) -> Kernel:
+        """A copy in an empty directory, for a guest that runs after the build directory is given free."""
+        for name in (str(self.image.relative_to(self.build)), *_KEPT):
+            if (self.build / name).is_file():
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.build / name, place / name)
+        return replace(self, image=place / self.image.relative_to(self.build), build=place)
+
 
 def build_directory(cache: Path, tree: Tree, target: Target, configuration: Configuration) -> Path:
     """Where a tree's build of one configuration is kept."""
     return cache / "builds" / f"{tree.name}-{target.name}-{configuration.digest()}"
 
 
-def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
-    """Sync the tree to a commit and make the target's image; one make, nothing when the stamp matches.
+@contextmanager
+def built(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Iterator[Kernel]:
+    """A commit, built for a target. The build directory is held until the end: nobody else builds in it meanwhile.
+    A guest should not be waited for in here; boot a copy (Kernel.kept()).
 
     Raises:
         SchedlineError: Kconfig dropped a line, or the kernel does not build (with the compiler's first error).
     """
     directory = build_directory(cache, tree, target, configuration)
+    with lock(directory.with_name(f"{directory.name}.lock")):
+        yield _build(directory, tree, commit, target, configuration)
+
+
+def _build(directory: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
     image = directory / target.image
     compiler = compiler_version(target.compiler)
     variables = [f"CROSS_COMPILE={target.compiler}"]
@@ -72,13 +94,13 @@ def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: C
     if written and written == stamp | {"image": _identity(image)}:
         return Kernel(image, directory, 0.0, compiler)
     (directory / "stamp.json").unlink(missing_ok=True)
-    sync(tree, commit)
-    if not is_configured(directory, configuration):
-        with step(f"configuring {'+'.join(configuration.names)}"):
-            configure(tree, directory, target.arch, configuration, variables)
-    start = time.monotonic()
-    with step(f"building {target.image_target} for {target.name} with {os.cpu_count()} jobs"):
-        make_as_configured(tree, directory, target.arch, configuration, variables, [target.image_target])
+    with checked_out(tree, commit):
+        if not is_configured(directory, configuration):
+            with step(f"configuring {'+'.join(configuration.names)}"):
+                configure(tree, directory, target.arch, configuration, variables)
+        start = time.monotonic()
+        with step(f"building {target.image_target} for {target.name} with {os.cpu_count()} jobs"):
+            make_as_configured(tree, directory, target.arch, configuration, variables, [target.image_target])
     write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
     return Kernel(image, directory, time.monotonic() - start, compiler)
 
@@ -118,7 +140,7 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
     """Run make in a kernel tree; its output goes to <directory>/build.log.
 
     Raises:
-        SchedlineError: it failed; the message has the first error of compiler or linker.
+        DoesNotBuild: it failed; the message has the first error of compiler or linker.
     """
     log = directory / "build.log"
     # An empty LOCALVERSION keeps git's state out of the release string, which would rebuild what includes it.
@@ -140,7 +162,7 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
             process.wait()
             raise
     if status:
-        raise SchedlineError(
+        raise DoesNotBuild(
             f"the kernel does not build:\n    {first_error(log.read_text(errors='replace'))}",
             f"see {log}",
         )

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The machines on which a test kernel runs: User-Mode Linux and QEMU."""
+"""What a test kernel is built for: User-Mode Linux and the machines of QEMU."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedlib.errors import SchedlineError
-from schedlib.kernel.topology import MOST_CPUS, Topology, qemu_words
-from schedlib.process import run
-from schedlib.tree.kernel_tree import Tree
+
+if TYPE_CHECKING:
+    # Options are checked against TARGETS before any library is there.
+    from schedlib.tree.kernel_tree import Tree
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,6 @@ class Target:
     emulator: tuple[str, ...] = ()
     console: str = ""
     disk: str = "virtio-blk-pci"
-
-
-@dataclass(frozen=True)
-class Programs:
-    """What a guest runs when it has booted.
-
-    Attributes:
-        initramfs: with an /init that ends the guest.
-        arguments: for /init.
-        disk: a file of ours that the guest writes to, its /dev/vda.
-    """
-
-    initramfs: Path
-    arguments: tuple[str, ...] = ()
-    disk: Path | None = None
 
 
 TARGETS = {
@@ -104,75 +89,3 @@ def choose(tree: Tree, wanted: str | None) -> tuple[Target, str | None]:
     if wanted == "uml":
         raise SchedlineError(f"--on uml: {reason}", "use --on qemu-x86_64")
     return TARGETS["qemu-x86_64"], f"{reason}; using qemu-x86_64"
-
-
-MEMORY = 512
-"""MiB of a guest."""
-
-
-def command_line(
-    target: Target,
-    image: Path,
-    cpus: int,
-    arguments: Sequence[str],
-    accel: str,
-    topology: Topology | None = None,
-    programs: Programs | None = None,
-) -> list[str]:
-    """The command that boots a guest and ends when the guest halts; its console is standard output.
-
-    Args:
-        cpus: CPUs that are brought up.
-        arguments: kernel parameters.
-        accel: QEMU's accelerator, `tcg` or `kvm`; UML has none.
-        topology: how the CPUs of QEMU's guest belong together.
-        programs: what QEMU's guest runs in place of the KUnit suites.
-    """
-    online, suites = f"maxcpus={cpus}", ["kunit.enable=1", "kunit.autorun=1"]
-    if target.name == "uml":
-        own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
-        return [str(image), f"mem={MEMORY}M", *own, f"ncpus={MOST_CPUS}", online, *suites, *arguments]
-    words = [f"console={target.console}", "panic=-1", online]
-    if programs:
-        # RT overload on emulated CPUs keeps RCU waiting for longer than it takes to be called a stall.
-        words += ["kunit.enable=0", "rcupdate.rcu_cpu_stall_timeout=300", *arguments, "--", *programs.arguments]
-        files = ["-kernel", str(image), "-initrd", str(programs.initramfs)]
-        if programs.disk:
-            # QEMU takes two commas for one.
-            drive = f"file={str(programs.disk).replace(',', ',,')},if=none,id=disk,format=raw,cache=unsafe"
-            files += ["-drive", drive, "-device", f"{target.disk},drive=disk"]
-    else:
-        words += ["kunit_shutdown=reboot", *suites, *arguments]
-        files = ["-kernel", str(image)]
-    console = ["-no-reboot", "-serial", "stdio", "-monitor", "none"]
-    return [*_machine(target, accel, topology), *console, *files, "-append", " ".join(words)]
-
-
-def _machine(target: Target, accel: str, topology: Topology | None) -> list[str]:
-    bare = ["-nodefaults", "-no-user-config", "-display", "none"]
-    shape = qemu_words(topology, target.arch, MEMORY) if topology else ["-smp", str(MOST_CPUS)]
-    return [*target.emulator, *bare, "-accel", accel, "-cpu", "max", "-m", f"{MEMORY}M", *shape]
-
-
-def refuse_impossible(target: Target, topology: Topology) -> None:
-    """Let the emulator build the machine, and end before it runs.
-
-    Raises:
-        SchedlineError: the emulator that is installed cannot give a guest this shape.
-    """
-    if not target.emulator:
-        raise SchedlineError(
-            f"--topology {topology.name}: a guest on {target.name} has no topology", "use --on qemu-arm64"
-        )
-    if topology.llcs > 1 and target.arch != "x86_64":
-        raise SchedlineError(
-            f"--topology {topology.name}: only a kernel for x86 splits an LLC, by split_llc=", "use --on qemu-x86_64"
-        )
-    machine = _machine(target, "tcg", topology)
-    tried = run([*machine, "-S", "-serial", "none", "-monitor", "stdio"], stdin=b"quit\n")
-    if tried.returncode:
-        said = tried.stderr.decode(errors="replace").strip()
-        raise SchedlineError(
-            f"--topology {topology.name}: the {target.emulator[0]} of this machine cannot do that:\n    {said}",
-            "use --on qemu-arm64, or put a newer QEMU (modules of x86 came with 9.1, their caches with 9.2) into PATH",
-        )

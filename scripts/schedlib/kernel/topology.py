@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import MISSING, dataclass, fields
-
 from schedlib.errors import SchedlineError
+from schedlib.formats.data_file import nearest, read_toml, refuse
+from schedlib.formats.strict import Count, Positive, Strict
+from schedlib.options import MOST_CPUS
 from schedlib.paths import CONFIGS
 
-MOST_CPUS = 64
-"""What the kernels are built for. A guest without a topology has as many, online or not: fake ones are made of them."""
 
-
-@dataclass(frozen=True)
-class Topology:
+class Topology(Strict, frozen=True):
     """A machine.
 
     Attributes:
@@ -27,13 +23,13 @@ class Topology:
     """
 
     name: str
-    sockets: int
-    nodes: int
-    clusters: int
-    cores: int
-    threads: int
-    llcs: int = 1
-    memoryless: int = 0
+    sockets: Positive
+    nodes: Positive
+    clusters: Positive
+    cores: Positive
+    threads: Positive
+    llcs: Positive = 1
+    memoryless: Count = 0
 
     @property
     def cpus(self) -> int:
@@ -60,56 +56,13 @@ def load_topology(name: str) -> Topology:
     directory = CONFIGS / "topologies"
     known = sorted(path.stem for path in directory.glob("*.toml"))
     if name not in known:
-        raise SchedlineError(f"--topology: there is no {name!r}", f"choose one of {', '.join(known)}")
+        raise SchedlineError(f"--topology: there is no {name!r}", nearest(name, known))
     path = directory / f"{name}.toml"
-    try:
-        row = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise SchedlineError(f"{path}: {error}", "correct the file") from error
-    wanted = [field.name for field in fields(Topology) if field.name != "name" and field.default is MISSING]
-    optional = {field.name for field in fields(Topology)} - {"name", *wanted}
-    if set(row) - optional != set(wanted) or not all(type(value) is int and value > 0 for value in row.values()):
-        raise SchedlineError(
-            f"{path} has to hold a count for each of {', '.join(wanted)}, and may for {', '.join(sorted(optional))}",
-            "correct the file",
-        )
-    topology = Topology(name, **row)
-    if topology.cpus > MOST_CPUS or topology.cpus % topology.nodes or topology.memoryless >= topology.nodes:
-        raise SchedlineError(
-            f"{path}: {topology.cpus} CPUs in {topology.nodes} nodes: at most {MOST_CPUS}, as many in each node, "
-            "and memory in one at least",
-            "correct the file",
-        )
+    topology = read_toml(path, Topology, stem="name")
+    if topology.cpus > MOST_CPUS:
+        refuse(path, (), f"has {topology.cpus} CPUs", f"write {MOST_CPUS} at most")
+    if topology.cpus % topology.nodes:
+        refuse(path, ("nodes",), f"does not divide the {topology.cpus} CPUs", "write as many CPUs for each node")
+    if topology.memoryless >= topology.nodes:
+        refuse(path, ("memoryless",), f"leaves none of {topology.nodes} nodes with memory", "leave memory in one")
     return topology
-
-
-def qemu_words(topology: Topology, arch: str, memory: int) -> list[str]:
-    """The words that give QEMU's machine this shape.
-
-    Args:
-        arch: make's ARCH.
-        memory: MiB, split among the nodes.
-    """
-    clusters = "clusters" if arch == "arm64" else "modules"
-    # x86 has no word for "no modules", and QEMU before 9.1 none for modules.
-    level = f",{clusters}={topology.clusters}" if arch == "arm64" or topology.clusters > 1 else ""
-    cores = f"cores={topology.cores},threads={topology.threads}"
-    words = ["-smp", f"{topology.cpus},sockets={topology.sockets}{level},{cores}"]
-    if arch != "arm64" and topology.clusters > 1:
-        # Linux takes the CPUs below one L2 cache for a cluster, and asks for it on Intel's CPUs alone, by leaf 4 of
-        # CPUID. Leaf 0x1f is cut off: QEMU 10.0.2 fails an assertion when Linux reads it. The last -cpu counts.
-        words += [
-            "-cpu",
-            "max,vendor=GenuineIntel,level=0x1e",
-            "-machine",
-            "smp-cache.0.cache=l2,smp-cache.0.topology=module",
-        ]
-    size = topology.cpus // topology.nodes
-    filled = topology.nodes - topology.memoryless
-    for node in range(topology.nodes if topology.nodes > 1 else 0):
-        cpus = f"node,nodeid={node},cpus={node * size}-{node * size + size - 1}"
-        if node < filled:
-            words += ["-object", f"memory-backend-ram,id=node{node},size={memory // filled}M"]
-            cpus += f",memdev=node{node}"
-        words += ["-numa", cpus]
-    return words

@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import re
 import tempfile
-import tomllib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, PATCHES
 from schedlib.tree.kernel_tree import Tree, apply_diff
+from schedlib.tree.source import SourceSigns
 
 
 class State(Enum):
@@ -33,8 +38,7 @@ class State(Enum):
         return self in (State.APPLIED, State.UPSTREAM)
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Strict, frozen=True):
     """One change as configs/changes.toml describes it.
 
     Attributes:
@@ -43,13 +47,16 @@ class Change:
         symbol: its sign in a built kernel, where the layout does not tell.
     """
 
-    id: str
+    id: Word
     title: str
-    file: str
-    start: str
-    patterns: tuple[str, ...]
+    file: Word
+    start: Word
+    patterns: Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
     suite: str = ""
     symbol: str = ""
+
+    def __post_init__(self) -> None:
+        check_patterns(self.start, *self.patterns)
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,7 @@ class PatchSet:
 
 def change_table() -> dict[str, Change]:
     """Every known change, by id."""
-    rows = tomllib.loads((CONFIGS / "changes.toml").read_text())
-    return {name: Change(name, **{**row, "patterns": tuple(row["patterns"])}) for name, row in rows.items()}
+    return read_toml(CONFIGS / "changes.toml", dict[str, Change], keys="id")
 
 
 def known(ids: Collection[str], option: str) -> None:
@@ -110,20 +116,10 @@ def known(ids: Collection[str], option: str) -> None:
         raise SchedlineError(f"{option}: there is no change {unknown[0]!r}", f"choose from {', '.join(change_table())}")
 
 
-def signs(tree: Tree, change: Change, commit: str | None = None) -> tuple[str, ...]:
-    """What shows a change in the source of a tree at a commit: for each pattern the text that matches, else nothing."""
-    text = tree.read(change.file, commit) or ""
-    start = re.search(change.start, text, re.M)
-    if not start:
-        return tuple("" for _ in change.patterns)
-    body = text[start.end() : text.find("\n}", start.end())]
-    found = (re.search(pattern, body) for pattern in change.patterns)
-    return tuple(" ".join(match.group(0).split()) if match else "" for match in found)
-
-
 def is_present(tree: Tree, change: Change, commit: str | None = None) -> bool:
     """Whether the source of a tree, at a commit, shows a change; half of one is to be judged, so one sign is enough."""
-    return any(signs(tree, change, commit))
+    signs = SourceSigns(change.file, change.start, change.patterns)
+    return any(signs.found_in(tree.read(change.file, commit) or ""))
 
 
 def present_changes(tree: Tree, commit: str | None = None) -> frozenset[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
-from schedlib.git import try_git
+from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, KUNIT, PATCHES
 from schedlib.tree.changes import (
     ChangeState,
@@ -110,11 +110,14 @@ def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None, *, 
     tails = {file: f'#include "tests/{test}"' for file, test in _TAILS.items()}
     in_tree = in_tree or any(line in (tree.read(file, parent) or "") for file, line in tails.items())
 
-    def put(name: str, data: bytes, mode: str = "100644") -> None:
-        rows.append(file_row(tree.src, name, data, mode))
+    def put(name: str, data: bytes) -> None:
+        rows.append(file_row(tree.src, name, data))
 
-    for name, path in kunit_files(in_tree=in_tree).items():
-        put(f"{TESTS_DIRECTORY}/{name}", path.read_bytes(), "100755" if path.suffix == ".sh" else "100644")
+    files = kunit_files(in_tree=in_tree)
+    paths = "".join(f"{path}\n" for path in files.values()).encode()
+    blobs = git(tree.src, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=paths).split()
+    for (name, path), blob in zip(files.items(), blobs, strict=True):
+        rows.append(f"{'100755' if path.suffix == '.sh' else '100644'} {blob}\t{TESTS_DIRECTORY}/{name}")
     if in_tree:
         for file, line in tails.items():
             tail = f"\n#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n{line}\n#endif\n"
@@ -194,5 +197,5 @@ def refuse_conflicts(composition: Composition) -> None:
         if row.state is State.CONFLICT:
             raise SchedlineError(
                 f"{row.id} does not apply:{hunks(row.drift)}",
-                f"leave it out (--without {row.id}), or rebase patches/ onto this tree; schedline apply shows all",
+                f"leave it out (--without {row.id}), or rebase its patch; schedline status --apply shows all changes",
             )

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Strict, Word
 from schedlib.paths import CONFIGS
 from schedlib.process import must, run
 
@@ -33,15 +37,14 @@ Acquire::Check-Valid-Until "true"; Acquire::Retries "3";
 """
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(Strict, frozen=True):
     """A kernel series that Debian packages, as configs/series.toml states it."""
 
-    name: str
-    package: str
-    suites: tuple[str, ...]
-    tested: str
-    sha256: str
+    name: Word
+    package: Word
+    suites: Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
+    tested: Word
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,7 @@ class Package:
 
 def series_table() -> dict[str, Series]:
     """Every series that can be fetched, by name."""
-    rows = tomllib.loads((CONFIGS / "series.toml").read_text())
-    return {
-        name: Series(name, row["package"], tuple(row["suites"]), row["tested"], row["sha256"])
-        for name, row in rows.items()
-    }
+    return read_toml(CONFIGS / "series.toml", dict[str, Series], keys="name")
 
 
 def sha256_of(path: Path) -> str:

@@ -12,17 +12,22 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from schedlib.cache import read_json, write_json
+from schedlib.cache import lock, read_json, shared_lock, write_json
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
+from schedlib.options import DEFAULT_SERIES, TreeOptions
 from schedlib.process import clean_environment
 from schedlib.progress import say, step
 from schedlib.tree import debian
+from schedlib.tree.source import require_kernel
 
 NEEDED_FREE = 6 << 30
 """Bytes that unpacking a kernel, its git objects and one build take, with room to spare."""
@@ -45,7 +50,7 @@ class Tree:
 
     Attributes:
         name: directory name below trees/ in the cache.
-        directory: holds `src` (the git work tree), the manifest and the lock.
+        directory: holds `src` (the git work tree) and the manifest; its locks lie beside it.
         base: commit that equals the tree as its owner has it, uncommitted changes included.
         head: commit that the owner's tree stands on; equals `base` when nothing is modified.
         origin: for people: package and version, or the path.
@@ -120,9 +125,12 @@ def _import_directory(src: Path, work_tree: Path, excluded: Sequence[str] = ()) 
 def _fresh(directory: Path) -> Path:
     """An empty directory beside `directory`, for work that is renamed into place when it is whole."""
     half = directory.with_name(directory.name + ".half")
-    for stale in (half, directory):
-        if stale.exists():
-            shutil.rmtree(stale)
+    # Nobody may be building the tree that goes.
+    with lock(_work_tree_lock(directory)):
+        _work_tree_lock(directory).with_suffix(".state").unlink(missing_ok=True)
+        for stale in (half, directory):
+            if stale.exists():
+                shutil.rmtree(stale)
     half.mkdir(parents=True)
     free = shutil.disk_usage(half).free
     if free < NEEDED_FREE:
@@ -153,8 +161,10 @@ def _unpack(half: Path, unpackers: list[list[str]], what: str) -> None:
             )
         errors = processes[-1].communicate()[1].decode(errors="replace").strip().splitlines()
         if any(process.wait() for process in processes):
+            # tar's last line alone says no more than "Error is not recoverable".
+            said = "\n    ".join(errors[-3:] or ["it is damaged"])
             raise SchedlineError(
-                f"{what} cannot be unpacked: {errors[-1] if errors else 'it is damaged'}",
+                f"{what} cannot be unpacked:\n    {said}",
                 "check the file and the free space (df -h), then run the command again",
             )
     tops = list(target.iterdir())
@@ -185,6 +195,24 @@ def _adopt(half: Path, directory: Path, manifest: dict[str, Any]) -> str:
     return base
 
 
+def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
+    """The tree that the options name: a user's, or a series, which is fetched when it is not there.
+
+    Raises:
+        SchedlineError: as open_kdir() and fetch_series().
+    """
+    return open_kdir(cache, chosen.kdir) if chosen.kdir else fetch_series(cache, chosen.series or DEFAULT_SERIES)
+
+
+def _opening(cache: Path, name: str) -> AbstractContextManager[None]:
+    """Held while a tree is fetched or read into the cache, and by nothing that takes longer."""
+    return lock(cache / "trees" / f"{name}.open.lock")
+
+
+def _work_tree_lock(directory: Path) -> Path:
+    return directory.with_name(f"{directory.name}.src.lock")
+
+
 def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path = debian.KEYRING) -> Tree:
     """Debian's source of a series, downloaded and unpacked once.
 
@@ -197,6 +225,11 @@ def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path =
     series = debian.series_table().get(name)
     if series is None:
         raise SchedlineError(f"there is no series {name!r}", f"choose one of {', '.join(debian.series_table())}")
+    with _opening(cache, name):
+        return _fetched(cache, name, series, again, keyring)
+
+
+def _fetched(cache: Path, name: str, series: debian.Series, again: bool, keyring: Path) -> Tree:
     directory = cache / "trees" / name
     manifest = _whole(directory, {"package": series.package})
     if manifest is None or again:
@@ -221,8 +254,19 @@ def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path =
         package.path.unlink(missing_ok=True)
     if manifest["version"] != series.tested:
         say(f"note: {series.package} {manifest['version']}; the version last tested here is {series.tested}")
-    base = str(manifest["base"])
-    return Tree(name, directory, base, base, f"{series.package} {manifest['version']}", is_user=False)
+    return _series_tree(directory, manifest)
+
+
+def _series_tree(directory: Path, manifest: dict[str, Any]) -> Tree:
+    base, origin = str(manifest["base"]), f"{manifest['package']} {manifest['version']}"
+    return Tree(directory.name, directory, base, base, origin, is_user=False)
+
+
+def cached_series(cache: Path, name: str) -> Tree | None:
+    """Debian's source of a series as the cache has it, which need not be the newest; nothing is downloaded."""
+    directory = cache / "trees" / name
+    manifest = _whole(directory, {})
+    return _series_tree(directory, manifest) if manifest else None
 
 
 def open_kdir(cache: Path, kdir: Path) -> Tree:
@@ -235,40 +279,38 @@ def open_kdir(cache: Path, kdir: Path) -> Tree:
         path = kdir.expanduser().resolve(strict=True)
     except OSError as error:
         raise SchedlineError(f"{kdir}: {error.strerror}", "give the path of a kernel tree or tarball") from error
-    if path.is_file():
-        tree = _open_tarball(cache, path)
-    else:
-        _require_kernel(path, lambda name: (path / name).exists())
+    if path.is_dir():
+        require_kernel(path, lambda name: (path / name).exists())
         name = "kdir-" + hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-        top = try_git(path, "rev-parse", "--show-toplevel")
-        is_git = not top.returncode and Path(os.fsdecode(top.stdout).rstrip("\n")).resolve() == path
-        tree = (_open_git if is_git else _open_plain)(cache / "trees" / name, path)
-    _require_kernel(path, lambda name: tree.read(name) is not None or name.endswith("/"))
+        with _opening(cache, name):
+            tree = (_open_git if is_git(path) else _open_plain)(cache / "trees" / name, path)
+    else:
+        tree = _open_tarball(cache, path)
+    require_kernel(path, lambda name: tree.read(name) is not None or name.endswith("/"))
     return tree
 
 
-def _require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
-    if not exists("Kbuild") or not exists("kernel/sched/sched.h"):
-        raise SchedlineError(
-            f"{path} is no kernel tree (no Kbuild, no kernel/sched/sched.h)",
-            "give the top directory of a kernel source tree: --kdir PATH",
-        )
-    if not exists("lib/kunit/test.c") or not exists("kernel/sched/build_policy.c"):
-        raise SchedlineError(
-            f"{path} is too old: it has no lib/kunit/test.c or no kernel/sched/build_policy.c",
-            "use a kernel of 5.18 or later; 6.1, 6.12 and 7.3 are tested",
-        )
+def is_git(path: Path) -> bool:
+    """Whether a directory is the top of a git work tree."""
+    top = try_git(path, "rev-parse", "--show-toplevel")
+    return not top.returncode and Path(os.fsdecode(top.stdout).rstrip("\n")).resolve() == path.resolve()
 
 
 def _open_tarball(cache: Path, path: Path) -> Tree:
+    # Python's tarfile does not know zstd; tar does.
+    if not path.is_file() or (path.suffix != ".zst" and not tarfile.is_tarfile(path)):
+        raise SchedlineError(
+            f"{path} is neither a directory nor a tarball", "give a kernel source tree or its tarball: --kdir PATH"
+        )
     digest = debian.sha256_of(path)
     directory = cache / "trees" / f"tar-{digest[:12]}"
-    manifest = _whole(directory, {"sha256": digest})
-    if manifest is None:
-        half = _fresh(directory)
-        _unpack(half, [["tar", "-xf", str(path)]], str(path))
-        manifest = {"sha256": digest}
-        manifest["base"] = _adopt(half, directory, manifest)
+    with _opening(cache, directory.name):
+        manifest = _whole(directory, {"sha256": digest})
+        if manifest is None:
+            half = _fresh(directory)
+            _unpack(half, [["tar", "-xf", str(path)]], str(path))
+            manifest = {"sha256": digest}
+            manifest["base"] = _adopt(half, directory, manifest)
     base = str(manifest["base"])
     return Tree(directory.name, directory, base, base, str(path), is_user=True)
 
@@ -330,13 +372,21 @@ def file_row(src: Path, name: str, data: bytes, mode: str = "100644") -> str:
     return f"{mode} {git(src, 'hash-object', '-w', '--stdin', stdin=data)}\t{name}"
 
 
+@contextmanager
+def _scratch_index(src: Path, commit: str) -> Iterator[dict[str, str]]:
+    """An index of its own that holds a commit, as git's environment: commits are made side by side, without a lock."""
+    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
+        index = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
+        git(src, "read-tree", commit, env=index)
+        yield index
+
+
 def edit_tree(src: Path, commit: str, rows: Iterable[str]) -> str:
     """The tree object of a commit with files replaced; rows are `mode blob TAB path` (`git update-index`)."""
-    index = {"GIT_INDEX_FILE": str(src / ".git/schedline.index")}
-    git(src, "read-tree", commit, env=index)
     data = "".join(f"{row}\0" for row in rows).encode(errors="surrogateescape")
-    git(src, "update-index", "-z", "--index-info", env=index, stdin=data)
-    return git(src, "write-tree", env=index)
+    with _scratch_index(src, commit) as index:
+        git(src, "update-index", "-z", "--index-info", env=index, stdin=data)
+        return git(src, "write-tree", env=index)
 
 
 def apply_diff(
@@ -347,19 +397,34 @@ def apply_diff(
     Args:
         options: for `git apply`.
     """
-    index = {"GIT_INDEX_FILE": str(tree.src / ".git/schedline.index")}
     # Wrong line counts are forgiven, but only as a second try: the end of a file's last hunk is then guessed.
-    for counted in ((), ("--recount",)):
-        git(tree.src, "read-tree", parent, env=index)
-        words = ("apply", "--cached", *options, *counted, "-")
-        if not try_git(tree.src, *words, env=index, stdin=diff).returncode:
-            return commit_tree(tree.src, git(tree.src, "write-tree", env=index), parent, message, author)
+    with _scratch_index(tree.src, parent) as index:
+        whole = index["GIT_INDEX_FILE"]
+        for counted in ((), ("--recount",)):
+            # A copy for each try: one that fails may leave conflicts in it. Reading a kernel's index takes longer.
+            tried = {"GIT_INDEX_FILE": shutil.copy(whole, f"{whole}.tried")}
+            words = ("apply", "--cached", *options, *counted, "-")
+            if not try_git(tree.src, *words, env=tried, stdin=diff).returncode:
+                return commit_tree(tree.src, git(tree.src, "write-tree", env=tried), parent, message, author)
     return None
 
 
-def sync(tree: Tree, commit: str) -> None:
-    """Make the work tree equal a commit; files that do not differ keep their times, so a build stays warm."""
-    for stale in (tree.src / ".git").glob("*.lock"):
-        stale.unlink()  # ours alone, and the tree's lock is held: its owner is dead
+def checked_out(tree: Tree, commit: str) -> AbstractContextManager[None]:
+    """While this is held, the work tree shows a commit. Whoever wants the same commit holds it, too; whoever wants
+    another one waits. Files that do not differ keep their times, so a build stays warm."""
+    return shared_lock(
+        _work_tree_lock(tree.directory), commit, lambda: _check_out(tree, commit), lambda: _is_clean(tree)
+    )
+
+
+def _is_clean(tree: Tree) -> bool:
+    """Whether nobody has changed or removed a file of the work tree."""
+    return git(tree.src, "status", "--porcelain", "--untracked-files=no") == ""
+
+
+def _check_out(tree: Tree, commit: str) -> None:
+    for name in ("index.lock", "HEAD.lock"):
+        # Left by one who was killed: nobody else may check out while the lock is held.
+        (tree.src / ".git" / name).unlink(missing_ok=True)
     git(tree.src, "update-ref", "refs/schedline/built", commit)
     git(tree.src, "reset", "--quiet", "--hard", commit)

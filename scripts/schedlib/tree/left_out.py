@@ -3,15 +3,37 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from schedlib.errors import SchedlineError
-from schedlib.kernel.kconfig import Configuration, load
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.paths import CONFIGS
 from schedlib.tree.changes import Change, change_table, is_present
 from schedlib.tree.kernel_tree import Tree
+
+
+class OptionalSuite(Strict, frozen=True):
+    """One that not every kernel can have, as configs/suites.toml states it.
+
+    Attributes:
+        option: the Kconfig symbol that builds it.
+        file, start, pattern: its sign in a tree, as those of a change.
+        why: a tree without the sign cannot have it.
+        in_tree: our builds have it nevertheless.
+    """
+
+    name: Word
+    option: Word
+    file: Word
+    start: Word
+    pattern: Word
+    why: Word
+    in_tree: bool = False
+
+    def __post_init__(self) -> None:
+        check_patterns(self.start, self.pattern)
 
 
 @dataclass(frozen=True)
@@ -28,15 +50,6 @@ class LeftOut:
     why: str
 
 
-def configuration_of(names: Sequence[str], lacking: Collection[LeftOut]) -> Configuration:
-    """Fragments of configs/kernel/ in this order, without asking for suites that cannot be built.
-
-    Raises:
-        SchedlineError: there is no such fragment.
-    """
-    return load(names).without([suite.option for suite in lacking])
-
-
 def left_out(tree: Tree, expected: Collection[str], *, in_tree: bool = False) -> tuple[LeftOut, ...]:
     """The suites that cannot be built in a tree.
 
@@ -46,18 +59,18 @@ def left_out(tree: Tree, expected: Collection[str], *, in_tree: bool = False) ->
     Raises:
         SchedlineError: an expected change could then not be judged.
     """
-    rows = tomllib.loads((CONFIGS / "suites.toml").read_text())
+    suites = read_toml(CONFIGS / "suites.toml", dict[str, OptionalSuite], keys="name").values()
     found = tuple(
-        LeftOut(name, row["option"], row["why"])
-        for name, row in rows.items()
-        if in_tree >= row.get("in_tree", False)
-        and not is_present(tree, Change(name, "", row["file"], row["start"], (row["pattern"],)))
+        LeftOut(suite.name, suite.option, suite.why)
+        for suite in suites
+        if in_tree >= suite.in_tree
+        and not is_present(tree, Change(suite.name, "", suite.file, suite.start, (suite.pattern,)))
     )
-    for suite in found:
-        unjudged = sorted(name for name in expected if change_table()[name].suite == suite.name)
+    for lacking in found:
+        unjudged = sorted(name for name in expected if change_table()[name].suite == lacking.name)
         if unjudged:
             raise SchedlineError(
-                f"{unjudged[0]} is expected, and {suite.name}, which judges it, cannot be built here: {suite.why}",
+                f"{unjudged[0]} is expected, and {lacking.name}, which judges it, cannot be built here: {lacking.why}",
                 "expect it of a newer tree, or see what the source shows: schedline status --kdir PATH",
             )
     return found

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.console.judge import Ending
 from schedlib.errors import SchedlineError
-from schedlib.guest.boot import run_guest
+from schedlib.guest.boot import Ending, run_guest
 
 
 def test_console_is_kept_and_a_normal_end_is_seen(tmp_path: Path) -> None:

@@ -9,15 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.check.check_verb import boot_and_judge, expected_tests, make_plan
-from schedlib.console.judge import Outcome, judge
+from conftest import read_words, write_files
+from schedlib.check import check_verb
+from schedlib.check.check_boots import boot_and_judge
+from schedlib.check.check_options import CheckOptions
+from schedlib.check.check_plan import make_plan
+from schedlib.check.test_list import expected_tests
+from schedlib.console.judge import TestOutcome as Outcome
+from schedlib.console.judge import judge
 from schedlib.errors import SchedlineError
 from schedlib.guest import selftests
+from schedlib.guest.command_line import Programs, command_line
 from schedlib.kernel.build import Kernel
-from schedlib.kernel.targets import TARGETS, Programs, command_line
-from schedlib.main import parser
-from schedlib.paths import SELFTESTS
-from schedlib.tree.kernel_tree import Tree, open_kdir
+from schedlib.kernel.targets import TARGETS
+from schedlib.paths import KSELFTESTS, SELFTESTS
+from schedlib.tree.kernel_tree import Tree, checked_out, commit_tree, edit_tree, file_row, open_kdir
 from schedlib.verdict import Verdict
 
 ARM64 = TARGETS["qemu-arm64"]
@@ -54,6 +60,7 @@ def built(kernel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[K
     )
     script(cache / "build/usr/gen_init_cpio", 'cat "$1"')
     monkeypatch.setenv("PATH", f"{cache}:{os.environ['PATH']}")
+    write_files(kernel, {f"{KSELFTESTS}/kselftest.h": "/* of the tree */\n"})
     return Kernel(cache / "image", cache / "build", 0.0, "gcc"), open_kdir(cache, kernel)
 
 
@@ -64,6 +71,24 @@ def test_every_program_is_in_the_initramfs(built: tuple[Kernel, Tree]) -> None:
     for name in ("init", *(f"sched_latency/{program}" for program in programs)):
         file = next(line for line in listed.splitlines() if line.startswith(f"file /{name} "))
         assert Path(file.split()[2]).read_text() == "made\n"
+
+
+def test_header_is_the_trees_whatever_is_checked_out(
+    built: tuple[Kernel, Tree], kernel: Path, cache: Path, tmp_path: Path
+) -> None:
+    """The header was read from the work tree, which shows the commit that was built last."""
+    tree = built[1]
+    header = f"{KSELFTESTS}/kselftest.h"
+    other = edit_tree(tree.src, tree.base, [file_row(tree.src, header, b"/* of another commit */\n")])
+    script(cache / "gcc", 'while [ "$1" != -iquote ]; do shift; done; cat "$2/../kselftest.h" > "$4"')
+    with checked_out(tree, commit_tree(tree.src, other, tree.base, "other")):
+        selftests.compile_program(tree, SELFTESTS / "guest_init.c", tmp_path / "program")
+    assert (tmp_path / "program").read_text() == "/* of the tree */\n"
+
+
+def test_tree_without_selftests_is_named(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError, match=r"has no tools/testing/selftests/kselftest\.h"):
+        selftests.compile_program(open_kdir(cache, kernel), SELFTESTS / "guest_init.c", tmp_path / "program")
 
 
 def test_program_that_does_not_compile(built: tuple[Kernel, Tree], cache: Path) -> None:
@@ -88,19 +113,17 @@ def test_defect_is_known_until_its_fix_is_expected(
     expected: tuple[str, ...], known: bool, built: tuple[Kernel, Tree], tmp_path: Path, cache: Path
 ) -> None:
     script(cache / "qemu", 'echo "$@"')
-    arguments = parser().parse_args(["check", "--selftests", "--cpus", "8"])
-    plan = make_plan(replace(ARM64, emulator=("qemu",)), arguments, frozenset(expected))
+    options = CheckOptions(cpus=(8,), selftests=True)
+    plan = make_plan(replace(ARM64, emulator=("qemu",)), options, frozenset(expected))
     boots = boot_and_judge(plan, built[0], tmp_path, (), "tcg", tmp_path / "archive")
     assert (boots[0].log.read_text().strip().endswith("-- -k")) is known
 
 
-@pytest.mark.parametrize(
-    ("words", "target", "message"),
-    [(["--selftests"], "uml", "KUnit alone"), (["--selftests", "--only", "sched_layout"], "qemu-arm64", "drop one")],
-)
-def test_selftests_that_cannot_be(words: list[str], target: str, message: str) -> None:
-    with pytest.raises(SchedlineError, match=message):
-        make_plan(TARGETS[target], parser().parse_args(["check", *words]), frozenset())
+def test_selftests_that_cannot_be() -> None:
+    with pytest.raises(SchedlineError, match="KUnit alone"):
+        make_plan(TARGETS["uml"], CheckOptions(selftests=True), frozenset())
+    with pytest.raises(SchedlineError, match="drop one"):
+        read_words(check_verb, "check", "--selftests", "--only", "sched_layout")
 
 
 def test_every_listed_name_is_one_that_a_program_prints() -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from conftest import git
+from conftest import build, git
 from schedlib.errors import SchedlineError
-from schedlib.kernel.build import build, first_error
+from schedlib.kernel.build import first_error
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.targets import Target
 from schedlib.tree.kernel_tree import Tree, open_kdir
+
+pytestmark = pytest.mark.tools
 
 TARGET = Target("uml", "um", "vmlinux", "vmlinux", (8,), 60)
 

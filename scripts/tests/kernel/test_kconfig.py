@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import git
+from conftest import check_out, git
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import Configuration, configure, load
 from schedlib.paths import CONFIGS
-from schedlib.tree.kernel_tree import open_kdir, sync
+from schedlib.tree.kernel_tree import open_kdir
 
 # A stand-in for Kconfig: it takes every line but CONFIG_B, whose dependency is not met.
 MAKEFILE = """\
@@ -50,6 +50,7 @@ def test_line_that_is_no_assignment(tmp_path: Path) -> None:
         load([fragment(tmp_path, "bad", "CONFIG_A=y; rm -rf /\nset -x\n")])
 
 
+@pytest.mark.tools
 def test_dropped_line_is_an_error_with_its_dependency(kernel: Path, cache: Path, tmp_path: Path) -> None:
     (kernel / "Makefile").write_text(MAKEFILE)
     (kernel / "init").mkdir()
@@ -57,7 +58,7 @@ def test_dropped_line_is_an_error_with_its_dependency(kernel: Path, cache: Path,
     git(kernel, "add", "-A")
     git(kernel, "commit", "-q", "-m", "kconfig")
     tree = open_kdir(cache, kernel)
-    sync(tree, tree.base)
+    check_out(tree, tree.base)
     configure(tree, tmp_path / "good", "um", Configuration(("x",), {"CONFIG_A": "y"}))
     with pytest.raises(SchedlineError, match=r"CONFIG_B=y.*depends on A && MISSING \(A=y, MISSING=n\)"):
         configure(tree, tmp_path / "bad", "um", Configuration(("x",), {"CONFIG_A": "y", "CONFIG_B": "y"}))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SCHED_H, git
+from conftest import SCHED_H, check_out, git
 from schedlib.errors import SchedlineError
 from schedlib.tree import changes, compose
 from schedlib.tree.changes import State, present_changes
 from schedlib.tree.compose import Composition, refuse_conflicts
-from schedlib.tree.kernel_tree import Tree, open_kdir, sync
+from schedlib.tree.kernel_tree import Tree, open_kdir
 
 RD_LINES = SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;")
 
@@ -47,7 +47,7 @@ def test_user_tree_gets_the_tests_alone(kernel: Path, cache: Path, patches: Path
 def test_with_applies_and_keeps_author_and_subject(kernel: Path, cache: Path, patches: Path) -> None:
     tree = open_kdir(cache, kernel)
     composition = compose.compose(tree, with_=["rd-lines"])
-    sync(tree, composition.commit)
+    check_out(tree, composition.commit)
     assert states(composition)["rd-lines"] is State.APPLIED
     assert composition.expected == {"rd-lines"}
     assert (tree.src / "kernel/sched/sched.h").read_text() == RD_LINES

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from conftest import SCHED_H
-from schedlib.check.check_verb import expected_tests
+from schedlib.check.test_list import expected_tests
 from schedlib.errors import SchedlineError
+from schedlib.export.export_job import export
 from schedlib.kernel.kconfig import load
-from schedlib.tree.export import export
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.tree.left_out import left_out
 

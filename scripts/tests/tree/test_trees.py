@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FILES, git, write_files
+from conftest import FILES, check_out, git, write_files
 from schedlib.errors import SchedlineError
-from schedlib.tree.kernel_tree import open_kdir, sync
+from schedlib.tree.kernel_tree import open_kdir
 
 
 def snapshot(directory: Path) -> dict[str, tuple[int, int, str]]:
@@ -34,7 +34,7 @@ def test_git_tree_is_read_with_modified_and_untracked_files(kernel: Path, cache:
     (kernel / "ignored.o").write_text("object")
     before = snapshot(kernel)
     tree = open_kdir(cache, kernel)
-    sync(tree, tree.base)
+    check_out(tree, tree.base)
     assert snapshot(kernel) == before
     assert tree.dirty == 4
     assert "changed" in (tree.src / "kernel/sched/sched.h").read_text()
@@ -54,22 +54,22 @@ def test_equal_content_gives_the_same_commit(kernel: Path, cache: Path) -> None:
 
 def test_unchanged_files_keep_their_times(kernel: Path, cache: Path) -> None:
     tree = open_kdir(cache, kernel)
-    sync(tree, tree.base)
+    check_out(tree, tree.base)
     time = (tree.src / "kernel/sched/Makefile").stat().st_mtime_ns
     (kernel / "Kbuild").write_text("# changed\n")
     changed = open_kdir(cache, kernel)
-    sync(changed, changed.base)
+    check_out(changed, changed.base)
     assert (tree.src / "Kbuild").read_text() == "# changed\n"
     assert (tree.src / "kernel/sched/Makefile").stat().st_mtime_ns == time
 
 
 def test_damage_in_the_cache_is_mended(kernel: Path, cache: Path) -> None:
     tree = open_kdir(cache, kernel)
-    sync(tree, tree.base)
+    check_out(tree, tree.base)
     (tree.src / "Kbuild").unlink()
     (tree.src / "Makefile").write_text("half")
     (tree.src / ".git/index.lock").touch()
-    sync(tree, tree.base)
+    check_out(tree, tree.base)
     assert (tree.src / "Kbuild").read_text() == FILES["Kbuild"]
     assert (tree.src / "Makefile").read_text() == FILES["Makefile"]
 
@@ -78,7 +78,7 @@ def test_half_made_tree_is_not_trusted(kernel: Path, cache: Path) -> None:
     tree = open_kdir(cache, kernel)
     (tree.directory / "manifest.json").write_text('{"path":')
     again = open_kdir(cache, kernel)
-    sync(again, again.base)
+    check_out(again, again.base)
     assert (again.src / "Kbuild").is_file()
 
 
@@ -89,7 +89,7 @@ def test_linked_work_tree_and_new_commit(kernel: Path, cache: Path, tmp_path: Pa
     (other / "Kbuild").write_text("# second\n")
     git(other, "commit", "-q", "-a", "-m", "second")
     tree = open_kdir(cache, other)
-    sync(tree, tree.base)
+    check_out(tree, tree.base)
     assert (tree.src / "Kbuild").read_text() == "# second\n"
     assert tree.dirty == 0
 
@@ -99,16 +99,17 @@ def test_plain_directory(tmp_path: Path, cache: Path) -> None:
     write_files(directory, FILES | {".gitignore": "/*\n", "init/main.o": "object", "include/config/auto.conf": "y"})
     before = snapshot(directory)
     tree = open_kdir(cache, directory)
-    sync(tree, tree.base)
+    check_out(tree, tree.base)
     assert snapshot(directory) == before
     assert not (tree.src / "init/main.o").exists()
     assert not (tree.src / "include/config").exists()
     (directory / "Kbuild").write_text("# changed\n")
     again = open_kdir(cache, directory)
-    sync(again, again.base)
+    check_out(again, again.base)
     assert (again.src / "Kbuild").read_text() == "# changed\n"
 
 
+@pytest.mark.tools
 def test_tarball(tmp_path: Path, cache: Path) -> None:
     write_files(tmp_path / "linux-7.3", FILES)
     archive = tmp_path / "linux.tar.xz"
@@ -120,11 +121,22 @@ def test_tarball(tmp_path: Path, cache: Path) -> None:
 
 
 def test_damaged_tarball_is_refused_and_leaves_nothing_trusted(tmp_path: Path, cache: Path) -> None:
-    archive = tmp_path / "linux.tar.xz"
-    archive.write_bytes(b"\xfd7zXZ\0 this is not a tarball")
+    archive = tmp_path / "linux.tar"
+    write_files(tmp_path / "linux-7.3", FILES)
+    with tarfile.open(archive, "w") as file:
+        file.add(tmp_path / "linux-7.3", "linux-7.3")
+    archive.write_bytes(archive.read_bytes()[:3000])
     for _ in range(2):
-        with pytest.raises(SchedlineError, match="cannot be unpacked"):
+        with pytest.raises(SchedlineError, match=r"cannot be unpacked|holds no kernel tree"):
             open_kdir(cache, archive)
+
+
+def test_what_is_no_tarball_is_told_so(tmp_path: Path, cache: Path) -> None:
+    """tar's last line was repeated, which does not say what is wrong."""
+    (tmp_path / "file.txt").write_text("no kernel\n")
+    with pytest.raises(SchedlineError, match="neither a directory nor a tarball"):
+        open_kdir(cache, tmp_path / "file.txt")
+    assert not (cache / "trees").exists()
 
 
 @pytest.mark.parametrize(

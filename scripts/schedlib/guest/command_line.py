@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command that boots a guest: the one place that knows the words of QEMU and of User-Mode Linux."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+from schedlib.kernel.targets import Target
+from schedlib.kernel.topology import Topology
+from schedlib.options import MOST_CPUS
+from schedlib.process import run
+
+MEMORY = 512
+"""MiB of a guest, split among its nodes."""
+
+PATIENT = "rcupdate.rcu_cpu_stall_timeout=300"
+"""RT overload on emulated CPUs keeps RCU waiting for longer than it takes to be called a stall."""
+
+CONSOLE = ("-no-reboot", "-serial", "stdio", "-monitor", "none")
+"""The console is standard output, and a reboot is the end."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What a guest runs when it has booted.
+
+    Attributes:
+        initramfs: with an /init that ends the guest.
+        arguments: for /init.
+        disk: a file of ours that the guest writes to, its /dev/vda.
+    """
+
+    initramfs: Path
+    arguments: tuple[str, ...] = ()
+    disk: Path | None = None
+
+
+def command_line(
+    target: Target,
+    image: Path,
+    cpus: int,
+    arguments: Sequence[str],
+    accel: str,
+    topology: Topology | None = None,
+    programs: Programs | None = None,
+) -> list[str]:
+    """The command that boots a guest and ends when the guest halts; its console is standard output.
+
+    Args:
+        cpus: CPUs that are brought up.
+        arguments: kernel parameters.
+        accel: QEMU's accelerator, `tcg` or `kvm`; UML has none.
+        topology: how the CPUs of QEMU's guest belong together.
+        programs: what QEMU's guest runs in place of the KUnit suites.
+    """
+    online, suites = f"maxcpus={cpus}", ["kunit.enable=1", "kunit.autorun=1"]
+    if target.name == "uml":
+        own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
+        return [str(image), f"mem={MEMORY}M", *own, f"ncpus={MOST_CPUS}", online, *suites, *arguments]
+    parameters = [f"console={target.console}", "panic=-1", online]
+    disk: list[str] = []
+    if programs:
+        parameters += ["kunit.enable=0", PATIENT, *arguments, "--", *programs.arguments]
+        if programs.disk:
+            # QEMU takes two commas for one.
+            drive = f"file={str(programs.disk).replace(',', ',,')},if=none,id=disk,format=raw,cache=unsafe"
+            disk = ["-drive", drive, "-device", f"{target.disk},drive=disk"]
+    else:
+        parameters += ["kunit_shutdown=reboot", *suites, *arguments]
+    words = [*machine(target, topology), "-accel", accel, *disk]
+    return [*words, *what_boots(image, programs.initramfs if programs else None, parameters)]
+
+
+def machine(target: Target, topology: Topology | None, console: Sequence[str] = CONSOLE) -> list[str]:
+    """QEMU and its machine; all CPUs are alike where there is no topology."""
+    bare = ["-nodefaults", "-no-user-config", "-display", "none"]
+    shape = shape_words(topology, target.arch) if topology else ["-smp", str(MOST_CPUS)]
+    return [*target.emulator, *bare, *console, "-cpu", "max", "-m", f"{MEMORY}M", *shape]
+
+
+def what_boots(image: Path, initramfs: Path | None, parameters: Sequence[str]) -> list[str]:
+    """The kernel, the first programs and the kernel's parameters."""
+    archive = ["-initrd", str(initramfs)] if initramfs else []
+    return ["-kernel", str(image), *archive, "-append", " ".join(parameters)]
+
+
+def shape_words(topology: Topology, arch: str) -> list[str]:
+    """The words that give QEMU's machine this shape.
+
+    Args:
+        arch: make's ARCH.
+    """
+    clusters = "clusters" if arch == "arm64" else "modules"
+    # x86 has no word for "no modules", and QEMU before 9.1 none for modules.
+    level = f",{clusters}={topology.clusters}" if arch == "arm64" or topology.clusters > 1 else ""
+    cores = f"cores={topology.cores},threads={topology.threads}"
+    words = ["-smp", f"{topology.cpus},sockets={topology.sockets}{level},{cores}"]
+    if arch != "arm64" and topology.clusters > 1:
+        # Linux takes the CPUs below one L2 cache for a cluster, and asks for it on Intel's CPUs alone, by leaf 4 of
+        # CPUID. Leaf 0x1f is cut off: QEMU 10.0.2 fails an assertion when Linux reads it. The last -cpu counts.
+        words += [
+            "-cpu",
+            "max,vendor=GenuineIntel,level=0x1e",
+            "-machine",
+            "smp-cache.0.cache=l2,smp-cache.0.topology=module",
+        ]
+    size = topology.cpus // topology.nodes
+    filled = topology.nodes - topology.memoryless
+    for node in range(topology.nodes if topology.nodes > 1 else 0):
+        cpus = f"node,nodeid={node},cpus={node * size}-{node * size + size - 1}"
+        if node < filled:
+            words += ["-object", f"memory-backend-ram,id=node{node},size={MEMORY // filled}M"]
+            cpus += f",memdev=node{node}"
+        words += ["-numa", cpus]
+    return words
+
+
+def refuse_impossible(target: Target, topology: Topology) -> None:
+    """Let the emulator build the machine, and end before it runs.
+
+    Raises:
+        SchedlineError: the emulator that is installed cannot give a guest this shape.
+    """
+    if not target.emulator:
+        raise SchedlineError(
+            f"--topology {topology.name}: a guest on {target.name} has no topology", "use --on qemu-arm64"
+        )
+    if topology.llcs > 1 and target.arch != "x86_64":
+        raise SchedlineError(
+            f"--topology {topology.name}: only a kernel for x86 splits an LLC, by split_llc=", "use --on qemu-x86_64"
+        )
+    words = machine(target, topology, ("-serial", "none", "-monitor", "stdio"))
+    tried = run([*words, "-S", "-accel", "tcg"], stdin=b"quit\n")
+    if tried.returncode:
+        said = tried.stderr.decode(errors="replace").strip()
+        raise SchedlineError(
+            f"--topology {topology.name}: the {target.emulator[0]} of this machine cannot do that:\n    {said}",
+            "use --on qemu-arm64, or put a newer QEMU (modules of x86 came with 9.1, their caches with 9.2) into PATH",
+        )

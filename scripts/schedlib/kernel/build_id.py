@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The one reader of a kernel's build-id: of a vmlinux, and of the running kernel."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a machine that is to be measured reads its own kernel's, and has no pyelftools
+    from elftools.elf.elffile import ELFFile
+
+_NOTES = Path("/sys/kernel/notes")
+_GNU_BUILD_ID = 3
+
+
+def build_id_of(elf: ELFFile) -> str:
+    """Of a vmlinux, in hexadecimal digits; empty where it has none."""
+    order = "<" if elf.little_endian else ">"
+    notes = (section.data() for section in elf.iter_sections("SHT_NOTE"))
+    return next(filter(None, (in_notes(each, order) for each in notes)), "")
+
+
+def running_build_id() -> str:
+    """Of the running kernel, in hexadecimal digits; empty where it does not tell."""
+    with suppress(OSError):
+        return in_notes(_NOTES.read_bytes(), "=")
+    return ""
+
+
+def in_notes(notes: bytes, order: str) -> str:
+    """What ELF notes tell, in this byte order of struct; empty where they tell nothing, or are cut off."""
+    place = 0
+    with suppress(struct.error):
+        while place + 12 <= len(notes):
+            owner, size, kind = struct.unpack_from(f"{order}III", notes, place)
+            start = place + 12 + (owner + 3 & ~3)
+            if kind == _GNU_BUILD_ID and notes[place + 12 : place + 15] == b"GNU":
+                return notes[start : start + size].hex() if start + size <= len(notes) else ""
+            place = start + (size + 3 & ~3)
+    return ""

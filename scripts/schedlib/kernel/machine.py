@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0
+"""This machine as selftests/sched_latency/fingerprint.h names it, so that runs of tools and of our own are of one."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import platform
+import re
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib.kernel.build_id import running_build_id
+
+_CPUS = Path("/sys/devices/system/cpu")
+_HASH_START = 0xCBF29CE484222325
+
+
+def _hash(data: bytes) -> str:
+    """FNV-1a: no secret, only a short name."""
+    value = _HASH_START
+    for byte in data:
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}"
+
+
+def _line(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(errors="replace").split("\n")[0]
+    return ""
+
+
+def cpu_list(cpus: set[int]) -> str:
+    """As the kernel writes it: 0-3,8."""
+    parts = []
+    for first in sorted(cpu for cpu in cpus if cpu - 1 not in cpus):
+        last = first
+        while last + 1 in cpus:
+            last += 1
+        parts.append(f"{first}-{last}" if last > first else f"{first}")
+    return ",".join(parts)
+
+
+def _cpus(text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def _llc(cpu: int) -> frozenset[int]:
+    best, shared = 0, frozenset[int]()
+    for index in range(64):
+        cache = _CPUS / f"cpu{cpu}/cache/index{index}"
+        level = _line(cache / "level")
+        if not level:
+            break
+        if int(level) > best and _line(cache / "type") not in ("", "Instruction"):
+            best, shared = int(level), _cpus(_line(cache / "shared_cpu_list"))
+    return shared
+
+
+def _nodes() -> list[frozenset[int]]:
+    return [_cpus(_line(path / "cpulist")) for path in _CPUS.parent.glob("node/node[0-9]*")]
+
+
+def _count(cpus: set[int], groups: list[frozenset[int]]) -> int:
+    """How many groups the CPUs are in; 0 where one is in none."""
+    seen: set[int] = set()
+    count = 0
+    for cpu in sorted(cpus):
+        if cpu in seen:
+            continue
+        group = next((each for each in groups if cpu in each), None)
+        if group is None:
+            return 0
+        seen |= group
+        count += 1
+    return count
+
+
+def _model() -> str:
+    text = Path("/proc/cpuinfo").read_text(errors="replace")
+    if found := re.search(r"^(?:model name[^:]*|cpu\t[^:]*): ?(.*)$", text, re.M):
+        return found.group(1)
+    implementer = re.findall(r"^CPU implementer[^:]*: ?(.*)$", text, re.M)
+    part = re.findall(r"^CPU part[^:]*: ?(.*)$", text, re.M)
+    return f"implementer {implementer[-1] if implementer else ''} part {part[-1]}" if part else ""
+
+
+def machine_text() -> str:
+    """The machine in words; the CPUs that may be used belong to it."""
+    cpus = set(os.sched_getaffinity(0))
+    llcs = _count(cpus, [_llc(cpu) for cpu in cpus])
+    listed = cpu_list(cpus)[:256]
+    return f"{platform.machine()} {_model()}, CPUs {listed}, {llcs} LLCs, {_count(cpus, _nodes())} nodes"
+
+
+def machine_name() -> str:
+    """The same as a short name."""
+    return _hash(machine_text().encode())
+
+
+def boot_id() -> str:
+    """Of this boot."""
+    return _line(Path("/proc/sys/kernel/random/boot_id"))
+
+
+def _configuration() -> str:
+    with suppress(OSError):
+        data = Path("/proc/config.gz").read_bytes()
+        gzip.decompress(data)
+        return f"config.gz fnv1a {_hash(data)}"
+    return ""
+
+
+def fingerprint() -> dict[str, str]:
+    """All that is the same for each run of this boot; an empty text where something is unknown."""
+    name = os.uname()
+    return {
+        "machine_name": machine_name(),
+        "machine": machine_text(),
+        "kernel": f"{name.release} {name.version}",
+        "build_id": running_build_id(),
+        "configuration": _configuration(),
+        "kernel_command_line": _line(Path("/proc/cmdline")),
+        "boot_id": boot_id(),
+        "clocksource": _line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        "governor": _line(_CPUS / "cpu0/cpufreq/scaling_governor"),
+        "rt_runtime_us": _line(Path("/proc/sys/kernel/sched_rt_runtime_us")),
+        "libc": platform.libc_ver()[1],
+    }
+
+
+def now() -> tuple[str, float]:
+    """The time by the wall, and by the clock of this boot, which nobody sets."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A kernel's source as text: whether it is one, and which of the changes show in it.
+
+This needs neither a repository nor any library beyond the standard one.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+from schedlib.options import TreeOptions
+from schedlib.paths import CONFIGS
+
+
+class Presence(Enum):
+    """What the signs of a change say."""
+
+    PRESENT = "present"
+    PARTIAL = "partial"
+    ABSENT = "absent"
+    NA = "n/a"
+
+
+def presence(signs: Sequence[bool]) -> Presence:
+    """What the signs that could be judged amount to."""
+    if not signs:
+        return Presence.NA
+    if not any(signs):
+        return Presence.ABSENT
+    return Presence.PRESENT if all(signs) else Presence.PARTIAL
+
+
+@dataclass(frozen=True)
+class SourceSigns:
+    """What shows a change in a source: patterns in the body of the struct or function that begins with `start`."""
+
+    file: str
+    start: str
+    patterns: tuple[str, ...]
+
+    def found_in(self, text: str) -> tuple[str, ...]:
+        """For each pattern the text of the file that matches it, else nothing."""
+        start = re.search(self.start, text, re.M)
+        if not start:
+            return tuple("" for _ in self.patterns)
+        body = text[start.end() : text.find("\n}", start.end())]
+        found = (re.search(pattern, body) for pattern in self.patterns)
+        return tuple(" ".join(match.group(0).split()) if match else "" for match in found)
+
+    def place(self) -> str:
+        """The struct or function, for people: `struct rq`, `select_idle_cpu()`."""
+        words = readable(self.start)
+        return f"{words.split()[-1]})" if words.endswith("(") else words.rstrip(" {")
+
+
+def source_signs() -> dict[str, SourceSigns]:
+    """The signs of every change, by its id (configs/changes.toml)."""
+    rows = tomllib.loads((CONFIGS / "changes.toml").read_text())
+    return {name: SourceSigns(row["file"], row["start"], tuple(row["patterns"])) for name, row in rows.items()}
+
+
+def readable(pattern: str) -> str:
+    r"""A text that a sign's pattern matches, for people: `id + nr_cpu_ids` for `\bid \+ nr_cpu_ids\b`."""
+    text = re.sub(r"\\b|\^", "", pattern).replace(r"\s*", "").replace(r"\s+", " ")
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
+    """Refuse what is no kernel source that can be tested.
+
+    Args:
+        path: for the message.
+        exists: whether the source has a file.
+
+    Raises:
+        SchedlineError: it is none, or it is too old for KUnit.
+    """
+    if not exists("Kbuild") or not exists("kernel/sched/sched.h"):
+        raise SchedlineError(
+            f"{path} is no kernel tree (no Kbuild, no kernel/sched/sched.h)",
+            "give the top directory of a kernel source tree: --kdir PATH",
+        )
+    if not exists("lib/kunit/test.c") or not exists("kernel/sched/build_policy.c"):
+        raise SchedlineError(
+            f"{path} is too old: it has no lib/kunit/test.c or no kernel/sched/build_policy.c",
+            "use a kernel of 5.18 or later; 6.1, 6.12 and 7.3 are tested",
+        )
+
+
+def require_tree(chosen: TreeOptions) -> None:
+    """Refuse a directory that is no kernel source, before anything is looked for, locked or fetched.
+
+    Raises:
+        SchedlineError: as require_kernel().
+    """
+    kdir = chosen.kdir
+    if kdir is not None and kdir.is_dir():
+        require_kernel(kdir, lambda name: (kdir / name).exists())
