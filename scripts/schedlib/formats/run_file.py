@@ -1,62 +1,208 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One run as a file: schema run-1, which selftests/sched_latency/run_file.h writes, too."""
+"""One run of one workload: what it measured, and on what. selftests/sched_latency/run_file.h writes it, too."""
 
 from __future__ import annotations
 
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from schedlib.cache import read_regular
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.cover_letter import printable
+from schedlib.formats.document import LARGEST, Document, Refused
+from schedlib.formats.strict import METRIC, Amount, Count, Moment, Number, Positive, Strict, Whole, Word
 
 Direction = Literal["lower", "higher", "neither"]
 Kind = Literal["exact", "quantile", "rate", "exceedance"]
 
-_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)*")
-_REQUIRED: dict[str, type | tuple[type, ...]] = {
-    "schema": str,
-    "tool": str,
-    "started": str,
-    "uptime_s": (int, float),
-    "fingerprint": dict,
-    "status": str,
-    "reason": str,
-    "metrics": list,
-    "absent": list,
-    "cpus": list,
+AGAIN = "do that run again, or move the file elsewhere"
+
+_is_name = lru_cache(10_000)(re.compile(METRIC).match)
+_Name = Annotated[str, Meta(extra_json_schema={"pattern": METRIC})]
+"""Checked in Run: to search for a pattern in each name of a million runs takes too long."""
+
+_KNOWN = ("machine_name", "machine", "kernel", "build_id", "configuration", "boot_id", "command_line")
+
+
+_BY_STATUS: dict[str, object] = {
+    "if": {"properties": {"status": {"const": "DONE"}}},
+    "then": {"properties": {"reason": {"const": ""}, "metrics": {"minItems": 1}}},
+    "else": {"properties": {"reason": {"minLength": 1}}},
 }
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A number with its unit, no judgement; n is how many samples it is made from."""
+DIFFERENCES = "cpumask_contention"
+"""The tool whose metrics are costs above that of an empty loop: noise can put them below 0."""
 
-    name: str
-    unit: str
+
+class Metric(Strict, frozen=True):
+    """A number with its unit, no judgement.
+
+    Attributes:
+        direction: what is better.
+        n: how many samples it is made from.
+        rounds: the value of each slice of the run.
+    """
+
+    name: _Name
+    unit: Word
     direction: Direction
     kind: Kind
-    value: float
-    n: int = 1
+    value: Annotated[float, Meta(ge=-1e300, le=1e300)]
+    n: Count
+    rounds: Annotated[tuple[Number, ...], Meta(min_length=1)] | UnsetType = UNSET
 
 
-@dataclass(frozen=True)
-class Absent:
-    """What cannot be shown here: the metrics whose name begins so."""
+class Absent(Strict, frozen=True):
+    """What this machine cannot show: the metrics whose name begins so."""
 
-    name: str
-    reason: str
+    name: Word
+    reason: Word
 
 
-@dataclass(frozen=True)
-class CpuRow:
+class CpuRow(Strict, frozen=True):
     """The latencies of one CPU."""
 
-    group: str
-    cpu: int
-    n: int
-    p50_ns: float
-    p99_ns: float
-    max_ns: float
+    group: Word
+    cpu: Count
+    n: Positive
+    p50_ns: Amount
+    p99_ns: Amount
+    max_ns: Amount
+
+
+class RunProcess(Strict, frozen=True):
+    """By schedline run: how the workload was called, and how its process ended.
+
+    Attributes:
+        exit_status: negative for a signal; null where it was not started, or ended by us.
+        reported: the status that the tool itself reports; 0 is good.
+        missing: a program is not installed.
+    """
+
+    argv: Annotated[tuple[str, ...], Meta(min_length=1)]
+    exit_status: Whole | None
+    timed_out: bool
+    reported: Whole | None
+    seconds: Amount
+    missing: bool
+
+
+class Noise(Strict, frozen=True):
+    """By schedline run: what else went on meanwhile.
+
+    Attributes:
+        steal_s: taken by the hypervisor, of all CPUs.
+        foreign_cpu_s: CPU time of what was not the workload: an upper bound.
+        foreign_switches: context switches of tasks that were not the workload's.
+        runnable_before: other tasks that could run before the start.
+        thermal_throttles: sum over CPUs; null where they are not counted.
+        cgroup_throttles: how often the CPU quota took hold; null where there is none.
+        clock_step_s: how far the system clock jumped meanwhile.
+    """
+
+    seconds: Amount
+    steal_s: Amount
+    foreign_cpu_s: Amount
+    foreign_switches: Whole
+    runnable_before: Count
+    thermal_throttles: Whole | None
+    cgroup_throttles: Whole | None
+    clock_step_s: Number | UnsetType = UNSET
+
+
+class PlanPart(Strict, frozen=True):
+    """By schedline run: which of its runs this is.
+
+    Attributes:
+        digest: of the suite's rows and their arguments.
+    """
+
+    suite: Word
+    digest: str
+    row: Word
+    run: Positive
+    seed: Whole
+
+
+class Run(Document, frozen=True, kw_only=True):
+    """One run of one workload: what it measured, and on what; no judgement.
+
+    Attributes:
+        tool: name of what wrote this file.
+        started: with time zone.
+        uptime_s: the same by the clock of this boot, which nobody sets.
+        fingerprint: machine, kernel, build-id, configuration, command line, boot id, tool versions.
+        status: SKIP: nothing can be measured here; ERROR: the run came to nothing.
+        reason: for SKIP and ERROR.
+    """
+
+    only_lines = True
+    more_schema = _BY_STATUS
+
+    schema: Literal["run-1"]
+    tool: Word
+    started: Moment
+    uptime_s: Amount
+    fingerprint: Annotated[dict[str, str], Meta(extra_json_schema={"required": list(_KNOWN)})]
+    status: Literal["DONE", "SKIP", "ERROR"]
+    reason: str
+    metrics: tuple[Metric, ...]
+    absent: tuple[Absent, ...]
+    cpus: tuple[CpuRow, ...]
+    process: RunProcess | UnsetType = UNSET
+    noise: Noise | UnsetType = UNSET
+    plan: PlanPart | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        done = self.status == "DONE"
+        if done != (self.reason == "") or (done and not self.metrics):
+            raise ValueError(f"it is {self.status} with {len(self.metrics)} metrics and the reason {self.reason!r}")
+        for name in _KNOWN:
+            if name not in self.fingerprint:
+                raise ValueError(f"its fingerprint lacks {name}")
+        if not self.fingerprint["boot_id"]:
+            raise ValueError("its fingerprint has no boot_id, and the unit of a comparison is a boot")
+        names = [metric.name for metric in self.metrics]
+        if len(set(names)) < len(names):
+            raise ValueError(f"the metric {next(name for name in names if names.count(name) > 1)} is there twice")
+        below = next((metric.name for metric in self.metrics if metric.value < 0), None)
+        if below and self.tool != DIFFERENCES:
+            raise ValueError(f"the metric {below} is below 0")
+        for name in names:
+            if not _is_name(name):
+                raise ValueError(f"a metric is called {name!r}")
+        if done and self.process and (self.process.timed_out or (self.process.exit_status or 0) < 0):
+            raise ValueError("it is DONE, and its process was ended")
+
+    @property
+    def seconds(self) -> float:
+        """How long its process took; 0 where that is not known."""
+        return self.process.seconds if self.process else 0.0
+
+    @property
+    def row(self) -> str:
+        """What its figures belong to: a suite may run one program in several ways, and each is a tool of its own."""
+        return self.plan.row if self.plan else self.tool
+
+    def value(self, name: str) -> float | None:
+        """The value of a metric, where the run has it."""
+        return next((metric.value for metric in self.metrics if metric.name == name), None)
+
+    def why_absent(self, name: str) -> str | None:
+        """The reason that is given for a metric, or for all that its name begins with."""
+        return next((row.reason for row in self.absent if name == row.name or name.startswith(f"{row.name}.")), None)
 
 
 @dataclass(frozen=True)
@@ -87,53 +233,98 @@ class Head:
     fingerprint: Mapping[str, str] = field(default_factory=dict)
 
 
-def document(head: Head, reading: Reading) -> dict[str, Any]:
-    """A run by the schema; a metric that is no finite number makes it an ERROR."""
-    bad = next((each.name for each in reading.metrics if not math.isfinite(each.value)), None)
-    error = reading.error or (f"{bad} is no number" if bad else "")
-    status = "ERROR" if error else "SKIP" if reading.cannot else "DONE"
+def run_of(head: Head, reading: Reading) -> Run:
+    """A run; a metric that is no finite number makes it an ERROR."""
+    bad = next((each.name for each in reading.metrics if not math.isfinite(each.value) or each.value < 0), None)
+    error = reading.error or (f"{bad} is no measurement" if bad else "")
+    status: Literal["DONE", "SKIP", "ERROR"] = "ERROR" if error else "SKIP" if reading.cannot else "DONE"
     if status == "DONE" and not reading.metrics:
         status, error = "ERROR", "nothing was measured"
     kept = reading if status == "DONE" else Reading()
-    return {
-        "schema": "run-1",
-        "tool": head.tool,
-        "started": head.started,
-        "uptime_s": head.uptime_s,
-        "fingerprint": dict(head.fingerprint),
-        "status": status,
-        "reason": error or reading.cannot,
-        "metrics": [asdict(each) for each in kept.metrics],
-        "absent": [asdict(each) for each in kept.absent],
-        "cpus": [asdict(each) for each in kept.cpus],
-    }
+    return Run(
+        schema="run-1",
+        tool=head.tool,
+        started=datetime.fromisoformat(head.started),
+        uptime_s=head.uptime_s,
+        fingerprint={name: printable(value) for name, value in head.fingerprint.items()},
+        status=status,
+        reason=printable(error or reading.cannot),
+        metrics=kept.metrics,
+        absent=kept.absent,
+        cpus=kept.cpus,
+    )
 
 
-def defect(found: Mapping[str, Any] | None) -> str | None:
-    """Why this is no run that can be trusted; None where it is one."""
-    if found is None:
-        return "no JSON object"
-    wrong = [name for name, kind in _REQUIRED.items() if not isinstance(found.get(name), kind)]
-    if wrong:
-        return f"{wrong[0]} is missing, or of another type"
-    if found["schema"] != "run-1" or found["status"] not in ("DONE", "SKIP", "ERROR"):
-        return f"schema {found['schema']}, status {found['status']}"
-    if (found["status"] == "DONE") != (found["reason"] == "") or (found["status"] == "DONE" and not found["metrics"]):
-        return f"status {found['status']} with {len(found['metrics'])} metrics and the reason {found['reason']!r}"
-    for metric in found["metrics"]:
-        if not isinstance(metric, dict) or not isinstance(metric.get("value"), int | float):
-            return "a metric without a value"
-        if not _NAME.fullmatch(str(metric.get("name"))) or not isinstance(metric.get("n"), int):
-            return f"the metric {metric.get('name')}"
-    return None
+def read_run(path: Path) -> Run:
+    """A run.
+
+    Raises:
+        Refused: it is none.
+    """
+    return document.read(path, Run, AGAIN)
 
 
-def value_of(found: Mapping[str, Any], name: str) -> float | None:
-    """The value of a metric, where the run has it."""
-    return next((float(metric["value"]) for metric in found["metrics"] if metric["name"] == name), None)
+def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
+    """Every *.json below a directory, in the order of their paths.
+
+    Raises:
+        Refused: one is no run, or is there twice.
+        SchedlineError: there is none.
+    """
+    seen: set[int] = set()
+    paths = _paths(directory) if directory.is_dir() else None
+    if not paths:
+        what = "is no directory" if paths is None else "holds no run file"
+        raise SchedlineError(f"{directory} {what}", "name a directory of run files: one run, one JSON")
+    for path, content in _contents(paths):
+        try:
+            if isinstance(content, OSError):
+                raise ValueError(content.strerror)
+            run = document.parse(content, Run)
+            same = hash((run.row, run.fingerprint["boot_id"], run.started, run.uptime_s))
+            if same in seen:
+                raise ValueError(f"it is a copy: this run of {run.row}, {run.started:%FT%TZ}, is there twice")
+        except ValueError as error:
+            raise Refused(path, Run, str(error), AGAIN) from error
+        seen.add(same)
+        yield path, run
 
 
-def why_absent(found: Mapping[str, Any], name: str) -> str | None:
-    """The reason that is given for a metric, or for all that its name begins with."""
-    rows: Sequence[Mapping[str, str]] = found["absent"]
-    return next((row["reason"] for row in rows if name == row["name"] or name.startswith(f"{row['name']}.")), None)
+def _paths(directory: Path) -> list[str]:
+    waiting, found = [str(directory)], []
+    seen: set[tuple[int, int]] = set()
+    while waiting:
+        place = Path(waiting[-1]).stat()
+        with os.scandir(waiting.pop()) as entries:
+            # Links may lead back.
+            for entry in entries if (place.st_dev, place.st_ino) not in seen else ():
+                if entry.is_dir():
+                    waiting.append(entry.path)
+                elif entry.name.endswith(".json"):
+                    found.append(entry.path)
+        seen.add((place.st_dev, place.st_ino))
+    return sorted(found)
+
+
+_AHEAD = 2000
+
+
+def _contents(paths: list[str]) -> Iterator[tuple[str, bytes | OSError]]:
+    """Each file with its content; the next 2000 are read while those before are taken apart."""
+    parts = [paths[place : place + _AHEAD] for place in range(0, len(paths), _AHEAD)]
+    with ThreadPoolExecutor(1) as reader:
+        waiting = [reader.submit(_read_all, part) for part in parts[:1]]
+        for place, part in enumerate(parts):
+            contents = waiting.pop().result()
+            waiting += [reader.submit(_read_all, each) for each in parts[place + 1 : place + 2]]
+            yield from zip(part, contents, strict=True)
+
+
+def _read_all(paths: list[str]) -> list[bytes | OSError]:
+    contents: list[bytes | OSError] = []
+    for path in paths:
+        try:
+            contents.append(read_regular(path, LARGEST))
+        except OSError as error:
+            contents.append(error)
+    return contents

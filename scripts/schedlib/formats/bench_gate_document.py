@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline dev bench --only gate`: how often the gate is wrong on made-up campaigns."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Amount, Positive, Strict, Word
+
+Rivals = dict[str, tuple[Amount, Amount]]
+
+
+class BenchShares(Strict, frozen=True):
+    """Shares of campaigns, in percent.
+
+    Attributes:
+        failed: the whole gate said FAIL.
+        caught: it said so for the metric that was moved.
+        asked: the first batch asked for a confirmation.
+        unclear: the gate ended INCONCLUSIVE, the confirmation included.
+        rivals: by tool, any metric reported worse from the first batch alone, and from all boots.
+        rivals_caught: the same for the metric that was moved.
+    """
+
+    campaigns: Positive
+    failed: Amount
+    caught: Amount
+    asked: Amount
+    unclear: Amount
+    rivals: Rivals
+    rivals_caught: Rivals
+
+
+class BenchLine(Strict, frozen=True):
+    """A noise model with a change of one metric (0: none), in an order of boots."""
+
+    model: Word
+    change: Amount
+    order: Word
+    result: BenchShares
+
+
+class BenchGateDocument(Document, frozen=True, kw_only=True):
+    """schedline dev bench --only gate: how often the gate is wrong on made-up campaigns."""
+
+    schema: Literal["bench-gate-1"]
+    lines: tuple[BenchLine, ...]

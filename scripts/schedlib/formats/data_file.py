@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The data of configs/, and gates files of users: TOML, read as a type, with an error that names file, line and key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
+
+import msgspec
+
+from schedlib.cache import read_regular
+from schedlib.errors import SchedlineError
+from schedlib.formats.strict import Wrong
+
+T = TypeVar("T")
+Place = tuple[str | int, ...]
+"""Where a value is: the keys of tables, and the numbers of elements from 0."""
+
+_MOST = 1 << 20
+"""Bytes of a data file."""
+
+_KINDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", below: Sequence[str] = ()) -> T:
+    """Read a data file.
+
+    Args:
+        stem: the field of `kind` that gets the name of the file.
+        keys: the field of each named table that gets its name.
+        below: the tables of the file whose tables these are; empty: the file's own.
+
+    Raises:
+        SchedlineError: it cannot be read, or something in it is unknown, missing or of another type.
+    """
+    try:
+        text = read_regular(path, _MOST).decode()
+        content: dict[str, Any] = tomllib.loads(text)
+    except OSError as error:
+        raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
+    except (ValueError, RecursionError) as error:
+        raise SchedlineError(f"{path} is no TOML: {error}", f"correct {path}") from error
+    tables: list[Place] = [(name,) for name in below if name in content] or [()]
+    for place in tables if keys else []:
+        for key, row in _tables(_at(content, place)):
+            if keys in row:
+                _refuse(path, text, (*place, key, keys), "is unknown", f"leave it out: the name is {key}")
+            row[keys] = key
+    try:
+        return msgspec.convert(content | ({stem: path.stem} if stem else {}), kind)
+    except msgspec.ValidationError as error:
+        _explain(path, text, content, kind, error, {stem, keys})
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """A next step for a name that is not known."""
+    names = sorted(known)
+    close = get_close_matches(str(name), names, 1)
+    return (f"did you mean {close[0]}? " if close else "") + f"known are: {', '.join(names)}"
+
+
+def refuse(path: Path, place: Place, observed: str, next_step: str) -> NoReturn:
+    """Refuse a value of a file that was read, for what its type does not tell.
+
+    Raises:
+        SchedlineError: always.
+    """
+    _refuse(path, path.read_text(), place, observed, next_step)
+
+
+def line_of(text: str, place: Place) -> int:
+    """The line, from 1, where a key or the header of its table is; of what is not there, where its table begins."""
+    lines = text.split("\n")
+
+    def begun(count: int) -> bool:
+        """Whether so many lines have it, or those up to the end of a value that begins in them."""
+        for end in range(count, len(lines)):
+            try:
+                return _has(tomllib.loads("\n".join(lines[:end]) + "\n"), place)
+            except tomllib.TOMLDecodeError:
+                continue
+        return True
+
+    whole = tomllib.loads(text)
+    while not _has(whole, place):
+        place = place[:-1]
+    return bisect_left(range(len(lines)), True, key=begun) if place else 1
+
+
+def _has(content: Any, place: Place) -> bool:
+    try:
+        _at(content, place)
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
+def _tables(content: Any) -> list[tuple[str, dict[str, Any]]]:
+    return [(key, row) for key, row in content.items() if isinstance(row, dict)] if isinstance(content, dict) else []
+
+
+def _at(content: Any, place: Place) -> Any:
+    for step in place:
+        content = content[step]
+    return content
+
+
+def _refuse(path: Path, text: str, place: Place, observed: str, next_step: str) -> NoReturn:
+    key = ".".join(str(step) for step in place if isinstance(step, str)) or "the file"
+    raise SchedlineError(f"{path}:{line_of(text, place)}: {key} {observed}", next_step)
+
+
+def _explain(
+    path: Path, text: str, content: object, kind: Any, error: msgspec.ValidationError, given: set[str]
+) -> NoReturn:
+    """What is wrong, in words."""
+    place, value, kind, error = _culprit((), content, kind, error)
+    said = str(error).partition(" - at `")[0]
+    if isinstance(error.__cause__, Wrong):
+        _refuse(path, text, place, said, error.__cause__.next_step)
+    if found := re.fullmatch(r"Object contains unknown field `(.*)`", said, re.S):
+        known = {field.name for field in msgspec.structs.fields(kind)} - given
+        _refuse(path, text, (*place, found[1]), "is unknown", nearest(found[1], known))
+    if found := re.fullmatch(r"Object missing required field `(.*)`", said):
+        _refuse(path, text, place, f"lacks {found[1]}", f"add {found[1]} = ...")
+    if choices := _choices(kind):
+        _refuse(path, text, place, f"is {value!r}", nearest(value, choices))
+    wanted = re.sub(r"`(\w+)`", lambda word: _KINDS.get(word[1], word[1]), said.split(", got")[0])
+    _refuse(path, text, place, f"is {str(value)[:60]!r}", wanted.replace("Expected", "write"))
+
+
+def _culprit(
+    place: Place, value: Any, kind: Any, error: msgspec.ValidationError
+) -> tuple[Place, Any, Any, msgspec.ValidationError]:
+    """The smallest part that is not of its type: where it is, itself, its type, and what is wrong."""
+    for step, part, its_kind in _parts(value, kind):
+        try:
+            msgspec.convert(part, its_kind)
+        except msgspec.ValidationError as its_error:
+            return _culprit((*place, step), part, its_kind, its_error)
+    return place, value, kind, error
+
+
+def _parts(value: Any, kind: Any) -> Iterator[tuple[str | int, Any, Any]]:
+    """The values in a value, and the type that each has to have."""
+    if get_origin(kind) is Annotated:
+        yield from _parts(value, get_args(kind)[0])
+    elif isinstance(value, dict) and get_origin(kind) is dict:
+        yield from ((key, part, get_args(kind)[1]) for key, part in value.items())
+    elif isinstance(value, dict) and isinstance(kind, type):
+        yield from (
+            (each.name, value[each.name], each.type) for each in msgspec.structs.fields(kind) if each.name in value
+        )
+    elif isinstance(value, list):
+        yield from ((number, part, get_args(kind)[0]) for number, part in enumerate(value))
+
+
+def _choices(kind: Any) -> list[str]:
+    """The values that a type allows, where it names them."""
+    if get_origin(kind) is Literal:
+        return list(get_args(kind))
+    return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline kernels`: kernels that were built alike, and where their packages are."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Positive, Strict, Word
+
+
+class KernelSize(Strict, frozen=True):
+    """Of a structure, in bytes. alignment: null where no attribute asks for one."""
+
+    size: Count
+    alignment: Positive | None
+
+
+class PackagedKernel(Strict, frozen=True):
+    """A kernel.
+
+    Attributes:
+        role: base, candidate or placebo.
+        release: as `uname -r` will say it.
+        commit, what: its source.
+        files: its packages, in the same directory.
+        sizes: of structures, by tag.
+    """
+
+    role: Word
+    release: Word
+    commit: Word
+    what: str
+    files: tuple[Word, ...]
+    sizes: dict[str, KernelSize]
+
+
+class KernelsDocument(Document, frozen=True, kw_only=True):
+    """schedline kernels: kernels that were built alike, and where their packages are.
+
+    Attributes:
+        tree: where it came from.
+        configuration: the file that it was read from.
+        notes: what differs beside the change, and warnings.
+    """
+
+    schema: Literal["kernels-1"]
+    tree: str
+    configuration: str
+    kernels: tuple[PackagedKernel, ...]
+    notes: tuple[str, ...]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline layout headroom`: how much may still be added to the guarded lines."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Strict, Whole, Word
+
+
+class GuardedLine(Strict, frozen=True):
+    """A line on which rules keep some members.
+
+    Attributes:
+        type: tag of the structure.
+        left: bytes that may be added among the members before the last one falls off.
+        free: bytes of the line that no member uses.
+        full: one more pointer breaks a rule.
+    """
+
+    column: Word
+    type: Word
+    line: Count
+    rules: tuple[Word, ...]
+    left: Whole
+    free: Count
+    full: bool
+
+
+class Drift(Strict, frozen=True):
+    """A member off the line of its group, and in which columns."""
+
+    what: Word
+    where: tuple[Word, ...]
+
+
+class LayoutHeadroomDocument(Document, frozen=True, kw_only=True):
+    """schedline layout headroom: how much may still be added to the guarded lines.
+
+    Attributes:
+        drift: what functions touch off the line of their group, and no rule catches.
+    """
+
+    schema: Literal["layout-headroom-1"]
+    tool: Word
+    lines: tuple[GuardedLine, ...]
+    drift: tuple[Drift, ...]

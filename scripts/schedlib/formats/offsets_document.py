@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a premerge leaves of the layouts: the offsets of base and head, from which the rules are judged again."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Positive, Strict, Word
+
+
+class OffsetsType(Strict, frozen=True):
+    """A structure: size and alignment in bytes; null where it is not known."""
+
+    name: Word
+    size: Count
+    align: Count | None
+
+
+class OffsetsField(Strict, frozen=True):
+    """A member: offset, size and stride in bytes."""
+
+    type: Word
+    member: Word
+    offset: Count
+    size: Count
+    count: Count
+    stride: Count
+
+
+class Offsets(Strict, frozen=True):
+    """One kernel.
+
+    Attributes:
+        line: bytes in a cache line.
+        mask: bytes in a cpumask_var_t.
+        holds: the conditions of the rules that are true.
+    """
+
+    line: Positive
+    mask: Count
+    holds: tuple[Word, ...]
+    types: tuple[OffsetsType, ...]
+    fields: tuple[OffsetsField, ...]
+
+
+class OffsetsDocument(Document, frozen=True, kw_only=True):
+    """The offsets of base and head, by column; null for one that the tree cannot have."""
+
+    only_lines = True
+
+    schema: Literal["offsets-1"]
+    columns: dict[str, tuple[Offsets, Offsets] | None]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What everything that is read from a file is made of: immutable, and nothing in it that is not named."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+Word = Annotated[str, msgspec.Meta(min_length=1)]
+"""A text that says something."""
+
+METRIC = r"^[a-z0-9_]+(\.[a-z0-9_]+)*$(?!\n)"
+MetricName = Annotated[str, msgspec.Meta(pattern=METRIC)]
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+Amount = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
+"""A number that is not negative; neither NaN nor infinite."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a data file, or an object of a document."""
+
+
+class Wrong(ValueError):
+    """A value that its type allows and its meaning does not.
+
+    Args:
+        observed: what it is, and why that is wrong.
+        next_step: what to write instead.
+    """
+
+    def __init__(self, observed: str, next_step: str) -> None:
+        super().__init__(observed)
+        self.next_step = next_step
+
+
+def check_patterns(*patterns: str) -> None:
+    """See that these are regular expressions.
+
+    Raises:
+        Wrong: one is none.
+    """
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise Wrong(f"has {pattern!r}, which is no regular expression: {error}", "see Python's re") from error
