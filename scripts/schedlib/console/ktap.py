@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from schedlib.console.log_lines import Line, lines
+from schedlib.console.log_lines import EXPECTATION, LogLine, lines
 
 
 class Status(Enum):
@@ -46,7 +46,12 @@ class Flaw(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test, and under it what belongs to it; `tests` is None for a test that announced no subtests."""
+    """One test, and under it what belongs to it.
+
+    Attributes:
+        tests: None for a test that announced no subtests.
+        doubt: why it failed although its result does not say so; empty for all others.
+    """
 
     name: str
     status: Status
@@ -56,6 +61,7 @@ class Test:
     ended: Moment
     log: tuple[str, ...]
     tests: tuple[Test, ...] | None = None
+    doubt: str = ""
 
     def leaves(self) -> Iterator[Test]:
         """The innermost tests; iterative, since the depth is the input's."""
@@ -77,6 +83,8 @@ class Stream:
         running: names, outermost first, of what had begun and has no result.
         complete: the plan is there and as many results as it promises.
         skipped: the reason, if the plan says that there is nothing to run (`1..0 # SKIP reason`).
+        stamped: whether the last result carries the kernel's clock, as dmesg prints it.
+        totals: whether the harness printed its totals behind the last result, as run_kselftest.sh ends.
     """
 
     line: int
@@ -85,20 +93,24 @@ class Stream:
     running: tuple[str, ...]
     complete: bool
     skipped: str | None
+    stamped: bool
+    totals: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All streams of a log, and all flaws."""
+    """All streams of a log, all flaws, and the line where the last result, plan or version line stands."""
 
     streams: tuple[Stream, ...]
     flaws: tuple[Flaw, ...]
+    last_line: int
 
 
-_HEADER = re.compile(r"(K?TAP) version \d{1,3} *$")
-_PLAN = re.compile(r"1\.\.(\d{1,9}) *(?:# *skip\w*:? *(.*))?$", re.IGNORECASE)
-_RESULT = re.compile(r"(not )?ok (\d{1,9})(?: (.*))?$")
-_DIRECTIVE = re.compile(r"(skip|xfail|todo|timeout|error|xpass)\w*:? *(.*)$", re.IGNORECASE)
+_HEADER = re.compile(r"(K?TAP) version \d{1,3} *$", re.ASCII)
+_PLAN = re.compile(r"1\.\.(\d{1,9}) *(?:# *skip\w*:? *(.*))?$", re.IGNORECASE | re.ASCII)
+_RESULT = re.compile(r"(not )?ok (\d{1,9})(?: (.*))?$", re.ASCII)
+_DIRECTIVE = re.compile(r"(skip|xfail|todo|timeout|error|xpass)\w*:? *(.*)$", re.IGNORECASE | re.ASCII)
+_FAILED_REMARK = re.compile(r"(?:timeout|error)\b|exit=[1-9]", re.IGNORECASE)
 _ALMOST = re.compile(r"(?:not )?ok(?:\s|$)|K?TAP version|1\.\.\d")
 _SUBTEST = re.compile(r"# Subtest: (.*)$")
 _PROGRAM = re.compile(r"# selftests: ([^ :]+): (\S.*)$")
@@ -115,6 +127,8 @@ _NOTHING = "1..0"
 DEEPEST = 8
 LONGEST_LOG = 500
 """Lines kept for one test: the last ones."""
+LONGEST_QUOTE = 500
+"""Characters of a line that a flaw quotes."""
 
 
 @dataclass(slots=True)
@@ -131,6 +145,7 @@ class _Frame:
     number: int = 0
     tests: list[Test] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    totals: bool = False
 
 
 class Reader:
@@ -146,20 +161,27 @@ class Reader:
         self._log: deque[str] = deque(maxlen=LONGEST_LOG)
         self._counts: list[tuple[int, str, tuple[int, ...]]] = []
         self._here = Moment(0, None)
-        self._line = Line(0, 0, None, "")
+        self._line = LogLine(0, 0, None, "")
         self._hint = ""
         self._program: tuple[str, Moment, int] | None = None
         self._inside: Reader | None = None
+        self._failed: LogLine | None = None  # the first failed expectation that is not accounted for yet
+        self._not_ok: set[str] = set()
+        self._last_line = 0
 
     @property
     def started(self) -> bool:
         """Whether there was any KTAP so far."""
         return bool(self._stack or self._streams)
 
-    def feed(self, line: Line) -> None:
+    def feed(self, line: LogLine) -> None:
         """Read one line."""
         body = line.text.lstrip(" ")
         first = body[:1]
+        if self._failed is None and not self._inner and "FAILED at " in body:
+            found = EXPECTATION.search(body)
+            if found and found[1] not in self._not_ok:
+                self._failed = line
         if first == "#":
             self._line = line
             self._comment(body, len(line.text) - len(body))
@@ -175,7 +197,8 @@ class Reader:
     def finish(self) -> Report:
         """All that was read; what is still open has no result."""
         self._close_stream(at_end=True)
-        return Report(tuple(self._streams), tuple(self._flaws))
+        self._unaccounted()
+        return Report(tuple(self._streams), tuple(self._flaws), self._last_line)
 
     # Lines.
 
@@ -198,6 +221,7 @@ class Reader:
         elif self._line.cut == "end":
             self._flaw("truncated", body)
         self._here = moment
+        self._last_line = self._line.number
 
     def _comment(self, body: str, indent: int) -> None:
         body = body.rstrip()
@@ -224,6 +248,7 @@ class Reader:
     def _header(self, ktap: bool, indent: int, moment: Moment) -> None:
         if not self._stack or indent <= self._stack[0].indent:
             self._close_stream()
+            self._unaccounted()
             self._open_stream(_Frame(indent, self._line.number, moment), kunit=ktap)
             return
         self._abandon(down_to=indent)
@@ -250,7 +275,7 @@ class Reader:
         else:
             if top.tests and not self._inner:
                 self._flaw("late-plan", self._line.text)
-            top.plan, top.skipped = count, skipped
+            top.plan, top.skipped = count, None if count else skipped
             if count == 0 and skipped is None and len(self._stack) == 1:
                 self._flaw("empty-plan", self._line.text)
 
@@ -285,7 +310,15 @@ class Reader:
         top = self._frame_at(indent, moment, "result")
         if top.indent != indent:
             self._flaw("malformed", f"unexpected indentation: {self._line.text}")
-        test = Test(name, status, reason, self._line.number, began, moment, tuple(self._log), tests)
+        doubt = ""
+        if status is Status.NOT_OK:
+            self._failed = None
+            if tests is None:
+                self._not_ok.add(name)
+        elif self._failed:
+            doubt = f"an expectation failed in it, but its result is {status.value!r}"
+            self._unaccounted(f"the result of {name!r} is {status.value!r}", name)
+        test = Test(name, status, reason, self._line.number, began, moment, tuple(self._log), tests, doubt)
         if len(self._stack) == 1 and not self._inner:
             if name.startswith(PROGRAM):
                 self._kunit = False
@@ -301,11 +334,12 @@ class Reader:
         status = Status.OK if ok else Status.NOT_OK
         if directive := _DIRECTIVE.match(remark):
             word = directive[1].lower()
-            if word == "skip":
+            excused = ok or not self._kunit  # KUnit has no expected failures, and its skips are `ok`
+            if word == "skip" and excused:
                 return name or f"#{number}", Status.SKIP, directive[2]
-            if word in ("xfail", "todo"):
+            if word in ("xfail", "todo") and excused:
                 return name or f"#{number}", Status.XFAIL, directive[2]
-        if ok and re.match(r"(?:timeout|error)\b|exit=[1-9]", remark, re.IGNORECASE):
+        if ok and _FAILED_REMARK.match(remark):
             self._flaw("contradiction", self._line.text.strip(), name)
             status = Status.NOT_OK
         return name or f"#{number}", status, remark
@@ -352,7 +386,7 @@ class Reader:
         if frame.plan is None:
             if not optional:
                 self._flaw("missing-plan", f"no plan for {where}", frame.name)
-        elif frame.plan != frame.number and frame.skipped is None:
+        elif frame.plan != frame.number and not (self._inner and frame.skipped is not None):
             few = not self._stack and not self._inner and frame.number < frame.plan
             kind = "missing-suite" if few else "bad-plan"
             self._flaw(kind, f"{where}: plan 1..{frame.plan}, last result is number {frame.number}", frame.name)
@@ -373,13 +407,25 @@ class Reader:
         frame = self._stack.pop()
         self._check(frame)
         complete = frame.plan is not None and frame.plan == frame.number
-        tests = tuple(frame.tests)
-        self._streams.append(Stream(frame.line, self._kunit, tests, tuple(running), complete, frame.skipped))
+        stamped = self._here.stamp is not None
+        self._streams.append(
+            Stream(
+                frame.line,
+                self._kunit,
+                tuple(frame.tests),
+                tuple(running),
+                complete,
+                frame.skipped,
+                stamped,
+                frame.totals,
+            )
+        )
 
     def _add(self, frame: _Frame, test: Test, number: int) -> None:
         if number != frame.number + 1:
             self._flaw("bad-number", f"result {number} follows {frame.number}: {self._line.text.strip()}", test.name)
         frame.number = number
+        frame.totals = False
         suite = len(self._stack) == 1 and self._kunit
         if test.name in frame.names or (suite and test.name in self._suites):
             # Parameters may share a description; a case or a suite that comes twice ran twice.
@@ -401,6 +447,8 @@ class Reader:
             if name in (test.name, "Totals"):
                 self._compare(line, name, counts, list(test.leaves()) if name == "Totals" else inside or (test,))
         self._counts.clear()
+        if test.tests is None:
+            return test
         statuses = {each.status for each in inside}
         if test.status is not Status.NOT_OK and statuses & {Status.NOT_OK, Status.NONE}:
             self._flaw("parent-ok", f"{test.name!r} is {test.status.value} although a test in it failed", test.name)
@@ -425,6 +473,7 @@ class Reader:
             )
 
     def _totals(self, frame: _Frame, counts: tuple[int, ...]) -> None:
+        frame.totals = True
         found = [each.status for each in frame.tests]
         said = (counts[0] + counts[2] + counts[3], counts[1] + counts[5], counts[4])
         seen = (
@@ -483,6 +532,13 @@ class Reader:
         if inner is None:
             return test
         return replace(test, tests=(test.tests or ()) + inner)
+
+    def _unaccounted(self, why: str = "no result follows that it could belong to", test: str = "") -> None:
+        """Report a failed expectation that no failed result stands for, if there is one."""
+        if self._failed:
+            text = f"{self._failed.text.strip()[:LONGEST_QUOTE]}: {why}"
+            self._flaws.append(Flaw("expectation", self._failed.number, text, test))
+            self._failed = None
 
     def _flaw(self, kind: str, text: str, test: str = "") -> None:
         self._flaws.append(Flaw(kind, self._line.number, text, test))

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 LONGEST_LINE = 16384
-"""What lies beyond is cut: no message of a kernel is that long, and a pattern must not walk through 50 MB."""
+"""Bytes of a line that are read. No message of a kernel is longer, and a pattern must not walk through 50 MB. Of what
+lies beyond, a panic, a report or a failed expectation is read: garbage without a newline can stand in front of it."""
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One message, without what the transport put around it."""
 
     number: int
@@ -30,41 +31,59 @@ class Line(NamedTuple):
 
 
 _STAMP = r"\[ *(\d{1,9}\.\d{6})\](?:\[ *[TC]\d{1,9}\])? ?"
-# In this order: the host's clock (LAVA, ts), a syslog level, dmesg -x, the kernel's clock and caller.
+# In this order: the host's clock (LAVA, ts), a syslog level, dmesg -x, then dmesg -T or the kernel's clock and caller.
 _PREFIX = re.compile(
     r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? )?"
-    rf"(?:<\d{{1,3}}>)?(?:[a-z]{{2,8}} {{0,3}}:[a-z]{{2,8}} {{0,3}}: )?(?:{_STAMP})?"
+    rf"(?:<\d{{1,3}}>)?(?:[a-z]{{2,8}} {{0,3}}:[a-z]{{2,8}} {{0,3}}: )?"
+    rf"(?:\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d \d{{4}}\] ?|{_STAMP})?",
+    re.ASCII,
 )
-_STAMP_INSIDE = re.compile(r"(?<=.)" + _STAMP)
+_STAMP_INSIDE = re.compile(r"(?<=.)" + _STAMP, re.ASCII)
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _MAYBE_PREFIXED = frozenset("[<0123456789abcdefghijklmnopqrstuvwxyz")
 
 
-def lines(log: bytes) -> Iterator[Line]:
+def lines(log: bytes) -> Iterator[LogLine]:
     """Every message of a log; the number is that of an editor, also where one line holds two messages."""
     dirty = any(byte in log for byte in (b"\x1b", b"\0", b"\r"))
     end = 0
     for number, raw in enumerate(io.BytesIO(log), 1):
         end += len(raw)
-        cut = "" if raw[-1:] == b"\n" else "end"
-        if len(raw) > LONGEST_LINE:
-            raw = raw[:LONGEST_LINE]
-        if dirty:
-            raw = _ANSI.sub(b"", raw).replace(b"\0", b"")
-        text = raw.decode(errors="replace").rstrip("\r\n")
-        if text.startswith('- {"dt": '):
+        beyond = _beyond(raw) if len(raw) > LONGEST_LINE else b""
+        cut = "" if raw.endswith(b"\n") else "end"
+        text = _clean(raw[:LONGEST_LINE], dirty)
+        first = text[:1]
+        if first == "-" and text.startswith('- {"dt": '):
             text = _lava(text)
+            first = text[:1]
         stamp = None
-        if text[:1] in _MAYBE_PREFIXED and (found := _PREFIX.match(text)):
-            stamp = float(found[1]) if found[1] else None
-            text = text[found.end() :]
+        if first in _MAYBE_PREFIXED and (prefix := _PREFIX.match(text)):
+            stamp = float(prefix[1]) if prefix[1] else None
+            text = text[prefix.end() :]
         if (dirty and "\r" in text) or (text.find("[", 1) > 0 and _STAMP_INSIDE.search(text)):
-            yield from _pieces(Line(number, end, stamp, text, cut))
+            yield from _pieces(LogLine(number, end, stamp, text, cut))
         else:
-            yield Line(number, end, stamp, text, cut)
+            yield LogLine(number, end, stamp, text, cut)
+        if beyond and not text.lstrip(" ").startswith("#"):
+            yield LogLine(number, end, stamp, _clean(beyond, dirty), "printk")
 
 
-def _pieces(line: Line) -> Iterator[Line]:
+def _beyond(raw: bytes) -> bytes:
+    """What nobody may miss of the rest of a line that is too long, and what follows it."""
+    if not any(raw.find(word, LONGEST_LINE) >= 0 for word in _LOUD_WORDS):
+        return b""
+    found = _LOUD.search(raw, LONGEST_LINE)
+    return raw[found.start() : found.start() + LONGEST_LINE] if found else b""
+
+
+def _clean(raw: bytes, dirty: bool) -> str:
+    """The text of a line without its end; what a terminal does not show is removed."""
+    if dirty:
+        raw = _ANSI.sub(b"", raw).replace(b"\0", b"")
+    return raw.decode(errors="replace").rstrip("\r\n")
+
+
+def _pieces(line: LogLine) -> Iterator[LogLine]:
     """The messages of a line that holds several: CR is where a terminal begins anew, a stamp is where printk cut in."""
     for text in line.text.split("\r"):
         start, stamp = 0, line.stamp
@@ -75,16 +94,22 @@ def _pieces(line: Line) -> Iterator[Line]:
         yield line._replace(text=text[start:], stamp=stamp)
 
 
+_LAVA_DONE = "lava-run: Job finished correctly"
+"""Stands for the dispatcher's own last word: it saw the job to its end, and no line of the target is lost."""
+
+
 def _lava(text: str) -> str:
-    """The target's line in a record of LAVA's logs.yaml; what the dispatcher itself says is no console."""
+    """The target's line in a record of LAVA's logs.yaml; of what the dispatcher itself says only its last word."""
     try:
         record = json.loads(text[2:])
     except (ValueError, RecursionError):
         return text
-    if isinstance(record, dict) and record.get("lvl") == "target" and isinstance(record.get("msg"), str):
+    if not isinstance(record, dict) or not isinstance(record.get("msg"), str):
+        return ""
+    if record.get("lvl") == "target":
         said = str(record["msg"]).encode(errors="replace").decode()  # JSON can hold half a surrogate pair
         return said.rstrip("\r\n").replace("\n", " ")
-    return ""
+    return _LAVA_DONE if record["msg"] == "Job finished correctly" else ""
 
 
 class Sign(NamedTuple):
@@ -98,7 +123,7 @@ class Sign(NamedTuple):
 # What a report begins with: the kernel's formats at the start of a message, after an optional `subsystem: `. After
 # `WARNING: ` only those of __warn() (7.x, then 6.x) and lockdep count; other text is a remark (mitigations, firmware).
 _HEADLINES = (
-    r"(?P<panic>Kernel panic - not syncing)",
+    r"(?P<panic>Kernel panic - not syncing|Rebooting in \d+ seconds\.\.)",
     r"(?:kernel )?BUG(?:: | at | [\w:-]+ \(.*\): )",
     r"\[ (?:BUG|INFO): ",
     r"WARNING: (?:\S+:\d+ )?at ",
@@ -130,18 +155,26 @@ _GLUED = re.compile(
 # One of these words is in every line that the patterns above can match: most lines need no more than this search.
 _WORDS = re.compile(
     r"BUG|WARNING|INFO|panic|PANIC|SAN: |KFENCE|race|cut here|linked in|CPU: |RIP: |Oops|rror: |fault|divide e|opcode|"
-    r"segment: |int3|Unable|Bad mode|bad: |corruption|LOCKUP|LOCKS|leaks|starved|TASK|Code: |Hardware"
+    r"segment: |int3|Unable|Bad mode|bad: |corruption|LOCKUP|LOCKS|leaks|starved|TASK|Code: |Hardware|Rebooting"
 )
+_ENDS = "Restarting system|System halted|Power down|Power off not available: System halted instead|machine restart"
 _LIFE = re.compile(
-    r"(?P<banner>Linux version \d)|(?P<start>Kernel command line: )|(?P<shutdown>reboot: )|"
-    r"(?P<kunit>kunit executor: |kunit: (?:disabled|test interrupted))"
+    r"(?P<banner>Linux version \d)|(?P<start>Kernel command line: )|"
+    rf"(?P<shutdown>reboot: (?:{_ENDS})(?: *$| with command )|{_LAVA_DONE}$)|"
+    r"(?P<runner>\[\d\d:\d\d:\d\d\] Elapsed time: [\d.]+s )|"
+    r"(?P<disabled>kunit: disabled *$)|(?P<kunit>kunit executor: |kunit: (?:disabled|test interrupted))"
 )
+_FAILED = r"\b(?:EXPECTATION|ASSERTION) FAILED at "
+EXPECTATION = re.compile(rf"(?:# ([^:]{{1,200}}): )?{_FAILED}")
+"""In what KUnit prints of a failed check, wherever other messages have pushed it; the group is the case."""
+_LOUD = re.compile(f"{_FAILED}|{_GLUED.pattern}".encode())
+_LOUD_WORDS = (b"FAILED at ", b"Kernel panic", b"---[ ", b"BUG: ", b"WARNING: ")
 
 
-def sign(line: Line) -> Sign | None:
-    """What a line says about the kernel: banner, start, shutdown, kunit, panic, splat, or trail (of either)."""
+def sign(line: LogLine) -> Sign | None:
+    """What a line says about the kernel: banner, start, shutdown, runner, disabled, kunit, panic, splat, trail."""
     text = line.text
-    if text[:1] in ("L", "K", "r", "k") and (found := _LIFE.match(text)):
+    if text[:1] in ("L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
         return Sign(str(found.lastgroup), line.number, text)
     if not _WORDS.search(text) or text.lstrip(" ").startswith("#"):
         return None

@@ -151,6 +151,30 @@ def test_flaws(old: str, new: str, expected: list[str]) -> None:
     assert kinds(GOOD.replace(old, new, 1)) == expected
 
 
+FAILED = "    # a: EXPECTATION FAILED at a.c:1\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("    ok 1 a\n", f"{FAILED}    not ok 1 a\n", []),
+        ("    ok 1 a\n", f"    not ok 1 a\n{FAILED}", []),
+        ("    ok 1 a\n", f"{FAILED}    ok 1 a\n", [("a", 6)]),
+        ("    ok 1 a\n", f"{FAILED}{FAILED}    ok 1 a\n", [("a", 6)]),
+        ("    ok 1 a\n", f"    ok 1 a\n{FAILED}", [("b", 7)]),
+        ("    ok 1 a\n", f"{FAILED}    ok 1 a # SKIP no\n", [("a", 6)]),
+        ("ok 1 s\n", f"ok 1 s\n{FAILED}", [("", 9)]),
+        ("KTAP", f"{FAILED}KTAP", [("", 1)]),
+        ("    ok 2 b\nok 1 s\n", FAILED, [("", 7)]),
+    ],
+)
+def test_failed_expectation_belongs_to_the_next_result_or_to_its_own(
+    old: str, new: str, expected: list[tuple[str, int]]
+) -> None:
+    flaws = stream(GOOD.replace(old, new, 1).replace("\nok 1 s", "\nnot ok 1 s")).flaws
+    assert [(flaw.test, flaw.line) for flaw in flaws if flaw.kind == "expectation"] == expected
+
+
 def test_noise_between_lines_is_no_flaw() -> None:
     noisy = GOOD.replace("\n", "\nrandom: crng init done\n[    1.000000] ok then\nokay\n1.2.3\n# remark\n")
     assert kinds(noisy) == ["malformed"]  # `ok then` looks like a result that lost its number

@@ -3,24 +3,28 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from schedlib.console.judge import Ending, Judgement, judge
-from schedlib.console.races import load_known_races
+from schedlib.console.judge import Judgement, judge
+from schedlib.console.known_races import KNOWN_RACES, explained
 from schedlib.errors import SchedlineError
+from schedlib.guest.boot import Ending
+from schedlib.paths import PROJECT
 from schedlib.verdict import Verdict
 
 LOG = (Path(__file__).parents[1] / "logs/kcsan.log").read_bytes()
-KNOWN = load_known_races()
 MASK, BOOT = 447, 125
 """Lines of the headlines."""
 
 
 def judged(log: bytes, known: bool = True) -> Judgement:
-    return judge(log, ending=Ending.EXITED, known_races=KNOWN if known else ())
+    return judge(log, ending=Ending.EXITED, known_races=explained if known else None)
 
 
 def failures(judgement: Judgement) -> list[tuple[str, int]]:
@@ -91,8 +95,22 @@ def test_a_result_between_the_lines_of_a_report_is_no_part_of_it() -> None:
     assert judged(change(LOG)).verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize("text", ['[x]\nread = "a"\nwrite = "b"\n', '[x]\nread = ""\n'])
-def test_entry_without_a_reason(text: str, tmp_path: Path) -> None:
-    (tmp_path / "races.toml").write_text(text)
-    with pytest.raises(SchedlineError, match="has to hold kind, read, reason, source, variable, write"):
-        load_known_races(tmp_path / "races.toml")
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("reason =", "raeson =", r"toml:\d+: cpupri-mask.raeson is unknown\n  next: did you mean reason"),
+        ("reason = .*\n", "", r"toml:\d+: cpupri-mask lacks reason"),
+        ("reason = .*\n", 'reason = ""\n', r"toml:\d+: cpupri-mask.reason is ''"),
+    ],
+)
+def test_entry_without_a_reason(old: str, new: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "races.toml").write_text(re.sub(old, new, KNOWN_RACES.read_text(), count=1))
+    with pytest.raises(SchedlineError, match=said):
+        explained((), tmp_path / "races.toml")
+
+
+def test_a_log_without_reports_is_judged_without_the_list() -> None:
+    log = LOG.replace(b"KCSAN: ", b"another: ")
+    judge(log, ending=Ending.EXITED, known_races=lambda _: pytest.fail("nothing is to be explained"))
+    program = "import schedlib.console.judge, sys; assert 'msgspec' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=PROJECT / "scripts")

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The races that are intended (configs/known-races.toml), and which reports of KCSAN are of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlib.console.races import RaceReport
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Strict, Word
+from schedlib.paths import CONFIGS
+
+KNOWN_RACES = CONFIGS / "known-races.toml"
+
+
+class KnownRace(Strict, frozen=True):
+    """An intended race: a plain read against a write.
+
+    Attributes:
+        read: the function in which, or below which, the plain read is.
+        write: the function that writes.
+        kind: of the write, as KCSAN calls it; a plain one in place of a marked one is another race.
+        variable: what they share; KCSAN prints an address alone, so this is for people.
+        reason: why it is intended.
+        source: where that is written.
+    """
+
+    name: Word
+    read: Word
+    write: Word
+    kind: Word
+    variable: Word
+    reason: Word
+    source: Word
+
+    def explains(self, report: RaceReport) -> bool:
+        """Whether a report is of this race alone: complete, and no access was moved past a barrier that lacks."""
+        if not report.complete or report.reordered or len(report.accesses) != 2:
+            return False
+        reads = [access for access in report.accesses if access.what == "read"]
+        writes = [access for access in report.accesses if access.what == self.kind]
+        return (
+            len(reads) == len(writes) == 1
+            and self.read in reads[0].stack
+            and self.write == next(iter(writes[0].stack), "")
+        )
+
+
+def explained(reports: Sequence[RaceReport], path: Path = KNOWN_RACES) -> list[tuple[RaceReport, str]]:
+    """The reports of intended races, each with its name and the reason.
+
+    Raises:
+        SchedlineError: an entry of the file lacks something, a reason for one.
+    """
+    known = read_toml(path, dict[str, KnownRace], keys="name").values()
+    found = [(report, next((race for race in known if race.explains(report)), None)) for report in reports]
+    return [(report, f"{race.name}: {race.reason}") for report, race in found if race]

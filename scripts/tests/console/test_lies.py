@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Small changes to sound logs (logs/lies.toml): none that hides something may pass, and harmless ones must."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedlib.console.judge import OPEN_END, judge
+from schedlib.guest.boot import Ending
+from schedlib.verdict import Verdict
+
+LOGS = Path(__file__).parents[1] / "logs"
+LIES: dict[str, dict[str, Any]] = tomllib.loads((LOGS / "lies.toml").read_text())
+SOUND = [
+    case["log"] for case in tomllib.loads((LOGS / "verdicts.toml").read_text())["case"] if case["verdict"] == "PASS"
+]
+
+EXPECTATION = "# kunit_current_test: EXPECTATION FAILED at lib/kunit/a.c:7"
+_HUGE = b"\x7f" * 20_000
+
+
+def _cut(log: bytes, mark: bytes) -> tuple[bytes, bytes]:
+    before, found, after = log.partition(mark)
+    assert found
+    return before, after
+
+
+def _rows(log: bytes) -> list[bytes]:
+    return log.splitlines(keepends=True)
+
+
+def _half(log: bytes) -> int:
+    """Where the second suite begins."""
+    return log.index(b"    KTAP version 1", log.index(b"\nok 1 "))
+
+
+def _lava(log: bytes) -> bytes:
+    records = [{"dt": "2026-11-21T00:42:48.000000", "lvl": "target", "msg": row.decode()} for row in log.splitlines()]
+    return "".join(f"- {json.dumps(record)}\n" for record in records).encode()
+
+
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "crlf": lambda log: log.replace(b"\n", b"\r\n"),
+    "colours": lambda log: re.sub(rb"(?m)^(.+)$", b"\x1b[2K\x1b[1;32m\\1\x1b[0m", log),
+    "not_utf8": lambda log: log.replace(b"@@", b"\xff\xfe\xc3"),
+    "huge": lambda log: log.replace(b"@@", _HUGE),
+    "utf16": lambda log: log.decode().encode("utf-16"),
+    "gzip": gzip.compress,
+    "lava": _lava,
+    "lava_finished": lambda log: (
+        b"".join(_rows(log)[:-1])
+        + b'- {"dt": "2026-11-21T00:42:49.000000", "lvl": "info", "msg": "Job finished correctly"}\n'
+    ),
+    "stamps": lambda log: re.sub(rb"(?m)^", b"[   12.345678][    T1] ", log.rstrip(b"\n")) + b"\n",
+    "dates": lambda log: re.sub(rb"(?m)^", b"[Sat Nov 21 01:07:18 2026] ", log.rstrip(b"\n")) + b"\n",
+    "host_clock": lambda log: re.sub(rb"(?m)^", b"2026-11-21T00:42:40.240 ", log.rstrip(b"\n")) + b"\n",
+    "until_halted": lambda log: _cut(log, b"halted\n")[0] + b"halted\n",
+    "until_at": lambda log: _cut(log, b"@@")[0],
+    "from_at": lambda log: _cut(log, b"@@")[1],
+    "from_ktap": lambda log: log[log.index(b"KTAP version 1") :],
+    "last_line_lost": lambda log: b"".join(_rows(log)[:-1]),
+    "last_totals_fail": lambda log: b"".join(_rows(log)[:-1]) + _rows(log)[-1].replace(b"fail:0", b"fail:1"),
+    "twice": lambda log: log + log,
+    "first_half_twice": lambda log: log[: _half(log)] + log,
+    "second_half_twice": lambda log: log + log[_half(log) :],
+}
+
+
+def sound(name: str) -> bytes:
+    return (LOGS / f"{name}.log").read_bytes()
+
+
+def made(lie: dict[str, Any]) -> bytes:
+    """The log of a kind."""
+    log = sound(lie.get("log", "pass_three_suites"))
+    for old, new in lie.get("edit", ()):
+        assert old.encode() in log, old
+        log = log.replace(old.encode(), new.replace("$E", EXPECTATION).encode(), 1)
+    for name in lie.get("change", ()):
+        log = CHANGES[name](log)
+    return log
+
+
+def listed(lie: dict[str, Any]) -> list[str]:
+    """The tests of the sound log, if the kind is judged against them."""
+    return [test.name for test in judge(sound(lie.get("log", "pass_three_suites"))).tests] if lie.get("tests") else []
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_lie(name: str) -> None:
+    lie = LIES[name]
+    judgement = judge(made(lie), listed(lie), ending=Ending(lie.get("ending", "unknown")))
+    kinds = {f"({each.kind})" if each.verdict is Verdict.PASS else each.kind for each in judgement.problems}
+    assert (judgement.verdict.name, sorted(kinds)) == (lie.get("verdict", "FAIL"), sorted(lie.get("problems", ())))
+
+
+def test_only_harmless_changes_of_sound_logs_may_pass() -> None:
+    passing = {name for name, lie in LIES.items() if lie.get("verdict") == "PASS"}
+    assert passing == {name for name in LIES if name.startswith("harmless-")}
+    assert {lie.get("log", "pass_three_suites") for lie in LIES.values()} <= set(SOUND)
+    different = {(made(lie), tuple(listed(lie)), lie.get("ending")) for lie in LIES.values()}
+    assert len(different) == len(LIES) >= 55 + 10
+
+
+@pytest.mark.parametrize("name", sorted(set(SOUND)))
+def test_a_failed_expectation_fails_at_every_line_of_a_sound_log(name: str) -> None:
+    rows = _rows(sound(name))
+    for place in range(len(rows) + 1):
+        log = b"".join([*rows[:place], f"    {EXPECTATION}\n".encode(), *rows[place:]])
+        judgement = judge(log)
+        assert judgement.verdict is Verdict.FAIL
+        wrong = [(each.kind, each.line) for each in judgement.problems if each.verdict is not Verdict.PASS]
+        assert wrong == [("expectation", place + 1)]
+
+
+# The end of a log.
+
+
+def plain_pass(log: bytes) -> bool:
+    """Whether nobody is told that the log may go on."""
+    judgement = judge(log)
+    return judgement.verdict is Verdict.PASS and OPEN_END not in {problem.kind for problem in judgement.problems}
+
+
+def cuts(log: bytes, every_byte: bool) -> Iterator[int]:
+    """Where to cut a log: at each byte, or at the ends of its lines and in the middle of them."""
+    if every_byte:
+        yield from range(len(log))
+        return
+    end = 0
+    for row in _rows(log):
+        yield from (end, end + len(row) // 2)
+        end += len(row)
+
+
+@pytest.mark.parametrize("name", sorted(set(SOUND) - {"two_boots"}))
+def test_no_log_whose_end_is_missing_is_a_plain_pass(name: str) -> None:
+    """Two boots are left out: what ends with the first one is a whole log."""
+    log = sound(name)
+    for length in cuts(log, every_byte=name in ("pass_three_suites", "ksft_pass")):
+        assert plain_pass(log[:length]) == (not log[length:].strip()), log[:length][-60:]
+
+
+def test_two_boots_whose_end_is_missing() -> None:
+    log = sound("two_boots")
+    whole = log.index(b"halted") + len(b"halted")
+    for length in cuts(log, every_byte=False):
+        assert plain_pass(log[:length]) == (length in (whole, whole + 1) or not log[length:].strip())
