@@ -1,97 +1,87 @@
 # SPDX-License-Identifier: GPL-2.0
-# One verb per job; each is one line that calls scripts/schedline. Options are variables in capitals:
-#   make check SERIES=6.12 CONFIG=lockdep JSON=out.json
+# One verb for each job. Every variable on the command line becomes an option of the same name:
+#   make check SERIES=6.12 CONFIG=lockdep SELFTESTS=1   is   scripts/schedline check --series 6.12 --config lockdep --selftests
+# The environment is not looked at; an option that the verb does not have is an error.
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status c2c test doctor fetch apply export mutants litmus premerge evidence kernels gate report bench bench-gate test-tree kselftest run
+.PHONY: help check layout status c2c run gate premerge export kernels judge fetch doctor \
+	test quick mutants bench litmus test-tree kselftest
 
 quote = '$(subst ','\'',$(1))'
-option = $(if $($(1)),--$(2) $(call quote,$($(1))))
-tree = $(call option,SERIES,series) $(call option,KDIR,kdir)
-changes = $(call option,WITH,with) $(call option,WITHOUT,without)
-booted = $(call option,ON,on) $(call option,CPUS,cpus) $(call option,TOPOLOGY,topology) $(call option,CONFIG,config) \
-	$(call option,CPUPRI,cpupri)
-guest = $(booted) $(call option,SANITIZE,sanitize)
-column = $(call option,ARCH,arch) $(call option,CONFIG,config)
-judged = $(call option,EXPECT,expect) $(call option,BASE,base) $(call option,REQUIRE,require) $(call option,ONLY,only)
-programs = $(if $(SELFTESTS),--selftests)
-output = $(call option,JSON,json) $(call option,OUT,out)
+given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
+flags := AGAIN APPLY EXPECT_IMPROVEMENT IN_GUEST INSTALL LIST LONG RUNNING SELFTESTS VERBOSE
+name = --$(shell printf %s $(call quote,$(1)) | tr A-Z_ a-z-)
+# PLACEBO=1 asks for the carried placebo, PLACEBO=FILE for another one.
+bare = $(or $(filter $(1),$(flags)),$(filter PLACEBO=1,$(1)=$($(1))))
+option = $(call name,$(1))$(if $(call bare,$(1)),, $(call quote,$($(1))))
+operand = $(if $(filter $(1),$(given)),$($(1)))
+operands = $(foreach each,$(1),$(call quote,$(call operand,$(each))))
+list = $(if $(filter $(1),$(given)),$(call name,$(1)) $(foreach each,$($(1)),$(call quote,$(each))))
+options = $(foreach each,$(filter-out $(1),$(given)),$(call option,$(each)))
+schedline := @scripts/schedline
+# On a Debian machine root installs what is missing; elsewhere the verb says what to install.
+ready = @if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then scripts/schedline doctor --install $(1) >/dev/null; fi
 
 help: ## these verbs
-	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -n 's/^\([a-z0-9-]*\):.*## /make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 check: ## the main job: fetch, patch, build, boot, judge; one verdict
-	@scripts/schedline check $(tree) $(changes) $(guest) $(programs) $(judged) $(output)
+	$(call ready,check$(addprefix -,$(filter x86_64 arm64,$(patsubst qemu-%,%,$(ON)))))
+	$(schedline) check $(options)
 
-layout: ## the layout rules without booting (ARCH=all, CONFIG=all, VMLINUX=file, PATCH=file)
-	@scripts/schedline layout $(tree) $(changes) $(column) $(call option,VMLINUX,vmlinux) $(call option,PATCH,patch) \
-		$(call option,EXPECT,expect) $(call option,BASE,base) $(call option,REQUIRE,require) $(call option,JSON,json)
+layout: ## the layout rules without booting (ARCH=all CONFIG=all, VMLINUX=file, PATCH=file)
+	$(schedline) layout $(options)
 
-status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=)
-	@scripts/schedline status $(tree) $(call option,VMLINUX,vmlinux) $(call option,JSON,json)
+status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=); how the others apply (APPLY=1)
+	$(schedline) status $(options)
 
-c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance, CPUS=32, OBJECTS=rq; BASE=dir CANDIDATE=dir compares two)
-	@scripts/schedline c2c $(if $(BASE)$(CANDIDATE),diff $(call quote,$(BASE)) $(call quote,$(CANDIDATE)) \
-		$(call option,GATES,gates) $(call option,JSON,json),$(tree) $(changes) $(call option,WORKLOAD,workload) \
-		$(booted) $(call option,OBJECTS,objects) $(call option,LINE,line) $(call option,SVG,svg) $(output))
+c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance CPUS=32; BASE=dir CANDIDATE=dir compares two)
+	$(schedline) c2c $(if $(filter BASE CANDIDATE,$(given)),diff $(call operands,BASE CANDIDATE)) \
+		$(call options,BASE CANDIDATE)
 
-run: ## workloads and tools on this machine (SUITE=quick, RUNS=5, OUT=dir, ONLY=row), or in a guest (IN_GUEST=1)
-	@scripts/schedline run $(if $(IN_GUEST),--in-guest $(tree) $(changes) $(booted)) $(call option,SUITE,suite) $(call option,RUNS,runs) $(call option,ONLY,only) $(call option,SEED,seed) \
-		$(output)
+run: ## workloads and tools on this machine (SUITE=quick RUNS=5 OUT=dir), or in a guest (IN_GUEST=1)
+	$(schedline) run $(options)
 
-test: ## this project's own tests (LONG=1: those, too, that build a kernel for themselves alone)
-	@scripts/schedline test $(if $(LONG),--long)
+gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir HTML=file)
+	$(schedline) gate $(call operands,BASE CANDIDATE) $(call options,BASE CANDIDATE CONFIRM) \
+		$(call list,CONFIRM)
 
-doctor: ## what this machine lacks, why, and the command that installs it
-	@scripts/schedline doctor
+premerge: ## a series against its base: one page (KDIR= BASE=rev HEAD=rev, or MBOX=file; RUNS="base candidate")
+	$(schedline) premerge $(call options,RUNS) $(call list,RUNS)
+
+export: ## a git am-able series of tests and changes for a tree (KDIR= OUT=)
+	$(schedline) export $(options)
+
+kernels: ## base, candidate and placebo, built alike (CONFIG=file CHANGE=id, or KDIR= BASE=rev HEAD=rev)
+	$(schedline) kernels $(options)
+
+judge: ## the verdict on a saved console log (FILE=log)
+	$(schedline) judge $(call operands,FILE) $(call options,FILE)
 
 fetch: ## a kernel source from Debian into the cache (SERIES=7.3, 6.12 or 6.1)
-	@scripts/schedline fetch $(call option,SERIES,series)
+	$(schedline) fetch $(options)
 
-apply: ## which changes a tree has, and how the carried ones apply to it
-	@scripts/schedline apply $(tree) $(changes)
+doctor: ## which jobs this machine is ready for, and what the others lack (INSTALL=1 installs it)
+	$(schedline) doctor $(options)
 
-export: ## a git am-able series of tests and changes for a tree (KDIR=, OUT=)
-	@scripts/schedline export $(tree) $(changes) $(call option,OUT,out)
+test: ## this project's own tests (LONG=1: with those that build a kernel for themselves alone; K=word)
+	$(call ready,test)
+	$(schedline) dev test $(options)
+
+quick: ## the tests that need only Python and git, in parallel (K=word)
+	$(schedline) dev quick $(options)
 
 mutants: ## prove that each test can fail (FROM=dir for diffs of your own)
-	@scripts/schedline mutants $(tree) $(call option,ON,on) $(call option,FROM,from) $(call option,ONLY,only) $(call option,JSON,json)
+	$(schedline) dev mutants $(options)
+
+bench: ## build and run times as ratios, measured in one run (ONLY=gate: 10,000 simulated campaigns)
+	$(schedline) dev bench $(options)
 
 litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
-	@scripts/schedline litmus $(tree) $(call option,ONLY,only) $(call option,JSON,json)
-
-premerge: ## a series against its base: layout, suites, mutants, runs; one page (KDIR= BASE=rev HEAD=rev, or MBOX=file)
-	@scripts/schedline premerge $(call option,KDIR,kdir) $(call option,BASE,base) $(call option,HEAD,head) \
-		$(call option,MBOX,mbox) $(call option,ARCH,arch) $(call option,SKIP,skip) \
-		$(if $(RUNS),--runs $(foreach dir,$(RUNS),$(call quote,$(dir)))) \
-		$(call option,PLACEBO,placebo) $(call option,GATES,gates) $(output)
-
-evidence: ## what a premerge found, as a text for a mail (DIR=its --out; FILE=text to hold it against)
-	@scripts/schedline evidence $(if $(FILE),verify $(call quote,$(FILE))) $(call quote,$(DIR)) $(call option,OUT,out)
-
-kernels: ## base, candidate and placebo, built alike (CONFIG=file CHANGE=id, or KDIR= BASE=rev HEAD=rev; PLACEBO=1)
-	@scripts/schedline kernels $(tree) $(call option,CONFIG,config) $(call option,BASE,base) $(call option,HEAD,head) \
-		$(call option,CHANGE,change) $(call option,WITH,with) $(if $(filter-out 1,$(PLACEBO)),$(call \
-		option,PLACEBO,placebo),$(if $(PLACEBO),--placebo)) $(call option,PACKAGE,package) $(call option,OUT,out)
-
-gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir)
-	@scripts/schedline gate $(call quote,$(BASE)) $(call quote,$(CANDIDATE)) $(call option,GATES,gates) \
-		$(call option,PLACEBO,placebo) $(if $(CONFIRM),--confirm $(foreach dir,$(CONFIRM),$(call quote,$(dir)))) \
-		$(if $(EXPECT_IMPROVEMENT),--expect-improvement) $(call option,JSON,json)
-
-report: ## what the gate says, and one page for a browser (BASE=dir CANDIDATE=dir PLACEBO=dir HTML=file PICTURE=file)
-	@scripts/schedline report $(call quote,$(BASE)) $(call quote,$(CANDIDATE)) $(call option,GATES,gates) \
-		$(call option,PLACEBO,placebo) $(if $(CONFIRM),--confirm $(foreach dir,$(CONFIRM),$(call quote,$(dir)))) \
-		$(call option,HTML,html) $(call option,PICTURE,picture)
-
-bench: ## build and run times as ratios, measured in one run
-	@scripts/schedline bench $(call option,ONLY,only) $(call option,JSON,json)
-
-bench-gate: ## what the gate does on 10,000 made-up campaigns of each kind; minutes
-	@scripts/schedline bench --only gate $(call option,JSON,json)
+	$(schedline) dev litmus $(options)
 
 test-tree: ## the exported series in a plain kernel tree, without schedline
-	@scripts/schedline test-tree $(tree) $(call option,SKIP,skip)
+	$(schedline) dev test-tree $(options)
 
 kselftest: ## the workloads in a plain kernel tree: run, installed, packed
-	@scripts/schedline kselftest $(tree) $(call option,JSON,json)
+	$(schedline) dev kselftest $(options)

@@ -1,28 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cache directory: where it is, how two runs share it, how a file in it becomes trusted."""
+"""The cache directory: where it is, how two commands share it, how a file in it becomes trusted."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import shlex
+import shutil
+import stat
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from schedlib.errors import SchedlineError
+from schedlib.progress import say
+
+
+def cache_path() -> Path:
+    """$SCHEDLINE_CACHE, else $XDG_CACHE_HOME/schedline, else ~/.cache/schedline; it need not be there."""
+    chosen = os.environ.get("SCHEDLINE_CACHE")
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "schedline"
 
 
 def cache_dir() -> Path:
-    """$SCHEDLINE_CACHE, else $XDG_CACHE_HOME/schedline, else ~/.cache/schedline; created when absent.
+    """The cache directory, created when absent.
 
     Raises:
         SchedlineError: the directory cannot be written.
     """
-    chosen = os.environ.get("SCHEDLINE_CACHE")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "schedline"
+    base = cache_path()
     try:
         make_writable(base)
     except OSError as error:
@@ -31,6 +44,26 @@ def cache_dir() -> Path:
             "name another directory: SCHEDLINE_CACHE=/path/with/space",
         ) from error
     return base.resolve()
+
+
+def results_directory(cache: Path, wanted: Path | None) -> Path:
+    """A new directory for one run's logs and results."""
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    directory = (wanted or cache / "results" / f"{stamp}-{os.getpid()}").absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+@contextmanager
+def scratch(cache: Path) -> Iterator[Path]:
+    """A directory in the cache for as long as this is held. What a killed command left is removed by the next one."""
+    place = cache / "scratch"
+    place.mkdir(parents=True, exist_ok=True)
+    for stale in place.iterdir():
+        if not Path("/proc", stale.name.partition("-")[0]).exists():
+            shutil.rmtree(stale, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=place, prefix=f"{os.getpid()}-") as name:
+        yield Path(name)
 
 
 def make_writable(directory: Path) -> None:
@@ -64,6 +97,27 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         raise
 
 
+def read_regular(path: Path | str, most: int) -> bytes:
+    """All of a regular file; not the endless content of a device, and not after waiting for a pipe.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or has more bytes than `most`.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        if status.st_size > most:
+            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, more than {most}", str(path))
+        content = os.read(file, status.st_size + 1)
+        while 0 < len(content) < status.st_size and (more := os.read(file, status.st_size - len(content))):
+            content += more
+        return content
+    finally:
+        os.close(file)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON document atomically."""
     write_atomic(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
@@ -79,21 +133,63 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def lock(path: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold an exclusive lock; when another run has it, say so once and wait.
+def lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock; when another command has it, say which one and wait.
 
     The kernel drops the lock when its holder dies, so nothing is left behind by kill -9.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            say(f"waiting: another schedline (pid {file.read().strip() or '?'}) is using {path.parent}")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        file.truncate()
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        _acquire(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def shared_lock(
+    path: Path, state: str, prepare: Callable[[], None], intact: Callable[[], bool] = lambda: True
+) -> Iterator[None]:
+    """Hold a lock together with all who want the same state; for another state wait until they are done.
+
+    Args:
+        path: the lock; beside it a file says which state was reached last.
+        state: what the holders need, such as the commit that a work tree shows.
+        prepare: reaches the state; called alone, and only where the state is another one. When it fails or is killed,
+            the next holder prepares again.
+        intact: whether what was reached is still there, untouched by others.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = path.with_suffix(".state")
+    with path.open("a+") as file:
+        _acquire(file, fcntl.LOCK_SH)
+        while _text(record) != state or not intact():
+            _acquire(file, fcntl.LOCK_EX)
+            if _text(record) != state or not intact():
+                record.unlink(missing_ok=True)
+                prepare()
+                write_atomic(record, state)
+            # The kernel may let another one in between the two kinds of lock, so the state is read again.
+            _acquire(file, fcntl.LOCK_SH)
+        yield
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _acquire(file: IO[str], kind: int) -> None:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read().strip() or "another schedline"
+        since = time.monotonic()
+        say(f"waiting for {holder}, which uses {Path(file.name).with_suffix('')}")
+        fcntl.flock(file, kind)
+        say(f"waited {time.monotonic() - since:.0f} s")
+    file.seek(0)
+    file.truncate()
+    file.write(f"`{shlex.join(['schedline', *sys.argv[1:]])}` (pid {os.getpid()}, since {time.strftime('%H:%M:%S')})\n")
+    file.flush()

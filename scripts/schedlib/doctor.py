@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import platform
 import shutil
-from collections.abc import Callable, Collection, Iterable
+import tomllib
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from platform import machine
 
 from schedlib.errors import SchedlineError
+from schedlib.paths import CONFIGS
 from schedlib.process import run
-from schedlib.progress import say, step
+from schedlib.progress import step
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Need:
         name: of the program, or what is looked for.
         package: Debian's package that has it.
         why: what it is for.
-        jobs: which need it, of fetch, build, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests, qemu-arm64-c2c,
-            layout, objtool, kselftest, kernels, kernels-deb, in-guest, run, test.
+        jobs: which need it, of fetch, build, compile, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests,
+            qemu-arm64-c2c, layout, objtool, kselftest, kernels, kernels-deb, in-guest, run, test.
         file: path of a file to look for instead of a program.
     """
 
@@ -47,7 +48,7 @@ def _need(name: str, package: str, why: str, jobs: str, file: str | None = None)
 
 
 NEEDS = (
-    _need("git", "git", "keeps the kernel trees and applies the changes", "fetch build"),
+    _need("git", "git", "keeps the kernel trees and applies the changes", "fetch build compile"),
     _need("apt-get", "apt", "fetches Debian's kernel source", "fetch"),
     _need("dpkg-deb", "dpkg", "opens Debian's package", "fetch"),
     _need("tar", "tar", "unpacks the kernel", "fetch"),
@@ -60,15 +61,15 @@ NEEDS = (
         "usr/share/keyrings/debian-archive-keyring.gpg",
     ),
     _need("make", "make", "builds the kernel", "build"),
-    _need("gcc", "gcc", "builds the kernel", "build"),
+    _need("gcc", "gcc", "builds the kernel, and programs for this machine", "build compile"),
     _need("flex", "flex", "builds Kconfig", "build"),
     _need("bison", "bison", "builds Kconfig", "build"),
     _need("bc", "bc", "computes time constants of the kernel", "build"),
     _need(
         "the C library's headers",
         "libc6-dev",
-        "builds UML and the kernel's host programs",
-        "build",
+        "builds UML, the kernel's host programs, and programs for this machine",
+        "build compile",
         "usr/include/stdio.h",
     ),
     _need("pahole", "pahole", "reads the debug information of kernels", "layout"),
@@ -93,8 +94,6 @@ NEEDS = (
     _need("stress-ng", "stress-ng", "loads the scheduler", "run"),
     _need("perf", "linux-perf", "benchmarks wake-ups, and counts where the hardware can", "run"),
     _need("tbench", "dbench", "wakes tasks over the loopback", "run"),
-    _need("sockperf", "sockperf", "measures answers over the loopback where netperf is not there", "run"),
-    _need("iperf3", "iperf3", "measures throughput over the loopback where netperf is not there", "run"),
     _need("perl", "perl", "runs checkpatch.pl", "test"),
     _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),
     _need("sparse", "sparse", "checks the kernel code", "test"),
@@ -102,70 +101,118 @@ NEEDS = (
 )
 
 
+@dataclass(frozen=True)
+class Job:
+    """Something that a user does with schedline.
+
+    Attributes:
+        command: as the user types it.
+        needs: which rows of NEEDS it has to have.
+        libraries: the requirements files with its Python libraries.
+        compilers: it needs the cross compiler of each architecture in configs/layout.toml.
+    """
+
+    command: str
+    needs: tuple[str, ...]
+    libraries: tuple[str, ...] = ("requirements.txt",)
+    compilers: bool = False
+
+    def missing(self) -> tuple[Need, ...]:
+        """What this machine lacks for it."""
+        more = compilers() if self.compilers else ()
+        return tuple(dict.fromkeys((*missing(self.needs), *(need for need in more if not need.is_met()))))
+
+
+_KERNEL = ("fetch", "build", "layout")
+_GATE = ("requirements.txt", "requirements-gate.txt")
+
+JOBS = {
+    "check": Job("schedline check", (*_KERNEL, "uml")),
+    "check-x86_64": Job("schedline check --on qemu-x86_64", (*_KERNEL, "qemu-x86_64")),
+    "check-arm64": Job("schedline check --on qemu-arm64 --selftests", (*_KERNEL, "qemu-arm64", "qemu-arm64-selftests")),
+    "layout": Job("schedline layout", _KERNEL),
+    "layout-all": Job("schedline layout --arch all", (*_KERNEL, "objtool"), compilers=True),
+    "c2c": Job("schedline c2c", (*_KERNEL, "qemu-x86_64")),
+    "c2c-arm64": Job("schedline c2c --on qemu-arm64", (*_KERNEL, "qemu-arm64", "qemu-arm64-c2c")),
+    "premerge": Job("schedline premerge", (*_KERNEL, "uml", "qemu-x86_64", "objtool"), _GATE, compilers=True),
+    "kernels": Job("schedline kernels", (*_KERNEL, "objtool", "kernels", "kernels-deb")),
+    "run": Job("schedline run", ("compile", "run")),
+    "run-in-guest": Job("schedline run --in-guest", (*_KERNEL, "qemu-x86_64", "in-guest", "run")),
+    "gate": Job("schedline gate", (), _GATE),
+    "test": Job(
+        "make test",
+        (*_KERNEL, "uml", "objtool", "qemu-x86_64", "kselftest", "in-guest", "test"),
+        ("requirements-test.txt", "requirements.txt"),
+        compilers=True,
+    ),
+}
+"""By the word after `schedline doctor`."""
+
+
+def compilers() -> tuple[Need, ...]:
+    """The cross compiler of each architecture in configs/layout.toml but this machine's own."""
+    rows = tomllib.loads((CONFIGS / "layout.toml").read_text())["arch"].values()
+    return tuple(
+        Need(f"{row['compiler']}gcc", row["package"], f"compiles for {row['make']}", frozenset())
+        for row in rows
+        if row["compiler"] and not row["compiler"].startswith(f"{machine()}-")
+    )
+
+
 def missing(jobs: Collection[str]) -> tuple[Need, ...]:
     """The unmet needs of some jobs."""
     return tuple(need for need in NEEDS if need.jobs & set(jobs) and not need.is_met())
 
 
-def _packages(needs: Iterable[Need]) -> list[str]:
-    return list(dict.fromkeys(need.package for need in needs))
+def listed(needs: Iterable[Need]) -> str:
+    """A line for each."""
+    return "\n".join(f"    {need.name}: {need.why} (package {need.package})" for need in needs)
 
 
-def ensure(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
-    """Install what some jobs need, and what is listed beside, where that is possible, and say what.
+def install_command(needs: Iterable[Need]) -> list[str]:
+    """The command that installs them on Debian; root has to run it."""
+    packages = dict.fromkeys(need.package for need in needs)
+    return ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+
+
+def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
+    """See that this machine has what some jobs need, and what is listed beside. Nothing is installed.
 
     Raises:
-        SchedlineError: something is missing and cannot be installed from here.
+        SchedlineError: something is missing; the next step is the command that installs it.
     """
     needs = (*missing(jobs), *(need for need in more if not need.is_met()))
     if not needs:
         return
-    listed = "\n    ".join(f"{need.name}: {need.why} (package {need.package})" for need in needs)
-    install = ["apt-get", "install", "-y", "--no-install-recommends", *_packages(needs)]
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        how = (
-            f"sudo {' '.join(install)}"
-            if shutil.which("apt-get")
-            else "install them with this system's package manager"
-        )
-        raise SchedlineError(f"this machine lacks:\n    {listed}", how)
-    say(f"installing what this machine lacks:\n    {listed}")
+    if shutil.which("apt-get"):
+        how = " ".join(["sudo", *install_command(needs)])
+    else:
+        how = "install them with this system's package manager"
+    raise SchedlineError(f"this machine lacks:\n{listed(needs)}", how)
+
+
+def install(needs: Sequence[Need]) -> None:
+    """Install Debian packages.
+
+    Raises:
+        SchedlineError: this is no Debian, not root, or apt-get failed.
+    """
+    if not needs:
+        return
+    command = install_command(needs)
+    if not shutil.which("apt-get"):
+        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", "install them with this system's package manager")
+    if os.geteuid() != 0:
+        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", " ".join(["sudo", *command]))
     env = {"DEBIAN_FRONTEND": "noninteractive"}
-    with step(" ".join(install)):
-        done = run(install, env=env)
+    with step(" ".join(command)):
+        done = run(command, env=env)
         if done.returncode:
             run(["apt-get", "update"], env=env)
-            done = run(install, env=env)
-    if done.returncode or (still := tuple(need for need in needs if not need.is_met())):
+            done = run(command, env=env)
+    still = [need.name for need in needs if not need.is_met()]
+    if done.returncode or still:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
-        names = ", ".join(need.name for need in (needs if done.returncode else still))
-        raise SchedlineError(f"{names} could not be installed:\n    " + "\n    ".join(said), " ".join(install))
-
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `schedline doctor`."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="what this machine lacks, why, and the command that installs it",
-        epilog="examples:\n  schedline doctor",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=_run)
-
-
-def _run(_: argparse.Namespace) -> int:
-    rows: list[tuple[str, Callable[[], str]]] = [
-        ("system", lambda: f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"),
-        ("/dev/kvm", lambda: "there; used only where a guest boots with it" if Path("/dev/kvm").exists() else "absent"),
-    ]
-    for name, tell in rows:
-        print(f"{name}: {tell()}")
-    for need in NEEDS:
-        mark = "ok     " if need.is_met() else "MISSING"
-        print(f"{mark} {need.name}: {need.why} (for {', '.join(sorted(need.jobs))}; package {need.package})")
-    needs = [need for need in NEEDS if not need.is_met()]
-    if not needs:
-        print("nothing is missing")
-        return 0
-    print(f"next: apt-get install --no-install-recommends {' '.join(_packages(needs))}")
-    return 2
+        raise SchedlineError(
+            f"{', '.join(still) or 'something'} could not be installed:\n    " + "\n    ".join(said), " ".join(command)
+        )

@@ -1,89 +1,73 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From a bare Python to a running command: the pinned libraries go into a virtual environment in the cache.
-
-Nothing here imports anything but the standard library.
-"""
+"""The pinned Python libraries: a virtual environment in the cache for each requirements file."""
 
 from __future__ import annotations
 
 import hashlib
-import os
+import re
 import shutil
-import signal
 import site
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
 from schedlib.paths import PROJECT
+from schedlib.progress import say
+
+_SECONDS = 600
+"""After this time pip is ended: a network that does not answer must not look like long work."""
 
 
-def start(words: Sequence[str]) -> int:
-    """Run a command line; its exit code (decision 5 of CONTRIBUTING.md: 0, 1, 2, 3)."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that guests and builds are ended on the way out
-    try:
-        environment("requirements.txt")
-        from schedlib.main import main
-
-        return main(words)
-    except SchedlineError as error:
-        print(f"schedline: {error}", file=sys.stderr)
-    except KeyboardInterrupt:
-        print("schedline: interrupted; run the same command again to go on", file=sys.stderr)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"schedline: {where}{error.strerror}\n  next: schedline doctor; df -h", file=sys.stderr)
-    return 2
-
-
-def environment(requirements: str) -> Path:
+def activate(requirements: str, *, download: bool = True) -> Path:
     """Make the libraries of a requirements file importable; the environment's python.
 
+    Args:
+        requirements: name of a file at the top of the project.
+        download: install what is not in the cache. False on a machine that is to be measured.
+
     Raises:
-        SchedlineError: no venv module, no network, or a package whose hash differs.
+        SchedlineError: no venv module, no network, a package whose hash differs, or nothing there and no download.
     """
-    path = PROJECT / requirements
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    key = hashlib.sha256(f"{sys.executable} {sys.version}".encode() + path.read_bytes()).hexdigest()[:12]
-    directory = cache_dir() / "python" / key
+    key = hashlib.sha256(f"{sys.executable} {sys.version}".encode() + b"".join(_contents(PROJECT / requirements)))
+    directory = cache_dir() / "python" / key.hexdigest()[:12]
     python = directory / "bin/python"
     if not (directory / "complete").is_file():
-        with lock(directory.parent / "lock", _say):
+        if not download:
+            raise SchedlineError(
+                f"the Python libraries of {requirements} are not in the cache, and nothing is downloaded onto a "
+                "machine that is to be measured",
+                "schedline doctor --install run",
+            )
+        with lock(directory.parent / f"{directory.name}.lock"):
             if not (directory / "complete").is_file():
-                _create(directory, python, path)
+                _create(directory, python, PROJECT / requirements)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site.addsitedir(str(directory / "lib" / version / "site-packages"))
     return python
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+def _contents(path: Path) -> Iterator[bytes]:
+    """A requirements file and those that it includes (`-r NAME`)."""
+    text = path.read_bytes()
+    yield text
+    for name in re.findall(rb"^-r (\S+)$", text, re.M):
+        yield from _contents(path.with_name(name.decode()))
 
 
 def _create(directory: Path, python: Path, requirements: Path) -> None:
-    _say(f"installing the Python libraries of {requirements.name} into the cache ...")
+    say(f"installing the Python libraries of {requirements.name} into the cache ...")
     shutil.rmtree(directory, ignore_errors=True)
-    made = _run([sys.executable, "-m", "venv", str(directory)])
-    if made.returncode and os.geteuid() == 0 and shutil.which("apt-get"):
-        _say("installing Debian package python3-venv (the venv module lacks ensurepip) ...")
-        if _run(["apt-get", "install", "-y", "--no-install-recommends", "python3-venv"]).returncode:
-            _run(["apt-get", "update"])
-            _run(["apt-get", "install", "-y", "--no-install-recommends", "python3-venv"])
-        shutil.rmtree(directory, ignore_errors=True)
-        made = _run([sys.executable, "-m", "venv", str(directory)])
-    if made.returncode:
+    if _run([sys.executable, "-m", "venv", str(directory)]).returncode:
         raise SchedlineError(
             "this Python cannot create a virtual environment, which holds the pinned libraries",
             "apt-get install python3-venv",
         )
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-    # The files name all that is needed; kcidb-io asks for more than its schemas take.
-    pip.append("--no-deps")
-    done = _run([*pip, "--require-hashes", "--only-binary=:all:", "-r", str(requirements)])
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # The files name everything that is needed; kcidb-io asks for more than its schemas take.
+    done = _run([*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "-r", str(requirements)])
     if done.returncode:
         said = done.stderr.strip().splitlines()[-3:]
         raise SchedlineError(
@@ -94,4 +78,9 @@ def _create(directory: Path, python: Path, requirements: Path) -> None:
 
 
 def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    try:
+        return subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(argv, 1, "", f"no answer within {_SECONDS} seconds")

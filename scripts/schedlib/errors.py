@@ -16,3 +16,7 @@ class SchedlineError(Exception):
         super().__init__(f"{observed}\n  next: {next_step}")
         self.observed = observed
         self.next_step = next_step
+
+
+class DoesNotBuild(SchedlineError):
+    """A tree that does not compile or link."""

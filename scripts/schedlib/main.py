@@ -1,94 +1,191 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The command line: one parser, one module per verb."""
+"""The command line: reads the words, prepares the libraries, does the job, and ends with the exit code.
+
+Nothing but the standard library is imported before the words have been checked.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import io
+import os
+import shlex
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-from schedlib import doctor
-from schedlib.c2c import c2c_verb as c2c
-from schedlib.check import check_verb
-from schedlib.console import judge_verb
-from schedlib.dev import bench, kselftest, litmus, mutants, own_tests, plain_tree
+from schedlib import doctor_verb
+from schedlib.c2c import c2c_verb
+from schedlib.cache import cache_path
+from schedlib.check import check_verb, judge_verb
+from schedlib.dev import (
+    bench_verb,
+    kselftest_verb,
+    litmus_verb,
+    mutants_verb,
+    own_tests_verb,
+    plain_tree_verb,
+)
+from schedlib.environment import activate
 from schedlib.errors import SchedlineError
-from schedlib.gate import gate_verb as gate
-from schedlib.gate import page_verb
-from schedlib.kernel import kernels_verb as kernels
-from schedlib.layout import layout_verb as layout
-from schedlib.layout import status_verb
-from schedlib.premerge import evidence_verb as evidence
-from schedlib.premerge import premerge_verb as premerge
+from schedlib.export import export_verb
+from schedlib.gate import gate_verb
+from schedlib.layout import layout_verb, status_verb
+from schedlib.options import VerbParser
+from schedlib.premerge import premerge_verb
 from schedlib.progress import say
-from schedlib.runs import run_verb as workloads
-from schedlib.tree import export, fetch_verb
+from schedlib.runs import kernels_verb, run_verb
+from schedlib.tree import fetch_verb
 from schedlib.verdict import BISECT_SKIP, Verdict
 
-_DESCRIPTION = """\
-Tests that hold the Linux scheduler's cache lines, and its wake-up path, where five patches put them.
+# fmt: off
+GROUPS = (
+    ("on a kernel tree", (check_verb, layout_verb, status_verb, c2c_verb, premerge_verb, export_verb, kernels_verb)),
+    ("on measurements", (run_verb, gate_verb)),
+    ("beside these", (judge_verb, fetch_verb, doctor_verb)),
+)
+# fmt: on
+DEV = (own_tests_verb, mutants_verb, bench_verb, litmus_verb, plain_tree_verb, kselftest_verb)
 
-exit codes: 0 PASS, 1 FAIL (a test failed; panic, splat, hang, missing test), 2 ERROR (usage, environment, a tree that
-does not build, a patch that does not apply, no boot), 3 INCONCLUSIVE (nothing could be judged)"""
+_ABOUT = """\
+schedline: tests that hold the Linux scheduler's cache lines, and its wake-up path, where five patches put them.
 
-_EXAMPLES = """\
-examples:
-  schedline check                          Debian's 7.3 with the changes, in User-Mode Linux
-  schedline check --series 6.12            the same for 6.12, in QEMU
-  schedline check --kdir ~/linux           your tree as it is, uncommitted changes included
-  schedline judge console.log              judge a saved console log
-  schedline c2c --without rd-lines         which fields the CPUs take from each other
-  schedline gate runs/base runs/candidate  two kernels' runs of the workloads: worse or not?
+  schedline check                  Debian's 7.3 with the changes, in User-Mode Linux
+  schedline check --kdir ~/linux   your tree as it is, uncommitted changes included
+"""
+
+_CODES = """\
+exit codes: 0 PASS; 1 FAIL; 2 ERROR (usage, environment, a tree that does not build); 3 INCONCLUSIVE
 """
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> VerbParser:
     """The parser of the whole command."""
-    top = argparse.ArgumentParser(
-        prog="schedline",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    top = VerbParser(
+        prog="schedline", usage="schedline VERB [options]", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    verbs = top.add_subparsers(metavar="VERB", required=True)
-    modules = (
-        check_verb,
-        layout,
-        status_verb,
-        c2c,
-        judge_verb,
-        gate,
-        page_verb,
-        kernels,
-        premerge,
-        evidence,
-        fetch_verb,
-        export,
-        mutants,
-        litmus,
-        workloads,
-        bench,
-        doctor,
-        own_tests,
-        plain_tree,
-        kselftest,
-    )
-    for module in modules:
-        module.add_parser(verbs)
+    verbs = top.add_subparsers(prog=top.prog, metavar="VERB", required=True, help=argparse.SUPPRESS)
+    lines = [_ABOUT]
+    for title, modules in GROUPS:
+        lines.append(f"{title}:")
+        for module in modules:
+            module.add_parser(verbs)
+            told = verbs._choices_actions[-1]
+            lines.append(f"  {told.dest:<9} {told.help}")
+        lines.append("")
+    dev = verbs.add_parser("dev", usage="schedline dev VERB [options]", description="For developers of schedline.")
+    inner = dev.add_subparsers(prog=dev.prog, metavar="VERB", required=True)
+    for module in DEV:
+        module.add_parser(inner)
+    lines.append(f"  {'dev':<9} for developers of schedline: {', '.join(inner.choices)}")
+    lines.append("\nschedline VERB --help tells more, with examples.\n")
+    top.description = "\n".join(lines)
+    top.epilog = _CODES
     return top
 
 
 def main(words: Sequence[str]) -> int:
-    """Run a command line; its exit code.
+    """Check the words, prepare the libraries, do the job; its exit code.
 
-    With --bisect, ERROR and INCONCLUSIVE become 125, which `git bisect run` takes as "skip this commit".
+    Raises:
+        SchedlineError: what the user gave, or this machine, does not do.
     """
     arguments = parser().parse_args(words)
-    bisect = getattr(arguments, "bisect", False)
+    options: Any = arguments.read(arguments)
+    for requirements in arguments.libraries(options):
+        activate(requirements, download=arguments.download)
+    verdict: Verdict = arguments.job(options)
+    return verdict.exit_code
+
+
+class _Patient(io.TextIOWrapper):
+    """A standard stream that goes on into nothing when its reader has left (`| head -1`): the verdict still counts."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            self._leave()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except BrokenPipeError:
+            self._leave()
+
+    def _leave(self) -> None:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self.fileno())
+        os.close(null)
+
+
+@contextmanager
+def _patient_streams() -> Iterator[None]:
+    stdout, stderr = sys.stdout, sys.stderr
+    patient = [
+        _Patient(each.buffer, each.encoding, each.errors, line_buffering=each.line_buffering)
+        for each in (stdout, stderr)
+        if isinstance(each, io.TextIOWrapper)
+    ]
+    if len(patient) == 2:
+        sys.stdout, sys.stderr = patient
     try:
-        code = int(arguments.run(arguments))
+        yield
+    finally:
+        sys.stdout, sys.stderr = stdout, stderr
+        for each in patient:
+            each.flush()
+            each.detach()
+
+
+def start(words: Sequence[str]) -> int:
+    """Run a command line; its exit code. With --bisect all but PASS and FAIL is 125, "skip this commit" to git."""
+    # So that guests and builds are ended on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(Verdict.ERROR.exit_code))
+    with _patient_streams():
+        code = _guarded(words)
+    judged = (Verdict.PASS.exit_code, Verdict.FAIL.exit_code)
+    return BISECT_SKIP if "--bisect" in words and code not in judged else code
+
+
+def _guarded(words: Sequence[str]) -> int:
+    try:
+        return main(words)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
     except SchedlineError as error:
-        if not bisect:
-            raise
         say(f"schedline: {error}")
-        code = Verdict.ERROR.exit_code
-    return BISECT_SKIP if bisect and code > Verdict.FAIL.exit_code else code
+    except KeyboardInterrupt:
+        say("schedline: interrupted; run the same command again to go on")
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        say(f"schedline: {where}{error.strerror or error}\n  next: schedline doctor; df -h")
+        _keep_traceback(words)
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno}"
+        say(
+            f"schedline: a bug in schedline, so there is no verdict: {type(error).__name__} at {where}: {error}\n"
+            f"  next: report it with {_keep_traceback(words)}, which has the command and the traceback"
+        )
+    return Verdict.ERROR.exit_code
+
+
+def _keep_traceback(words: Sequence[str]) -> Path:
+    """Write the traceback of the exception at hand where it is found again: the cache, or else /tmp."""
+    text = f"command: {shlex.join(['schedline', *words])}\n\n{traceback.format_exc()}"
+    for place in (cache_path() / "crashes", Path(tempfile.gettempdir())):
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=place, prefix="schedline-", suffix=".txt", delete=False) as file:
+                file.write(text)
+            return Path(file.name)
+        except OSError:
+            continue
+    return Path(os.devnull)

@@ -1,25 +1,116 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The words that several verbs share, and what they mean."""
+"""What all verbs share: how one is declared, and the options that several of them have."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from schedlib import doctor
-from schedlib.cache import cache_dir, lock
-from schedlib.errors import SchedlineError
-from schedlib.progress import say
-from schedlib.tree.kernel_tree import Tree, fetch_series, open_kdir
+from schedlib.names import change_ids, fragment_names, one_of, series_names, some_of, unknown, words
+from schedlib.verdict import Verdict
+
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Options = TypeVar("Options")
 
 DEFAULT_SERIES = "7.3"
 
+MOST_CPUS = 64
+"""What the kernels are built for. A guest without a topology has as many, online or not: fake ones are made of them."""
 
-def ids(text: str) -> tuple[str, ...]:
-    """A comma separated list."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
+BASIC = ("requirements.txt",)
+"""The libraries of most verbs."""
+
+
+class VerbParser(argparse.ArgumentParser):
+    """A parser that takes no shortened options and ends a usage error with the next step, exit code 2."""
+
+    def __init__(self, *args: Any, **words: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False} | words)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(Verdict.ERROR.exit_code, f"{self.prog}: {message}\n  next: {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As usual, but an option that is not there is answered with the nearest one."""
+        below = {
+            name for each in self._actions if isinstance(each, argparse._SubParsersAction) for name in each.choices
+        }
+        for word in sys.argv[1:] if args is None else args:
+            if word == "--" or word in below:
+                break
+            option = word.partition("=")[0]
+            if option.startswith("--") and option not in self._option_string_actions:
+                self.error(unknown("option", option, sorted(self._option_string_actions)))
+        return super().parse_known_args(args, namespace)
+
+
+def add_verb(
+    verbs: Verbs,
+    name: str,
+    about: str,
+    *,
+    first: Sequence[str],
+    text: str,
+    examples: Sequence[str] = (),
+    operands: str = "",
+    read: Callable[[argparse.Namespace], Options],
+    job: Callable[[Options], Verdict],
+    libraries: Sequence[str] | Callable[[Options], Sequence[str]] = BASIC,
+    download: bool = True,
+) -> argparse.ArgumentParser:
+    """Declare a verb.
+
+    Args:
+        about: one line for the list of verbs.
+        first: the commands that most people want, usually two; each is `schedline ...   what it does`.
+        text: what the verb does.
+        examples: more commands, for the end of its --help.
+        operands: what follows the verb's name, for the usage line.
+        read: turns the parsed words into the verb's options, a frozen dataclass. It uses the standard library alone
+            and raises SchedlineError for what argparse cannot check.
+        job: does the work.
+        libraries: the requirements files whose libraries the job needs, or what tells them from the options.
+        download: False where nothing may be downloaded onto the machine.
+    """
+    parser = verbs.add_parser(
+        name,
+        help=about,
+        description="\n".join(f"  {line}" for line in first) + f"\n\n{textwrap.dedent(text).strip()}",
+        epilog="\n".join(["more examples:", *(f"  {line}" for line in examples)]) if examples else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.usage = " ".join([parser.prog, *operands.split(), "[options]"])
+    needed = libraries if callable(libraries) else lambda _: libraries
+    parser.set_defaults(read=read, job=job, libraries=needed, download=download)
+    return parser
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """Which kernel source: a user's tree, or else a series that Debian packages."""
+
+    kdir: Path | None = None
+    series: str | None = None
+
+    def words(self) -> list[str]:
+        """The same as words of a command line."""
+        if self.kdir is not None:
+            return ["--kdir", str(self.kdir)]
+        return ["--series", self.series] if self.series else []
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """Which changes a tree gets or loses."""
+
+    with_: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
@@ -27,11 +118,21 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--kdir",
-        type=Path,
+        type=existing_path,
         metavar="PATH",
         help="your kernel tree (git, plain directory or tarball); it is only read, never written to",
     )
-    which.add_argument("--series", metavar="NAME", help=f"a kernel that Debian packages (default: {DEFAULT_SERIES})")
+    which.add_argument(
+        "--series",
+        type=one_of("series", series_names),
+        metavar="NAME",
+        help=f"a kernel that Debian packages: {', '.join(series_names())} (default: {DEFAULT_SERIES})",
+    )
+
+
+def tree_options(arguments: argparse.Namespace) -> TreeOptions:
+    """What add_tree_options() read."""
+    return TreeOptions(arguments.kdir, arguments.series)
 
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
@@ -39,45 +140,93 @@ def add_change_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with",
         dest="with_",
-        type=ids,
+        type=some_of("change", change_ids),
         default=(),
         metavar="ID,...",
-        help="apply these carried changes (a series gets all of them anyway)",
+        help="apply these carried changes (a series gets its changes anyway)",
     )
     parser.add_argument(
         "--without",
-        type=ids,
+        type=some_of("change", change_ids),
         default=(),
         metavar="ID,...",
-        help="leave these changes out, by a revert where they are upstream",
+        help="leave these changes out; revert them where they are upstream",
     )
 
 
-@contextmanager
-def opened_tree(arguments: argparse.Namespace) -> Iterator[tuple[Path, Tree]]:
-    """The cache and the tree that the options name, locked until the end.
-
-    Raises:
-        SchedlineError: no such tree, or it cannot be fetched.
-    """
-    with opened(arguments.kdir, arguments.series) as both:
-        yield both
+def change_options(arguments: argparse.Namespace) -> ChangeOptions:
+    """What add_change_options() read."""
+    return ChangeOptions(arguments.with_, arguments.without)
 
 
-@contextmanager
-def opened(kdir: Path | None, series: str | None) -> Iterator[tuple[Path, Tree]]:
-    """The cache and a user's tree or else a series, locked until the end.
+def existing_path(text: str) -> Path:
+    """An argparse type: a file or directory that is there."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty: is a shell variable unset?")
+    path = Path(text).expanduser()
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"{text}: no such file or directory")
+    return path
 
-    Raises:
-        SchedlineError: no such tree, or it cannot be fetched.
-    """
-    cache = cache_dir()
-    with lock(cache / "trees" / "lock", say):
-        if kdir is not None:
-            if not str(kdir):
-                raise SchedlineError("--kdir is empty", "give the path of a kernel tree")
-            doctor.ensure(["build"])
-            yield cache, open_kdir(cache, kdir)
-        else:
-            doctor.ensure(["build", "fetch"])
-            yield cache, fetch_series(cache, series or DEFAULT_SERIES)
+
+def existing_directory(text: str) -> Path:
+    """An argparse type: a directory that is there, to be read."""
+    path = existing_path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is no directory")
+    return path
+
+
+def new_path(text: str) -> Path:
+    """An argparse type: a file or directory that may be made or written."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty: is a shell variable unset?")
+    path = Path(text).expanduser()
+    there = next(each for each in (path, *path.absolute().parents) if os.access(each, os.F_OK))
+    if there != path and not there.is_dir():
+        raise argparse.ArgumentTypeError(f"{there} is no directory")
+    if not os.access(there, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{there} cannot be written; name another place")
+    return path
+
+
+def new_directory(text: str) -> Path:
+    """An argparse type: a directory that may be made or written."""
+    path = new_path(text)
+    if path.exists() and not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is no directory")
+    return path
+
+
+def new_file(text: str) -> Path:
+    """An argparse type: a file that may be made or written."""
+    path = new_path(text)
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a directory; name a file")
+    return path
+
+
+def fragments(text: str) -> tuple[str, ...]:
+    """An argparse type: fragments of configs/kernel/, or paths of others."""
+    for name in words(text):
+        if name not in fragment_names() and not Path(name).is_file():
+            raise argparse.ArgumentTypeError(unknown("fragment", name, fragment_names()))
+    return words(text)
+
+
+def cpu_count(text: str) -> int:
+    """An argparse type: CPUs of a guest."""
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_CPUS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of CPUs; 1 to {MOST_CPUS} are possible")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """An argparse type: a time limit."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value

@@ -10,3 +10,9 @@ CONFIGS = PROJECT / "configs"
 KUNIT = PROJECT / "kunit"
 PATCHES = PROJECT / "patches"
 SELFTESTS = PROJECT / "selftests"
+
+COLLECTION = "sched_latency"
+"""The name of our workloads, here and in a kernel tree."""
+
+KSELFTESTS = "tools/testing/selftests"
+"""Where a kernel tree has its selftests."""

@@ -1,31 +1,104 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Progress of long work: a live line on a terminal, plain lines elsewhere. All of it goes to stderr."""
+"""Progress of long work, on stderr: one line for each step, which is completed with the time that it took."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.markup import escape
+_TICK = 1.0
+"""Seconds between two updates of a line on a terminal."""
 
-console = Console(stderr=True, highlight=False)
+
+class _Line:
+    """The line that a step has begun and not yet ended; text that comes in between begins a new one."""
+
+    def __init__(self) -> None:
+        self._open = ""
+        self._guard = threading.Lock()
+
+    def begin(self, text: str) -> None:
+        with self._guard:
+            self._close()
+            self._write(f"{text} ... ")
+            self._open = text
+
+    def tick(self, text: str, seconds: float) -> None:
+        with self._guard:
+            if self._open == text:
+                self._write(f"\r{text} ... {seconds:.0f} s")
+
+    def end(self, text: str, seconds: float) -> None:
+        with self._guard:
+            if self._open != text:
+                self._close()
+                self._write(f"{text}: {seconds:.1f} s\n")
+            elif sys.stderr.isatty():
+                self._write(f"\r{text} ... {seconds:.1f} s\n")
+            else:
+                self._write(f"{seconds:.1f} s\n")
+            self._open = ""
+
+    def say(self, text: str) -> None:
+        with self._guard:
+            self._close()
+            self._write(f"{text}\n")
+
+    def _close(self) -> None:
+        if self._open:
+            self._write("\n")
+            self._open = ""
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+_line = _Line()
 
 
 def say(text: str) -> None:
     """One line for the person who waits."""
-    console.print(escape(text), soft_wrap=True)
+    _line.say(text)
 
 
 @contextmanager
-def step(text: str) -> Iterator[None]:
-    """Show that a step runs, and how long it took when it ends well."""
+def step(text: str, *, after: float = 0.0) -> Iterator[None]:
+    """Show that a step runs, and how long it took. On a terminal the seconds count up.
+
+    Args:
+        after: seconds; a step that is done earlier is not worth a line.
+    """
     start = time.monotonic()
-    if console.is_terminal:
-        with console.status(escape(text)):
-            yield
-    else:
-        say(f"{text} ...")
+    done = threading.Event()
+    counter = threading.Thread(target=_count, args=(text, start, after, done), daemon=True)
+    if not after:
+        _line.begin(text)
+    if after or sys.stderr.isatty():
+        counter.start()
+    ended = False
+    try:
         yield
-    say(f"{text}: {time.monotonic() - start:.1f} s")
+        ended = True
+    finally:
+        done.set()
+        if counter.ident is not None:
+            counter.join()
+        seconds = time.monotonic() - start
+        if seconds >= after and ended:
+            _line.end(text, seconds)
+        elif seconds >= after:
+            _line.say(f"{text}: ended after {seconds:.1f} s")
+
+
+def _count(text: str, start: float, after: float, done: threading.Event) -> None:
+    if after:
+        if done.wait(after):
+            return
+        _line.begin(text)
+    while sys.stderr.isatty() and not done.wait(_TICK):
+        _line.tick(text, time.monotonic() - start)

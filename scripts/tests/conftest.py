@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from suite_place import Place as SuitePlace
 from workload_runs import DIRECTORY, TINY, Place, compile_program
 
 from schedlib.cache import cache_dir
-from schedlib.tree.kernel_tree import Tree, fetch_series
+from schedlib.kernel.build import Kernel, built
+from schedlib.kernel.kconfig import Configuration
+from schedlib.kernel.targets import Target
+from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
 
 SCHED_H = """\
 struct root_domain {
@@ -61,6 +66,26 @@ def write_files(directory: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
+
+
+def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
+    """Build where nobody else does at the same time."""
+    with built(cache, tree, commit, target, configuration) as made:
+        return made
+
+
+def check_out(tree: Tree, commit: str) -> None:
+    """Let the work tree show a commit."""
+    with checked_out(tree, commit):
+        pass
+
+
+def read_words(module: Any, *words: str) -> Any:
+    """The options that a verb's module makes of a command line; nothing is done."""
+    parser = argparse.ArgumentParser()
+    module.add_parser(parser.add_subparsers())
+    arguments = parser.parse_args(words)
+    return arguments.read(arguments)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -37,16 +38,70 @@ def test_second_run_waits_and_says_so(tmp_path: Path) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path; from schedlib.cache import lock\n"
-        "with lock(Path(sys.argv[2]), lambda text: print(text, flush=True)): print('got it', flush=True)\n"
+        "with lock(Path(sys.argv[2])): print('got it', flush=True)\n"
     )
     path = tmp_path / "lock"
-    with module.lock(path, pytest.fail):
+    with module.lock(path):
         argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), str(path)]
-        other = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        other = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert other.stdout is not None
-        assert "waiting: another schedline (pid" in other.stdout.readline()
+        assert "waiting for `schedline" in other.stdout.readline()
+    assert "waited" in other.stdout.readline()
     assert other.stdout.readline() == "got it\n"
     assert other.wait(timeout=60) == 0
+
+
+def test_the_same_state_is_shared_and_another_one_waits(tmp_path: Path) -> None:
+    reached: list[str] = []
+
+    def hold(state: str) -> AbstractContextManager[None]:
+        return module.shared_lock(tmp_path / "src.lock", state, lambda: reached.append(state))
+
+    with hold("a"), hold("a"):
+        pass
+    with hold("b"):
+        pass
+    with hold("b"):
+        pass
+    assert reached == ["a", "b"]
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path; from schedlib.cache import shared_lock\n"
+        "with shared_lock(Path(sys.argv[2]), sys.argv[3], lambda: print('prepared', flush=True)):\n"
+        "    print('got it', flush=True)\n"
+    )
+    argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), str(tmp_path / "src.lock")]
+    with hold("b"):
+        same = subprocess.run([*argv, "b"], capture_output=True, text=True, check=True, timeout=60)
+        assert same.stdout == "got it\n"
+        other = subprocess.Popen([*argv, "c"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert other.stdout is not None
+        assert "waiting for" in other.stdout.readline()
+    assert other.wait(timeout=60) == 0
+    assert other.stdout.read().endswith("prepared\ngot it\n")
+
+
+def test_a_state_that_was_not_reached_is_prepared_again(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise OSError("killed")
+
+    with module.shared_lock(tmp_path / "src.lock", "a", lambda: None):
+        pass
+    with pytest.raises(OSError, match="killed"), module.shared_lock(tmp_path / "src.lock", "b", fail):
+        pass
+    reached = []
+    with module.shared_lock(tmp_path / "src.lock", "a", lambda: reached.append("a")):
+        pass
+    assert reached == ["a"]
+
+
+def test_a_killed_command_leaves_its_scratch_to_the_next_one(tmp_path: Path) -> None:
+    gone = tmp_path / "scratch" / "4194399-x"
+    gone.mkdir(parents=True)
+    with module.scratch(tmp_path) as place:
+        assert not gone.exists()
+        assert place.is_dir()
+    assert not place.exists()
 
 
 def test_unwritable_cache_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import subprocess
@@ -16,29 +17,40 @@ from schedlib.main import main, parser
 from schedlib.paths import PROJECT
 
 
-def verbs() -> dict[str, argparse.ArgumentParser]:
-    """The parser of each verb."""
-    action = next(each for each in parser()._actions if isinstance(each, argparse._SubParsersAction))
-    return dict(action.choices)
+def verbs(within: argparse.ArgumentParser | None = None, name: str = "schedline") -> dict[str, argparse.ArgumentParser]:
+    """The parser of each verb, those below others included, by its whole name."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in (within or parser())._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, verb in action.choices.items():
+                found |= {f"{name} {word}": verb, **verbs(verb, f"{name} {word}")}
+    return found
 
 
-def examples() -> list[str]:
-    """The command lines that begin with schedline in every epilog, and those of README."""
-    texts = [each.epilog or "" for each in (parser(), *verbs().values())]
-    found = [match for text in texts for match in re.findall(r"^ +(?:git bisect run )?(schedline .*)$", text, re.M)]
-    readme = re.findall(r"(?:^|run \S*/)(?:scripts/)?(schedline .*)$", (PROJECT / "README.md").read_text(), re.M)
-    return [re.split(r"\s{2,}| # ", line)[0] for line in (*found, *readme)]
+def test_each_verb_begins_with_what_most_people_want() -> None:
+    for name, verb in verbs().items():
+        if name != "schedline dev":
+            lines = (verb.description or "").splitlines()
+            assert sum(line.startswith(("  schedline ", "  git ")) for line in lines[:2]) == 2, name
 
 
-@pytest.mark.parametrize("line", examples())
-def test_example_parses(line: str) -> None:
-    parser().parse_args(shlex.split(line)[1:])
+def test_each_verb_has_a_make_target() -> None:
+    makefile = (PROJECT / "Makefile").read_text()
+    told = subprocess.run(["make", "-s", "-C", PROJECT], check=True, capture_output=True, text=True).stdout
+    for name in verbs():
+        words = name.split()[1:]
+        target = words[1] if words[0] == "dev" and len(words) > 1 else words[0]
+        if target != "dev":
+            assert re.search(rf"^{target}:", makefile, re.M), name
+            assert f"make {target} " in told, name
 
 
-@pytest.mark.parametrize("verb", sorted(verbs()))
-def test_each_verb_has_an_example_and_a_make_target(verb: str) -> None:
-    assert f"schedline {verb}" in (verbs()[verb].epilog or "")
-    assert verb == "judge" or re.search(rf"^{verb}:", (PROJECT / "Makefile").read_text(), re.M)
+def test_the_flags_of_the_makefile_are_those_of_the_verbs() -> None:
+    listed = re.search(r"^flags := (.*)$", (PROJECT / "Makefile").read_text(), re.M)
+    assert listed
+    every = [action for verb in verbs().values() for action in verb._actions]
+    flags = {action.option_strings[-1] for action in every if isinstance(action, argparse._StoreTrueAction)}
+    assert set(listed[1].split()) == {flag.removeprefix("--").replace("-", "_").upper() for flag in flags} - {"BISECT"}
 
 
 def test_make_alone_prints_the_verbs() -> None:
@@ -47,12 +59,40 @@ def test_make_alone_prints_the_verbs() -> None:
     assert "make test " in said
 
 
+def recipe(*words: str, **environment: str) -> list[str]:
+    """The words of the command that make runs."""
+    argv = ["make", "-n", "-C", str(PROJECT), *words]
+    said = subprocess.run(argv, check=True, capture_output=True, text=True, env=os.environ | environment).stdout
+    text = said.replace("\\\n", " ")
+    return shlex.split(next(line for line in text.splitlines() if line.startswith("scripts/schedline")))
+
+
 def test_make_variables_are_quoted(tmp_path: Path) -> None:
     hostile = f"$(touch {tmp_path}/a)'; touch {tmp_path}/b; `touch {tmp_path}/c`"
-    argv = ["make", "-n", "-C", str(PROJECT), "check", f"OUT={hostile.replace('$', '$$')}"]
-    recipe = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-    line = next(each for each in recipe.splitlines() if "scripts/schedline" in each)
-    assert hostile in shlex.split(line)
+    assert hostile in recipe("layout", f"JSON={hostile.replace('$', '$$')}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_make_takes_nothing_from_the_environment() -> None:
+    """An exported ARCH or BASE silently narrowed layout and check."""
+    exported = {"ARCH": "arm64", "BASE": "v7", "CONFIG": "numa", "CANDIDATE": "x", "RUNS": "a b"}
+    for verb in ("layout", "c2c", "premerge", "run"):
+        assert recipe(verb, **exported) == ["scripts/schedline", verb]
+
+
+def test_each_make_variable_becomes_an_option() -> None:
+    words = recipe("layout", "ARCH=all", "RUNNING=1", "KDIR=")[2:]
+    assert sorted(words) == ["", "--arch", "--kdir", "--running", "all"]
+    assert words[words.index("--kdir") + 1] == ""
+    assert recipe("gate", "BASE=a", "CANDIDATE=b", "CONFIRM=c d")[2:] == ["a", "b", "--confirm", "c", "d"]
+
+
+def test_an_unknown_make_variable_is_an_error() -> None:
+    """`make check SERIE=6.12 EXPCT=rq-order` ran a plain check."""
+    argv = ["make", "-C", str(PROJECT), "layout", "SERIE=6.12"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Did you mean --series?" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -85,12 +125,12 @@ def schedline(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["check", "--kdir", "/nonexistent"], "No such file"),
+        (["check", "--kdir", "/nonexistent"], "no such file"),
         (["check", "--kdir", "/etc"], "no kernel tree"),
         (["check", "--series", "5.4"], "no series '5.4'"),
         (["judge", "/nonexistent"], "cannot be read"),
-        (["mutants", "--from", "/nonexistent"], "no mutants"),
-        (["gate", "/nonexistent", "/nonexistent"], "is no directory"),
+        (["dev", "mutants", "--from", "/nonexistent"], "no such file"),
+        (["gate", "/nonexistent", "/nonexistent"], "no such file"),
     ],
 )
 def test_bad_input_is_a_message_and_exit_2(words: list[str], message: str) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from schedlib.console.judge import Outcome as TestOutcome
-from schedlib.console.judge import Problem, TestResult
-from schedlib.layout.rule_judge import Layout, Outcome, judge_rule
+from schedlib.console.judge import Problem, TestOutcome, TestResult
+from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, judge_rule
 from schedlib.layout.tables import Rules
 from schedlib.verdict import Verdict
 
 _SUITE = "sched_layout"
 
-_SAME = {TestOutcome.PASS: Outcome.PASS, TestOutcome.FAIL: Outcome.FAIL, TestOutcome.SKIP: Outcome.NA}
+_SAME = {TestOutcome.PASS: RuleOutcome.PASS, TestOutcome.FAIL: RuleOutcome.FAIL, TestOutcome.SKIP: RuleOutcome.NA}
 
 
 def disagreements(
@@ -30,8 +29,8 @@ def disagreements(
             continue
         result = judge_rule(rules, rule, layout, expected)
         said = _SAME[test.outcome]
-        unseen = any(clause.outcome is Outcome.NA and "debug information" in clause.reason for clause in result.clauses)
-        if said is result.outcome or (said is Outcome.FAIL and unseen):
+        unseen = any(clause.unrecorded is Unrecorded.PADDING for clause in result.clauses)
+        if said is result.outcome or (said is RuleOutcome.FAIL and unseen):
             continue
         text = f"{rule}: the kernel says {said.value}, the object that it was linked from {result.outcome.value}"
         yield Problem("layout-disagrees", test.line, text, Verdict.FAIL, test.name)

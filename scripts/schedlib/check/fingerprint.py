@@ -7,35 +7,43 @@ import hashlib
 import platform
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from schedlib.formats.results import Boot
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from schedlib.check.check_results import JudgedBoot
 from schedlib.kernel.build import Kernel
+from schedlib.kernel.build_id import build_id_of
 from schedlib.kernel.kconfig import Configuration
+from schedlib.kernel.machine import boot_id, machine_text
 from schedlib.process import run
 
 
-def fingerprint(kernel: Kernel, boots: Sequence[Boot], configuration: Configuration) -> dict[str, str]:
+def fingerprint(kernel: Kernel, boots: Sequence[JudgedBoot], configuration: Configuration) -> dict[str, str]:
     """Machine, kernel, build-id, configuration, boot id and tool versions; an empty text where one is unknown."""
-    cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.M)
     banner = b""
     for boot in boots:
         found = re.search(rb"Linux version [^\n\r]*", boot.log.read_bytes()[: 1 << 20])
         banner = banner or (found.group(0) if found else b"")
-    vmlinux = kernel.build / "vmlinux"
-    notes = run(["readelf", "-n", vmlinux]).stdout.decode(errors="replace")
-    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)
     config = kernel.build / ".config"
     emulator = boots[0].argv[0] if boots else ""
     version = run([emulator, "--version"]).stdout.decode(errors="replace").split("\n")[0] if "qemu" in emulator else ""
     return {
-        "machine": f"{platform.machine()} {cpu.group(1) if cpu else ''}".strip(),
+        "machine": machine_text(),
         "host_kernel": platform.release(),
-        "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        "boot_id": boot_id(),
         "kernel": banner.decode(errors="replace"),
-        "build_id": build_id.group(1) if build_id else "",
+        "build_id": _build_id(kernel.build / "vmlinux"),
         "configuration": "+".join(configuration.names),
         "configuration_sha256": hashlib.sha256(config.read_bytes()).hexdigest(),
         "compiler": kernel.compiler,
         "emulator": version,
     }
+
+
+def _build_id(vmlinux: Path) -> str:
+    with suppress(OSError, ELFError), vmlinux.open("rb") as file:
+        return build_id_of(ELFFile(file))
+    return ""

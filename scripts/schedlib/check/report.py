@@ -9,9 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from schedlib.cache import write_atomic, write_json
-from schedlib.console.judge import Outcome, TestResult
-from schedlib.formats.results import Boot, ChangeResult, check_document, junit_document, ktap_text, problem_text
+from schedlib.cache import write_atomic
+from schedlib.check.check_results import (
+    ChangeResult,
+    JudgedBoot,
+    check_document,
+    junit_suites,
+    ktap_text,
+    problem_text,
+    skips,
+)
+from schedlib.console.judge import TestOutcome, TestResult
+from schedlib.formats import document
+from schedlib.formats.check_document import CheckDocument
+from schedlib.formats.junit import junit_document
 from schedlib.tree.changes import State, change_table
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
@@ -26,7 +37,7 @@ class Summary:
     started: datetime
     tree: Tree
     composition: Composition
-    boots: tuple[Boot, ...]
+    boots: tuple[JudgedBoot, ...]
     out: Path
     fingerprint: dict[str, str]
     reproduce: str
@@ -52,16 +63,16 @@ class Summary:
         found = {match.decode() for boot in self.boots for match in said.findall(boot.log.read_bytes())}
         present = found.pop() if len(found) == 1 else "unknown"
         outcomes = {test.outcome for test in tests}
-        if outcomes & {Outcome.FAIL, Outcome.MISSING, Outcome.CRASHED}:
+        if outcomes & {TestOutcome.FAIL, TestOutcome.MISSING, TestOutcome.CRASHED}:
             verdict = Verdict.FAIL
         else:
-            verdict = Verdict.PASS if Outcome.PASS in outcomes else Verdict.INCONCLUSIVE
+            verdict = Verdict.PASS if TestOutcome.PASS in outcomes else Verdict.INCONCLUSIVE
         return ChangeResult(change, change in self.composition.expected, present, state.value, verdict)
 
 
 def write(summary: Summary, also: Path | None) -> None:
     """results.json, junit.xml and results.ktap beside the logs; the JSON also at `also`."""
-    document = check_document(
+    found = check_document(
         started=summary.started,
         fingerprint=summary.fingerprint,
         verdict=summary.verdict,
@@ -69,15 +80,18 @@ def write(summary: Summary, also: Path | None) -> None:
         changes=summary.changes(),
         tree={"origin": summary.tree.origin, "base": summary.tree.base, "dirty": summary.tree.dirty},
     )
-    write_json(summary.out / "results.json", document)
-    write_atomic(summary.out / "junit.xml", junit_document(summary.boots))
+    for file in (summary.out / "results.json", *([also] if also else [])):
+        document.write_plain(file, CheckDocument, found)
+    write_atomic(summary.out / "junit.xml", junit_document(junit_suites(summary.boots)))
     write_atomic(summary.out / "results.ktap", ktap_text(summary.boots))
-    if also:
-        write_json(also, document)
 
 
-def show(summary: Summary) -> Verdict:
-    """Print the report, failures first; the verdict."""
+def show(summary: Summary, *, verbose: bool) -> Verdict:
+    """Print the report, failures first; the verdict.
+
+    Args:
+        verbose: name each skipped test, not only the number for each reason.
+    """
     failed = _failed(summary.boots)
     for (name, outcome), (boots, test) in failed.items():
         print(f"{outcome.name} {name} ({', '.join(boots)}): {test.reason}".removesuffix(": "))
@@ -116,8 +130,12 @@ def show(summary: Summary) -> Verdict:
     )
     for suite in summary.left_out:
         print(f"left out: {suite.name}: {suite.why}")
-    for reason, names in _skips(summary.boots).items():
-        print(f"skipped, {reason}: {', '.join(names)}")
+    skipped = skips(summary.boots)
+    if skipped:
+        number = sum(map(len, skipped.values()))
+        print(f"skipped in every guest: {number} tests{'' if verbose else ' (--verbose names them)'}, because")
+    for reason, names in skipped.items():
+        print(f"  {reason}: {', '.join(names) if verbose else len(names)}")
     for (name, _), (boots, _) in list(failed.items())[: 1 if summary.reproduce else 0]:
         only = ".".join(name.split(":")[:2])
         shape = boots[0].rpartition("-")[2]
@@ -128,33 +146,20 @@ def show(summary: Summary) -> Verdict:
     return summary.verdict
 
 
-def _failed(boots: Sequence[Boot]) -> dict[tuple[str, Outcome], tuple[list[str], TestResult]]:
+def _failed(boots: Sequence[JudgedBoot]) -> dict[tuple[str, TestOutcome], tuple[list[str], TestResult]]:
     """What did not pass, once each, with the guests in which it did not and the first one's diagnostics."""
-    found: dict[tuple[str, Outcome], tuple[list[str], TestResult]] = {}
+    found: dict[tuple[str, TestOutcome], tuple[list[str], TestResult]] = {}
     for boot in boots:
         for test in boot.judgement.tests:
-            if test.outcome not in (Outcome.PASS, Outcome.SKIP):
+            if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP):
                 found.setdefault((test.name, test.outcome), ([], test))[0].append(boot.name)
     return found
 
 
 def _counts(tests: Sequence[TestResult]) -> tuple[str, str, str]:
-    passed = sum(test.outcome is Outcome.PASS for test in tests)
-    skipped = sum(test.outcome is Outcome.SKIP for test in tests)
+    passed = sum(test.outcome is TestOutcome.PASS for test in tests)
+    skipped = sum(test.outcome is TestOutcome.SKIP for test in tests)
     return str(passed), str(len(tests) - passed - skipped), str(skipped)
-
-
-def _skips(boots: Sequence[Boot]) -> dict[str, list[str]]:
-    """Names of skipped tests by reason, once each; not of those that ran in another guest."""
-    ran = {test.name for boot in boots for test in boot.judgement.tests if test.outcome is not Outcome.SKIP}
-    found: dict[str, list[str]] = {}
-    for boot in boots:
-        for test in boot.judgement.tests:
-            if test.outcome is Outcome.SKIP and test.name not in ran:
-                names = found.setdefault(test.reason or "no reason given", [])
-                if test.name not in names:
-                    names.append(test.name)
-    return found
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline check --cpupri`: one kernel for each variant, with files of its own."""
+"""`schedline check`: its words, and the files of each variant of cpupri-split."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from schedlib.check.check_verb import CPUPRI_VARIANTS, add_parser, split
+from schedlib.check.check_options import CheckOptions
 from schedlib.kernel.kconfig import load
+from schedlib.main import parser
+from schedlib.names import cpupri_variants
 
 
-def parsed(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
-    return parser.parse_args(["check", *words])
+def parsed(*words: str) -> CheckOptions:
+    arguments = parser().parse_args(["check", *words])
+    options = arguments.read(arguments)
+    assert isinstance(options, CheckOptions)
+    return options
 
 
 def test_all_variants() -> None:
-    assert parsed("--cpupri", "all").cpupri == CPUPRI_VARIANTS
+    assert parsed("--cpupri", "all").cpupri == cpupri_variants() == ("llc", "llc-bytes", "node")
     assert parsed("--cpupri", "llc,node").cpupri == ("llc", "node")
     assert parsed().cpupri == ()
 
@@ -31,14 +33,39 @@ def test_unknown_variant(text: str) -> None:
 
 
 def test_options_of_a_variant(tmp_path: Path) -> None:
-    arguments = parsed("--cpupri", "llc", "--with", "fix-share-id", "--config", "offstack", "--json", "all.json")
-    one = split(arguments, "llc", tmp_path)
-    assert one.with_ == ("fix-share-id", "cpupri-split")
+    options = parsed("--cpupri", "llc", "--with", "fix-share-id", "--config", "offstack", "--json", "all.json")
+    one = options.variant("llc", tmp_path)
+    assert one.changes.with_ == ("fix-share-id", "cpupri-split")
     assert one.config == ("offstack", "cpupri-llc")
+    assert one.cpupri == ()
     assert (one.json, one.out) == (Path("all-llc.json"), tmp_path / "llc")
-    assert arguments.with_ == ("fix-share-id",)
+    assert options.changes.with_ == ("fix-share-id",)
 
 
 def test_each_variant_has_a_fragment() -> None:
-    wanted = [load([f"cpupri-{name}"]).values for name in CPUPRI_VARIANTS]
-    assert len({tuple(values) for values in wanted}) == len(CPUPRI_VARIANTS)
+    wanted = [load([f"cpupri-{name}"]).values for name in cpupri_variants()]
+    assert len({tuple(values) for values in wanted}) == len(cpupri_variants())
+
+
+def test_the_command_of_a_run_is_one_that_parses(tmp_path: Path) -> None:
+    words = [
+        "--kdir",
+        str(tmp_path),
+        "--with",
+        "rd-lines",
+        "--expect",
+        "rq-order",
+        "--kernel-arg",
+        "a.b=1",
+        "--base",
+        "v7",
+    ]
+    options = parsed(*words)
+    again = parsed(*options.command("uml").split()[2:])
+    assert (again.tree, again.changes, again.expect, again.base) == (
+        options.tree,
+        options.changes,
+        options.expect,
+        options.base,
+    )
+    assert (again.on, again.kernel_args) == ("uml", ("a.b=1",))

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from schedlib.check import report
-from schedlib.console.judge import Ending, judge
-from schedlib.formats.results import Boot
+from schedlib.check.check_results import JudgedBoot
+from schedlib.console.judge import judge
+from schedlib.guest.boot import Ending
 from schedlib.tree.changes import ChangeState, State
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
@@ -43,7 +44,7 @@ def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
         started=datetime.now(UTC),
         tree=Tree("6.1", tmp_path, "", "", "linux-source-6.1", is_user=False),
         composition=composition,
-        boots=(Boot("guest", (), Ending.EXITED, tmp_path / "log", 1.0, judgement),),
+        boots=(JudgedBoot("guest", (), Ending.EXITED, tmp_path / "log", 1.0, judgement),),
         out=tmp_path,
         fingerprint={},
         reproduce="",
@@ -67,5 +68,5 @@ def test_change_without_a_case_of_its_name_is_judged_by_its_suite(
 
 
 def test_suite_left_out_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report.show(summary(tmp_path, "present", "ok 1 row-1"))
+    report.show(summary(tmp_path, "present", "ok 1 row-1"), verbose=False)
     assert "left out: sched_layout: too old\n" in capsys.readouterr().out

@@ -10,7 +10,7 @@ import pytest
 from workload_runs import Place, document, metrics
 
 from schedlib.guest.selftests import compile_program
-from schedlib.runs import machine
+from schedlib.kernel import machine
 from schedlib.runs.tool_process import why_no_fifo
 from schedlib.runs.workload_suites import OWN
 from schedlib.tree.kernel_tree import Tree

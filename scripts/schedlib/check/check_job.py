@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree -> patched tree -> built kernel -> guests -> one verdict."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, results_directory, scratch
+from schedlib.check import report, sanitize
+from schedlib.check.check_boots import boot_and_judge
+from schedlib.check.check_options import CheckOptions
+from schedlib.check.check_plan import make_plan
+from schedlib.check.fingerprint import fingerprint
+from schedlib.guest import selftests
+from schedlib.guest.kvm import accelerator
+from schedlib.kernel.prepare import plan_kernel, prepare_kernel
+from schedlib.kernel.targets import choose
+from schedlib.progress import say
+from schedlib.tree.kernel_tree import open_tree
+from schedlib.verdict import Verdict, worst
+
+
+def check(options: CheckOptions) -> Verdict:
+    """Check a tree, or each variant of cpupri-split in it.
+
+    Raises:
+        SchedlineError: the tree, the machine or the options do not allow it, or the kernel does not build.
+    """
+    if not options.cpupri:
+        return _check(options)
+    out = results_directory(cache_dir(), options.out)
+    verdicts = {name: _check(options.variant(name, out)) for name in options.cpupri}
+    verdict = worst(verdicts.values())
+    each = ", ".join(f"{name} {one.name}" for name, one in verdicts.items())
+    print(f"verdict of {len(verdicts)} cpupri variants: {verdict.name} ({each})")
+    return verdict
+
+
+def _check(options: CheckOptions) -> Verdict:
+    started = datetime.now(UTC)
+    cache = cache_dir()
+    doctor.require(["build"] if options.tree.kdir else ["build", "fetch"])
+    tree = open_tree(cache, options.tree)
+    target, reason = choose(tree, options.on or (sanitize.TARGET if options.sanitize else None))
+    if options.sanitize:
+        target = sanitize.scaled(target, options.sanitize)
+    if reason:
+        say(f"note: {reason}")
+    if options.selftests:
+        doctor.require([f"{target.name}-selftests"])
+    needed = [*([selftests.FRAGMENT] if options.selftests else []), *([options.sanitize] if options.sanitize else [])]
+    kernel_plan = plan_kernel(
+        tree,
+        target,
+        [*needed, *options.config],
+        changes=options.changes,
+        expect=options.expect,
+        base=options.base,
+    )
+    plan = make_plan(target, options, kernel_plan.composition.expected, kernel_plan.left_out)
+    for cpus in plan.classes:
+        plan.tests(cpus)
+    say(f"checking {kernel_plan.describe()} on {target.name}")
+    out = results_directory(cache, options.out)
+    with scratch(cache) as place:
+        kernel = prepare_kernel(cache, kernel_plan, place)
+        archive = selftests.initramfs(kernel, tree, target) if options.selftests else None
+        accel = accelerator(cache, target, kernel.image)
+        boots = boot_and_judge(plan, kernel, out, options.require, accel, archive)
+        summary = report.Summary(
+            started=started,
+            tree=tree,
+            composition=kernel_plan.composition,
+            boots=boots,
+            out=out,
+            fingerprint=fingerprint(kernel, boots, kernel_plan.configuration),
+            reproduce=options.command(target.name),
+            left_out=plan.left_out,
+        )
+    report.write(summary, options.json)
+    return report.show(summary, verbose=options.verbose)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0
+"""results -> files: JSON (schema check-1), JUnit XML and one merged KTAP, from the judged boots."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from schedlib import TOOL
+from schedlib.console.judge import Judgement, Problem, TestOutcome, TestResult
+from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark
+from schedlib.guest.boot import Ending
+from schedlib.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class JudgedBoot:
+    """One guest that was run and judged, or one saved log (no argv, no seconds)."""
+
+    name: str
+    argv: tuple[str, ...]
+    ending: Ending
+    log: Path
+    seconds: float | None
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """What a check says about one change.
+
+    Attributes:
+        present: what the kernel says: present, partial, absent, n/a; unknown when it says nothing.
+        state: its state in the series.
+    """
+
+    id: str
+    expected: bool
+    present: str
+    state: str
+    verdict: Verdict
+
+
+def by_reason(tests: Iterable[TestResult]) -> dict[str, list[str]]:
+    """The names of tests, once each, by the reason that they give."""
+    found: dict[str, list[str]] = {}
+    for test in tests:
+        names = found.setdefault(test.reason or "no reason given", [])
+        if test.name not in names:
+            names.append(test.name)
+    return found
+
+
+def skips(boots: Sequence[JudgedBoot]) -> dict[str, list[str]]:
+    """Tests that no guest ran, by the reason."""
+    tests = [test for boot in boots for test in boot.judgement.tests]
+    ran = {test.name for test in tests if test.outcome is not TestOutcome.SKIP}
+    return by_reason(test for test in tests if test.name not in ran)
+
+
+def check_document(
+    *,
+    started: datetime,
+    fingerprint: Mapping[str, str],
+    verdict: Verdict,
+    boots: Sequence[JudgedBoot],
+    changes: Sequence[ChangeResult] = (),
+    tree: Mapping[str, object] | None = None,
+) -> dict[str, object]:
+    """The content of results.json."""
+    return {
+        "schema": "check-1",
+        "tool": TOOL,
+        "started": started.isoformat(),
+        "fingerprint": dict(fingerprint),
+        "status": verdict.name,
+        "tree": dict(tree) if tree is not None else None,
+        "changes": [
+            {
+                "id": change.id,
+                "expected": change.expected,
+                "present": change.present,
+                "state": change.state,
+                "verdict": change.verdict.name,
+            }
+            for change in changes
+        ],
+        "boots": [_boot_document(boot) for boot in boots],
+    }
+
+
+def _boot_document(boot: JudgedBoot) -> dict[str, object]:
+    return {
+        "name": boot.name,
+        "command": list(boot.argv),
+        "ending": boot.ending.value,
+        "log": str(boot.log),
+        "sha256": _sha256(boot.log),
+        "seconds": boot.seconds,
+        "verdict": boot.judgement.verdict.name,
+        "tests": [
+            {
+                "name": test.name,
+                "outcome": test.outcome.name,
+                "reason": test.reason,
+                "duration_s": test.duration_s,
+                "diagnostics": list(test.diagnostics),
+                "line": test.line,
+            }
+            for test in boot.judgement.tests
+        ],
+        "problems": [
+            {
+                "kind": problem.kind,
+                "line": problem.line,
+                "text": problem.text,
+                "verdict": problem.verdict.name,
+                "test": problem.test,
+            }
+            for problem in boot.judgement.problems
+        ],
+    }
+
+
+def _sha256(path: Path) -> str | None:
+    """None for what is no file any more (a pipe, a removed log)."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
+    """A suite for each suite of each boot; what no test stands for is the test `console`."""
+    found = []
+    for boot in boots:
+        for suite, tests in _suites(boot.judgement.tests).items():
+            cases = tuple(_junit_case(_below(test), test) for test in tests)
+            found.append(JUnitSuite(f"{boot.name}.{suite}", cases))
+        found.append(JUnitSuite(boot.name, (_junit_case("console", _console(boot.judgement)),)))
+    return tuple(found)
+
+
+_MARKS = {
+    TestOutcome.SKIP: Mark.SKIPPED,
+    TestOutcome.FAIL: Mark.FAILURE,
+    TestOutcome.CRASHED: Mark.ERROR,
+    TestOutcome.MISSING: Mark.ERROR,
+}
+
+
+def _junit_case(name: str, test: TestResult) -> JUnitCase:
+    detail = "" if test.outcome is TestOutcome.SKIP else "\n".join(test.diagnostics)
+    return JUnitCase(name, _MARKS.get(test.outcome), _reason(test), detail, test.duration_s)
+
+
+def ktap_text(boots: Sequence[JudgedBoot]) -> str:
+    """All boots as one KTAP stream: boot, suite, test. What tests said follows `# |`: it may look like KTAP itself."""
+    out = ["KTAP version 1", f"1..{len(boots)}"]
+    for number, boot in enumerate(boots, 1):
+        suites = _suites(boot.judgement.tests)
+        out += ["    KTAP version 1", f"    # Subtest: {_word(boot.name)}", f"    1..{len(suites) + 1}"]
+        for place, (suite, tests) in enumerate(suites.items(), 1):
+            out += ["        KTAP version 1", f"        # Subtest: {_word(suite)}", f"        1..{len(tests)}"]
+            for index, test in enumerate(tests, 1):
+                if test.outcome is not TestOutcome.PASS:
+                    out += [f"        # | {_word(line)}" for line in test.diagnostics]
+                out.append(f"        {_ktap_line(index, _below(test), test)}")
+            out.append(f"    {_status(tests)} {place} {_word(suite)}{_all_skipped(tests)}")
+        console = _console(boot.judgement)
+        out += [f"    # | {_word(line)}" for line in console.diagnostics]
+        out.append(f"    {_ktap_line(len(suites) + 1, 'console', console)}")
+        everything = [*boot.judgement.tests, console]
+        out.append(f"{_status(everything)} {number} {_word(boot.name)}{_all_skipped(everything)}")
+    return "\n".join(out) + "\n"
+
+
+def _ktap_line(number: int, name: str, test: TestResult) -> str:
+    line = f"{_status([test])} {number} {_word(name)}"
+    if test.outcome is TestOutcome.SKIP:
+        return f"{line} # SKIP {_word(_reason(test))}"
+    if test.outcome is TestOutcome.PASS:
+        return line
+    return (
+        f"{line} # {_word(_reason(test))}"
+        if test.outcome is TestOutcome.FAIL
+        else f"{line} # ERROR {_word(_reason(test))}"
+    )
+
+
+def _status(tests: Sequence[TestResult]) -> str:
+    return "ok" if all(test.outcome in (TestOutcome.PASS, TestOutcome.SKIP) for test in tests) else "not ok"
+
+
+def _all_skipped(tests: Sequence[TestResult]) -> str:
+    return " # SKIP" if all(test.outcome is TestOutcome.SKIP for test in tests) else ""
+
+
+_BREAKS = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]+")
+
+
+def _word(text: str) -> str:
+    """Text that neither ends its KTAP line nor begins a directive."""
+    return _BREAKS.sub(" ", text).replace(" #", " ").strip().lstrip("-# ")
+
+
+def _suites(tests: Sequence[TestResult]) -> dict[str, list[TestResult]]:
+    found: dict[str, list[TestResult]] = {}
+    for test in tests:
+        found.setdefault(test.name.split(":")[0], []).append(test)
+    return found
+
+
+def _below(test: TestResult) -> str:
+    """The name of a test within its suite; a suite without tests stands for itself."""
+    return test.name.partition(":")[2] or test.name
+
+
+def _reason(test: TestResult) -> str:
+    if test.outcome in (TestOutcome.MISSING, TestOutcome.CRASHED):
+        return f"{test.outcome.name.lower()}: {test.reason}"
+    return test.reason or {TestOutcome.SKIP: "no reason given", TestOutcome.FAIL: "failed"}.get(test.outcome, "")
+
+
+def _console(judgement: Judgement) -> TestResult:
+    """One result for the problems: a file that only lists tests must not look green for a kernel that panicked."""
+    bad = [problem for problem in judgement.problems if problem.verdict in (Verdict.FAIL, Verdict.ERROR)]
+    if not bad:
+        nothing = next((each.text for each in judgement.problems if each.verdict is Verdict.INCONCLUSIVE), "")
+        return TestResult("console", TestOutcome.SKIP if nothing else TestOutcome.PASS, nothing)
+    return TestResult(
+        "console", TestOutcome.FAIL, problem_text(bad[0]), None, tuple(problem_text(each) for each in bad)
+    )
+
+
+def problem_text(problem: Problem) -> str:
+    """A problem in one line, with the place in the log."""
+    during = f" (during {problem.test})" if problem.test and problem.test not in problem.text else ""
+    where = f", line {problem.line}" if problem.line else ""
+    return f"{problem.kind}{where}{during}: {problem.text.strip()}"

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline judge`: the verdict on saved console logs. It needs neither the cache nor any library."""
+
+from __future__ import annotations
+
+import argparse
+
+from schedlib.check.saved_logs import JudgeOptions, judge_logs
+from schedlib.errors import SchedlineError
+from schedlib.guest.boot import Ending
+from schedlib.names import words
+from schedlib.options import Verbs, add_verb, existing_path, new_path
+
+_ENDINGS = {ending.value.replace(" ", "-"): ending for ending in Ending}
+
+
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline judge`."""
+    parser = add_verb(
+        verbs,
+        "judge",
+        "the verdict on saved console logs",
+        first=[
+            "schedline judge console.log                                   KUnit or kselftest output in a log",
+            "schedline judge --tests kunit/tests.txt --cpus 8 console.log  against a list of tests",
+        ],
+        text="""
+        Judges logs as `schedline check` judges its own guests: the whole log, against the list of tests that had to
+        run. A panic, a splat, a missing plan, a lost test, and a failed expectation in front of an `ok` are failures.
+
+        A saved log has to show its end. It is complete when the last words of the kernel (`reboot: Power down`) or of
+        LAVA stand behind all tests, or, without a boot, the totals of run_kselftest.sh or the elapsed time of kunit.py.
+        Without them it is INCONCLUSIVE where kunit_shutdown= asks for a shutdown, where the last line is cut off, and
+        where the boot is in it and its lines carry no time stamps. Other logs, such as a capture of dmesg, pass when
+        all planned tests ended, and the verdict says "as far as the log goes".
+
+        A list of tests has one full name on each line (suite:case or suite:case:parameter) and # comments. After a
+        name, classes=8,64 means that only guests with so many CPUs run it.""",
+        examples=[
+            "schedline judge --require sched_layout --junit junit.xml uml-8.log uml-64.log",
+            "dmesg | schedline judge -",
+        ],
+        operands="LOG ...",
+        read=_read,
+        job=judge_logs,
+        libraries=(),
+    )
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="console log; - is standard input")
+    parser.add_argument("--tests", type=existing_path, metavar="FILE", help="list of the tests that had to run")
+    parser.add_argument("--cpus", type=int, metavar="N", help="CPUs of the guest: which classes of the list count")
+    parser.add_argument("--require", type=words, default=(), metavar="ID,...", help="a skip of these is an error")
+    parser.add_argument(
+        "--ending", choices=sorted(_ENDINGS), default="unknown", help="how the run ended, if you saw it"
+    )
+    parser.add_argument("--json", type=new_path, metavar="FILE", help="write the results as JSON (schema check-1)")
+    parser.add_argument("--junit", type=new_path, metavar="FILE", help="write the results as JUnit XML")
+
+
+def _read(arguments: argparse.Namespace) -> JudgeOptions:
+    if arguments.cpus is not None and not arguments.tests:
+        raise SchedlineError("--cpus chooses from a list of tests, and there is none", "add --tests FILE")
+    return JudgeOptions(
+        tuple(arguments.logs),
+        arguments.tests,
+        arguments.cpus,
+        arguments.require,
+        _ENDINGS[arguments.ending],
+        arguments.json,
+        arguments.junit,
+    )

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A test that cannot fail proves nothing, so each change is broken on purpose."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from schedlib.cache import read_json, scratch, write_json
+from schedlib.check.check_boots import boot_and_judge
+from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_results import JudgedBoot
+from schedlib.console.judge import TestOutcome
+from schedlib.errors import DoesNotBuild, SchedlineError
+from schedlib.guest.kvm import accelerator
+from schedlib.kernel.build import Kernel, built
+from schedlib.kernel.prepare import KernelPlan, composed_kernel
+from schedlib.kernel.targets import choose
+from schedlib.layout.columns import ensure_tools
+from schedlib.layout.compile import Column, arch_table, compiled, host_rules, layout_of
+from schedlib.layout.rule_judge import RuleOutcome, judge_rule
+from schedlib.names import words
+from schedlib.paths import CONFIGS
+from schedlib.process import must
+from schedlib.tree.changes import known
+from schedlib.tree.compose import Composition, compose, refuse_conflicts
+from schedlib.tree.kernel_tree import Tree, apply_diff
+
+MUTANTS = CONFIGS / "mutants"
+
+
+class Fate(Enum):
+    """What became of a mutant."""
+
+    KILLED = "killed"
+    KILLED_BY_OTHERS = "killed by others only"
+    SURVIVED = "survived"
+    DOES_NOT_BUILD = "does not build"
+    DOES_NOT_APPLY = "does not apply"
+    EQUIVALENT = "equivalent"
+
+
+GOOD = frozenset({Fate.KILLED, Fate.EQUIVALENT})
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A diff that breaks something on purpose, with its headers.
+
+    Attributes:
+        name: <change>/<slug>.
+        breaks: one sentence.
+        killed_by: rule ids or suite:case names of which one has to fail; empty for a diff without headers.
+        series, on, config, with_, without: what it is tried on, when that is not the default. `on` may also be an
+            architecture of `schedline layout`: then the mutant is compiled there and not booted.
+        traffic: how the names of objects or fields begin of which one has to have more traffic on emulated CPUs.
+        diff: the patch itself.
+    """
+
+    name: str
+    breaks: str
+    killed_by: tuple[str, ...]
+    series: tuple[str, ...]
+    on: str | None
+    config: tuple[str, ...]
+    with_: tuple[str, ...]
+    without: tuple[str, ...]
+    traffic: tuple[str, ...]
+    diff: bytes
+
+
+_HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Config", "With", "Without", "Traffic"})
+
+
+def read_mutant(path: Path, name: str) -> Mutant:
+    """Parse one mutant file.
+
+    Raises:
+        SchedlineError: an unknown header, or no diff in the file.
+    """
+    text = path.read_text(errors="surrogateescape")
+    start = re.search(r"^(?:diff --git |--- a/)", text, re.M)
+    if start is None:
+        raise SchedlineError(f"{path} holds no diff", "make it with git diff")
+    fields: dict[str, str] = {}
+    for line in text[: start.start()].splitlines():
+        if match := re.fullmatch(r"([A-Z][\w-]+): *(.*)", line):
+            if match.group(1) not in _HEADERS:
+                raise SchedlineError(f"{path}: unknown header {match.group(1)!r}", f"use {', '.join(sorted(_HEADERS))}")
+            fields[match.group(1)] = match.group(2)
+    for key in ("With", "Without"):
+        known(words(fields.get(key, "")), f"{path}: {key}")
+    return Mutant(
+        name,
+        fields.get("Breaks", ""),
+        words(fields.get("Killed-by", "")),
+        words(fields.get("Series", "")),
+        fields.get("On"),
+        words(fields.get("Config", "")),
+        words(fields.get("With", "")),
+        words(fields.get("Without", "")),
+        words(fields.get("Traffic", "")),
+        text[start.start() :].encode(errors="surrogateescape"),
+    )
+
+
+def read_mutants(directory: Path) -> tuple[Mutant, ...]:
+    """Every *.diff and *.patch below a directory, by name.
+
+    Raises:
+        SchedlineError: the directory is not there or has none.
+    """
+    found = sorted(path for pattern in ("*.diff", "*.patch") for path in directory.rglob(pattern))
+    if not found:
+        raise SchedlineError(f"there are no mutants (*.diff, *.patch) below {directory}", "check the path")
+    return tuple(read_mutant(path, str(path.relative_to(directory).with_suffix(""))) for path in found)
+
+
+def failing(boots: Sequence[JudgedBoot]) -> frozenset[str]:
+    """The names under which the failures of some guests are known: full, suite:case, and the parameter alone."""
+    parts = [(name, name.split(":")) for name in failed_names(boots)]
+    return frozenset(known for name, words in parts for known in (name, ":".join(words[:2]), words[-1]))
+
+
+def failed_names(boots: Sequence[JudgedBoot]) -> frozenset[str]:
+    """The full names of failed tests, and the kinds of what else went wrong, of some guests."""
+    tests = [test for boot in boots for test in boot.judgement.tests]
+    problems = frozenset(problem.kind for boot in boots for problem in boot.judgement.problems)
+    return problems | {test.name for test in tests if test.outcome in (TestOutcome.FAIL, TestOutcome.CRASHED)}
+
+
+def fate_of(mutant: Mutant, failed: frozenset[str], same_code: bool) -> Fate:
+    """Judge a mutant that was built and run."""
+    if mutant.killed_by and not failed.isdisjoint(mutant.killed_by):
+        return Fate.KILLED
+    if failed:
+        return Fate.KILLED_BY_OTHERS if mutant.killed_by else Fate.KILLED
+    return Fate.EQUIVALENT if same_code else Fate.SURVIVED
+
+
+def applied(tree: Tree, mutant: Mutant, expect: frozenset[str] | None = None) -> tuple[Composition, str | None]:
+    """What a mutant is laid on, and the commit with it; None where its diff does not apply.
+
+    Args:
+        expect: the changes that have to be there, beside those that the mutant needs.
+
+    Raises:
+        SchedlineError: a change that the mutant needs does not apply.
+    """
+    expected = None if expect is None else expect | set(mutant.with_)
+    composition = compose(tree, with_=mutant.with_, without=mutant.without, expect=expected)
+    refuse_conflicts(composition)
+    return composition, apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
+
+
+def try_mutant(
+    cache: Path, tree: Tree, mutant: Mutant, on: str | None, out: Path, expect: frozenset[str] | None = None
+) -> tuple[Fate, frozenset[str], float]:
+    """Apply, build, boot and judge one mutant; or compile it for an architecture and judge the layout.
+
+    Args:
+        expect: the changes that have to be there, beside those that the mutant needs.
+
+    Returns:
+        Its fate, what failed, and the seconds that it took. The answer is kept in the cache, under everything that
+        it depends on.
+    """
+    started = time.monotonic()
+    composition, commit = applied(tree, mutant, expect)
+    if commit is None:
+        return Fate.DOES_NOT_APPLY, frozenset(), 0.0
+    if mutant.on in arch_table():
+        failed = _broken_rules(cache, tree, commit, mutant, composition.expected)
+        return fate_of(mutant, failed, False), failed, time.monotonic() - started
+    target, _ = choose(tree, on or mutant.on)
+    original = composed_kernel(tree, target, composition, mutant.config)
+    mutated = replace(original, commit=commit)
+    depends = f"{commit} {original.configuration.digest()} {target} {mutant} {sorted(composition.expected)}"
+    key = hashlib.sha256(depends.encode()).hexdigest()[:20]
+    record = cache / "mutants" / f"{key}.json"
+    if answer := read_json(record):
+        return Fate(answer["fate"]), frozenset(answer["failed"]), answer["seconds"]
+    reference = cache / "mutants" / f"{composition.commit[:20]}-{original.configuration.digest()}.json"
+    with scratch(cache) as place:
+        if read_json(reference) is None:
+            write_json(reference, {"code": _built(cache, original, place / "original")[1]})
+        try:
+            kernel, code = _built(cache, mutated, place / "mutant")
+        except DoesNotBuild:
+            fate, failed = (Fate.KILLED if "build" in mutant.killed_by else Fate.DOES_NOT_BUILD), frozenset({"build"})
+        else:
+            failed = _failing_in_guests(cache, mutant, mutated, kernel, out / mutant.name.replace("/", "-"))
+            fate = fate_of(mutant, failed, (read_json(reference) or {}).get("code") == code)
+    seconds = time.monotonic() - started
+    write_json(record, {"fate": fate.value, "failed": sorted(failed), "seconds": seconds})
+    return fate, failed, seconds
+
+
+def _built(cache: Path, plan: KernelPlan, place: Path) -> tuple[Kernel, str]:
+    """A kernel, copied to `place`, and the digest of its code."""
+    with built(cache, plan.tree, plan.commit, plan.target, plan.configuration) as kernel:
+        return kernel.kept(place), _code(kernel.build)
+
+
+def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Kernel, folder: Path) -> frozenset[str]:
+    """What fails with one class of CPUs after the other, until a test fails that has to."""
+    accel = accelerator(cache, plan.target, kernel.image)
+    failed: frozenset[str] = frozenset()
+    for cpus in plan.target.classes:
+        guests = CheckPlan(
+            plan.target, (cpus,), plan.composition.expected, (), None, plan.target.timeout, left_out=plan.left_out
+        )
+        failed |= failing(boot_and_judge(guests, kernel, folder, (), accel))
+        if not failed.isdisjoint(mutant.killed_by):
+            break
+    return failed
+
+
+def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected: frozenset[str]) -> frozenset[str]:
+    """What the layout matrix says of a mutant that is not booted."""
+    column = Column(arch_table()[str(mutant.on)], "+".join(mutant.config))
+    ensure_tools([column])
+    rules = host_rules(cache)
+    layout = layout_of(compiled(cache, tree, commit, column), column.name)
+    results = (judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
+    return frozenset(result.rule for result in results if result.outcome is RuleOutcome.FAIL)
+
+
+def _code(build_directory: Path) -> str:
+    """Digest of the scheduler's machine code and data, to prove that a mutant changes nothing."""
+    digest = hashlib.sha256()
+    for unit in sorted((build_directory / "kernel/sched").rglob("*.o")):
+        if unit.name != "built-in.a":
+            digest.update(must(["objdump", "-s", "-r", "-j", ".text", "-j", ".rodata", "-j", ".data", unit]).encode())
+    return digest.hexdigest()

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Saved console logs -> their verdict, as text and as documents."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib.cache import write_atomic, write_json
+from schedlib.check.check_results import JudgedBoot, by_reason, check_document, junit_suites, problem_text, skips
+from schedlib.console.expected import load_expected
+from schedlib.console.judge import OPEN_END, Judgement, TestOutcome, TestResult, judge
+from schedlib.console.races import RaceReport
+from schedlib.environment import activate
+from schedlib.errors import SchedlineError
+from schedlib.formats.junit import junit_document
+from schedlib.guest.boot import Ending
+from schedlib.verdict import Verdict, worst
+
+_SHOWN_LINES = 60
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """What is judged, and against what.
+
+    Attributes:
+        logs: files; "-" is standard input.
+        tests: a list of the tests that had to run.
+        cpus: of the guest: which classes of the list count.
+        require: tests and suites of which a skip is an error.
+    """
+
+    logs: tuple[str, ...]
+    tests: Path | None
+    cpus: int | None
+    require: tuple[str, ...]
+    ending: Ending
+    json: Path | None
+    junit: Path | None
+
+
+def judge_logs(options: JudgeOptions) -> Verdict:
+    """Judge saved logs and print what was found; the worst verdict.
+
+    Raises:
+        SchedlineError: a log or the list cannot be read, or a result cannot be written.
+    """
+    started = datetime.now(UTC)
+    expected = load_expected(options.tests, options.cpus) if options.tests else ()
+    boots = []
+    for name, log in zip(_names(options.logs), options.logs, strict=True):
+        require = options.require
+        judgement = judge(_content(log), expected, ending=options.ending, require=require, known_races=_known_races)
+        boots.append(JudgedBoot(name, (), options.ending, Path(log), None, judgement))
+    verdict = worst(boot.judgement.verdict for boot in boots)
+    try:
+        if options.json:
+            write_json(options.json, check_document(started=started, fingerprint={}, verdict=verdict, boots=boots))
+        if options.junit:
+            write_atomic(options.junit, junit_document(junit_suites(boots)))
+    except OSError as error:
+        raise SchedlineError(
+            f"the results cannot be written: {error}", "name a file in a writable directory"
+        ) from error
+    for boot in boots:
+        print("\n".join(_shown(boot, many=len(boots) > 1)))
+    if len(boots) > 1:
+        print(_verdict(boot.judgement for boot in boots))
+    return verdict
+
+
+def _known_races(reports: Sequence[RaceReport]) -> Sequence[tuple[RaceReport, str]]:
+    """Only a log that has reports of races needs the library that reads the list of those that are intended."""
+    activate("requirements.txt")
+    from schedlib.console.known_races import explained
+
+    return explained(reports)
+
+
+def _content(log: str) -> bytes:
+    if log == "-":
+        content = sys.stdin.buffer.read()
+    else:
+        try:
+            content = Path(log).read_bytes()
+        except OSError as error:
+            raise SchedlineError(f"the log {log} cannot be read: {error.strerror}", "name a console log") from error
+    if not content:
+        raise SchedlineError(f"the log {log} is empty: there is nothing to judge", "save the whole console output")
+    return content
+
+
+def _names(logs: Sequence[str]) -> list[str]:
+    """A name for each log: that of the file where it tells them apart, else the path."""
+    short = ["stdin" if log == "-" else Path(log).stem or log for log in logs]
+    return [name if short.count(name) == 1 else f"{index}-{name}" for index, name in enumerate(short, 1)]
+
+
+def _shown(boot: JudgedBoot, *, many: bool) -> list[str]:
+    """Failures first, then problems, counts, skips and the verdict."""
+    judgement = boot.judgement
+    out = [f"== {boot.log}"] if many else []
+    for test in judgement.tests:
+        if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP):
+            out += _failure(test)
+    for problem in judgement.problems:
+        out.append(f"{'note' if problem.verdict is Verdict.PASS else problem.verdict.name}: {problem_text(problem)}")
+    counts = Counter(test.outcome for test in judgement.tests)
+    out.append(f"{len(judgement.tests)} tests: {', '.join(f'{counts[each]} {_COUNTED[each]}' for each in TestOutcome)}")
+    for reason, names in skips([boot]).items():
+        out.append(f"skipped ({reason}): {', '.join(names)}")
+    for reason, names in by_reason(test for test in judgement.tests if test.xfail).items():
+        out.append(f"{reason}: {', '.join(names)}")
+    out.append(_verdict([judgement]))
+    return [_printable(line) for line in out]
+
+
+_COUNTED = {
+    TestOutcome.PASS: "passed",
+    TestOutcome.FAIL: "failed",
+    TestOutcome.SKIP: "skipped",
+    TestOutcome.MISSING: "missing",
+    TestOutcome.CRASHED: "crashed",
+}
+
+
+def _failure(test: TestResult) -> list[str]:
+    where = f", line {test.line}" if test.line else ""
+    reason = f": {test.reason}" if test.reason else ""
+    lines = [f"    {line}" for line in test.diagnostics[-_SHOWN_LINES:]]
+    if len(test.diagnostics) > _SHOWN_LINES:
+        lines.insert(0, f"    ({len(test.diagnostics) - _SHOWN_LINES} lines before)")
+    return [f"{test.outcome.name} {test.name}{where}{reason}", *lines]
+
+
+def _verdict(judgements: Iterable[Judgement]) -> str:
+    """The line with the worst verdict. A pass of a log that does not show its end is no plain PASS."""
+    seen = list(judgements)
+    verdict = worst(each.verdict for each in seen)
+    open_end = any(problem.kind == OPEN_END for each in seen for problem in each.problems)
+    told = ", as far as the log goes" if open_end and verdict is Verdict.PASS else ""
+    return f"verdict: {verdict.name}{told}"
+
+
+def _printable(line: str) -> str:
+    """No control characters of a guest reach the terminal, and no character that it cannot show ends the command."""
+    clean = "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in line)
+    encoding = sys.stdout.encoding or "utf-8"
+    return clean.encode(encoding, "replace").decode(encoding, "replace")

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline doctor`: which jobs this machine is ready for, and what the others lack."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.environment import activate
+from schedlib.errors import SchedlineError
+from schedlib.names import unknown
+from schedlib.options import Verbs, add_verb
+from schedlib.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class DoctorOptions:
+    """What was asked: about which jobs, and whether to install what they lack."""
+
+    jobs: tuple[str, ...]
+    install: bool
+
+
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline doctor`."""
+    parser = add_verb(
+        verbs,
+        "doctor",
+        "which jobs this machine is ready for, and what the others lack",
+        first=[
+            "schedline doctor                   every job: ready, or what is missing",
+            "schedline doctor --install check   install what `schedline check` needs (Debian, root)",
+        ],
+        text="""
+        Nothing is installed without --install. That option installs Debian packages, and puts the Python libraries
+        into the cache. The exit code is 2 when a job that was named is not ready; without a name that job is check.""",
+        operands="[JOB ...]",
+        read=_read,
+        job=_doctor,
+        libraries=(),
+    )
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of {', '.join(doctor.JOBS)}")
+    parser.add_argument("--install", action="store_true", help="install what the named jobs lack")
+
+
+def _read(arguments: argparse.Namespace) -> DoctorOptions:
+    for name in arguments.jobs:
+        if name not in doctor.JOBS:
+            raise SchedlineError(unknown("job", name, tuple(doctor.JOBS)), "schedline doctor")
+    return DoctorOptions(tuple(arguments.jobs), arguments.install)
+
+
+def _doctor(options: DoctorOptions) -> Verdict:
+    named = options.jobs or ("check",)
+    if options.install:
+        jobs = [doctor.JOBS[name] for name in named]
+        doctor.install(tuple(dict.fromkeys(need for job in jobs for need in job.missing())))
+        for requirements in dict.fromkeys(file for job in jobs for file in job.libraries):
+            activate(requirements)
+        print(f"ready: {', '.join(job.command for job in jobs)}")
+        return Verdict.PASS
+    _show(options.jobs or tuple(doctor.JOBS), whole=not options.jobs)
+    return Verdict.ERROR if any(doctor.JOBS[name].missing() for name in named) else Verdict.PASS
+
+
+def _show(names: Sequence[str], *, whole: bool) -> None:
+    if whole:
+        kvm = "there; used where a guest boots with it" if Path("/dev/kvm").exists() else "absent"
+        print(f"machine: {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
+        print(f"/dev/kvm: {kvm}")
+    lacking = []
+    for name in names:
+        job = doctor.JOBS[name]
+        needs = job.missing()
+        print(f"{'ready    ' if not needs else 'NOT READY'} {name}: {job.command}")
+        if needs:
+            print(doctor.listed(needs))
+            lacking.append(name)
+    if lacking:
+        print(f"next: sudo scripts/schedline doctor --install {' '.join(lacking)}")

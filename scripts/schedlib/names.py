@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The names that a user may give, read from configs/ with the standard library alone.
+
+Options are checked against these before anything is downloaded, locked or built. What the files say beyond the names
+is read by schedlib.formats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+
+from schedlib.paths import CONFIGS
+
+
+def change_ids() -> tuple[str, ...]:
+    """The changes under test (configs/changes.toml)."""
+    return _keys("changes.toml")
+
+
+def series_names() -> tuple[str, ...]:
+    """The kernels that Debian packages (configs/series.toml)."""
+    return _keys("series.toml")
+
+
+def topology_names() -> tuple[str, ...]:
+    """The shapes of guests (configs/topologies/)."""
+    return _stems("topologies", ".toml")
+
+
+def fragment_names() -> tuple[str, ...]:
+    """The fragments of kernel configurations (configs/kernel/)."""
+    return _stems("kernel", ".config")
+
+
+def cpupri_variants() -> tuple[str, ...]:
+    """How cpupri-split can keep its masks, other than in one; each is configs/kernel/cpupri-<name>.config."""
+    return tuple(name.removeprefix("cpupri-") for name in fragment_names() if name.startswith("cpupri-"))
+
+
+def workload_suites() -> tuple[str, ...]:
+    """The suites of workloads (configs/workloads/)."""
+    return _stems("workloads", ".toml")
+
+
+def gate_names() -> tuple[str, ...]:
+    """The gates files for runs (configs/gates/); that of `schedline c2c diff` has no [gate]."""
+    return tuple(name for name in _stems("gates", ".toml") if "gate" in _keys(f"gates/{name}.toml"))
+
+
+def workload_rows(suite: str) -> tuple[str, ...]:
+    """The rows of a suite, with those of the suites that it includes."""
+    found = tomllib.loads((CONFIGS / f"workloads/{suite}.toml").read_text())
+    included = [row for other in found.get("include", ()) for row in workload_rows(other)]
+    return tuple(dict.fromkeys((*included, *found.get("rows", {}))))
+
+
+def arch_names() -> tuple[str, ...]:
+    """The architectures of `schedline layout` (configs/layout.toml)."""
+    return tuple(tomllib.loads((CONFIGS / "layout.toml").read_text())["arch"])
+
+
+def unknown(what: str, name: str, allowed: Sequence[str]) -> str:
+    """The sentence for a name that is not there, with the nearest one that is."""
+    near = difflib.get_close_matches(name, allowed, 1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    return f"there is no {what} {name!r}.{meant} Known: {', '.join(allowed)}"
+
+
+def words(text: str) -> tuple[str, ...]:
+    """A comma separated list without empty words and duplicates."""
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def one_of(what: str, allowed: Callable[[], Iterable[str]]) -> Callable[[str], str]:
+    """An argparse type: one name of those that are there."""
+
+    def read(text: str) -> str:
+        known = tuple(allowed())
+        if text not in known:
+            raise argparse.ArgumentTypeError(unknown(what, text, known))
+        return text
+
+    return read
+
+
+def some_of(
+    what: str, allowed: Callable[[], Iterable[str]], *, everything: str | None = None
+) -> Callable[[str], tuple[str, ...]]:
+    """An argparse type: a comma separated list of names that are there.
+
+    Args:
+        everything: a word that stands for all of them.
+    """
+
+    def read(text: str) -> tuple[str, ...]:
+        known = tuple(allowed())
+        if everything and text == everything:
+            return known
+        chosen = words(text)
+        if not chosen:
+            raise argparse.ArgumentTypeError(f"the list is empty. Known: {', '.join(known)}")
+        for name in chosen:
+            if name not in known:
+                raise argparse.ArgumentTypeError(unknown(what, name, known))
+        return chosen
+
+    return read
+
+
+def _keys(file: str) -> tuple[str, ...]:
+    return tuple(tomllib.loads((CONFIGS / file).read_text()))
+
+
+def _stems(folder: str, ending: str) -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (CONFIGS / folder).glob(f"*{ending}")))

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline judge`: what it prints, writes and returns."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import read_words
+from schedlib.check import judge_verb
+from schedlib.check.saved_logs import judge_logs
+from schedlib.errors import SchedlineError
+from schedlib.paths import PROJECT
+
+LOGS = Path(__file__).parents[1] / "logs"
+
+
+def run(*words: str | Path) -> int:
+    return judge_logs(read_words(judge_verb, "judge", *map(str, words))).exit_code
+
+
+@pytest.mark.parametrize(("log", "code"), [("pass", 0), ("fail", 1), ("no_banner", 2), ("all_skipped", 3)])
+def test_exit_code(log: str, code: int) -> None:
+    assert run(LOGS / f"{log}.log") == code
+
+
+def test_worst_of_several_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(LOGS / "pass.log", LOGS / "all_skipped.log") == 3
+    assert run(LOGS / "all_skipped.log", LOGS / "panic.log", LOGS / "no_banner.log") == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "verdict: FAIL"
+
+
+def test_failures_come_first_and_problems_quote_the_line(capsys: pytest.CaptureFixture[str]) -> None:
+    run(LOGS / "panic_stamped.log")
+    out = capsys.readouterr().out
+    order = [out.index(text) for text in ("FAIL demo_fail:bad, line", "FAIL: panic, line", "15 tests: ", "skipped (")]
+    assert order == sorted(order)
+    assert "Kernel panic - not syncing: BUG!" in out
+    assert "skipped (needs CONFIG_NUMA): demo_pass:skipped, demo_fail:skipped" in out
+    assert out.splitlines()[-1] == "verdict: FAIL"
+
+
+def test_list_of_tests_and_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tests = tmp_path / "tests.txt"
+    listed = "".join(
+        f"kunit_{name}\n"
+        for name in (
+            "status:kunit_status_set_failure_test",
+            "status:kunit_status_mark_skipped_test",
+            "current:kunit_current_test",
+            "current:kunit_current_fail_test",
+            "stub:kunit_stub_test",
+            "stub:big classes=64",
+        )
+    )
+    tests.write_text(listed)
+    log = LOGS / "pass_three_suites.log"
+    assert run("--tests", tests, "--cpus", "8", log) == 0
+    assert run("--tests", tests, log) == 1
+    assert "MISSING kunit_stub:big: not in the log" in capsys.readouterr().out
+
+
+def test_require(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--require", "demo_pass:good", LOGS / "pass.log") == 0
+    assert run("--require", "demo_pass:good,demo_pass:skipped", LOGS / "pass.log") == 2
+    assert "demo_pass:skipped was skipped (needs CONFIG_NUMA)" in capsys.readouterr().out
+
+
+def test_ending() -> None:
+    assert run("--ending", "exited", LOGS / "no_shutdown.log") == 1
+    assert run(LOGS / "no_shutdown.log") == 3
+
+
+def test_a_pass_of_a_log_without_an_end_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dmesg = tmp_path / "dmesg.log"
+    rows = (LOGS / "dmesg_levels.log").read_bytes().splitlines(keepends=True)
+    dmesg.write_bytes(b"".join(rows[:-1]))
+    assert run(dmesg) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "verdict: PASS, as far as the log goes"
+    assert run(dmesg, LOGS / "pass.log") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "verdict: PASS, as far as the log goes"
+    assert run(dmesg, LOGS / "fail.log") == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "verdict: FAIL"
+    run(LOGS / "pass.log")
+    assert capsys.readouterr().out.splitlines()[-1] == "verdict: PASS"
+
+
+def test_expected_failures_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(LOGS / "ksft_xfail.log") == 0
+    assert "expected failure: pull without RT_PUSH_IPI: demo:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("mode", [0o500, None], ids=["read-only", "impossible"])
+def test_neither_a_cache_nor_a_library_is_needed(mode: int | None, tmp_path: Path) -> None:
+    """It refused an empty read-only cache. No site-packages (-S): nothing but the standard library is there."""
+    cache = tmp_path / "cache" if mode else Path("/dev/null/cache")
+    if mode:
+        cache.mkdir(mode=mode)
+    command = [sys.executable, "-S", str(PROJECT / "scripts/schedline"), "judge", str(LOGS / "pass.log")]
+    files = ["--json", str(tmp_path / "r.json"), "--junit", str(tmp_path / "r.xml")]
+    env = {"SCHEDLINE_CACHE": str(cache), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([*command, *files], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    # Python itself keeps compiled modules there if it can, which root always can.
+    assert not mode or {path.name for path in cache.iterdir()} <= {"pycache"}
+
+
+def test_files(tmp_path: Path) -> None:
+    json_file, junit_file = tmp_path / "r.json", tmp_path / "r.xml"
+    assert run("--json", json_file, "--junit", junit_file, LOGS / "pass.log", LOGS / "fail.log") == 1
+    assert [boot["name"] for boot in json.loads(json_file.read_text())["boots"]] == ["pass", "fail"]
+    assert junit_file.read_bytes().startswith(b"<?xml")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json", "r.xml"]
+
+
+def test_logs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    other = tmp_path / "pass.log"
+    other.write_bytes((LOGS / "pass.log").read_bytes())
+    file = tmp_path / "r.json"
+    run("--json", file, LOGS / "pass.log", other)
+    assert [boot["name"] for boot in json.loads(file.read_text())["boots"]] == ["1-pass", "2-pass"]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((LOGS / "fail.log").read_bytes())))
+    assert run("-") == 1
+
+
+def test_what_cannot_be_judged(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.log"
+    empty.touch()
+    for log in (empty, tmp_path, tmp_path / "none", Path("/dev/null")):
+        with pytest.raises(SchedlineError):
+            run(log)
+    with pytest.raises(SchedlineError, match="--tests"):
+        run("--cpus", "8", LOGS / "pass.log")
+    with pytest.raises(SystemExit):
+        run("--json", LOGS / "pass.log" / "r.json", LOGS / "pass.log")
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "evil.log"
+    log.write_bytes(
+        (LOGS / "fail.log").read_bytes().replace(b"count and mask", b"\x07\x9b31m\x1b]0;title\x07 caf\xc3\xa9")
+    )
+    assert run(log) == 1
+    out = capsys.readouterr().out
+    assert not {char for char in out if ord(char) < 32} - {"\n"}
+    assert "caf\u00e9" in out

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Mutant files are read strictly, and a fate is not better than what was seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from schedlib.check import mutants
+from schedlib.check.mutants import MUTANTS, Fate, Mutant, fate_of, read_mutant, read_mutants, try_mutant
+from schedlib.errors import DoesNotBuild, SchedlineError
+from schedlib.kernel.prepare import KernelPlan
+from schedlib.paths import KUNIT
+from schedlib.tree.kernel_tree import open_kdir
+
+DIFF = "--- a/kernel/sched/cpupri.c\n+++ b/kernel/sched/cpupri.c\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+def mutant(tmp_path: Path, text: str) -> Mutant:
+    """Read a mutant from text."""
+    (tmp_path / "m.diff").write_text(text)
+    return read_mutant(tmp_path / "m.diff", "change/m")
+
+
+def test_headers(tmp_path: Path) -> None:
+    read = mutant(tmp_path, f"Breaks: the order\nKilled-by: a:b, rd-lines.R1\nConfig: numa\nSeries: 7.3\n\n{DIFF}")
+    assert (read.breaks, read.killed_by, read.config, read.series) == (
+        "the order",
+        ("a:b", "rd-lines.R1"),
+        ("numa",),
+        ("7.3",),
+    )
+    assert read.diff == DIFF.encode()
+
+
+def test_diff_without_headers(tmp_path: Path) -> None:
+    assert mutant(tmp_path, DIFF).killed_by == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Breaks: x\n", "holds no diff"),
+        (f"Kiled-by: x\n{DIFF}", "unknown header"),
+        (f"With: nothing\n{DIFF}", "no change"),
+    ],
+)
+def test_what_is_wrong_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SchedlineError, match=message):
+        mutant(tmp_path, text)
+
+
+def test_empty_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError, match="no mutants"):
+        read_mutants(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("killed_by", "failed", "same_code", "fate"),
+    [
+        (("a:b",), {"a:b", "c:d"}, False, Fate.KILLED),
+        (("a:b",), {"c:d"}, False, Fate.KILLED_BY_OTHERS),
+        (("a:b",), set(), False, Fate.SURVIVED),
+        (("a:b",), set(), True, Fate.EQUIVALENT),
+        ((), {"c:d"}, False, Fate.KILLED),
+        ((), set(), False, Fate.SURVIVED),
+    ],
+)
+def test_fate(tmp_path: Path, killed_by: tuple[str, ...], failed: set[str], same_code: bool, fate: Fate) -> None:
+    text = f"Killed-by: {', '.join(killed_by)}\n{DIFF}" if killed_by else DIFF
+    assert fate_of(mutant(tmp_path, text), frozenset(failed), same_code) is fate
+
+
+def test_each_mutant_of_the_project_names_what_kills_it() -> None:
+    lines = [line.split("#")[0].split() for line in (KUNIT / "tests.txt").read_text().splitlines()]
+    names = [words[0] for words in lines if words]
+    known = {alias for name in names for alias in (name, ":".join(name.split(":")[:2]), name.split(":")[-1])}
+    for each in read_mutants(MUTANTS):
+        assert each.breaks, each.name
+        assert each.killed_by, each.name
+        assert set(each.killed_by) <= known | {"build", "panic"}, (each.name, each.killed_by)
+
+
+TWINS = {
+    "sched_layout:changes": "test_check_guest.py gives it a name that does not exist",
+    "sched_layout:sizes": "it reports, and cannot fail",
+}
+"""Tests that no mutant of the kernel can break, and what shows instead that they can fail."""
+
+
+def test_each_rule_and_case_has_a_mutant() -> None:
+    lines = [line.split("#")[0].split() for line in (KUNIT / "tests.txt").read_text().splitlines()]
+    killers = {killer for each in read_mutants(MUTANTS) for killer in each.killed_by}
+    unproven = [
+        words[0]
+        for words in lines
+        if words
+        and words[0] not in TWINS
+        and killers.isdisjoint({words[0], ":".join(words[0].split(":")[:2]), words[0].split(":")[-1]})
+    ]
+    assert unproven == []
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize(
+    ("killed_by", "fate"), [(("sched_layout",), Fate.DOES_NOT_BUILD), (("build", "sched_layout"), Fate.KILLED)]
+)
+def test_only_a_compiler_that_failed_makes_a_mutant_that_does_not_build(
+    killed_by: tuple[str, ...], fate: Fate, kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = kernel / "kernel/sched/sched.h"
+    header.write_text(header.read_text().replace("nr_running", "nr_walking"))
+    mutant = Mutant("x/y", "", killed_by, (), None, (), (), (), (), git(kernel, "diff").encode())
+    git(kernel, "checkout", "-q", ".")
+    tree = open_kdir(cache, kernel)
+    errors: list[SchedlineError] = []
+
+    def built(cache: Path, plan: KernelPlan, place: Path) -> tuple[None, str]:
+        if plan.commit != plan.composition.commit:
+            raise errors[-1]
+        return None, "code"
+
+    monkeypatch.setattr(mutants, "_built", built)
+    errors.append(SchedlineError("the disk is full, so the kernel does not build", ""))
+    with pytest.raises(SchedlineError, match="the disk is full"):
+        try_mutant(cache, tree, mutant, None, tmp_path / "out")
+    errors.append(DoesNotBuild("error: 'struct rq' has no member", ""))
+    assert try_mutant(cache, tree, mutant, None, tmp_path / "out")[:2] == (fate, frozenset({"build"}))

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A verb in this process: its words are read and its job is done, without preparing libraries."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from schedlib.verdict import Verdict
+
+
+def parsed(verb: ModuleType, words: Sequence[str]) -> argparse.Namespace:
+    """What argparse makes of a command line that begins with the verb's name."""
+    top = argparse.ArgumentParser(prog="schedline")
+    verb.add_parser(top.add_subparsers())
+    return top.parse_args(words)
+
+
+def main_of(verb: ModuleType) -> Callable[[Sequence[str]], int]:
+    """From the words of a command line to its exit code."""
+
+    def main(words: Sequence[str]) -> int:
+        arguments = parsed(verb, words)
+        verdict: Verdict = arguments.job(arguments.read(arguments))
+        return verdict.exit_code
+
+    return main
+
+
+def importable(module: str, without: Sequence[str]) -> bool:
+    """Whether a module can be imported where some libraries are not installed."""
+    program = "import importlib, json, sys; sys.path.insert(0, sys.argv[1]); "
+    program += "sys.modules.update(dict.fromkeys(json.loads(sys.argv[2]))); importlib.import_module(sys.argv[3])"
+    argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), json.dumps(without), module]
+    return subprocess.run(argv, capture_output=True, check=False, timeout=60).returncode == 0
+
+
+_READ_ALONE = """\
+import contextlib, importlib, io, json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+from one_verb import parsed
+verb, said = importlib.import_module(sys.argv[2]), []
+for words in json.load(sys.stdin):
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            arguments = parsed(verb, words)
+            arguments.read(arguments)
+        said.append("")
+    except BaseException as error:
+        said.append(complaint.getvalue() + str(error))
+print(json.dumps(said))
+"""
+
+
+def said_without_libraries(verb: ModuleType, lines: Sequence[Sequence[str]]) -> list[str]:
+    """What each command line is refused with, where only the standard library can be imported; "" where it is not."""
+    places = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+    argv = [sys.executable, "-I", "-S", "-c", _READ_ALONE, json.dumps(places), verb.__name__]
+    done = subprocess.run(argv, input=json.dumps(lines), capture_output=True, text=True, check=True, timeout=60)
+    said: list[str] = json.loads(done.stdout)
+    return said

@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: GPL-2.0
+"""README, CONTRIBUTING and docs/: what they link to, name and tell people to type is there.
+
+Each check takes the directory of a project and returns what is wrong, so it is also held against a small project with
+one flaw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import io
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from schedlib.errors import SchedlineError
+from schedlib.main import parser
+from schedlib.paths import PROJECT
+
+MOST_WORDS = 900
+FIRST_COMMAND = 15
+"""The line by which a page has shown its first command."""
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_NAMED = re.compile(r"(?<![\w/~.$-])((?:configs|docs|kunit|patches|scripts|selftests)/[\w./*<>-]*)")
+_MEASURED = (r"Measured \d{4}-\d\d-\d\d\b", r"Kernel:", r"Compiler:|gcc", r"QEMU:")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page; `name` is its path from the top of the project."""
+
+    name: str
+    text: str
+
+    @property
+    def prose(self) -> str:
+        """Without fenced blocks."""
+        return _FENCE.sub("", self.text)
+
+    @property
+    def anchors(self) -> set[str]:
+        """What a link to one of its headings may end in, as forges make it."""
+        found: dict[str, int] = {}
+        anchors = set()
+        for title in re.findall(r"^#+ +(.+?) *$", self.prose, re.M):
+            slug = re.sub(r"[^\w\- ]", "", _LINK.sub("", title).lower()).replace(" ", "-")
+            anchors.add(f"{slug}-{found[slug]}" if slug in found else slug)
+            found[slug] = found.get(slug, 0) + 1
+        return anchors
+
+
+def pages(root: Path) -> dict[str, Page]:
+    """README, CONTRIBUTING and docs/, by name."""
+    files = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    return {name: Page(name, path.read_text()) for path in files for name in [str(path.relative_to(root))]}
+
+
+# Links.
+
+
+def _target(page: Page, link: str) -> tuple[str, str]:
+    """The file, from the top of the project, and the anchor."""
+    path, _, anchor = link.partition("#")
+    return os.path.normpath(Path(page.name).parent / path) if path else page.name, anchor
+
+
+def _links(page: Page) -> Iterator[str]:
+    return (link for link in _LINK.findall(page.prose) if not re.match(r"\w+:", link))
+
+
+def broken_links(root: Path) -> list[str]:
+    """Files and headings that a link names and that are not there."""
+    known, wrong = pages(root), []
+    for page in known.values():
+        for link in _links(page):
+            name, anchor = _target(page, link)
+            if not (root / name).exists():
+                wrong.append(f"{page.name}: there is no {name}")
+            elif anchor and anchor not in (known.get(name) or Page(name, (root / name).read_text())).anchors:
+                wrong.append(f"{page.name}: {name} has no heading #{anchor}")
+    return wrong
+
+
+def lost_pages(root: Path) -> list[str]:
+    """Pages that nobody finds who starts at README."""
+    known, waiting, seen = pages(root), ["README.md"], set()
+    while waiting:
+        name = waiting.pop()
+        if name in known and name not in seen:
+            seen.add(name)
+            waiting += [_target(known[name], link)[0] for link in _links(known[name])]
+    return [f"{name}: no page leads to it" for name in sorted(known.keys() - seen)]
+
+
+# Commands.
+
+
+def _lines(page: Page) -> Iterator[str]:
+    """What a page tells people to type: `sh` blocks, what follows a $ in `console` blocks, and spans of code.
+
+    A span that is only the name of a verb, such as `schedline gate`, is none.
+    """
+    for language, block in _FENCE.findall(page.text):
+        text = block.replace("\\\n", " ")
+        if language == "sh":
+            yield from (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        elif language == "console":
+            yield from re.findall(r"^\$ (.+)$", text, re.M)
+    for span in re.findall(r"`([^`]+)`", page.prose):
+        if re.match(r"(schedline|make|git) \S", span) and tuple(span.split()[1:]) not in _verbs(_parser()):
+            yield " ".join(span.split())
+
+
+def _simple(line: str) -> Iterator[list[str]]:
+    """The simple commands of a line of shell, without redirections and settings of the environment."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    waiting = list(lexer)
+    for number, word in enumerate([*waiting, ";"]):
+        if set(word) <= set(";|&()"):
+            if words:
+                yield words
+            words = []
+        elif not (set(word) <= set("<>") or (number and set(waiting[number - 1]) <= set("<>"))) and (
+            words or not re.match(r"\w+=|(sudo|then|if)$", word)
+        ):
+            words.append(word)
+
+
+@functools.cache
+def _recipe(words: tuple[str, ...]) -> tuple[str, ...]:
+    """What our Makefile would do; starts with `make:` where it refuses."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    argv = ["make", "-n", "--no-print-directory", "-C", str(PROJECT), *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+    if done.returncode:
+        return (f"make: {done.stderr.strip()}",)
+    return tuple(done.stdout.replace("\\\n", " ").splitlines())
+
+
+def _of_us(line: str) -> Iterator[list[str]]:
+    """The words of each schedline command in a line of shell, or ["make: ..."] where make refuses."""
+    for words in _simple(line):
+        if words[:3] == ["git", "bisect", "run"] and words[3:]:
+            words = words[3:]
+        program = words[0].rpartition("/")[2]
+        if program == "schedline":
+            yield words[1:]
+        elif words[0] == "make" and "-C" not in words:  # the others are a kernel's
+            for step in _recipe(tuple(words[1:])):
+                if step.startswith("make: "):
+                    yield [step]
+                elif "scripts/schedline" in step:
+                    yield from _of_us(step)
+        else:
+            for word in words[1:]:
+                if re.match(r"(git .*\| )?schedline ", word):
+                    yield from _of_us(word)
+
+
+def commands(root: Path) -> Iterator[tuple[Page, str, list[str]]]:
+    """Page, line and words of each command of ours."""
+    for page in pages(root).values():
+        for line in _lines(page):
+            for words in _of_us(line):
+                yield page, line, words
+
+
+@functools.cache
+def _parser() -> argparse.ArgumentParser:
+    top = parser()
+    for each in (top, *_verbs(top).values()):
+        each.allow_abbrev = False
+    return top
+
+
+def _refused(words: Sequence[str]) -> str:
+    """Why the command line does not take these words; empty where it does."""
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said), redirect_stdout(said):
+            arguments = _parser().parse_args(words)
+            arguments.read(arguments)
+    except SystemExit as ended:
+        return said.getvalue().partition("\n  next: ")[0] if ended.code else ""
+    except SchedlineError as error:
+        # A page makes this directory by one command and reads it by the next; in the scene it is there already.
+        return "" if "premerge-out has premerge.json" in error.observed else str(error)
+    return ""
+
+
+def wrong_commands(root: Path) -> list[str]:
+    """Commands that do not parse. Files that they read are those of the scene."""
+    wrong = []
+    for page, line, words in commands(root):
+        reason = words[0] if words[:1] and words[0].startswith("make: ") else _refused(words)
+        if reason:
+            wrong.append(f"{page.name}: {line}: {reason}")
+    return wrong
+
+
+def _verbs(
+    top: argparse.ArgumentParser, before: tuple[str, ...] = ()
+) -> dict[tuple[str, ...], argparse.ArgumentParser]:
+    """The parser of each verb, and of each verb below one, by its words."""
+    found = {before: top} if before else {}
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, verb in action.choices.items():
+                found |= _verbs(verb, (*before, name))
+    return found
+
+
+def unnamed_verbs(root: Path) -> list[str]:
+    """Verbs that no page shows."""
+    shown = {tuple(words[:length]) for _, _, words in commands(root) for length in (1, 2)}
+    return [f"no page shows schedline {' '.join(verb)}" for verb in _verbs(_parser()) if verb not in shown]
+
+
+# Form and content.
+
+
+def too_long(root: Path) -> list[str]:
+    """A README that is no first page any more."""
+    words = len((root / "README.md").read_text().split())
+    return [f"README.md has {words} words, more than {MOST_WORDS}"] if words > MOST_WORDS else []
+
+
+def late_commands(root: Path) -> list[str]:
+    """Pages on which one has to look for the first command."""
+    wrong = []
+    for page in pages(root).values():
+        first = _FENCE.search(page.text)
+        line = page.text[: first.start()].count("\n") + 1 if first else 0
+        if not first or first[1] != "sh" or line > FIRST_COMMAND:
+            wrong.append(f"{page.name}: no block of commands begins in its first {FIRST_COMMAND} lines")
+    return wrong
+
+
+def missing_files(root: Path) -> list[str]:
+    """Files of the project that a page names and that are not there; <word> stands for anything."""
+    wrong = []
+    for page in pages(root).values():
+        for named in _NAMED.findall(page.text):
+            pattern = re.sub(r"<[\w-]*>", "*", named).rstrip(".-/")
+            if not any(root.glob(pattern)):
+                wrong.append(f"{page.name}: there is no {named}")
+    return wrong
+
+
+def unexplained_rules(root: Path) -> list[str]:
+    """Layout rules without a row in the table of docs/contracts.md."""
+    rules = re.findall(r"^sched_layout:\w+:(\S+\.\S+)", (root / "kunit/tests.txt").read_text(), re.M)
+    text = (root / "docs/contracts.md").read_text()
+    return [f"docs/contracts.md: no row for {rule}" for rule in rules if f"\n| `{rule}` |" not in text]
+
+
+def undated_tables(root: Path) -> list[str]:
+    """Tables of figures that do not say when and on what they were measured, and how to make them again."""
+    wrong = []
+    for page in pages(root).values():
+        if not page.name.startswith("docs/results/") or page.name.endswith("README.md"):
+            continue
+        for section in page.text.split("\n## ")[1:]:
+            title = section.split("\n")[0]
+            lacking = [sign for sign in _MEASURED if not re.search(sign, section)]
+            if "\n|" in section and lacking:
+                wrong.append(f"{page.name}, {title}: lacks {', '.join(lacking)}")
+    return wrong
+
+
+CHECKS: tuple[Callable[[Path], list[str]], ...] = (
+    broken_links,
+    lost_pages,
+    wrong_commands,
+    unnamed_verbs,
+    too_long,
+    late_commands,
+    missing_files,
+    unexplained_rules,
+    undated_tables,
+)
+
+PATCH = b"--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n@@ -1 +1 @@\n-x\n+y\n"
+
+_KERNEL = ("Kbuild", "kernel/sched/sched.h", "lib/kunit/test.c", "kernel/sched/build_policy.c")
+
+SCENE = {
+    **{f"{tree}{name}": b"" for tree in ("", "linux/", "linux-base/") for name in _KERNEL},
+    "linux/.git/HEAD": b"",
+    ".git/HEAD": b"",
+    "linux/Makefile": b"",
+    "my-diffs/a.diff": PATCH,
+    "base/c2c.json": b"",
+    "candidate/c2c.json": b"",
+    "a/vmlinux": b"",
+    "b/vmlinux": b"",
+    "lines.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+    "configs/gates/default.toml": b"",
+    "runs/6.12/1.json": b"",
+    "runs/7.3/1.json": b"",
+    "results/rt/1.json": b"",
+    "linux-base/Makefile": b"",
+    "build/vmlinux": b"",
+    "runs/base/1.json": b"",
+    "runs/candidate/1.json": b"",
+    "runs/placebo/1.json": b"",
+    "again/base/1.json": b"",
+    "again/candidate/1.json": b"",
+    "before/c2c.json": b"",
+    "after/c2c.json": b"",
+    "with/c2c.json": b"",
+    "without/c2c.json": b"",
+    "premerge-out/premerge.json": b"",
+    "kunit/tests.txt": b"suite:case\n",
+    "my.config": b"CONFIG_SMP=y\n",
+    "my.patch": PATCH,
+    "pad.patch": PATCH,
+    "0001-sched.patch": PATCH,
+    "series.mbox": PATCH,
+    "console.log": b"",
+}
+"""The files that the pages' commands read."""
+
+
+class _Stdin:
+    """A patch, each time that somebody reads it."""
+
+    @property
+    def buffer(self) -> io.BytesIO:
+        return io.BytesIO(PATCH)
+
+
+@pytest.fixture(autouse=True)
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home, which is also the current directory, with what the commands read; a pipe with a patch."""
+    home = tmp_path / "home"
+    for name, content in SCENE.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_bytes(content)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home)
+    monkeypatch.setattr("sys.stdin", _Stdin())
+
+
+def examples() -> list[str]:
+    """The command lines in every --help."""
+    texts = [_parser().format_help(), *(verb.format_help() for verb in _verbs(_parser()).values())]
+    lines = re.findall(r"^ +(?:.* \| )?(?:git bisect run )?(schedline .*)$", "\n".join(texts), re.M)
+    found = {re.split(r"\s{2,}| # ", line)[0] for line in lines}
+    # A line with words in capitals is a pattern; a run that goes on needs the plan of an earlier one.
+    return sorted(line for line in found if not re.search(r"\b(?:VERB|FILE|DIR)\b|^schedline run --out", line))
+
+
+def test_every_example_of_help_can_be_run_so() -> None:
+    found = {line: _refused(shlex.split(line)[1:]) for line in examples()}
+    assert len(found) > 60
+    assert {line: said for line, said in found.items() if said} == {}
+
+
+def test_an_example_that_is_wrong_is_found() -> None:
+    assert "Did you mean --kdir?" in _refused(["check", "--kdirs", "linux"])
+    assert "no such file" in _refused(["check", "--kdir", "nowhere"])
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_pages(check: Callable[[Path], list[str]]) -> None:
+    assert not check(PROJECT)
+
+
+SMALL = {
+    "README.md": "# Small\n\n```sh\nmake check\n```\n\n[a page](docs/page.md) [rules](docs/contracts.md#the-rules)\n",
+    "CONTRIBUTING.md": "# Contributing\n\n```sh\nmake quick K=judge\n```\n",
+    "docs/page.md": "# Page\n\n```sh\nschedline check --kdir ~/linux   # it's yours\n```\n\n"
+    "[figures](results/figures.md) [more](../CONTRIBUTING.md) `configs/<kind>/a.toml`\n",
+    "docs/contracts.md": "# Rules\n\n```sh\nschedline layout explain Q3\n```\n\n"
+    "## The rules\n\n| `rq-order.Q3` | x |\n",
+    "docs/results/figures.md": "# Figures\n\n```sh\nschedline c2c\n```\n\n## One\n\n"
+    "Measured 2026-11-22. Kernel: 7.3. Compiler: gcc. QEMU: 7.2.\n\n| a | 1 |\n",
+    "configs/some/a.toml": "",
+    "kunit/tests.txt": "sched_layout:rq_order:rq-order.Q3\n",
+}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A project in which nothing is wrong, but that it does not show every verb."""
+    for name, text in SMALL.items():
+        (tmp_path / "small" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "small" / name).write_text(text)
+    return tmp_path / "small"
+
+
+@pytest.mark.parametrize(
+    "check", [each for each in CHECKS if each is not unnamed_verbs], ids=lambda each: each.__name__
+)
+def test_small_project(check: Callable[[Path], list[str]], small: Path) -> None:
+    assert not check(small)
+
+
+def test_verbs_that_no_page_shows(small: Path) -> None:
+    lacking = unnamed_verbs(small)
+    assert "no page shows schedline gate" in lacking and "no page shows schedline dev mutants" in lacking
+    assert "no page shows schedline layout emit" in lacking
+    assert not {"no page shows schedline check", "no page shows schedline dev quick"} & set(lacking)
+
+
+FLAWS: tuple[tuple[Callable[[Path], list[str]], str, str, str], ...] = (
+    (broken_links, "docs/page.md", "[x](nothing.md)", "there is no docs/nothing.md"),
+    (broken_links, "docs/page.md", "[x](contracts.md#no-rules)", "has no heading #no-rules"),
+    (broken_links, "docs/page.md", "[x](#nothing)", "has no heading #nothing"),
+    (lost_pages, "docs/lost.md", "# Lost", "docs/lost.md: no page leads to it"),
+    (wrong_commands, "docs/page.md", "```sh\nschedline check --kdri x\n```", "Did you mean --kdir?"),
+    (wrong_commands, "docs/page.md", "```sh\nmake check SERIE=6.12\n```", "--serie"),
+    (wrong_commands, "docs/page.md", "```sh\nmake chek\n```", "make: "),
+    (
+        wrong_commands,
+        "docs/page.md",
+        "```sh\nschedline gate runs/base nowhere\n```",
+        "nowhere: no such file or directory",
+    ),
+    (
+        wrong_commands,
+        "docs/page.md",
+        "```sh\ngit show | \\\n  schedline layout --patc -\n```",
+        "no option '--patc'",
+    ),
+    (wrong_commands, "docs/page.md", "```sh\ngit config x 'schedline layout --patc -'\n```", "no option '--patc'"),
+    (wrong_commands, "docs/page.md", "```sh\nschedline gate\n```", "required: BASE, CANDIDATE"),
+    (wrong_commands, "docs/page.md", "Use `schedline report`.", "'report'"),
+    (wrong_commands, "docs/page.md", "```sh\ngit bisect run schedline check --bisekt\n```", "--bisekt"),
+    (wrong_commands, "docs/page.md", "```console\nsome output\n$ schedline chek\n```", "'chek'"),
+    (wrong_commands, "docs/page.md", "Use `schedline fetch --series\n5.4`.", "there is no series '5.4'"),
+    (wrong_commands, "docs/page.md", "Use `schedline premerge --kdir .`.", "premerge needs"),
+    (too_long, "README.md", "word " * 900, "more than 900"),
+    (late_commands, "docs/page.md", "", "docs/page.md: no block of commands"),
+    (late_commands, "docs/contracts.md", "line\n" * 16 + "```sh\nmake\n```\n", "docs/contracts.md: no block"),
+    (late_commands, "docs/contracts.md", "```\nmake\n```\n", "docs/contracts.md: no block"),
+    (missing_files, "docs/page.md", "See configs/some/b.toml.", "there is no configs/some/b.toml"),
+    (missing_files, "docs/page.md", "See `configs/other/<name>.toml`.", "there is no configs/other/<name>.toml"),
+    (unexplained_rules, "kunit/tests.txt", "sched_layout:rd_lines:rd-lines.R9", "no row for rd-lines.R9"),
+    (undated_tables, "docs/results/figures.md", "## Two\n\nCompiler: gcc.\n\n| b | 2 |", "Two: lacks Measured"),
+)
+
+
+@pytest.mark.parametrize(("check", "name", "flaw", "said"), FLAWS, ids=[f"{row[0].__name__}-{row[3]}" for row in FLAWS])
+def test_flaw_is_found(check: Callable[[Path], list[str]], name: str, flaw: str, said: str, small: Path) -> None:
+    path = small / name
+    before = path.read_text() if path.exists() and check is not late_commands else ""
+    path.write_text(f"{before}\n{flaw}\n")
+    (wrong,) = check(small)
+    assert said in wrong

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command's own behaviour: exit codes, crashes, readers that leave, libraries that are not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from schedlib import environment, main
+from schedlib.errors import SchedlineError
+from schedlib.paths import PROJECT
+
+COMMAND = str(PROJECT / "scripts/schedline")
+LOGS = Path(__file__).parent / "logs"
+
+
+def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every command end with this exception."""
+
+    def fail(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(main, "main", fail)
+
+
+def test_a_bug_is_an_error_and_no_verdict(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(KeyError("rto_mask"), monkeypatch)
+    assert main.start(["check", "--kdir", "a b"]) == 2
+    said = capsys.readouterr().err
+    assert "a bug in schedline" in said and "KeyError" in said and "next: report it" in said
+    (kept,) = (cache / "crashes").iterdir()
+    assert "Traceback" in kept.read_text() and "check --kdir 'a b'" in kept.read_text()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("x"),
+        OSError(28, "No space left on device"),
+        KeyboardInterrupt(),
+        SystemExit(2),
+        SchedlineError("x", "y"),
+    ],
+)
+def test_bisect_skips_a_commit_that_has_no_verdict(
+    error: BaseException, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(error, monkeypatch)
+    assert main.start(["check", "--bisect"]) == 125
+    assert main.start(["check"]) == 2
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_bisect_keeps_a_verdict(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "main", lambda _: code)
+    assert main.start(["check", "--bisect"]) == code
+
+
+def test_bisect_skips_what_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "main", lambda _: 3)
+    assert main.start(["check", "--bisect"]) == 125
+
+
+@pytest.mark.parametrize(("log", "code"), [("pass.log", 0), ("fail.log", 1)])
+def test_a_reader_that_leaves_does_not_change_the_exit_code(log: str, code: int, tmp_path: Path) -> None:
+    """`schedline judge x | head -1` ended with 2."""
+    script = '"$0" "$1" judge --tests "$2" "$3" | true; echo ${PIPESTATUS[0]}'
+    tests = tmp_path / "none.txt"
+    tests.write_text("")
+    argv = ["bash", "-c", script.replace(' --tests "$2"', ""), sys.executable, COMMAND, str(tests), str(LOGS / log)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    assert done.stdout.strip() == str(code), done.stderr
+
+
+def test_options_are_checked_before_anything_is_installed(tmp_path: Path) -> None:
+    """An unknown name was refused only after a kernel had been downloaded."""
+    env = os.environ | {"SCHEDLINE_CACHE": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
+    for words in (
+        ["check", "--with", "nope"],
+        ["check", "--on", "vax"],
+        ["check", "--expect", "nope"],
+        ["check", "--only", "nosuch"],
+        ["check", "--topology", "nope"],
+        ["check", "--kdir", ""],
+        ["layout", "--arch", "vax"],
+        ["c2c", "--objects", "nope"],
+        ["gate", "/nonexistent", "/nonexistent"],
+        ["run", "--suite", "nope"],
+    ):
+        done = subprocess.run(
+            [sys.executable, COMMAND, *words], env=env, capture_output=True, text=True, check=False, timeout=30
+        )
+        assert done.returncode == 2, (words, done.stderr)
+        assert "installing" not in done.stderr
+        assert not (tmp_path / "cache" / "python").exists(), words
+        assert not (tmp_path / "cache" / "trees").exists(), words
+
+
+def test_help_imports_the_standard_library_alone() -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(PROJECT / 'scripts')!r}); from schedlib.main import parser; parser();"
+        "print([name for name in sys.modules if name.split('.')[0] in "
+        "('elftools', 'msgspec', 'rich', 'numpy', 'scipy', 'jinja2', 'matplotlib')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_fits_on_one_screen() -> None:
+    lines = main.parser().format_help().splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 120
+
+
+def test_nothing_is_downloaded_where_it_must_not_be(cache: Path) -> None:
+    with pytest.raises(SchedlineError, match="doctor --install run"):
+        environment.activate("requirements.txt", download=False)
+    assert not (cache / "python").exists()
