@@ -1,58 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The columns that --arch and --config name, and what compiling them needs."""
+"""The columns that --arch and --config name, what compiling them needs, and the tree that they are compiled of."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from schedlib import doctor, options
+from schedlib import doctor
+from schedlib.cache import cache_dir
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.compile import Column, all_configs, arch_table, chosen_archs, compiled
+from schedlib.layout.compile import Column, arch_table, chosen_archs, compiled
+from schedlib.layout.layout_data import layout_data
+from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.process import run
 from schedlib.progress import say
-from schedlib.tree.kernel_tree import Tree
-
-DEFAULT_ARCH = "x86_64"
-
-
-def add_column_options(
-    parser: argparse.ArgumentParser, beside_arch: argparse._MutuallyExclusiveGroup | None = None
-) -> None:
-    """--arch, --config.
-
-    Args:
-        beside_arch: options that --arch excludes.
-    """
-    (beside_arch or parser).add_argument(
-        "--arch",
-        type=options.ids,
-        metavar="ARCH,...",
-        help=f"all, or of {', '.join(arch_table())} (default: {DEFAULT_ARCH})",
-    )
-    parser.add_argument(
-        "--config",
-        type=options.ids,
-        default=(),
-        metavar="NAME,...",
-        help="all, or fragments of configs/kernel/, joined by + into one column",
-    )
+from schedlib.tree.compose import Composition, compose, refuse_conflicts
+from schedlib.tree.kernel_tree import Tree, open_tree
 
 
 def columns_for(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, ...]:
     """The columns that the options ask for; without configs each architecture's own alone."""
     names = list(arch_table()) if "all" in archs else archs
-    more = all_configs() if "all" in configs else configs
+    more = layout_data().configs if "all" in configs else configs
     own = not configs or "all" in configs
     return tuple(Column(arch, config) for arch in chosen_archs(names) for config in [*([""] if own else []), *more])
 
 
 def ensure_tools(columns: Sequence[Column]) -> None:
-    """Install what compiling these columns needs.
+    """See that this machine has what compiling these columns needs.
 
     Raises:
-        SchedlineError: it is missing and cannot be installed.
+        SchedlineError: something is missing; the next step installs it.
     """
     packages = {column.arch.package: column.arch for column in columns if column.arch.compiler}
     compilers = [
@@ -67,7 +45,22 @@ def ensure_tools(columns: Sequence[Column]) -> None:
             doctor.Need("gcc's plugin headers", f"gcc-{major}-plugin-dev", why, frozenset({"layout"}), headers)
         )
     objtool = ["objtool"] if any(column.arch.name == "x86_64" for column in columns) else []
-    doctor.ensure(["layout", "build", *objtool], compilers)
+    doctor.require(["layout", "build", *objtool], compilers)
+
+
+def composed_tree(
+    chosen: TreeOptions, changes: ChangeOptions, *, expect: Collection[str] | None = None, base: str | None = None
+) -> tuple[Tree, Composition]:
+    """The tree that the options name, with the tests and the changes on top.
+
+    Raises:
+        SchedlineError: there is no such tree, or a change does not apply to it.
+    """
+    doctor.require(["build"] if chosen.kdir else ["build", "fetch"])
+    tree = open_tree(cache_dir(), chosen)
+    composition = compose(tree, with_=changes.with_, without=changes.without, expect=expect, base=base)
+    refuse_conflicts(composition)
+    return tree, composition
 
 
 def compiled_or_none(cache: Path, tree: Tree, commit: str, column: Column) -> Path | None:

@@ -5,26 +5,28 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 from platform import machine
 
-from schedlib.cache import read_json, write_atomic, write_json
+import msgspec
+
+from schedlib.cache import lock, read_json, write_atomic, write_json
 from schedlib.errors import SchedlineError
 from schedlib.git import git
 from schedlib.kernel.build import compiler_version, make_as_configured
 from schedlib.kernel.kconfig import Configuration, Dropped, load
+from schedlib.layout.layout_data import Arch, layout_data
 from schedlib.layout.members import read_members
 from schedlib.layout.rule_judge import Layout, from_tables
 from schedlib.layout.tables import Rules, read_fields, read_object, read_rules
-from schedlib.paths import CONFIGS, KUNIT
+from schedlib.paths import KUNIT
 from schedlib.process import must
 from schedlib.progress import step
 from schedlib.tree.compose import TESTS_DIRECTORY
-from schedlib.tree.kernel_tree import Tree, sync
+from schedlib.tree.kernel_tree import Tree, checked_out
 
 UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
 
@@ -32,43 +34,12 @@ _HOST_NAMES = ("-Du32=__u32", "-Ds32=__s32", "-DS32_MAX=0x7fffffff", "-DARRAY_SI
 """What layout_rules.c takes from the kernel's headers and user space's lack."""
 
 
-@dataclass(frozen=True)
-class Arch:
-    """An architecture of configs/layout.toml.
-
-    Attributes:
-        name: as Debian calls it.
-        make: make's ARCH.
-        compiler: prefix of the compiler, make's CROSS_COMPILE; empty for the machine's own.
-        package: Debian's package with the compiler.
-        base: fragments that each of its configurations begins with.
-    """
-
-    name: str
-    make: str
-    compiler: str
-    package: str
-    base: tuple[str, ...]
-
-
 def arch_table() -> dict[str, Arch]:
-    """Every architecture, by name."""
-    rows = tomllib.loads((CONFIGS / "layout.toml").read_text())["arch"]
+    """Every architecture, by name; this machine's own has no prefix."""
     return {
-        name: Arch(
-            name,
-            row["make"],
-            "" if row["compiler"].startswith(f"{machine()}-") else row["compiler"],
-            row["package"],
-            tuple(row["base"]),
-        )
-        for name, row in rows.items()
+        name: msgspec.structs.replace(arch, compiler="") if arch.compiler.startswith(f"{machine()}-") else arch
+        for name, arch in layout_data().arch.items()
     }
-
-
-def all_configs() -> tuple[str, ...]:
-    """The names of the matrix's configurations, beside each architecture's own."""
-    return tuple(tomllib.loads((CONFIGS / "layout.toml").read_text())["configs"])
 
 
 def chosen_archs(names: Sequence[str]) -> tuple[Arch, ...]:
@@ -153,24 +124,32 @@ def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
     except Dropped as dropped:
         write_json(kept.with_suffix(".json"), {"observed": dropped.observed, "next_step": dropped.next_step})
         raise
-    write_atomic(kept, unit.read_bytes())
+    write_atomic(kept, unit)
     return kept
 
 
-def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> Path:
-    """Compile one object of a commit, in a build directory that is kept warm.
+def column_directory(cache: Path, tree: Tree, column: Column) -> Path:
+    """Where the build directory of a column is kept."""
+    return cache / "builds" / f"{tree.name}-layout-{column.arch.name}-{column.configuration().digest()}"
+
+
+def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> bytes:
+    """Compile one object of a commit, in a build directory that is kept warm; its content.
 
     Raises:
         Dropped: this architecture cannot have the configuration.
         SchedlineError: no compiler, or the unit does not build.
     """
     wanted = column.configuration()
-    build = cache / "builds" / f"{tree.name}-layout-{column.arch.name}-{wanted.digest()}"
+    build = column_directory(cache, tree, column)
     variables = [f"CROSS_COMPILE={column.arch.compiler}"]
-    sync(tree, commit)
-    with step(f"compiling {unit} for {column.name}"):
+    with (
+        lock(build.with_name(f"{build.name}.lock")),
+        checked_out(tree, commit),
+        step(f"compiling {unit} for {column.name}"),
+    ):
         make_as_configured(tree, build, column.arch.make, wanted, variables, ["KCFLAGS=-g", unit])
-    return build / unit
+        return (build / unit).read_bytes()
 
 
 def layout_of(path: Path, name: str) -> Layout:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, Condition, Kind, Rules
+from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, ClauseKind, Condition, Rules
 from schedlib.paths import KUNIT
 from schedlib.tree.compose import TESTS_DIRECTORY, hooked
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
@@ -94,27 +94,27 @@ def _expressions(clause: Clause, first: str, name: str) -> Iterator[str]:
     """What must be true of one member of a clause, beside the first."""
     tag = clause.type
     match clause.kind:
-        case Kind.ALIGNED:
+        case ClauseKind.ALIGNED:
             yield f"offsetof(struct {tag}, {name}) % SMP_CACHE_BYTES == 0"
-        case Kind.ON_LINE:
+        case ClauseKind.ON_LINE:
             wanted = _line(clause, first)
             begins = "" if clause.arg == ANY_LINE and name == first else f"LINE({tag}, {name}) == {wanted} && "
             yield f"{begins}END({tag}, {name}) == {wanted}"
-        case Kind.STARTS_ON if clause.arg != ANY_LINE or name != first:
+        case ClauseKind.STARTS_ON if clause.arg != ANY_LINE or name != first:
             yield f"LINE({tag}, {name}) == {_line(clause, first)}"
-        case Kind.HEADROOM:
+        case ClauseKind.HEADROOM:
             yield f"LAST_BYTE({tag}, {name}) < SMP_CACHE_BYTES - {clause.arg}"
-        case Kind.APART if name != first:
+        case ClauseKind.APART if name != first:
             yield _apart(tag, first, name)
             if "[0]" in first or "[0]" in name:
                 # Of an array, neighbours stand for all.
                 yield _apart(tag, first.replace("[0]", "[1]"), name)
                 yield _apart(tag, first, name.replace("[0]", "[1]"))
-        case Kind.FOLLOWS if name != first:
+        case ClauseKind.FOLLOWS if name != first:
             yield f"offsetof(struct {tag}, {first}) > offsetof(struct {tag}, {name})"
-        case Kind.SAME_OFFSET if name != first:
+        case ClauseKind.SAME_OFFSET if name != first:
             yield f"offsetof(struct {tag}, {name}) == offsetof(struct {tag}, {first})"
-        case Kind.OWN_OFFSET if name != first:
+        case ClauseKind.OWN_OFFSET if name != first:
             yield f"offsetof(struct {tag}, {name}) != offsetof(struct {tag}, {first})"
         case _:
             return
@@ -146,9 +146,9 @@ def _assertions(clause: Clause, guards: Guards) -> Iterator[tuple[tuple[str, ...
         own |= set(guards.members[clause.type, name])
     needs = " && ".join(_name(condition) for condition in sorted(clause.needs)) or "1"
     whole = {
-        Kind.TYPE_ALIGNED: f"__alignof__(struct {clause.type}) % SMP_CACHE_BYTES == 0",
-        Kind.TYPE_PADDED: f"sizeof(struct {clause.type}) % SMP_CACHE_BYTES == 0",
-        Kind.TYPE_SMALL: f"sizeof(struct {clause.type}) < SMP_CACHE_BYTES",
+        ClauseKind.TYPE_ALIGNED: f"__alignof__(struct {clause.type}) % SMP_CACHE_BYTES == 0",
+        ClauseKind.TYPE_PADDED: f"sizeof(struct {clause.type}) % SMP_CACHE_BYTES == 0",
+        ClauseKind.TYPE_SMALL: f"sizeof(struct {clause.type}) < SMP_CACHE_BYTES",
     }.get(clause.kind)
     if whole:
         yield tuple(sorted(own)), _wrapped(clause.rule, needs, whole)
@@ -175,7 +175,7 @@ def emit(rules: Rules, changes: Collection[str]) -> str:
         rows.append(((), "\n/*\n" + "".join(f" * {line}\n" for line in comment) + " */"))
         for clause in rules.of(rule.id):
             rows += sorted(_assertions(clause, guards), key=lambda row: len(row[0]))
-            if clause.kind is not Kind.ALONE:
+            if clause.kind is not ClauseKind.ALONE:
                 used |= clause.needs
     names = sorted(used)
     defines = []

@@ -4,43 +4,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from dataclasses import dataclass
-from functools import cache
 
+from schedlib.layout.layout_data import Group, layout_data
 from schedlib.layout.members import Member
 from schedlib.layout.rule_judge import Layout
-from schedlib.paths import CONFIGS
 
 
-@dataclass(frozen=True)
-class Group:
-    """An access group.
-
-    Attributes:
-        name: "load-balance".
-        function, file: who touches the members, and where.
-        type: tag of the structure.
-        members: that should be together.
-        also: what the function touched beside them when they were grouped.
-    """
-
-    name: str
-    function: str
-    file: str
-    type: str
-    members: tuple[str, ...]
-    also: tuple[str, ...]
-
-
-@cache
 def groups() -> tuple[Group, ...]:
     """Every access group."""
-    rows = tomllib.loads((CONFIGS / "layout.toml").read_text())["group"]
-    return tuple(
-        Group(name, row["function"], row["file"], row["type"], tuple(row["members"]), tuple(row["also"]))
-        for name, row in rows.items()
-    )
+    return tuple(layout_data().group.values())
 
 
 def _found(group: Group, layout: Layout) -> list[Member]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schedlib.layout.rule_judge import Layout, Outcome, bytes_left, judge_rule
-from schedlib.layout.tables import Condition, Kind, Rules
+from schedlib.layout.rule_judge import Layout, RuleOutcome, bytes_left, judge_rule
+from schedlib.layout.tables import ClauseKind, Condition, Rules
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def guarded_lines(rules: Rules, layout: Layout) -> tuple[Guarded, ...]:
     for rule in rules.rules:
         for result in judge_rule(rules, rule.id, layout).clauses:
             clause, fields = result.clause, sorted(result.fields, key=lambda field: field.offset)
-            if result.outcome is not Outcome.PASS or clause.kind is not Kind.ON_LINE or len(fields) < 2:
+            if result.outcome is not RuleOutcome.PASS or clause.kind is not ClauseKind.ON_LINE or len(fields) < 2:
                 continue
             line = layout.line_of(fields[0].offset)
             key = clause.type, line, tuple(field.member for field in fields)

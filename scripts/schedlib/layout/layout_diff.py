@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from schedlib.layout.groups import groups, lines_touched
 from schedlib.layout.headroom import free_bytes
@@ -13,14 +14,37 @@ from schedlib.layout.rule_judge import Layout, judge_rule
 from schedlib.layout.tables import Rules
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A figure of both layouts; it is exact, the same on every machine."""
+class LayoutFigure(Enum):
+    """What is counted of a structure, or of a group of members."""
 
-    name: str
-    unit: str
+    SIZE = "size"
+    LINES = "lines"
+    HOLES = "holes"
+    TOUCHED = "lines touched"
+
+
+@dataclass(frozen=True)
+class LayoutMetric:
+    """A figure of both layouts; it is exact, the same on every machine.
+
+    Attributes:
+        of: the structure or the group.
+    """
+
+    of: str
+    figure: LayoutFigure
     before: int | None
     after: int | None
+
+    @property
+    def name(self) -> str:
+        """For people, and in documents."""
+        return f"{self.of} {self.figure.value}"
+
+    @property
+    def unit(self) -> str:
+        """What it is counted in."""
+        return "bytes" if self.figure in (LayoutFigure.SIZE, LayoutFigure.HOLES) else "lines"
 
 
 @dataclass(frozen=True)
@@ -35,7 +59,7 @@ class Difference:
 
     moved: tuple[tuple[str, int | None, int | None], ...]
     rules: tuple[tuple[str, str, str], ...]
-    metrics: tuple[Metric, ...]
+    metrics: tuple[LayoutMetric, ...]
 
 
 def _holes(layout: Layout, tag: str) -> int | None:
@@ -47,24 +71,20 @@ def _holes(layout: Layout, tag: str) -> int | None:
 def compare(rules: Rules, before: Layout, after: Layout) -> Difference:
     """Hold two layouts against each other."""
     moved: list[tuple[str, int | None, int | None]] = []
-    metrics: list[Metric] = []
+    metrics: list[LayoutMetric] = []
     for tag in STRUCTURES:
         old, new = before.types.get(tag), after.types.get(tag)
         metrics += [
-            Metric(f"{tag} size", "bytes", old.size if old else None, new.size if new else None),
-            Metric(
-                f"{tag} lines",
-                "lines",
-                before.lines(old.size) if old else None,
-                after.lines(new.size) if new else None,
+            LayoutMetric(tag, LayoutFigure.SIZE, old.size if old else None, new.size if new else None),
+            LayoutMetric(
+                tag, LayoutFigure.LINES, before.lines(old.size) if old else None, after.lines(new.size) if new else None
             ),
-            Metric(f"{tag} holes", "bytes", _holes(before, tag), _holes(after, tag)),
+            LayoutMetric(tag, LayoutFigure.HOLES, _holes(before, tag), _holes(after, tag)),
         ]
         moved += _moved(tag, before, after)
     for group in groups():
-        metrics.append(
-            Metric(f"{group.name} lines touched", "lines", lines_touched(group, before), lines_touched(group, after))
-        )
+        touched = lines_touched(group, before), lines_touched(group, after)
+        metrics.append(LayoutMetric(group.name, LayoutFigure.TOUCHED, *touched))
     changed = []
     for rule in rules.rules:
         one = judge_rule(rules, rule.id, before).outcome.value

@@ -4,168 +4,131 @@
 from __future__ import annotations
 
 import argparse
-import platform
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 
-from schedlib import doctor, options
-from schedlib.cache import cache_dir, write_json
+from schedlib import options
 from schedlib.errors import SchedlineError
-from schedlib.kernel.kconfig import Dropped
-from schedlib.layout import matrix, queries
-from schedlib.layout.columns import DEFAULT_ARCH, add_column_options, columns_for, ensure_tools
-from schedlib.layout.compile import Column, compiled, compiler_of, host_rules, layout_of
-from schedlib.layout.matrix import JudgedColumn, judge_column
-from schedlib.layout.patch_check import findings, require_diff, steps, touches_layout
-from schedlib.layout.tables import Rules, read_object
-from schedlib.layout.vmlinux import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
-from schedlib.progress import console
-from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, compose, refuse_conflicts
-from schedlib.tree.kernel_tree import Tree
+from schedlib.layout import layout_queries_verb
+from schedlib.layout.layout_options import (
+    LayoutOptions,
+    PatchOptions,
+    add_column_options,
+    column_options,
+    rules_required,
+)
+from schedlib.names import change_ids, some_of
+from schedlib.options import Verbs, add_verb
 from schedlib.verdict import Verdict
 
-TIGHTEST = "numa+proxy"
-"""The configuration that leaves the least room on the first line of struct rq."""
 
-_EXAMPLES = """\
-examples:
-  schedline layout                                           Debian's 7.3 with all changes, for x86_64
-  schedline layout --arch all                                every architecture in its own configuration
-  schedline layout --arch x86_64,arm64 --config all          every configuration of these
-  schedline layout --arch x86_64 --config numa+proxy,uclamp
-  schedline layout --kdir ~/linux --arch arm64               your tree as it is
-  schedline layout --vmlinux ~/build/vmlinux --expect rq-order
-  schedline layout --running                                 the kernel of this machine, root not needed
-  git show | schedline layout --kdir . --patch -             what a patch breaks
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `schedline layout`."""
-    parser = subparsers.add_parser(
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline layout` and the verbs below it."""
+    parser = add_verb(
+        verbs,
         "layout",
-        help="the layout rules on any architecture, any vmlinux, the running kernel; no boot",
-        description="Compiles the one unit that holds the offsets with Debian's cross compilers, and judges the rules\n"
-        "from the object; or takes them from the debug information of a kernel that somebody else built.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "the layout rules on any architecture, any vmlinux, the running kernel; no boot",
+        first=[
+            "schedline layout --kdir ~/linux                       your tree as it is, for x86_64",
+            "git show | schedline layout --kdir . --patch -        what a patch breaks; silent when it breaks nothing",
+        ],
+        text="""
+        Compiles the one unit that holds the offsets with Debian's cross compilers, and judges the rules from the
+        object. Or takes the offsets from the debug information of a kernel that somebody else built.""",
+        examples=[
+            "schedline layout                                      Debian's 7.3 with all changes, for x86_64",
+            "schedline layout --arch all                           every architecture in its own configuration",
+            "schedline layout --arch x86_64,arm64 --config all     every configuration of these",
+            "schedline layout --arch x86_64 --config numa+proxy,uclamp",
+            "schedline layout --kdir ~/linux --arch arm64",
+            "schedline layout --vmlinux ~/build/vmlinux --expect rq-order",
+            "schedline layout --running                            the kernel of this machine, root not needed",
+            "schedline layout explain Q1                           what a rule keeps, and why",
+        ],
+        operands="[VERB]",
+        read=_read,
+        job=_layout,
     )
     options.add_tree_options(parser)
     options.add_change_options(parser)
-    what = parser.add_mutually_exclusive_group()
-    add_column_options(parser, what)
-    what.add_argument("--vmlinux", type=Path, metavar="FILE", help="a kernel with DWARF or BTF")
-    what.add_argument("--running", action="store_true", help="this machine's kernel, by its BTF")
-    parser.add_argument("--expect", type=options.ids, metavar="ID,...", help="changes that have to be there")
+    add_column_options(parser)
+    built = parser.add_mutually_exclusive_group()
+    built.add_argument("--vmlinux", type=options.existing_path, metavar="FILE", help="a kernel with DWARF or BTF")
+    built.add_argument("--running", action="store_true", help="this machine's kernel, by its BTF")
+    parser.add_argument(
+        "--expect", type=some_of("change", change_ids), metavar="ID,...", help="changes that have to be there"
+    )
     parser.add_argument("--base", metavar="REV", help="expect what this revision of your tree has")
     parser.add_argument(
-        "--require", type=options.ids, default=(), metavar="RULE,...", help="n/a everywhere is an error for these"
+        "--require", type=rules_required, default=(), metavar="RULE,...", help="these rules must not be n/a everywhere"
     )
     parser.add_argument(
         "--patch",
-        type=Path,
+        type=_patch_text,
         metavar="FILE",
-        help="what a patch or mail (-: standard input) breaks, in checkpatch's form; silent when it breaks nothing",
+        help="print what a patch or mail (-: standard input) breaks, in checkpatch's form",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here")
-    parser.set_defaults(run=_run)
-    more = parser.add_subparsers(metavar="VERB", help="more about layouts; schedline layout VERB --help")
-    queries.add_parsers(more)
+    parser.add_argument("--verbose", action="store_true", help="with --patch: say also what was looked at")
+    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the results here")
+    layout_queries_verb.add_parser(parser)
 
 
-def _patch(arguments: argparse.Namespace) -> int:
-    """--patch: in checkpatch's form, and silent otherwise, as b4 and hooks want it."""
-    patch = sys.stdin.buffer.read() if str(arguments.patch) == "-" else read_object(arguments.patch)
-    console.quiet = not console.is_terminal
-    if patch.strip():
-        require_diff(patch)
-    if not touches_layout(patch):
-        return Verdict.PASS.exit_code
-    errors = False
-    with options.opened_tree(arguments) as (cache, tree):
-        rules = host_rules(cache)
-        columns = columns_for(arguments.arch or (DEFAULT_ARCH,), arguments.config or (TIGHTEST,))
-        ensure_tools(columns)
-        composition = compose(tree, with_=arguments.with_, without=arguments.without)
-        refuse_conflicts(composition)
-        both = steps(tree, composition.commit if not tree.is_user or arguments.with_ else tree.base, patch)
-        commits = [
-            commit if tree.read(f"{TESTS_DIRECTORY}/layout_fields.c", commit) else add_tests(tree, commit)
-            for commit in (both.before, both.after)
-        ]
-        for column in columns:
-            before, after = (layout_of(compiled(cache, tree, commit, column), column.name) for commit in commits)
-            for finding in findings(rules, patch, before, after):
-                errors |= finding.error
-                print(finding)
-    return (Verdict.FAIL if errors else Verdict.PASS).exit_code
+def _patch_text(text: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if text == "-" else options.existing_path(text).read_bytes()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
 
 
-def judged_columns(
-    cache: Path, tree: Tree, commit: str, columns: Sequence[Column], rules: Rules, expected: frozenset[str]
-) -> tuple[JudgedColumn, ...]:
-    """Compile what is not in the cache, and hold the rules against each column."""
-    judged: list[JudgedColumn] = []
-    for column in columns:
-        try:
-            path = compiled(cache, tree, commit, column)
-        except Dropped as dropped:
-            judged.append(JudgedColumn(column.name, None, absent=dropped.observed))
-            continue
-        judged.append(judge_column(rules, column.name, layout_of(path, column.name), expected))
-    return tuple(judged)
+def _read(arguments: argparse.Namespace) -> LayoutOptions | PatchOptions:
+    from schedlib.layout.patch_text import require_diff
 
-
-def show(rules: Rules, columns: Sequence[JudgedColumn], require: Sequence[str]) -> Verdict:
-    """Print failures first, then the matrix and its notes; the verdict."""
-    for text in matrix.failures(rules, columns):
-        print(text)
-    for text in (*matrix.table(rules, columns), *matrix.notes(rules, columns)):
-        print(text)
-    verdict = matrix.verdict_of(columns, require)
-    print(f"verdict: {verdict.name}")
-    return verdict
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    if arguments.patch:
-        return _patch(arguments)
-    started = datetime.now(UTC)
-    cache = cache_dir()
-    doctor.ensure(["layout"])
-    rules = host_rules(cache)
-    for rule in arguments.require:
-        rules.rule(rule)
-    if arguments.vmlinux or arguments.running:
-        if arguments.config or arguments.kdir or arguments.series or arguments.with_ or arguments.without:
-            raise SchedlineError(
-                "--vmlinux and --running judge a kernel that is built already", "leave out what describes a tree"
-            )
-        path = arguments.vmlinux or RUNNING_BTF
-        kernel = running_kernel() if arguments.running else kernel_of(path)
-        layout = layout_of_kernel(path, kernel, rules)
-        columns: tuple[JudgedColumn, ...] = (
-            judge_column(rules, kernel.name, layout, frozenset(arguments.expect or ())),
+    tree, changes = options.tree_options(arguments), options.change_options(arguments)
+    of_tree = arguments.kdir, arguments.series, arguments.with_, arguments.without, arguments.arch, arguments.config
+    built = arguments.vmlinux is not None or arguments.running
+    if built and (any(of_tree) or arguments.base):
+        raise SchedlineError(
+            "--vmlinux and --running judge a kernel that is built already",
+            "drop --kdir, --series, --with, --without, --arch, --config, --base",
         )
-        fingerprint = {"kernel": kernel.name, "machine": kernel.machine}
-    else:
-        wanted = columns_for(arguments.arch or (DEFAULT_ARCH,), arguments.config)
-        ensure_tools(wanted)
-        with options.opened_tree(arguments) as (cache, tree):
-            composition = compose(
-                tree, with_=arguments.with_, without=arguments.without, expect=arguments.expect, base=arguments.base
-            )
-            refuse_conflicts(composition)
-            columns = judged_columns(cache, tree, composition.commit, wanted, rules, composition.expected)
-            fingerprint = {
-                "tree": tree.origin,
-                "commit": composition.commit,
-                "machine": platform.machine(),
-                **{f"compiler {column.arch.name}": compiler_of(column.arch) for column in wanted},
-            }
-    verdict = show(rules, columns, arguments.require)
-    if arguments.json:
-        write_json(arguments.json, matrix.document(started, fingerprint, verdict, columns))
-    return verdict.exit_code
+    if arguments.patch is None:
+        if arguments.verbose:
+            raise SchedlineError("--verbose belongs to --patch", "drop it")
+        return LayoutOptions(
+            tree,
+            changes,
+            column_options(arguments),
+            built,
+            arguments.vmlinux,
+            arguments.expect,
+            arguments.base,
+            arguments.require,
+            arguments.json,
+        )
+    if built or arguments.expect or arguments.base or arguments.require or arguments.json:
+        raise SchedlineError(
+            "--patch compares a tree without and with the patch, and prints what it breaks",
+            "drop --vmlinux, --running, --expect, --base, --require, --json",
+        )
+    if arguments.patch.strip():
+        require_diff(arguments.patch)
+    return PatchOptions(arguments.patch, tree, changes, column_options(arguments), arguments.verbose)
+
+
+def _layout(wanted: LayoutOptions | PatchOptions) -> Verdict:
+    if isinstance(wanted, PatchOptions):
+        return _patch(wanted)
+    from schedlib.layout.layout_job import judge_layout
+
+    return judge_layout(wanted)
+
+
+def _patch(wanted: PatchOptions) -> Verdict:
+    from schedlib.layout.patch_text import why_untouched
+
+    if reason := why_untouched(wanted.patch):
+        if wanted.verbose:
+            print(f"nothing to look at: {reason}")
+        return Verdict.PASS
+    from schedlib.layout.patch_job import judge_patch
+
+    return judge_patch(wanted)

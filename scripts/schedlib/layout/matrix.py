@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from schedlib.formats.results import TOOL
+from schedlib import TOOL
 from schedlib.layout.picture import draw_clause
-from schedlib.layout.rule_judge import Layout, Outcome, RuleResult, describe, judge_rule, presence_of
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, Unrecorded, describe, judge_rule, presence_of
 from schedlib.layout.tables import Rules
+from schedlib.tree.changes import change_table
 from schedlib.verdict import Verdict
 
 MOST_NAMES = 8
@@ -31,9 +33,9 @@ class JudgedColumn:
     presence: Mapping[str, str] | None = None
     absent: str = ""
 
-    def outcome(self, rule: str) -> Outcome:
+    def outcome(self, rule: str) -> RuleOutcome:
         """What became of a rule here."""
-        return next((result.outcome for result in self.results if result.rule == rule), Outcome.NA)
+        return next((result.outcome for result in self.results if result.rule == rule), RuleOutcome.NA)
 
 
 def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[str]) -> JudgedColumn:
@@ -46,11 +48,11 @@ def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[st
 def verdict_of(columns: Sequence[JudgedColumn], require: Sequence[str] = ()) -> Verdict:
     """FAIL when a rule fails anywhere; ERROR when a required one is n/a everywhere; all n/a is INCONCLUSIVE."""
     outcomes = {result.outcome for column in columns for result in column.results}
-    if Outcome.FAIL in outcomes:
+    if RuleOutcome.FAIL in outcomes:
         return Verdict.FAIL
-    if any(all(column.outcome(rule) is Outcome.NA for column in columns) for rule in require):
+    if any(all(column.outcome(rule) is RuleOutcome.NA for column in columns) for rule in require):
         return Verdict.ERROR
-    return Verdict.PASS if Outcome.PASS in outcomes else Verdict.INCONCLUSIVE
+    return Verdict.PASS if RuleOutcome.PASS in outcomes else Verdict.INCONCLUSIVE
 
 
 def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
@@ -66,8 +68,37 @@ def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
         yield " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _word(outcome: Outcome) -> str:
-    return "FAIL" if outcome is Outcome.FAIL else outcome.value
+def key(rules: Rules) -> Iterator[str]:
+    """What the columns of the table are called for: a change on each line, with its rules."""
+    changes = change_table()
+    for name in rules.changes():
+        short = (rule.id.rpartition(".")[2] for rule in rules.rules if rule.change == name)
+        yield f"{' '.join(short)}: {name}, {changes[name].title}"
+    yield "what a rule keeps, and why: schedline layout explain Q1"
+
+
+def advice(verdict: Verdict, columns: Sequence[JudgedColumn], require: Sequence[str], source: Sequence[str]) -> str:
+    """Why a verdict is neither PASS nor FAIL, and what to do next; nothing for those two.
+
+    Args:
+        source: options of `schedline layout` that name what was judged.
+    """
+    if verdict is Verdict.ERROR:
+        missing = [rule for rule in require if all(column.outcome(rule) is RuleOutcome.NA for column in columns)]
+        return f"--require: {', '.join(missing)} is n/a everywhere; the lines above say why"
+    if verdict is not Verdict.INCONCLUSIVE:
+        return ""
+    if not any(column.layout for column in columns):
+        return "there is no such kernel\n  next: choose another --arch or --config"
+    status = shlex.join(["schedline", "status", *source])
+    return (
+        "no rule was judged: this kernel has none of the changes, or does not tell; the lines above say why\n"
+        f"  next: {status} says which changes it has; with --expect ID a missing one is a FAIL"
+    )
+
+
+def _word(outcome: RuleOutcome) -> str:
+    return "FAIL" if outcome is RuleOutcome.FAIL else outcome.value
 
 
 def notes(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
@@ -79,7 +110,7 @@ def notes(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
         if column.layout and column.layout.assumed:
             yield f"note: {column.name}: {column.layout.assumed}"
         for result in column.results:
-            if result.outcome is Outcome.NA:
+            if result.outcome is RuleOutcome.NA:
                 reasons.setdefault(result.reason, {}).setdefault(result.rule, []).append(column.name)
     everywhere = [column.name for column in columns if column.layout]
     for reason, per_rule in reasons.items():
@@ -98,9 +129,9 @@ def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     found: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         for result in column.results:
-            if result.outcome is Outcome.PASS and column.layout:
+            if result.outcome is RuleOutcome.PASS and column.layout:
                 for clause in result.clauses:
-                    if clause.outcome is Outcome.NA and "recorded" in clause.reason:
+                    if clause.unrecorded is Unrecorded.ALIGNMENT:
                         what = describe(clause, column.layout, rules)
                         found.setdefault((f"{result.rule}, {what}", clause.reason), []).append(column.name)
     for (what, reason), names in found.items():
@@ -112,7 +143,7 @@ def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     told: dict[str, list[str]] = {}
     for column in columns:
         for result in column.results:
-            if result.outcome is Outcome.FAIL and column.layout:
+            if result.outcome is RuleOutcome.FAIL and column.layout:
                 for text in _failure(rules, result, column.layout):
                     told.setdefault(text, []).append(column.name)
     for text, names in told.items():
@@ -123,11 +154,11 @@ def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
 def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
     rule = rules.rule(result.rule)
     for clause in result.clauses:
-        if clause.outcome is not Outcome.FAIL and not result.reason:
+        if clause.outcome is not RuleOutcome.FAIL and not result.reason:
             continue
-        if clause.outcome is Outcome.NA:
+        if clause.outcome is RuleOutcome.NA:
             continue
-        state = "is broken" if clause.outcome is Outcome.FAIL else "holds by accident"
+        state = "is broken" if clause.outcome is RuleOutcome.FAIL else "holds by accident"
         lines = [f"{rule.id}, {describe(clause, layout, rules)}, {state}"]
         lines += [f"    {result.reason}"] if result.reason else []
         lines += [f"    why: {rule.reason}"]
@@ -137,10 +168,10 @@ def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def document(
+def layout_document(
     started: datetime, fingerprint: Mapping[str, str], verdict: Verdict, columns: Sequence[JudgedColumn]
 ) -> dict[str, object]:
-    """As JSON, by schemas/layout-1.json."""
+    """As a document."""
     return {
         "schema": "layout-1",
         "tool": TOOL,

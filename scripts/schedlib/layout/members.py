@@ -36,7 +36,6 @@ class Member:
         offset: in bytes.
         size: in bytes; of all elements of an array.
         count: elements of an array, else 1.
-        bits: True for a bit-field.
     """
 
     name: str
@@ -44,7 +43,6 @@ class Member:
     offset: int
     size: int
     count: int = 1
-    bits: bool = False
 
     @property
     def last(self) -> int:
@@ -65,22 +63,22 @@ class Structure:
 
 
 _MEMBER = re.compile(
-    r"^\s+(?P<declared>\S[^;]*?)\s*(?::\s*\d+)?;\s*/\*\s*(?P<offset>\d+)(?P<bits>:\s*\d+)?\s+(?P<size>\d+)\s*\*/"
+    r"^\s+(?P<declared>\S[^;]*?)\s*(?::\s*\d+)?;\s*/\*\s*(?P<offset>\d+)(?::\s*\d+)?\s+(?P<size>\d+)\s*\*/"
 )
 _OPEN = re.compile(r"^\s+(?:struct|union|enum)(?: \w+)? \{")
 _CLOSE = re.compile(r"^\s+\}\s*(?P<name>\w+)?(?P<rest>[^;]*);\s*(?:/\*\s*(?P<offset>\d+)\s+(?P<size>\d+)\s*\*/)?")
 _ATTRIBUTE = re.compile(r"__attribute__\(\(__aligned__\((\d+)\)\)\)")
 
 
-def _member(text: str, offset: int, size: int, bits: bool) -> Member | None:
+def _member(text: str, offset: int, size: int) -> Member | None:
     """A declaration as C has it: `struct list_head * tmp_alone_branch`, `u64 a[2][3]`, `void (*func)(int)`."""
     text = _ATTRIBUTE.sub("", text).strip()
     if match := re.search(r"\(\s*\*\s*(\w+)(?:\[\d+\])*\s*\)\s*\(", text):
-        return Member(match.group(1), "function pointer", offset, size, _count(text.rpartition(")")[2]), bits)
+        return Member(match.group(1), "function pointer", offset, size, _count(text.rpartition(")")[2]))
     match = re.fullmatch(r"(?P<type>.*?)\s*\b(?P<name>\w+)(?P<array>(?:\[\d+\])*)", text)
     if match is None or not match.group("type"):
         return None
-    return Member(match.group("name"), match.group("type"), offset, size, _count(match.group("array")), bits)
+    return Member(match.group("name"), match.group("type"), offset, size, _count(match.group("array")))
 
 
 def _count(array: str) -> int:
@@ -114,8 +112,7 @@ class _Reader:
             self.add(match.group("declared"), match)
 
     def add(self, declared: str, match: re.Match[str]) -> None:
-        bits = match.groupdict().get("bits") is not None
-        member = _member(declared, int(match.group("offset")), int(match.group("size")), bits)
+        member = _member(declared, int(match.group("offset")), int(match.group("size")))
         if member:
             self.members.append(member)
             self.aligned(declared)

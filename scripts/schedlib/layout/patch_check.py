@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
-from schedlib.layout.headroom import eaten, guarded_lines
+from schedlib.layout.headroom import Guarded, eaten, guarded_lines
+from schedlib.layout.patch_text import added_lines
 from schedlib.layout.picture import member_line
-from schedlib.layout.rule_judge import Layout, Outcome, RuleResult, describe, judge_rule
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, describe, judge_rule
 from schedlib.layout.tables import Rules
+from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
 _HISTORY = 100
@@ -40,44 +42,31 @@ class Finding:
         return f"{self.file}:{self.line}: {'ERROR' if self.error else 'WARNING'}: {self.text}"
 
 
-def require_diff(patch: bytes) -> None:
-    """Refuse what is no patch.
-
-    Raises:
-        SchedlineError: there is no diff in it.
-    """
-    if not re.search(rb"^(?:diff --git |--- )", patch, re.M):
-        raise SchedlineError("--patch: there is no diff in it", "git show | schedline layout --patch -")
-
-
-def touches_layout(patch: bytes) -> bool:
-    """Whether a patch changes anything that offsets depend on: a header or Kconfig."""
-    return re.search(rb"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*)(?:\t.*)?\s*$", patch, re.M) is not None
-
-
-def steps(tree: Tree, base: str, patch: bytes) -> Steps:
-    """A base and the base with the patch. A base that has the patch already is the latter.
+def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
+    """A composed tree and the same with the patch. A tree that has the patch already is the latter; where no change
+    was applied, also one that had it within its last commits.
 
     Raises:
         SchedlineError: the patch neither applies nor is in the tree.
     """
     message = "patch on standard input\n"
-    after = apply_diff(tree, base, patch, message)
-    if after:
-        return Steps(base, after)
-    before = apply_diff(tree, base, patch, message, "--reverse")
-    if before:
-        return Steps(before, base)
-    own = _patch_ids(tree, patch)
-    log = try_git(tree.src, "log", f"-{_HISTORY}", "-p", "--no-merges", tree.head, "--", "*.h", "*Kconfig*").stdout
-    whole = _patch_ids(tree, log) if own else {}
-    for commit in whole.values():
-        shown = try_git(tree.src, "show", commit).stdout
-        if set(_patch_ids(tree, shown)) == set(own):
-            return Steps(git(tree.src, "rev-parse", f"{commit}^"), commit)
+    is_plain = composition.commit == composition.tests
+    # The tests lengthen a Makefile; a patch that does so too fits the tree alone.
+    for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
+        if after := apply_diff(tree, base, patch, message):
+            return Steps(base, after)
+        if before := apply_diff(tree, base, patch, message, "--reverse"):
+            return Steps(before, base)
+    own = _patch_ids(tree, patch) if is_plain else {}
+    if own:
+        log = try_git(tree.src, "log", f"-{_HISTORY}", "-p", "--no-merges", tree.head, "--", "*.h", "*Kconfig*").stdout
+        for commit in _patch_ids(tree, log).values():
+            shown = try_git(tree.src, "show", commit).stdout
+            if set(_patch_ids(tree, shown)) == set(own):
+                return Steps(git(tree.src, "rev-parse", f"{commit}^"), commit)
+    where = f", and is not among its last {_HISTORY} commits" if is_plain else " with the changes that it was given"
     raise SchedlineError(
-        f"the patch does not apply to {tree.origin}, and is not among its last {_HISTORY} commits",
-        "rebase it, or check out what it was made for",
+        f"the patch does not apply to {tree.origin}{where}", "rebase it, or check out what it was made for"
     )
 
 
@@ -85,21 +74,6 @@ def _patch_ids(tree: Tree, text: bytes) -> dict[str, str]:
     """Commit by patch id, in a log with patches."""
     rows = try_git(tree.src, "patch-id", "--stable", stdin=text).stdout.decode().split("\n")
     return {row.split()[0]: row.split()[1] for row in rows if row}
-
-
-def added_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
-    """File, line number afterwards and text of each added line."""
-    file, number = "", 0
-    for line in patch.decode(errors="replace").splitlines():
-        if match := re.match(r"\+\+\+ (?:b/)?(\S+)", line):
-            file = match.group(1)
-        elif match := re.match(r"@@ -\S+ \+(\d+)", line):
-            number = int(match.group(1))
-        elif line.startswith("+"):
-            yield file, number, line[1:]
-            number += 1
-        elif not line.startswith(("-", "\\")):
-            number += 1
 
 
 def _place(patch: bytes, before: Layout, after: Layout, tag: str) -> tuple[str, int]:
@@ -126,7 +100,7 @@ def broken_rules(rules: Rules, before: Layout, after: Layout) -> Iterator[RuleRe
     """Each rule that held and no longer does, as it is now."""
     for rule in rules.rules:
         was, now = judge_rule(rules, rule.id, before), judge_rule(rules, rule.id, after, frozenset([rule.change]))
-        if was.outcome is Outcome.PASS and now.outcome is not Outcome.PASS:
+        if was.outcome is RuleOutcome.PASS and now.outcome is not RuleOutcome.PASS:
             yield now
 
 
@@ -136,18 +110,34 @@ def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Itera
     for now in broken_rules(rules, before, after):
         rule = rules.rule(now.rule)
         broken.add(rule.id)
-        results = [result for result in now.clauses if result.outcome is Outcome.FAIL] or list(now.clauses)
+        results = [result for result in now.clauses if result.outcome is RuleOutcome.FAIL] or list(now.clauses)
         for result in results:
             tag = result.clause.type
             file, number = _place(patch, before, after, tag)
             places = "; ".join(member_line(field, after) for field in result.fields)
             what = describe(result, after, rules)
-            state = "is broken" if now.outcome is Outcome.FAIL else f"can no longer be judged ({now.reason})"
+            state = "is broken" if now.outcome is RuleOutcome.FAIL else f"can no longer be judged ({now.reason})"
             yield Finding(file, number, True, f"{rule.id}: {what}: {state} on {after.name}: {places}. {rule.reason}")
     for old, new in eaten(guarded_lines(rules, before), guarded_lines(rules, after)):
         if broken.isdisjoint(new.rules):
             file, number = _place(patch, before, after, new.type)
-            room = f"room among its members {old.left} -> {new.left} bytes, unused {old.free} -> {new.free} bytes"
-            full = "; one more pointer breaks the rule" if new.is_full else ""
-            text = f"{', '.join(new.rules)}: struct {new.type} line {new.line} on {after.name}: {room}{full}"
-            yield Finding(file, number, False, text)
+            yield Finding(file, number, False, _less_room(old, new, after.name))
+
+
+def _less_room(old: Guarded, new: Guarded, kernel: str) -> str:
+    """A guarded line with less room than before, and what to do about it."""
+    said = []
+    if new.free < old.free:
+        said.append(f"{old.free} bytes of it were unused, now {new.free}")
+    if new.left < old.left:
+        said.append(
+            f"{new.members[-1]}, the last of its members, ended {old.left} bytes before its end, now {new.left}"
+        )
+    holds = "hold" if len(new.rules) > 1 else "holds"
+    full = ". The next pointer put before that member breaks the rule" if new.is_full else ""
+    members = " ".join(new.members)
+    return (
+        f"{', '.join(new.rules)} still {holds} on {kernel}, but the patch takes room on cache line {new.line} of "
+        f"struct {new.type}: {'; '.join(said)}{full}. If what it adds is not used together with {members}, move it to "
+        f"another line (pahole -C {new.type} shows the holes); otherwise there is nothing to do"
+    )

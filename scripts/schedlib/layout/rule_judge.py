@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from schedlib.layout.members import Structure, resolve
-from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, Compiled, Condition, Field, Kind, Rules, Type
+from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, ClauseKind, Compiled, Condition, Field, Rules, Type
+from schedlib.tree.source import Presence, presence
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def from_members(
     return Layout(name, line, assumed, holds, unknown, types, fields, structures)
 
 
-class Outcome(Enum):
+class RuleOutcome(Enum):
     """What became of a clause or a rule."""
 
     PASS = "pass"
@@ -81,23 +82,26 @@ class Outcome(Enum):
     NA = "n/a"
 
 
+class Unrecorded(Enum):
+    """What a clause is about and the source of a layout does not record."""
+
+    PADDING = "needs debug information that tells where the padding is"
+    ALIGNMENT = "the alignment of a type is not recorded there"
+
+
 @dataclass(frozen=True)
 class ClauseResult:
-    """A clause, its members that exist here, and the reason where it is n/a."""
+    """A clause, its members that exist here, and the reason where it is n/a.
+
+    Attributes:
+        unrecorded: set where another source could judge it.
+    """
 
     clause: Clause
-    outcome: Outcome
+    outcome: RuleOutcome
     fields: tuple[Field, ...]
     reason: str = ""
-
-
-class Presence(Enum):
-    """What the signs of a change say."""
-
-    PRESENT = "present"
-    PARTIAL = "partial"
-    ABSENT = "absent"
-    NA = "n/a"
+    unrecorded: Unrecorded | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class RuleResult:
     """A rule on one layout. A rule of an absent change is n/a, unless the change is expected: then it fails."""
 
     rule: str
-    outcome: Outcome
+    outcome: RuleOutcome
     clauses: tuple[ClauseResult, ...]
     reason: str = ""
 
@@ -118,40 +122,33 @@ def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str]
     """
     rule = rules.rule(name)
     results = tuple(judge_clause(clause, layout, rules) for clause in rules.of(name))
-    applicable = [result for result in results if result.outcome is not Outcome.NA]
+    applicable = [result for result in results if result.outcome is not RuleOutcome.NA]
     found, missing = presence_of(rules, rule.change, layout)
     absent = f"{rule.change} is not in this tree (not so: {missing})" if found is Presence.ABSENT else ""
     if absent and rule.change not in expected:
-        return RuleResult(name, Outcome.NA, results, absent)
+        return RuleResult(name, RuleOutcome.NA, results, absent)
     if not applicable:
-        return RuleResult(name, Outcome.NA, results, results[-1].reason if results else "no clause")
+        return RuleResult(name, RuleOutcome.NA, results, results[-1].reason if results else "no clause")
     if absent:
-        return RuleResult(name, Outcome.FAIL, results, absent)
-    failed = any(result.outcome is Outcome.FAIL for result in results)
-    return RuleResult(name, Outcome.FAIL if failed else Outcome.PASS, results)
+        return RuleResult(name, RuleOutcome.FAIL, results, absent)
+    failed = any(result.outcome is RuleOutcome.FAIL for result in results)
+    return RuleResult(name, RuleOutcome.FAIL if failed else RuleOutcome.PASS, results)
 
 
 def presence_of(rules: Rules, change: str, layout: Layout) -> tuple[Presence, str]:
     """Whether a change is there, by its signs; and the first sign that is missing."""
     results = [judge_clause(clause, layout, rules) for clause in rules.of(change)]
-    missing = next((describe(r, layout, rules) for r in results if r.outcome is Outcome.FAIL), "")
-    return presence([r.outcome is Outcome.PASS for r in results if r.outcome is not Outcome.NA]), missing
-
-
-def presence(signs: Sequence[bool]) -> Presence:
-    """What the signs that could be judged amount to."""
-    if not signs:
-        return Presence.NA
-    if not any(signs):
-        return Presence.ABSENT
-    return Presence.PRESENT if all(signs) else Presence.PARTIAL
+    missing = next((describe(r, layout, rules) for r in results if r.outcome is RuleOutcome.FAIL), "")
+    return presence([r.outcome is RuleOutcome.PASS for r in results if r.outcome is not RuleOutcome.NA]), missing
 
 
 def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:
     """Judge one clause."""
 
-    def na(reason: str) -> ClauseResult:
-        return ClauseResult(clause, Outcome.NA, tuple(fields), reason)
+    def na(reason: str | Unrecorded) -> ClauseResult:
+        if isinstance(reason, Unrecorded):
+            return ClauseResult(clause, RuleOutcome.NA, tuple(fields), reason.value, reason)
+        return ClauseResult(clause, RuleOutcome.NA, tuple(fields), reason)
 
     fields: list[Field] = []
     for condition in sorted(clause.needs - layout.holds):
@@ -159,8 +156,8 @@ def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:
         if condition in layout.unknown:
             return na(f"whether it has {words} is not known without its configuration")
         return na(f"needs {words}")
-    if clause.kind is Kind.ALONE and clause.type not in layout.structures:
-        return na("needs debug information that tells where the padding is")
+    if clause.kind is ClauseKind.ALONE and clause.type not in layout.structures:
+        return na(Unrecorded.PADDING)
     kind = layout.types.get(clause.type)
     if kind is None:
         return na(f"no struct {clause.type} in this configuration")
@@ -174,16 +171,16 @@ def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:
         return na("nothing to compare with in this configuration")
     holds = _holds(clause, fields, kind, layout)
     if holds is None:
-        return na("the alignment of a type is not recorded there")
-    return ClauseResult(clause, Outcome.PASS if holds else Outcome.FAIL, tuple(fields))
+        return na(Unrecorded.ALIGNMENT)
+    return ClauseResult(clause, RuleOutcome.PASS if holds else RuleOutcome.FAIL, tuple(fields))
 
 
 def _holds(clause: Clause, fields: Sequence[Field], kind: Type, layout: Layout) -> bool | None:
-    if clause.kind is Kind.TYPE_PADDED:
+    if clause.kind is ClauseKind.TYPE_PADDED:
         return kind.size % layout.line == 0
-    if clause.kind is Kind.TYPE_SMALL:
+    if clause.kind is ClauseKind.TYPE_SMALL:
         return kind.size < layout.line
-    if clause.kind is Kind.TYPE_ALIGNED:
+    if clause.kind is ClauseKind.TYPE_ALIGNED:
         if kind.align is not None:
             return kind.align % layout.line == 0
         return False if kind.size % layout.line else None
@@ -221,24 +218,24 @@ def member_holds(clause: Clause, fields: Sequence[Field], member: Field, layout:
     """Whether a clause is true of one of its members."""
     first, line = fields[0], layout.line
     match clause.kind:
-        case Kind.ALIGNED:
+        case ClauseKind.ALIGNED:
             return member.offset % line == 0 and member.stride % line == 0
-        case Kind.ON_LINE:
+        case ClauseKind.ON_LINE:
             wanted = wanted_line(clause, fields, layout)
             return layout.line_of(member.offset) == wanted == layout.line_of(member.last)
-        case Kind.STARTS_ON:
+        case ClauseKind.STARTS_ON:
             return layout.line_of(member.offset) == wanted_line(clause, fields, layout)
-        case Kind.APART:
+        case ClauseKind.APART:
             return member is first or not share_line(first, member, layout)
-        case Kind.ALONE:
+        case ClauseKind.ALONE:
             return not _strangers(fields, layout)
-        case Kind.FOLLOWS:
+        case ClauseKind.FOLLOWS:
             return member is first or first.offset > member.offset
-        case Kind.SAME_OFFSET:
+        case ClauseKind.SAME_OFFSET:
             return member.offset == first.offset
-        case Kind.OWN_OFFSET:
+        case ClauseKind.OWN_OFFSET:
             return member is first or member.offset != first.offset
-        case Kind.HEADROOM:
+        case ClauseKind.HEADROOM:
             return bytes_left(fields, layout) >= clause.arg
         case _:
             return False
@@ -261,9 +258,9 @@ def describe(result: ClauseResult, layout: Layout, rules: Rules) -> str:
     """A clause in words."""
     clause = result.clause
     arg = ""
-    if clause.kind is Kind.HEADROOM:
+    if clause.kind is ClauseKind.HEADROOM:
         arg = f" {clause.arg}"
-    elif clause.kind in (Kind.ON_LINE, Kind.STARTS_ON):
+    elif clause.kind in (ClauseKind.ON_LINE, ClauseKind.STARTS_ON):
         if clause.arg == ANY_LINE:
             arg = " one line"
         elif clause.arg == LAST_LINE and clause.type not in layout.types:

@@ -24,7 +24,7 @@ VERSION = 1
 """SCHED_LAYOUT_VERSION of the tables that this module reads."""
 
 
-class Kind(IntEnum):
+class ClauseKind(IntEnum):
     """enum sched_layout_kind."""
 
     ALIGNED = 0
@@ -91,7 +91,7 @@ class Clause:
     """struct sched_layout_clause. A member with `?` behind it may be configured out."""
 
     rule: str
-    kind: Kind
+    kind: ClauseKind
     needs: frozenset[Condition]
     forced: bool
     arg: int
@@ -228,12 +228,12 @@ def read_rules(data: bytes, name: str) -> Rules:
     clauses: list[Clause] = []
     for row in source.records("sched_layout_clauses", "24sIIIi16s144s", index["clause_size"], index["nr_clauses"]):
         rule, kind, needs, forced, arg, kind_of_type, members = row
-        if kind not in Kind.__members__.values():
+        if kind not in ClauseKind.__members__.values():
             raise SchedlineError(f"{name} holds a clause of the unknown kind {kind}", "build it again from this tree")
         clauses.append(
             Clause(
                 str(rule),
-                Kind(int(kind)),
+                ClauseKind(int(kind)),
                 _bits(int(needs)),
                 bool(forced),
                 int(arg),
@@ -241,7 +241,7 @@ def read_rules(data: bytes, name: str) -> Rules:
                 tuple(str(members).split()),
             )
         )
-    kinds = (str(row[0]) for row in source.records("sched_layout_kinds", "48s", 48, len(Kind)))
+    kinds = (str(row[0]) for row in source.records("sched_layout_kinds", "48s", 48, len(ClauseKind)))
     conditions = (str(row[0]) for row in source.records("sched_layout_conditions", "32s", 32, len(Condition)))
     return Rules(rules, tuple(clauses), tuple(kinds), tuple(conditions))
 

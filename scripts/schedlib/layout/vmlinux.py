@@ -47,7 +47,7 @@ _USUAL_SHIFT = 6
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KnownKernel:
     """What is known of a kernel beside its types.
 
     Attributes:
@@ -61,7 +61,7 @@ class Kernel:
     config: Mapping[str, str]
 
 
-def running_kernel() -> Kernel:
+def running_kernel() -> KnownKernel:
     """The kernel of this machine; its configuration from /proc/config.gz, else from /boot."""
     release, config = platform.release(), ""
     try:
@@ -73,10 +73,10 @@ def running_kernel() -> Kernel:
                 break
             except OSError:
                 continue
-    return Kernel(f"running {release}", platform.machine(), parse_config(config))
+    return KnownKernel(f"running {release}", platform.machine(), parse_config(config))
 
 
-def kernel_of(path: Path) -> Kernel:
+def kernel_of(path: Path) -> KnownKernel:
     """What a vmlinux says of itself; its configuration is embedded (CONFIG_IKCONFIG), or a .config lies beside it.
 
     Raises:
@@ -94,7 +94,7 @@ def kernel_of(path: Path) -> Kernel:
     if not embedded:
         with suppress(OSError):
             embedded = (path.parent / ".config").read_text(errors="replace")
-    return Kernel(str(path), machine, parse_config(embedded))
+    return KnownKernel(str(path), machine, parse_config(embedded))
 
 
 def _machine(name: str) -> str:
@@ -133,7 +133,7 @@ def layout_of_built(vmlinux: Path | None, rules: Rules) -> Layout:
     return layout_of_kernel(vmlinux or RUNNING_BTF, kernel, rules)
 
 
-def layout_of_kernel(path: Path, kernel: Kernel, rules: Rules) -> Layout:
+def layout_of_kernel(path: Path, kernel: KnownKernel, rules: Rules) -> Layout:
     """The layout in a file with DWARF or BTF.
 
     Raises:
@@ -145,7 +145,7 @@ def layout_of_kernel(path: Path, kernel: Kernel, rules: Rules) -> Layout:
     return from_members(kernel.name, rules, structures, line, holds, unknown, assumed)
 
 
-def _line(kernel: Kernel) -> tuple[int, str]:
+def _line(kernel: KnownKernel) -> tuple[int, str]:
     """Bytes in a cache line, and why that is assumed."""
     fixed = _FIXED_LINES.get(kernel.machine)
     if fixed:
@@ -158,7 +158,7 @@ def _line(kernel: Kernel) -> tuple[int, str]:
 
 
 def _conditions(
-    kernel: Kernel, structures: Mapping[str, Structure], line: int
+    kernel: KnownKernel, structures: Mapping[str, Structure], line: int
 ) -> tuple[frozenset[Condition], frozenset[Condition]]:
     """The conditions that are true, and those of which nothing is known."""
 

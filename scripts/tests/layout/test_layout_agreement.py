@@ -9,10 +9,12 @@ import pytest
 from toys import real_rules, toy
 
 from schedlib.check.agreement import disagreements
-from schedlib.console.judge import Outcome
+from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import TestResult as Result
 from schedlib.layout.rule_judge import Layout
 from schedlib.verdict import Verdict
+
+pytestmark = pytest.mark.tools
 
 EVERYTHING = frozenset({"rq-order", "rd-lines", "cpupri-lines"})
 R1 = "sched_layout:rd_lines:rd-lines.R1"
@@ -61,3 +63,12 @@ def test_other_tests_are_not_compared(name: str) -> None:
 @pytest.mark.parametrize("outcome", [Outcome.MISSING, Outcome.CRASHED])
 def test_a_test_that_did_not_end_is_not_compared(outcome: Outcome) -> None:
     assert found(outcome, toy()) == []
+
+
+def test_only_what_is_not_recorded_excuses_the_object_whatever_a_reason_says() -> None:
+    rules = real_rules()
+    clause = next(clause for clause in rules.of("rq-order.Q4") if clause.needs)
+    worded = replace(rules, conditions=tuple("debug information" for _ in rules.conditions))
+    where = replace(toy(), holds=toy().holds - clause.needs)
+    test = Result(f"sched_layout:x:{clause.rule}", Outcome.FAIL)
+    assert [problem.test for problem in disagreements(worded, where, [test], EVERYTHING)] == [test.name]

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import toys
 from toys import clause, layout, rules_of, structure, toy
 
-from schedlib.layout.layout_diff import Difference, Metric, compare, json_metrics, text
-from schedlib.layout.tables import Kind
+from schedlib.layout.layout_diff import Difference, LayoutFigure, LayoutMetric, compare, json_metrics, text
+from schedlib.layout.tables import ClauseKind
 
-RULES = rules_of(clause(Kind.APART, "a b"))
+pytestmark = pytest.mark.tools
+
+RULES = rules_of(clause(ClauseKind.APART, "a b"))
 BEFORE = layout(structure("rq", 120, ("a", 0, 8), ("b", 64, 8), ("gone", 72, 8)))
 AFTER = layout(structure("rq", 200, ("a", 0, 8), ("b", 56, 8), ("new", 128, 8)))
 
@@ -63,7 +66,7 @@ def test_text() -> None:
 
 
 def test_figures_for_the_gate() -> None:
-    metric = Metric("rq size", "bytes", 120, 200)
+    metric = LayoutMetric("rq", LayoutFigure.SIZE, 120, 200)
     assert json_metrics(Difference((), (), (metric,))) == [
         {"name": "rq size", "unit": "bytes", "direction": "lower", "kind": "exact", "n": 1, "before": 120, "value": 200}
     ]

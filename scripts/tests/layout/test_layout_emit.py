@@ -10,8 +10,10 @@ import pytest
 import toys
 
 from schedlib.layout.emit import emit, read_guards
-from schedlib.layout.tables import Clause, Condition, Kind, Rules
+from schedlib.layout.tables import Clause, ClauseKind, Condition, Rules
 from schedlib.paths import KUNIT
+
+pytestmark = pytest.mark.tools
 
 CHANGES = ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split")
 FIELDS_C = (KUNIT / "layout_fields.c").read_text()
@@ -80,7 +82,7 @@ def test_each_clause_is_asserted() -> None:
         if clause.rule in rules.changes():
             continue
         found = requires(clause)
-        assert set(found) == ({clause.rule} if clause.kind is not Kind.ALONE else set()), clause
+        assert set(found) == ({clause.rule} if clause.kind is not ClauseKind.ALONE else set()), clause
 
 
 def test_signs_are_not_asserted() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import toys
 from toys import clause, layout, rules_of, structure, toy
 
 from schedlib.layout.headroom import eaten, free_bytes, guarded_lines
-from schedlib.layout.tables import ANY_LINE, Condition, Kind
+from schedlib.layout.tables import ANY_LINE, ClauseKind, Condition
 
-KEPT = clause(Kind.ON_LINE, "a b", ANY_LINE)
+pytestmark = pytest.mark.tools
+
+KEPT = clause(ClauseKind.ON_LINE, "a b", ANY_LINE)
 RULES = rules_of(KEPT)
 PLACES = (("a", 64, 8), ("b", 80, 8), ("c", 100, 4))
 
@@ -37,8 +40,8 @@ def test_pointer_of_a_32_bit_kernel_is_shorter() -> None:
 
 def test_only_lines_that_a_rule_keeps() -> None:
     where = layout(structure("rq", 256, *PLACES))
-    assert guarded_lines(rules_of(clause(Kind.ON_LINE, "a", ANY_LINE)), where) == ()
-    assert guarded_lines(rules_of(clause(Kind.APART, "a b")), where) == ()
+    assert guarded_lines(rules_of(clause(ClauseKind.ON_LINE, "a", ANY_LINE)), where) == ()
+    assert guarded_lines(rules_of(clause(ClauseKind.APART, "a b")), where) == ()
     assert guarded_lines(rules_of(replace(KEPT, needs=frozenset({Condition.SMP}))), where) == ()
     assert guarded_lines(RULES, layout(structure("rq", 256, ("a", 64, 8), ("b", 128, 8)))) == ()
     assert len(guarded_lines(RULES, where)) == 1

@@ -13,8 +13,7 @@ from toys import clause, layout, rules_of, structure, toy
 from schedlib.layout.members import Structure
 from schedlib.layout.rule_judge import (
     Layout,
-    Outcome,
-    Presence,
+    RuleOutcome,
     bytes_left,
     describe,
     from_members,
@@ -24,8 +23,11 @@ from schedlib.layout.rule_judge import (
     presence_of,
     share_line,
 )
-from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, Condition, Field, Kind, Type, read_fields
+from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, ClauseKind, Condition, Field, Type, read_fields
 from schedlib.paths import KUNIT
+from schedlib.tree.source import Presence
+
+pytestmark = pytest.mark.tools
 
 KUNIT_C = (KUNIT / "sched_layout_kunit.c").read_text()
 
@@ -35,38 +37,42 @@ def rq(*members: tuple[str, int, int], size: int = 256, align: int | None = 64, 
     return layout(structure("rq", size, *members, align=align), debug=debug)
 
 
-def outcome(what: Clause, where: Layout) -> tuple[Outcome, str]:
+def outcome(what: Clause, where: Layout) -> tuple[RuleOutcome, str]:
     """What became of a clause, and why."""
     result = judge_clause(what, where, toys.real_rules())
     return result.outcome, result.reason
 
 
 CASES = [
-    (clause(Kind.ALIGNED, "a"), rq(("a", 64, 8)), rq(("a", 72, 8))),
-    (clause(Kind.ALIGNED, "a b"), rq(("a", 64, 8), ("b", 0, 4)), rq(("a", 64, 8), ("b", 4, 4))),
-    (clause(Kind.ON_LINE, "a b", 1), rq(("a", 64, 8), ("b", 120, 8)), rq(("a", 64, 8), ("b", 120, 9))),
-    (clause(Kind.ON_LINE, "a", 1), rq(("a", 64, 8)), rq(("a", 60, 8))),
-    (clause(Kind.ON_LINE, "a b", ANY_LINE), rq(("a", 128, 8), ("b", 136, 8)), rq(("a", 128, 8), ("b", 192, 8))),
-    (clause(Kind.ON_LINE, "a", LAST_LINE), rq(("a", 192, 8)), rq(("a", 184, 8))),
-    (clause(Kind.STARTS_ON, "a", 1), rq(("a", 120, 80)), rq(("a", 56, 80))),
-    (clause(Kind.STARTS_ON, "a b", ANY_LINE), rq(("a", 0, 4), ("b", 60, 80)), rq(("a", 0, 4), ("b", 64, 8))),
-    (clause(Kind.APART, "a b"), rq(("a", 0, 8), ("b", 64, 8)), rq(("a", 0, 8), ("b", 56, 8))),
-    (clause(Kind.APART, "a b"), rq(("a", 0, 64), ("b", 64, 8)), rq(("a", 0, 65), ("b", 72, 8))),
+    (clause(ClauseKind.ALIGNED, "a"), rq(("a", 64, 8)), rq(("a", 72, 8))),
+    (clause(ClauseKind.ALIGNED, "a b"), rq(("a", 64, 8), ("b", 0, 4)), rq(("a", 64, 8), ("b", 4, 4))),
+    (clause(ClauseKind.ON_LINE, "a b", 1), rq(("a", 64, 8), ("b", 120, 8)), rq(("a", 64, 8), ("b", 120, 9))),
+    (clause(ClauseKind.ON_LINE, "a", 1), rq(("a", 64, 8)), rq(("a", 60, 8))),
+    (clause(ClauseKind.ON_LINE, "a b", ANY_LINE), rq(("a", 128, 8), ("b", 136, 8)), rq(("a", 128, 8), ("b", 192, 8))),
+    (clause(ClauseKind.ON_LINE, "a", LAST_LINE), rq(("a", 192, 8)), rq(("a", 184, 8))),
+    (clause(ClauseKind.STARTS_ON, "a", 1), rq(("a", 120, 80)), rq(("a", 56, 80))),
+    (clause(ClauseKind.STARTS_ON, "a b", ANY_LINE), rq(("a", 0, 4), ("b", 60, 80)), rq(("a", 0, 4), ("b", 64, 8))),
+    (clause(ClauseKind.APART, "a b"), rq(("a", 0, 8), ("b", 64, 8)), rq(("a", 0, 8), ("b", 56, 8))),
+    (clause(ClauseKind.APART, "a b"), rq(("a", 0, 64), ("b", 64, 8)), rq(("a", 0, 65), ("b", 72, 8))),
     (
-        clause(Kind.APART, "a b c"),
+        clause(ClauseKind.APART, "a b c"),
         rq(("a", 0, 8), ("b", 64, 8), ("c", 72, 8)),
         rq(("a", 0, 8), ("b", 64, 8), ("c", 8, 8)),
     ),
-    (clause(Kind.ALONE, "a b"), rq(("a", 0, 8), ("b", 8, 8), ("c", 64, 8)), rq(("a", 0, 8), ("b", 8, 8), ("c", 16, 1))),
-    (clause(Kind.ALONE, "a"), rq(("a", 68, 4), ("c", 0, 64)), rq(("a", 68, 4), ("c", 0, 65))),
-    (clause(Kind.FOLLOWS, "b a"), rq(("a", 0, 8), ("b", 8, 8)), rq(("b", 0, 8), ("a", 8, 8))),
-    (clause(Kind.FOLLOWS, "b a"), rq(("a", 0, 8), ("b", 1, 8)), rq(("a", 0, 8), ("b", 0, 8))),
-    (clause(Kind.SAME_OFFSET, "a b"), rq(("a", 8, 8), ("b", 8, 8)), rq(("a", 8, 8), ("b", 16, 8))),
-    (clause(Kind.OWN_OFFSET, "a b"), rq(("a", 8, 8), ("b", 16, 8)), rq(("a", 8, 8), ("b", 8, 8))),
-    (clause(Kind.HEADROOM, "a b", 8), rq(("a", 0, 8), ("b", 48, 8)), rq(("a", 0, 8), ("b", 49, 8))),
-    (clause(Kind.TYPE_ALIGNED), rq(align=128), rq(align=32)),
-    (clause(Kind.TYPE_PADDED), rq(size=256), rq(size=250)),
-    (clause(Kind.TYPE_SMALL), rq(size=63), rq(size=64)),
+    (
+        clause(ClauseKind.ALONE, "a b"),
+        rq(("a", 0, 8), ("b", 8, 8), ("c", 64, 8)),
+        rq(("a", 0, 8), ("b", 8, 8), ("c", 16, 1)),
+    ),
+    (clause(ClauseKind.ALONE, "a"), rq(("a", 68, 4), ("c", 0, 64)), rq(("a", 68, 4), ("c", 0, 65))),
+    (clause(ClauseKind.FOLLOWS, "b a"), rq(("a", 0, 8), ("b", 8, 8)), rq(("b", 0, 8), ("a", 8, 8))),
+    (clause(ClauseKind.FOLLOWS, "b a"), rq(("a", 0, 8), ("b", 1, 8)), rq(("a", 0, 8), ("b", 0, 8))),
+    (clause(ClauseKind.SAME_OFFSET, "a b"), rq(("a", 8, 8), ("b", 8, 8)), rq(("a", 8, 8), ("b", 16, 8))),
+    (clause(ClauseKind.OWN_OFFSET, "a b"), rq(("a", 8, 8), ("b", 16, 8)), rq(("a", 8, 8), ("b", 8, 8))),
+    (clause(ClauseKind.HEADROOM, "a b", 8), rq(("a", 0, 8), ("b", 48, 8)), rq(("a", 0, 8), ("b", 49, 8))),
+    (clause(ClauseKind.TYPE_ALIGNED), rq(align=128), rq(align=32)),
+    (clause(ClauseKind.TYPE_PADDED), rq(size=256), rq(size=250)),
+    (clause(ClauseKind.TYPE_SMALL), rq(size=63), rq(size=64)),
 ]
 
 
@@ -74,19 +80,19 @@ CASES = [
     ("what", "good", "bad"), CASES, ids=lambda value: getattr(value, "kind", None) and value.kind.name
 )
 def test_kind(what: Clause, good: Layout, bad: Layout) -> None:
-    assert outcome(what, good) == (Outcome.PASS, "")
-    assert outcome(what, bad) == (Outcome.FAIL, "")
+    assert outcome(what, good) == (RuleOutcome.PASS, "")
+    assert outcome(what, bad) == (RuleOutcome.FAIL, "")
 
 
 def test_every_kind_has_a_case() -> None:
-    assert {what.kind for what, _, _ in CASES} == set(Kind)
+    assert {what.kind for what, _, _ in CASES} == set(ClauseKind)
 
 
 def test_a_line_is_as_long_as_the_layout_says() -> None:
-    apart = clause(Kind.APART, "a b")
+    apart = clause(ClauseKind.APART, "a b")
     where = rq(("a", 0, 8), ("b", 64, 8))
-    assert outcome(apart, where)[0] is Outcome.PASS
-    assert outcome(apart, replace(where, line=128))[0] is Outcome.FAIL
+    assert outcome(apart, where)[0] is RuleOutcome.PASS
+    assert outcome(apart, replace(where, line=128))[0] is RuleOutcome.FAIL
 
 
 def array(first: int, stride: int, count: int = 3) -> Field:
@@ -100,68 +106,71 @@ def test_every_element_of_an_array_is_looked_at() -> None:
     assert not share_line(array(0, 64), single, where)
     assert share_line(array(0, 64, 5), single, where)
     assert share_line(single, array(0, 64, 5), where)
-    aligned = clause(Kind.ALIGNED, "v[0].a")
-    for field, expected in ((array(0, 64), Outcome.PASS), (array(0, 72), Outcome.FAIL)):
+    aligned = clause(ClauseKind.ALIGNED, "v[0].a")
+    for field, expected in ((array(0, 64), RuleOutcome.PASS), (array(0, 72), RuleOutcome.FAIL)):
         assert outcome(aligned, replace(where, fields={("rq", "v[0].a"): field}))[0] is expected
 
 
 def test_what_overlaps_a_listed_member_is_no_stranger() -> None:
-    alone = clause(Kind.ALONE, "a b")
+    alone = clause(ClauseKind.ALONE, "a b")
     union = (("a", 0, 8), ("b", 8, 8), ("other_name_of_b", 8, 8))
-    assert outcome(alone, rq(*union))[0] is Outcome.PASS
-    assert outcome(alone, rq(*union[:2], ("longer_than_b", 8, 9)))[0] is Outcome.FAIL
-    assert outcome(alone, rq(*union[:2], ("empty", 20, 0)))[0] is Outcome.PASS
+    assert outcome(alone, rq(*union))[0] is RuleOutcome.PASS
+    assert outcome(alone, rq(*union[:2], ("longer_than_b", 8, 9)))[0] is RuleOutcome.FAIL
+    assert outcome(alone, rq(*union[:2], ("empty", 20, 0)))[0] is RuleOutcome.PASS
 
 
 def test_optional_member() -> None:
     where = rq(("a", 0, 8), ("b", 64, 8))
-    assert outcome(clause(Kind.APART, "a b c?"), where) == (Outcome.PASS, "")
-    assert outcome(clause(Kind.APART, "a b c"), where) == (Outcome.NA, "no rq.c in this configuration")
-    assert outcome(clause(Kind.APART, "a b?"), rq(("a", 0, 8), ("b", 8, 8)))[0] is Outcome.FAIL
+    assert outcome(clause(ClauseKind.APART, "a b c?"), where) == (RuleOutcome.PASS, "")
+    assert outcome(clause(ClauseKind.APART, "a b c"), where) == (RuleOutcome.NA, "no rq.c in this configuration")
+    assert outcome(clause(ClauseKind.APART, "a b?"), rq(("a", 0, 8), ("b", 8, 8)))[0] is RuleOutcome.FAIL
 
 
 def test_comparison_with_nothing_is_no_pass() -> None:
     reason = "nothing to compare with in this configuration"
-    assert outcome(clause(Kind.APART, "a b? c?"), rq(("a", 0, 8))) == (Outcome.NA, reason)
-    assert outcome(clause(Kind.ALIGNED, "a"), rq(("a", 0, 8))) == (Outcome.PASS, "")
+    assert outcome(clause(ClauseKind.APART, "a b? c?"), rq(("a", 0, 8))) == (RuleOutcome.NA, reason)
+    assert outcome(clause(ClauseKind.ALIGNED, "a"), rq(("a", 0, 8))) == (RuleOutcome.PASS, "")
 
 
 def test_missing_type() -> None:
     where = rq(("a", 0, 8))
     reason = "no struct root_domain in this configuration"
-    assert outcome(clause(Kind.TYPE_PADDED, tag="root_domain"), where) == (Outcome.NA, reason)
-    assert outcome(clause(Kind.TYPE_PADDED), where) == (Outcome.PASS, "")
+    assert outcome(clause(ClauseKind.TYPE_PADDED, tag="root_domain"), where) == (RuleOutcome.NA, reason)
+    assert outcome(clause(ClauseKind.TYPE_PADDED), where) == (RuleOutcome.PASS, "")
 
 
 def test_condition() -> None:
-    what = clause(Kind.ALIGNED, "a", needs=(Condition.SMP, Condition.BITS_64))
+    what = clause(ClauseKind.ALIGNED, "a", needs=(Condition.SMP, Condition.BITS_64))
     where = rq(("a", 0, 8))
-    assert outcome(what, where) == (Outcome.NA, "needs CONFIG_SMP")
+    assert outcome(what, where) == (RuleOutcome.NA, "needs CONFIG_SMP")
     unknown = replace(where, unknown=frozenset({Condition.SMP}))
-    assert outcome(what, unknown) == (Outcome.NA, "whether it has CONFIG_SMP is not known without its configuration")
-    assert outcome(what, replace(where, holds=where.holds | {Condition.SMP})) == (Outcome.PASS, "")
+    assert outcome(what, unknown) == (
+        RuleOutcome.NA,
+        "whether it has CONFIG_SMP is not known without its configuration",
+    )
+    assert outcome(what, replace(where, holds=where.holds | {Condition.SMP})) == (RuleOutcome.PASS, "")
 
 
 def test_first_lacking_condition_is_told() -> None:
-    what = clause(Kind.ALIGNED, "a", needs=(Condition.UP, Condition.MASK_8, Condition.LINE_64))
+    what = clause(ClauseKind.ALIGNED, "a", needs=(Condition.UP, Condition.MASK_8, Condition.LINE_64))
     assert outcome(what, rq(("a", 0, 8)))[1] == "needs lines of 64 bytes"
 
 
 def test_padding_is_unknown_without_debug_information() -> None:
     members = (("a", 0, 8), ("c", 16, 1))
-    assert outcome(clause(Kind.ALONE, "a"), rq(*members))[0] is Outcome.FAIL
-    assert outcome(clause(Kind.ALONE, "a"), rq(*members, debug=False)) == (
-        Outcome.NA,
+    assert outcome(clause(ClauseKind.ALONE, "a"), rq(*members))[0] is RuleOutcome.FAIL
+    assert outcome(clause(ClauseKind.ALONE, "a"), rq(*members, debug=False)) == (
+        RuleOutcome.NA,
         "needs debug information that tells where the padding is",
     )
 
 
 def test_unknown_alignment_of_a_type() -> None:
-    what = clause(Kind.TYPE_ALIGNED)
-    assert outcome(what, rq(size=256, align=None)) == (Outcome.NA, "the alignment of a type is not recorded there")
+    what = clause(ClauseKind.TYPE_ALIGNED)
+    assert outcome(what, rq(size=256, align=None)) == (RuleOutcome.NA, "the alignment of a type is not recorded there")
     # The size of a type is a multiple of its alignment.
-    assert outcome(what, rq(size=250, align=None)) == (Outcome.FAIL, "")
-    assert outcome(what, rq(size=256, align=64)) == (Outcome.PASS, "")
+    assert outcome(what, rq(size=250, align=None)) == (RuleOutcome.FAIL, "")
+    assert outcome(what, rq(size=256, align=64)) == (RuleOutcome.PASS, "")
 
 
 def test_bytes_left() -> None:
@@ -170,9 +179,9 @@ def test_bytes_left() -> None:
     assert bytes_left([Field("rq", "b", 56, 8)], where) == 0
 
 
-SIGN = clause(Kind.FOLLOWS, "b a", rule="x")
-SIGN_2 = clause(Kind.ALIGNED, "b", rule="x")
-RULE = clause(Kind.APART, "a b")
+SIGN = clause(ClauseKind.FOLLOWS, "b a", rule="x")
+SIGN_2 = clause(ClauseKind.ALIGNED, "b", rule="x")
+RULE = clause(ClauseKind.APART, "a b")
 PRESENT = rq(("a", 0, 8), ("b", 64, 8))
 PARTIAL = rq(("a", 0, 8), ("b", 8, 8))
 ABSENT = rq(("b", 4, 4), ("a", 8, 8))
@@ -181,14 +190,16 @@ ABSENT = rq(("b", 4, 4), ("a", 8, 8))
 @pytest.mark.parametrize(
     ("where", "presence", "judged", "expected"),
     [
-        (PRESENT, Presence.PRESENT, Outcome.PASS, Outcome.PASS),
-        (PARTIAL, Presence.PARTIAL, Outcome.FAIL, Outcome.FAIL),
-        (ABSENT, Presence.ABSENT, Outcome.NA, Outcome.FAIL),
-        (rq(("c", 0, 8)), Presence.NA, Outcome.NA, Outcome.NA),
+        (PRESENT, Presence.PRESENT, RuleOutcome.PASS, RuleOutcome.PASS),
+        (PARTIAL, Presence.PARTIAL, RuleOutcome.FAIL, RuleOutcome.FAIL),
+        (ABSENT, Presence.ABSENT, RuleOutcome.NA, RuleOutcome.FAIL),
+        (rq(("c", 0, 8)), Presence.NA, RuleOutcome.NA, RuleOutcome.NA),
     ],
     ids=["present", "partial", "absent", "n/a"],
 )
-def test_presence_decides_what_is_judged(where: Layout, presence: Presence, judged: Outcome, expected: Outcome) -> None:
+def test_presence_decides_what_is_judged(
+    where: Layout, presence: Presence, judged: RuleOutcome, expected: RuleOutcome
+) -> None:
     rules = rules_of(SIGN, SIGN_2, RULE)
     assert presence_of(rules, "x", where)[0] is presence
     assert judge_rule(rules, "x.R1", where).outcome is judged
@@ -204,18 +215,18 @@ def test_absent_change_is_explained() -> None:
 
 def test_rule_without_signs_that_apply_is_judged() -> None:
     sign = replace(SIGN, needs=frozenset({Condition.SMP}))
-    assert judge_rule(rules_of(sign, RULE), "x.R1", PRESENT).outcome is Outcome.PASS
-    assert judge_rule(rules_of(sign, RULE), "x.R1", PARTIAL).outcome is Outcome.FAIL
+    assert judge_rule(rules_of(sign, RULE), "x.R1", PRESENT).outcome is RuleOutcome.PASS
+    assert judge_rule(rules_of(sign, RULE), "x.R1", PARTIAL).outcome is RuleOutcome.FAIL
 
 
 def test_rule_holds_when_all_its_clauses_do() -> None:
-    second = clause(Kind.HEADROOM, "b", 60)
-    assert judge_rule(rules_of(SIGN, RULE), "x.R1", PRESENT).outcome is Outcome.PASS
-    assert judge_rule(rules_of(SIGN, RULE, second), "x.R1", PRESENT).outcome is Outcome.FAIL
-    missing = clause(Kind.ALIGNED, "c")
-    assert judge_rule(rules_of(SIGN, RULE, missing), "x.R1", PRESENT).outcome is Outcome.PASS
+    second = clause(ClauseKind.HEADROOM, "b", 60)
+    assert judge_rule(rules_of(SIGN, RULE), "x.R1", PRESENT).outcome is RuleOutcome.PASS
+    assert judge_rule(rules_of(SIGN, RULE, second), "x.R1", PRESENT).outcome is RuleOutcome.FAIL
+    missing = clause(ClauseKind.ALIGNED, "c")
+    assert judge_rule(rules_of(SIGN, RULE, missing), "x.R1", PRESENT).outcome is RuleOutcome.PASS
     nothing = judge_rule(rules_of(SIGN, missing), "x.R1", PRESENT)
-    assert (nothing.outcome, nothing.reason) == (Outcome.NA, "no rq.c in this configuration")
+    assert (nothing.outcome, nothing.reason) == (RuleOutcome.NA, "no rq.c in this configuration")
 
 
 def test_rule_without_clauses() -> None:
@@ -225,12 +236,12 @@ def test_rule_without_clauses() -> None:
 @pytest.mark.parametrize(
     ("what", "text"),
     [
-        (clause(Kind.ON_LINE, "a b", ANY_LINE), "struct rq: all lie entirely on one line: a b"),
-        (clause(Kind.ON_LINE, "a b", 3), "struct rq: all lie entirely on line 3: a b"),
-        (clause(Kind.STARTS_ON, "a", LAST_LINE), "struct rq: all start on line 3: a"),
-        (clause(Kind.STARTS_ON, "a", LAST_LINE, tag="cpupri"), "struct cpupri: all start on the last line: a"),
-        (clause(Kind.HEADROOM, "a", 4), "struct rq: bytes left on the line of the last, at least 4: a"),
-        (clause(Kind.TYPE_PADDED), "struct rq: the type's size is whole lines"),
+        (clause(ClauseKind.ON_LINE, "a b", ANY_LINE), "struct rq: all lie entirely on one line: a b"),
+        (clause(ClauseKind.ON_LINE, "a b", 3), "struct rq: all lie entirely on line 3: a b"),
+        (clause(ClauseKind.STARTS_ON, "a", LAST_LINE), "struct rq: all start on line 3: a"),
+        (clause(ClauseKind.STARTS_ON, "a", LAST_LINE, tag="cpupri"), "struct cpupri: all start on the last line: a"),
+        (clause(ClauseKind.HEADROOM, "a", 4), "struct rq: bytes left on the line of the last, at least 4: a"),
+        (clause(ClauseKind.TYPE_PADDED), "struct rq: the type's size is whole lines"),
     ],
 )
 def test_clause_in_words(what: Clause, text: str) -> None:
@@ -238,25 +249,25 @@ def test_clause_in_words(what: Clause, text: str) -> None:
     assert describe(judge_clause(what, PRESENT, rules), PRESENT, rules) == text
 
 
-def judged(where: Layout, *expected: str) -> dict[str, Outcome]:
-    """Outcome of each of the project's rules."""
+def judged(where: Layout, *expected: str) -> dict[str, RuleOutcome]:
+    """RuleOutcome of each of the project's rules."""
     rules = toys.real_rules()
     return {rule.id: judge_rule(rules, rule.id, where, frozenset(expected)).outcome for rule in rules.rules}
 
 
 def failing(where: Layout, *expected: str) -> set[str]:
     """The project's rules that fail."""
-    return {name for name, found in judged(where, *expected).items() if found is Outcome.FAIL}
+    return {name for name, found in judged(where, *expected).items() if found is RuleOutcome.FAIL}
 
 
 def test_toy_kernel_keeps_every_rule() -> None:
     outcomes = judged(toy())
     leaves = ["cpupri-split.L1", "cpupri-split.L2", "cpupri-split.L3"]
-    assert [name for name, found in outcomes.items() if found is not Outcome.PASS] == ["cpupri-lines.C5", *leaves]
+    assert [name for name, found in outcomes.items() if found is not RuleOutcome.PASS] == ["cpupri-lines.C5", *leaves]
     split = judged(toy("CONFIG_SCHED_CPUPRI_SPLIT"))
     no_mask = ["cpupri-lines.C1", "cpupri-lines.C5", "cpupri.S1"]
-    assert [name for name, found in split.items() if found is not Outcome.PASS] == no_mask
-    assert judged(toy("-CONFIG_SMP"))["cpupri-lines.C5"] is Outcome.PASS
+    assert [name for name, found in split.items() if found is not RuleOutcome.PASS] == no_mask
+    assert judged(toy("-CONFIG_SMP"))["cpupri-lines.C5"] is RuleOutcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -280,7 +291,7 @@ def test_older_toy_kernel(older: str, change: str) -> None:
     its_own = {rule.id for rule in rules.rules if rule.change == change}
     assert presence_of(rules, change, toy(older))[0] is Presence.ABSENT
     assert presence_of(rules, change, toy())[0] is Presence.PRESENT
-    assert {name for name in its_own if judged(toy(older))[name] is not Outcome.NA} == set()
+    assert {name for name in its_own if judged(toy(older))[name] is not RuleOutcome.NA} == set()
     assert its_own - failing(toy(older), change) <= {"cpupri-lines.C5"}
 
 
@@ -319,4 +330,4 @@ def test_the_kernel_says_the_same_words() -> None:
 
 def test_the_kernel_knows_the_same_kinds() -> None:
     known = set(re.findall(r"case LAYOUT_(\w+):", KUNIT_C))
-    assert known == {kind.name for kind in Kind}
+    assert known == {kind.name for kind in ClauseKind}

@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import parse_config
-from schedlib.layout.rule_judge import Outcome, judge_rule
+from schedlib.layout.rule_judge import RuleOutcome, judge_rule
 from schedlib.layout.tables import Condition
-from schedlib.layout.vmlinux import Kernel, kernel_of, layout_of_kernel, running_kernel
+from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_kernel, running_kernel
+
+pytestmark = pytest.mark.tools
 
 CONFIG = "CONFIG_SMP=y\n# CONFIG_SCHED_PROXY_EXEC is not set\nCONFIG_X86_L1_CACHE_SHIFT=6\n"
 
@@ -145,7 +147,7 @@ def test_machine(compiler: str, machine: str) -> None:
 
 def layout_with(machine: str, config: str = "") -> Any:
     """The toy kernel, read as somebody else's."""
-    kernel = Kernel("theirs", machine, parse_config(config))
+    kernel = KnownKernel("theirs", machine, parse_config(config))
     return layout_of_kernel(toys.fields_object(), kernel, toys.real_rules())
 
 
@@ -190,7 +192,7 @@ def test_conditions_with_and_without_a_configuration() -> None:
 
 def test_conditions_are_measured() -> None:
     toys.needs("pahole")
-    kernel = Kernel("theirs", "x86_64", {"CONFIG_SCHED_PROXY_EXEC": "y"})
+    kernel = KnownKernel("theirs", "x86_64", {"CONFIG_SCHED_PROXY_EXEC": "y"})
     debugged = layout_of_kernel(toys.fields_object("CONFIG_DEBUG_SPINLOCK"), kernel, toys.real_rules())
     assert {Condition.DEBUG_LOCKS, Condition.PROXY_EXEC, Condition.UP} <= debugged.holds
     assert debugged.holds.isdisjoint({Condition.PLAIN_LOCKS, Condition.NO_PROXY_EXEC, Condition.SMP})
@@ -205,7 +207,7 @@ def test_somebody_elses_kernel_is_judged_like_ones_own() -> None:
         assert judge_rule(rules, rule.id, layout_with("x86_64", CONFIG)).outcome is (
             judge_rule(rules, rule.id, toys.toy()).outcome
         )
-    assert judge_rule(rules, "rd-lines.R2", layout_with("s390x", CONFIG)).outcome is Outcome.FAIL
+    assert judge_rule(rules, "rd-lines.R2", layout_with("s390x", CONFIG)).outcome is RuleOutcome.FAIL
 
 
 def test_running_kernel() -> None:

@@ -14,6 +14,8 @@ from schedlib.layout.compile import layout_of
 from schedlib.layout.rule_judge import Layout, judge_rule
 from schedlib.paths import KUNIT
 
+pytestmark = pytest.mark.tools
+
 CHANGES = ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split")
 
 _KUNIT_H = """\

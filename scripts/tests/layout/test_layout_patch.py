@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ from toys import clause, layout, rules_of, structure, toy
 
 from conftest import SCHED_H, git
 from schedlib.errors import SchedlineError
-from schedlib.layout.patch_check import Finding, added_lines, findings, require_diff, steps, touches_layout
+from schedlib.layout.patch_check import Finding, findings, steps
+from schedlib.layout.patch_text import added_lines, require_diff, touches_layout, why_untouched
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.tables import Kind
-from schedlib.tree.kernel_tree import open_kdir
+from schedlib.layout.tables import ClauseKind
+from schedlib.tree.compose import compose
+from schedlib.tree.kernel_tree import apply_diff, open_kdir
 
 MAIL = """\
 From: Somebody <somebody@example.org>
@@ -70,6 +73,23 @@ PATCH = MAIL.encode()
 )
 def test_touches_layout(text: bytes, touches: bool) -> None:
     assert touches_layout(text) is touches
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (PATCH, ""),
+        (b" \n", "the patch is empty"),
+        (b"--- a/x.c\n+++ b/x.c\n", "it changes no header and no Kconfig file, only x.c"),
+        (
+            b"".join(b"--- a/%d.c\n+++ b/%d.c\n" % (number, number) for number in range(5)),
+            "it changes no header and no Kconfig file, only 0.c, 1.c, 2.c and 2 more",
+        ),
+        (b"diff --git a/x.h b/y.h\nrename from x.h\nrename to y.h\n", "it changes no header and no Kconfig file"),
+    ],
+)
+def test_why_a_patch_is_not_looked_at(text: bytes, reason: str) -> None:
+    assert why_untouched(text) == reason
 
 
 def test_added_lines() -> None:
@@ -130,24 +150,42 @@ def test_rule_that_can_no_longer_be_judged_is_an_error() -> None:
 
 def test_less_room_is_a_warning() -> None:
     (finding,) = (row for row in found(toy("STRANGER"), toy("STRANGER", "NARROW")) if not row.error)
-    assert finding.text.startswith("rq-order.Q1: struct rq line 0 on toy+STRANGER+NARROW: ")
-    assert finding.text.endswith("room among its members 24 -> 8 bytes, unused 20 -> 4 bytes")
+    assert finding.text.startswith(
+        "rq-order.Q1 still holds on toy+STRANGER+NARROW, but the patch takes room on cache line 0 of struct rq: "
+        "20 bytes of it were unused, now 4; idle, the last of its members, ended 24 bytes before its end, now 8. "
+    )
     assert ": WARNING: " in str(finding)
+
+
+@pytest.mark.tools
+def test_warning_says_what_to_do() -> None:
+    """`room among its members 62 -> 62 bytes, unused 62 -> 58 bytes` was not understood."""
+    before, after = (
+        layout(structure("rq", 64, ("a", 0, 1), ("b", 1, 1), *more)) for more in ((), (("stranger", 2, 4),))
+    )
+    (finding,) = findings(rules_of(clause(ClauseKind.ON_LINE, "a b", 0)), PATCH, before, after)
+    assert finding.text == (
+        "x.R1 still holds on toy, but the patch takes room on cache line 0 of struct rq: 62 bytes of it were unused, "
+        "now 58. If what it adds is not used together with a b, move it to another line (pahole -C rq shows the "
+        "holes); otherwise there is nothing to do"
+    )
 
 
 def warning(after: Layout) -> str:
     """What is said of the first line of struct rq when it has less room, but holds."""
-    (text,) = (row.text for row in found(toy(), after) if row.text.startswith("rq-order.Q1: struct rq line 0"))
+    (text,) = (row.text for row in found(toy(), after) if row.text.startswith("rq-order.Q1 still holds"))
     return text
 
 
 def test_full_line_is_told() -> None:
-    assert warning(toy("NARROW")).endswith("24 -> 8 bytes, unused 24 -> 8 bytes")
-    assert warning(toy("NARROWER")).endswith("24 -> 0 bytes, unused 24 -> 0 bytes; one more pointer breaks the rule")
+    full = "now 0. The next pointer put before that member breaks the rule. "
+    assert full in warning(toy("NARROWER"))
+    assert full.replace("now 0", "now 8") not in warning(toy("NARROW"))
 
 
+@pytest.mark.tools
 def test_error_has_no_warning_beside_it() -> None:
-    kept, room = clause(Kind.ON_LINE, "a b", 1), clause(Kind.HEADROOM, "b", 8)
+    kept, room = clause(ClauseKind.ON_LINE, "a b", 1), clause(ClauseKind.HEADROOM, "b", 8)
     before, after = (layout(structure("rq", 256, ("a", 64, 8), ("b", place, 8))) for place in (80, 116))
     for clauses, errors in (((kept,), [False]), ((kept, room), [True])):
         assert [row.error for row in findings(rules_of(*clauses), PATCH, before, after)] == errors
@@ -182,16 +220,16 @@ def test_steps(kernel: Path, cache: Path) -> None:
     header.write_text(SCHED_H.replace("nr_running;", "nr_running, more;"))
     patch = diff_of(kernel)
     tree = open_kdir(cache, kernel)
-    apart = steps(tree, tree.base, patch)
-    assert apart.before == tree.base
+    apart = steps(tree, compose(tree), patch)
+    assert apart.before == compose(tree).commit
     assert "more" in (tree.read("kernel/sched/sched.h", apart.after) or "")
 
     reverse = header.read_text()
     header.write_text(reverse.replace("nr_running;", "nr_running, more;"))
     git(kernel, "commit", "-q", "-a", "-m", "more")
     tree = open_kdir(cache, kernel)
-    had = steps(tree, tree.base, patch)
-    assert had.after == tree.base
+    had = steps(tree, compose(tree), patch)
+    assert had.after == compose(tree).commit
     assert "more" not in (tree.read("kernel/sched/sched.h", had.before) or "")
 
 
@@ -203,15 +241,29 @@ def test_steps_find_a_patch_in_the_history(kernel: Path, cache: Path) -> None:
     header.write_text(header.read_text().replace("more;", "most;"))
     git(kernel, "commit", "-q", "-a", "-m", "most")
     tree = open_kdir(cache, kernel)
-    found = steps(tree, tree.base, patch)
+    found = steps(tree, compose(tree), patch)
     assert found.after == git(kernel, "rev-parse", "HEAD^").strip()
     assert found.before == git(kernel, "rev-parse", "HEAD^^").strip()
+
+
+def test_steps_do_not_leave_a_change_behind(kernel: Path, cache: Path) -> None:
+    """A patch that fits the tree alone says nothing of the tree with a change: its rules would all be n/a."""
+    header = kernel / "kernel/sched/sched.h"
+    header.write_text(SCHED_H.replace("*pd;", "*pd, *more;"))
+    patch = diff_of(kernel)
+    tree = open_kdir(cache, kernel)
+    assert steps(tree, compose(tree), patch)
+    header.write_text(SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;"))
+    changed = apply_diff(tree, tree.base, diff_of(kernel), "a change\n")
+    assert changed
+    with pytest.raises(SchedlineError, match=r"does not apply .* with the changes"):
+        steps(tree, replace(compose(tree), commit=changed), patch)
 
 
 def test_steps_of_what_does_not_belong(kernel: Path, cache: Path) -> None:
     tree = open_kdir(cache, kernel)
     with pytest.raises(SchedlineError, match="does not apply"):
-        steps(tree, tree.base, PATCH)
+        steps(tree, compose(tree), PATCH)
 
 
 @pytest.mark.parametrize("text", [b"hello\n", b"From: a\nSubject: [PATCH 0/3] cover\n\nno diff here\n"])

@@ -3,23 +3,42 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 import subprocess
+import sys
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import layout_command
 import pytest
 import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import toy
 
-from conftest import git
-from schedlib.layout.rule_judge import Layout, Presence
-from schedlib.layout.status_verb import Found, of_kernel, of_tree, symbols_of
+from conftest import SCHED_H, git
+from schedlib.errors import SchedlineError
+from schedlib.layout import status_verb
+from schedlib.layout.rule_judge import Layout
+from schedlib.layout.source_status import Found, of_directory, of_source
+from schedlib.layout.status import of_kernel, of_tree, symbols_of
 from schedlib.layout.tables import Condition
+from schedlib.paths import PROJECT
+from schedlib.tree import changes, compose
 from schedlib.tree.kernel_tree import open_kdir
+from schedlib.tree.source import Presence, readable, source_signs
+from schedlib.verdict import Verdict
 
 DATA = frozenset({"runqueues", "init_task"})
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The libraries of the Python that runs the tests are used."""
+    monkeypatch.setattr(status_verb, "activate", lambda _: None)
 
 
 def found(where: Layout, symbols: frozenset[str] | None = DATA) -> dict[str, Found]:
@@ -101,17 +120,165 @@ def test_change_by_symbol(symbols: frozenset[str] | None, expected: Presence, ev
     assert len(row.evidence) == 1 and evidence in row.evidence[0]
 
 
-def test_change_by_source(kernel: Path, cache: Path) -> None:
-    before = {row.change: row for row in of_tree(open_kdir(cache, kernel))}
+def test_change_by_source(kernel: Path) -> None:
+    before = {row.change: row for row in of_directory(kernel)}
     assert {row.presence for row in before.values()} == {Presence.ABSENT}
     header = kernel / "kernel/sched/sched.h"
     header.write_text(header.read_text().replace("*pd;", "*pd ____cacheline_aligned;"))
-    git(kernel, "commit", "-q", "-a", "-m", "half of it")
-    after = {row.change: row for row in of_tree(open_kdir(cache, kernel))}
+    after = {row.change: row for row in of_directory(kernel)}
     assert after["rd-lines"].presence is Presence.PARTIAL
-    assert after["rd-lines"].evidence[0] == "kernel/sched/sched.h has `*pd ____cacheline_aligned`"
-    assert "has nothing like" in after["rd-lines"].evidence[1]
+    assert after["rd-lines"].evidence == (
+        "kernel/sched/sched.h has `*pd ____cacheline_aligned`",
+        "kernel/sched/sched.h has no `overloaded ____cacheline_aligned` in `struct root_domain`",
+    )
     assert after["rq-order"].presence is Presence.ABSENT
+    assert after["cluster-scan"].evidence == ("there is no kernel/sched/fair.c",)
+
+
+@pytest.mark.parametrize("change", source_signs())
+def test_signs_are_told_as_source_and_not_as_patterns(change: str) -> None:
+    signs = source_signs()[change]
+    for pattern in signs.patterns:
+        assert re.search(pattern, readable(pattern)), pattern
+        assert "\\" not in readable(pattern)
+    name = signs.place().removeprefix("struct ").removesuffix("()")
+    assert re.fullmatch(r"\w+", name) and name in signs.start
+    absent = dict.fromkeys((signs.file,), "struct other {\n};\n").get
+    (row,) = (row for row in of_source(absent) if row.change == change)
+    assert len(row.evidence) == len(signs.patterns)
+    assert all(f"in `{signs.place()}`" in text for text in row.evidence)
+
+
+def test_what_a_series_lacks_is_applied_by_a_check(kernel: Path, cache: Path) -> None:
+    """`status` said absent where `check` says applied."""
+    header = kernel / "kernel/sched/sched.h"
+    header.write_text(header.read_text().replace("*pd;", "*pd ____cacheline_aligned;"))
+    tree = open_kdir(cache, kernel)
+    rows = {row.change: row.evidence[-1] for row in of_tree(replace(tree, name="7.3", is_user=False))}
+    how = "the source lacks it; `schedline check --series 7.3"
+    assert rows["cpupri-lines"] == f"{how}` applies patches/7.3/cpupri-lines.patch"
+    assert rows["cpupri-split"] == f"{how} --with cpupri-split` applies patches/7.3/cpupri-split.patch"
+    for text in (rows["rd-lines"], rows["cluster-scan"], *(row.evidence[-1] for row in of_tree(tree))):
+        assert "schedline check" not in text
+
+
+@pytest.fixture
+def patches(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A patch set with rd-lines, made against the small tree, and an optional cpupri-split that does not apply."""
+    directory = tmp_path / "patches"
+    (directory / "7.3").mkdir(parents=True)
+    (directory / "7.3/series").write_text("rd-lines\ncpupri-split optional\n")
+    (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;"))
+    git(kernel, "commit", "-q", "-a", "-m", "sched/rt: Move pd")
+    (directory / "7.3/rd-lines.patch").write_text(git(kernel, "format-patch", "--stdout", "-1"))
+    git(kernel, "reset", "-q", "--hard", "HEAD^")
+    monkeypatch.setattr(changes, "PATCHES", directory)
+    monkeypatch.setattr(compose, "PATCHES", directory)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "verdict", "said"),
+    [
+        (SCHED_H, [], Verdict.PASS, ["rd-lines: applied", "cpupri-split: absent"]),
+        (SCHED_H, ["--without", "rd-lines"], Verdict.PASS, ["rd-lines: left out"]),
+        (SCHED_H, ["--with", "cpupri-split"], Verdict.ERROR, ["rd-lines: absent", "cpupri-split: conflict"]),
+        (
+            "/* one\n * two\n */\n" + SCHED_H,
+            [],
+            Verdict.PASS,
+            ["rd-lines: applied", "    kernel/sched/sched.h: hunk #1 at line 6, offset 3 lines"],
+        ),
+        (SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;"), [], Verdict.PASS, ["rd-lines: upstream"]),
+        (
+            SCHED_H.replace("*pd;", "*domain;"),
+            [],
+            Verdict.ERROR,
+            ["rd-lines: conflict", "    kernel/sched/sched.h: hunk #1 rejected", "--without rd-lines"],
+        ),
+    ],
+)
+def test_how_the_carried_changes_apply(
+    source: str,
+    words: list[str],
+    verdict: Verdict,
+    said: list[str],
+    kernel: Path,
+    cache: Path,
+    patches: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    header = kernel / "kernel/sched/sched.h"
+    header.write_text(source)
+    assert layout_command.run("status", "--kdir", str(kernel), "--apply", *words) is verdict
+    out = capsys.readouterr().out
+    assert all(text in out for text in said), out
+    assert header.read_text() == source
+
+
+@pytest.mark.parametrize("kind", ["git", "plain"])
+def test_a_directory_is_read_without_a_tree_a_program_or_a_library(kind: str, kernel: Path, tmp_path: Path) -> None:
+    """The first `status --kdir` of a plain directory took 113 s; it installed libraries and imported the whole tree."""
+    if kind == "plain":
+        shutil.rmtree(kernel / ".git")
+    program = (
+        f"import sys; sys.path[:0] = [{str(PROJECT / 'scripts')!r}, {str(Path(__file__).parent)!r}]; "
+        "import layout_command; print(layout_command.run('status', '--kdir', sys.argv[1]))"
+    )
+    env = {"SCHEDLINE_CACHE": str(tmp_path / "none"), "PATH": "/nonexistent"}
+    # -S: without the libraries that this Python has.
+    argv = [sys.executable, "-S", "-c", program, str(kernel)]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{kernel}\nrq-order: absent\n")
+    assert done.stdout.endswith("Verdict.PASS\n")
+    assert not (tmp_path / "none").exists()
+
+
+def test_text_file_is_no_tree(cache: Path, tmp_path: Path) -> None:
+    """`status --kdir file.txt` repeated the last line of tar."""
+    (tmp_path / "file.txt").write_text("hello\n")
+    with pytest.raises(SchedlineError, match=r"file\.txt is neither a directory nor a tarball"):
+        layout_command.run("status", "--kdir", str(tmp_path / "file.txt"))
+    assert not (cache / "trees").exists()
+
+
+def test_damaged_tarball_is_told_with_the_cause(cache: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "linux.tar"
+    with tarfile.open(whole, "w") as archive:
+        archive.add(PROJECT / "kunit", "linux/kunit")
+    cut = tmp_path / "cut.tar"
+    cut.write_bytes(whole.read_bytes()[:20000])
+    with pytest.raises(SchedlineError, match="Unexpected EOF"):
+        layout_command.run("status", "--kdir", str(cut))
+
+
+def test_directory_that_is_no_kernel_is_refused(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError, match="no kernel tree"):
+        layout_command.run("status", "--kdir", str(tmp_path))
+
+
+def test_answer_is_written(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    assert layout_command.run("status", "--kdir", str(kernel), "--json", str(tmp_path / "x.json")) is Verdict.PASS
+    document = json.loads((tmp_path / "x.json").read_text())
+    assert (document["schema"], document["kernel"]) == ("status-1", str(kernel))
+    assert {row["id"] for row in document["changes"]} == set(source_signs())
+    assert not (cache / "trees").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--running", "--kdir", "."],
+        ["--vmlinux", "/bin/sh", "--series", "7.3"],
+        ["--running", "--apply"],
+        ["--kdir", ".", "--with", "rd-lines"],
+        ["--kdir", ".", "--apply", "--json", "x.json"],
+    ],
+)
+def test_options_that_contradict_each_other(words: list[str]) -> None:
+    with pytest.raises(SchedlineError):
+        layout_command.read("status", *words)
 
 
 def vmlinux(directory: Path) -> Path:

@@ -19,14 +19,16 @@ from schedlib.layout.tables import (
     ANY_LINE,
     LAST_LINE,
     VERSION,
+    ClauseKind,
     Compiled,
     Condition,
-    Kind,
     read_fields,
     read_object,
     read_rules,
 )
 from schedlib.paths import KUNIT
+
+pytestmark = pytest.mark.tools
 
 HEADER = (KUNIT / "layout_rules.h").read_text()
 SOURCE = (KUNIT / "layout_rules.c").read_text()
@@ -48,8 +50,8 @@ def section(text: str, start: str) -> str:
 
 
 def test_kinds_are_those_of_the_header() -> None:
-    assert [kind.name for kind in sorted(Kind)] == enum("sched_layout_kind")
-    assert sorted(Kind) == list(range(len(Kind)))
+    assert [kind.name for kind in sorted(ClauseKind)] == enum("sched_layout_kind")
+    assert sorted(ClauseKind) == list(range(len(ClauseKind)))
 
 
 def test_conditions_are_those_of_the_header() -> None:
@@ -115,10 +117,10 @@ def test_first_member_of_a_clause_is_never_optional() -> None:
 
 def test_words_are_there_for_each_kind_and_condition() -> None:
     rules = toys.real_rules()
-    assert len(rules.kinds) == len(Kind)
+    assert len(rules.kinds) == len(ClauseKind)
     assert len(rules.conditions) == len(Condition)
     assert all(rules.kinds) and all(rules.conditions)
-    assert rules.kinds[Kind.TYPE_SMALL] == "the type is smaller than a line"
+    assert rules.kinds[ClauseKind.TYPE_SMALL] == "the type is smaller than a line"
     assert rules.conditions[Condition.UP] == "CONFIG_SMP=n"
 
 
@@ -266,7 +268,7 @@ def test_rules_of_another_version_are_refused() -> None:
     with pytest.raises(SchedlineError, match="sched_layout_index"):
         read_rules(toys.fields_object().read_bytes(), "f.o")
     # The kind of the first clause, behind its name.
-    place = data.index(b"rq-order\0" + bytes(15) + bytes([Kind.FOLLOWS])) + 24
+    place = data.index(b"rq-order\0" + bytes(15) + bytes([ClauseKind.FOLLOWS])) + 24
     with pytest.raises(SchedlineError, match="unknown kind 99"):
         read_rules(data[:place] + bytes([99]) + data[place + 1 :], "r.o")
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from conftest import FILES, git, write_files
 from schedlib.layout.compile import host_rules, layout_of
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.tables import Clause, Condition, Field, Kind, Rule, Rules, Type
+from schedlib.layout.tables import Clause, ClauseKind, Condition, Field, Rule, Rules, Type
 from schedlib.paths import KUNIT
 
 GCC, ARM64, S390X = "gcc", "aarch64-linux-gnu-gcc", "s390x-linux-gnu-gcc"
@@ -191,6 +192,22 @@ struct rq {
 
 _HEADERS = ("build_bug", "mmu_context", "limits", "types", "kernel")
 
+_MAKEFILE = """\
+VERSION = 7
+PATCHLEVEL = 3
+
+allnoconfig:
+	cp $(KCONFIG_ALLCONFIG) $(O)/.config
+
+known = CONFIG_SMP|CONFIG_64BIT|CONFIG_NUMA_BALANCING|CONFIG_SCHED_PROXY_EXEC
+flags = -DTOY_LINE=64 -DHAVE_RT_PUSH_IPI=1 $(shell sed -nE 's/^($(known))=y$$/-D\\1=1/p' $(O)/.config)
+kernel/sched/tests/%.o: FORCE
+	mkdir -p $(O)/$(@D)
+	gcc -std=gnu11 -nostdinc -Iinclude $(flags) $(KCFLAGS) -c -o $(O)/$@ $(@:.o=.c)
+.PHONY: FORCE
+"""
+"""It configures and compiles as the kernel's does, in milliseconds."""
+
 
 @once
 def workshop() -> Path:
@@ -209,9 +226,20 @@ def workshop() -> Path:
 
 
 def needs(program: str) -> None:
-    """Skip a test where a program is absent."""
+    """Skip a test where a program is absent, or all tests of a file that needs it when it is read."""
     if shutil.which(program) is None:
-        pytest.skip(f"the program {program} is not installed")
+        pytest.skip(f"the program {program} is not installed", allow_module_level=True)
+
+
+def toy_tree(directory: Path) -> Path:
+    """A git tree with a toy kernel from which `schedline layout` compiles its unit."""
+    headers = {"include/toy.h": _KERNEL_H} | {f"include/linux/{name}.h": "#include <toy.h>\n" for name in _HEADERS}
+    sources = {"kernel/sched/sched.h": SCHED_H, "Makefile": _MAKEFILE}
+    write_files(directory, FILES | headers | sources)
+    git(directory, "init", "-q", "-b", "main")
+    git(directory, "add", "-A")
+    git(directory, "commit", "-q", "-m", "base")
+    return directory
 
 
 def gcc(source: Path, target: Path, *words: str, compiler: str = GCC) -> subprocess.CompletedProcess[bytes]:
@@ -258,6 +286,7 @@ def toy(*names: str, line: int = 64) -> Layout:
 @once
 def real_rules() -> Rules:
     """The project's rules."""
+    needs("gcc")
     return host_rules(workshop() / "cache")
 
 
@@ -285,7 +314,7 @@ def layout(
 
 
 def clause(
-    kind: Kind,
+    kind: ClauseKind,
     members: str = "",
     arg: int = 0,
     *,

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree or built kernel -> layouts -> the rules -> one verdict."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.cache import cache_dir
+from schedlib.formats import document
+from schedlib.formats.layout_document import LayoutDocument
+from schedlib.kernel.kconfig import Dropped
+from schedlib.layout import matrix
+from schedlib.layout.columns import columns_for, composed_tree, ensure_tools
+from schedlib.layout.compile import Column, compiled, compiler_of, host_rules, layout_of
+from schedlib.layout.layout_options import LayoutOptions
+from schedlib.layout.matrix import JudgedColumn, judge_column
+from schedlib.layout.tables import Rules
+from schedlib.layout.vmlinux import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
+from schedlib.tree.kernel_tree import Tree
+from schedlib.verdict import Verdict
+
+
+def judge_layout(options: LayoutOptions) -> Verdict:
+    """Hold every rule against the layouts that the options name.
+
+    Raises:
+        SchedlineError: the tree, the kernel or the machine does not allow it.
+    """
+    started = datetime.now(UTC)
+    columns, fingerprint, rules = _of_kernel(options) if options.built else _of_tree(options)
+    for text in (*matrix.failures(rules, columns), *matrix.table(rules, columns)):
+        print(text)
+    for text in (*matrix.key(rules), *matrix.notes(rules, columns)):
+        print(text)
+    verdict = matrix.verdict_of(columns, options.require)
+    print(f"verdict: {verdict.name}")
+    if text := matrix.advice(verdict, columns, options.require, options.source()):
+        print(text)
+    if options.json:
+        found = matrix.layout_document(started, fingerprint, verdict, columns)
+        document.write_plain(options.json, LayoutDocument, found)
+    return verdict
+
+
+def _of_kernel(options: LayoutOptions) -> tuple[tuple[JudgedColumn, ...], dict[str, str], Rules]:
+    doctor.require(["layout"])
+    rules = host_rules(cache_dir())
+    kernel = kernel_of(options.vmlinux) if options.vmlinux else running_kernel()
+    layout = layout_of_kernel(options.vmlinux or RUNNING_BTF, kernel, rules)
+    column = judge_column(rules, kernel.name, layout, frozenset(options.expect or ()))
+    return (column,), {"kernel": kernel.name, "machine": kernel.machine}, rules
+
+
+def _of_tree(options: LayoutOptions) -> tuple[tuple[JudgedColumn, ...], dict[str, str], Rules]:
+    wanted = columns_for(options.columns.arch, options.columns.config)
+    ensure_tools(wanted)
+    tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
+    rules = host_rules(cache_dir())
+    columns = judged_columns(cache_dir(), tree, composition.commit, wanted, rules, composition.expected)
+    fingerprint = {
+        "tree": tree.origin,
+        "commit": composition.commit,
+        "machine": platform.machine(),
+        **{f"compiler {column.arch.name}": compiler_of(column.arch) for column in wanted},
+    }
+    return columns, fingerprint, rules
+
+
+def judged_columns(
+    cache: Path, tree: Tree, commit: str, columns: Sequence[Column], rules: Rules, expected: frozenset[str]
+) -> tuple[JudgedColumn, ...]:
+    """Compile what is not in the cache, and hold the rules against each column."""
+    judged: list[JudgedColumn] = []
+    for column in columns:
+        try:
+            path = compiled(cache, tree, commit, column)
+        except Dropped as dropped:
+            judged.append(JudgedColumn(column.name, None, absent=dropped.observed))
+            continue
+        judged.append(judge_column(rules, column.name, layout_of(path, column.name), expected))
+    return tuple(judged)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What `schedline layout` and the verbs below it are asked for."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.names import arch_names, change_ids, fragment_names, series_names, some_of, unknown, words
+from schedlib.options import ChangeOptions, TreeOptions, existing_path
+from schedlib.paths import KUNIT
+
+DEFAULT_ARCH = "x86_64"
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Which architectures, in which configurations; without configurations each architecture's own alone."""
+
+    arch: tuple[str, ...] = (DEFAULT_ARCH,)
+    config: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """Which layouts are judged: those of a tree, or else that of one kernel that is built.
+
+    Attributes:
+        built: the kernel is built: `vmlinux`, or the running one for None.
+        expect: changes that have to be there; None: those of `base`.
+        require: rules that must not be n/a everywhere.
+    """
+
+    tree: TreeOptions
+    changes: ChangeOptions
+    columns: ColumnOptions
+    built: bool = False
+    vmlinux: Path | None = None
+    expect: tuple[str, ...] | None = None
+    base: str | None = None
+    require: tuple[str, ...] = ()
+    json: Path | None = None
+
+    def source(self) -> list[str]:
+        """What is judged, as words of a command line."""
+        if self.built:
+            return ["--vmlinux", str(self.vmlinux)] if self.vmlinux else ["--running"]
+        return self.tree.words()
+
+
+@dataclass(frozen=True)
+class PatchOptions:
+    """Which patch is judged on which tree."""
+
+    patch: bytes
+    tree: TreeOptions
+    changes: ChangeOptions
+    columns: ColumnOptions
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """What `layout emit`, `explain` and `headroom` are asked.
+
+    Attributes:
+        rule: that is explained.
+        out: where the answer is written; standard output for None.
+        json: where the figures are written.
+    """
+
+    tree: TreeOptions
+    changes: ChangeOptions
+    columns: ColumnOptions
+    rule: str = ""
+    out: Path | None = None
+    json: Path | None = None
+
+
+@dataclass(frozen=True)
+class LayoutOperand:
+    """One side of `layout diff`.
+
+    Attributes:
+        text: as the user wrote it.
+        path: a tree, a vmlinux or an object.
+        series: or a series, with these carried changes and no others. The running kernel where neither is given.
+    """
+
+    text: str
+    path: Path | None = None
+    series: str | None = None
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayoutDiffOptions:
+    """What is compared, in which column, and where figures and picture are written."""
+
+    before: LayoutOperand
+    after: LayoutOperand
+    columns: ColumnOptions
+    json: Path | None
+    svg: Path | None
+
+
+def add_column_options(parser: argparse.ArgumentParser) -> None:
+    """--arch, --config."""
+    parser.add_argument(
+        "--arch",
+        type=some_of("architecture", arch_names, everything="all"),
+        metavar="ARCH,...",
+        help=f"all, or of {', '.join(arch_names())} (default: {DEFAULT_ARCH})",
+    )
+    parser.add_argument(
+        "--config",
+        type=configurations,
+        default=(),
+        metavar="NAME,...",
+        help="all, or fragments of configs/kernel/, joined by + into one column",
+    )
+
+
+def column_options(arguments: argparse.Namespace) -> ColumnOptions:
+    """What add_column_options() read."""
+    return ColumnOptions(arguments.arch or (DEFAULT_ARCH,), arguments.config)
+
+
+def configurations(text: str) -> tuple[str, ...]:
+    """An argparse type: configurations, each of fragments that are joined by `+`, or all."""
+    for name in (part for config in words(text) if config != "all" for part in config.split("+")):
+        if name not in fragment_names() and not ("/" in name and Path(name).is_file()):
+            raise argparse.ArgumentTypeError(unknown("fragment", name, fragment_names()))
+    return words(text)
+
+
+def rule_id(text: str) -> str:
+    """An argparse type: a rule by its id, or by the part behind the dot: Q1."""
+    return find_rule(text, rule_ids())
+
+
+def rules_required(text: str) -> tuple[str, ...]:
+    """An argparse type: a list of rules."""
+    return tuple(rule_id(word) for word in words(text))
+
+
+def rule_ids() -> tuple[str, ...]:
+    """The id of every rule, as kunit/tests.txt lists them."""
+    return tuple(re.findall(r"^sched_layout:\w+:([\w-]+\.\w+)$", (KUNIT / "tests.txt").read_text(), re.M))
+
+
+def find_rule(text: str, ids: Sequence[str]) -> str:
+    """The id that a text stands for: itself, or the only one that ends with it.
+
+    Raises:
+        argparse.ArgumentTypeError: there is none, or several; the candidates are listed.
+    """
+    found = [each for each in ids if text in (each, each.rpartition(".")[2])]
+    if len(found) == 1:
+        return found[0]
+    candidates = found or [each for each in ids if each.startswith(f"{text}.")]
+    if candidates:
+        raise argparse.ArgumentTypeError(f"{text!r} names {len(candidates)} rules: {', '.join(candidates)}")
+    raise argparse.ArgumentTypeError(unknown("rule", text, ids))
+
+
+def layout_operand(text: str) -> LayoutOperand:
+    """An argparse type: a series, with or without changes; a tree, a vmlinux, an object; the running kernel."""
+    if text == "running":
+        return LayoutOperand(text)
+    series, *changes = text.split("+")
+    if series in series_names() and not Path(text).exists():
+        for name in changes:
+            if name not in change_ids():
+                raise argparse.ArgumentTypeError(unknown("change", name, change_ids()))
+        return LayoutOperand(text, series=series, changes=tuple(changes))
+    try:
+        return LayoutOperand(text, path=existing_path(text))
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, and it is no series ({', '.join(series_names())})") from error

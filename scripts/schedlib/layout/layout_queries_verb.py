@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline layout emit`, `diff`, `explain` and `headroom`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from schedlib import options
+from schedlib.errors import SchedlineError
+from schedlib.layout.layout_options import (
+    LayoutDiffOptions,
+    QueryOptions,
+    add_column_options,
+    column_options,
+    layout_operand,
+    rule_id,
+)
+from schedlib.options import add_verb, new_path
+from schedlib.verdict import Verdict
+
+
+class _Below(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """The verbs below a verb. An option in front of one of them would be lost: it is refused."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given = [name for name, value in vars(namespace).items() if value != parser.get_default(name)]
+        if given and values:
+            parser.error(f"write the options behind {values[0]}: {parser.prog} {values[0]} --{given[0].strip('_')} ...")
+        super().__call__(parser, namespace, values, option_string)
+
+
+def add_parser(layout: argparse.ArgumentParser) -> None:
+    """Add the verbs below `schedline layout`."""
+    verbs = layout.add_subparsers(
+        action=_Below, prog=layout.prog, metavar="VERB", help="more about layouts; schedline layout VERB --help"
+    )
+    emit = add_verb(
+        verbs,
+        "emit",
+        "the rules as static assertions, a C file for kernel/sched/tests",
+        first=[
+            "schedline layout emit                                      for Debian's 7.3",
+            "schedline layout emit --kdir ~/linux -o layout_asserts.c   for your tree",
+        ],
+        text="Writes the rules of the changes that a tree has. What breaks one of them does not build.",
+        read=_read,
+        job=_emit,
+    )
+    emit.add_argument("-o", "--out", type=new_path, metavar="FILE", help="write it here (default: standard output)")
+    options.add_tree_options(emit)
+    options.add_change_options(emit)
+
+    diff = add_verb(
+        verbs,
+        "diff",
+        "what differs between two layouts",
+        first=[
+            "schedline layout diff 6.12 7.3               two kernels of Debian",
+            "schedline layout diff a/vmlinux b/vmlinux    two that you built",
+        ],
+        text="Says which members moved between cache lines, which rules changed, and what that costs in bytes.",
+        examples=[
+            "schedline layout diff 7.3 7.3+rd-lines+cpupri-lines --svg x.svg",
+            "schedline layout diff running ~/linux",
+        ],
+        operands="A B",
+        read=_read_diff,
+        job=_diff,
+    )
+    what = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, an object layout_fields.o, or running"
+    diff.add_argument("before", type=layout_operand, metavar="A", help=what)
+    diff.add_argument("after", type=layout_operand, metavar="B", help="the same")
+    add_column_options(diff)
+    diff.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
+    diff.add_argument("--svg", type=new_path, metavar="FILE", help="draw both, before above after")
+
+    explain = add_verb(
+        verbs,
+        "explain",
+        "what a rule keeps, why, and how it stands now",
+        first=[
+            "schedline layout explain Q1                     on Debian's 7.3",
+            "schedline layout explain rd-lines.R1 --kdir .   on your tree",
+        ],
+        text="Says what the rule keeps, who asked for it and why, and draws the cache lines that it speaks of.",
+        operands="RULE",
+        read=_read,
+        job=_explain,
+    )
+    explain.add_argument("rule", type=rule_id, metavar="RULE", help="its id, or what stands behind the dot: Q1")
+    headroom = add_verb(
+        verbs,
+        "headroom",
+        "bytes left on each guarded line, and drift that no rule catches",
+        first=[
+            "schedline layout headroom                                Debian's 7.3, for x86_64",
+            "schedline layout headroom --kdir . --config numa+proxy   your tree, in the tightest configuration",
+        ],
+        text="Says how much may still be added to each line that a rule guards before the rule breaks.",
+        examples=["schedline layout headroom --arch x86_64,ppc64le --config numa+proxy"],
+        read=_read,
+        job=_headroom,
+    )
+    headroom.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
+    for parser in (explain, headroom):
+        options.add_tree_options(parser)
+        options.add_change_options(parser)
+        add_column_options(parser)
+
+
+def _read(arguments: argparse.Namespace) -> QueryOptions:
+    return QueryOptions(
+        options.tree_options(arguments),
+        options.change_options(arguments),
+        column_options(arguments),
+        getattr(arguments, "rule", ""),
+        getattr(arguments, "out", None),
+        arguments.json,
+    )
+
+
+def _read_diff(arguments: argparse.Namespace) -> LayoutDiffOptions:
+    columns = column_options(arguments)
+    if len(columns.arch) > 1 or len(columns.config) > 1 or "all" in columns.config:
+        raise SchedlineError("diff compares in one architecture and configuration", "name one of each")
+    return LayoutDiffOptions(arguments.before, arguments.after, columns, arguments.json, arguments.svg)
+
+
+def _emit(wanted: QueryOptions) -> Verdict:
+    from schedlib.layout.queries import emit_asserts
+
+    return emit_asserts(wanted)
+
+
+def _diff(wanted: LayoutDiffOptions) -> Verdict:
+    from schedlib.layout.queries import diff_layouts
+
+    return diff_layouts(wanted)
+
+
+def _explain(wanted: QueryOptions) -> Verdict:
+    from schedlib.layout.queries import explain_rule
+
+    return explain_rule(wanted)
+
+
+def _headroom(wanted: QueryOptions) -> Verdict:
+    from schedlib.layout.queries import show_headroom
+
+    return show_headroom(wanted)

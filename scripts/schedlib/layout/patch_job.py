@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree and patch -> layouts without and with it -> what it breaks, in checkpatch's form, for b4 and git hooks."""
+
+from __future__ import annotations
+
+from schedlib.cache import cache_dir
+from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools
+from schedlib.layout.compile import compiled, host_rules, layout_of
+from schedlib.layout.layout_options import PatchOptions
+from schedlib.layout.patch_check import Steps, findings, steps
+from schedlib.options import DEFAULT_SERIES
+from schedlib.progress import say, step
+from schedlib.tree.compose import TESTS_DIRECTORY, add_tests
+from schedlib.tree.kernel_tree import Tree
+from schedlib.verdict import Verdict
+
+TIGHTEST = "numa+proxy"
+"""The configuration that leaves the least room on the first line of struct rq."""
+
+_PATIENCE = 1.0
+"""Seconds without a word: a hook that takes longer says what it does."""
+
+
+def judge_patch(options: PatchOptions) -> Verdict:
+    """Print what a patch breaks, and nothing else unless `verbose` asks for it.
+
+    Raises:
+        SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
+    """
+    cache = cache_dir()
+    columns = columns_for(options.columns.arch, options.columns.config or (TIGHTEST,))
+    ensure_tools(columns)
+    rules = host_rules(cache)
+    with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
+        tree, both = _prepared(options)
+    errors = warnings = 0
+    looked: list[str] = []
+    structures: set[str] = set()
+    for column in columns:
+        path = compiled_or_none(cache, tree, both.before, column)
+        if path is None:
+            continue
+        before = layout_of(path, column.name)
+        after = layout_of(compiled(cache, tree, both.after, column), column.name)
+        looked.append(column.name)
+        structures |= set(after.types)
+        for finding in findings(rules, options.patch, before, after):
+            errors += finding.error
+            warnings += not finding.error
+            print(finding)
+    if options.verbose:
+        broken = _many(errors, "error") if errors else "nothing broken"
+        more = f", {_many(warnings, 'warning')}" if warnings else ""
+        print(
+            f"looked at {_many(len(structures), 'structure')} ({', '.join(sorted(structures))}) "
+            f"on {_many(len(looked), 'configuration')} ({', '.join(looked)}): {broken}{more}"
+        )
+    if not looked:
+        say("nothing was looked at\n  next: choose another --arch or --config")
+        return Verdict.INCONCLUSIVE
+    return Verdict.FAIL if errors else Verdict.PASS
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def _prepared(options: PatchOptions) -> tuple[Tree, Steps]:
+    """The tree, and its commits without and with the patch; both have the tests."""
+    tree, composition = composed_tree(options.tree, options.changes)
+    both = steps(tree, composition, options.patch)
+    return tree, Steps(_tested(tree, both.before), _tested(tree, both.after))
+
+
+def _tested(tree: Tree, commit: str) -> str:
+    """A commit with the tests, which hold the unit that is compiled."""
+    return commit if tree.read(f"{TESTS_DIRECTORY}/layout_fields.c", commit) else add_tests(tree, commit)

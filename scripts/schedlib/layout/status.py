@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which of the changes a tree, a vmlinux or the running kernel has, and how the carried ones apply to a tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from schedlib import TOOL, doctor
+from schedlib.cache import cache_dir
+from schedlib.formats import document
+from schedlib.formats.status_document import StatusDocument
+from schedlib.layout.compile import host_rules
+from schedlib.layout.rule_judge import Layout, RuleOutcome, describe, judge_clause
+from schedlib.layout.source_status import Found, of_directory, of_source, show
+from schedlib.layout.status_options import StatusOptions
+from schedlib.layout.tables import DAMAGE, Rules
+from schedlib.layout.vmlinux import RUNNING_BTF, layout_of_built
+from schedlib.tree.changes import Change, State, change_table, patch_sets
+from schedlib.tree.compose import compose
+from schedlib.tree.kernel_tree import Tree, open_tree
+from schedlib.tree.source import Presence, presence
+from schedlib.verdict import Verdict
+
+_ALWAYS_THERE = "runqueues"
+"""A symbol of data that every kernel has: a symbol table without it lists no data."""
+
+
+def show_status(options: StatusOptions) -> Verdict:
+    """Say which changes a kernel has, and by what one sees it.
+
+    Raises:
+        SchedlineError: there is no such tree or kernel, or it cannot be read.
+    """
+    if options.built:
+        doctor.require(["layout"])
+        rules = host_rules(cache_dir())
+        layout = layout_of_built(options.vmlinux, rules)
+        symbols = symbols_of(options.vmlinux) if options.vmlinux else running_symbols()
+        name, found = layout.name, tuple(of_kernel(rules, layout, symbols))
+    elif options.directory:
+        name, found = str(options.directory), of_directory(options.directory)
+    else:
+        tree = _opened(options)
+        name, found = tree.origin, tuple(of_tree(tree))
+    show(name, found)
+    if options.json:
+        rows = [{"id": row.change, "presence": row.presence.value, "evidence": row.evidence} for row in found]
+        said = {"schema": "status-1", "tool": TOOL, "kernel": name, "changes": rows}
+        document.write_plain(options.json, StatusDocument, said)
+    return Verdict.PASS
+
+
+def _opened(options: StatusOptions) -> Tree:
+    doctor.require([] if options.tree.kdir else ["fetch"])
+    return open_tree(cache_dir(), options.tree)
+
+
+def of_tree(tree: Tree) -> Iterator[Found]:
+    """By the signs in the source. For a series also: how a check gets the changes that the source lacks."""
+    for row in of_source(tree.read):
+        patches = None if tree.is_user else patch_sets(tree)[0]
+        if patches and row.presence is Presence.ABSENT and row.change in patches.order():
+            how = "" if row.change in patches.default() else f" --with {row.change}"
+            text = f"the source lacks it; `schedline check --series {tree.name}{how}` applies "
+            text += f"patches/{patches.name}/{row.change}.patch"
+            yield replace(row, evidence=(*row.evidence, text))
+        else:
+            yield row
+
+
+def show_applied(options: StatusOptions) -> Verdict:
+    """Apply the carried changes to a copy of a tree as `git am -3` does, and say what became of each.
+
+    Without --with these are the changes that `schedline check` applies to a series.
+
+    Raises:
+        SchedlineError: there is no such tree.
+    """
+    tree = _opened(options)
+    with_ = options.changes.with_ or patch_sets(tree)[0].default()
+    composition = compose(tree, with_=with_, without=options.changes.without)
+    print(f"tree: {tree.origin}" + (f" (dirty: {tree.dirty} files)" if tree.dirty else ""))
+    for row in composition.states:
+        print(f"{row.id}: {row.state.value}")
+        for line in row.drift:
+            print(f"    {line}")
+    print(f"result: commit {composition.commit} in {tree.src}")
+    conflicts = [row.id for row in composition.states if row.state is State.CONFLICT]
+    if not conflicts:
+        return Verdict.PASS
+    print(f"  next: rebase the patch onto this tree, or leave it out: --without {','.join(conflicts)}")
+    return Verdict.ERROR
+
+
+def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> Iterator[Found]:
+    """By layout and symbols; a change that shows in neither of them is left out.
+
+    Args:
+        symbols: None where no symbol table can be read.
+    """
+    for change in change_table().values():
+        if change.symbol:
+            yield _by_symbol(change, symbols)
+        elif rules.of(change.id):
+            results = [judge_clause(clause, layout, rules) for clause in rules.of(change.id)]
+            judged = [result for result in results if result.outcome is not RuleOutcome.NA]
+            holding = [result for result in judged if result.outcome is RuleOutcome.PASS]
+            evidence = [f"so: {describe(result, layout, rules)}" for result in holding]
+            evidence += [f"not so: {describe(result, layout, rules)}" for result in judged if result not in holding]
+            evidence += [f"n/a: {result.reason}" for result in results if result.outcome is RuleOutcome.NA]
+            yield Found(change.id, presence([result in holding for result in judged]), tuple(evidence))
+
+
+def _by_symbol(change: Change, symbols: frozenset[str] | None) -> Found:
+    if symbols is not None and change.symbol in symbols:
+        return Found(change.id, Presence.PRESENT, (f"the symbol {change.symbol} is there",))
+    if symbols is None or _ALWAYS_THERE not in symbols:
+        return Found(change.id, Presence.NA, ("its variables are listed neither in its symbol table nor in its BTF",))
+    return Found(change.id, Presence.ABSENT, (f"there is no symbol {change.symbol}",))
+
+
+def running_symbols() -> frozenset[str]:
+    """The names in /proc/kallsyms (addresses need root, names do not), and BTF's, which has each per-CPU variable."""
+    names: set[str] = set()
+    with suppress(OSError):
+        names |= set(re.findall(r"^\S+ \S (\S+)", Path("/proc/kallsyms").read_text(errors="replace"), re.M))
+    with suppress(OSError):
+        names |= {name.decode() for name in re.findall(rb"(?<=\0)[A-Za-z_]\w*(?=\0)", RUNNING_BTF.read_bytes())}
+    return frozenset(names)
+
+
+def symbols_of(path: Path) -> frozenset[str] | None:
+    """The names in a vmlinux' symbol table; None when it has none."""
+    try:
+        with path.open("rb") as file:
+            table = ELFFile(file).get_section_by_name(".symtab")
+            if not isinstance(table, SymbolTableSection):
+                return None
+            names = table.stringtable.data()
+    except DAMAGE:
+        return None
+    return frozenset(name.decode(errors="replace") for name in names.split(b"\0") if name)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The verbs `layout` and `status`, run as the command line runs them."""
+
+from __future__ import annotations
+
+import argparse
+
+from schedlib.layout import layout_verb, status_verb
+from schedlib.verdict import Verdict
+
+
+def parser() -> argparse.ArgumentParser:
+    """A command line with these two verbs alone."""
+    top = argparse.ArgumentParser(prog="schedline")
+    verbs = top.add_subparsers(required=True, prog="schedline")
+    layout_verb.add_parser(verbs)
+    status_verb.add_parser(verbs)
+    return top
+
+
+def read(*words: str) -> object:
+    """The options that some words stand for."""
+    arguments = parser().parse_args(words)
+    return arguments.read(arguments)
+
+
+def run(*words: str) -> Verdict:
+    """Do what some words ask for."""
+    arguments = parser().parse_args(words)
+    verdict = arguments.job(arguments.read(arguments))
+    assert isinstance(verdict, Verdict)
+    return verdict

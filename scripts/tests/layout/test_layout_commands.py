@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline layout` and the verbs below it, from their words to what they print, on a toy kernel."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import layout_command
+import pytest
+import toys
+from layout_command import read, run
+
+from conftest import git
+from schedlib import doctor
+from schedlib.errors import SchedlineError
+from schedlib.layout import columns, patch_job
+from schedlib.layout.layout_options import (
+    LayoutDiffOptions,
+    LayoutOperand,
+    LayoutOptions,
+    PatchOptions,
+    QueryOptions,
+    find_rule,
+    rule_ids,
+)
+from schedlib.layout.matrix import advice, judge_column, key
+from schedlib.options import TreeOptions
+from schedlib.paths import PROJECT
+from schedlib.tree.kernel_tree import Tree, open_tree
+from schedlib.verdict import Verdict
+
+HARMLESS = ("u32 nr_running;", "u32 nr_running; /* tasks */")
+HARMFUL = ("void *idle;", "void *idle; u32 stranger;")
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A toy kernel with all that compiling of it needs."""
+    if doctor.missing(["build", "layout", "objtool"]):
+        pytest.skip("what compiling a kernel needs is not installed")
+    return toys.toy_tree(tmp_path_factory.mktemp("kernels") / "a 'toy'")
+
+
+def patch(tree: Path, place: Path, change: tuple[str, str], name: str = "kernel/sched/sched.h") -> str:
+    """A file with a patch to a toy kernel, whose work tree stays as it is."""
+    text = (tree / name).read_text()
+    assert text.count(change[0]) == 1
+    (tree / name).write_text(text.replace(*change))
+    (place / "x.patch").write_text(git(tree, "diff"))
+    (tree / name).write_text(text)
+    return str(place / "x.patch")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["layout", "--kdir", ""],
+        ["layout", "--vmlinux", ""],
+        ["layout", "--patch", ""],
+        ["layout", "--json", ""],
+        ["layout", "diff", "", "7.3"],
+        ["layout", "explain", "Q1", "--kdir", ""],
+        ["layout", "emit", "--out", ""],
+        ["status", "--kdir", ""],
+        ["status", "--vmlinux", ""],
+        ["status", "--json", ""],
+    ],
+)
+def test_empty_path_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """`--kdir ''` was the current directory: an unset variable of the shell went unnoticed."""
+    with pytest.raises(SystemExit) as error:
+        read(*words)
+    assert error.value.code == 2
+    assert "the path is empty: is a shell variable unset?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["layout", "--arch", "vax"], "no architecture 'vax'"),
+        (["layout", "--config", "numa+nuna"], "Did you mean numa?"),
+        (["layout", "--require", "Q99"], "no rule 'Q99'"),
+        (["layout", "--patch", "/nonexistent"], "no such file"),
+        (["layout", "--patch", "/"], "Is a directory"),
+        (["layout", "diff", "7.3", "9.9"], "9.9: no such file or directory, and it is no series (7.3, 6.12, 6.1)"),
+        (["layout", "diff", "7.3", "7.3+rd-line"], "Did you mean rd-lines?"),
+    ],
+)
+def test_words_are_checked_first(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        read(*words)
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--running", "--kdir", "."],
+        ["--running", "--arch", "arm64"],
+        ["--vmlinux", "/bin/sh", "--with", "rd-lines"],
+        ["--vmlinux", "/bin/sh", "--base", "v7.3"],
+        ["--patch", "/dev/null", "--json", "x.json"],
+        ["--patch", "/dev/null", "--expect", "rd-lines"],
+        ["--patch", "/dev/null", "--running"],
+        ["--patch", __file__],
+        ["--verbose"],
+        ["diff", "7.3", "6.12", "--arch", "all"],
+        ["diff", "7.3", "6.12", "--config", "numa,proxy"],
+    ],
+)
+def test_options_that_contradict_each_other(words: list[str]) -> None:
+    with pytest.raises(SchedlineError):
+        read("layout", *words)
+
+
+def test_option_in_front_of_a_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """`layout --kdir PATH explain Q1` explained it on Debian's kernel."""
+    for word in (["--kdir", "/"], ["--running"], ["--with", "rd-lines"]):
+        with pytest.raises(SystemExit) as error:
+            read("layout", *word, "explain", "Q1")
+        assert error.value.code == 2
+        assert f"schedline layout explain {word[0]} ..." in capsys.readouterr().err
+    wanted = read("layout", "explain", "Q1", "--kdir", "/")
+    assert isinstance(wanted, QueryOptions)
+    assert wanted.tree == TreeOptions(Path("/"))
+
+
+def test_what_is_asked_for() -> None:
+    wanted = read("layout", "--arch", "all", "--config", "all", "--require", "R1,rq-order.Q2", "--expect", "rd-lines")
+    assert isinstance(wanted, LayoutOptions)
+    assert set(wanted.columns.arch) >= {"x86_64", "arm64"}
+    assert (wanted.columns.config, wanted.require) == (("all",), ("rd-lines.R1", "rq-order.Q2"))
+    assert (wanted.expect, wanted.built, wanted.source()) == (("rd-lines",), False, [])
+    wanted = read("layout", "diff", "6.12+rd-lines", "running", "--config", "numa+proxy")
+    assert isinstance(wanted, LayoutDiffOptions)
+    assert wanted.before == LayoutOperand("6.12+rd-lines", series="6.12", changes=("rd-lines",))
+    assert wanted.after == LayoutOperand("running")
+
+
+def test_patch_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"--- a/x.h\n+++ b/x.h\n")))
+    wanted = read("layout", "--kdir", "/", "--patch", "-")
+    assert isinstance(wanted, PatchOptions)
+    assert wanted.patch == b"--- a/x.h\n+++ b/x.h\n"
+
+
+@pytest.mark.tools
+def test_rules_are_those_of_the_tables() -> None:
+    assert set(rule_ids()) == {rule.id for rule in toys.real_rules().rules}
+
+
+def test_rule_by_the_name_that_the_columns_have() -> None:
+    assert find_rule("Q1", rule_ids()) == find_rule("rq-order.Q1", rule_ids()) == "rq-order.Q1"
+    for rule in rule_ids():
+        assert find_rule(rule.rpartition(".")[2], rule_ids()) == rule
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("Q1", "'Q1' names 2 rules: a.Q1, b.Q1"), ("c", "'c' names 2 rules: c.Q2, c.Q3"), ("c.Q4", "Did you mean c.Q")],
+)
+def test_rule_that_is_not_told_apart_lists_the_candidates(text: str, message: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=message):
+        find_rule(text, ["a.Q1", "b.Q1", "c.Q2", "c.Q3"])
+
+
+def test_matrix_has_a_key(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = list(key(toys.real_rules()))
+    assert lines[1] == "R1 R2 R3 R4 R5 R6 R7: rd-lines, struct root_domain re-laid"
+    assert {name for line in lines[:-1] for name in line.partition(":")[0].split()} == {
+        rule.rpartition(".")[2] for rule in rule_ids()
+    }
+    assert run("layout", "--kdir", str(tree), "--json", str(cache / "x.json")) is Verdict.PASS
+    out = capsys.readouterr().out
+    assert "\n".join(lines) in out
+    assert out.endswith("verdict: PASS\n")
+    assert json.loads((cache / "x.json").read_text())["status"] == "PASS"
+
+
+def test_what_is_required_by_its_short_name(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("layout", "--kdir", str(tree), "--require", "Q1,L1,L2") is Verdict.ERROR
+    assert "--require: cpupri-split.L1, cpupri-split.L2 is n/a everywhere" in capsys.readouterr().out
+    assert run("layout", "--kdir", str(tree), "--require", "Q1") is Verdict.PASS
+
+
+@pytest.mark.tools
+def test_inconclusive_has_a_next_step() -> None:
+    """`layout --running` on a distribution's kernel was 25 times n/a, and no word of what to do."""
+    old = judge_column(toys.real_rules(), "old", toys.toy("OLD_RQ", "OLD_RD", "TOGETHER"), frozenset())
+    assert "next: schedline status --running says which" in advice(Verdict.INCONCLUSIVE, [old], (), ["--running"])
+    assert "next: schedline status --vmlinux 'a b'" in advice(Verdict.INCONCLUSIVE, [old], (), ["--vmlinux", "a b"])
+    assert "next: choose another --arch" in advice(Verdict.INCONCLUSIVE, [], (), [])
+    assert advice(Verdict.PASS, [old], (), []) == advice(Verdict.FAIL, [old], (), []) == ""
+
+
+def test_kernel_that_somebody_else_built(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vmlinux = cache / "vmlinux"
+    shutil.copy(toys.fields_object("OLD_RQ", "OLD_RD", "TOGETHER"), vmlinux)
+    (cache / ".config").write_text("CONFIG_SMP=y\nCONFIG_X86_L1_CACHE_SHIFT=6\n")
+    assert run("layout", "--vmlinux", str(vmlinux)) is Verdict.INCONCLUSIVE
+    assert f"next: schedline status --vmlinux {vmlinux}" in capsys.readouterr().out
+    assert run("layout", "--vmlinux", str(vmlinux), "--expect", "rq-order") is Verdict.FAIL
+
+
+@pytest.mark.parametrize("words", [["explain", "Q1"], ["headroom"], ["emit"]])
+def test_questions(words: list[str], tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("layout", *words, "--kdir", str(tree)) is Verdict.PASS
+    assert "rq-order.Q1" in capsys.readouterr().out
+
+
+def test_trees_are_compared(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = cache / "other"
+    shutil.copytree(tree, other)
+    header = other / "kernel/sched/sched.h"
+    header.write_text(header.read_text().replace(*HARMFUL))
+    assert run("layout", "diff", str(tree), str(other), "--json", str(cache / "x.json")) is Verdict.PASS
+    assert "rq-order.Q2: pass -> fail" in capsys.readouterr().out.replace("  ", " ")
+    assert json.loads((cache / "x.json").read_text())["rules"] == [
+        {"id": "rq-order.Q2", "before": "pass", "after": "fail"}
+    ]
+
+
+def test_patch_says_what_it_does_when_it_compiles(
+    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`git show | schedline layout --patch -` was silent for as long as it compiled."""
+    words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)]
+    assert run(*words) is Verdict.PASS
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "compiling kernel/sched/tests/layout_fields.o for x86_64+numa+proxy" in said.err
+    assert run(*words) is Verdict.PASS
+    assert "compiling" not in capsys.readouterr().err
+
+
+def slowly(cache: Path, chosen: TreeOptions) -> Tree:
+    """Open a tree as on a slow disk."""
+    time.sleep(0.2)
+    return open_tree(cache, chosen)
+
+
+def test_patch_that_takes_long_to_prepare_is_told(
+    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)]
+    monkeypatch.setattr(patch_job, "_PATIENCE", 60.0)
+    assert run(*words) is Verdict.PASS
+    assert "reading" not in capsys.readouterr().err
+    monkeypatch.setattr(patch_job, "_PATIENCE", 0.05)
+    monkeypatch.setattr(columns, "open_tree", slowly)
+    assert run(*words) is Verdict.PASS
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"reading {tree} ... ")
+
+
+def test_verbose_says_what_was_looked_at(
+    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["layout", "--kdir", str(tree), "--verbose", "--patch"]
+    assert run(*words, patch(tree, tmp_path, HARMLESS), "--arch", "x86_64", "--config", "numa,proxy") is Verdict.PASS
+    structures = "4 structures (cpupri, cpupri_vec, root_domain, rq)"
+    columns = "2 configurations (x86_64+numa, x86_64+proxy)"
+    assert capsys.readouterr().out == f"looked at {structures} on {columns}: nothing broken\n"
+    assert run(*words, patch(tree, tmp_path, HARMFUL)) is Verdict.FAIL
+    *errors, last = capsys.readouterr().out.splitlines()
+    assert any("ERROR: rq-order.Q2: " in line for line in errors)
+    assert last.startswith(f"looked at {structures} on 1 configuration (x86_64+numa+proxy): 1 error, 1 warning")
+    source = patch(tree, tmp_path, ("/* policy */", "/* x */"), "kernel/sched/build_policy.c")
+    assert run(*words, source) is Verdict.PASS
+    reason = "it changes no header and no Kconfig file, only kernel/sched/build_policy.c"
+    assert capsys.readouterr().out == f"nothing to look at: {reason}\n"
+
+
+def test_patch_that_the_tree_has_already(
+    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`git show | schedline layout --kdir . --patch -`; this one ends kernel/sched/Makefile, as the tests do."""
+    other = cache / "other"
+    shutil.copytree(tree, other)
+    lines = {"kernel/sched/sched.h": "struct later { u32 more; };\n", "kernel/sched/Makefile": "obj-y += x.o\n"}
+    for name, line in lines.items():
+        (other / name).write_text((other / name).read_text() + line)
+    (tmp_path / "x.patch").write_text(git(other, "diff"))
+    words = ["layout", "--kdir", str(other), "--verbose", "--patch", str(tmp_path / "x.patch")]
+    for state in ("uncommitted", "committed"):
+        assert run(*words) is Verdict.PASS, state
+        git(other, "commit", "-q", "--allow-empty", "-a", "-m", "more")
+    git(other, "reset", "-q", "--hard", "HEAD~2")
+    assert run(*words) is Verdict.PASS
+    assert capsys.readouterr().out.count(": nothing broken\n") == 3
+
+
+def test_patch_that_touches_no_layout_starts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x.patch").write_text("--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@\n-a\n+b\n")
+    program = (
+        f"import sys; sys.path[:0] = [{str(PROJECT / 'scripts')!r}, {str(Path(__file__).parent)!r}]; "
+        "import layout_command; print(layout_command.run('layout', '--kdir', '/', '--patch', sys.argv[1])); "
+        "print([name for name in sys.modules if name.startswith(('elftools', 'schedlib.kernel', 'schedlib.tree'))])"
+    )
+    env = {"SCHEDLINE_CACHE": str(tmp_path / "none"), "PATH": "/nonexistent"}
+    argv = [sys.executable, "-S", "-c", program, str(tmp_path / "x.patch")]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "Verdict.PASS\n[]\n"
+    assert not (tmp_path / "none").exists()
+
+
+def test_patch_on_an_architecture_without_the_configuration(
+    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patch_job, "compiled_or_none", lambda *_: None)
+    words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMFUL)]
+    assert run(*words) is Verdict.INCONCLUSIVE
+    assert "nothing was looked at\n  next: " in capsys.readouterr().err
+
+
+def test_the_users_tree_stays_as_it_is(tree: Path, cache: Path, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in tree.rglob("*")}
+    assert run("layout", "--kdir", str(tree)) is Verdict.PASS
+    assert run("layout", "--kdir", str(tree), "--patch", "/dev/null") is Verdict.PASS
+    assert {path: path.stat().st_mtime_ns for path in tree.rglob("*")} == before
+
+
+def test_help_begins_with_two_commands() -> None:
+    for words in (["layout"], ["layout", "diff"], ["layout", "explain"], ["layout", "headroom"], ["status"]):
+        parser = layout_command.parser()
+        for word in words:
+            action = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+            parser = action.choices[word]
+        usage, first, second = [line for line in parser.format_help().splitlines() if line.startswith(("usage", "  "))][
+            :3
+        ]
+        assert usage.startswith(f"usage: schedline {' '.join(words)} ")
+        assert all(f"schedline {' '.join(words)}" in line for line in (first, second))
