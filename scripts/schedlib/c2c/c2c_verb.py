@@ -1,84 +1,75 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline c2c`: which fields the scheduler's CPUs take from each other, on emulated ones."""
+"""`schedline c2c` and `schedline c2c diff`: which fields the scheduler's CPUs take from each other."""
 
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 
 from schedlib import options
-from schedlib.c2c import diff_verb, heat_map, traffic_report
-from schedlib.c2c.counting import Wanted, measure, subject
-from schedlib.c2c.document import FILE, Result, document
+from schedlib.c2c.c2c_options import CPUS, LINES, QUANTA, TARGETS, TIMEOUT, C2cDiffOptions, C2cOptions
 from schedlib.c2c.guest_programs import WORKLOADS
-from schedlib.c2c.objects import DEFAULT, KINDS
-from schedlib.c2c.plugin_guest import DEFAULT_TARGET, PLACES, Setting
-from schedlib.cache import write_atomic, write_json
-from schedlib.check.check_verb import CPUPRI_VARIANTS, results_directory
-from schedlib.kernel.targets import TARGETS, refuse_impossible
-from schedlib.kernel.topology import MOST_CPUS, flat, load_topology
-from schedlib.progress import say
+from schedlib.c2c.object_kinds import DEFAULT, KINDS
+from schedlib.names import cpupri_variants, one_of, some_of, topology_names
+from schedlib.options import MOST_CPUS, Verbs, add_verb
+from schedlib.paths import CONFIGS
+from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
 
-QUANTA = (97, 100, 103)
-_TEXT, _PICTURE = "c2c.txt", "c2c.svg"
-_CPUS = 16
-_LINES = (64, 128, 256)
-_TIMEOUT = 600.0
 
-_DESCRIPTION = """\
-Boots a kernel in QEMU with a plugin that follows each access to some objects of the scheduler through caches that
-never run full, and shows which lines, fields and functions make CPUs fetch them from each other, as perf c2c does
-on a machine with hundreds of CPUs. What is fetched for nothing is pure false sharing. Instructions are counted in
-place of time, so that the same kernel gives the same numbers; several quanta, the length of a CPU's turn, show
-how much of a number is the schedule's.
-
-There are no latencies here, no cache that is too small, and no prefetcher."""
-
-_EXAMPLES = """\
-examples:
-  schedline c2c                                        7.3 with all changes, RT overload on 16 CPUs
-  schedline c2c --without rd-lines --out base          the same without one
-  schedline c2c diff base candidate                    what moved, by field
-  schedline c2c --kdir ~/linux --workload wakeup --cpus 32
-  schedline c2c --objects rq,sched_domain --workload balance --svg lines.svg
-  schedline c2c --config preempt-rt --objects root_domain    the fields of the push IPI, too
-  schedline c2c --cpupri llc --topology llcs           masks by LLC
-  schedline c2c --on qemu-arm64 --topology clusters --workload wakeup-idle --without cluster-scan
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `schedline c2c`."""
-    parser = subparsers.add_parser(
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline c2c`, and `diff` below it."""
+    parser = add_verb(
+        verbs,
         "c2c",
-        help="cache-line traffic of the scheduler, from emulated CPUs: lines, fields, functions",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "cache-line traffic of the scheduler, counted on emulated CPUs",
+        first=[
+            "schedline c2c --kdir ~/linux --out after   which fields the CPUs take from each other",
+            "schedline c2c diff before after            what a change did to that; one verdict",
+        ],
+        text="""
+        Boots a kernel in QEMU with a plugin that sends each access to some objects of the scheduler through a model
+        of caches. The report shows which lines, fields and functions make CPUs fetch lines from each other, as
+        perf c2c does on a machine with hundreds of CPUs, and how much of that is false sharing.
+
+        Instructions are counted instead of time, so the same kernel gives the same numbers. A quantum is the length
+        of a CPU's turn. Several quanta show how much of a number comes from the order of turns.
+
+        The model has no latencies, no prefetcher, and caches that never run full.""",
+        examples=[
+            "schedline c2c                                       7.3 with its changes, RT overload on 16 CPUs",
+            "schedline c2c --without rd-lines --out base         the same without one change",
+            "schedline c2c --kdir ~/linux --workload wakeup --cpus 32",
+            "schedline c2c --objects rq,sched_domain --workload balance --svg lines.svg",
+            "schedline c2c --config preempt-rt --objects root_domain   with the fields of the push IPI",
+            "schedline c2c --cpupri llc --topology llcs          masks by LLC",
+            "schedline c2c --on qemu-arm64 --topology clusters --workload wakeup-idle --without cluster-scan",
+        ],
+        operands="[diff BASE CANDIDATE]",
+        read=_read,
+        job=_count,
     )
     options.add_tree_options(parser)
     options.add_change_options(parser)
     parser.add_argument(
         "--on",
-        choices=PLACES,
-        default=DEFAULT_TARGET.name,
-        help=f"emulator and architecture; QEMU 7.2 has clusters on arm64 alone (default: {DEFAULT_TARGET.name})",
+        choices=TARGETS,
+        default=TARGETS[0],
+        help=f"emulator and architecture (default: {TARGETS[0]}); QEMU 7.2 has clusters on arm64 only",
     )
     about = "; ".join(f"{each.name}: {each.about}" for each in WORKLOADS.values())
     parser.add_argument("--workload", choices=list(WORKLOADS), default="rt", help=f"{about} (default: rt)")
     parser.add_argument("--rounds", type=_number, metavar="N", help="how often each thread goes round")
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--cpus", type=_cpus, default=_CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {_CPUS})")
+    shape.add_argument("--cpus", type=_cpus, default=CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {CPUS})")
     shape.add_argument(
         "--topology",
+        type=one_of("topology", topology_names),
         metavar="NAME",
         help="the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes tell near from far",
     )
     parser.add_argument(
         "--objects",
-        type=options.ids,
+        type=some_of("object", lambda: KINDS),
         default=DEFAULT,
         metavar="NAME,...",
         help=f"of {', '.join(KINDS)} (default: {','.join(DEFAULT)})",
@@ -88,43 +79,69 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_quanta,
         default=QUANTA,
         metavar="N,...",
-        help=f"blocks of code of a turn, a guest for each ({','.join(map(str, QUANTA))})",
+        help=f"blocks of code in a CPU's turn, a guest for each (default: {','.join(map(str, QUANTA))})",
     )
-    parser.add_argument("--line", type=int, choices=_LINES, default=_LINES[0], help="bytes of a cache line (64)")
+    parser.add_argument("--line", type=int, choices=LINES, default=LINES[0], help="bytes of a cache line (64)")
     parser.add_argument(
         "--config",
-        type=options.ids,
+        type=options.fragments,
         default=(),
         metavar="FRAGMENT,...",
         help="of configs/kernel/, on top of what c2c needs",
     )
-    parser.add_argument("--cpupri", choices=CPUPRI_VARIANTS, help="a kernel with cpupri-split in this variant")
+    parser.add_argument("--cpupri", choices=cpupri_variants(), help="a kernel with cpupri-split in this variant")
     parser.add_argument(
         "--timeout",
-        type=float,
-        default=_TIMEOUT,
+        type=options.seconds,
+        default=TIMEOUT,
         metavar="SECONDS",
-        help=f"end a guest after this time ({_TIMEOUT:.0f})",
+        help=f"end a guest after this time ({TIMEOUT:.0f})",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="directory for the results")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result here too (schema c2c-1)")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="write a picture of the lines here too")
-    parser.set_defaults(run=_run)
-    more = parser.add_subparsers(metavar="VERB", help="schedline c2c VERB --help")
-    diff_verb.add_parser(more)
+    parser.add_argument("--out", type=options.new_path, metavar="DIR", help="directory for the results")
+    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-1)")
+    parser.add_argument("--svg", type=options.new_path, metavar="FILE", help="write a picture of the lines here too")
+    _add_diff(parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline c2c VERB --help"))
+
+
+def _add_diff(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "diff",
+        "two results by field: false sharing, misses, HITM; one verdict",
+        first=[
+            "schedline c2c --without rd-lines --out base   a result to compare with",
+            "schedline c2c diff base candidate             FAIL when a line is shared that was not before",
+        ],
+        text="""
+        Compares two results of schedline c2c field by field, wherever a field lies in each, and holds them against
+        the budgets of a gates file. The verdict is INCONCLUSIVE when the quanta do not agree.""",
+        operands="BASE CANDIDATE",
+        read=lambda arguments: C2cDiffOptions(arguments.base, arguments.candidate, arguments.gates, arguments.json),
+        job=_diff,
+    )
+    place = options.existing_path
+    parser.add_argument("base", type=place, metavar="BASE", help="a result, or the directory that has one")
+    parser.add_argument("candidate", type=place, metavar="CANDIDATE", help="the same of the other kernel")
+    parser.add_argument(
+        "--gates",
+        type=place,
+        default=CONFIGS / "gates/c2c.toml",
+        metavar="FILE",
+        help="budgets (default: %(default)s)",
+    )
+    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the answer here (c2c-diff-1)")
 
 
 def _number(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return int(text)
 
 
 def _cpus(text: str) -> int:
-    value = int(text)
-    if not 2 <= value <= MOST_CPUS:
-        raise argparse.ArgumentTypeError(f"2 to {MOST_CPUS} CPUs")
+    value = options.cpu_count(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError("one CPU takes lines from nobody; give 2 or more")
     return value
 
 
@@ -135,50 +152,36 @@ def _quanta(text: str) -> tuple[int, ...]:
     return values
 
 
-def default_setting(workload: str) -> Setting:
-    """What is measured where nothing else is asked for."""
-    return Setting(flat(_CPUS), _LINES[0], 0, WORKLOADS[workload].rounds, _TIMEOUT)
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    topology = load_topology(arguments.topology) if arguments.topology else flat(arguments.cpus)
-    if arguments.topology:
-        refuse_impossible(TARGETS[arguments.on], topology)
-    workload = WORKLOADS[arguments.workload]
-    setting = Setting(topology, arguments.line, 0, arguments.rounds or workload.rounds, arguments.timeout)
-    config, with_ = (*arguments.config, *workload.config), arguments.with_
-    if arguments.cpupri:
-        config, with_ = (*config, f"cpupri-{arguments.cpupri}"), (*with_, "cpupri-split")
-    wanted = Wanted(
-        arguments.workload,
-        arguments.objects or DEFAULT,
-        arguments.quanta,
-        setting,
-        config,
-        with_,
-        arguments.without,
-        TARGETS[arguments.on],
+def _read(arguments: argparse.Namespace) -> C2cOptions:
+    tree = options.tree_options(arguments)
+    require_tree(tree)
+    return C2cOptions(
+        tree=tree,
+        changes=options.change_options(arguments),
+        on=arguments.on,
+        workload=arguments.workload,
+        rounds=arguments.rounds,
+        cpus=arguments.cpus,
+        topology=arguments.topology,
+        objects=arguments.objects,
+        quanta=arguments.quanta,
+        line=arguments.line,
+        config=arguments.config,
+        cpupri=arguments.cpupri,
+        timeout=arguments.timeout,
+        out=arguments.out,
+        json=arguments.json,
+        svg=arguments.svg,
     )
-    with options.opened_tree(arguments) as (cache, tree):
-        made = subject(cache, tree, wanted)
-        out = results_directory(cache, arguments.out)
-        # What an earlier run left there must not pass for this one's, should this one fail.
-        for name in (FILE, _TEXT, _PICTURE):
-            (out / name).unlink(missing_ok=True)
-        with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as name:
-            result = measure(cache, made, wanted, Path(name), out)
-    _write(result, out, arguments)
-    return Verdict.PASS.exit_code
 
 
-def _write(result: Result, out: Path, arguments: argparse.Namespace) -> None:
-    text, picture = traffic_report.text(result), heat_map.draw(result)
-    write_atomic(out / _TEXT, text)
-    write_atomic(out / _PICTURE, picture)
-    for path in (arguments.json, out / FILE):
-        if path:
-            write_json(path, document(result))
-    if arguments.svg:
-        write_atomic(arguments.svg, picture)
-    print(text, end="")
-    say(f"results: {out}/{FILE}, {_TEXT}, {_PICTURE}")
+def _count(wanted: C2cOptions) -> Verdict:
+    from schedlib.c2c.c2c_job import count
+
+    return count(wanted)
+
+
+def _diff(wanted: C2cDiffOptions) -> Verdict:
+    from schedlib.c2c.c2c_job import diff
+
+    return diff(wanted)

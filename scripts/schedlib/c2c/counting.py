@@ -5,24 +5,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from schedlib import doctor
+from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.document import Quantum, Result, Watched
+from schedlib.c2c.c2c_options import CPUS, LINES, TIMEOUT
+from schedlib.c2c.guest_programs import WORKLOADS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.objects import PER_CPU_OFFSETS, TAGS, Located, Resolver, Watch, watches
+from schedlib.c2c.object_kinds import TAGS
+from schedlib.c2c.objects import PER_CPU_OFFSETS, Located, Resolver, Watch, watches
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.c2c.raw import Raw
 from schedlib.c2c.traffic_table import rows
 from schedlib.errors import SchedlineError
-from schedlib.kernel.build import Kernel, build
-from schedlib.kernel.kconfig import Configuration, load
+from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, Watched
+from schedlib.kernel.build import Kernel
+from schedlib.kernel.prepare import KernelPlan, composed_kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target
+from schedlib.kernel.topology import flat
+from schedlib.options import ChangeOptions
 from schedlib.progress import say, step
-from schedlib.tree.compose import Composition, compose, refuse_conflicts
+from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
 
 FRAGMENT = "c2c"
@@ -46,24 +51,20 @@ class Wanted:
     quanta: tuple[int, ...]
     setting: Setting
     config: tuple[str, ...] = ()
-    with_: Sequence[str] = ()
-    without: Sequence[str] = ()
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
     target: Target = plugin_guest.DEFAULT_TARGET
 
 
 @dataclass(frozen=True)
-class Source:
+class MeasuredSource:
     """What a kernel that can be measured is built of, and what runs it."""
 
-    tree: Tree
-    composition: Composition
-    configuration: Configuration
-    target: Target
+    planned: KernelPlan
     emulator: str
 
 
 @dataclass(frozen=True)
-class Subject(Source):
+class Subject(MeasuredSource):
     """A kernel that can be measured."""
 
     kernel: Kernel
@@ -74,7 +75,7 @@ class Subject(Source):
         return self.kernel.build / "vmlinux"
 
 
-def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> Source:
+def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> MeasuredSource:
     """What `check --on` would build for the target, with what c2c needs; nothing is built.
 
     Args:
@@ -84,28 +85,27 @@ def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -
         SchedlineError: a change does not apply, or this QEMU is not the one.
     """
     target = wanted.target
-    doctor.ensure([target.name, f"{target.name}-c2c"])
+    doctor.require([f"{target.name}-c2c"])
     emulator = plugin_guest.refuse_other_qemu(target)
-    composition = composition or compose(tree, with_=wanted.with_, without=wanted.without)
-    refuse_conflicts(composition)
-    configuration = load([target.name, FRAGMENT, f"{FRAGMENT}-{target.arch}", *wanted.config])
-    return Source(tree, composition, configuration, target, emulator)
+    fragments = [FRAGMENT, f"{FRAGMENT}-{target.arch}", *wanted.config]
+    if composition:
+        return MeasuredSource(composed_kernel(tree, target, composition, fragments), emulator)
+    return MeasuredSource(plan_kernel(tree, target, fragments, changes=wanted.changes), emulator)
 
 
-def built(cache: Path, of: Source) -> Subject:
-    """Build the kernel.
+def built(cache: Path, of: MeasuredSource, place: Path) -> Subject:
+    """Build the kernel, and copy it to `place`, an empty directory.
 
     Raises:
         SchedlineError: it does not build.
     """
-    say(f"{of.tree.origin} [{', '.join(f'{row.id} {row.state.value}' for row in of.composition.states)}]")
-    kernel = build(cache, of.tree, of.composition.commit, of.target, of.configuration)
-    return Subject(of.tree, of.composition, of.configuration, of.target, of.emulator, kernel)
+    say(of.planned.describe())
+    return Subject(of.planned, of.emulator, prepare_kernel(cache, of.planned, place))
 
 
-def subject(cache: Path, tree: Tree, wanted: Wanted) -> Subject:
-    """Compose and build; see source() and built()."""
-    return built(cache, source(tree, wanted))
+def default_setting(workload: str) -> Setting:
+    """What is measured where nothing else is asked for."""
+    return Setting(flat(CPUS), LINES[0], 0, WORKLOADS[workload].rounds, TIMEOUT)
 
 
 def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
@@ -123,7 +123,7 @@ def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
     return plugin_guest.plan_text(looked_at, symbols[PER_CPU_OFFSETS], [(symbols[_BANNER], _BANNER_TEXT)])
 
 
-def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path) -> Result:
+def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path) -> TrafficResult:
     """Boot a guest for each quantum.
 
     Args:
@@ -133,13 +133,13 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
     Raises:
         SchedlineError: a guest did not come to its end, or an object is not there.
     """
-    started = datetime.now(UTC).isoformat(timespec="seconds")
+    started = datetime.now(UTC).replace(microsecond=0)
     with step("reading symbols and types"):
         known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
     cpus = wanted.setting.topology.cpus
     looked_at = watches(known, wanted.objects, cpus)
     (place / "plan").write_text(plan(known, looked_at))
-    library, binary = plugin_guest.plugin(cache), plugin_guest.program(cache, wanted.workload, made.target)
+    library, binary = plugin_guest.plugin(cache), plugin_guest.program(cache, wanted.workload, made.planned.target)
     archive = plugin_guest.archive_of(made.kernel, binary, place)
     quanta = []
     located: tuple[Located, ...] = ()
@@ -147,7 +147,9 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
     for quantum in wanted.quanta:
         setting = replace(wanted.setting, quantum=quantum)
         out = place / f"quantum-{quantum}.raw"
-        words = plugin_guest.argv(made.target, made.kernel.image, archive, setting, library, place / "plan", out)
+        words = plugin_guest.argv(
+            made.planned.target, made.kernel.image, archive, setting, library, place / "plan", out
+        )
         with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
             done, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
         located = _located(raw, looked_at)
@@ -156,30 +158,32 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         resolver = Resolver(known, setting.line, located)
         quanta.append(Quantum(quantum, plugin_guest.operations(done.log), raw.watched, rows(resolver, raw.records)))
     chosen = wanted.setting
-    parameters = {
-        "on": made.target.name,
-        "workload": wanted.workload,
-        "cpus": cpus,
-        "rounds": chosen.rounds,
-        "line": chosen.line,
-        "topology": chosen.topology.name,
-        "per_cluster": chosen.per_cluster,
-        "per_llc": chosen.per_llc,
-        "per_node": chosen.per_node,
-        "shift": plugin_guest.SHIFT,
-        "config": list(wanted.config),
-        "objects": list(wanted.objects),
-    }
-    changes = {row.id: row.state.value for row in made.composition.states}
+    parameters = TrafficParameters(
+        on=made.planned.target.name,
+        workload=wanted.workload,
+        cpus=cpus,
+        rounds=chosen.rounds,
+        line=chosen.line,
+        topology=chosen.topology.name,
+        per_cluster=chosen.per_cluster,
+        per_llc=chosen.per_llc,
+        per_node=chosen.per_node,
+        shift=plugin_guest.SHIFT,
+        config=tuple(wanted.config),
+        objects=tuple(wanted.objects),
+    )
+    changes = {row.id: row.state.value for row in made.planned.composition.states}
     watched = _watched(known, looked_at, located, wanted.setting.line)
-    return Result(
-        started,
-        _fingerprint(made, known, library, binary),
-        changes,
-        parameters,
-        watched,
-        dict(sorted(absent.items())),
-        tuple(quanta),
+    return TrafficResult(
+        schema="c2c-1",
+        tool=TOOL,
+        started=started,
+        fingerprint=_fingerprint(made, known, library, binary),
+        changes=changes,
+        parameters=parameters,
+        watched=watched,
+        absent=dict(sorted(absent.items())),
+        quanta=tuple(quanta),
     )
 
 
@@ -218,13 +222,13 @@ def _watched(
 def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, str]:
     config = (made.kernel.build / ".config").read_bytes()
     return {
-        "tree": made.tree.origin,
-        "commit": made.composition.commit,
+        "tree": made.planned.tree.origin,
+        "commit": made.planned.composition.commit,
         "build_id": known.build_id,
-        "configuration": "+".join(made.configuration.names),
+        "configuration": "+".join(made.planned.configuration.names),
         "configuration_sha256": hashlib.sha256(config).hexdigest(),
         "compiler": made.kernel.compiler,
         "emulator": made.emulator,
-        "mode": plugin_guest.mode(made.target),
+        "mode": plugin_guest.mode(made.planned.target),
         "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }

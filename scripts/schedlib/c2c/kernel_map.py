@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import NoteSection
 
 from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import MappedField
+from schedlib.kernel.build_id import build_id_of
 
 VERSION = 1
 """Of what is kept; another one is read anew."""
@@ -48,29 +50,13 @@ _FUNCTION, _DATA = 2, 1
 
 
 @dataclass(frozen=True)
-class Field:
-    """A field that has none below it.
-
-    Attributes:
-        offset: in bytes, from the start of the structure.
-        path: as C would write it.
-        pointee: what it points to; empty where it is no pointer.
-    """
-
-    offset: int
-    size: int
-    path: str
-    pointee: str = ""
-
-
-@dataclass(frozen=True)
-class Structure:
+class MappedStructure:
     """A structure's size in bytes, and its fields in the order of their offsets."""
 
     size: int
-    fields: tuple[Field, ...]
+    fields: tuple[MappedField, ...]
 
-    def find(self, path: str) -> Field | None:
+    def find(self, path: str) -> MappedField | None:
         """The field of that name."""
         return next((field for field in self.fields if field.path == path), None)
 
@@ -93,7 +79,7 @@ class KernelMap:
     """
 
     build_id: str
-    structures: Mapping[str, Structure]
+    structures: Mapping[str, MappedStructure]
     functions: tuple[Symbol, ...]
     data: tuple[Symbol, ...]
 
@@ -115,7 +101,11 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
     try:
         with vmlinux.open("rb") as file:
             elf = ELFFile(file)
-            build_id = _build_id(elf)
+            build_id = build_id_of(elf)
+            if not build_id:
+                raise SchedlineError(
+                    "this vmlinux has no build-id", "build it with --build-id, as the kernel's Makefile does"
+                )
             place = kept / f"map-{build_id}.json"
             found = read_json(place)
             wanted = {"version": VERSION, "tags": sorted(tags)}
@@ -133,13 +123,13 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
         raise SchedlineError(
             f"{vmlinux} is no vmlinux, or a damaged one: {error!r}", "build the kernel again"
         ) from error
-    write_json(place, wanted | asdict(read))
+    write_json(place, wanted | msgspec.to_builtins(read))
     return read
 
 
 def _from_document(found: Mapping[str, Any]) -> KernelMap:
     structures = {
-        tag: Structure(row["size"], tuple(Field(**field) for field in row["fields"]))
+        tag: MappedStructure(row["size"], tuple(MappedField(**field) for field in row["fields"]))
         for tag, row in found["structures"].items()
     }
     functions, data = (tuple(Symbol(**row) for row in found[name]) for name in ("functions", "data"))
@@ -150,15 +140,6 @@ def _stripped(vmlinux: Path, what: str) -> SchedlineError:
     return SchedlineError(
         f"{vmlinux} has no {what}: it was stripped, or built without", "build with configs/kernel/c2c.config"
     )
-
-
-def _build_id(elf: ELFFile) -> str:
-    for section in elf.iter_sections():
-        if isinstance(section, NoteSection):
-            for note in section.iter_notes():
-                if note["n_type"] == "NT_GNU_BUILD_ID":
-                    return str(note["n_desc"])
-    raise SchedlineError("this vmlinux has no build-id", "build it with --build-id, as the kernel's Makefile does")
 
 
 def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
@@ -176,7 +157,7 @@ def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
     return tuple(order), tuple(sorted(found[1], key=lambda symbol: (symbol.address, symbol.name)))
 
 
-def _structures(elf: ELFFile, vmlinux: Path, tags: frozenset[str]) -> dict[str, Structure]:
+def _structures(elf: ELFFile, vmlinux: Path, tags: frozenset[str]) -> dict[str, MappedStructure]:
     if elf.get_section_by_name(".debug_info") is None:
         raise _stripped(vmlinux, "debug information")
     dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
@@ -187,8 +168,8 @@ def _structures(elf: ELFFile, vmlinux: Path, tags: frozenset[str]) -> dict[str, 
     raise SchedlineError(f"{vmlinux} has no debug information of {UNIT}", "build with configs/kernel/c2c.config")
 
 
-def _of_unit(unit: CompileUnit, tags: frozenset[str]) -> dict[str, Structure]:
-    found: dict[str, Structure] = {}
+def _of_unit(unit: CompileUnit, tags: frozenset[str]) -> dict[str, MappedStructure]:
+    found: dict[str, MappedStructure] = {}
     for die in unit.iter_DIE_children(unit.get_top_DIE()):
         name = _name(die)
         if name not in tags or name in found or "DW_AT_declaration" in die.attributes:
@@ -198,7 +179,7 @@ def _of_unit(unit: CompileUnit, tags: frozenset[str]) -> dict[str, Structure]:
             kind = _plain(_type(die))
         if kind is not None and kind.tag == "DW_TAG_structure_type":
             fields = sorted(_fields(kind, 0, ""), key=lambda field: field.offset)
-            found[name] = Structure(_size(kind), tuple(fields))
+            found[name] = MappedStructure(_size(kind), tuple(fields))
     return found
 
 
@@ -246,7 +227,7 @@ def _pointee(pointer: DIE) -> str:
     return _name(_plain(_type(pointer))) if "DW_AT_type" in pointer.attributes else "void"
 
 
-def _fields(die: DIE, start: int, path: str) -> Iterator[Field]:
+def _fields(die: DIE, start: int, path: str) -> Iterator[MappedField]:
     """The fields of a type that lies at an offset, under a path."""
     kind = _plain(die)
     if _name(kind) not in WHOLE and kind.tag in ("DW_TAG_structure_type", "DW_TAG_union_type"):
@@ -265,16 +246,16 @@ def _fields(die: DIE, start: int, path: str) -> Iterator[Field]:
             return
     size = _size(kind)
     if size:
-        yield Field(start, size, path, _pointee(kind) if kind.tag == "DW_TAG_pointer_type" else "")
+        yield MappedField(start, size, path, _pointee(kind) if kind.tag == "DW_TAG_pointer_type" else "")
 
 
-def _member(member: DIE, start: int, path: str) -> Iterator[Field]:
+def _member(member: DIE, start: int, path: str) -> Iterator[MappedField]:
     name = _name(member)
     below = f"{path}.{name}" if path and name else path or name
     bits = member.attributes.get("DW_AT_data_bit_offset")
     if bits is not None:
         first, last = bits.value, bits.value + member.attributes["DW_AT_bit_size"].value - 1
-        yield Field(start + first // 8, last // 8 - first // 8 + 1, below)
+        yield MappedField(start + first // 8, last // 8 - first // 8 + 1, below, "")
         return
     place = member.attributes.get("DW_AT_data_member_location")
     yield from _fields(_type(member), start + (place.value if place is not None else 0), below)

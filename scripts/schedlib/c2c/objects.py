@@ -11,55 +11,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from schedlib.c2c.kernel_map import Field, KernelMap, Structure, Symbol
+from schedlib.c2c.kernel_map import KernelMap, MappedStructure, Symbol
+from schedlib.c2c.object_kinds import KINDS, ObjectKind
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import MappedField, Place
 
 PER_CPU_OFFSETS = "__per_cpu_offset"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """An object that can be asked for.
-
-    Attributes:
-        symbol: the variable from which it is found.
-        tag: its structure, or the variable's name where the type has none.
-        hops: (structure, pointer in it) to follow from the variable; an empty structure: the variable is the pointer.
-        part: of its structure alone; empty for all.
-        masks: what is behind its own pointers belongs to it: off-stack masks, and arrays of one element for each CPU.
-    """
-
-    symbol: str
-    tag: str
-    per_cpu: bool = True
-    hops: tuple[tuple[str, str], ...] = ()
-    part: str = ""
-    masks: bool = False
-
-
-_RD = (("rq", "rd"),)
-_SD = (("rq", "sd"),)
-
-KINDS = {
-    "rq": Kind("runqueues", "rq"),
-    "root_domain": Kind("runqueues", "root_domain", hops=_RD, masks=True),
-    "cpupri": Kind("runqueues", "root_domain", hops=_RD, part="cpupri", masks=True),
-    "cpudl": Kind("runqueues", "root_domain", hops=_RD, part="cpudl", masks=True),
-    "def_root_domain": Kind("def_root_domain", "root_domain", per_cpu=False),
-    "nohz": Kind("nohz", "nohz", per_cpu=False, masks=True),
-    "sched_domain": Kind("runqueues", "sched_domain", hops=_SD),
-    "sched_domain_shared": Kind("sd_llc_shared", "sched_domain_shared", hops=(("", ""),)),
-    "sched_group": Kind("runqueues", "sched_group", hops=(*_SD, ("sched_domain", "groups"))),
-    "sched_group_capacity": Kind(
-        "runqueues", "sched_group_capacity", hops=(*_SD, ("sched_domain", "groups"), ("sched_group", "sgc"))
-    ),
-}
-"""What --objects knows."""
-
-DEFAULT = ("rq", "root_domain")
-
-TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place"})
-"""The structures whose fields are needed."""
 
 
 _ONE_FOR_EACH_CPU = ("cpudl_item", "cpupri_place")
@@ -100,7 +57,7 @@ def _missing(name: str, what: str) -> SchedlineError:
     )
 
 
-def _field_of(known: KernelMap, name: str, tag: str, path: str) -> Field:
+def _field_of(known: KernelMap, name: str, tag: str, path: str) -> MappedField:
     structure = known.structures.get(tag)
     found = structure.find(path) if structure else None
     if found is None:
@@ -123,7 +80,7 @@ def watches(known: KernelMap, names: Sequence[str], cpus: int) -> tuple[Watch, .
     return tuple(found.values())
 
 
-def _watches_of(known: KernelMap, name: str, kind: Kind, cpus: int) -> Iterable[Watch]:
+def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Iterable[Watch]:
     symbol = known.symbol(kind.symbol)
     structure = known.structures.get(kind.tag)
     if symbol is None:
@@ -163,7 +120,7 @@ def _watches_of(known: KernelMap, name: str, kind: Kind, cpus: int) -> Iterable[
                 yield Watch(f"{owner}{leaf}", owner, leaf, 0, length, "cpupri_leaf", kind.per_cpu, start, behind, True)
 
 
-def _behind(known: KernelMap, entry: Field, cpus: int) -> int:
+def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
     """Bytes behind a pointer that belong to the object; 0 where it points to something of its own."""
     if entry.pointee == "cpumask":
         return (cpus + 63) // 64 * 8
@@ -186,27 +143,6 @@ class Located:
     cpu: int
     address: int
     epoch: int = 1
-
-
-@dataclass(frozen=True, order=True)
-class Place:
-    """What an address is.
-
-    Attributes:
-        owner: the object; where the address belongs to none, the one whose edge line it is on.
-        prefix: the watch's.
-        offset: in the object, or behind the pointer; negative before a neighbour's object.
-        path: the field; a neighbour's name where it has one.
-        neighbour: it lies beside the object, on a line that both use.
-        line: number of the line, counted from the object's first.
-    """
-
-    owner: str
-    prefix: str
-    line: int
-    offset: int
-    path: str
-    neighbour: bool = False
 
 
 @dataclass
@@ -281,7 +217,7 @@ class Resolver:
     def _inside(self, span: Located, address: int) -> Place:
         watch, offset = span.watch, address - span.address + span.watch.offset
         path = self._path(watch, offset)
-        return Place(watch.owner, watch.prefix, self._line(span, address), offset, path)
+        return Place(watch.owner, watch.prefix, self._line(span, address), offset, path, neighbour=False)
 
     def _beside(self, span: Located, address: int) -> Place:
         watch, offset = span.watch, address - span.address + span.watch.offset
@@ -300,7 +236,7 @@ class Resolver:
             return f"{watch.prefix}[{index}].{self._member(watch.tag, structure, rest)}"
         return self._member(watch.tag, structure, offset)
 
-    def _member(self, tag: str, structure: Structure, offset: int) -> str:
+    def _member(self, tag: str, structure: MappedStructure, offset: int) -> str:
         if tag not in self._bytes:
             # Of a union's fields the first one gives the name.
             owners = [-1] * structure.size

@@ -12,13 +12,13 @@ from pathlib import Path
 from schedlib.c2c.guest_programs import SOURCES
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.raw import Raw, read_raw
-from schedlib.console.judge import Ending
 from schedlib.errors import SchedlineError
-from schedlib.guest.boot import Run, run_guest
+from schedlib.guest.boot import Ending, GuestRun, run_guest
+from schedlib.guest.command_line import PATIENT, machine, what_boots
 from schedlib.guest.selftests import pack
 from schedlib.kernel.build import Kernel
 from schedlib.kernel.targets import TARGETS, Target
-from schedlib.kernel.topology import Topology, qemu_words
+from schedlib.kernel.topology import Topology
 from schedlib.process import must, run
 
 DEFAULT_TARGET = TARGETS["qemu-x86_64"]
@@ -38,7 +38,6 @@ _MODE = (
 """All that a guest could draw chance from is the same in each run."""
 
 _PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
-_PATIENCE = "rcupdate.rcu_cpu_stall_timeout=300"
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,6 @@ _ARCHES = {
     "arm64": _Arch("qemu-system-arm"),
 }
 
-PLACES = tuple(name for name, target in TARGETS.items() if target.arch in _ARCHES)
-"""Targets on which accesses can be followed."""
-
-_MEMORY = 512
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
 _PLUGIN = ("plugin.c", "objects.c", "model.c", "records.c", "internals.c", "x86.c", "aarch64.c")
 _STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
@@ -117,7 +112,7 @@ class Setting:
 
 def parameters(target: Target) -> tuple[str, ...]:
     """Of the kernel."""
-    return (f"console={target.console}", *_PARAMETERS, *_ARCHES[target.arch].parameters, _PATIENCE)
+    return (f"console={target.console}", *_PARAMETERS, *_ARCHES[target.arch].parameters, PATIENT)
 
 
 def mode(target: Target) -> str:
@@ -207,10 +202,7 @@ def argv(
     Args:
         library: the plugin; None boots the same guest without.
     """
-    words = [*target.emulator, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
-    words += ["-serial", "stdio", "-monitor", "none", "-cpu", "max", "-m", f"{_MEMORY}M"]
-    words += qemu_words(setting.topology, target.arch, _MEMORY)
-    words += [*_MODE, *_ARCHES[target.arch].mode]
+    words = [*machine(target, setting.topology), *_MODE, *_ARCHES[target.arch].mode]
     if library:
         options = {
             "plan": plan,
@@ -223,8 +215,8 @@ def argv(
         }
         shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
-    line = " ".join([*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)])
-    return [*words, "-kernel", str(kernel), "-initrd", str(archive), "-append", line]
+    asked = [*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)]
+    return [*words, *what_boots(kernel, archive, asked)]
 
 
 def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
@@ -234,7 +226,7 @@ def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
     return archive
 
 
-def boot(words: Sequence[str], log: Path, timeout: float) -> Run:
+def boot(words: Sequence[str], log: Path, timeout: float) -> GuestRun:
     """Run a guest to its end.
 
     Raises:
@@ -260,7 +252,7 @@ def operations(log: Path) -> int:
     return int(found.group(1)) if found else 0
 
 
-def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[Run, Raw]:
+def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[GuestRun, Raw]:
     """Run a guest under the plugin; what that has written to `out`.
 
     Raises:

@@ -3,78 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import AccessKind, Counts
 
 HEAD = "c2c-raw 2"
+_KINDS: dict[str, AccessKind] = {"load": "load", "store": "store", "rmw": "rmw"}
 DISTANCES = ("cluster", "llc", "node", "remote")
 """Of a CPU that answers a miss, the nearest first; see `enum c2c_distance`."""
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Events of one kind of access; see `struct c2c_counts`.
-
-    Attributes:
-        hits: accesses that found the line here.
-        hitm_cluster: misses on a line that another CPU of the same cluster has modified.
-        hitm_llc: the same, of another cluster of the LLC; or of the LLC, where there are no clusters.
-        hitm_node: the same, of another LLC of the node.
-        hitm_remote: the same, of another node.
-        clean_cluster: misses on a line that others have, unmodified, the nearest in the same cluster.
-        clean_llc: the same, in another cluster of the LLC.
-        clean_node: the same, in another LLC of the node.
-        clean_remote: the same, in another node.
-        cold: misses on a line that no cache has.
-        upgrades: writes to a line that is here and elsewhere.
-        invalidated: copies that writes took from other CPUs.
-        essential: misses that brought what the CPU used, or were its first on the line.
-        false_shared: misses that brought nothing: pure false sharing.
-    """
-
-    accesses: int = 0
-    hits: int = 0
-    hitm_cluster: int = 0
-    hitm_llc: int = 0
-    hitm_node: int = 0
-    hitm_remote: int = 0
-    clean_cluster: int = 0
-    clean_llc: int = 0
-    clean_node: int = 0
-    clean_remote: int = 0
-    cold: int = 0
-    upgrades: int = 0
-    invalidated: int = 0
-    essential: int = 0
-    false_shared: int = 0
-
-    @property
-    def hitm(self) -> int:
-        """Misses on a modified line, near and far."""
-        return self.hitm_cluster + self.hitm_llc + self.hitm_node + self.hitm_remote
-
-    @property
-    def misses(self) -> int:
-        """All that fetched a line."""
-        return self.essential + self.false_shared
-
-    @property
-    def remote(self) -> int:
-        """Misses that another node answered."""
-        return self.fetched("remote")
-
-    def fetched(self, distance: str) -> int:
-        """Misses that a CPU at this distance answered; one of DISTANCES."""
-        return int(getattr(self, f"hitm_{distance}") + getattr(self, f"clean_{distance}"))
-
-    @classmethod
-    def sum(cls, parts: Iterable[Counts]) -> Counts:
-        """All of them together."""
-        rows = [astuple(part) for part in parts]
-        return cls(*(sum(column) for column in zip(*rows, strict=True))) if rows else cls()
 
 
 @dataclass(frozen=True)
@@ -89,7 +28,7 @@ class Record:
 
     address: int
     size: int
-    kind: str
+    kind: AccessKind
     pc: int
     counts: Counts
     epoch: int = 1
@@ -129,7 +68,7 @@ class Raw:
 def read_record(words: Sequence[str]) -> Record:
     """A line that begins with `record`."""
     _, address, epoch, size, kind, pc, *counts = words
-    return Record(int(address, 16), int(size), kind, int(pc, 16), Counts(*map(int, counts)), int(epoch))
+    return Record(int(address, 16), int(size), _KINDS[kind], int(pc, 16), Counts(*map(int, counts)), int(epoch))
 
 
 def read_raw(path: Path) -> Raw:
@@ -147,7 +86,7 @@ def read_raw(path: Path) -> Raw:
         ) from error
     try:
         return _read(rows)
-    except (ValueError, IndexError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise SchedlineError(f"{path} is not what the plugin writes, or not whole: {error}", "run again") from error
 
 

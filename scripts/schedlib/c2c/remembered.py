@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from pathlib import Path
 
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_verb import default_setting
-from schedlib.c2c.counting import Wanted, built, measure, source
-from schedlib.c2c.document import Result, document, read_result
-from schedlib.c2c.objects import DEFAULT
-from schedlib.cache import write_json
+from schedlib.c2c.counting import Wanted, built, default_setting, measure, source
+from schedlib.c2c.object_kinds import DEFAULT
+from schedlib.cache import scratch
+from schedlib.formats import document
+from schedlib.formats.c2c_document import TrafficResult, read_result
 from schedlib.git import git
 from schedlib.kernel.build import compiler_version
 from schedlib.tree.compose import Composition
@@ -23,7 +22,7 @@ WORKLOAD = "rt"
 
 def remembered(
     cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, composition: Composition | None = None
-) -> Result:
+) -> TrafficResult:
     """What `schedline c2c` measures where nothing else is asked for.
 
     Args:
@@ -35,16 +34,15 @@ def remembered(
     """
     wanted = Wanted(WORKLOAD, DEFAULT, quanta, default_setting(WORKLOAD))
     of = source(tree, wanted, composition)
-    content = git(tree.src, "rev-parse", f"{of.composition.commit}^{{tree}}")
+    content = git(tree.src, "rev-parse", f"{of.planned.commit}^{{tree}}")
     programs = [path.name for path in (plugin_guest.plugin(cache), plugin_guest.program(cache, WORKLOAD))]
-    compiler = compiler_version(of.target.compiler)
-    depends = f"{content} {of.configuration.digest()} {compiler} {of.emulator} {programs} {wanted}"
+    compiler = compiler_version(of.planned.target.compiler)
+    depends = f"{content} {of.planned.configuration.digest()} {compiler} {of.emulator} {programs} {wanted}"
     kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
     if kept.is_file():
         return read_result(kept)
-    made = built(cache, of)
     logs.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=logs, prefix=".now-") as name:
-        result = measure(cache, made, wanted, Path(name), logs)
-    write_json(kept, document(result))
+    with scratch(cache) as place:
+        result = measure(cache, built(cache, of, place / "kernel"), wanted, place, logs)
+    document.write(kept, result)
     return result

@@ -3,36 +3,30 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from schedlib.c2c.document import Result
-from schedlib.c2c.raw import Counts
-from schedlib.c2c.traffic_report import COUNTS, TITLES, grid
-from schedlib.c2c.traffic_table import Row, field_name, function_name, middle, object_name, spread, totals
+import msgspec
+from msgspec.structs import asdict
+
+from schedlib.c2c.traffic_report import TITLES, grid
+from schedlib.c2c.traffic_table import field_name, function_name, middle, object_name, spread, totals
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_diff_document import COUNTS, JudgedTraffic, TrafficMetric
+from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Strict
 from schedlib.verdict import Verdict, worst
 
 _FIELDS, _FUNCTIONS = 40, 20
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A row of configs/gates/c2c.toml.
+class TrafficGates(Strict, frozen=True):
+    """The whole file."""
 
-    Attributes:
-        of: an object, or a field with its object; `*` for each object, `*.*` for each field.
-        count: of COUNTS.
-        budget: percent that it may rise.
-        floor: events that it may rise beside that.
-    """
-
-    of: str
-    count: str
-    budget: float
-    floor: int
+    metric: Annotated[tuple[TrafficMetric, ...], msgspec.Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -45,45 +39,28 @@ class Pair:
     candidate: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A metric on one object or field."""
-
-    metric: Metric
-    pair: Pair
-    verdict: Verdict
-
-
-def load_metrics(path: Path) -> tuple[Metric, ...]:
+def load_metrics(path: Path) -> tuple[TrafficMetric, ...]:
     """The metrics of a gates file.
 
     Raises:
         SchedlineError: it is none.
     """
-    try:
-        found = tuple(Metric(**row) for row in tomllib.loads(path.read_text())["metric"])
-        if not found or any(metric.count not in COUNTS for metric in found):
-            raise ValueError(f"each metric has a count of {', '.join(COUNTS)}")
-    except OSError as error:
-        raise SchedlineError(f"--gates: {path}: {error.strerror}", "name a file as configs/gates/c2c.toml") from error
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-        raise SchedlineError(f"--gates: {path}: {error}", "see configs/gates/c2c.toml") from error
-    return found
+    return read_toml(path, TrafficGates).metric
 
 
-def refuse_unlike(base: Result, candidate: Result) -> None:
+def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:
     """Counts of different guests, or of another model, say nothing of each other.
 
     Raises:
         SchedlineError: they are.
     """
-    one, other = dict(base.parameters), dict(candidate.parameters)
+    one, other = asdict(base.parameters), asdict(candidate.parameters)
     for side, result in ((one, base), (other, candidate)):
         side["quanta"] = [each.quantum for each in result.quanta]
         side["operations"] = [each.operations for each in result.quanta]
         side |= {name: result.fingerprint.get(name) for name in ("emulator", "mode", "plugin", "compiler")}
         # cpupri-split is compared with kernels that lack it.
-        side["config"] = [name for name in result.parameters["config"] if not name.startswith("cpupri-")]
+        side["config"] = [name for name in result.parameters.config if not name.startswith("cpupri-")]
     differing = sorted(name for name in one | other if one.get(name) != other.get(name))
     if differing:
         name = differing[0]
@@ -93,9 +70,9 @@ def refuse_unlike(base: Result, candidate: Result) -> None:
         )
 
 
-def _pairs(base: Result, candidate: Result, count: str, key: Callable[[Row], str]) -> list[Pair]:
-    def tables(result: Result) -> list[dict[str, Counts]]:
-        return [totals((row for row in each.rows if not row.place.neighbour), key) for each in result.quanta]
+def _pairs(base: TrafficResult, candidate: TrafficResult, count: str, key: Callable[[TrafficRow], str]) -> list[Pair]:
+    def tables(result: TrafficResult) -> list[dict[str, Counts]]:
+        return [totals((row for row in each.rows if not row.neighbour), key) for each in result.quanta]
 
     both = tables(base), tables(candidate)
     names = sorted({name for side in both for table in side for name in table})
@@ -105,7 +82,7 @@ def _pairs(base: Result, candidate: Result, count: str, key: Callable[[Row], str
     ]
 
 
-def judge(base: Result, candidate: Result, metrics: Sequence[Metric]) -> tuple[Judged, ...]:
+def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[TrafficMetric]) -> tuple[JudgedTraffic, ...]:
     """Each metric. It fails where every quantum of the candidate is over the budget of every one of the base, and
     passes where none is; where they differ nothing is said."""
     found = []
@@ -113,23 +90,25 @@ def judge(base: Result, candidate: Result, metrics: Sequence[Metric]) -> tuple[J
         pairs = _pairs(base, candidate, metric.count, field_name if "." in metric.of else object_name)
         for pair in pairs:
             if metric.of in ("*", "*.*", pair.name):
-                found.append(Judged(metric, pair, _verdict(metric, pair)))
+                verdict = _verdict(metric, pair)
+                what = (metric.of, metric.count, metric.budget, metric.floor)
+                found.append(JudgedTraffic(*what, pair.name, pair.base, pair.candidate, verdict))
     return tuple(found)
 
 
-def _verdict(metric: Metric, pair: Pair) -> Verdict:
+def _verdict(metric: TrafficMetric, pair: Pair) -> Verdict:
     most = max(pair.base) * (1 + metric.budget / 100) + metric.floor
     if max(pair.candidate) <= most:
         return Verdict.PASS
     return Verdict.FAIL if min(pair.candidate) > most else Verdict.INCONCLUSIVE
 
 
-def verdict_of(judged: Sequence[Judged]) -> Verdict:
+def verdict_of(judged: Sequence[JudgedTraffic]) -> Verdict:
     """The worst; where no metric is of anything that was watched nothing is said."""
     return worst(each.verdict for each in judged)
 
 
-def text(base: Result, candidate: Result, judged: Sequence[Judged]) -> str:
+def text(base: TrafficResult, candidate: TrafficResult, judged: Sequence[JudgedTraffic]) -> str:
     """All of it: changes, objects, fields, verdict."""
     out = list(_changes(base, candidate))
     for title, key, most in (
@@ -147,16 +126,15 @@ def text(base: Result, candidate: Result, judged: Sequence[Judged]) -> str:
     return "\n".join(out) + "\n"
 
 
-def sentence(judged: Judged) -> str:
+def sentence(judged: JudgedTraffic) -> str:
     """What was judged, with its numbers."""
-    metric, pair = judged.metric, judged.pair
     return (
-        f"{pair.name}, {pair.count}: {spread(pair.base)} -> {spread(pair.candidate)}; "
-        f"budget {metric.budget:g} % and {metric.floor}"
+        f"{judged.name}, {judged.count}: {spread(judged.base)} -> {spread(judged.candidate)}; "
+        f"budget {judged.budget:g} % and {judged.floor}"
     )
 
 
-def _changes(base: Result, candidate: Result) -> Iterator[str]:
+def _changes(base: TrafficResult, candidate: TrafficResult) -> Iterator[str]:
     for name in sorted(base.changes.keys() | candidate.changes.keys()):
         one, other = base.changes.get(name, "unknown"), candidate.changes.get(name, "unknown")
         if one != other:
@@ -165,7 +143,9 @@ def _changes(base: Result, candidate: Result) -> Iterator[str]:
         yield "the kernels are the same, by their build-id"
 
 
-def _table(base: Result, candidate: Result, title: str, key: Callable[[Row], str], most: int) -> Iterator[str]:
+def _table(
+    base: TrafficResult, candidate: TrafficResult, title: str, key: Callable[[TrafficRow], str], most: int
+) -> Iterator[str]:
     columns = {count: {pair.name: pair for pair in _pairs(base, candidate, count, key)} for count in COUNTS}
 
     def order(name: str) -> tuple[int, int, int, str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from schedlib.c2c.document import Result
-from schedlib.c2c.raw import DISTANCES, Counts
-from schedlib.c2c.traffic_table import Row, field_name, function_name, line_name, middle, objects_of, spread, totals
+from schedlib.c2c.raw import DISTANCES
+from schedlib.c2c.traffic_table import field_name, function_name, line_name, middle, objects_of, spread, totals
+from schedlib.formats.c2c_diff_document import COUNTS
+from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow
 
 _LINES, _ROWS, _FIELDS, _FUNCTIONS = 12, 14, 40, 20
-COUNTS = ("false_shared", "misses", "hitm", "upgrades", "accesses")
 TITLES = ("false sharing", "misses", "HITM", "upgrades", "accesses")
 
 
@@ -25,26 +25,26 @@ def grid(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def text(result: Result) -> str:
+def text(result: TrafficResult) -> str:
     """All of it. It holds no time and no name of a file: equal runs give equal text."""
     parts = [*_head(result), "", *_objects(result), "", *_hot_lines(result), *_fields(result), *_sources(result)]
     return "\n".join(parts) + "\n"
 
 
-def _head(result: Result) -> Iterator[str]:
+def _head(result: TrafficResult) -> Iterator[str]:
     chosen = result.parameters
-    shape = f" ({chosen['topology']})" if chosen["topology"] else ""
+    shape = f" ({chosen.topology})" if chosen.topology else ""
     quanta = ", ".join(str(each.quantum) for each in result.quanta)
-    config = "".join(f", {name}" for name in chosen["config"])
+    config = "".join(f", {name}" for name in chosen.config)
     yield (
-        f"{chosen['workload']} on {chosen['on']}, {chosen['cpus']} CPUs{shape}, {chosen['rounds']} rounds, "
+        f"{chosen.workload} on {chosen.on}, {chosen.cpus} CPUs{shape}, {chosen.rounds} rounds, "
         f"lines of {result.line} bytes, quanta {quanta}{config}"
     )
     yield f"changes: {', '.join(f'{name} {state}' for name, state in result.changes.items())}"
     yield "emulated CPUs with caches that never run full: counts, not times; equal kernels give equal counts"
 
 
-def _objects(result: Result) -> Iterator[str]:
+def _objects(result: TrafficResult) -> Iterator[str]:
     yield from _spreads("object", [objects_of(each.rows) for each in result.quanta])
     for watched in result.watched:
         if watched.later and not watched.prefix:
@@ -70,7 +70,7 @@ def _spreads(title: str, tables: Sequence[Mapping[str, Counts]], most: int = 100
         yield f"{len(names) - most} others: the JSON has them"
 
 
-def _hot_lines(result: Result) -> Iterator[str]:
+def _hot_lines(result: TrafficResult) -> Iterator[str]:
     """The lines of the middle quantum, those with the most misses first."""
     shown = result.quanta[len(result.quanta) // 2]
     misses = sum(row.counts.misses for row in shown.rows) or 1
@@ -92,9 +92,9 @@ def _hot_lines(result: Result) -> Iterator[str]:
         yield from grid(list(_line_rows([row for row in shown.rows if line_name(row) == name], counts)), 0)
 
 
-def _line_rows(rows: Sequence[Row], line: Counts) -> Iterator[tuple[str, ...]]:
+def _line_rows(rows: Sequence[TrafficRow], line: Counts) -> Iterator[tuple[str, ...]]:
     yield ("share", "false", "HITM", "misses", "accesses", "kind", "offset", "function", "field")
-    groups = totals(rows, lambda row: (row.kind, row.place.offset, row.function, field_name(row)))
+    groups = totals(rows, lambda row: (row.kind, row.offset, row.function, field_name(row)))
     ordered = sorted(groups, key=lambda key: (-groups[key].misses, key))
     for key in ordered[:_ROWS]:
         kind, offset, function, name = key
@@ -109,7 +109,7 @@ def _line_rows(rows: Sequence[Row], line: Counts) -> Iterator[tuple[str, ...]]:
         yield (f"{share:.1%}", *map(str, numbers), "", "", f"{len(ordered) - _ROWS} others", "")
 
 
-def _fields(result: Result) -> Iterator[str]:
+def _fields(result: TrafficResult) -> Iterator[str]:
     yield ""
     yield "fields; the middle of the quanta, and how far they lie apart"
     yield from _spreads("field", [totals(each.rows, field_name) for each in result.quanta], _FIELDS)
@@ -119,9 +119,9 @@ def _fields(result: Result) -> Iterator[str]:
     yield from _spreads("function", tables, _FUNCTIONS)
 
 
-def _sources(result: Result) -> Iterator[str]:
+def _sources(result: TrafficResult) -> Iterator[str]:
     """Who answers the misses, where the CPUs are not all alike."""
-    if not result.parameters["topology"]:
+    if not result.parameters.topology:
         return
     tables: list[Mapping[str, Counts]] = [objects_of(each.rows) for each in result.quanta]
     functions = [totals(each.rows, function_name) for each in result.quanta]

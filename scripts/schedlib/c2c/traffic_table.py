@@ -5,42 +5,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
-from schedlib.c2c.objects import Place, Resolver
-from schedlib.c2c.raw import Counts, Record
+from schedlib.c2c.objects import Resolver
+from schedlib.c2c.raw import Record
+from schedlib.formats.c2c_document import AccessKind, Counts, Place, TrafficRow
 
 _K = TypeVar("_K", bound=Hashable)
 _INDEX = re.compile(r"\[\d+\]")
 
 
-@dataclass(frozen=True)
-class Row:
-    """What one function did to one place, in one way.
-
-    Attributes:
-        size: bytes of an access.
-        kind: load, store or rmw.
-    """
-
-    place: Place
-    size: int
-    kind: str
-    function: str
-    counts: Counts
-
-
-def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[Row, ...]:
+def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...]:
     """Records by what they are, in the order of their places; objects of one kind are one."""
-    found: dict[tuple[Place, int, str, str], list[Counts]] = {}
+    found: dict[tuple[Place, int, AccessKind, str], list[Counts]] = {}
     for record in records:
         key = (resolver.place(record.address, record.epoch), record.size, record.kind, resolver.function(record.pc))
         found.setdefault(key, []).append(record.counts)
-    return tuple(Row(*key, Counts.sum(parts)) for key, parts in sorted(found.items()))
+    return tuple(
+        TrafficRow(
+            place.owner,
+            place.prefix,
+            place.line,
+            place.offset,
+            place.path,
+            place.neighbour,
+            size,
+            kind,
+            function,
+            Counts.sum(parts),
+        )
+        for (place, size, kind, function), parts in sorted(found.items())
+    )
 
 
-def totals(table: Iterable[Row], key: Callable[[Row], _K]) -> dict[_K, Counts]:
+def totals(table: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict[_K, Counts]:
     """The counts of the rows that share a key, in the order in which keys appear."""
     found: dict[_K, list[Counts]] = {}
     for row in table:
@@ -48,26 +46,26 @@ def totals(table: Iterable[Row], key: Callable[[Row], _K]) -> dict[_K, Counts]:
     return {name: Counts.sum(parts) for name, parts in found.items()}
 
 
-def field_name(row: Row) -> str:
+def field_name(row: TrafficRow) -> str:
     """The path of a field for all elements of an array, with its object; the neighbours of an object are one."""
-    if row.place.neighbour:
-        return f"{row.place.owner} (neighbours)"
-    return f"{row.place.owner}.{_INDEX.sub('[]', row.place.path)}"
+    if row.neighbour:
+        return f"{row.owner} (neighbours)"
+    return f"{row.owner}.{_INDEX.sub('[]', row.path)}"
 
 
-def object_name(row: Row) -> str:
+def object_name(row: TrafficRow) -> str:
     """The object."""
-    return row.place.owner
+    return row.owner
 
 
-def function_name(row: Row) -> str:
+def function_name(row: TrafficRow) -> str:
     """The function, as the compiler left it: what was inlined belongs to the one that it was inlined into."""
     return row.function
 
 
-def line_name(row: Row) -> tuple[str, str, int]:
+def line_name(row: TrafficRow) -> tuple[str, str, int]:
     """Object, what of it is behind a pointer, and the number of the line there."""
-    return row.place.owner, _INDEX.sub("[]", row.place.prefix), row.place.line
+    return row.owner, _INDEX.sub("[]", row.prefix), row.line
 
 
 def middle(values: Sequence[int]) -> int:
@@ -80,6 +78,6 @@ def spread(values: Sequence[int]) -> str:
     return f"{middle(values)}" + (f" ({min(values)}..{max(values)})" if min(values) < max(values) else "")
 
 
-def objects_of(table: Iterable[Row]) -> Mapping[str, Counts]:
+def objects_of(table: Iterable[TrafficRow]) -> Mapping[str, Counts]:
     """Totals of each object without its neighbours."""
-    return totals((row for row in table if not row.place.neighbour), object_name)
+    return totals((row for row in table if not row.neighbour), object_name)

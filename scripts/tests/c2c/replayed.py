@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from schedlib.c2c.raw import Counts, Record, read_record
+from schedlib.c2c.raw import Record, read_record
+from schedlib.formats.c2c_document import Counts
 from schedlib.paths import PROJECT
 
 SOURCES = PROJECT / "scripts/c2c"

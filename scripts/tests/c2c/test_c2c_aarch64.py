@@ -13,6 +13,8 @@ from decoded import Decoder, Traffic, assembled
 from schedlib.c2c.guest_programs import SOURCES
 from schedlib.kernel.targets import TARGETS
 
+pytestmark = pytest.mark.tools
+
 ATOMIC = {
     "ldadd x1, x2, [x3]": 0xF8210062,
     "ldaddal w1, w2, [x3]": 0xB8E10062,

@@ -4,27 +4,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 from toy_results import result, row
 
-from schedlib.c2c.document import FILE, Result, document, read_result
-from schedlib.c2c.traffic_diff import Metric, judge, load_metrics, refuse_unlike, text, verdict_of
-from schedlib.cache import write_json
+from schedlib import formats
+from schedlib.c2c.traffic_diff import judge, load_metrics, refuse_unlike, text, verdict_of
 from schedlib.errors import SchedlineError
-from schedlib.formats import results
+from schedlib.formats import document
+from schedlib.formats.c2c_diff_document import TrafficMetric
+from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
 from schedlib.main import main
 from schedlib.paths import CONFIGS
 from schedlib.verdict import Verdict
 
 GATES = CONFIGS / "gates/c2c.toml"
-SCHEMAS = Path(results.__file__).parent / "schemas"
+SCHEMAS = Path(formats.__file__).parent / "schemas"
 
 
-def of(*false: int, essential: int = 10000) -> Result:
+def of(*false: int, essential: int = 10000) -> TrafficResult:
     """A guest for each number of misses by false sharing of `overloaded`."""
     return result(*((row("rto_count", 4, 0, 1000), row("overloaded", 40, each, essential)) for each in false))
 
@@ -48,7 +49,7 @@ def test_verdicts(base: tuple[int, ...], candidate: tuple[int, ...], verdict: Ve
 
 def test_true_sharing_is_judged_by_all_misses() -> None:
     judged = judge(of(0), of(0, essential=14000), load_metrics(GATES))
-    assert [(each.metric.count, each.verdict) for each in judged if each.verdict is not Verdict.PASS] == [
+    assert [(each.count, each.verdict) for each in judged if each.verdict is not Verdict.PASS] == [
         ("misses", Verdict.FAIL)
     ]
 
@@ -56,13 +57,13 @@ def test_true_sharing_is_judged_by_all_misses() -> None:
 def test_a_field_that_moved_is_compared_with_itself() -> None:
     base = result((row("overloaded", 40, 9000, 0),))
     candidate = result((row("overloaded", 64, 9000, 0),))
-    assert all(each.pair.base == each.pair.candidate for each in judge(base, candidate, load_metrics(GATES)))
+    assert all(each.base == each.candidate for each in judge(base, candidate, load_metrics(GATES)))
 
 
 def test_one_field_is_caught_where_the_sum_hides_it() -> None:
     base = result((row("rto_count", 4, 40000, 0), row("overloaded", 40, 0, 0)))
     candidate = result((row("rto_count", 4, 38000, 0), row("overloaded", 40, 3000, 0)))
-    failed = [each.pair.name for each in judge(base, candidate, load_metrics(GATES)) if each.verdict is Verdict.FAIL]
+    failed = [each.name for each in judge(base, candidate, load_metrics(GATES)) if each.verdict is Verdict.FAIL]
     assert failed == ["root_domain.overloaded"]
 
 
@@ -74,14 +75,14 @@ def test_neighbours_are_not_the_objects() -> None:
 
 
 def test_a_metric_of_nothing_says_nothing() -> None:
-    assert verdict_of(judge(of(1), of(1), [Metric("rq", "misses", 1.0, 0)])) is Verdict.INCONCLUSIVE
-    assert verdict_of(judge(of(1), of(1), [Metric("root_domain", "misses", 1.0, 0)])) is Verdict.PASS
+    assert verdict_of(judge(of(1), of(1), [TrafficMetric("rq", "misses", 1.0, 0)])) is Verdict.INCONCLUSIVE
+    assert verdict_of(judge(of(1), of(1), [TrafficMetric("root_domain", "misses", 1.0, 0)])) is Verdict.PASS
 
 
 def test_unlike_results_are_refused() -> None:
     base = of(1, 2)
     with pytest.raises(SchedlineError, match="cpus is 8 in BASE and 16 in CANDIDATE"):
-        refuse_unlike(base, replace(base, parameters={**base.parameters, "cpus": 16}))
+        refuse_unlike(base, replace(base, parameters=replace(base.parameters, cpus=16)))
     with pytest.raises(SchedlineError, match=r"quanta|operations"):
         refuse_unlike(base, of(1))
     with pytest.raises(SchedlineError, match="plugin is p in BASE and q"):
@@ -100,26 +101,36 @@ def test_the_text_leads_with_false_sharing() -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    ["", "[[metric]]\nof = '*'\ncount = 'cycles'\nbudget = 1.0\nfloor = 1", "metric = 3", "[[metric]]\nof = '*'"],
+    ("body", "said"),
+    [
+        ("", "1: the file lacks metric"),
+        ("[[metric]]\nof = '*'\ncount = 'mises'\nbudget = 1.0\nfloor = 1", "3: metric.count is 'mises'.*mean misses"),
+        ("metric = 3", "1: metric is '3'"),
+        ("metric = []", "1: metric is '\\[\\]'"),
+        ("[[metric]]\nof = '*'", "1: metric lacks count"),
+        (
+            "[[metric]]\nof = '*'\ncount = 'hitm'\nbudget = 1.0\nflor = 1",
+            "5: metric.flor is unknown.*mean floor",
+        ),
+    ],
 )
-def test_bad_gates_are_refused(tmp_path: Path, body: str) -> None:
+def test_bad_gates_are_refused(tmp_path: Path, body: str, said: str) -> None:
     (tmp_path / "gates.toml").write_text(body)
-    with pytest.raises(SchedlineError, match="--gates"):
+    with pytest.raises(SchedlineError, match=f"(?s)gates.toml:{said}"):
         load_metrics(tmp_path / "gates.toml")
-    with pytest.raises(SchedlineError, match="--gates"):
+    with pytest.raises(SchedlineError, match="No such file"):
         load_metrics(tmp_path / "none.toml")
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, false in (("base", 10), ("worse", 9000)):
         (tmp_path / name).mkdir()
-        write_json(tmp_path / name / FILE, document(of(false)))
+        document.write(tmp_path / name / C2C_FILE, of(false))
     words = [
         "c2c",
         "diff",
         str(tmp_path / "base"),
-        str(tmp_path / "worse" / FILE),
+        str(tmp_path / "worse" / C2C_FILE),
         "--json",
         str(tmp_path / "out.json"),
     ]
@@ -132,15 +143,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_result_survives_its_file(tmp_path: Path) -> None:
     whole = result((row("rto_count", 4, 3, 4), row("x", -8, 1, 2, neighbour=True)), (row("rto_mask", 64, 0, 1),))
-    write_json(tmp_path / FILE, document(whole))
-    jsonschema.validate(json.loads((tmp_path / FILE).read_text()), json.loads((SCHEMAS / "c2c-1.json").read_text()))
+    document.write(tmp_path / C2C_FILE, whole)
+    jsonschema.validate(json.loads((tmp_path / C2C_FILE).read_text()), json.loads((SCHEMAS / "c2c-1.json").read_text()))
     assert read_result(tmp_path) == whole
 
 
 @pytest.mark.parametrize("body", ["", "{", "{}", '{"schema": "run-1"}', '{"schema": "c2c-1", "runs": []}', "[]"])
 def test_what_is_no_result_is_refused(tmp_path: Path, body: str) -> None:
-    (tmp_path / FILE).write_text(body)
-    with pytest.raises(SchedlineError, match="no result of c2c"):
+    (tmp_path / C2C_FILE).write_text(body)
+    with pytest.raises(SchedlineError, match="is no c2c-1: "):
         read_result(tmp_path)
     with pytest.raises(SchedlineError, match="No such file"):
         read_result(tmp_path / "none")

@@ -8,23 +8,27 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from schedlib import options
 from schedlib.c2c import plugin_guest, traffic_report
-from schedlib.c2c.counting import Subject, Wanted, measure, plan, subject
-from schedlib.c2c.document import document, read_result
+from schedlib.c2c.counting import Subject, Wanted, built, measure, plan, source
 from schedlib.c2c.guest_programs import SOURCES
 from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.objects import TAGS, Watch
+from schedlib.c2c.object_kinds import TAGS
+from schedlib.c2c.objects import Watch
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Setting
-from schedlib.c2c.raw import Counts, Raw
-from schedlib.cache import cache_dir, write_json
+from schedlib.c2c.raw import Raw
+from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.c2c_document import Counts, read_result
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import Topology, flat
+from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
 
@@ -35,10 +39,11 @@ WANTED = Wanted("rt", ("root_domain",), (100,), replace(SETTING, rounds=5))
 
 
 @pytest.fixture(scope="module", params=[DEFAULT_TARGET.name, pytest.param("qemu-arm64", marks=pytest.mark.long)])
-def made(request: pytest.FixtureRequest) -> Iterator[Subject]:
-    """The kernel that c2c boots, nobody else's meanwhile."""
-    with options.opened(None, None) as (cache, tree):
-        yield subject(cache, tree, replace(WANTED, target=TARGETS[request.param]))
+def made(request: pytest.FixtureRequest, series: Tree) -> Iterator[Subject]:
+    """The kernel that c2c boots."""
+    cache = cache_dir()
+    with scratch(cache) as place:
+        yield built(cache, source(series, replace(WANTED, target=TARGETS[request.param])), place)
 
 
 def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str) -> Raw:
@@ -46,7 +51,9 @@ def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text
     (place / "plan").write_text(text)
     archive = plugin_guest.archive_of(made.kernel, binary, place)
     library = plugin_guest.plugin(cache_dir())
-    words = plugin_guest.argv(made.target, made.kernel.image, archive, setting, library, place / "plan", place / "out")
+    words = plugin_guest.argv(
+        made.planned.target, made.kernel.image, archive, setting, library, place / "plan", place / "out"
+    )
     return plugin_guest.measured(words, place / "console.log", place / "out", setting.timeout)[1]
 
 
@@ -59,21 +66,32 @@ def compiled(made: Subject, place: Path, body: str) -> Path:
     """A guest's program that does what a test wants."""
     source, binary = place / "guest.c", place / "guest"
     source.write_text(f'#define _GNU_SOURCE\n#include "guest.h"\nint main(void)\n{{\n\tbegin();\n{body}\n}}\n')
-    argv = [f"{made.target.compiler}gcc", "-O2", "-static", "-pthread", f"-I{SOURCES}", "-o", str(binary), str(source)]
+    argv = [
+        f"{made.planned.target.compiler}gcc",
+        "-O2",
+        "-static",
+        "-pthread",
+        f"-I{SOURCES}",
+        "-o",
+        str(binary),
+        str(source),
+    ]
     subprocess.run(argv, check=True)
     return binary
 
 
 def symbol(made: Subject, binary: Path, name: str) -> int:
     """The address of a variable, by its kind and name as nm has them."""
-    symbols = subprocess.run([f"{made.target.compiler}nm", binary], check=True, capture_output=True, text=True).stdout
+    symbols = subprocess.run(
+        [f"{made.planned.target.compiler}nm", binary], check=True, capture_output=True, text=True
+    ).stdout
     found = re.search(rf"^([0-9a-f]+) {name}\b", symbols, re.M)
     assert found
     return int(found.group(1), 16)
 
 
 def test_a_program_with_known_answers(made: Subject, tmp_path: Path) -> None:
-    binary = plugin_guest.program(cache_dir(), "known", made.target)
+    binary = plugin_guest.program(cache_dir(), "known", made.planned.target)
     start = symbol(made, binary, "B watched")
     watch = Watch("watched", "watched", "", 0, 8 * LINE, "", per_cpu=False, address=start, hops=())
     raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
@@ -137,10 +155,10 @@ INSTRUCTIONS: dict[str, tuple[str, dict[str, list[tuple[str, int]]]]] = {
 
 
 def test_what_is_counted_of_an_instruction(made: Subject, tmp_path: Path) -> None:
-    clobbered, instructions = INSTRUCTIONS[made.target.arch]
+    clobbered, instructions = INSTRUCTIONS[made.planned.target.arch]
     names = ", ".join(f'"{name}"' for name in (*clobbered.split(), "memory"))
     body = f"\tstatic _Alignas({LINE}) char lines[{LINE * len(instructions)}];\n\tMARK_START();\n"
-    extension = ".arch armv8.3-a;" if made.target.arch == "arm64" else ""
+    extension = ".arch armv8.3-a;" if made.planned.target.arch == "arm64" else ""
     for number, text in enumerate(instructions):
         body += f'\t__asm__ volatile("{extension}{text}" :: "r"(lines + {number * LINE}) : {names});\n'
     binary = compiled(made, tmp_path, f"{body}\tMARK_STOP();\n\tend(1);")
@@ -161,9 +179,10 @@ def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None
         place.mkdir()
         result = measure(cache_dir(), made, WANTED, place, place)
         texts.append(traffic_report.text(result))
-        write_json(place / "c2c.json", document(replace(result, started="2000-01-01T00:00:00Z")))
+        result = msgspec.structs.replace(result, started=datetime(2000, 1, 1, tzinfo=UTC))
+        document.write(place / "c2c.json", result)
         files.append((place / "c2c.json").read_bytes())
-        assert read_result(place) == replace(result, started="2000-01-01T00:00:00Z")
+        assert read_result(place) == result
     assert texts[0] == texts[1]
     assert files[0] == files[1]
     assert "root_domain.rto_count" in texts[0]
@@ -172,7 +191,7 @@ def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None
 def test_a_kernel_elsewhere_is_refused(made: Subject, tmp_path: Path) -> None:
     text = plan_of(made).replace("expect ffff", "expect fffe")
     with pytest.raises(SchedlineError, match="not where its vmlinux says"):
-        run_program(made, plugin_guest.program(cache_dir(), "rt", made.target), tmp_path, SETTING, text)
+        run_program(made, plugin_guest.program(cache_dir(), "rt", made.planned.target), tmp_path, SETTING, text)
     assert not (tmp_path / "out").exists()
 
 

@@ -8,7 +8,10 @@ import random
 import pytest
 from replayed import Replay, compile_replay
 
-from schedlib.c2c.raw import DISTANCES, Counts, Record
+from schedlib.c2c.raw import DISTANCES, Record
+from schedlib.formats.c2c_document import Counts
+
+pytestmark = pytest.mark.tools
 
 ROUNDS = 50
 

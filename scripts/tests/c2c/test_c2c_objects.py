@@ -9,10 +9,14 @@ import pytest
 import toy_kernel
 
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.objects import KINDS, TAGS, Located, Resolver, watches
-from schedlib.c2c.raw import Counts, Record
+from schedlib.c2c.object_kinds import KINDS, TAGS
+from schedlib.c2c.objects import Located, Resolver, watches
+from schedlib.c2c.raw import Record
 from schedlib.c2c.traffic_table import field_name, line_name, rows
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import Counts
+
+pytestmark = pytest.mark.tools
 
 CPUS = 4
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import os
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from toy_results import result, row
 
-from schedlib.c2c import heat_map, traffic_report
-from schedlib.c2c.plugin_guest import PLACES, Setting, mode, refuse_other_qemu
-from schedlib.c2c.raw import Counts, read_raw
+from schedlib.c2c import c2c_options, heat_map, traffic_report
+from schedlib.c2c.plugin_guest import Setting, mode, refuse_other_qemu
+from schedlib.c2c.raw import read_raw
 from schedlib.c2c.traffic_table import spread
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import Counts
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import load_topology
 from schedlib.main import main
@@ -56,7 +57,7 @@ def test_neighbours_are_named_apart() -> None:
 def test_who_answers_is_told_where_cpus_are_not_alike() -> None:
     flat = result(*QUANTA)
     near = tuple(replace(row, counts=replace(row.counts, hitm_cluster=7, clean_node=2)) for row in QUANTA[0])
-    shaped = replace(result(near), parameters={**flat.parameters, "topology": "clusters"})
+    shaped = replace(result(near), parameters=replace(flat.parameters, topology="clusters"))
     said = traffic_report.text(shaped).splitlines()
     at = next(number for number, line in enumerate(said) if line.startswith("where misses were answered"))
     assert said[at + 1].split() == ["object", "or", "function", "cluster", "llc", "node", "remote", "cold"]
@@ -124,7 +125,7 @@ def test_a_lost_record_is_noticed(tmp_path: Path) -> None:
         read_raw(tmp_path / "raw")
 
 
-@pytest.mark.parametrize("on", PLACES)
+@pytest.mark.parametrize("on", c2c_options.TARGETS)
 @pytest.mark.parametrize(
     ("version", "help_", "said"),
     [

@@ -11,6 +11,8 @@ from decoded import Decoder, Traffic, assembled
 
 from schedlib.c2c.guest_programs import SOURCES
 
+pytestmark = pytest.mark.tools
+
 ATOMIC = (
     "lock incq (%rax)",
     "lock cmpxchg %ecx, 8(%rdi)",

@@ -3,40 +3,65 @@
 
 from __future__ import annotations
 
-from schedlib.c2c.document import Quantum, Result, Watched
-from schedlib.c2c.kernel_map import Field
-from schedlib.c2c.objects import Place
-from schedlib.c2c.raw import Counts
-from schedlib.c2c.traffic_table import Row
+from datetime import UTC, datetime
 
-FIELDS = (Field(0, 4, "rto_count"), Field(40, 1, "overloaded"), Field(64, 8, "rto_mask", "cpumask"))
+from schedlib.formats.c2c_document import (
+    AccessKind,
+    Counts,
+    MappedField,
+    Quantum,
+    TrafficParameters,
+    TrafficResult,
+    TrafficRow,
+    Watched,
+)
+
+FIELDS = (
+    MappedField(0, 4, "rto_count", ""),
+    MappedField(40, 1, "overloaded", ""),
+    MappedField(64, 8, "rto_mask", "cpumask"),
+)
 
 
-def row(path: str, offset: int, false: int, essential: int, *, neighbour: bool = False, kind: str = "load") -> Row:
+def row(
+    path: str, offset: int, false: int, essential: int, *, neighbour: bool = False, kind: AccessKind = "load"
+) -> TrafficRow:
     """One place of root_domain."""
-    place = Place("root_domain", "", offset // 64, offset, path, neighbour)
     misses = false + essential
     counts = Counts(accesses=2 * misses, hits=misses, hitm_llc=misses, essential=essential, false_shared=false)
-    return Row(place, 4, kind, "pull_rt_task", counts)
+    return TrafficRow("root_domain", "", offset // 64, offset, path, neighbour, 4, kind, "pull_rt_task", counts)
 
 
-def result(*rows_of_quanta: tuple[Row, ...], state: str = "applied", build_id: str = "aa") -> Result:
+def result(*rows_of_quanta: tuple[TrafficRow, ...], state: str = "applied", build_id: str = "aa") -> TrafficResult:
     """A result with a guest for each row of rows."""
-    parameters = {
-        "on": "qemu-x86_64",
-        "workload": "rt",
-        "cpus": 8,
-        "rounds": 10,
-        "line": 64,
-        "topology": "",
-        "per_cluster": 1,
-        "per_llc": 8,
-        "per_node": 8,
-        "shift": 2,
-        "config": [],
-        "objects": ["root_domain"],
-    }
+    parameters = TrafficParameters(
+        on="qemu-x86_64",
+        workload="rt",
+        cpus=8,
+        rounds=10,
+        line=64,
+        topology="",
+        per_cluster=1,
+        per_llc=8,
+        per_node=8,
+        shift=2,
+        config=(),
+        objects=("root_domain",),
+    )
     fingerprint = {"build_id": build_id, "emulator": "QEMU 7.2", "plugin": "p", "compiler": "gcc", "configuration": "c"}
     quanta = tuple(Quantum(97 + 3 * number, 160, 1000, rows) for number, rows in enumerate(rows_of_quanta))
-    watched = (Watched("root_domain", "", 128, 1, 0, (0,), FIELDS), Watched("root_domain", "*rto_mask", 8, 1, 0, (0,)))
-    return Result("2026-01-01T00:00:00+00:00", fingerprint, {"rd-lines": state}, parameters, watched, {"x": 1}, quanta)
+    watched = (
+        Watched("root_domain", "", 128, 1, 0, (0,), FIELDS),
+        Watched("root_domain", "*rto_mask", 8, 1, 0, (0,), ()),
+    )
+    return TrafficResult(
+        schema="c2c-1",
+        tool="tests",
+        started=datetime(2026, 1, 1, tzinfo=UTC),
+        fingerprint=fingerprint,
+        changes={"rd-lines": state},
+        parameters=parameters,
+        watched=watched,
+        absent={"x": 1},
+        quanta=quanta,
+    )

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Options -> a counted kernel, as text, picture and document; or two of these compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from schedlib import TOOL, doctor
+from schedlib.c2c import heat_map, traffic_diff, traffic_report
+from schedlib.c2c.c2c_options import C2cDiffOptions, C2cOptions
+from schedlib.c2c.counting import Wanted, built, measure, source
+from schedlib.c2c.guest_programs import WORKLOADS
+from schedlib.c2c.plugin_guest import Setting
+from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
+from schedlib.formats import document
+from schedlib.formats.c2c_diff_document import TrafficDiffDocument
+from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
+from schedlib.guest.command_line import refuse_impossible
+from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.topology import flat, load_topology
+from schedlib.progress import say
+from schedlib.tree.kernel_tree import open_tree
+from schedlib.verdict import Verdict
+
+_TEXT, _PICTURE = "c2c.txt", "c2c.svg"
+
+
+def wanted_of(options: C2cOptions) -> Wanted:
+    """What is to be counted.
+
+    Raises:
+        SchedlineError: the emulator cannot give a guest the topology.
+    """
+    target = TARGETS[options.on]
+    topology = load_topology(options.topology) if options.topology else flat(options.cpus)
+    if options.topology:
+        refuse_impossible(target, topology)
+    workload = WORKLOADS[options.workload]
+    setting = Setting(topology, options.line, 0, options.rounds or workload.rounds, options.timeout)
+    config, changes = (*options.config, *workload.config), options.changes
+    if options.cpupri:
+        config = (*config, f"cpupri-{options.cpupri}")
+        changes = replace(changes, with_=(*changes.with_, "cpupri-split"))
+    return Wanted(options.workload, options.objects, options.quanta, setting, config, changes, target)
+
+
+def count(options: C2cOptions) -> Verdict:
+    """Build, boot a guest for each quantum, and tell what was counted.
+
+    Raises:
+        SchedlineError: the kernel does not build, or a guest did not come to its end.
+    """
+    cache = cache_dir()
+    wanted = wanted_of(options)
+    doctor.require(["build"] if options.tree.kdir else ["build", "fetch"])
+    of = source(open_tree(cache, options.tree), wanted)
+    out = results_directory(cache, options.out)
+    # What an earlier run left there must not pass for this one's, should this one fail.
+    for name in (C2C_FILE, _TEXT, _PICTURE):
+        (out / name).unlink(missing_ok=True)
+    with scratch(cache) as place:
+        result = measure(cache, built(cache, of, place / "kernel"), wanted, place, out)
+    _write(result, out, options)
+    return Verdict.PASS
+
+
+def _write(result: TrafficResult, out: Path, options: C2cOptions) -> None:
+    text, picture = traffic_report.text(result), heat_map.draw(result)
+    write_atomic(out / _TEXT, text)
+    write_atomic(out / _PICTURE, picture)
+    for path in (options.json, out / C2C_FILE):
+        if path:
+            document.write(path, result)
+    if options.svg:
+        write_atomic(options.svg, picture)
+    print(text, end="")
+    say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
+
+
+def diff(options: C2cDiffOptions) -> Verdict:
+    """Compare two results.
+
+    Raises:
+        SchedlineError: one is no result, or their settings differ.
+    """
+    base, candidate = read_result(options.base), read_result(options.candidate)
+    traffic_diff.refuse_unlike(base, candidate)
+    judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(options.gates))
+    verdict = traffic_diff.verdict_of(judged)
+    if options.json:
+        found = TrafficDiffDocument(schema="c2c-diff-1", tool=TOOL, status=verdict, metrics=judged)
+        document.write(options.json, found)
+    print(traffic_diff.text(base, candidate, judged), end="")
+    return verdict

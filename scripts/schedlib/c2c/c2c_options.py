@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What `schedline c2c` is asked for, and its defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.options import ChangeOptions, TreeOptions
+
+TARGETS = ("qemu-x86_64", "qemu-arm64")
+"""Those on which the plugin can follow accesses."""
+
+QUANTA = (97, 100, 103)
+CPUS = 16
+LINES = (64, 128, 256)
+TIMEOUT = 600.0
+
+
+@dataclass(frozen=True)
+class C2cOptions:
+    """The options of a measurement.
+
+    Attributes:
+        rounds: how often each thread goes round; None for the workload's own number.
+        quanta: blocks of code of a CPU's turn; a guest for each.
+        line: bytes of a cache line.
+        cpupri: a variant of cpupri-split.
+        timeout: seconds for a guest.
+    """
+
+    tree: TreeOptions
+    changes: ChangeOptions
+    on: str
+    workload: str
+    rounds: int | None
+    cpus: int
+    topology: str | None
+    objects: tuple[str, ...]
+    quanta: tuple[int, ...]
+    line: int
+    config: tuple[str, ...]
+    cpupri: str | None
+    timeout: float
+    out: Path | None
+    json: Path | None
+    svg: Path | None
+
+
+@dataclass(frozen=True)
+class C2cDiffOptions:
+    """Two results to compare: files, or directories that have them."""
+
+    base: Path
+    candidate: Path
+    gates: Path
+    json: Path | None

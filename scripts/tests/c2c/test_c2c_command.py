@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guests of c2c are started as they were when the counts in docs and caches were made: their words are recorded."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedlib.c2c import plugin_guest
+from schedlib.c2c.plugin_guest import Setting
+from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.topology import flat, load_topology
+
+RECORDED = json.loads(Path(__file__).with_name("qemu_commands.json").read_text())
+
+
+@pytest.mark.parametrize("row", RECORDED["guests"], ids=lambda row: f"{row['on']}-{row['shape']}-{row['quantum']}")
+def test_a_guest_is_started_with_the_recorded_words(row: dict[str, Any]) -> None:
+    shape = flat(row["shape"]) if isinstance(row["shape"], int) else load_topology(row["shape"])
+    setting = Setting(shape, row["line"], row["quantum"], row["rounds"], 600.0, row["programs"])
+    library = row["plugin"] and Path(row["plugin"])
+    image, archive, plan, out = (
+        Path(name) for name in ("/build/image", "/out/initramfs.cpio", "/out/plan", "/out/raw")
+    )
+    words = plugin_guest.argv(TARGETS[row["on"]], image, archive, setting, library, plan, out)
+    assert words == shlex.split(row["argv"])
+
+
+@pytest.mark.parametrize("name", RECORDED["modes"])
+def test_what_is_the_same_for_all_settings_is_in_the_fingerprint_as_recorded(name: str) -> None:
+    assert plugin_guest.mode(TARGETS[name]) == RECORDED["modes"][name]
