@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
 #
-# The job of a guest that runs what gen_tar has packed, as its README says it:
+# The job of a guest that runs what gen_tar has packed, as docs/big-machine.md says it:
 # the words of /words are for run_kselftest.sh; the runs are sent.
 
 export SCHED_LATENCY_RESULTS=/tmp/runs

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from schedlib.cache import read_json, write_atomic, write_json
-from schedlib.runs.plan import Plan
+from schedlib.cache import write_atomic
+from schedlib.formats import document
+from schedlib.formats.plan_document import RunPlan
+from schedlib.formats.run_file import read_run
 from schedlib.runs.run_judge import judge_all, judge_run
 from schedlib.runs.runs_report import lava, summary, table
 from schedlib.runs.workload_suites import Suite
@@ -16,7 +18,7 @@ from schedlib.verdict import Verdict
 
 def conclude(
     suite: Suite,
-    plan: Plan,
+    plan: RunPlan,
     out: Path,
     machine: Mapping[str, str],
     started: str,
@@ -29,14 +31,14 @@ def conclude(
         The verdict, and whether programs are missing that are required.
     """
     rows = {row.name: row for row in suite.rows}
-    found = {(run.row, run.number): read_json(out / run.file) or {} for run in plan.order}
+    found = {(run.row, run.number): read_run(out / run.file) for run in plan.order}
     ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
     judged = [judge_run(rows[run.row], run.number, found[run.row, run.number]) for run in ordered]
     verdict = judge_all(judged)
     for line in table(suite, judged, found):
         print(line)
     if json_file:
-        write_json(json_file, summary(plan, machine, started, judged, found, verdict))
+        document.write(json_file, summary(plan, machine, started, judged, found, verdict))
     if lava_file:
         write_atomic(lava_file, lava(suite, judged, found))
-    return verdict, any(each.verdict is Verdict.ERROR and "not installed" in each.reason for each in judged)
+    return verdict, any(each.lacks_program for each in judged)

@@ -3,21 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from schedlib.cache import read_json
+import msgspec
+
 from schedlib.errors import SchedlineError
-from schedlib.formats.run_file import defect
-from schedlib.runs.plan import saved_plan
-from schedlib.runs.run_judge import Judged, judge_all, judge_run
+from schedlib.formats.cover_letter import printable
+from schedlib.formats.run_file import Run, runs_below
+from schedlib.runs.plan import SAME, saved_plan
+from schedlib.runs.run_judge import JudgedRun, judge_all, judge_run
 from schedlib.runs.runs_report import table
-from schedlib.runs.workload_suites import Row, Suite, load_suite, suite_names
+from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
 from schedlib.verdict import Verdict
 
-Runs = dict[tuple[str, int], dict[str, Any]]
+Runs = dict[tuple[str, int], Run]
 
 _PLAIN = "quick"
 """Its rows say what a program has to tell that was run without a plan."""
@@ -27,44 +26,39 @@ def gathered(directory: Path) -> tuple[Suite, Runs]:
     """Every run below a directory, with the rows that they are runs of.
 
     Raises:
-        SchedlineError: there is none, a file is no whole run, or nothing says what it has to hold.
+        SchedlineError: there is none, a file is no run, they are of several machines or kernels, or nothing says what
+            one has to hold.
     """
-    rows: dict[str, Row] = {}
+    rows: dict[str, WorkloadRow] = {}
     runs: Runs = {}
-    documents = []
-    for path in sorted(directory.rglob("*.json")):
-        found = read_json(path)
-        wrong = defect(found)
-        if wrong or found is None:
-            raise SchedlineError(f"{path} is no whole run: {wrong}", "do that run again, or remove the file")
-        documents.append((found["started"], found["uptime_s"], str(path), found))
-    for *_, name, found in sorted(documents, key=lambda each: each[:3]):
-        row = _row(found)
+    found = sorted(runs_below(directory), key=lambda each: (each[1].started, each[1].uptime_s, each[0]))
+    for name in SAME:
+        if len(values := sorted({run.fingerprint[name] for _, run in found})) > 1:
+            shown = " / ".join(map(printable, values[:3]))
+            raise SchedlineError(
+                f"{directory} mixes runs whose {name.replace('_', ' ')} differs: {shown}",
+                "keep the runs of one machine and kernel in a directory",
+            )
+    for path, run in found:
+        row = _row(run)
         if row is None:
-            raise SchedlineError(f"{name}: no suite has a row for {found['tool']}", "remove the file")
+            raise SchedlineError(f"{path}: no suite has a row for {run.row}", "move the file elsewhere")
         rows[row.name] = row
-        number = 1 + sum(each == row.name for each, _ in runs)
-        runs[row.name, number] = found
-    if not rows:
-        raise SchedlineError(f"{directory} holds no run file", "name a directory of run files: one run, one JSON")
+        runs[row.name, 1 + sum(each == row.name for each, _ in runs)] = run
     return Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows))), runs
 
 
-def _row(found: Mapping[str, Any]) -> Row | None:
+def _row(run: Run) -> WorkloadRow | None:
     """What this run has to tell: by its plan, else as the workload of the same name in the plain suite."""
-    plan = found.get("plan") or {"suite": _PLAIN}
-    if plan["suite"] not in suite_names():
-        return None
-    for row in load_suite(plan["suite"]).rows:
-        if row.name == plan.get("row"):
-            return row
-        if "row" not in plan and row.program == found["tool"]:
-            return replace(row, name=row.program)
-    return None
+    if run.plan:
+        suite = load_suite(run.plan.suite) if run.plan.suite in suite_names() else None
+        return next((row for row in suite.rows if row.name == run.row), None) if suite else None
+    row = next((row for row in load_suite(_PLAIN).rows if row.program == run.tool), None)
+    return msgspec.structs.replace(row, name=row.program) if row else None
 
 
-def report(directory: Path) -> int:
-    """Print what the runs amount to, as after `schedline run`; the exit code of their verdict."""
+def report(directory: Path) -> Verdict:
+    """Print what the runs amount to, as after `schedline run`."""
     suite, runs = gathered(directory)
     rows = {row.name: row for row in suite.rows}
     judged = [judge_run(rows[name], number, found) for (name, number), found in runs.items()]
@@ -72,11 +66,11 @@ def report(directory: Path) -> int:
     for run in plan.order if plan else ():
         if not (directory / run.file).exists():
             print(f"{run.row}, run {run.number}: {run.file} is not there")
-            judged.append(Judged(run.row, run.number, Verdict.ERROR, "not there"))
+            judged.append(JudgedRun(run.row, run.number, Verdict.ERROR, "not there"))
     for line in table(suite, judged, runs):
         print(line)
-    for text in sorted({f"{run['fingerprint']['machine']}; {run['fingerprint']['kernel']}" for run in runs.values()}):
-        print(f"measured on: {text}")
+    machine = next(iter(runs.values())).fingerprint
+    print(f"measured on: {printable(machine['machine'])}; {printable(machine['kernel'])}")
     verdict = judge_all(judged)
     print(f"verdict: {verdict.value}")
-    return verdict.exit_code
+    return verdict

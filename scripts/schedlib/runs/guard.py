@@ -31,7 +31,9 @@ SIOCSIFFLAGS = 0x8914
 SIOCSIFADDR = 0x8916
 IFF_UP = 1
 OTHER_ADDRESS = "192.0.2.1"
-LISTENING = {"tcp": "0A", "udp": "07"}
+LISTENING = "0A"
+"""The state in /proc/net/tcp."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -80,13 +82,13 @@ def private_network() -> str:
     return ""
 
 
-def listens(protocol: str, port: int) -> bool:
-    """Is there a socket that waits at this port?"""
-    for name in (protocol, f"{protocol}6"):
+def listens(port: int) -> bool:
+    """Is there a socket that waits at this port of TCP?"""
+    for name in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
                 fields = line.split()
-                if fields[1].endswith(f":{port:04X}") and fields[3] == LISTENING[protocol]:
+                if fields[1].endswith(f":{port:04X}") and fields[3] == LISTENING:
                     return True
     return False
 
@@ -101,7 +103,7 @@ def start(argv: list[str], output: Any, errors: Any) -> subprocess.Popen[bytes]:
 def serve(order: dict[str, Any], until: float) -> str:
     """Start the server and wait until it listens; what went wrong, or nothing."""
     server = start(order["server"], subprocess.DEVNULL, subprocess.DEVNULL)
-    while not listens(order["protocol"], order["port"]):
+    while not listens(order["port"]):
         status = server.poll()
         # Some go into the background by themselves, and end then.
         if status:
@@ -140,7 +142,7 @@ def main() -> int:
     begun = time.monotonic()
     until = begun + order["timeout"]
     try:
-        if order["private_network"]:
+        if order["server"]:
             report["cannot"] = private_network()
         if order["server"] and not report["cannot"]:
             report["problem"] = serve(order, until)

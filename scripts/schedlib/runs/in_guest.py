@@ -9,15 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schedlib.cache import read_json
-from schedlib.formats.run_file import Reading, defect, document
+import msgspec
+
+from schedlib.formats import run_file
+from schedlib.formats.document import Refused
+from schedlib.formats.plan_document import PlannedRun
+from schedlib.formats.run_file import Reading, run_of
 from schedlib.guest.busybox_image import why_not_for, with_libraries
 from schedlib.guest.home import bring_home
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
-from schedlib.runs.plan import Run
 from schedlib.runs.tool_process import Finished
 from schedlib.runs.tools.tool_table import TOOLS
-from schedlib.runs.workload_suites import Row, Suite
+from schedlib.runs.workload_suites import Suite, WorkloadRow
 
 COLLECTION = "guest"
 """As its console calls what it runs."""
@@ -36,22 +39,33 @@ class Errand:
     """Something that the guest is sent to run; `name` is how its console calls it."""
 
     name: str
-    row: Row
+    row: WorkloadRow
 
 
 IDENTITY = Errand(
-    "identity", Row("identity", "", "sleep_storm", ("-c", "1", "-l", "1"), 1, "sleeps", {}, True, False, "")
+    "identity",
+    WorkloadRow(
+        name="identity",
+        program="sleep_storm",
+        arguments=("-c", "1", "-l", "1"),
+        seconds=1,
+        work="sleeps",
+        metrics={"sleeps": "sleeps"},
+    ),
 )
 """The first one, of no suite: its run has the fingerprint of the guest, which those of tools lack."""
 
 
 def for_guest(suite: Suite, cpus: int) -> Suite:
     """The suite as a guest runs it: with its number of CPUs, and with patience."""
-    rows = tuple(replace(row, arguments=tuple(row.words(cpus)), seconds=SLOWER * row.seconds) for row in suite.rows)
+    rows = tuple(
+        msgspec.structs.replace(row, arguments=tuple(row.words(cpus)), seconds=SLOWER * row.seconds)
+        for row in suite.rows
+    )
     return replace(suite, rows=rows)
 
 
-def _programs(row: Row) -> list[Path]:
+def _programs(row: WorkloadRow) -> list[Path]:
     """What has to be taken along from this machine: the tool, its server, and tools that it starts."""
     if not row.tool:
         return []
@@ -61,7 +75,7 @@ def _programs(row: Row) -> list[Path]:
     return [Path(found) for name in names if (found := shutil.which(name))]
 
 
-def why_not_in_guest(row: Row, arch: str) -> tuple[str, bool]:
+def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
     """Why a row cannot be run in a guest, and whether a program is missing. Root may have SCHED_FIFO there."""
     why, missing = why_not(row, "")
     if not why and row.tool and TOOLS[row.tool].driver:
@@ -71,7 +85,7 @@ def why_not_in_guest(row: Row, arch: str) -> tuple[str, bool]:
     return why, missing
 
 
-def errands(suite: Suite, order: Iterable[Run], arch: str) -> list[Errand]:
+def errands(suite: Suite, order: Iterable[PlannedRun], arch: str) -> list[Errand]:
     """What can be run, in the order of the plan."""
     rows = {row.name: row for row in suite.rows if not why_not_in_guest(row, arch)[0]}
     return [IDENTITY, *(Errand(f"{run.row}-{run.number}", rows[run.row]) for run in order if run.row in rows)]
@@ -89,7 +103,7 @@ def files(todo: Sequence[Errand], place: Path) -> dict[str, Path]:
         run = f"/runs/{number:03}"
         about = f"{errand.name} {time_limit(errand.row):.0f}"
         if tool and tool.server:
-            about += f" {tool.server.protocol} {tool.server.port:04X}"
+            about += f" {tool.server.port:04X}"
             written[f"{run}/server"] = _script(tool.server.argv)
         written[f"{run}/about"] = about + "\n"
         written[f"{run}/command"] = _script(command(errand.row, OWN))
@@ -126,10 +140,11 @@ def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
 def identity(disk: Path, place: Path) -> dict[str, str]:
     """The fingerprint of the guest, without what belongs to one run; empty where none came home."""
     bring_home(disk, 0, place)
-    found = read_json(place / OWN_JSON)
-    if found is None or defect(found):
+    try:
+        found = run_file.read_run(place / OWN_JSON)
+    except Refused:
         return {}
-    return {name: value for name, value in found["fingerprint"].items() if name != "command_line"}
+    return {name: value for name, value in found.fingerprint.items() if name != "command_line"}
 
 
 def brought(errand: Errand, slot: int, disk: Path, fingerprint: Mapping[str, str], place: Path) -> Measured:
@@ -141,13 +156,13 @@ def brought(errand: Errand, slot: int, disk: Path, fingerprint: Mapping[str, str
     why = bring_home(disk, slot, place)
     if why or not (place / "ending").exists():
         head = head_of(errand.row, fingerprint, "1970-01-01T00:00:00Z", 0)
-        return Measured(document(head, Reading(error=why or "it did not end in the guest")), "")
+        return Measured(run_of(head, Reading(error=why or "it did not end in the guest")), "")
     started, uptime, finished = _finished(place, time_limit(errand.row))
     head = head_of(errand.row, fingerprint, started, uptime)
     return read_run(errand.row, head, command(errand.row, OWN), finished, place)
 
 
-def left_out(row: Row, arch: str, fingerprint: Mapping[str, str], started: str) -> Measured:
+def left_out(row: WorkloadRow, arch: str, fingerprint: Mapping[str, str], started: str) -> Measured:
     """A run that the guest was not sent to make."""
     why, missing = why_not_in_guest(row, arch)
     return skipped(head_of(row, fingerprint, started, 0), row, why, missing)

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib.formats.run_file import Noise
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -93,20 +95,20 @@ def _more(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
 
 
-def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> dict[str, float | int | None]:
+def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> Noise:
     """What happened between two moments, beside what a tool that has ended by the second took itself.
 
     A foreign task that began and ended between them is seen in foreign_cpu_s alone. That one is an upper bound: what a
     child of the tool took, for which its parent did not wait, is in it, too.
     """
     foreign = sum(count - before.switches.get(task, 0) for task, count in after.switches.items())
-    return {
-        "seconds": round(after.at - before.at, 3),
-        "steal_s": round(max(0.0, after.steal_s - before.steal_s), 3),
-        "foreign_cpu_s": round(max(0.0, after.busy_s - before.busy_s - own_cpu_s), 3),
-        "foreign_switches": foreign,
-        "runnable_before": max(0, before.runnable - 1),
-        "thermal_throttles": _more(before.thermal, after.thermal),
-        "cgroup_throttles": _more(before.throttled, after.throttled),
-        "clock_step_s": round((after.wall - before.wall) - (after.at - before.at), 3),
-    }
+    return Noise(
+        seconds=round(after.at - before.at, 3),
+        steal_s=round(max(0.0, after.steal_s - before.steal_s), 3),
+        foreign_cpu_s=round(max(0.0, after.busy_s - before.busy_s - own_cpu_s), 3),
+        foreign_switches=foreign,
+        runnable_before=max(0, before.runnable - 1),
+        thermal_throttles=_more(before.thermal, after.thermal),
+        cgroup_throttles=_more(before.throttled, after.throttled),
+        clock_step_s=round((after.wall - before.wall) - (after.at - before.at), 3),
+    )

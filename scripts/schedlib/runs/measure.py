@@ -11,16 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from schedlib.cache import read_json
-from schedlib.formats.run_file import Head, Reading, defect, document
+from msgspec.structs import replace
+
+from schedlib.formats import run_file
+from schedlib.formats.document import Refused
+from schedlib.formats.run_file import Head, Noise, Reading, Run, RunProcess, run_of
+from schedlib.kernel.machine import now
 from schedlib.runs.interference import noise, snapshot
-from schedlib.runs.machine import now
 from schedlib.runs.tool_process import RT_SECONDS, Finished, run_guarded
 from schedlib.runs.tools.tool import Output, Tool, Unreadable, last_line
 from schedlib.runs.tools.tool_table import TOOLS
-from schedlib.runs.workload_suites import Row
+from schedlib.runs.workload_suites import WorkloadRow
 
 OWN_JSON = "run.json"
 KEPT = "perf.data"
@@ -45,9 +47,9 @@ class Means:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run as a document, and what was printed."""
+    """A run, and what was printed."""
 
-    document: dict[str, Any]
+    run: Run
     log: str
 
 
@@ -64,15 +66,13 @@ def _version(path: str, words: tuple[str, ...]) -> str:
     return named[0][:200] if named else ""
 
 
-def time_limit(row: Row) -> float:
+def time_limit(row: WorkloadRow) -> float:
     """When a run is ended: a machine may be slow, a hang is for ever."""
     return 3 * row.seconds + 60
 
 
-def why_not(row: Row, no_fifo: str) -> tuple[str, bool]:
+def why_not(row: WorkloadRow, no_fifo: str) -> tuple[str, bool]:
     """Why a row cannot be run here, and whether a program is missing."""
-    if row.unless and shutil.which(row.unless):
-        return f"{row.unless} is here, in whose place it would stand", False
     if row.tool:
         tool = TOOLS[row.tool]
         if not tool.path() or (tool.server and not shutil.which(tool.server.argv[0])):
@@ -80,7 +80,7 @@ def why_not(row: Row, no_fifo: str) -> tuple[str, bool]:
     return no_fifo if row.realtime else "", False
 
 
-def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
+def _ending(finished: Finished, good: frozenset[int], row: WorkloadRow) -> str:
     """Why what a process left is no result."""
     if finished.problem:
         return finished.problem
@@ -97,10 +97,10 @@ def _ending(finished: Finished, good: frozenset[int], row: Row) -> str:
     return ""
 
 
-def _clock_set(beside: Mapping[str, Any]) -> str:
+def _clock_set(beside: Noise) -> str:
     """Why the clock may have spoilt what a tool measured: some read that of the wall. What NTP does is less."""
-    step = beside["clock_step_s"]
-    if abs(step) <= 0.1 + 0.001 * beside["seconds"]:
+    step = beside.clock_step_s or 0.0
+    if abs(step) <= 0.1 + 0.001 * beside.seconds:
         return ""
     return f"the clock of the wall was set by {step:g} s meanwhile, or the machine slept: tools measure by it"
 
@@ -128,28 +128,19 @@ def _files(place: Path) -> dict[str, str]:
     return found
 
 
-def _process(
-    argv: Sequence[str], finished: Finished | None, reported: int | None = None, *, missing: bool = False
-) -> dict[str, Any]:
-    """What a run's file says of the process; of none where the row was skipped."""
-    return {
-        "argv": list(argv),
-        "exit_status": finished.exit_status if finished else None,
-        "timed_out": bool(finished and finished.timed_out),
-        "reported": reported,
-        "seconds": round(finished.seconds, 3) if finished else 0,
-        "missing": missing,
-    }
+def _process(argv: Sequence[str], finished: Finished, reported: int | None = None) -> RunProcess:
+    """What a run's file says of the process."""
+    seconds = round(finished.seconds, 3)
+    return RunProcess(tuple(argv), finished.exit_status, finished.timed_out, reported, seconds, missing=False)
 
 
-def skipped(head: Head, row: Row, why: str, missing: bool) -> Measured:
+def skipped(head: Head, row: WorkloadRow, why: str, missing: bool) -> Measured:
     """A run that is not made."""
-    found = document(head, Reading(cannot=why))
-    found["process"] = _process([row.tool or row.program, *row.words()], None, missing=missing)
-    return Measured(found, f"skipped: {why}\n")
+    process = RunProcess((row.tool or row.program, *row.words()), None, False, None, 0.0, missing)
+    return Measured(replace(run_of(head, Reading(cannot=why)), process=process), f"skipped: {why}\n")
 
 
-def _tool_run(head: Head, row: Row, tool: Tool, argv: Sequence[str], finished: Finished, place: Path) -> dict[str, Any]:
+def _tool_run(head: Head, row: WorkloadRow, tool: Tool, argv: Sequence[str], finished: Finished, place: Path) -> Run:
     ending = _ending(finished, tool.good, row)
     reading = Reading(error=ending)
     if finished.cannot:
@@ -157,21 +148,21 @@ def _tool_run(head: Head, row: Row, tool: Tool, argv: Sequence[str], finished: F
     elif not ending:
         output = Output(argv, finished.exit_status, finished.stdout, finished.stderr, _files(place))
         reading = read_output(tool, output)
-    return document(head, reading) | {"process": _process(argv, finished, reading.reported)}
+    return replace(run_of(head, reading), process=_process(argv, finished, reading.reported))
 
 
-def _own_run(head: Head, row: Row, argv: Sequence[str], finished: Finished, place: Path) -> dict[str, Any]:
+def _own_run(head: Head, row: WorkloadRow, argv: Sequence[str], finished: Finished, place: Path) -> Run:
     """The program has written the run itself; it is trusted only when its process ended by itself."""
-    found = read_json(place / OWN_JSON)
     ending = _ending(finished, frozenset({0, 1, 4}), row)
-    wrong = defect(found)
-    if ending or wrong or found is None:
+    try:
+        found = run_of(head, Reading(error=ending)) if ending else run_file.read_run(place / OWN_JSON)
+    except Refused as refused:
         said = last_line(Output((), None, finished.stdout, ""))
-        found = document(head, Reading(error=ending or f"it left no run: {wrong}; it said: {said}"))
-    return found | {"process": _process(argv, finished)}
+        found = run_of(head, Reading(error=f"it left no run: {refused.why}; it said: {said}"))
+    return replace(found, process=_process(argv, finished))
 
 
-def command(row: Row, programs: Path) -> list[str]:
+def command(row: WorkloadRow, programs: Path) -> list[str]:
     """What is started; our own programs are in a directory, others where they are installed."""
     if row.tool:
         return [*TOOLS[row.tool].command(), *row.words()]
@@ -179,7 +170,7 @@ def command(row: Row, programs: Path) -> list[str]:
     return [str(programs / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
 
 
-def head_of(row: Row, fingerprint: Mapping[str, str], started: str, uptime: float) -> Head:
+def head_of(row: WorkloadRow, fingerprint: Mapping[str, str], started: str, uptime: float) -> Head:
     """What is known of a run before it starts."""
     name = row.tool or row.program
     known = dict(fingerprint) | {"command_line": " ".join([name, *row.words()])}
@@ -188,7 +179,7 @@ def head_of(row: Row, fingerprint: Mapping[str, str], started: str, uptime: floa
     return Head(name, started, uptime, known)
 
 
-def read_run(row: Row, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
+def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
     """A run that has ended, by what it left in its directory."""
     # Where the programs lie is no part of what was measured.
     words = len(argv) - len(row.words()) if row.tool else 1
@@ -201,7 +192,7 @@ def read_run(row: Row, head: Head, argv: Sequence[str], finished: Finished, plac
     return Measured(found, _log(shown, finished))
 
 
-def measure(row: Row, means: Means, place: Path) -> Measured:
+def measure(row: WorkloadRow, means: Means, place: Path) -> Measured:
     """Run a row once, in an empty directory.
 
     Raises:
@@ -220,7 +211,7 @@ def measure(row: Row, means: Means, place: Path) -> Measured:
     finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
     beside = noise(before, snapshot(), finished.cpu_s)
     measured = read_run(row, head, argv, finished, place)
-    if row.tool and measured.document["status"] == "DONE" and (wrong := _clock_set(beside)):
-        measured.document.update(document(head, Reading(error=wrong)))
-    measured.document["noise"] = beside
-    return measured
+    found = measured.run
+    if row.tool and found.status == "DONE" and (wrong := _clock_set(beside)):
+        found = replace(run_of(head, Reading(error=wrong)), process=found.process)
+    return Measured(replace(found, noise=beside), measured.log)

@@ -10,11 +10,14 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from schedlib import options
+from schedlib import doctor
+from schedlib.errors import SchedlineError
 from schedlib.guest.selftests import compile_program
+from schedlib.options import DEFAULT_SERIES
 from schedlib.process import must
 from schedlib.progress import step
 from schedlib.runs.workload_suites import OWN
+from schedlib.tree.kernel_tree import cached_series
 
 
 def _key() -> str:
@@ -25,16 +28,25 @@ def _key() -> str:
 
 
 def compiled(cache: Path, names: Collection[str]) -> Path:
-    """A directory with these programs; the kernel's kselftest.h comes from the default series.
+    """A directory with these programs. Nothing is downloaded: the machine may be one that is to be measured.
 
     Raises:
-        SchedlineError: one does not compile, or the kernel cannot be fetched.
+        SchedlineError: one does not compile, or the cache has no kernel with the header that they include.
     """
+    doctor.require(["compile"])
     place = cache / "workloads" / _key()
     lacking = [name for name in sorted(set(names)) if not (place / name).exists()]
     if lacking:
         place.mkdir(parents=True, exist_ok=True)
-        with options.opened(None, None) as (_, tree), step(f"compiling {len(lacking)} workloads"):
+        tree = cached_series(cache, DEFAULT_SERIES)
+        if tree is None:
+            raise SchedlineError(
+                f"{lacking[0]}.c includes the kernel's kselftest.h, and {cache} has no kernel source. Nothing is "
+                "downloaded unasked onto a machine that is to be measured",
+                f"schedline fetch --series {DEFAULT_SERIES} (about 170 MB; it disturbs what is measured meanwhile), "
+                f"or copy {cache}/trees/{DEFAULT_SERIES} from another machine",
+            )
+        with step(f"compiling {len(lacking)} workloads"):
             for name in lacking:
                 with tempfile.TemporaryDirectory(dir=place) as scratch:
                     new = Path(scratch, name)

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from schedlib.cache import read_json, write_json
+from schedlib.kernel.machine import boot_id
 from schedlib.progress import say
-from schedlib.runs.machine import boot_id
 
 _KERNEL = "proc/sys/kernel"
 _WATCHED = (

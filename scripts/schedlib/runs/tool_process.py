@@ -26,10 +26,9 @@ _REFUSED = "SCHED_FIFO is refused to root: the cgroup has no cpu.rt_runtime_us, 
 
 @dataclass(frozen=True)
 class Server:
-    """What a tool talks to: started before it, ended with it."""
+    """What a tool talks to: started before it, ended with it. The port is TCP's."""
 
     argv: tuple[str, ...]
-    protocol: str
     port: int
 
 
@@ -77,9 +76,7 @@ def run_guarded(
     order = {
         "argv": list(argv),
         "server": list(server.argv) if server else None,
-        "protocol": server.protocol if server else "",
         "port": server.port if server else 0,
-        "private_network": server is not None,
         "timeout": timeout,
         "rt_seconds": rt_seconds,
         "stdout": str(place / "stdout"),

@@ -6,24 +6,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.data_file import nearest, read_toml, refuse
+from schedlib.formats.strict import MetricName, Strict, Word, Wrong
 from schedlib.paths import CONFIGS, SELFTESTS
 from schedlib.runs.tools.tool_table import TOOLS
 
 SUITES = CONFIGS / "workloads"
 OWN = SELFTESTS / "sched_latency"
 
-_KEYS = {"tool", "program", "arguments", "seconds", "work", "metrics", "required", "realtime", "unless"}
 
-
-@dataclass(frozen=True)
-class Row:
+class WorkloadRow(Strict, frozen=True, kw_only=True):
     """A workload of a suite.
 
     Attributes:
@@ -33,21 +32,38 @@ class Row:
         seconds: how long it takes, about.
         work: the metric that is 0 where nothing was done.
         metrics: what a run has to tell, and in which unit.
-        required: without it the suite is not run.
+        required: without it the suite is not run; a program is required where nothing is said.
         realtime: needs SCHED_FIFO.
-        unless: not where this program is installed, in whose place it stands.
     """
 
-    name: str
-    tool: str
-    program: str
-    arguments: tuple[str, ...]
-    seconds: float
-    work: str
-    metrics: Mapping[str, str]
-    required: bool
-    realtime: bool
-    unless: str
+    name: Annotated[str, msgspec.Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
+    tool: str = ""
+    program: str = ""
+    arguments: tuple[Word, ...] = ()
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+    work: Word
+    metrics: Annotated[dict[MetricName, Word], msgspec.Meta(min_length=1)]
+    required: bool | None = None
+    realtime: bool = False
+
+    def __post_init__(self) -> None:
+        if bool(self.tool) == bool(self.program):
+            raise Wrong("does not name either a tool or a program", "add tool or program, one of them")
+        if self.tool and self.tool not in TOOLS:
+            raise Wrong(f"names no tool: {self.tool}", nearest(self.tool, TOOLS))
+        programs = [path.stem for path in OWN.glob("*.c")]
+        if self.program and self.program not in programs:
+            raise Wrong(f"names no program: {self.program}", nearest(self.program, programs))
+        if self.work not in self.metrics:
+            raise Wrong(f"does work that is none of its metrics: {self.work}", nearest(self.work, self.metrics))
+        try:
+            self.words(1)
+        except (LookupError, ValueError) as error:
+            raise Wrong(
+                f"has an argument with something else in braces: {error}", "write {cpus} or {half_cpus}"
+            ) from error
+        if self.required is None:
+            msgspec.structs.force_setattr(self, "required", bool(self.program))
 
     def words(self, cpus: int | None = None) -> list[str]:
         """The arguments for so many CPUs, or for those of this machine."""
@@ -61,46 +77,20 @@ class Suite:
 
     name: str
     about: str
-    rows: tuple[Row, ...]
+    rows: tuple[WorkloadRow, ...]
 
     def digest(self) -> str:
         """A name for exactly these rows with these arguments."""
-        text = json.dumps([[asdict(row), row.words()] for row in self.rows], sort_keys=True)
+        text = json.dumps([[msgspec.structs.asdict(row), row.words()] for row in self.rows], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _row(path: Path, name: str, found: Mapping[str, Any]) -> Row:
-    unknown = sorted(set(found) - _KEYS)
-    tool, program = found.get("tool", ""), found.get("program", "")
-    wrong = (
-        f"unknown: {', '.join(unknown)}"
-        if unknown
-        else "names a tool or a program"
-        if bool(tool) == bool(program)
-        else f"no tool {tool}; there are {', '.join(TOOLS)}"
-        if tool and tool not in TOOLS
-        else f"no {program}.c in selftests/sched_latency"
-        if program and not (OWN / f"{program}.c").exists()
-        else "lacks metrics"
-        if not found.get("metrics")
-        else f"its work, {found.get('work')}, is none of its metrics"
-        if found.get("work") not in found["metrics"]
-        else ""
-    )
-    if wrong:
-        raise SchedlineError(f"{path.name}: {name}: {wrong}", "CONTRIBUTING.md says what a row has")
-    return Row(
-        name,
-        tool,
-        program,
-        tuple(found.get("arguments", ())),
-        float(found["seconds"]),
-        found["work"],
-        dict(found["metrics"]),
-        found.get("required", bool(program)),
-        found.get("realtime", False),
-        found.get("unless", ""),
-    )
+class SuiteFile(Strict, frozen=True):
+    """A file of configs/workloads/. include: suites whose rows it has, too."""
+
+    about: Word
+    include: tuple[Word, ...] = ()
+    rows: dict[str, WorkloadRow] = msgspec.field(default_factory=dict)
 
 
 def suite_names() -> list[str]:
@@ -116,23 +106,22 @@ def load_suite(name: str) -> Suite:
     """
     path = SUITES / f"{name}.toml"
     if name not in suite_names():
-        raise SchedlineError(f"no suite {name!r}", f"choose one of {', '.join(suite_names())}")
-    try:
-        found = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise SchedlineError(f"{path.name}: {error}", "correct the file") from error
-    rows: dict[str, Row] = {}
-    for other in found.get("include", ()):
+        raise SchedlineError(f"no suite {name!r}", nearest(name, suite_names()))
+    found = read_toml(path, SuiteFile, keys="name", below=("rows",))
+    rows: dict[str, WorkloadRow] = {}
+    for number, other in enumerate(found.include):
+        if other not in suite_names():
+            refuse(path, ("include", number), f"names no suite: {other}", nearest(other, suite_names()))
         for row in load_suite(other).rows:
             if rows.setdefault(row.name, row) != row:
-                raise SchedlineError(f"{path.name}: two rows are called {row.name}", "rename one of them")
-    for key, value in found.get("rows", {}).items():
+                refuse(path, ("include", number), f"has a second row {row.name}", "rename one of them")
+    for key, row in found.rows.items():
         if key in rows:
-            raise SchedlineError(f"{path.name}: {key} is a row of a suite that it includes", "rename one of them")
-        rows[key] = _row(path, key, value)
+            refuse(path, ("rows", key), "is a row of a suite that it includes", "rename one of them")
+        rows[key] = row
     if not rows:
-        raise SchedlineError(f"{path.name} has no rows", "CONTRIBUTING.md says what a row has")
-    return Suite(name, found["about"], tuple(rows.values()))
+        refuse(path, (), "has no rows", "CONTRIBUTING.md says what a row has")
+    return Suite(name, found.about, tuple(rows.values()))
 
 
 def chosen(suite: Suite, only: Sequence[str]) -> Suite:

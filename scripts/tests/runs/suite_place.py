@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A suite of tools that play, run by the command as it is."""
+"""A suite of tools that play, run by `schedline run`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,27 @@ from typing import Any
 import jsonschema
 from workload_runs import SCHEMA
 
-from schedlib.paths import PROJECT
+from schedlib.paths import CONFIGS, PROJECT
 
 DRIVER = """
-import signal, sys
+import argparse, signal, sys
 from pathlib import Path
-from schedlib.workloads import suites
+from schedlib import names
 from schedlib.errors import SchedlineError
+from schedlib.runs import run_verb, workload_suites
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
-suites.SUITES = Path(sys.argv[1])
-from schedlib.cli import main
+names.CONFIGS = Path(sys.argv[1])
+workload_suites.SUITES = names.CONFIGS / "workloads"
+parser = argparse.ArgumentParser()
+run_verb.add_parser(parser.add_subparsers())
+arguments = parser.parse_args(sys.argv[2:])
 try:
-    sys.exit(main(sys.argv[2:]))
+    sys.exit(arguments.job(arguments.read(arguments)).exit_code)
 except (SchedlineError, OSError) as error:
-    sys.exit(f"schedline: {error}")
+    print(f"schedline: {error}", file=sys.stderr)
+    sys.exit(2)
 """
+"""The verb without main.py, which would look for its libraries in the cache of the test."""
 
 HACKBENCH = "echo 'groups (== 40 tasks)'; echo 'Each sender will pass 5 messages'; echo 'Time: 0.5'\n"
 PI_STRESS = """echo '{"inversion": %d, "return_code": %d}' > out.json\n"""
@@ -59,8 +65,12 @@ class Place:
         self.out = directory / "out"
         self.tools = directory / "bin"
         self.tools.mkdir()
-        (directory / "suites").mkdir()
-        (directory / "suites" / "play.toml").write_text(SUITE)
+        self.configs = directory / "configs"
+        (self.configs / "workloads").mkdir(parents=True)
+        (self.configs / "workloads/play.toml").write_text(SUITE)
+        for path in CONFIGS.iterdir():
+            if path.name != "workloads":
+                (self.configs / path.name).symlink_to(path)
         for name in ("sh", "cat", "env", "sleep", "setsid", "echo", "rm"):
             (self.tools / name).symlink_to(Path("/bin", name))
         self.tool("hackbench", HACKBENCH)
@@ -83,18 +93,17 @@ class Place:
             "PYTHONPATH": f"{PROJECT / 'scripts'}:{':'.join(sys.path)}",
             "SCHEDLINE_CACHE": str(self.directory / "cache"),
             "HOME": str(self.directory),
-            # Under a limit on the size of files Python would leave half a .pyc beside the sources.
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPYCACHEPREFIX": str(self.directory.parent / "pycache"),
         }
 
     def argv(self, *words: str) -> list[str]:
         out = [] if "--out" in words else ["--out", str(self.out)]
-        return [sys.executable, "-c", DRIVER, str(self.directory / "suites"), "run", "--suite", "play", *out, *words]
+        return [sys.executable, "-c", DRIVER, str(self.configs), "run", "--suite", "play", *out, *words]
 
     def run(self, *words: str, wrapper: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*wrapper, *self.argv(*words)], check=False, capture_output=True, text=True, env=self.environment
-        )
+        # Under a limit on the size of files Python would leave half a .pyc.
+        env = self.environment | ({"PYTHONDONTWRITEBYTECODE": "1"} if wrapper else {})
+        return subprocess.run([*wrapper, *self.argv(*words)], check=False, capture_output=True, text=True, env=env)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -12,8 +12,9 @@ import pytest
 from workload_runs import SCHEMA
 
 from schedlib.gate.boots import read_side
+from schedlib.kernel.build_id import running_build_id
+from schedlib.kernel.machine import boot_id
 from schedlib.paths import PROJECT
-from schedlib.runs.machine import boot_id, build_id
 
 pytestmark = pytest.mark.guest
 
@@ -30,7 +31,7 @@ def test_workloads_of_a_guest_come_home(tmp_path: Path) -> None:
         jsonschema.validate(found, SCHEMA)
         assert found["status"] == "DONE"
         assert found["fingerprint"]["boot_id"] not in ("", boot_id())
-        assert found["fingerprint"]["build_id"] not in ("", build_id())
+        assert found["fingerprint"]["build_id"] not in ("", running_build_id())
         assert "CPUs 0-7," in found["fingerprint"]["machine"]
         assert next(metric["value"] for metric in found["metrics"] if metric["name"] == work)
     assert len(read_side(tmp_path / "out", "guest").boots) == 1

@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 from suite_place import HACKBENCH, PI_STRESS, Place
 
-from schedlib.formats import results
+from schedlib import formats
 
-SCHEMAS = Path(results.__file__).parent / "schemas"
+SCHEMAS = Path(formats.__file__).parent / "schemas"
 
 
 def test_each_run_is_a_file_and_a_log(play: Place) -> None:
@@ -169,15 +169,49 @@ def test_another_plan_is_refused(play: Place) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--suite", "nothing"], "no suite 'nothing'"),
-        (["--only", "nothing"], "play has no row 'nothing'"),
+        (["--suite", "nothing"], "there is no suite 'nothing'. Known: play"),
+        (["--only", "benc"], "there is no row 'benc'. Did you mean bench?"),
+        (["--runs", "0"], "'0' is not a number of runs; 1 to 1000 are possible"),
+        (["--out", ""], "the path is empty"),
+        (["--out", "/proc/version/out"], "/proc/version is no directory"),
+        (["--without", "rd-lines"], "--without chooses a guest"),
+        (["--in-guest", "--on", "uml"], "there is no guest 'uml'. Known: qemu-x86_64, qemu-arm64"),
+        (["--in-guest", "--with", "rd-line"], "Did you mean rd-lines?"),
+        (["--in-guest", "--topology", "nothing"], "there is no topology 'nothing'"),
+        (["--in-guest", "--cpupri", "nothing"], "there is no variant of cpupri-split 'nothing'"),
+        (["--in-guest", "--kdir", "/nonexistent"], "no such file or directory"),
     ],
 )
-def test_bad_words_are_named(words: list[str], message: str, play: Place) -> None:
+def test_bad_words_are_named_before_anything_is_done(words: list[str], message: str, play: Place) -> None:
+    """A suite, a row or a directory was refused only when the cache was there, and a guest's words after a fetch."""
     done = play.run(*words)
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert message in done.stderr
-    assert "next: choose" in done.stderr
+    assert not (play.directory / "cache").exists() and not play.out.exists()
+
+
+def test_nothing_is_known_without_a_suite(play: Place) -> None:
+    argv = [word for word in play.argv() if word not in ("--suite", "play")]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, env=play.environment)
+    assert done.returncode == 2
+    assert "no suite is named" in done.stderr and "next: --suite with one of play" in done.stderr
+
+
+def test_one_measures_and_the_other_waits(play: Place) -> None:
+    """Also in another directory: two that measure disturb each other."""
+    gate = play.directory / "gate"
+    os.mkfifo(gate)
+    play.tool("hackbench", f'case "$*" in *help*) exit 0;; esac\ncat {gate}\n{HACKBENCH}')
+    with play.start("--only", "bench") as first, gate.open("w") as held:
+        other = ["--only", "inversions", "--out", str(play.directory / "other")]
+        with play.start(*other) as second:
+            assert second.stdout
+            said = second.stdout.readline()
+            assert said.startswith("waiting for `schedline ") and "workloads/lock" in said
+            assert "pi_stress" not in play.called()
+            held.close()
+            assert (first.wait(), second.wait()) == (0, 0)
+    assert play.called()[-1] == "pi_stress"
 
 
 def test_list_runs_nothing(play: Place) -> None:
@@ -200,13 +234,11 @@ def test_a_server_is_started_first_and_can_be_reached_by_nobody_else(play: Place
     client = f"import socket; {asks}; print(socket.create_connection(('127.0.0.1', 7003)).recv(99).decode())"
     place = play.directory / "place"
     place.mkdir()
-    done = run_guarded(
-        [sys.executable, "-c", client], place, 60, server=Server((sys.executable, "-c", server), "tcp", 7003)
-    )
+    done = run_guarded([sys.executable, "-c", client], place, 60, server=Server((sys.executable, "-c", server), 7003))
     assert (done.problem, done.cannot, done.exit_status, done.stdout) == ("", "", 0, "from within\n")
     outside = subprocess.run([sys.executable, "-c", client], check=False, capture_output=True)
     assert b"from within" not in outside.stdout
-    broken = Server((sys.executable, "-c", "raise SystemExit(5)"), "tcp", 7003)
+    broken = Server((sys.executable, "-c", "raise SystemExit(5)"), 7003)
     assert "ended with 5" in run_guarded(["true"], place, 60, server=broken).problem
-    silent = Server(("sleep", "1000"), "udp", 7003)
+    silent = Server(("sleep", "1000"), 7003)
     assert "does not listen on port 7003" in run_guarded(["true"], place, 0.5, server=silent).problem

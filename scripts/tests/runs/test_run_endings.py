@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 from suite_place import HACKBENCH, Place
+from workload_runs import KNOWN
 
-from schedlib import main
 from schedlib.errors import SchedlineError
-from schedlib.runs import workload_suites
+from schedlib.runs import run_job, workload_suites
+from schedlib.runs.run_options import RunOptions
+from schedlib.verdict import Verdict
 
 
 def alive(pid: int) -> bool:
@@ -27,18 +29,18 @@ def alive(pid: int) -> bool:
 
 def test_a_tool_that_hangs_is_ended(play: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     from schedlib.runs import measure
-    from schedlib.runs.workload_suites import Row
+    from schedlib.runs.workload_suites import WorkloadRow
 
     play.tool("hackbench", f"[ $# = 0 ] || exit 0; echo $$ > {play.directory}/pid; sleep 1000\n")
     monkeypatch.setenv("PATH", str(play.tools))
     monkeypatch.setattr(measure, "time_limit", lambda _: 1.0)
     place = play.directory / "place"
     place.mkdir()
-    row = Row("bench", "hackbench", "", (), 1, "tasks", {"tasks": "tasks"}, True, False, "")
-    found = measure.measure(row, measure.Means(None, {}, ""), place).document
-    assert found["status"] == "ERROR"
-    assert found["reason"].startswith("ended after 1 s")
-    assert (found["process"]["timed_out"], found["process"]["exit_status"]) == (True, None)
+    row = WorkloadRow(name="bench", tool="hackbench", seconds=1, work="tasks", metrics={"tasks": "tasks"})
+    found = measure.measure(row, measure.Means(None, KNOWN, ""), place).run
+    assert found.status == "ERROR"
+    assert found.reason.startswith("ended after 1 s")
+    assert found.process and found.process.timed_out and found.process.exit_status is None
     assert not alive(int((play.directory / "pid").read_text()))
 
 
@@ -108,10 +110,9 @@ def test_what_a_tool_leaves_running_is_ended(play: Place) -> None:
 def test_a_place_that_cannot_be_written_is_named(play: Place) -> None:
     (play.directory / "file").write_text("")
     done = play.run("--out", str(play.directory / "file" / "out"))
-    assert done.returncode != 0
-    assert "the runs cannot be written to" in done.stderr
-    assert "next: name another directory" in done.stderr
-    assert not play.called()
+    assert done.returncode == 2
+    assert f"{play.directory / 'file'} is no directory" in done.stderr
+    assert not play.called() and not (play.directory / "cache").exists()
 
 
 def test_a_full_disk_leaves_nothing_that_is_trusted(play: Place) -> None:
@@ -133,12 +134,12 @@ def test_a_disk_that_a_tool_has_filled_is_said(
     play.tool("hackbench", "exit 3\n")
     monkeypatch.setenv("PATH", str(play.tools))
     monkeypatch.setenv("SCHEDLINE_CACHE", str(play.directory / "cache"))
-    monkeypatch.setattr(workload_suites, "SUITES", play.directory / "suites")
+    monkeypatch.setattr(workload_suites, "SUITES", play.configs / "workloads")
     usage = shutil.disk_usage(play.directory)
     for free, expected in ((usage.free, "exit status 3"), (0, "is full: what bench wrote there was cut")):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
-        words = ["run", "--suite", "play", "--only", "bench", "--out", str(play.out)]
+        wanted = RunOptions("play", ("bench",), out=play.out)
         with suppress(SchedlineError) if free else pytest.raises(SchedlineError, match=expected):
-            assert main.main(words) == 2
+            assert run_job.run(wanted) is Verdict.ERROR
         if free:
             assert expected in capsys.readouterr().err

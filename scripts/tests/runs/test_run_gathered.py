@@ -7,27 +7,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from workload_runs import Place
+from workload_runs import KNOWN, Place, plain
 
 from schedlib.dev.kselftest_guest import not_home
 from schedlib.errors import SchedlineError
-from schedlib.formats.run_file import Head, Metric, Reading, document
+from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
 from schedlib.gate.pairing import refuse_differences
 from schedlib.runs.gathered import report
 from schedlib.runs.plan import new_plan, save_plan
 from schedlib.runs.workload_suites import load_suite
-
-TARGET = {
-    "machine_name": "m",
-    "machine": "a target",
-    "kernel": "7.3.4",
-    "build_id": "b",
-    "boot_id": "1",
-    "configuration": "",
-    "command_line": "x",
-}
+from schedlib.verdict import Verdict
 
 
 def run(tool: str = "sleep_storm", *, minute: int = 0, sleeps: float = 5) -> dict[str, Any]:
@@ -37,7 +29,7 @@ def run(tool: str = "sleep_storm", *, minute: int = 0, sleeps: float = 5) -> dic
         Metric("oversleep.p50", "ns", "lower", "quantile", 7, 5),
         Metric("oversleep.p99", "ns", "lower", "quantile", 9, 5),
     )
-    return document(Head(tool, f"2026-11-22T07:{minute:02}:00Z", 3.5 + minute, TARGET), Reading(metrics))
+    return plain(run_of(Head(tool, f"2026-11-22T07:{minute:02}:00Z", 3.5 + minute, KNOWN), Reading(metrics)))
 
 
 def keep(directory: Path, name: str, found: dict[str, Any]) -> Path:
@@ -49,7 +41,7 @@ def keep(directory: Path, name: str, found: dict[str, Any]) -> Path:
 def test_runs_of_a_tarball_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep(tmp_path, "sleep_storm.json", run())
     keep(tmp_path / "second-boot", "sleep_storm.json", run(minute=1))
-    assert report(tmp_path) == 0
+    assert report(tmp_path) is Verdict.PASS
     said = capsys.readouterr().out
     assert "sleep_storm: 2 ok" in said
     assert "sleeps_per_s  7 (7 to 7) sleeps/s" in said
@@ -59,27 +51,27 @@ def test_runs_of_a_tarball_are_told(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("found", "code"),
+    ("found", "verdict"),
     [
-        (run(sleeps=0), 1),
-        (run() | {"status": "ERROR", "reason": "killed", "metrics": []}, 2),
-        (run() | {"status": "SKIP", "reason": "one CPU", "metrics": []}, 3),
-        (run() | {"metrics": run()["metrics"][:1]}, 1),
+        (run(sleeps=0), Verdict.FAIL),
+        (run() | {"status": "ERROR", "reason": "killed", "metrics": []}, Verdict.ERROR),
+        (run() | {"status": "SKIP", "reason": "one CPU", "metrics": []}, Verdict.INCONCLUSIVE),
+        (run() | {"metrics": run()["metrics"][:1]}, Verdict.FAIL),
     ],
 )
-def test_what_did_no_work_is_no_pass_at_home_either(found: dict[str, Any], code: int, tmp_path: Path) -> None:
-    assert report(keep(tmp_path, "sleep_storm.json", found)) == code
+def test_what_did_no_work_is_no_pass_at_home_either(found: dict[str, Any], verdict: Verdict, tmp_path: Path) -> None:
+    assert report(keep(tmp_path, "sleep_storm.json", found)) is verdict
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_run_of_the_plan_that_is_missing_is_an_error(missing: bool, tmp_path: Path) -> None:
     suite = load_suite("quick")
-    plan = new_plan(suite, 1, 42, TARGET)
+    plan = new_plan(suite, 1, 42, KNOWN)
     storm = next(run_ for run_ in plan.order if run_.row == "storm-quick")
-    keep(tmp_path, storm.file, run() | {"plan": plan.part(storm)})
+    keep(tmp_path, storm.file, run() | {"plan": msgspec.to_builtins(plan.part(storm))})
     if missing:
         save_plan(plan, tmp_path)
-    assert report(tmp_path) == (2 if missing else 0)
+    assert report(tmp_path) is (Verdict.ERROR if missing else Verdict.PASS)
     # The plan beside the runs is none of them.
     assert read_side(tmp_path, "target").boots
 
@@ -87,11 +79,11 @@ def test_a_run_of_the_plan_that_is_missing_is_an_error(missing: bool, tmp_path: 
 def test_tools_have_versions_of_their_own(tmp_path: Path) -> None:
     for name, version in (("sleep_storm", ""), ("cyclictest", "V 2.40"), ("hackbench", "V 2.40")):
         found = run(name)
-        found["fingerprint"] = TARGET | {"command_line": name, "tool_version": version}
+        found["fingerprint"] = KNOWN | {"command_line": name, "tool_version": version}
         keep(tmp_path, f"{name}.json", found)
     refuse_differences([read_side(tmp_path, "target")], frozenset())
     found = run("hackbench", minute=1)
-    found["fingerprint"] = TARGET | {"command_line": "hackbench", "tool_version": "V 2.41"}
+    found["fingerprint"] = KNOWN | {"command_line": "hackbench", "tool_version": "V 2.41"}
     keep(tmp_path, "hackbench-2.json", found)
     with pytest.raises(SchedlineError, match="tool_version of hackbench differs"):
         refuse_differences([read_side(tmp_path, "target")], frozenset())
@@ -100,7 +92,7 @@ def test_tools_have_versions_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "no whole run"),
+        ("{", "is no run-1: it is no whole JSON document"),
         (json.dumps(run("another")), "no suite has a row for another"),
         (None, "holds no run file"),
     ],
@@ -115,7 +107,7 @@ def test_what_is_no_run_is_named(text: str | None, message: str, tmp_path: Path)
 def test_each_workload_of_a_tarball_has_to_come_home(tmp_path: Path) -> None:
     keep(tmp_path, "sleep_storm.json", run())
     assert not not_home(tmp_path, ["sleep_storm"])
-    assert [each.text for each in not_home(tmp_path, ["rt_wakeup"])] == ["rt_wakeup: no JSON object"]
+    assert [each.text for each in not_home(tmp_path, ["rt_wakeup"])] == ["rt_wakeup: No such file or directory"]
     keep(tmp_path, "sleep_storm.json", run() | {"status": "ERROR", "reason": "killed", "metrics": []})
     assert [each.text for each in not_home(tmp_path, ["sleep_storm"])] == ["sleep_storm: killed"]
 
@@ -125,5 +117,5 @@ def test_what_a_program_leaves_is_told_and_read(place: Place, tmp_path: Path) ->
     runs = tmp_path / "runs"
     runs.mkdir()
     assert place.tiny("sleep_storm", SCHED_LATENCY_RESULTS=str(runs))[0] == 0
-    assert report(runs) == 0
+    assert report(runs) is Verdict.PASS
     assert read_side(runs, "target").boots

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import tarfile
@@ -14,26 +15,28 @@ from typing import Any
 
 import jsonschema
 import pytest
-from workload_runs import SCHEMA
+from workload_runs import SCHEMA, plain
 
-from schedlib.console.judge import Ending
+from conftest import read_words
 from schedlib.errors import SchedlineError
-from schedlib.formats.run_file import Head, Metric, Reading, document
+from schedlib.formats.plan_document import PlannedRun
+from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
 from schedlib.guest import busybox_image, home
-from schedlib.guest.boot import Run as Booted
-from schedlib.guest.busybox_guest import Guest
+from schedlib.guest.boot import Ending, GuestRun
+from schedlib.guest.busybox_guest import TARGET, Guest
 from schedlib.kernel.build import Kernel
+from schedlib.kernel.machine import fingerprint
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
-from schedlib.main import parser
 from schedlib.paths import SELFTESTS
-from schedlib.runs import guest_verb, in_guest
-from schedlib.runs.machine import fingerprint
-from schedlib.runs.plan import Run
+from schedlib.runs import guest_runs, in_guest, run_verb
+from schedlib.runs.run_options import GUESTS, RunOptions
 from schedlib.runs.workload_suites import chosen, load_suite
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
+
+PATH = os.environ["PATH"]
 
 GUEST_SAYS = fingerprint() | {"kernel": "7.3.4 of the guest", "build_id": "abc", "boot_id": "of the guest"}
 
@@ -55,8 +58,8 @@ def sender(directory: Path) -> str:
     return text.replace("/tmp/sent", f"{directory}/sent").replace("/dev/vda", f"{directory}/disk")  # noqa: S108
 
 
-def sent(directory: Path, slot: int, files: Mapping[str, bytes]) -> int:
-    """Send files as a guest does; the status of that."""
+def sent(directory: Path, slot: int, files: Mapping[str, bytes], *shell: str) -> int:
+    """Send files as a guest does, with its shell or another one; the status of that."""
     place = directory / f"sent-{slot}"
     place.mkdir()
     for name, content in files.items():
@@ -64,7 +67,7 @@ def sent(directory: Path, slot: int, files: Mapping[str, bytes]) -> int:
     script = f"{sender(directory)}\nsend {slot} {place}"
     # A disk has its size already.
     script = script.replace("conv=fsync", "conv=notrunc").replace("conv=sync,fsync", "conv=sync,notrunc")
-    return subprocess.run(["busybox", "sh", "-c", script], check=False).returncode
+    return subprocess.run([*(shell or ("busybox", "sh")), "-c", script], check=False).returncode
 
 
 def run_json(sleeps: float) -> bytes:
@@ -75,7 +78,7 @@ def run_json(sleeps: float) -> bytes:
         Metric("oversleep.p50", "ns", "lower", "quantile", 7, 5),
         Metric("oversleep.p99", "ns", "lower", "quantile", 9, 5),
     )
-    return json.dumps(document(head, Reading(metrics))).encode()
+    return json.dumps(plain(run_of(head, Reading(metrics)))).encode()
 
 
 def left(sleeps: float = 5, status: str = "0") -> dict[str, bytes]:
@@ -91,17 +94,17 @@ class Played(Guest):
     ending = Ending.EXITED
     sends: Mapping[int, Mapping[str, bytes]] = {}
 
-    def boot(self, archive: Path, disk: Path, log: Path, timeout: float) -> Booted:
+    def boot(self, archive: Path, disk: Path, log: Path, timeout: float) -> GuestRun:
         for slot, files in self.sends.items():
-            assert sent(disk.parent, slot, files) == 0
+            assert sent(disk.parent, slot, files, "sh") == 0
         log.write_text(self.console)
-        return Booted(("qemu",), log, self.ending, 1.0, ())
+        return GuestRun(("qemu",), log, self.ending, 1.0, ())
 
 
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     """A guest that has run the storm once, as it should."""
-    monkeypatch.setattr(guest_verb, "_archive", lambda *_: tmp_path / "archive")
+    monkeypatch.setattr(guest_runs, "_archive", lambda *_: tmp_path / "archive")
     guest = Played(tmp_path, TARGETS["qemu-x86_64"], flat(8), Kernel(tmp_path, tmp_path, 0.0, "gcc"), "tcg")
     object.__setattr__(guest, "sends", {0: left(), 1: left()})
     object.__setattr__(guest, "console", console("ok", "ok"))
@@ -120,10 +123,9 @@ def console(*results: str, more: str = "") -> str:
 def run(guest: Guest, out: Path) -> tuple[Verdict, dict[str, Any]]:
     """The verdict, and the run of the storm where there is one."""
     out.mkdir()
-    arguments = parser().parse_args(["run", "--in-guest", "--seed", "1"])
     suite = in_guest.for_guest(chosen(load_suite("quick"), ["storm-quick"]), 8)
     tree = Tree("7.3", out, "", "", "", False)
-    verdict = guest_verb._measured(arguments, suite, guest, tree, out)
+    verdict = guest_runs._measured(RunOptions(seed=1), suite, guest, tree, out)
     file = out / "storm-quick-1.json"
     return verdict, json.loads(file.read_text()) if file.exists() else {}
 
@@ -164,19 +166,41 @@ def test_whatever_is_wrong_is_no_pass(
     assert document_.get("reason") == reason
 
 
-def test_a_directory_that_has_runs_is_refused(played: Played, tmp_path: Path) -> None:
-    run(played, tmp_path / "out")
-    arguments = parser().parse_args(["run", "--in-guest"])
-    with pytest.raises(SchedlineError, match="a guest begins anew"):
-        guest_verb.run_in_guest(arguments, load_suite("quick"), tmp_path / "out")
+def test_a_directory_that_has_runs_is_refused(tmp_path: Path) -> None:
+    for place in (tmp_path / "out", tmp_path / "variants/llc"):
+        place.mkdir(parents=True)
+        (place / "plan").write_text("{}")
+    for words in (["--out", "out"], ["--cpupri", "node,llc", "--out", "variants"]):
+        with pytest.raises(SchedlineError, match="--in-guest needs an empty directory"):
+            read_words(run_verb, "run", "--in-guest", *words[:-1], str(tmp_path / words[-1]))
+    assert read_words(run_verb, "run", "--in-guest", "--out", str(tmp_path / "variants")).suite == "quick"
 
 
-def test_words_of_a_guest_need_one() -> None:
-    with pytest.raises(SchedlineError, match="--without chooses a guest"):
-        guest_verb.refuse_without_guest(parser().parse_args(["run", "--without", "rd-lines"]))
-    guest_verb.refuse_without_guest(parser().parse_args(["run", "--in-guest", "--without", "rd-lines"]))
+def test_words_of_a_guest_need_one(tmp_path: Path) -> None:
+    for words in (["--without", "rd-lines"], ["--kdir", str(tmp_path)], ["--cpus", "8"], ["--config", "numa"]):
+        with pytest.raises(SchedlineError, match=f"{words[0]} chooses a guest"):
+            read_words(run_verb, "run", "--suite", "quick", *words)
+        assert read_words(run_verb, "run", "--in-guest", *words).guest
 
 
+def test_guests_have_a_disk() -> None:
+    assert set(GUESTS) == {target.name for target in TARGETS.values() if target.emulator}
+    assert GUESTS[0] == TARGET
+
+
+def test_each_variant_has_files_of_its_own(tmp_path: Path) -> None:
+    """Each guest wrote its results over those of the one before it, with --lava."""
+    words = ["--json", "all.json", "--lava", "all.txt", "--cpupri", "all", "--with", "rd-lines", "--config", "numa"]
+    options = read_words(run_verb, "run", "--in-guest", *words)
+    assert options.guest and len(options.guest.cpupri) == 3
+    for name in options.guest.cpupri:
+        part, guest = options.variant(name), options.guest.variant(name)
+        assert (str(part.json), str(part.lava)) == (f"all-{name}.json", f"all-{name}.txt")
+        assert guest.changes.with_ == ("rd-lines", "cpupri-split")
+        assert (guest.config, guest.cpupri) == (("numa", f"cpupri-{name}"), ())
+
+
+@pytest.mark.tools
 def test_what_is_sent_comes_home_whole(tmp_path: Path) -> None:
     disk = home.empty_disk(tmp_path / "disk", 3)
     files = {"stdout": bytes(range(256)) * 99, "out.json": b"{}\n", "empty": b""}
@@ -188,6 +212,7 @@ def test_what_is_sent_comes_home_whole(tmp_path: Path) -> None:
     assert home.bring_home(disk, 1, place) == "nothing came home from the guest"
 
 
+@pytest.mark.tools
 def test_half_of_it_is_not_trusted(tmp_path: Path) -> None:
     disk = home.empty_disk(tmp_path / "disk", 1)
     assert sent(tmp_path, 0, {"run.json": b"x" * 9000}) == 0
@@ -202,6 +227,7 @@ def test_half_of_it_is_not_trusted(tmp_path: Path) -> None:
     assert not list(place.iterdir())
 
 
+@pytest.mark.tools
 def test_what_is_too_big_is_not_sent(tmp_path: Path) -> None:
     disk = home.empty_disk(tmp_path / "disk", 2)
     assert sent(tmp_path, 0, {"perf.data": bytes(home.SLOT)}) != 0
@@ -266,7 +292,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) -> None:
     suite = in_guest.for_guest(chosen(load_suite("quick"), ["hackbench-quick", "cyclictest-quick"]), 6)
-    order = [Run("cyclictest-quick", 1), Run("hackbench-quick", 1)]
+    order = [PlannedRun("cyclictest-quick", 1), PlannedRun("hackbench-quick", 1)]
     todo = in_guest.errands(suite, order, "x86_64")
     # cyclictest is not there: the guest is not sent for it.
     assert [errand.name for errand in todo] == ["identity", "hackbench-quick-1"]
@@ -290,6 +316,7 @@ def test_what_cannot_run_in_the_guest_is_a_skip_with_the_reason(tools: Path) -> 
     assert "no program but a script" in in_guest.why_not_in_guest(row, "x86_64")[0]
 
 
+@pytest.mark.tools
 def test_a_shell_that_the_guest_cannot_run_is_not_taken(
     tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,14 +329,14 @@ def test_a_shell_that_the_guest_cannot_run_is_not_taken(
     (tools / "busybox").write_bytes(Path("/bin/true").read_bytes())
     (tools / "busybox").chmod(0o755)
     assert busybox_image.busybox(tmp_path, "x86_64") == fetched
-    monkeypatch.setenv("PATH", f"{tools.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", PATH)
     assert busybox_image.busybox(tmp_path, "x86_64") != fetched
 
 
 def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     errand = in_guest.Errand("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
     files = in_guest.files([in_guest.IDENTITY, errand], tmp_path)
-    assert files["/runs/001/about"].read_text().split()[2:] == ["tcp", "1B5B"]
+    assert files["/runs/001/about"].read_text().split()[2:] == ["1B5B"]
     assert files["/runs/001/server"].read_text() == "#!/bin/sh\nexec tbench_srv\n"
 
 

@@ -11,7 +11,8 @@ import pytest
 from workload_runs import Place, document
 
 from conftest import write_files
-from schedlib.runs import machine, restore
+from schedlib.kernel import machine
+from schedlib.runs import restore
 from schedlib.runs.interference import noise, snapshot
 
 STAT = "cpu  {user} 0 100 5000 7 0 0 {steal} 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\nctxt 9\nprocs_running {running}\n"
@@ -55,32 +56,32 @@ def test_noise_is_what_others_did(tmp_path: Path) -> None:
         },
     )
     found = noise(snapshot(before / "proc", before / "sys"), snapshot(after / "proc", after / "sys"), 1.25)
-    assert found["steal_s"] == pytest.approx(0.2)
-    assert found["foreign_cpu_s"] == pytest.approx(1.75)
-    assert found["foreign_switches"] == 55 + 3 + 2
-    assert (found["runnable_before"], found["thermal_throttles"], found["cgroup_throttles"]) == (3, 2, 4)
+    assert found.steal_s == pytest.approx(0.2)
+    assert found.foreign_cpu_s == pytest.approx(1.75)
+    assert found.foreign_switches == 55 + 3 + 2
+    assert (found.runnable_before, found.thermal_throttles, found.cgroup_throttles) == (3, 2, 4)
 
 
 def test_what_is_not_counted_is_not_zero(tmp_path: Path) -> None:
     write_files(tmp_path, {"proc/stat": STAT.format(user=1, steal=0, running=1)})
     now = snapshot(tmp_path / "proc", tmp_path / "sys")
     found = noise(now, now, 5)
-    assert (found["thermal_throttles"], found["cgroup_throttles"], found["foreign_cpu_s"]) == (None, None, 0)
+    assert (found.thermal_throttles, found.cgroup_throttles, found.foreign_cpu_s) == (None, None, 0)
 
 
 def test_a_clock_that_is_set_is_seen(tmp_path: Path) -> None:
     write_files(tmp_path, {"proc/stat": STAT.format(user=1, steal=0, running=1)})
     before = snapshot(tmp_path / "proc", tmp_path / "sys")
     later = replace(before, at=before.at + 60)
-    assert noise(before, replace(later, wall=before.wall + 60), 0)["clock_step_s"] == 0
-    assert noise(before, replace(later, wall=before.wall - 3540), 0)["clock_step_s"] == -3600
+    assert noise(before, replace(later, wall=before.wall + 60), 0).clock_step_s == 0
+    assert noise(before, replace(later, wall=before.wall - 3540), 0).clock_step_s == -3600
 
 
 def test_this_machine_can_be_read() -> None:
     first = snapshot()
     found = noise(first, snapshot(), 0)
     assert first.switches and first.busy_s > 0
-    assert found["steal_s"] is not None
+    assert found.steal_s is not None
 
 
 def test_lists_of_cpus() -> None:

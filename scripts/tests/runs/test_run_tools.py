@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import msgspec
 import pytest
-from workload_runs import SCHEMA
+from workload_runs import plain
 
-from schedlib.formats.run_file import Head, Reading, defect, document
+from schedlib.formats.run_file import Head, Reading, run_of
 from schedlib.runs.measure import read_output
 from schedlib.runs.tools.tool import Output
 from schedlib.runs.tools.tool_table import TOOLS
@@ -43,16 +43,10 @@ def values(reading: Reading) -> dict[str, float]:
 
 
 GOOD: dict[str, tuple[str, dict[str, Any]]] = {
-    "cyclictest-good": ("cyclictest", {"latency.idle_threads": 0}),
+    "cyclictest-good": ("cyclictest", {"latency.idle_threads": 0, "latency.mean": 22.744813}),
     "cyclictest-mails": ("cyclictest", {"latency.samples": 19874, "latency.overflow": 2152, "latency.max": 3958}),
     "cyclictest-terminated": ("cyclictest", {"latency.idle_threads": 0}),
     "pi_stress-good": ("pi_stress", {"inversions": 24842, "inversions_per_s": 24842 / 3}),
-    "rt-migrate-test-good": (
-        "rt-migrate-test",
-        {"latency.samples": 10, "latency.priority_0_from_top.max": 78, "latency.priority_0_from_top.mean": 46},
-    ),
-    "rt-migrate-test-loops": ("rt-migrate-test", {"latency.samples": 5, "latency.priority_2_from_top.max": 26432}),
-    "ptsematest-good": ("ptsematest", {"latency.samples": 7331, "latency.max": 60, "latency.idle_threads": 0}),
     "hackbench-good": ("hackbench", {"tasks": 40, "messages_each": 200, "time_s": 0.515}),
     "stress-ng-good": (
         "stress-ng",
@@ -74,19 +68,6 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
     "tbench-good": ("tbench", {"mb_per_s": 32.1415, "latency.max": 13.698}),
     "netperf-TCP_RR": ("netperf", {"transactions_per_s": 6972.26, "latency.p99": 2262, "latency.max": 45423}),
     "netperf-UDP_RR": ("netperf", {"transactions_per_s": 30378.82, "latency.p50": 13}),
-    "iperf3-good": ("iperf3", {}),
-    "sockperf-tcp": (
-        "sockperf-tcp",
-        {
-            "latency.samples": 16893,
-            "latency.p50": 7.741,
-            "latency.p99": 360.299,
-            "latency.p99_9": 1728.562,
-            "latency.max": 4033.088,
-            "dropped": 0,
-        },
-    ),
-    "sockperf-udp": ("sockperf-udp", {"dropped": 0}),
     "ffmpeg-good": (
         "ffmpeg",
         {
@@ -101,7 +82,6 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
         {"wakeup.samples": 315, "wakeup.p50": 24, "wakeup.p99": 17888, "request.p99": 41280, "requests_per_s": 105},
     ),
     "schbench-intervals": ("schbench", {"wakeup.samples": 175, "wakeup.p99": 41664, "requests_per_s": 35}),
-    "ebizzy-good": ("ebizzy", {"records_per_s": 53328, "records": 106656}),
 }
 
 BAD = {
@@ -109,9 +89,6 @@ BAD = {
     "cyclictest-killed": ("cyclictest", "it wrote no results: WARN: distance is ignored"),
     "pi_stress-nobody": ("pi_stress", "it wrote no results: main: boosting to max priority: 0x1"),
     "pi_stress-killed": ("pi_stress", "it wrote no results: it said nothing"),
-    "rt-migrate-test-nobody": ("rt-migrate-test", "its threads did not get their priorities"),
-    "ptsematest-nobody": ("ptsematest", "it wrote no results: Probably missing capabilities"),
-    "ptsematest-killed": ("ptsematest", "it wrote no results"),
     "hackbench-killed": ("hackbench", "no time in its output"),
     "hackbench-zero": ("hackbench", "no number of tasks in its output"),
     "stress-ng-nobody": ("stress-ng", "it ran nothing: cyclic stressor needs to be run with CAP_SYS_NICE"),
@@ -121,13 +98,10 @@ BAD = {
     "tbench-killed": ("tbench", "no Throughput in its output"),
     "netperf-refused": ("netperf", "no transactions in its output: establish_control could not establish"),
     "netperf-killed": ("netperf", "no transactions in its output"),
-    "iperf3-refused": ("iperf3", "unable to connect to server: Connection refused"),
-    "sockperf-refused": ("sockperf-tcp", "Can`t connect socket (errno=111 Connection refused)"),
     "ffmpeg-bad": ("ffmpeg", "1 of 1 instances failed: Unknown encoder 'nothing'"),
     "ffmpeg-killed": ("ffmpeg", "it wrote no results"),
     "schbench-killed": ("schbench", "it wrote no results"),
     "schbench-text": ("schbench", "it wrote no results"),
-    "ebizzy-killed": ("ebizzy", "no records/s in its output"),
 }
 
 
@@ -138,8 +112,8 @@ def test_every_recording_is_used() -> None:
 
 def test_every_tool_has_a_good_and_a_bad_recording() -> None:
     assert {tool for tool, _ in GOOD.values()} == set(TOOLS) - {"perf-c2c"}
-    # One of the two ways of sockperf, and perf stat, have none of their own.
-    assert {tool for tool, _ in BAD.values()} == set(TOOLS) - {"perf-c2c", "perf-stat", "sockperf-udp"}
+    # A counter that cannot be counted is absent, no error.
+    assert {tool for tool, _ in BAD.values()} == set(TOOLS) - {"perf-c2c", "perf-stat"}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -149,9 +123,7 @@ def test_good_output_is_measured(name: str) -> None:
     found = values(reading)
     assert {key: found[key] for key in expected} == pytest.approx(expected)
     assert not reading.reported
-    made = document(HEAD, reading)
-    jsonschema.validate(made, SCHEMA)
-    assert (made["status"], defect(made)) == ("DONE", None)
+    assert plain(run_of(HEAD, reading))["status"] == "DONE"
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -159,9 +131,8 @@ def test_bad_output_is_an_error_with_the_reason(name: str) -> None:
     tool, message = BAD[name]
     reading = read(tool, name)
     assert reading.error.startswith(message)
-    made = document(HEAD, reading)
-    jsonschema.validate(made, SCHEMA)
-    assert (made["status"], made["metrics"], defect(made)) == ("ERROR", [], None)
+    made = plain(run_of(HEAD, reading))
+    assert (made["status"], made["metrics"]) == ("ERROR", [])
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -175,9 +146,7 @@ def test_output_that_stops_early_is_never_taken_for_a_measurement_of_nothing(nam
             stderr=whole.stderr[: len(whole.stderr) * share // 100],
             files={key: text[: len(text) * share // 100] for key, text in whole.files.items()},
         )
-        made = document(HEAD, read_output(TOOLS[tool], cut))
-        jsonschema.validate(made, SCHEMA)
-        assert defect(made) is None
+        plain(run_of(HEAD, read_output(TOOLS[tool], cut)))
 
 
 def test_zero_work_is_told_as_it_is() -> None:
@@ -195,15 +164,11 @@ def test_pi_stress_cannot_leave_out_cpus() -> None:
 def test_processes_end_with_what_says_nothing() -> None:
     """The observations that the table of tools is made from: a status is no proof, in either direction."""
     statuses = {
-        "rt-migrate-test-good": 1,
-        "rt-migrate-test-loops": 0,
         "stress-ng-nobody": 0,
         "pi_stress-zero": 0,
         "perf-stat": 0,
         "perf-c2c": 255,
         "tbench-refused": 0,
-        "iperf3-refused": 0,
-        "sockperf-refused": 0,
     }
     assert {name: output(name).exit_status for name in statuses} == statuses
 
@@ -274,11 +239,11 @@ def test_a_failure_that_a_tool_reports_is_kept_apart() -> None:
     assert read_output(TOOLS["stress-ng"], replace(whole, stderr=said)).reported == 1
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
 def test_what_is_no_number_is_no_measurement(value: float) -> None:
     reading = read("hackbench", "hackbench-good")
-    bad = replace(reading, metrics=(replace(reading.metrics[0], value=value), *reading.metrics[1:]))
-    assert document(HEAD, bad)["reason"] == "tasks is no number"
+    bad = replace(reading, metrics=(msgspec.structs.replace(reading.metrics[0], value=value), *reading.metrics[1:]))
+    assert run_of(HEAD, bad).reason == "tasks is no measurement"
 
 
 def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

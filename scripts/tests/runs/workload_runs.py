@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 
-from schedlib.formats import results
+from schedlib import formats
+from schedlib.formats.run_file import Run
+from schedlib.guest import selftests
 from schedlib.paths import SELFTESTS
 from schedlib.tree.kernel_tree import Tree
 
 DIRECTORY = SELFTESTS / "sched_latency"
-SCHEMA = json.loads((Path(results.__file__).parent / "schemas" / "run-1.json").read_text())
+SCHEMA = json.loads((Path(formats.__file__).parent / "schemas" / "run-1.json").read_text())
 
 TINY: Mapping[str, tuple[str, ...]] = {
     "cpumask_contention": ("--rounds", "1", "--seconds", "0.02"),
@@ -67,10 +70,26 @@ class Place:
 
 def compile_program(series: Tree, source: Path, program: Path) -> None:
     """With what the guest's build asks of the compiler."""
-    headers = series.src / "tools/testing/selftests/sched"
-    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-static"]
-    words = ["-iquote", str(DIRECTORY), "-iquote", str(headers), "-o", str(program), str(source)]
-    subprocess.run(["gcc", *flags, *words], check=True)
+    selftests.compile_program(series, source, program, "-Werror", "-static", "-iquote", str(DIRECTORY))
+
+
+KNOWN = {
+    "machine_name": "m",
+    "machine": "a target",
+    "kernel": "7.3.4",
+    "build_id": "b",
+    "boot_id": "1",
+    "configuration": "",
+    "command_line": "x",
+}
+"""The least that a fingerprint has to tell."""
+
+
+def plain(run: Run) -> dict[str, Any]:
+    """A run as its file has it."""
+    found: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(run)))
+    jsonschema.validate(found, SCHEMA)
+    return found
 
 
 def document(path: Path) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from schedlib.formats.run_file import Absent, CpuRow, Metric, Reading
-from schedlib.runs.tools.tool import JSON_FILE, Output, Tool, Unreadable, metric, number, quantiles, sampled
+from schedlib.formats.run_file import Absent, CpuRow, Reading
+from schedlib.runs.tools.tool import Output, Tool, Unreadable, metric, number, quantiles, sampled
 
 _SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
@@ -34,12 +34,14 @@ def _cyclictest(output: Output) -> Reading:
     found = output.json_file()
     sums: Counter[int] = Counter()
     samples = 0
+    total = 0.0
     rows, maxima = [], []
     for thread in _threads(found):
         histogram = Counter({int(bucket): count for bucket, count in thread["histogram"].items()})
         cycles = thread["cycles"]
         sums.update(histogram)
         samples += cycles
+        total += cycles * thread["avg"]
         maxima.append(thread["max"] if cycles else 0)
         quantile = {name: _quantile(histogram, cycles, share) for name, share in _SHARES.items()}
         if cycles and quantile["p50"] is not None and quantile["p99"] is not None:
@@ -61,6 +63,8 @@ def _cyclictest(output: Output) -> Reading:
             absent.append(Absent(f"latency.{name}", f"{overflow} of {samples} are beyond the histogram"))
         else:
             metrics += quantiles("latency", "us", {name: value}, samples)
+    if samples:
+        metrics.append(metric("latency.mean", "us", "lower", "exact", total / samples, samples))
     metrics += quantiles("latency", "us", {"max": max(maxima)}, samples)
     idle = sum(not thread["cycles"] for thread in _threads(found))
     metrics.append(metric("latency.idle_threads", "threads", "lower", "exact", idle, len(maxima)))
@@ -78,37 +82,6 @@ def _pi_stress(output: Output) -> Reading:
         metric("inversions_per_s", "1/s", "higher", "rate", inversions / seconds, inversions),
     )
     return Reading(metrics, reported=found["return_code"])
-
-
-def _rt_migrate_test(output: Output) -> Reading:
-    found = output.json_file()
-    rounds = len(re.findall(r"^ +\d+: +\d", output.stdout, re.M))
-    if "can't set priorit" in output.stderr:
-        return Reading(error="its threads did not get their priorities")
-    metrics: list[Metric] = [sampled("latency", rounds)]
-    # The last ones have the highest priorities: each has a CPU for itself but the first, which waits for its turn.
-    for place, thread in enumerate(sorted(_threads(found), key=lambda each: -int(each["prio"]))):
-        name = f"latency.priority_{place}_from_top"
-        metrics.append(metric(f"{name}.mean", "us", "lower", "exact", thread["avg"], rounds))
-        metrics += quantiles(name, "us", {"max": thread["max"]}, rounds)
-    # "Passed!" is the tool's own word; the process ends with 1 after -D even then.
-    failed = re.search(r"^ *(failed|FAILED)", output.stdout, re.M | re.I) is not None
-    return Reading(tuple(metrics), reported=found["return_code"] or int(failed))
-
-
-def _ptsematest(output: Output) -> Reading:
-    found = output.json_file()
-    pairs = _threads(found)
-    # The last sample of a pair may be on its way.
-    samples = sum(pair["sender"]["samples"] for pair in pairs)
-    heard = [pair for pair in pairs if pair["sender"]["samples"]]
-    metrics = [sampled("latency", samples)]
-    metrics.append(metric("latency.idle_threads", "threads", "lower", "exact", len(pairs) - len(heard), len(pairs)))
-    if heard:
-        mean = sum(pair["receiver"]["avg"] * pair["sender"]["samples"] for pair in heard) / samples
-        metrics.append(metric("latency.mean", "us", "lower", "exact", mean, samples))
-        metrics += quantiles("latency", "us", {"max": max(pair["receiver"]["max"] for pair in heard)}, samples)
-    return Reading(tuple(metrics), reported=found["return_code"])
 
 
 def _hackbench(output: Output) -> Reading:
@@ -131,10 +104,5 @@ _HELP = ("--help",)
 TOOLS = (
     Tool("cyclictest", "rt-tests", _cyclictest, _HELP),
     Tool("pi_stress", "rt-tests", _pi_stress, ("--version",), good=frozenset({0, 1})),
-    # Its process ends with 1 after -D, also when all went well.
-    Tool("rt-migrate-test", "rt-tests", _rt_migrate_test, _HELP, good=frozenset({0, 1})),
-    Tool("ptsematest", "rt-tests", _ptsematest, _HELP),
     Tool("hackbench", "rt-tests", _hackbench, _HELP),
 )
-
-JSON_OPTION = f"--json={JSON_FILE}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schedlib.formats.run_file import Absent, Direction, Kind, Metric, Reading
+from schedlib.formats.run_file import Direction, Kind, Metric, Reading
 from schedlib.runs.tool_process import Server
 
 JSON_FILE = "out.json"
@@ -135,7 +135,3 @@ def quantiles(name: str, unit: str, values: Mapping[str, float], n: float) -> li
 def sampled(name: str, n: float) -> Metric:
     """How many samples there were: the work that has to be more than none."""
     return metric(f"{name}.samples", "samples", "neither", "exact", n, n)
-
-
-def absent(name: str, reason: str) -> Absent:
-    return Absent(name, reason)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What reviewers ask for and Debian does not package: schbench and ebizzy, named by a variable of the environment."""
+"""What reviewers ask for and Debian does not package: schbench, named by a variable of the environment."""
 
 from __future__ import annotations
 
 import re
 
 from schedlib.formats.run_file import Metric, Reading
-from schedlib.runs.tools.tool import Output, Tool, Unreadable, metric, number, quantiles, sampled
+from schedlib.runs.tools.tool import Output, Tool, Unreadable, metric, quantiles, sampled
 
 
 def _schbench(output: Output) -> Reading:
@@ -28,18 +28,6 @@ def _schbench(output: Output) -> Reading:
     return Reading(tuple(metrics))
 
 
-def _ebizzy(output: Output) -> Reading:
-    rate = number(r"^(\d+) records/s$", output.stdout, "records/s")
-    seconds = number(r"^real +([0-9.]+) s$", output.stdout, "time")
-    done = round(rate * seconds)
-    return Reading(
-        (
-            metric("records", "records", "neither", "exact", done, done),
-            metric("records_per_s", "1/s", "higher", "rate", rate, done),
-        )
-    )
-
-
 TOOLS = (
     Tool(
         "schbench",
@@ -47,12 +35,5 @@ TOOLS = (
         _schbench,
         variable="SCHBENCH",
         build="git clone https://git.kernel.org/pub/scm/linux/kernel/git/mason/schbench.git && make -C schbench",
-    ),
-    Tool(
-        "ebizzy",
-        "",
-        _ebizzy,
-        variable="EBIZZY",
-        build="it is utils/benchmark/ebizzy-0.3 of the Linux Test Project: gcc -O2 -pthread -o ebizzy ebizzy.c",
     ),
 )

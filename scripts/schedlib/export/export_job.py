@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree -> a series for git am: the tests, the changes apart from them, and the layout rules as assertions."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, write_atomic
+from schedlib.errors import SchedlineError
+from schedlib.export.export_selftests import add_sched_fix, add_selftests
+from schedlib.git import git, try_git
+from schedlib.layout.compile import host_rules
+from schedlib.layout.emit import add_asserts
+from schedlib.options import ChangeOptions, TreeOptions
+from schedlib.paths import KUNIT
+from schedlib.progress import say
+from schedlib.tree.changes import State, apply_changes, change_table, known
+from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, hooked
+from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_tree
+from schedlib.tree.left_out import left_out
+from schedlib.verdict import Verdict
+
+DOCUMENT = "Documentation/scheduler/sched-kunit.rst"
+
+_COVER = """\
+These tests hold the cache-line layout of struct rq, struct root_domain and
+struct cpupri_vec, and the behaviour of cpupri, where a few changes put them.
+Nothing in the tree does so today: the next field added undoes a layout in
+silence.
+
+  ./tools/testing/kunit/kunit.py run --kunitconfig={directory} \\
+      --kernel_args=ncpus=64 --kernel_args=maxcpus=8 --kernel_args=seccomp=on
+
+runs them in User-Mode Linux. A layout rule of a change that the tree does not
+have is skipped with the reason; sched_layout_kunit.expect=ID,... turns that
+into a failure. {document} has the details.
+
+The workloads run on the target, and want it for themselves:
+
+  make TARGETS=sched_latency kselftest
+"""
+
+
+def _author(tree: Tree) -> dict[str, str]:
+    """Who exports, as git knows them: a series goes out under its sender's own name.
+
+    Raises:
+        SchedlineError: git knows no name or address.
+    """
+    place = Path(tree.origin) if tree.is_user and Path(tree.origin).is_dir() else tree.src
+    found = [try_git(place, "config", key).stdout.decode().strip() for key in ("user.name", "user.email")]
+    if not all(found):
+        raise SchedlineError(
+            "git knows no author for the exported patches",
+            "git config --global user.name 'Your Name'; git config --global user.email you@example.org",
+        )
+    return {
+        f"GIT_{role}_{key}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for key, value in zip(("NAME", "EMAIL"), found, strict=True)
+    }
+
+
+def add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
+    """Commit the documentation page, its place in the index and the MAINTAINERS line."""
+    maintainers = tree.read("MAINTAINERS", parent) or ""
+    line = f"F:\t{DOCUMENT}\n"
+    if line not in maintainers:
+        entry = re.search(r"^SCHEDULER\n(?:.+\n)*?(?=F:)", maintainers, re.M)
+        if entry is None:
+            raise SchedlineError("MAINTAINERS has no SCHEDULER entry", "use a tree nearer to 6.12 or 7.3")
+        maintainers = maintainers[: entry.end()] + line + maintainers[entry.end() :]
+    index = "Documentation/scheduler/index.rst"
+    files = {
+        DOCUMENT: (KUNIT / DOCUMENT).read_text(),
+        index: hooked(tree.read(index, parent) or "", "    sched-kunit\n", "    sched-debug\n", index),
+        "MAINTAINERS": maintainers,
+    }
+    rows = [file_row(tree.src, name, text.encode()) for name, text in files.items()]
+    message = (KUNIT / "Documentation/commit-message.txt").read_text()
+    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
+
+
+def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[str]) -> tuple[Path, ...]:
+    """Write the series; its patches in order. The cover letter is a .txt, so that `git am *.patch` takes the rest.
+
+    Raises:
+        SchedlineError: unknown ids, a change that does not apply, an output directory that is not empty, no author,
+            a tree too old for a suite.
+    """
+    known(with_, "--with")
+    known(without, "--without")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SchedlineError(f"{out} is not an empty directory", "name another: -o DIR")
+    for suite in left_out(tree, (), in_tree=True):
+        raise SchedlineError(
+            f"{tree.origin} is too old to take the tests for itself: {suite.name} cannot be built, {suite.why}",
+            "leave the tree as it is: schedline check --kdir PATH tests it from outside",
+        )
+    author = _author(tree)
+    tests = add_tests(tree, add_sched_fix(tree, tree.head, author), author, in_tree=True)
+    documented = add_documentation(tree, tests, author)
+    commit, states = apply_changes(tree, add_selftests(tree, documented, author), with_, without)
+    for row in states:
+        if row.state is State.CONFLICT:
+            raise SchedlineError(
+                f"{row.id} does not apply to {tree.origin}:\n    " + "\n    ".join(row.drift),
+                "export without it, or rebase it by hand",
+            )
+    there = {row.id for row in states if row.state.is_there}
+    if there:
+        commit = add_asserts(tree, commit, host_rules(cache_dir()), there, author)
+    titles = [change_table()[row.id].title for row in states if row.state in (State.APPLIED, State.REVERTED)]
+    git(
+        tree.src,
+        "format-patch",
+        "--quiet",
+        f"--base={tree.head}",
+        "--cover-letter",
+        "-o",
+        out.absolute(),
+        f"{tree.head}..{commit}",
+        env=author,
+    )
+    cover = out / "0000-cover-letter.patch"
+    text = cover.read_text().replace("*** SUBJECT HERE ***", "sched: KUnit tests for cache-line layout and cpupri")
+    blurb = _COVER.format(directory=TESTS_DIRECTORY, document=DOCUMENT)
+    if titles:
+        blurb += "\nBehind the tests come the changes themselves:\n" + "".join(f"  - {title}\n" for title in titles)
+    write_atomic(out / "0000-cover-letter.txt", text.replace("*** BLURB HERE ***\n", blurb))
+    cover.unlink()
+    return tuple(sorted(out.glob("*.patch")))
+
+
+def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -> Verdict:
+    """Write the series of a tree, and tell where it is.
+
+    Args:
+        out: an empty or new directory; None for one in the cache, which an earlier series of that tree is removed from.
+
+    Raises:
+        SchedlineError: as export(), or the tree cannot be had.
+    """
+    doctor.require(["compile"] if chosen.kdir else ["compile", "fetch"])
+    cache = cache_dir()
+    tree = open_tree(cache, chosen)
+    if out is None:
+        out = cache / "exports" / f"{tree.name}-{tree.head[:12]}"
+        shutil.rmtree(out, ignore_errors=True)
+    patches = export(tree, out, changes.with_, changes.without)
+    if tree.dirty:
+        say(f"note: {tree.dirty} uncommitted files are not part of the series; it is made for {tree.head[:12]}")
+    for patch in patches:
+        print(patch)
+    print(f"cover letter: {out / '0000-cover-letter.txt'}")
+    print(f"next: git am -s {shlex.quote(str(out))}/*.patch")
+    return Verdict.PASS

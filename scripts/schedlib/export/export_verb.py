@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline export`: the tests, and the changes apart from them, as a series for a kernel tree without schedline."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib import options
+from schedlib.options import ChangeOptions, TreeOptions, Verbs, add_verb
+from schedlib.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What is exported, and where to; None for a directory in the cache."""
+
+    tree: TreeOptions
+    changes: ChangeOptions
+    out: Path | None
+
+
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline export`."""
+    parser = add_verb(
+        verbs,
+        "export",
+        "a git am-able series of tests and changes for a kernel tree",
+        first=[
+            "schedline export --kdir ~/linux -o /tmp/series                  the tests alone",
+            "schedline export --kdir ~/linux --with rd-lines -o /tmp/series  and a carried change behind them",
+        ],
+        text="""
+        Writes patches against the HEAD of a tree: the KUnit tests, their documentation, the workloads for
+        tools/testing/selftests/, each change that --with names, and the layout rules as assertions. In the tree they
+        work without schedline. Your tree is only read.""",
+        examples=["git -C ~/linux am /tmp/series/*.patch"],
+        read=lambda arguments: ExportOptions(
+            options.tree_options(arguments), options.change_options(arguments), arguments.out
+        ),
+        job=_export,
+    )
+    options.add_tree_options(parser)
+    options.add_change_options(parser)
+    parser.add_argument(
+        "-o", "--out", type=_empty_directory, metavar="DIR", help="an empty or new directory (default: in the cache)"
+    )
+
+
+def _empty_directory(text: str) -> Path:
+    path = options.new_directory(text)
+    if path.exists() and any(path.iterdir()):
+        raise argparse.ArgumentTypeError(f"{text} is not empty; name another directory")
+    return path
+
+
+def _export(wanted: ExportOptions) -> Verdict:
+    from schedlib.export.export_job import export_tree
+
+    return export_tree(wanted.tree, wanted.changes, wanted.out)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree -> commits -> packaged kernels, and how to boot each of them in turn."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.cache import cache_dir
+from schedlib.errors import SchedlineError
+from schedlib.layout.compile import arch_table
+from schedlib.runs import packages, variants
+from schedlib.runs.kernels_options import KernelsOptions
+from schedlib.runs.packages import Built
+from schedlib.runs.variants import KernelSource
+from schedlib.tree.kernel_tree import Tree, open_tree
+from schedlib.verdict import Verdict
+
+
+def build_kernels(options: KernelsOptions) -> Verdict:
+    """Build and package the kernels, and print how to boot them.
+
+    Raises:
+        SchedlineError: there is nothing to compare, a placebo is none, or a kernel does not build.
+    """
+    arch = _native_arch()
+    doctor.require(
+        [
+            *(["build"] if options.tree.kdir else ["build", "fetch"]),
+            *("layout", "objtool", "kernels"),
+            *(["kernels-deb"] if options.package == "deb" else []),
+        ]
+    )
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
+    sources = _sources(tree, options)
+    notes = variants.differences(tree, sources)
+    with packages.place_of(cache, tree, options.configuration, arch) as place:
+        built, said = packages.kernels(place, tree, sources, options.configuration, arch, options.package)
+        notes += said
+        delivered = packages.deliver(built, options.out, tree, str(options.config), notes)
+    print(_text(delivered, notes))
+    print("\n".join(boot_lines(delivered)))
+    return Verdict.PASS
+
+
+def _native_arch() -> str:
+    """make's name for this machine, the one that needs no cross compiler."""
+    archs = [arch for arch in arch_table().values() if arch.make != "um"]
+    native = next((arch.make for arch in archs if not arch.compiler), None)
+    if native is None:
+        known = ", ".join(arch.name for arch in archs)
+        raise SchedlineError(f"no kernel is built for {platform.machine()}", f"known are {known}")
+    return native
+
+
+def _sources(tree: Tree, options: KernelsOptions) -> list[KernelSource]:
+    if options.revisions:
+        sources = variants.of_revisions(tree, *options.revisions)
+    else:
+        sources = variants.of_changes(tree, options.changes, options.with_)
+    if options.placebo:
+        mail = options.placebo_patch or variants.placebo_of(tree, options.changes[0])
+        sources.append(variants.with_placebo(tree, sources, mail))
+    return sources
+
+
+def _text(built: Sequence[Built], notes: Sequence[str]) -> str:
+    lines = []
+    for kernel in built:
+        lines.append(f"{kernel.release}: {kernel.what}")
+        lines += [f"    {file}" for file in kernel.files]
+        lines += [f"    struct {name}: {size.text()}" for name, size in kernel.sizes.items()]
+    return "\n".join([*lines, *notes])
+
+
+def boot_lines(built: Sequence[Built]) -> list[str]:
+    """How to boot each of them once, so that the next boot, or a power cycle after a hang, is the old kernel again."""
+    package = built[0].files[0]
+    if package.suffix == ".deb":
+        lines = ["install:", *(f"    apt-get install {file.absolute()}" for kernel in built for file in kernel.files)]
+    else:
+        lines = [
+            "install:",
+            *(f"    tar -C / -xf {file}   # then depmod and an initramfs" for kernel in built for file in kernel.files),
+        ]
+    lines.append("boot once; without a further command the machine comes back with the kernel that it has now:")
+    if shutil.which("bootctl") and Path("/boot/loader").is_dir():
+        once = "bootctl set-oneshot '*{release}*.conf' && systemctl reboot"
+    elif grub := next((name for name in ("grub-reboot", "grub2-reboot") if shutil.which(name)), None):
+        once = f"{grub} '<the menu entry of {{release}}>' && systemctl reboot   # with GRUB_DEFAULT=saved"
+    else:
+        once = "kexec -l /boot/vmlinuz-{release} --initrd=/boot/initrd.img-{release} --reuse-cmdline && systemctl kexec"
+    lines += [f"    {once.format(release=kernel.release)}" for kernel in built]
+    order = "the base first in one round, last in the next"
+    return [*lines, f"in turn ({order}), 10 boots of each, and in each: schedline run --suite rt --out runs/<kernel>"]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline kernels`: base, candidate and placebo, to be booted in turn."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from schedlib import options
+from schedlib.errors import SchedlineError
+from schedlib.names import change_ids, some_of
+from schedlib.options import Verbs, add_verb
+from schedlib.runs.kernels_options import KernelsOptions
+from schedlib.verdict import Verdict
+
+
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline kernels`."""
+    parser = add_verb(
+        verbs,
+        "kernels",
+        "base, candidate and placebo, built alike, to be booted in turn",
+        first=[
+            "schedline kernels --config my.config --change rd-lines --placebo",
+            "schedline kernels --config my.config --kdir ~/linux --base v7.3 --head my-branch",
+        ],
+        text="""
+        Builds two kernels from one configuration with one toolchain, so that they differ in nothing but the change,
+        and packages them under names of their own. Functions are aligned to 64 bytes in both. Otherwise they would
+        move with the change.
+
+        --placebo builds a third kernel, with the candidate's sizes and the base's order of members. A gain that it
+        shows, too, does not come from the layout. Placebos are carried for the changes of this project; for another
+        change, give a patch.""",
+        examples=[
+            "schedline kernels --config my.config --kdir ~/linux --base v7.3 --head my-branch --placebo pad.patch",
+            "schedline kernels --config my.config --change cpupri-split --with cpupri-lines --placebo --package tar",
+        ],
+        read=_read,
+        job=_kernels,
+    )
+    parser.add_argument(
+        "--config", type=options.existing_path, required=True, metavar="FILE", help="the .config of all of them"
+    )
+    options.add_tree_options(parser)
+    parser.add_argument("--base", metavar="REV", help="revision of your tree without the change")
+    parser.add_argument("--head", metavar="REV", help="revision of your tree with it")
+    changes = some_of("change", change_ids)
+    parser.add_argument(
+        "--change",
+        type=changes,
+        default=(),
+        metavar="ID,...",
+        help="instead of revisions: carried changes, without and with",
+    )
+    parser.add_argument(
+        "--with", dest="with_", type=changes, default=(), metavar="ID,...", help="changes that all kernels get"
+    )
+    parser.add_argument(
+        "--placebo",
+        nargs="?",
+        type=options.existing_path,
+        const=True,
+        metavar="FILE",
+        help="a third kernel, by the carried placebo of the change or by this patch",
+    )
+    parser.add_argument("--package", choices=("deb", "tar"), default="deb", help="deb (default) or tar")
+    parser.add_argument(
+        "--out",
+        type=options.new_directory,
+        default=Path("kernels"),
+        metavar="DIR",
+        help="where they go (default: ./kernels)",
+    )
+
+
+def _read(arguments: argparse.Namespace) -> KernelsOptions:
+    config: Path = arguments.config
+    try:
+        text = config.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchedlineError(f"--config: {config}: {error}", "zcat /proc/config.gz, or /boot/config-*") from error
+    if not re.search(r"^CONFIG_\w+=", text, re.M):
+        raise SchedlineError(f"--config: {config} has no CONFIG_ line", "give a .config")
+    named = arguments.base is not None or arguments.head is not None
+    if named == bool(arguments.change):
+        raise SchedlineError("it is not clear what is compared", "give --base and --head, or --change")
+    if named and not (arguments.kdir and arguments.base and arguments.head):
+        raise SchedlineError("revisions are those of your tree", "give --kdir, --base and --head")
+    carried = arguments.placebo is True
+    if carried and len(arguments.change) != 1:
+        raise SchedlineError("a carried placebo is for one change", "give one --change, or --placebo FILE")
+    placebo: Path | None = None if carried else arguments.placebo
+    if placebo and not placebo.is_file():
+        raise SchedlineError(f"--placebo: {placebo} is no file", "git format-patch -1 makes one")
+    return KernelsOptions(
+        tree=options.tree_options(arguments),
+        config=config,
+        configuration=text,
+        revisions=(arguments.base, arguments.head) if named else None,
+        changes=arguments.change,
+        with_=arguments.with_,
+        placebo=arguments.placebo is not None,
+        placebo_patch=placebo,
+        package=arguments.package,
+        out=arguments.out,
+    )
+
+
+def _kernels(wanted: KernelsOptions) -> Verdict:
+    from schedlib.runs.kernels_job import build_kernels
+
+    return build_kernels(wanted)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernels to be measured: which commits, one configuration, a placebo that is one."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+import pytest
+
+from conftest import SCHED_H, git, read_words
+from schedlib.errors import SchedlineError
+from schedlib.runs import kernels_verb, packages, variants
+from schedlib.runs.kernels_job import boot_lines
+from schedlib.runs.packages import PACKAGES, Built, Size
+from schedlib.tree.kernel_tree import Tree, open_kdir
+
+PLACEBO = """\
+From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: Somebody <somebody@localhost>
+Date: Sun, 22 Nov 2026 00:00:00 +0000
+Subject: [PATCH] sched: Pad
+
+---
+--- a/kernel/sched/sched.h
++++ b/kernel/sched/sched.h
+@@ -{line},3 +{line},4 @@
+ {before}
+ {after}
++{pad}
+ {end}
+"""
+
+
+@pytest.fixture
+def tree(kernel: Path, cache: Path) -> Tree:
+    """A user's tree with two revisions: base, and head with an aligned pd."""
+    git(kernel, "tag", "base")
+    header = kernel / "kernel/sched/sched.h"
+    header.write_text(SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;"))
+    git(kernel, "commit", "-qam", "head")
+    return open_kdir(cache, kernel)
+
+
+def padding(tree: Tree, commit: str, path: Path) -> Path:
+    """A patch that adds a member behind pd, as it is in a commit."""
+    lines = (tree.read("kernel/sched/sched.h", commit) or "").splitlines()
+    place = next(number for number, line in enumerate(lines) if "*pd" in line)
+    words = {"line": place, "before": lines[place - 1], "after": lines[place], "end": lines[place + 1]}
+    path.write_text(PLACEBO.format(**words, pad="\tchar\t\t\tplacebo[128];"))
+    return path
+
+
+def test_revisions(tree: Tree) -> None:
+    base, candidate = variants.of_revisions(tree, "base", "HEAD")
+    assert (base.role, candidate.role) == ("base", "candidate")
+    assert "1 insertion" in variants.differences(tree, [base, candidate])[0]
+
+
+@pytest.mark.parametrize("words", [("base", "nowhere"), ("--exec=x", "HEAD"), ("HEAD", "HEAD")])
+def test_revisions_that_cannot_be_compared(tree: Tree, words: tuple[str, str]) -> None:
+    with pytest.raises(SchedlineError, match=r"no revision|the same commit"):
+        variants.of_revisions(tree, *words)
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["base", "candidate"])
+def test_placebo_goes_where_it_applies(tree: Tree, tmp_path: Path, place: int) -> None:
+    chosen = variants.of_revisions(tree, "base", "HEAD")
+    mail = padding(tree, chosen[place].commit, tmp_path / "pad.patch")
+    placebo = variants.with_placebo(tree, chosen, mail)
+    text = tree.read("kernel/sched/sched.h", placebo.commit) or ""
+    assert "placebo[128]" in text
+    assert ("____cacheline_aligned" in text) == bool(place)
+
+
+def test_placebo_that_applies_nowhere(tree: Tree, tmp_path: Path) -> None:
+    chosen = variants.of_revisions(tree, "base", "HEAD")
+    mail = tmp_path / "pad.patch"
+    mail.write_text(PLACEBO.format(line=1, before="not", after="there", pad="x", end="y"))
+    with pytest.raises(SchedlineError, match="neither to the base nor"):
+        variants.with_placebo(tree, chosen, mail)
+
+
+def test_a_change_without_a_placebo(tree: Tree) -> None:
+    with pytest.raises(SchedlineError, match="no placebo for fix-share-id"):
+        variants.placebo_of(tree, "fix-share-id")
+
+
+def test_configurations_that_differ() -> None:
+    base = {"CONFIG_A": "y", "CONFIG_B": "n"}
+    assert packages.refuse_other_configuration("candidate", base, dict(base)) == []
+    only = packages.refuse_other_configuration("candidate", base, base | {"CONFIG_NEW": "y", "CONFIG_OFF": "n"})
+    assert only == ["only in candidate: CONFIG_NEW=y"]
+    with pytest.raises(SchedlineError, match="CONFIG_B n and y"):
+        packages.refuse_other_configuration("candidate", base, base | {"CONFIG_B": "y"})
+
+
+def test_configuration_is_the_same_to_the_last_byte() -> None:
+    text = packages.wanted_text("CONFIG_A=y\n# CONFIG_B is not set\n")
+    assert packages.parse(text) == {
+        "CONFIG_A": "y",
+        "CONFIG_B": "n",
+        "CONFIG_LOCALVERSION_AUTO": "n",
+        packages.ALIGNED: "y",
+    }
+    assert packages.ALIGNED not in packages.wanted_text("CONFIG_A=y\n", aligned=False)
+
+
+def test_mitigations_that_alignment_changes() -> None:
+    before = {"CONFIG_CFI": "y", "CONFIG_FUNCTION_PADDING_BYTES": "16", "CONFIG_MITIGATION_SLS": "y"}
+    after = {"CONFIG_CFI": "n", "CONFIG_FUNCTION_PADDING_BYTES": "64", "CONFIG_MITIGATION_SLS": "y"}
+    assert packages.changed_mitigations(before, after) == ["CONFIG_CFI: y -> n"]
+
+
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [
+        (64, "kmalloc-64"),
+        (65, "kmalloc-96"),
+        (193, "kmalloc-256"),
+        (1984, "kmalloc-2k"),
+        (8192, "kmalloc-8k"),
+        (13248, "4 pages"),
+        (8193, "4 pages"),
+        (16385, "8 pages"),
+    ],
+)
+def test_slab_class(size: int, name: str) -> None:
+    assert packages.slab_class(size) == name
+
+
+@pytest.mark.parametrize("other", [Size(1856, 64), Size(1984, None), None])
+def test_placebo_of_another_size_is_none(other: Size | None) -> None:
+    candidate = {"root_domain": Size(1984, 64), "rq": Size(3456, 64)}
+    packages.refuse_other_sizes(candidate, dict(candidate))
+    with pytest.raises(SchedlineError, match="struct root_domain is no placebo"):
+        packages.refuse_other_sizes(candidate, {"rq": Size(3456, 64)} | ({"root_domain": other} if other else {}))
+
+
+def test_boot_falls_back() -> None:
+    kernel = Built("base", "7.3.4-schedline-base", "0" * 40, "x", (Path("linux.deb"),), {})
+    said = "\n".join(boot_lines([kernel]))
+    assert f"apt-get install {Path('linux.deb').absolute()}" in said and "7.3.4-schedline-base" in said
+    assert any(word in said for word in ("kexec", "grub", "set-oneshot"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--config", "{top}", "--change", "rd-lines"], "Is a directory"),
+        (["--config", "{config}"], "not clear what is compared"),
+        (["--config", "{config}", "--change", "rd-lines", "--base", "a", "--head", "b"], "not clear what is compared"),
+        (["--config", "{config}", "--base", "a", "--head", "b"], "revisions are those of your tree"),
+        (["--config", "{config}", "--kdir", "{top}", "--base", "a"], "revisions are those of your tree"),
+        (["--config", "{empty}", "--change", "rd-lines"], "has no CONFIG_ line"),
+        (["--config", "{config}", "--change", "rd-lines,cpupri-lines", "--placebo"], "is for one change"),
+        (["--config", "{config}", "--change", "rd-lines", "--placebo", "{top}"], "is no file"),
+    ],
+)
+def test_bad_words(tmp_path: Path, words: list[str], message: str) -> None:
+    (tmp_path / "config").write_text("CONFIG_A=y\n")
+    (tmp_path / "empty").write_text("")
+    places = {"config": tmp_path / "config", "empty": tmp_path / "empty", "top": tmp_path}
+    with pytest.raises(SchedlineError, match=message) as error:
+        read_words(kernels_verb, "kernels", *(word.format(**places) for word in words))
+    assert "\n  next: " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--config", "/nonexistent", "--change", "rd-lines"],
+        ["--config", "{config}", "--change", "rd-line"],
+        ["--config", "{config}", "--change", "rd-lines", "--with", "nope"],
+        ["--config", "{config}", "--change", "rd-lines", "--placebo", "/nonexistent"],
+        ["--config", "{config}", "--change", "rd-lines", "--out", "{config}"],
+        ["--config", "{config}", "--change", "rd-lines", "--out", "{config}/below"],
+    ],
+)
+def test_names_are_checked_before_anything_is_fetched(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "config").write_text("CONFIG_A=y\n")
+    with pytest.raises(SystemExit) as error:
+        read_words(kernels_verb, "kernels", *(word.format(config=tmp_path / "config") for word in words))
+    assert error.value.code == 2
+
+
+def test_what_is_asked_for(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("CONFIG_A=y\n")
+    carried = read_words(kernels_verb, "kernels", "--config", str(config), "--change", "rd-lines", "--placebo")
+    assert (carried.configuration, carried.changes, carried.revisions) == ("CONFIG_A=y\n", ("rd-lines",), None)
+    assert (carried.placebo, carried.placebo_patch) == (True, None)
+    words = ["--config", str(config), "--kdir", str(tmp_path), "--base", "a", "--head", "b", "--placebo", str(config)]
+    given = read_words(kernels_verb, "kernels", *words)
+    assert (given.revisions, given.placebo, given.placebo_patch) == (("a", "b"), True, config)
+    plain = read_words(kernels_verb, "kernels", *words[:-2], "--package", "tar")
+    assert (plain.placebo, plain.package) == (False, "tar")
+    assert plain.package in PACKAGES and given.package in PACKAGES
+
+
+def test_nobody_else_builds_or_removes_kernels_meanwhile(tree: Tree, cache: Path) -> None:
+    """Two commands with one configuration built in one directory at once."""
+    with packages.place_of(cache, tree, "CONFIG_A=y\n", "x86") as place:
+        with place.with_name(f"{place.name}.lock").open("a") as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with packages.place_of(cache, tree, "CONFIG_B=y\n", "x86") as other:
+            assert other != place
