@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from schedlib.formats.gate_document import Method
 from schedlib.gate.boots import Boot
 from schedlib.gate.comparison import Comparison
-from schedlib.gate.judging import Row, boots_of
+from schedlib.gate.judging import MetricRow, boots_of
 from schedlib.gate.pairing import batches
-from schedlib.gate.rules import Method
 
 KERNELS = ("base", "candidate", "placebo")
 
@@ -26,7 +26,7 @@ class Point:
     value: float
 
 
-def points(found: Comparison, row: Row) -> list[Point]:
+def points(found: Comparison, row: MetricRow) -> list[Point]:
     """The boots that a row was judged from, and those of the placebo; none for a row without a change."""
     if row.change is None or row.rule.method is Method.EQUAL:
         return []
@@ -40,7 +40,7 @@ def points(found: Comparison, row: Row) -> list[Point]:
     return sorted(out, key=lambda point: (point.started, point.kernel))
 
 
-def _points(row: Row, kernel: str, confirms: bool, boots: Sequence[Boot]) -> list[Point]:
+def _points(row: MetricRow, kernel: str, confirms: bool, boots: Sequence[Boot]) -> list[Point]:
     figures = [(boot.started, boot.figures[row.rule.key]) for boot in boots if row.rule.key in boot.figures]
     rate = row.rule.method is Method.RATE
     return [Point(kernel, confirms, started, figure.rate if rate else figure.mean) for started, figure in figures]
@@ -51,7 +51,7 @@ def values_of_kernel(found: Sequence[Point], kernel: str) -> list[float]:
     return [point.value for point in found if point.kernel == kernel]
 
 
-def middle(row: Row, found: Sequence[Point], kernel: str) -> float | None:
+def middle(row: MetricRow, found: Sequence[Point], kernel: str) -> float | None:
     """As the gate shows a kernel: the median of its boots; the mean where rates or means are compared."""
     values = values_of_kernel(found, kernel)
     if not values:
@@ -59,6 +59,6 @@ def middle(row: Row, found: Sequence[Point], kernel: str) -> float | None:
     return median(values) if row.rule.method is Method.RANK else sum(values) / len(values)
 
 
-def unit_of(row: Row) -> str:
+def unit_of(row: MetricRow) -> str:
     """The unit of the points."""
     return "per million samples" if row.rule.method is Method.RATE else row.unit

@@ -3,26 +3,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from math import inf, isfinite, nan
+from math import inf, nan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from schedlib.errors import SchedlineError
+from schedlib.formats.document import Refused
+from schedlib.formats.run_file import AGAIN, Run, runs_below
 
 Key = tuple[str, str]
 """Tool and metric name."""
 
 _T = TypeVar("_T")
 
-_SCHEMA = "run-1"
 _PLACES = re.compile(r"^(BOOT_IMAGE|initrd)=")
 _OF_A_TOOL = {"command_line", "tool_version"}
 _FILES = {"--json", "--out", "-o"}
@@ -111,79 +107,15 @@ class Side:
 
 
 def read_side(directory: Path, name: str) -> Side:
-    """Read every *.json below a directory.
+    """Read every run below a directory.
 
     Raises:
-        SchedlineError: nothing there, or a file that is no whole run, or one run twice.
+        SchedlineError: nothing there, a file that is no run, or runs that do not belong together.
     """
     reader = _Reader(name)
-    for path, content in _contents(_files(directory)):
-        reader.add(path, content)
-    return reader.side(directory)
-
-
-def _files(directory: Path) -> list[str]:
-    if not directory.is_dir():
-        raise SchedlineError(f"{directory} is no directory", "name a directory of run files: one run, one JSON")
-    waiting = [str(directory)]
-    found: list[str] = []
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    waiting.append(entry.path)
-                elif entry.name.endswith(".json"):
-                    found.append(entry.path)
-    return sorted(found)
-
-
-class _Bad(Exception):
-    """A file that cannot be read as a run: what was seen, what to do."""
-
-
-def _no_number(text: str) -> float:
-    raise _Bad(f"it holds {text}, which is no measurement")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
-
-_BLOCK = 1 << 16
-
-
-_AHEAD = 2000
-
-
-def _contents(paths: list[str]) -> Iterator[tuple[str, bytes | OSError]]:
-    """Each file with its content; the next 2000 are read while those before are taken apart."""
-    parts = [paths[place : place + _AHEAD] for place in range(0, len(paths), _AHEAD)]
-    with ThreadPoolExecutor(1) as reader:
-        waiting = [reader.submit(_read_all, part) for part in parts[:1]]
-        for place, part in enumerate(parts):
-            contents = waiting.pop().result()
-            waiting += [reader.submit(_read_all, each) for each in parts[place + 1 : place + 2]]
-            yield from zip(part, contents, strict=True)
-
-
-def _read_all(paths: list[str]) -> list[bytes | OSError]:
-    return [_read(path) for path in paths]
-
-
-def _read(path: str) -> bytes | OSError:
-    """A whole file by as few calls as can be: there may be a million."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        return error
-    try:
-        content = os.read(file, _BLOCK)
-        if len(content) == _BLOCK:
-            while more := os.read(file, 16 * _BLOCK):
-                content += more
-        return content
-    except OSError as error:
-        return error
-    finally:
-        os.close(file)
+    for path, run in runs_below(directory):
+        reader.add(path, run)
+    return reader.side()
 
 
 class _Reader:
@@ -192,103 +124,45 @@ class _Reader:
         self.boots: dict[str, Boot] = {}
         self.about: dict[Key, About] = {}
         self.fingerprints: dict[tuple[tuple[str, str], ...], set[str]] = {}
-        self.seen: set[int] = set()
         self.failed: list[str] = []
         self.skipped: dict[str, str] = {}
         self.absent: dict[Key, str] = {}
-        self.files = 0
         self.tool_of: dict[str, str] = {}
 
-    def add(self, path: str, content: bytes | OSError) -> None:
+    def add(self, path: str, run: Run) -> None:
         """One file."""
-        self.files += 1
-        try:
-            if isinstance(content, OSError):
-                raise content
-            self._run(path, _DECODER.decode(content.decode()))
-        except OSError as error:
-            raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
-        except (ValueError, RecursionError) as error:
-            raise SchedlineError(
-                f"{path} is no whole JSON document (cut off?): {error}", "do that run again, or remove the file"
-            ) from error
-        except _Bad as error:
-            raise SchedlineError(f"{path}: {error}", "do that run again, or remove the file") from error
+        tool = run.row
+        if self.tool_of.setdefault(tool, run.tool) != run.tool:
+            raise Refused(path, Run, f"{tool} is {run.tool} here and {self.tool_of[tool]} in the runs before", AGAIN)
+        self.fingerprints.setdefault(tuple(run.fingerprint.items()), set()).add(tool)
+        if run.status == "SKIP":
+            self.skipped[tool] = run.reason
+        elif run.status == "ERROR":
+            self.failed.append(f"{path}: {run.reason}")
+        else:
+            self._done(path, tool, run)
 
-    def _run(self, path: str, content: object) -> None:
-        if not isinstance(content, dict):
-            raise _Bad("it is no run: the outermost value is no object")
-        schema = content.get("schema")
-        if schema != _SCHEMA:
-            newer = isinstance(schema, str) and re.fullmatch(r"run-[0-9]+", schema)
-            why = "; a newer schedline reads it" if newer else "; only run files belong into the directory"
-            raise _Bad(f"its schema is {schema!r}, and this reads {_SCHEMA!r}{why}")
-        program, status = _text(content, "tool"), _text(content, "status")
-        plan = content.get("plan")
-        # A suite may run one program in several ways: each is a tool of its own.
-        tool = _text(plan, "row") if isinstance(plan, dict) else program
-        if self.tool_of.setdefault(tool, program) != program:
-            raise _Bad(f"{tool} is {program} here and {self.tool_of[tool]} in the runs before")
-        fingerprint = content.get("fingerprint")
-        if not isinstance(fingerprint, dict):
-            raise _Bad("it has no fingerprint: nobody knows what was measured")
-        identity, started = fingerprint.get("boot_id"), _text(content, "started")
-        if not identity:
-            raise _Bad("its fingerprint has no boot_id, and the unit of a comparison is a boot")
-        try:
-            second = datetime.fromisoformat(started).timestamp()
-        except (ValueError, OverflowError, OSError):
-            raise _Bad(f"started is {started!r}, no time") from None
-        self.fingerprints.setdefault(_entries(fingerprint), set()).add(tool)
-        run = hash((tool, identity, started, str(content.get("uptime_s"))))
-        if run in self.seen:
-            raise _Bad(f"this run of {tool} (boot {identity}, {started}) is there twice")
-        self.seen.add(run)
-        if status == "SKIP":
-            self.skipped[tool] = str(content.get("reason", "")) or "no reason given"
-            return
-        if status != "DONE":
-            self.failed.append(f"{path}: {content.get('reason') or status}")
-            return
+    def _done(self, path: str, tool: str, run: Run) -> None:
+        identity, second = run.fingerprint["boot_id"], run.started.timestamp()
         boot = self.boots.get(identity)
         if boot is None:
             boot = self.boots[identity] = Boot(identity, second)
         boot.started = min(boot.started, second)
         boot.runs[tool] = boot.runs.get(tool, 0) + 1
-        self._metrics(tool, boot, content)
-        for each in _list(content, "absent"):
-            self.absent[tool, _text(each, "name")] = str(each.get("reason", "")) or "no reason given"
-
-    def _metrics(self, tool: str, boot: Boot, content: Mapping[str, Any]) -> None:
-        metrics = _list(content, "metrics")
-        if not metrics:
-            raise _Bad("it is DONE and has no metrics")
-        names = set()
-        for metric in metrics:
-            name, value, samples = metric.get("name"), metric.get("value", nan), metric.get("n", -1)
-            if not isinstance(name, str) or name in names:
-                raise _Bad(f"a metric has no name of its own: {name!r}")
-            names.add(name)
-            if not _is_number(value) or not -1e300 < value < 1e300 or not isfinite(value):
-                raise _Bad(f"{name} is {str(value)[:40]}, which is no measurement")
-            if type(samples) is not int or samples < 0:
-                raise _Bad(f"{name} has n = {str(samples)[:40]}, which is no number of samples")
-            key = tool, name
+        for metric in run.metrics:
+            key = tool, metric.name
             about = self.about.get(key)
             if about is None:
-                about = self.about[key] = About(
-                    _text(metric, "unit"), _text(metric, "direction"), _text(metric, "kind")
-                )
-            elif (metric.get("unit"), metric.get("direction"), metric.get("kind")) != (
-                about.unit,
-                about.direction,
-                about.kind,
-            ):
-                raise _Bad(f"{name} has another unit, direction or kind than in the runs before")
+                about = self.about[key] = About(metric.unit, metric.direction, metric.kind)
+            elif metric.unit != about.unit or metric.direction != about.direction or metric.kind != about.kind:
+                why = f"{metric.name} has another unit, direction or kind than in the runs before"
+                raise Refused(path, Run, why, AGAIN)
             figure = boot.figures.get(key)
             if figure is None:
                 figure = boot.figures[key] = Figure()
-            figure.add(value, samples)
+            figure.add(metric.value, metric.n)
+        for each in run.absent:
+            self.absent[tool, each.name] = each.reason
 
     def _name_by_program(self) -> None:
         """A row that alone has run a program is called by the program's name, whatever the suite."""
@@ -305,15 +179,8 @@ class _Reader:
             boot.figures = renamed(boot.figures)
         self.fingerprints = {entries: {name[tool] for tool in tools} for entries, tools in self.fingerprints.items()}
 
-    def side(self, directory: Path) -> Side:
+    def side(self) -> Side:
         """What was read."""
-        if not self.boots and not self.failed and not self.skipped:
-            raise SchedlineError(
-                f"{directory} holds no run: {self.files} files end in .json"
-                if self.files
-                else f"{directory} holds no run file",
-                "run a workload with --json FILE in that directory",
-            )
         self._name_by_program()
         entries: dict[str, set[str]] = {}
         for fingerprint, tools in self.fingerprints.items():
@@ -337,31 +204,6 @@ class _Reader:
             self.skipped,
             self.absent,
         )
-
-
-def _entries(fingerprint: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    entries = tuple(fingerprint.items())
-    if not all(type(value) is str for _, value in entries):
-        raise _Bad("its fingerprint has an entry that is no text")
-    return entries
-
-
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float)  # a truth value is an int, and no measurement
-
-
-def _text(table: Mapping[str, Any], name: str) -> str:
-    found = table.get(name)
-    if not isinstance(found, str) or not found:
-        raise _Bad(f"{name} is missing or no text")
-    return found
-
-
-def _list(table: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    found = table.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise _Bad(f"{name} is no list of objects")
-    return found
 
 
 def _without_places(command: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.gate_document import AnswerState
 from schedlib.gate.boots import Key, Side
 from schedlib.gate.judging import boots_of
 from schedlib.gate.pairing import Batch, order_problem
@@ -16,7 +17,12 @@ from schedlib.gate.rules import MOST_BOOTS, Claim, Gate, Level
 from schedlib.gate.statistics import Values, holm, rank_p, shift, shift_interval
 from schedlib.verdict import Verdict
 
-SHOWN, SMALLER, NOT_SHOWN, WORSE, REPORTED, ABSENT = "shown", "smaller", "not shown", "worse", "reported", "absent"
+SHOWN: AnswerState = "shown"
+SMALLER: AnswerState = "smaller"
+NOT_SHOWN: AnswerState = "not shown"
+WORSE: AnswerState = "worse"
+REPORTED: AnswerState = "reported"
+ABSENT: AnswerState = "absent"
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Answer:
     """
 
     claim: Claim
-    state: str
+    state: AnswerState
     reason: str
     change: float | None = None
     low: float | None = None

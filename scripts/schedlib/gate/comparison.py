@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Directories of runs -> everything that the gate says of them; `gate`, `report` and others print it.
-
-To be imported after gate.command.load_libraries().
-"""
+"""Directories of runs -> everything that the gate says of them; gate, premerge and its evidence print it."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from pathlib import Path
 from schedlib.errors import SchedlineError
 from schedlib.gate import claims, judging, pairing
 from schedlib.gate.boots import Side, read_side
-from schedlib.gate.judging import Row
+from schedlib.gate.judging import MetricRow
 from schedlib.gate.placebo import Share, shares_of
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.verdict import Verdict, worst
@@ -29,7 +26,7 @@ class Comparison:
         rows: one for each gating metric; none where claims were asked for.
         shares: what of each change is the layout's; none without a placebo.
         found: the answers to the gate's claims; none unless they were asked for.
-        notes: what is to be said beside the rows: skips, failed runs, boots that are not judged.
+        notes: what is to be said beside the rows: failed runs, boots that are not judged.
         directories: of the sides, by their names.
     """
 
@@ -39,7 +36,7 @@ class Comparison:
     candidate: Side
     again: tuple[Side, Side] | None
     placebo: Side | None
-    rows: tuple[Row, ...]
+    rows: tuple[MetricRow, ...]
     shares: tuple[Share, ...]
     found: tuple[claims.Answer, ...]
     notes: tuple[str, ...]
@@ -50,6 +47,16 @@ class Comparison:
     def judged_sides(self) -> tuple[Side, ...]:
         """Base and candidate, and those of the confirmation."""
         return (self.base, self.candidate, *(self.again or ()))
+
+    @property
+    def notes_and_skips(self) -> tuple[str, ...]:
+        """The notes, and what was skipped in which side."""
+        skips = (
+            f"skipped in {side.name}: {tool}: {reason}"
+            for side in self.judged_sides
+            for tool, reason in side.skipped.items()
+        )
+        return (*self.notes, *skips)
 
 
 def compare(
@@ -88,7 +95,7 @@ def compare(
         padded = read_side(placebo, "placebo")
     pairing.refuse_differences([*everything, *([padded] if padded else [])], gate.compared)
     notes = _notes(everything)
-    rows: list[Row] = []
+    rows: list[MetricRow] = []
     found: list[claims.Answer] = []
     shares: list[Share] = []
     if expect_improvement:
@@ -137,15 +144,10 @@ def _notes(sides: Sequence[Side]) -> list[str]:
         for side in sides
         if side.failed
     ]
-    return notes + skip_notes(sides)
+    return notes
 
 
-def skip_notes(sides: Sequence[Side]) -> list[str]:
-    """Those of the notes that say what was skipped."""
-    return [f"skipped in {side.name}: {tool}: {reason}" for side in sides for tool, reason in side.skipped.items()]
-
-
-def _unjudged(rows: list[Row], sides: list[Side]) -> list[str]:
+def _unjudged(rows: list[MetricRow], sides: list[Side]) -> list[str]:
     """Boots that neither batch holds."""
     out = []
     for row in rows:

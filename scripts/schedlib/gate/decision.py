@@ -24,7 +24,7 @@ from schedlib.gate.statistics import (
 
 
 @dataclass(frozen=True)
-class Evidence:
+class BootEvidence:
     """What the boots say, more being worse. The last axis is the gating metrics; shifts are in the values' unit.
 
     Attributes:
@@ -47,7 +47,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Decision:
     """For each metric: did the first batch trip, does the gate fail, is a change of `detect` excluded."""
 
     tripped: Flags
@@ -56,12 +56,12 @@ class Outcome:
     p: Values
 
 
-def rank_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> Evidence:
+def rank_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> BootEvidence:
     """By the Mann-Whitney test; arrays of any shape, boots last."""
     all_base = base if again is None else np.concatenate([base, again[0]], axis=-1)
     all_candidate = candidate if again is None else np.concatenate([candidate, again[1]], axis=-1)
     low, high = shift_interval(all_base, all_candidate)
-    return Evidence(
+    return BootEvidence(
         rank_p(base, candidate),
         None if again is None else rank_p(*again),
         shift(base, candidate),
@@ -73,12 +73,12 @@ def rank_evidence(base: Values, candidate: Values, again: tuple[Values, Values] 
     )
 
 
-def mean_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> Evidence:
+def mean_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> BootEvidence:
     """By the permutation test of means; one metric."""
     all_base = base if again is None else np.concatenate([base, again[0]])
     all_candidate = candidate if again is None else np.concatenate([candidate, again[1]])
     low, high = mean_interval(all_base, all_candidate)
-    return Evidence(
+    return BootEvidence(
         np.asarray(mean_p(base, candidate)),
         None if again is None else np.asarray(mean_p(*again)),
         np.asarray(mean_shift(base, candidate)),
@@ -90,10 +90,10 @@ def mean_evidence(base: Values, candidate: Values, again: tuple[Values, Values] 
     )
 
 
-def together(evidence: list[Evidence]) -> Evidence:
+def together(evidence: list[BootEvidence]) -> BootEvidence:
     """One array for each entry, the metrics last."""
     confirm = [each.confirm for each in evidence if each.confirm is not None]
-    return Evidence(
+    return BootEvidence(
         np.array([each.first for each in evidence]),
         np.array(confirm) if len(confirm) == len(evidence) else None,
         np.array([each.shift_first for each in evidence]),
@@ -105,7 +105,7 @@ def together(evidence: list[Evidence]) -> Evidence:
     )
 
 
-def decide(evidence: Evidence, budget: Values, detect: Values, alpha: float) -> Outcome:
+def decide(evidence: BootEvidence, budget: Values, detect: Values, alpha: float) -> Decision:
     """The rules. Budget and detect in the values' unit, alpha for the whole gate.
 
     A metric trips when the first batch's p is at most alpha / CONFIRM and its shift is over the budget. It fails when
@@ -121,4 +121,4 @@ def decide(evidence: Evidence, budget: Values, detect: Values, alpha: float) -> 
         p = holm(two_batches(evidence.first, evidence.confirm, alpha))
         failed = tripped & (p <= alpha) & (evidence.shift > np.maximum(budget, evidence.floor))
     excluded = (evidence.high < detect) & (evidence.floor < detect)
-    return Outcome(tripped, failed, excluded, p)
+    return Decision(tripped, failed, excluded, p)

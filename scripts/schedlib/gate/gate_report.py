@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rows -> text that fits a cover letter (72 columns), and JSON (schema gate-1)."""
+"""Rows -> text that fits a cover letter (72 columns), and a document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
 
+from msgspec import UNSET
+
+from schedlib import TOOL
 from schedlib.formats.cover_letter import printable, wrapped
-from schedlib.formats.results import TOOL
+from schedlib.formats.gate_document import GateClaim, GateDocument, GateMetric, GateShare, GateSide, GatesUsed
 from schedlib.gate.boots import Side
 from schedlib.gate.claims import Answer, LevelAnswer, level_answers
 from schedlib.gate.comparison import Comparison
-from schedlib.gate.judging import Row
+from schedlib.gate.judging import MetricRow
 from schedlib.gate.placebo import Share
-from schedlib.gate.rules import Gate, Rule
+from schedlib.gate.rules import Gate, GateRule
 
 
 def number(value: float | None) -> str:
@@ -32,27 +35,27 @@ def signed(value: float | None) -> str:
     return f"{value:+.1f}"
 
 
-def change_of(row: Row) -> str:
+def change_of(row: MetricRow) -> str:
     """With its unit, where that is percent."""
     return signed(row.change) + (" %" if not row.rule.absolute and row.change is not None else "")
 
 
-def interval_of(row: Row | Share) -> str:
+def interval_of(row: MetricRow | Share) -> str:
     """Of the change."""
     return f"{signed(row.low)} .. {signed(row.high)}" if row.low is not None else "-"
 
 
-def p_of(row: Row) -> str:
+def p_of(row: MetricRow) -> str:
     """Holm's p."""
     return "-" if row.p is None else f"{row.p:.4f}" if row.p >= 1e-4 else "<.0001"
 
 
-def budget_of(row: Row) -> str:
+def budget_of(row: MetricRow) -> str:
     """How much worse the metric may become, as its change is given."""
     return "equal" if row.rule.budget == 0 and row.low is None else f"{row.rule.budget:g}"
 
 
-def _unit(rule: Rule, unit: str) -> str:
+def _unit(rule: GateRule, unit: str) -> str:
     return unit if rule.absolute else "%"
 
 
@@ -61,11 +64,11 @@ def text(found: Comparison) -> str:
     if found.found:
         levels = level_answers(found.gate, found.candidate)
         return claims_text(found.base, found.candidate, found.found, levels)
-    said = gate_text(found.gate, found.base, found.candidate, found.rows, found.notes)
+    said = gate_text(found.gate, found.base, found.candidate, found.rows, found.notes_and_skips)
     return said + ("\n\n" + placebo_text(found.placebo, found.shares) if found.placebo else "")
 
 
-def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[Row], notes: Sequence[str]) -> str:
+def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[MetricRow], notes: Sequence[str]) -> str:
     """The table, what is behind it, and a reason for each row that did not simply pass."""
     out = [*_sides(base, candidate), "", f"{'metric':26}{'base':>9}{'candidate':>11}{'change':>9}  verdict"]
     for row in rows:
@@ -147,92 +150,85 @@ def common_fingerprint(found: Comparison) -> dict[str, str]:
     }
 
 
-def document(found: Comparison) -> dict[str, object]:
-    """The JSON, by schemas/gate-1.json."""
-    gate, sides = found.gate, (found.base, found.candidate)
-    return {
-        "schema": "gate-1",
-        "tool": TOOL,
-        "started": found.started.isoformat(),
-        "fingerprint": common_fingerprint(found),
-        "status": found.verdict.name,
-        "gates": {
-            "name": gate.name,
-            "alpha": gate.alpha,
-            "boots": gate.boots,
-            "compared": sorted(gate.compared),
-            "interleaved": gate.interleaved,
-        },
-        "sides": [
-            {
-                "name": side.name,
-                "directory": str(found.directories[side.name]),
-                "kernel": side.kernel,
-                "build_id": ", ".join(sorted(side.fingerprint.get("build_id", ()))),
-                "boots": [boot.id for boot in side.boots],
-            }
-            for side in sides
-        ],
-        "metrics": [_row(row) for row in found.rows],
-        **({"placebo": [_share(share) for share in found.shares]} if found.shares else {}),
-        "claims": [_answer(answer) for answer in found.found],
-        "notes": list(found.notes),
-    }
+def document(found: Comparison) -> GateDocument:
+    """The same as a document."""
+    gate = found.gate
+    return GateDocument(
+        schema="gate-1",
+        tool=TOOL,
+        started=found.started,
+        fingerprint=common_fingerprint(found),
+        status=found.verdict,
+        gates=GatesUsed(gate.name, gate.alpha, gate.boots, tuple(sorted(gate.compared)), gate.interleaved),
+        sides=tuple(
+            GateSide(
+                name,
+                str(found.directories[name]),
+                side.kernel,
+                ", ".join(sorted(side.fingerprint.get("build_id", ()))),
+                tuple(boot.id for boot in side.boots),
+            )
+            for name, side in (("base", found.base), ("candidate", found.candidate))
+        ),
+        metrics=tuple(_row(row) for row in found.rows),
+        placebo=tuple(_share(share) for share in found.shares) or UNSET,
+        claims=tuple(_answer(answer) for answer in found.found),
+        notes=tuple(found.notes_and_skips),
+    )
 
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-def _row(row: Row) -> dict[str, object]:
-    return {
-        "tool": row.rule.tool,
-        "name": row.rule.name,
-        "unit": row.unit,
-        "direction": row.rule.direction,
-        "method": row.rule.method.value,
-        "verdict": row.verdict.name,
-        "reason": row.reason,
-        "boots": list(row.boots),
-        "change_unit": _unit(row.rule, row.unit),
-        **{
-            name: _finite(value)
-            for name, value in (
-                ("base", row.base),
-                ("candidate", row.candidate),
-                ("change", row.change),
-                ("low", row.low),
-                ("high", row.high),
-                ("p", row.p),
-                ("p_first", row.p_first),
-                ("p_confirm", row.p_confirm),
-                ("floor", row.floor),
-                ("detectable", row.detectable),
-                ("budget", row.rule.budget),
-                ("detect", row.rule.detect),
-            )
-        },
-    }
+def _row(row: MetricRow) -> GateMetric:
+    return GateMetric(
+        tool=row.rule.tool,
+        name=row.rule.name,
+        unit=row.unit,
+        direction=row.rule.direction,
+        method=row.rule.method,
+        verdict=row.verdict,
+        reason=row.reason,
+        boots=row.boots,
+        change_unit=_unit(row.rule, row.unit),
+        base=_finite(row.base),
+        candidate=_finite(row.candidate),
+        change=_finite(row.change),
+        low=_finite(row.low),
+        high=_finite(row.high),
+        p=_finite(row.p),
+        p_first=_finite(row.p_first),
+        p_confirm=_finite(row.p_confirm),
+        floor=_finite(row.floor),
+        detectable=_finite(row.detectable),
+        budget=_finite(row.rule.budget),
+        detect=_finite(row.rule.detect),
+    )
 
 
-def _share(share: Share) -> dict[str, object]:
-    numbers = {"change": share.change, "attributable": share.attributable, "low": share.low, "high": share.high}
-    return {
-        "tool": share.row.rule.tool,
-        "name": share.row.rule.name,
-        "reason": share.reason,
-        **{name: _finite(value) for name, value in numbers.items()},
-    }
+def _share(share: Share) -> GateShare:
+    return GateShare(
+        tool=share.row.rule.tool,
+        name=share.row.rule.name,
+        reason=share.reason,
+        change=_finite(share.change),
+        attributable=_finite(share.attributable),
+        low=_finite(share.low),
+        high=_finite(share.high),
+    )
 
 
-def _answer(answer: Answer) -> dict[str, object]:
-    numbers = {"change": answer.change, "low": answer.low, "high": answer.high, "p": answer.p}
-    return {
-        "id": answer.claim.id,
-        "patch": answer.claim.patch,
-        "claimed": answer.claim.change,
-        "state": answer.state,
-        "reason": answer.reason,
-        "boots": list(answer.boots),
-        **{name: _finite(value) for name, value in numbers.items()},
-    }
+def _answer(answer: Answer) -> GateClaim:
+    return GateClaim(
+        id=answer.claim.id,
+        patch=answer.claim.patch,
+        claimed=answer.claim.change,
+        state=answer.state,
+        reason=answer.reason,
+        boots=answer.boots,
+        change=_finite(answer.change),
+        low=_finite(answer.low),
+        high=_finite(answer.high),
+        p=_finite(answer.p),
+    )

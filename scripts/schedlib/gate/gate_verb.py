@@ -1,137 +1,113 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline gate`: base against candidate, one verdict. numpy and scipy are loaded when it runs, not before."""
+"""`schedline gate`: base against candidate, one verdict."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
 
-from schedlib.cache import write_json
-from schedlib.environment import environment
+from schedlib import options
 from schedlib.errors import SchedlineError
+from schedlib.gate.gate_options import LIBRARIES, PAGE_LIBRARIES, GateOptions, gates_file, read_svg
+from schedlib.options import Verbs, add_verb
 from schedlib.verdict import Verdict
 
 
-def load_libraries() -> None:
-    """Make numpy and scipy importable: 150 MB that nobody else needs.
-
-    Raises:
-        SchedlineError: no network, or a package whose hash differs.
-    """
-    if find_spec("scipy") is None:
-        environment("requirements-gate.txt")
-
-
-_DESCRIPTION = """\
-Compares the runs of two kernels, boot by boot, and says PASS, FAIL or INCONCLUSIVE. BASE and CANDIDATE are directories
-of run files (one run, one JSON, as the workloads of selftests/ write them); runs within a boot are averaged.
-
-Boot both kernels in turn (ABBA or random pairs), at least as often as the gates file says. FAIL needs a confirmation:
-as many boots again, in the same directories or given by --confirm. Without it a difference is INCONCLUSIVE; later
-boots than those are not judged. Results of different machines or settings are refused."""
-
-_EXAMPLES = """\
-examples:
-  schedline gate runs/base runs/candidate
-  schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json
-  schedline gate runs/base runs/candidate --confirm again/base again/candidate
-  schedline gate runs/base runs/candidate --placebo runs/placebo
-  schedline gate runs/6.12 runs/7.3 --expect-improvement      which of the mails' claims this machine shows
-
-exit codes: 0 PASS, 1 FAIL, 2 ERROR (bad input, other machine), 3 INCONCLUSIVE (too few boots, too noisy, not confirmed)
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(verbs: Verbs) -> None:
     """Add `schedline gate`."""
-    parser = subparsers.add_parser(
+    parser = add_verb(
+        verbs,
         "gate",
-        help="base against candidate: one verdict from the runs of two kernels",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_sides(parser)
-    parser.add_argument(
-        "--expect-improvement", action="store_true", help="which of the file's claims do the runs show?"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer here (schema gate-1)")
-    parser.set_defaults(run=_run)
+        "base against candidate: one verdict from the runs of two kernels",
+        first=[
+            "schedline gate runs/base runs/candidate                    the verdict, and a table for a mail",
+            "schedline gate runs/base runs/candidate --html page.html   and a page with each boot drawn",
+        ],
+        text="""
+        BASE and CANDIDATE are directories of run files, one JSON for each run, as `schedline run` writes them. They are
+        compared boot by boot; the runs of a boot are averaged.
 
+        Boot both kernels in turn (ABBA or random pairs), at least as often as the gates file says. A FAIL needs a
+        confirmation: as many boots again, in the same directories or given by --confirm. Without it a difference is
+        INCONCLUSIVE. Boots after those are not judged. Results of different machines or settings are rejected.
 
-def add_sides(parser: argparse.ArgumentParser) -> None:
-    """What is compared with what, by which rules."""
-    parser.add_argument("base", type=_directory, metavar="BASE", help="runs of the kernel without the change")
-    parser.add_argument("candidate", type=_directory, metavar="CANDIDATE", help="runs of the kernel with it")
+        The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
+        boot by boot, the environment, what was skipped, the command.""",
+        examples=[
+            "schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json",
+            "schedline gate runs/base runs/candidate --confirm again/base again/candidate",
+            "schedline gate runs/base runs/candidate --placebo runs/placebo    how much of a change is the layout's",
+            "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
+            "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims these show",
+        ],
+        operands="BASE CANDIDATE",
+        read=_read,
+        job=_gate,
+        libraries=lambda wanted: PAGE_LIBRARIES if wanted.html else LIBRARIES,
+    )
+    runs = options.existing_directory
+    parser.add_argument("base", type=runs, metavar="BASE", help="runs of the kernel without the change")
+    parser.add_argument("candidate", type=runs, metavar="CANDIDATE", help="runs of the kernel with it")
     parser.add_argument(
         "--gates",
+        type=gates_file,
         metavar="NAME|FILE",
         help="what is compared, from configs/gates (default: default; for claims: claims)",
     )
     parser.add_argument(
         "--confirm",
         nargs=2,
-        type=_directory,
+        type=runs,
         metavar=("BASE", "CANDIDATE"),
         help="one fresh batch of both kernels, measured after the first",
     )
     parser.add_argument(
         "--placebo",
-        type=_directory,
+        type=runs,
         metavar="DIR",
-        help="runs of the placebo kernel: what of a change is the layout's?",
+        help="runs of the placebo kernel: how much of a change is the layout's?",
+    )
+    parser.add_argument(
+        "--expect-improvement", action="store_true", help="which of the file's claims do the runs show?"
+    )
+    parser.add_argument("--json", type=options.new_file, metavar="FILE", help="write the answer here (schema gate-1)")
+    parser.add_argument("--html", type=options.new_file, metavar="FILE", help="write the page here")
+    parser.add_argument(
+        "--picture",
+        type=options.existing_path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="an SVG for the page, as layout diff --svg draws it; may be repeated",
     )
 
 
-def _directory(text: str) -> Path:
-    if not text:  # make without BASE=; an empty path would be the current directory
-        raise argparse.ArgumentTypeError("no directory is named")
-    return Path(text)
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    if arguments.expect_improvement and arguments.confirm:
-        raise SchedlineError("--expect-improvement takes all boots as one batch", "leave out --confirm")
-    if arguments.expect_improvement and arguments.placebo:
-        raise SchedlineError("claims are held against the base alone", "leave out --placebo, or --expect-improvement")
-    verdict, text = judged(
-        arguments.base,
-        arguments.candidate,
-        arguments.gates,
-        arguments.json,
-        confirm=arguments.confirm,
+def _read(arguments: argparse.Namespace) -> GateOptions:
+    if arguments.expect_improvement:
+        for given, observed in (
+            (arguments.confirm, "--expect-improvement takes all boots as one batch: it has no --confirm"),
+            (arguments.placebo, "claims are held against the base alone: --expect-improvement has no --placebo"),
+            (arguments.html, "the page draws metrics: it has no place for --expect-improvement"),
+        ):
+            if given:
+                raise SchedlineError(observed, "leave out one of the two")
+    if arguments.picture and not arguments.html:
+        raise SchedlineError("--picture is for the page, and no page is asked for", "add --html FILE")
+    for picture in arguments.picture:
+        read_svg(picture)
+    return GateOptions(
+        base=arguments.base,
+        candidate=arguments.candidate,
+        gates=arguments.gates,
+        confirm=(arguments.confirm[0], arguments.confirm[1]) if arguments.confirm else None,
         placebo=arguments.placebo,
         expect_improvement=arguments.expect_improvement,
+        json=arguments.json,
+        html=arguments.html,
+        pictures=tuple(arguments.picture),
     )
-    print(text)
-    print(f"verdict: {verdict.name}")
-    return verdict.exit_code
 
 
-def judged(
-    base_at: Path,
-    candidate_at: Path,
-    gates: str | None,
-    json: Path | None,
-    *,
-    confirm: Sequence[Path] | None = None,
-    placebo: Path | None = None,
-    expect_improvement: bool = False,
-) -> tuple[Verdict, str]:
-    """Compare two directories of runs; the verdict, and the text for people.
+def _gate(wanted: GateOptions) -> Verdict:
+    from schedlib.gate.gate_job import gate
 
-    Raises:
-        SchedlineError: bad input, or another machine.
-    """
-    load_libraries()
-    from schedlib.gate import gate_report
-    from schedlib.gate.comparison import compare
-
-    found = compare(
-        base_at, candidate_at, gates, confirm=confirm, placebo=placebo, expect_improvement=expect_improvement
-    )
-    if json:
-        write_json(json, gate_report.document(found))
-    return found.verdict, gate_report.text(found)
+    return gate(wanted)

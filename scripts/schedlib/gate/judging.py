@@ -10,16 +10,17 @@ from difflib import get_close_matches
 import numpy as np
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.gate_document import Method
 from schedlib.gate.boots import Boot, Figure, Key, Side
-from schedlib.gate.decision import Evidence, decide, mean_evidence, rank_evidence, together
+from schedlib.gate.decision import BootEvidence, decide, mean_evidence, rank_evidence, together
 from schedlib.gate.pairing import Batch, Batches, batches, order_problem
-from schedlib.gate.rules import MOST_BOOTS, Gate, Method, Rule
+from schedlib.gate.rules import MOST_BOOTS, Gate, GateRule
 from schedlib.gate.statistics import CONFIRM, Values, detectable
 from schedlib.verdict import Verdict
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricRow:
     """What the gate says of one metric.
 
     Attributes:
@@ -33,7 +34,7 @@ class Row:
         boots: judged, base and candidate.
     """
 
-    rule: Rule
+    rule: GateRule
     unit: str
     verdict: Verdict
     reason: str
@@ -54,10 +55,10 @@ class Row:
 class _Sample:
     """A metric that can be tested: more is worse; `scale` makes the values' unit what budgets and changes are in."""
 
-    rule: Rule
+    rule: GateRule
     unit: str
     batches: Batches
-    evidence: Evidence
+    evidence: BootEvidence
     scale: float
     detectable: float
     problem: str
@@ -68,17 +69,17 @@ def boots_of(side: Side, tool: str) -> Side:
     return replace(side, boots=tuple(boot for boot in side.boots if tool in boot.runs))
 
 
-def judge(gate: Gate, base: Side, candidate: Side, confirm: tuple[Side, Side] | None) -> list[Row]:
+def judge(gate: Gate, base: Side, candidate: Side, confirm: tuple[Side, Side] | None) -> list[MetricRow]:
     """Judge each gating metric, in the order of the file.
 
     Raises:
         SchedlineError: a metric that nothing measured, or values that are no measurement.
     """
-    rows: dict[Key, Row] = {}
+    rows: dict[Key, MetricRow] = {}
     samples: list[_Sample] = []
     for rule in gate.rules:
         found = _sample(gate, rule, base, candidate, confirm)
-        if isinstance(found, Row):
+        if isinstance(found, MetricRow):
             rows[rule.key] = found
         else:
             samples.append(found)
@@ -87,7 +88,9 @@ def judge(gate: Gate, base: Side, candidate: Side, confirm: tuple[Side, Side] | 
     return [rows[rule.key] for rule in gate.rules]
 
 
-def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[Side, Side] | None) -> Row | _Sample:
+def _sample(
+    gate: Gate, rule: GateRule, base: Side, candidate: Side, confirm: tuple[Side, Side] | None
+) -> MetricRow | _Sample:
     sides = [base, candidate, *(confirm or ())]
     missing = _missing(rule, base, candidate)
     if missing is not None:
@@ -98,7 +101,7 @@ def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[
         short = [boot.id for boot in side.boots if _runs(boot, rule.key) < boot.runs[rule.tool]]
         if short:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
-            return Row(rule, about, Verdict.ERROR, f"{reason}; what is left out could be the slow ones")
+            return MetricRow(rule, about, Verdict.ERROR, f"{reason}; what is left out could be the slow ones")
         if len(side.boots) > MOST_BOOTS:
             raise SchedlineError(
                 f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
@@ -109,7 +112,7 @@ def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[
     pair = (chosen[2], chosen[3]) if confirm else None
     both = batches(chosen[0], chosen[1], pair, gate.boots)
     if not both.first.smaller:
-        return Row(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
+        return MetricRow(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
     first = values_of(rule, both.first)
     problem = _shortage(gate, both.first, first, rule)
     again = None
@@ -134,7 +137,7 @@ def _sample(gate: Gate, rule: Rule, base: Side, candidate: Side, confirm: tuple[
     return _Sample(rule, about, both, evidence, scale, shown, problem)
 
 
-def _missing(rule: Rule, base: Side, candidate: Side) -> Row | None:
+def _missing(rule: GateRule, base: Side, candidate: Side) -> MetricRow | None:
     """A row for a metric that one side lacks or that this machine cannot show."""
     there = [rule.key in side.about for side in (base, candidate)]
     if all(there):
@@ -142,7 +145,7 @@ def _missing(rule: Rule, base: Side, candidate: Side) -> Row | None:
     reasons = [side.why_absent(rule.key) for side in (base, candidate)]
     if not any(there):
         if all(reasons):
-            return Row(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
+            return MetricRow(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
         tools = sorted({tool for side in (base, candidate) for tool, _ in side.about})
         if rule.tool not in tools:
             raise SchedlineError(
@@ -157,10 +160,10 @@ def _missing(rule: Rule, base: Side, candidate: Side) -> Row | None:
         )
     lacking = candidate if there[0] else base
     reason = lacking.why_absent(rule.key) or "no reason given"
-    return Row(rule, "", Verdict.ERROR, f"{lacking.name} lacks it ({reason}), and the other side has it")
+    return MetricRow(rule, "", Verdict.ERROR, f"{lacking.name} lacks it ({reason}), and the other side has it")
 
 
-def _about(rule: Rule, sides: Sequence[Side]) -> str:
+def _about(rule: GateRule, sides: Sequence[Side]) -> str:
     """The unit, once every side agrees with the rule on what the metric is."""
     found = {side.about[rule.key] for side in sides if rule.key in side.about}
     where = " ".join(rule.key)
@@ -189,18 +192,18 @@ def _runs(boot: Boot, key: Key) -> int:
     return figure.runs if figure else 0
 
 
-def _equal(rule: Rule, unit: str, sides: Sequence[Side]) -> Row:
+def _equal(rule: GateRule, unit: str, sides: Sequence[Side]) -> MetricRow:
     """One value in every run, or a difference: no statistics."""
     figures = [[boot.figures[rule.key] for boot in side.boots] for side in sides]
     base = [figure for place in range(0, len(sides), 2) for figure in figures[place]]
     candidate = [figure for place in range(1, len(sides), 2) for figure in figures[place]]
     if not base or not candidate:
-        return Row(rule, unit, Verdict.ERROR, "one side has no run with it")
+        return MetricRow(rule, unit, Verdict.ERROR, "one side has no run with it")
     low, high = _range(base)
     least, most = _range(candidate)
     counts = len(base), len(candidate)
     worse = {"lower": most > high, "higher": least < low}.get(rule.direction, (least, most) != (low, high))
-    row = Row(rule, unit, Verdict.PASS, "", counts, low, most if rule.direction != "higher" else least)
+    row = MetricRow(rule, unit, Verdict.PASS, "", counts, low, most if rule.direction != "higher" else least)
     if low != high:
         reason = f"it is {low:g} to {high:g} in runs of the base: not the same every time, so not exact"
         return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; method = rank compares such values")
@@ -216,7 +219,7 @@ def _range(figures: Sequence[Figure]) -> tuple[float, float]:
     return min(each.least for each in figures), max(each.most for each in figures)
 
 
-def values_of(rule: Rule, batch: Batch) -> tuple[Values, Values]:
+def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     """A value for each boot, more being worse."""
     sign = -1.0 if rule.direction == "higher" else 1.0
     both = []
@@ -238,7 +241,7 @@ def values_of(rule: Rule, batch: Batch) -> tuple[Values, Values]:
     return both[0], both[1]
 
 
-def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: Rule) -> str:
+def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: GateRule) -> str:
     """Why the boots are too few, how many more there have to be, and what these could have shown."""
     short = [gate.boots - len(side) for side in (batch.base, batch.candidate)]
     if max(short) <= 0:
@@ -259,7 +262,7 @@ def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: Rul
 _NOTHING = float("inf")
 
 
-def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[Row]:
+def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[MetricRow]:
     """Holm over all statistical metrics of the file; those that cannot be judged count as p = 1."""
     if not samples:
         return []
@@ -285,7 +288,7 @@ def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[Row]:
     ]
 
 
-def _padded(sample: _Sample, any_confirm: bool) -> Evidence:
+def _padded(sample: _Sample, any_confirm: bool) -> BootEvidence:
     evidence = sample.evidence
     if sample.problem:  # it cannot be judged: it neither trips nor helps the others
         one = np.asarray(1.0)
@@ -295,7 +298,7 @@ def _padded(sample: _Sample, any_confirm: bool) -> Evidence:
     return evidence
 
 
-def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: bool, p: float) -> Row:
+def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: bool, p: float) -> MetricRow:
     rule, evidence, scale = sample.rule, sample.evidence, sample.scale
     sign = -1.0 if rule.direction == "higher" else 1.0
     ends = sorted(float(sign * end * scale) for end in (evidence.low, evidence.high))
@@ -304,7 +307,7 @@ def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: boo
     values = [values_of(rule, batch) for batch in boots]
     middle = np.mean if rule.method is not Method.RANK else np.median
     base, candidate = (float(sign * middle(np.concatenate([each[side] for each in values]))) for side in (0, 1))
-    row = Row(
+    row = MetricRow(
         rule,
         sample.unit,
         Verdict.PASS,

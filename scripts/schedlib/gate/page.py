@@ -12,13 +12,13 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from schedlib import TOOL
 from schedlib.formats.cover_letter import printable
-from schedlib.formats.results import TOOL
+from schedlib.formats.gate_document import Method
 from schedlib.gate import boot_series, gate_report, plots
 from schedlib.gate.boots import Key, Side
-from schedlib.gate.comparison import Comparison, skip_notes
-from schedlib.gate.judging import Row
-from schedlib.gate.rules import Method
+from schedlib.gate.comparison import Comparison
+from schedlib.gate.judging import MetricRow
 from schedlib.verdict import Verdict
 
 _MOST = 100
@@ -33,10 +33,10 @@ _MEANS = {
 
 
 @dataclass(frozen=True)
-class Metric:
+class PageMetric:
     """A row as the page shows it; all are texts."""
 
-    row: Row
+    row: MetricRow
     cells: Mapping[str, str]
     better: str
     rule: str
@@ -59,7 +59,6 @@ def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[st
     )
     css = (here / "page.css").read_text()
     sides = [*found.judged_sides, *([found.placebo] if found.placebo else [])]
-    told_below = skip_notes(found.judged_sides)
     return environment.get_template(
         "page.html.jinja"
     ).render(
@@ -71,7 +70,7 @@ def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[st
         started=found.started.isoformat(" ", "seconds"),
         sides=[(side, sum(sum(boot.runs.values()) for boot in side.boots)) for side in sides],
         metrics=[_metric(found, row, f"m{place}") for place, row in enumerate(found.rows)],
-        notes=[note for note in found.notes if note not in told_below],
+        notes=found.notes,
         shares=[(share, gate_report.interval_of(share)) for share in found.shares],
         signed=gate_report.signed,
         differing=_environment(found, same=False),
@@ -99,7 +98,7 @@ def _means(found: Comparison) -> str:
     return _MEANS[found.verdict] + ", ".join(worse if found.verdict is Verdict.FAIL else ())
 
 
-def _metric(found: Comparison, row: Row, name: str) -> Metric:
+def _metric(found: Comparison, row: MetricRow, name: str) -> PageMetric:
     rule, points = row.rule, boot_series.points(found, row)
     unit = boot_series.unit_of(row)
     placebo = ""
@@ -134,7 +133,7 @@ def _metric(found: Comparison, row: Row, name: str) -> Metric:
             f"a pass excludes {rule.detect:g}{per}"
         )
     )
-    return Metric(
+    return PageMetric(
         row,
         cells,
         {"neither": ""}.get(rule.direction, f"{rule.direction} is better"),

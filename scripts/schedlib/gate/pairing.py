@@ -28,11 +28,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Batches:
-    """The first batch, the one confirmation if there is one, and the boots that came later and are not judged."""
+    """The first batch, and the one confirmation if there is one; boots that came later are not judged."""
 
     first: Batch
     confirm: Batch | None
-    unjudged: int
 
 
 def refuse_differences(sides: Sequence[Side], compared: frozenset[str]) -> None:
@@ -88,12 +87,12 @@ def batches(base: Side, candidate: Side, confirm: tuple[Side, Side] | None, boot
                 "the confirmation has a boot that is older than one of the first batch: it is not fresh",
                 "boot both kernels again, after the first batch, and give those runs to --confirm",
             )
-        return Batches(first, second, 0)
+        return Batches(first, second)
     first = Batch(base.boots[:boots], candidate.boots[:boots])
     second = Batch(base.boots[boots : 2 * boots], candidate.boots[boots : 2 * boots])
     if second.smaller < boots:
-        return Batches(first, None, len(second.base) + len(second.candidate))
-    return Batches(first, second, sum(len(side.boots) - 2 * boots for side in (base, candidate)))
+        return Batches(first, None)
+    return Batches(first, second)
 
 
 def order_problem(batch: Batch) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.gate_document import Method
 from schedlib.gate.boots import Side
-from schedlib.gate.judging import Row, boots_of, values_of
+from schedlib.gate.judging import MetricRow, boots_of, values_of
 from schedlib.gate.pairing import Batch, order_problem
-from schedlib.gate.rules import Gate, Method
+from schedlib.gate.rules import Gate
 from schedlib.gate.statistics import mean_interval, mean_shift, shift, shift_interval
 
 
@@ -26,7 +27,7 @@ class Share:
         reason: why there is none; empty where there is.
     """
 
-    row: Row
+    row: MetricRow
     change: float | None = None
     attributable: float | None = None
     low: float | None = None
@@ -39,7 +40,7 @@ class Share:
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
-def shares_of(gate: Gate, rows: Sequence[Row], base: Side, candidate: Side, placebo: Side) -> list[Share]:
+def shares_of(gate: Gate, rows: Sequence[MetricRow], base: Side, candidate: Side, placebo: Side) -> list[Share]:
     """For each metric that was compared; all boots count, the first batch's and the confirmation's.
 
     Raises:
@@ -52,7 +53,7 @@ def shares_of(gate: Gate, rows: Sequence[Row], base: Side, candidate: Side, plac
     ]
 
 
-def _share(gate: Gate, row: Row, base: Side, candidate: Side, placebo: Side) -> Share:
+def _share(gate: Gate, row: MetricRow, base: Side, candidate: Side, placebo: Side) -> Share:
     rule = row.rule
     if rule.key not in placebo.about:
         raise SchedlineError(f"the placebo has no {' '.join(rule.key)}", "run the same suite with all three kernels")

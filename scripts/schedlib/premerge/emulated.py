@@ -7,33 +7,32 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.c2c import traffic_diff
-from schedlib.c2c.c2c_verb import QUANTA
-from schedlib.c2c.document import document, read_result
+from schedlib.c2c.c2c_options import QUANTA
 from schedlib.c2c.plugin_guest import refuse_other_qemu
 from schedlib.c2c.remembered import remembered
-from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.c2c_document import read_result
 from schedlib.paths import CONFIGS
 from schedlib.premerge.parts import Part
-from schedlib.premerge.record import TRAFFIC
-from schedlib.premerge.series import Series
+from schedlib.premerge.premerge_files import TRAFFIC
+from schedlib.premerge.series import PatchSeries
 from schedlib.tree.kernel_tree import Tree, at
 from schedlib.verdict import Verdict
 
 
-def emulated(cache: Path, tree: Tree, series: Series, out: Path) -> Part:
+def emulated(cache: Path, tree: Tree, series: PatchSeries, out: Path) -> Part:
     """Measure both, or what is remembered of them, and hold the head against configs/gates/c2c.toml."""
     if not any(file.startswith(("kernel/sched/", "include/")) for file in series.files):
         return Part("c2c", Verdict.PASS, "neither the scheduler nor a header is touched")
     try:
-        doctor.ensure(["qemu-x86_64"])
+        doctor.require(["build", "qemu-x86_64"])
         refuse_other_qemu()
     except SchedlineError as error:
-        return Part("c2c", None, error.observed)
+        return Part("c2c", None, " ".join(error.observed.split()))
     for side, commit in (("base", series.base), ("head", series.head)):
-        write_json(
-            out / TRAFFIC / f"{side}.json", document(remembered(cache, at(tree, commit), QUANTA, out / TRAFFIC / side))
-        )
+        counted = remembered(cache, at(tree, commit), QUANTA, out / TRAFFIC / side)
+        document.write(out / TRAFFIC / f"{side}.json", counted)
     return compared(out)
 
 
@@ -45,9 +44,9 @@ def compared(out: Path) -> Part:
     verdict = traffic_diff.verdict_of(judged)
     bad = [each for each in judged if each.verdict is not Verdict.PASS]
     said = tuple(f"{each.verdict.name}: {traffic_diff.sentence(each)}" for each in bad)
-    cpus, workload = base.parameters["cpus"], base.parameters["workload"]
+    cpus, workload = base.parameters.cpus, base.parameters.workload
     summary = f"{workload} on {cpus} emulated CPUs: {len(judged)} counts, {len(bad)} over the budget"
     tests: list[tuple[str, Verdict | None, str]] = [
-        (f"{each.pair.name} {each.pair.count}", each.verdict, traffic_diff.sentence(each)) for each in judged
+        (f"{each.name} {each.count}", each.verdict, traffic_diff.sentence(each)) for each in judged
     ]
     return Part("c2c", verdict, summary, said, tuple(tests))

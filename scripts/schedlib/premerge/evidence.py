@@ -5,25 +5,26 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from schedlib.cache import read_json
-from schedlib.console.judge import Outcome
-from schedlib.errors import SchedlineError
-from schedlib.formats.cover_letter import wrapped
-from schedlib.formats.results import TOOL, Boot
-from schedlib.gate.gate_verb import load_libraries
-from schedlib.gate.rules import GATES
+from schedlib import TOOL
+from schedlib.check.check_results import JudgedBoot, skips
+from schedlib.console.judge import TestOutcome
+from schedlib.formats import document
+from schedlib.formats.cover_letter import printable, wrapped
+from schedlib.formats.premerge_document import PremergeDocument, PremergePart
+from schedlib.gate import gate_options
 from schedlib.layout.patch_check import broken_rules
-from schedlib.layout.rule_judge import Layout, Presence, from_tables, judge_rule, presence_of
-from schedlib.layout.rule_judge import Outcome as RuleOutcome
+from schedlib.layout.rule_judge import Layout, RuleOutcome, from_tables, judge_rule, presence_of
 from schedlib.layout.tables import Rules
 from schedlib.premerge import record
 from schedlib.premerge.emulated import compared
 from schedlib.premerge.parts import Booted, blame, said_by
+from schedlib.premerge.premerge_files import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, require_premerge
+from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict, worst
 
 BEGIN, END = "schedline evidence 1", "end of evidence"
@@ -58,43 +59,36 @@ def evidence(directory: Path, rules: Rules) -> Evidence:
         rules: of this schedline, not of the sender's.
 
     Raises:
-        SchedlineError: nothing is there that could be judged, or it is damaged.
+        SchedlineError: it is damaged, or nothing is there that could be judged.
     """
-    series = read_json(directory / record.SERIES)
-    if series is None and not (directory / record.RUNS).is_dir():
-        raise SchedlineError(
-            f"{directory} has neither {record.SERIES} nor {record.RUNS}/", "schedline premerge --out DIR makes them"
-        )
-    try:
-        head, ids, again = _series(series or {})
-        sections = [
-            _layout(directory, rules),
-            _kunit(directory),
-            _emulated(directory),
-            _mutants(series or {}),
-            _runs(directory),
-        ]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise SchedlineError(f"{directory / record.SERIES} is damaged: {error}", "make it again") from error
+    require_premerge(directory)
+    file = directory / SERIES
+    series = document.read(file, PremergeDocument, "make it again: schedline premerge") if file.exists() else None
+    head, ids, again = _series(series) if series else (["no series: runs alone"], (), [])
+    sections = [
+        _layout(directory, rules),
+        _kunit(directory),
+        _emulated(directory),
+        _mutants(series.parts if series else ()),
+        _runs(directory),
+    ]
     verdict = worst([each.verdict for each in sections if each.verdict is not None] or [Verdict.INCONCLUSIVE])
     body = [line for section in sections if section.lines for line in (*section.lines, "")]
     out = [f"{BEGIN} ({TOOL})", *head, "", *body, _data(directory)]
-    if (directory / record.RUNS).is_dir():
+    if (directory / RUNS).is_dir():
         again.append("schedline gate runs/base runs/candidate --gates gates.toml")
-    out += ["again:", *(f"  {line}" for line in again), "  schedline evidence verify THIS DIRECTORY"]
+    out += ["again:", *(f"  {line}" for line in again), "  schedline premerge evidence verify THIS DIRECTORY"]
     out += [f"verdict: {verdict.name}", END]
     return Evidence("".join(f"{line.rstrip()}\n" for line in out), verdict, ids)
 
 
-def _series(series: dict[str, Any]) -> tuple[list[str], tuple[str, ...], list[str]]:
+def _series(series: PremergeDocument) -> tuple[list[str], tuple[str, ...], list[str]]:
     """Base and patches, their ids, and the commands."""
-    if not series:
-        return ["no series: runs alone"], (), []
-    lines = [f"base-commit: {series['base']}"]
-    for patch in series["patches"]:
-        lines += [f"patch-id: {patch['patch_id']}", *wrapped(f"    {patch['subject']}", 6)]
-    ids = tuple(str(patch["patch_id"]) for patch in series["patches"])
-    return lines, ids, [f"schedline premerge --kdir LINUX --base {series['base'][:16]} --mbox SERIES"]
+    lines = wrapped(f"base-commit: {series.base}")
+    for patch in series.patches:
+        lines += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
+    ids = tuple(patch.patch_id for patch in series.patches)
+    return lines, ids, [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")]
 
 
 def _layouts(directory: Path) -> dict[str, tuple[Layout, Layout] | None] | None:
@@ -145,18 +139,18 @@ def _letters(rules: Rules, change: str, before: Layout, after: Layout) -> str:
 
 def _kunit(directory: Path) -> Section:
     """The suites on base and head, from their consoles."""
-    said: dict[str, tuple[Boot, ...]] = {}
+    said: dict[str, tuple[JudgedBoot, ...]] = {}
     left_out: dict[str, str] = {}
     rows = [f"{'':20}passed  failed  skipped  verdict"]
     for side in ("base", "head"):
         found = record.read_guests(directory / side)
         if found is None:
             continue
-        left_out |= found[0]["left_out"]
+        left_out |= found[0].left_out
         said[side] = found[1]
         for boot in found[1]:
             outcomes = [test.outcome for test in boot.judgement.tests]
-            counts = [outcomes.count(outcome) for outcome in (Outcome.PASS, Outcome.SKIP)]
+            counts = [outcomes.count(outcome) for outcome in (TestOutcome.PASS, TestOutcome.SKIP)]
             bad = len(outcomes) - sum(counts)
             name = f"{side} {boot.name}"
             rows.append(f"{name:20}{counts[0]:>6}{bad:>8}{counts[1]:>9}  {boot.judgement.verdict.name}")
@@ -168,7 +162,11 @@ def _kunit(directory: Path) -> Section:
     lines += _listed("fails since the series", new) + _listed("fails on the base, too", old)
     for suite, why in left_out.items():
         lines += wrapped(f"left out: {suite}: {why}")
-    lines += [line for reason, names in _skips(said["head"]) for line in wrapped(f"skipped, {reason}: {names}")]
+    lines += [
+        line
+        for reason, names in skips(said["head"]).items()
+        for line in wrapped(f"skipped, {reason}: {_by_suite(names)}")
+    ]
     return Section(verdict, tuple(lines))
 
 
@@ -177,49 +175,40 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
     return wrapped(f"{what}: {', '.join(names[:_MOST])}{more}") if names else []
 
 
-def _skips(boots: Sequence[Boot]) -> Iterator[tuple[str, str]]:
-    """Tests that no guest ran, by reason, counted for each suite."""
-    tests = [test for boot in boots for test in boot.judgement.tests]
-    ran = {test.name for test in tests if test.outcome is not Outcome.SKIP}
-    reasons: dict[str, dict[str, set[str]]] = {}
-    for test in tests:
-        if test.outcome is Outcome.SKIP and test.name not in ran:
-            suite = test.name.split(":")[0]
-            reasons.setdefault(test.reason or "no reason given", {}).setdefault(suite, set()).add(test.name)
-    for reason, suites in reasons.items():
-        yield reason, ", ".join(f"{len(names)} of {suite}" for suite, names in suites.items())
+def _by_suite(names: Sequence[str]) -> str:
+    counts = Counter(name.split(":")[0] for name in names)
+    return ", ".join(f"{count} of {suite}" for suite, count in counts.items())
 
 
 def _emulated(directory: Path) -> Section:
     """The cache-line traffic of base and head, field by field where it is over a budget."""
-    if not (directory / record.TRAFFIC).is_dir():
+    if not (directory / TRAFFIC).is_dir():
         return Section(None, ("cache-line traffic on emulated CPUs: not counted",))
     part = compared(directory)
     lines = wrapped(f"cache-line traffic, {part.summary}: {part.verdict.name if part.verdict else 'not judged'}")
     return Section(part.verdict, (*lines, *(line for each in part.lines for line in wrapped(f"  {each}", 6))))
 
 
-def _mutants(series: dict[str, Any]) -> Section:
+def _mutants(parts: Sequence[PremergePart]) -> Section:
     """What the sender saw; it takes a build for each to see it again, so it counts only where it is bad."""
-    part = next((each for each in series.get("parts", []) if each["name"] == "mutants" and each["verdict"]), None)
-    if part is None:
+    part = next((each for each in parts if each.name == "mutants" and each.verdict), None)
+    if part is None or part.verdict is None:
         return Section(None, ("mutants: not tried",))
-    verdict = Verdict[part["verdict"]]
-    lines = wrapped(f"mutants of the touched files, as the sender saw it: {part['summary']}")
-    lines += [line for each in part["lines"] for line in wrapped(f"  {each}", 6)]
-    return Section(None if verdict is Verdict.PASS else verdict, tuple(lines))
+    lines = wrapped(f"mutants of the touched files, as the sender saw it: {part.summary}")
+    lines += [line for each in part.lines for line in wrapped(f"  {each}", 6)]
+    return Section(None if part.verdict is Verdict.PASS else part.verdict, tuple(lines))
 
 
 def _runs(directory: Path) -> Section:
     """The gate on the runs."""
-    place = directory / record.RUNS
+    place = directory / RUNS
     if not place.is_dir():
         return Section(None, ("runs of a real machine: none",))
-    load_libraries()
+    # numpy and scipy are there only where there are runs.
     from schedlib.gate.comparison import compare
     from schedlib.gate.gate_report import text
 
-    gates = directory / record.GATES
+    gates = directory / GATES
     placebo = place / "placebo" if (place / "placebo").is_dir() else None
     name = str(gates) if gates.is_file() else "default"
     found = compare(place / "base", place / "candidate", name, placebo=placebo)
@@ -232,7 +221,7 @@ def _known(gates: Path) -> str:
     if not gates.is_file():
         return "default, of this schedline"
     content = gates.read_bytes()
-    same = next((each.stem for each in sorted(GATES.glob("*.toml")) if each.read_bytes() == content), None)
+    same = next((each.stem for each in sorted(gate_options.GATES.glob("*.toml")) if each.read_bytes() == content), None)
     return f"{same}, of this schedline" if same else "the sender's own"
 
 
@@ -240,7 +229,7 @@ def _data(directory: Path) -> str:
     """A hash of everything that was judged, by which a copy is known."""
     files = [
         file
-        for name in (record.LAYOUTS, record.GATES, "base", "head", record.TRAFFIC, record.RUNS)
+        for name in (LAYOUTS, GATES, "base", "head", TRAFFIC, RUNS)
         for file in sorted([directory / name, *(directory / name).rglob("*")])
         if file.is_file()
     ]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from schedlib.premerge.parts import Part
-from schedlib.premerge.series import Series
+from schedlib.premerge.series import PatchSeries
 from schedlib.verdict import Verdict
 
 _ORIGIN = "schedline"
@@ -24,7 +24,7 @@ _STATUS = {
 """DONE: it ran, and says neither that it passed nor that it failed."""
 
 
-def document(started: datetime, series: Series, found: Sequence[Part]) -> dict[str, object]:
+def document(started: datetime, series: PatchSeries, found: Sequence[Part]) -> dict[str, object]:
     """A submission; the series itself is not public, so it is told by the base and a hash of the patches."""
     hashes = "".join(f"{patch.sha256}\n" for patch in series.patches)
     patchset = hashlib.sha256(hashes.encode()).hexdigest()

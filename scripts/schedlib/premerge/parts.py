@@ -9,23 +9,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.check.check_verb import Plan, boot_and_judge
-from schedlib.dev import mutants
-from schedlib.dev.mutants import Fate
-from schedlib.formats.results import Boot
+from schedlib.cache import scratch
+from schedlib.check import mutants
+from schedlib.check.check_boots import boot_and_judge
+from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_results import JudgedBoot
+from schedlib.check.mutants import Fate
 from schedlib.guest.kvm import accelerator
-from schedlib.kernel.build import build
+from schedlib.kernel.prepare import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import compiled_or_none
 from schedlib.layout.compile import Column, host_rules, layout_of
-from schedlib.layout.layout_diff import compare
-from schedlib.layout.patch_check import findings, touches_layout
+from schedlib.layout.layout_diff import LayoutFigure, compare
+from schedlib.layout.patch_check import findings
+from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.premerge.record import Pair, read_guests, write_guests, write_layouts
-from schedlib.premerge.series import Series, touched
-from schedlib.tree.compose import compose, refuse_conflicts
+from schedlib.premerge.series import PatchSeries, touched
+from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, at
-from schedlib.tree.left_out import configuration_of, left_out
 from schedlib.verdict import Verdict, worst
 
 
@@ -54,7 +56,7 @@ class Part:
 
 
 def layout(
-    cache: Path, tree: Tree, series: Series, columns: Sequence[Column], expected: frozenset[str], out: Path
+    cache: Path, tree: Tree, series: PatchSeries, columns: Sequence[Column], expected: frozenset[str], out: Path
 ) -> Part:
     """The rules that held and are broken, and what moved; the offsets are kept in `out`."""
     if not touches_layout(series.diff):
@@ -80,9 +82,9 @@ def layout(
         warnings += sum(not each.error for each in found)
         difference = compare(rules, before, after)
         sizes = [
-            f"struct {metric.name.removesuffix(' size')} {metric.before} -> {metric.after} bytes"
+            f"struct {metric.of} {metric.before} -> {metric.after} bytes"
             for metric in difference.metrics
-            if metric.name.endswith(" size") and metric.before != metric.after
+            if metric.figure is LayoutFigure.SIZE and metric.before != metric.after
         ]
         lines += [f"{column.name}: {size}" for size in sizes] + [f"{column.name}: {each}" for each in found]
         bad = any(each.error for each in found)
@@ -105,7 +107,7 @@ class Booted:
     skipped: int
 
 
-def said_by(boots: Sequence[Boot]) -> Booted:
+def said_by(boots: Sequence[JudgedBoot]) -> Booted:
     """The guests of one commit together."""
     outcomes = [test.outcome.name for boot in boots for test in boot.judgement.tests]
     return Booted(
@@ -118,17 +120,15 @@ def said_by(boots: Sequence[Boot]) -> Booted:
 
 def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
     """Build and boot a commit, or what is remembered of it: the base is the same for every version of a series."""
-    there = at(tree, commit)
-    composition = compose(there, expect=expected)
-    refuse_conflicts(composition)
-    lacking = left_out(there, expected)
-    configuration = configuration_of([target.name], lacking)
-    key = hashlib.sha256(f"{composition.commit} {configuration.digest()} {target} {sorted(expected)}".encode())
+    planned = plan_kernel(at(tree, commit), target, expect=expected)
+    digest = planned.configuration.digest()
+    key = hashlib.sha256(f"{planned.commit} {digest} {target} {sorted(expected)}".encode())
     remembered = cache / "premerge" / key.hexdigest()[:20]
     if (guests := read_guests(remembered)) is None:
-        kernel = build(cache, tree, composition.commit, target, configuration)
-        plan = Plan(target, target.classes, expected, (), None, target.timeout, left_out=lacking)
-        boots = boot_and_judge(plan, kernel, remembered, (), accelerator(cache, target, kernel.image))
+        plan = CheckPlan(target, target.classes, expected, (), None, target.timeout, left_out=planned.left_out)
+        with scratch(cache) as place:
+            kernel = prepare_kernel(cache, planned, place)
+            boots = boot_and_judge(plan, kernel, remembered, (), accelerator(cache, target, kernel.image))
         write_guests(remembered, plan, boots)
     else:
         boots = guests[1]
@@ -143,7 +143,7 @@ def blame(base: Booted, head: Booted) -> tuple[Verdict, list[str], list[str]]:
     return (Verdict.INCONCLUSIVE if verdict is Verdict.FAIL and not new else verdict), new, old
 
 
-def kunit(cache: Path, tree: Tree, series: Series, expected: frozenset[str], out: Path) -> Part:
+def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str], out: Path) -> Part:
     """The suites on both: what fails on the head alone is the series' fault."""
     target, _ = choose(tree, None)
     base = booted(cache, tree, series.base, target, expected, out / "base")
@@ -160,7 +160,7 @@ def kunit(cache: Path, tree: Tree, series: Series, expected: frozenset[str], out
     return Part("kunit", verdict, summary, tuple(lines), (*tests, ("suites", verdict, summary)))
 
 
-def mutated(cache: Path, tree: Tree, series: Series, expected: frozenset[str], out: Path) -> Part:
+def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str], out: Path) -> Part:
     """The mutants of the files that the series touches: can the tests still fail there?"""
     chosen = [
         mutant

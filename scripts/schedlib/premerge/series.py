@@ -11,7 +11,7 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
-from schedlib.kernel.variants import revision
+from schedlib.runs.variants import revision
 from schedlib.tree.changes import apply_mail, hunks
 from schedlib.tree.kernel_tree import Tree
 
@@ -34,7 +34,7 @@ class Patch:
 
 
 @dataclass(frozen=True)
-class Series:
+class PatchSeries:
     """Base, head, and the patches between them, first to last."""
 
     base: str
@@ -53,7 +53,7 @@ def touched(diff: bytes) -> frozenset[str]:
     return frozenset(re.findall(r"^(?:\+\+\+ b|--- a)/(\S+)", diff.decode(errors="replace"), re.M))
 
 
-def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> Series:
+def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> PatchSeries:
     """A series between two revisions, or of the mails in a file on top of the base.
 
     Raises:
@@ -70,7 +70,7 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> S
     if not rows:
         raise SchedlineError(f"there is no patch between {base} and {head or mbox}", "give two that differ")
     diff = try_git(tree.src, "diff", "--full-index", first, last).stdout
-    return Series(first, last, tuple(_patch(tree, commit) for commit in rows), diff)
+    return PatchSeries(first, last, tuple(_patch(tree, commit) for commit in rows), diff)
 
 
 def _patch(tree: Tree, commit: str) -> Patch:

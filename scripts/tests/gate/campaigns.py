@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from one_verb import main_of
+from schedlib.gate import gate_verb
+
+main = main_of(gate_verb)
+
 GATES = """\
 [gate]
 alpha = 0.01

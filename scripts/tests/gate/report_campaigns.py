@@ -57,9 +57,9 @@ PICTURE = (
 
 EVIL = (
     "<script>alert(1)</script>\"'>&amp;</style><img src=http://evil.example/x onerror=alert(1)>"
-    "\u202egnp\u2066\x07\x1b[31m\ud800"
+    "\u202egnp\u2066\u0085\x9b31m"
 )
-"""Markup, quotes, marks that turn the direction of reading, control characters, half of a surrogate pair."""
+"""Markup, quotes, marks that turn the direction of reading, and what is left of control characters in a run."""
 
 
 def rich(place: Path, *, placebo: bool = True, evil: bool = False) -> Campaign:
@@ -100,7 +100,7 @@ def rich(place: Path, *, placebo: bool = True, evil: bool = False) -> Campaign:
         if placebo and number < 10:
             boot("placebo", f"placebo-{number}", later + 15, 1.08)
     if evil:
-        broken = run("base", "base-0", 9000, [], status="FAILED", reason=EVIL)
+        broken = run("base", "base-0", 9000, [], status="ERROR", reason=EVIL)
         broken["fingerprint"] |= {"kernel": f"base {EVIL}", EVIL: EVIL}
         campaign.save(campaign.base, broken)
     return campaign

@@ -10,11 +10,14 @@ from typing import Any
 
 import jsonschema
 import pytest
-from campaigns import GATES, Campaign, metric, noise, run
+from campaigns import GATES, Campaign, main, metric, noise, run
 
+from one_verb import importable, parsed, said_without_libraries
+from schedlib import formats
 from schedlib.errors import SchedlineError
-from schedlib.formats import results
-from schedlib.main import main
+from schedlib.gate import gate_verb
+from schedlib.gate.boots import read_side
+from schedlib.gate.rules import load_gate
 
 
 @pytest.fixture
@@ -162,7 +165,7 @@ def test_exceedances_as_rates(campaign: Campaign, missed: int, code: int) -> Non
 
 
 def test_json_is_of_its_schema(campaign: Campaign, tmp_path: Path) -> None:
-    schema = json.loads((Path(results.__file__).parent / "schemas/gate-1.json").read_text())
+    schema = json.loads((Path(formats.__file__).parent / "schemas/gate-1.json").read_text())
     campaign.boots(noise(1, 3), noise(2, 3))
     main(campaign.words("--json", str(tmp_path / "few.json")))
     campaign.boots(noise(3), noise(4, factor=1.3), first=10_000)
@@ -176,19 +179,10 @@ def test_json_is_of_its_schema(campaign: Campaign, tmp_path: Path) -> None:
 # ---- bad input ----
 
 
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400, "true", '"5"', "null"])
-def test_no_number(campaign: Campaign, text: str) -> None:
+def test_a_damaged_run_is_refused(campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
-    content = json.dumps(run("candidate", "x", 500, [metric(777777)])).replace("777777", text)
-    path = campaign.save(campaign.candidate, content)
-    said = refused(campaign)
-    assert str(path) in said
-    assert "no measurement" in said
-
-
-def test_negative(campaign: Campaign) -> None:
-    campaign.boots(noise(1), [*noise(2, 9), -5.0])
-    assert "below 0" in refused(campaign)
+    path = campaign.save(campaign.candidate, run("candidate", "x", 500, [metric(-5.0)]))
+    assert f"{path} is no run-1: metrics[0].value: Expected float >= 0" in refused(campaign)
 
 
 def test_zero_in_the_base_has_no_percentage(campaign: Campaign) -> None:
@@ -212,44 +206,14 @@ def test_empty_set(campaign: Campaign, side: str) -> None:
 
 
 def test_no_directory(campaign: Campaign) -> None:
-    assert "no directory" in refused(campaign)
+    with pytest.raises(SchedlineError, match="base is no directory"):
+        read_side(campaign.base, "base")
 
 
-@pytest.mark.parametrize("keep", [0, 1, 100, -1])
-def test_truncated(campaign: Campaign, keep: int) -> None:
+def test_one_metric_has_one_unit(campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
-    path = next(iter(campaign.candidate.iterdir()))
-    path.write_text(path.read_text()[:keep])
-    assert "cut off" in refused(campaign)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"schema": "run-2"}, "newer schedline"),
-        ({"schema": "check-1"}, "only run files"),
-        ({"schema": None}, "schema is None"),
-        ({"fingerprint": {}}, "no boot_id"),
-        ({"fingerprint": 1}, "no fingerprint"),
-        ({"started": "yesterday"}, "no time"),
-        ({"metrics": []}, "no metrics"),
-        ({"metrics": [metric(1), metric(2)]}, "no name of its own"),
-        ({"metrics": [metric(1, n=-1)]}, "no number of samples"),
-        ({"metrics": [metric(1, unit="us")]}, "another unit"),
-        ({"metrics": 5}, "no list"),
-    ],
-)
-def test_no_run(campaign: Campaign, change: dict[str, Any], said: str) -> None:
-    campaign.boots(noise(1), noise(2))
-    campaign.save(campaign.candidate, run("candidate", "x", 500, [metric(1)]) | change)
-    assert said in refused(campaign)
-
-
-@pytest.mark.parametrize("content", ["[]", "5", '"x"', "[" * 100_000])
-def test_no_object(campaign: Campaign, content: str) -> None:
-    campaign.boots(noise(1), noise(2))
-    campaign.save(campaign.candidate, content)
-    refused(campaign)
+    campaign.save(campaign.candidate, run("candidate", "x", 500, [metric(1, unit="us")]))
+    assert "timer.p99 has another unit" in refused(campaign)
 
 
 @pytest.mark.parametrize("entry", ["machine", "configuration", "governor", "kernel_command_line", "libc", "new_entry"])
@@ -342,24 +306,27 @@ def test_a_run_that_came_to_nothing_is_an_error(campaign: Campaign, capsys: pyte
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("budget = 3\n", "", "no budget"),
-        ("budget = 3", "budget = -1", "budget is -1"),
-        ("budget = 3", "budget = nan", "budget is nan"),
-        ("budget = 3", 'budget = "3"', "no number"),
+        ("budget = 3\n", "", "gates.toml:5: metric rt_wakeup timer.p99 has no budget"),
+        ("budget = 3", "budget = -1", "gates.toml:10: metric.budget is '-1'\n  next: write a number >= 0"),
+        ("budget = 3", "budget = nan", "gates.toml:10: metric.budget is 'nan'"),
+        ("budget = 3", 'budget = "3"', "gates.toml:10: metric.budget is '3'\n  next: write a number"),
         ("detect = 25", "detect = 1", "no less than the budget"),
         ("timer.p99", "timer.max", "coin toss"),
         ("timer.p99", "max_latency", "coin toss"),
-        ('"rank"', '"median"', "method is 'median'"),
-        ('direction = "lower"\n', "", "has no direction"),
+        ('"rank"', '"median"', "gates.toml:9: metric.method is 'median'\n  next: did you mean mean?"),
+        ('direction = "lower"\n', "", "gates.toml:5: metric lacks direction"),
+        ('"lower"', '"neither"', "nothing is worse"),
         ('"lower"', '"higher"', "is better"),
         ('"rank"', '"rate"', "does not fit"),
+        ('"rank"', '"rate"\nabsolute = false', "often 0"),
         ('"rank"', '"equal"', "does not fit"),
-        ("alpha = 0.01", "alpha = 0.5", "alpha is 0.5"),
-        ("boots = 10", "boots = 2", "boots is 2"),
-        ("boots = 10", "bots = 10", "unknown bots"),
-        ("[[metric]]", "[[metrics]]", "unknown metrics"),
+        ("alpha = 0.01", "alpha = 0.5", "gates.toml:2: gate.alpha is '0.5'\n  next: write a number <= 0.05"),
+        ("boots = 10", "boots = 2", "gates.toml:3: gate.boots is '2'\n  next: write a whole number >= 5"),
+        ("boots = 10", "bots = 10", "gates.toml:3: gate.bots is unknown\n  next: did you mean boots?"),
+        ("[[metric]]", "[[metrics]]", "gates.toml:5: metrics is unknown\n  next: did you mean metric?"),
         ("[gate]", "[gate", "no TOML"),
         (GATES[GATES.index("[[metric]]") :], "", "pass everything"),
+        ("boots = 10", "boots = 10" + GATES[GATES.index("\n[[metric]]") :], "metric has rt_wakeup timer.p99 twice"),
     ],
 )
 def test_bad_gates_file(campaign: Campaign, old: str, new: str, said: str) -> None:
@@ -368,10 +335,57 @@ def test_bad_gates_file(campaign: Campaign, old: str, new: str, said: str) -> No
     assert said in refused(campaign)
 
 
-def test_no_gates_file(campaign: Campaign) -> None:
+def test_no_gates_file(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
     campaign.boots(noise(1), noise(2))
-    with pytest.raises(SchedlineError, match="default"):
-        main([*campaign.words()[:3], "--gates", "nothing"])
+    with pytest.raises(SystemExit) as ended:
+        main([*campaign.words()[:3], "--gates", "defualt"])
+    assert ended.value.code == 2
+    assert "Did you mean default?" in capsys.readouterr().err
+    with pytest.raises(SchedlineError, match="no gates file"):
+        load_gate("nothing")
+
+
+def test_words_are_checked_before_libraries_are_needed(campaign: Campaign, tmp_path: Path) -> None:
+    """`gate /nonexistent /nonexistent` ended with 2 only after numpy and scipy had been installed."""
+    campaign.boots(noise(1, 1), noise(2, 1))
+    words, file = campaign.words(), str(tmp_path / "gates.toml")
+    campaign.base.chmod(0o555)  # runs are only read
+    absent, page = str(tmp_path / "absent"), str(tmp_path / "x.html")
+    pairs = [
+        (["gate", absent, absent], "absent: no such file or directory"),
+        (["gate", "", absent], "the path is empty"),
+        (["gate", words[1], file], "gates.toml is no directory"),
+        ([*words, "--confirm", words[1], absent], "absent: no such file or directory"),
+        ([*words, "--placebo", absent], "absent: no such file or directory"),
+        ([*words, "--gates", "claim"], "Did you mean claims?"),
+        ([*words, "--gates", "c2c"], "there is no gates file 'c2c'"),
+        ([*words, "--gates", f"{absent}.toml"], "absent.toml: no such file"),
+        ([*words, "--json", str(tmp_path)], "is a directory; name a file"),
+        ([*words, "--json", f"{file}/x.json"], "is no directory"),
+        ([*words, "--html", f"{file}/x.html"], "is no directory"),
+        ([*words, "--html", page, "--picture", absent], "absent: no such file"),
+        ([*words, "--html", page, "--picture", file], "is no SVG"),
+        ([*words, "--picture", file], "add --html FILE"),
+        ([*words, "--expect-improvement", "--placebo", words[1]], "claims are held against the base alone"),
+        ([*words, "--expect-improvement", "--confirm", *words[1:3]], "takes all boots as one batch"),
+        ([*words, "--expect-improvement", "--html", page], "the page draws metrics"),
+        ([*words, "--html", f"{absent}/new/x.html", "--json", f"{absent}.json"], ""),
+    ]
+    found = said_without_libraries(gate_verb, [line for line, _ in pairs])
+    for (line, expected), said in zip(pairs, found, strict=True):
+        assert expected in said if expected else said == "", (line, said)
+
+
+def test_the_page_needs_more_libraries_than_the_verdict(campaign: Campaign) -> None:
+    campaign.boots(noise(1, 1), noise(2, 1))
+    for more, files in (
+        ([], ("requirements.txt", "requirements-gate.txt")),
+        (["--html", str(campaign.place / "x.html")], ("requirements.txt", "requirements-report.txt")),
+    ):
+        arguments = parsed(gate_verb, campaign.words(*more))
+        assert arguments.libraries(arguments.read(arguments)) == files
+    assert importable("schedlib.gate.gate_job", without=["matplotlib", "jinja2"])
+    assert not importable("schedlib.gate.page", without=["matplotlib"])
 
 
 def test_five_thousand_runs_of_twenty_boots(campaign: Campaign) -> None:
@@ -382,7 +396,7 @@ def test_five_thousand_runs_of_twenty_boots(campaign: Campaign) -> None:
 def test_unreadable_file(campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
     (campaign.base / "gone.json").symlink_to("nowhere")
-    assert "cannot be read" in refused(campaign)
+    assert "is no run-1: No such file" in refused(campaign)
 
 
 def rows(campaign: Campaign, names: Sequence[str]) -> None:

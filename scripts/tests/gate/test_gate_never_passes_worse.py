@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schedlib.formats.gate_document import Method
 from schedlib.gate.boots import About, Boot, Figure, Side
 from schedlib.gate.judging import judge
-from schedlib.gate.rules import Gate, Method, Rule
+from schedlib.gate.rules import Better, Gate, GateRule
 from schedlib.verdict import Verdict
 
 SEVERITY = {Verdict.PASS: 0, Verdict.INCONCLUSIVE: 1, Verdict.ERROR: 2, Verdict.FAIL: 3}
+BETTER: tuple[Better, ...] = ("lower", "higher")
 BOOTS = 5
 TOOL = "tool"
 KINDS = {Method.RANK: "quantile", Method.MEAN: "rate", Method.RATE: "exceedance", Method.EQUAL: "exact"}
@@ -22,7 +24,7 @@ Table = list[list[int]]
 """Boots x metrics."""
 
 
-def _side(name: str, rules: Sequence[Rule], table: Table) -> Side:
+def _side(name: str, rules: Sequence[GateRule], table: Table) -> Side:
     boots = []
     for place, values in enumerate(table):
         slot = 2 * place + ((place % 2) ^ (name == "candidate"))
@@ -36,16 +38,16 @@ def _side(name: str, rules: Sequence[Rule], table: Table) -> Side:
 
 
 @st.composite
-def campaigns(draw: st.DrawFn) -> tuple[list[Rule], Table, Table, Table]:
+def campaigns(draw: st.DrawFn) -> tuple[list[GateRule], Table, Table, Table]:
     """Rules, a base, a candidate, and the candidate with some values made worse."""
     methods = draw(st.lists(st.sampled_from(list(Method)), min_size=1, max_size=3))
     rules = []
     for place, method in enumerate(methods):
-        direction = draw(st.sampled_from(["lower", "higher"]))
+        direction: Better = draw(st.sampled_from(BETTER))
         absolute = method is Method.RATE or draw(st.booleans())
         budget = draw(st.sampled_from([0.0, 3.0, 10.0]))
         detect = budget + draw(st.sampled_from([1.0, 5.0, 50.0]))
-        rules.append(Rule(TOOL, f"m{place}", direction, method, budget, detect, absolute, ""))
+        rules.append(GateRule(TOOL, f"m{place}", direction, method, budget, detect, absolute, ""))
     spread = draw(st.sampled_from([2, 10, 300]))
     value = st.integers(100, 100 + spread)
     count = draw(st.sampled_from([BOOTS - 1, BOOTS, 2 * BOOTS, 2 * BOOTS, 2 * BOOTS + 1]))
@@ -64,13 +66,13 @@ def campaigns(draw: st.DrawFn) -> tuple[list[Rule], Table, Table, Table]:
     return rules, base, candidate, worse
 
 
-def _gate(rules: list[Rule]) -> Gate:
+def _gate(rules: list[GateRule]) -> Gate:
     return Gate("g", 0.05, BOOTS, frozenset(), True, tuple(rules), (), ())
 
 
 @settings(max_examples=60, deadline=None)
 @given(campaigns())
-def test_worse_is_never_better(campaign: tuple[list[Rule], Table, Table, Table]) -> None:
+def test_worse_is_never_better(campaign: tuple[list[GateRule], Table, Table, Table]) -> None:
     rules, base, candidate, worse = campaign
     before = judge(_gate(rules), _side("base", rules, base), _side("candidate", rules, candidate), None)
     after = judge(_gate(rules), _side("base", rules, base), _side("candidate", rules, worse), None)
@@ -80,7 +82,7 @@ def test_worse_is_never_better(campaign: tuple[list[Rule], Table, Table, Table])
 
 def test_the_property_can_fail_and_can_pass() -> None:
     """The campaigns above reach every verdict."""
-    rule = Rule(TOOL, "m0", "lower", Method.RANK, 3.0, 50.0, False, "")
+    rule = GateRule(TOOL, "m0", "lower", Method.RANK, 3.0, 50.0, False, "")
     same = [[100 + place % 3] for place in range(2 * BOOTS)]
     slow = [[200 + place % 3] for place in range(2 * BOOTS)]
     base = _side("base", [rule], same)

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from campaigns import Campaign, metric, noise, run
+from campaigns import Campaign, main, metric, noise, run
 
+from schedlib import formats
 from schedlib.errors import SchedlineError
-from schedlib.formats import results
-from schedlib.main import main
 
 
 def placebo(campaign: Campaign, values: Sequence[float], name: str = "timer.p99") -> str:
@@ -30,7 +29,7 @@ def share(campaign: Campaign, *words: str) -> dict[str, object]:
     file = campaign.place / "out.json"
     main(campaign.words(*words, "--json", str(file)))
     document = json.loads(file.read_text())
-    jsonschema.validate(document, json.loads((Path(results.__file__).parent / "schemas/gate-1.json").read_text()))
+    jsonschema.validate(document, json.loads((Path(formats.__file__).parent / "schemas/gate-1.json").read_text()))
     (found,) = document["placebo"]
     assert isinstance(found, dict)
     return found

@@ -18,6 +18,8 @@ from browser import Browser
 from schedlib.gate.page import page
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.tools
+
 LOOKS = [(width, dark) for width in (1200, 400, 360) for dark in (False, True)]
 
 # Of each text, and of each line of a plot: the contrast with what is behind it, by WCAG 2.2.

@@ -9,15 +9,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from campaigns import Campaign, noise, run
+from campaigns import Campaign, main, noise, run
 from report_campaigns import EVIL, PICTURE, compared, rich
 
+from one_verb import parsed
 from schedlib.errors import SchedlineError
-from schedlib.gate import plots
+from schedlib.gate import gate_verb, plots
 from schedlib.gate.boot_series import Point
 from schedlib.gate.page import page
-from schedlib.gate.page_verb import commands
-from schedlib.main import main, parser
 
 _VOID = {"meta", "img", "br"}
 _ADDRESSES = {"href", "src", "xlink:href", "srcset", "action", "data", "poster", "background"}
@@ -133,9 +132,9 @@ def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
     campaign.boots(noise(1), noise(2))
     for place in campaign.candidate.iterdir():
         place.write_text(place.read_text().replace("7.3.4-candidate", "7.3.4-base").replace("candidate00", "base00"))
-    broken = run("base", "base-x", 900, [], status="FAILED", reason="it was killed")
+    broken = run("base", "base-x", 900, [], status="ERROR", reason="it was killed")
     campaign.save(campaign.candidate, broken)
-    said = stands_alone(page(compared(campaign, placebo=False), [], [])).text
+    said = " ".join(stands_alone(page(compared(campaign, placebo=False), [], [])).text.split())
     assert "Nothing: base and candidate are the same kernel." in said
     assert "ERROR: 1 runs of candidate came to nothing" in said and "an A/A campaign" in said
     assert said.count("it was killed") == 3  # in the notes, in the list, and in the text
@@ -154,65 +153,47 @@ def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str
     out = tmp_path / "it's <b>.html"
     picture = tmp_path / '"><script>x.svg'
     picture.write_bytes(PICTURE)
-    words = [
-        "report",
-        *campaign.words()[1:],
-        "--placebo",
-        str(tmp_path / "placebo"),
-        "--html",
-        str(out),
-        "--picture",
-        str(picture),
-    ]
-    assert main(words) == 1
+    more = ["--placebo", str(tmp_path / "placebo"), "--html", str(out), "--picture", str(picture)]
+    assert main(campaign.words(*more)) == 1
     text = out.read_text()
     seen = stands_alone(text)
     assert seen.text.count("<script>alert(1)</script>\"'>&amp;</style><img src=http://evil.example/x") > 10
     assert "$\\frac{<b>" in seen.text
-    assert not set(capsys.readouterr().out) & set(EVIL[-12:]) & {"\x07", "\x1b", "\u202e", "\u2066", "\ud800"}
+    assert not set(capsys.readouterr().out) & set(EVIL[-12:]) & {"\u0085", "\x9b", "\u202e", "\u2066"}
 
 
-def test_text_is_the_gates(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_is_the_gates(campaign: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(campaign.words()) == 1
     gate = capsys.readouterr().out
-    assert main(["report", *campaign.words()[1:]]) == 1
-    assert capsys.readouterr().out == gate
+    out = tmp_path / "page.html"
+    assert main(campaign.words("--html", str(out))) == 1
+    assert capsys.readouterr().out == gate.replace("verdict: ", f"page: {out}\nverdict: ")
     assert max(map(len, gate.splitlines())) <= 72
 
 
-def test_commands_are_for_a_shell() -> None:
-    words = [
-        "report",
-        "a b",
-        "it's",
-        "--gates",
-        "$x",
-        "--confirm",
-        "c;d",
-        "e",
-        "--placebo",
-        "`p`",
-        "--html",
-        "-> x",
-        "--picture",
-        "1 .svg",
-        "--picture",
-        "2",
-    ]
-    gate, report = commands(parser().parse_args(words))
-    assert shlex.split(report)[1:] == words
-    assert shlex.split(gate)[1:] == ["gate", *words[1:10]]
+def test_commands_are_for_a_shell(tmp_path: Path) -> None:
+    for name in ("a b", "it's", "c;d", "e", "`p`"):
+        (tmp_path / name).mkdir()
+    gates, picture = tmp_path / "$x.toml", tmp_path / "1 .svg"
+    gates.touch()
+    picture.write_bytes(PICTURE)
+    words = ["gate", str(tmp_path / "a b"), str(tmp_path / "it's"), "--gates", str(gates)]
+    words += ["--confirm", str(tmp_path / "c;d"), str(tmp_path / "e"), "--placebo", str(tmp_path / "`p`")]
+    words += ["--html", str(tmp_path / "-> x"), "--picture", str(picture), "--picture", str(picture)]
+    arguments = parsed(gate_verb, words)
+    command: str = arguments.read(arguments).command()
+    assert shlex.split(command) == ["schedline", *words]
 
 
 def test_pictures_are_svg(campaign: Campaign, tmp_path: Path) -> None:
-    words = ["report", *campaign.words()[1:]]
+    page = ["--html", str(tmp_path / "x.html")]
     for picture, more, said in (
-        ("no.svg", ["--html", "x.html"], "cannot be read"),
-        ("gates.toml", ["--html", "x.html"], "no SVG"),
+        (".", page, "cannot be read"),
+        ("gates.toml", page, "no SVG"),
         ("gates.toml", [], "--html"),
     ):
         with pytest.raises(SchedlineError, match=said):
-            main([*words, *more, "--picture", str(tmp_path / picture)])
+            main(campaign.words(*more, "--picture", str(tmp_path / picture)))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +220,7 @@ def test_ticks_are_round() -> None:
 
 def test_a_gates_file_with_claims_alone(campaign: Campaign) -> None:
     with pytest.raises(SchedlineError, match="schedline gate --expect-improvement"):
-        main(["report", str(campaign.base), str(campaign.candidate), "--gates", "claims"])
+        main(["gate", str(campaign.base), str(campaign.candidate), "--gates", "claims"])
 
 
 def test_confirmation_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,8 +228,8 @@ def test_confirmation_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
     first.boots(noise(1), noise(2, factor=1.25))
     again.boots(noise(3), noise(4, factor=1.25), first=10_000)
     out = tmp_path / "x.html"
-    words = ["report", *first.words()[1:], "--confirm", str(again.base), str(again.candidate), "--html", str(out)]
-    assert main(words) == 1
+    more = ["--confirm", str(again.base), str(again.candidate), "--html", str(out)]
+    assert main(first.words(*more)) == 1
     said = stands_alone(out.read_text()).text
     assert "the confirmation's candidate" in said and "20 boots, 10 of them to confirm" in said
     assert f"page: {out}" in capsys.readouterr().out

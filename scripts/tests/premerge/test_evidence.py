@@ -14,11 +14,15 @@ import toys
 from test_premerge_emulated import both
 
 from conftest import git
+from one_verb import main_of, parsed, said_without_libraries
 from schedlib.errors import SchedlineError
 from schedlib.layout.tables import Compiled, read_fields
-from schedlib.main import main
-from schedlib.premerge import record
+from schedlib.premerge import premerge_files, premerge_verb, record
 from schedlib.premerge.evidence import BEGIN, END, block_in
+
+pytestmark = pytest.mark.tools
+
+main = main_of(premerge_verb)
 
 LOGS = Path(__file__).parents[1] / "logs"
 TESTS = [
@@ -40,14 +44,21 @@ def guests(place: Path, log: str, seen: str = "PASS") -> None:
     (place / "uml-8.log").write_bytes((LOGS / log).read_bytes())
     row = {"name": "uml-8", "cpus": 8, "ending": "exited", "seen": seen}
     content = {"schema": "guests-1", "target": "uml", "left_out": {}, "expected": [], "guests": [row]}
-    (place / record.GUESTS).write_text(json.dumps(content))
+    (place / premerge_files.GUESTS).write_text(json.dumps(content))
 
 
 def series(place: Path, **more: Any) -> None:
     patch = {"commit": "c" * 40, "subject": "sched: Move a field", "patch_id": PATCH, "sha256": ""}
     parts = [{"name": "mutants", "verdict": "PASS", "summary": "3 of 3 killed", "lines": []}]
-    content = {"schema": "premerge-1", "base": "b" * 40, "head": "c" * 40, "patches": [patch], "parts": parts} | more
-    (place / record.SERIES).write_text(json.dumps(content))
+    content = {
+        "schema": "premerge-1",
+        "tool": "t",
+        "started": "2026-11-22T07:00:00Z",
+        "status": "PASS",
+        "tree": "linux",
+    }
+    content |= {"base": "b" * 40, "head": "c" * 40, "patches": [patch], "parts": parts} | more
+    (place / premerge_files.SERIES).write_text(json.dumps(content))
 
 
 @pytest.fixture
@@ -64,7 +75,7 @@ def out(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def made(place: Path, capsys: pytest.CaptureFixture[str], code: int) -> str:
-    assert main(["evidence", str(place)]) == code
+    assert main(["premerge", "evidence", str(place)]) == code
     return capsys.readouterr().out
 
 
@@ -118,9 +129,9 @@ def test_what_only_the_sender_saw_makes_it_worse_never_better(out: Path, capsys:
 
 
 def test_runs(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign = campaigns.Campaign(out / record.RUNS)
+    campaign = campaigns.Campaign(out / premerge_files.RUNS)
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (out / record.GATES).write_text(campaigns.GATES)
+    (out / premerge_files.GATES).write_text(campaigns.GATES)
     text = made(out, capsys, 0)
     assert "runs: PASS" in text and "gates file: the sender's own" in text and "10+10" in text
     assert max(map(len, text.splitlines())) <= 72
@@ -143,11 +154,19 @@ def test_cache_line_traffic(out: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_runs_alone(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     place = tmp_path / "big"
-    campaign = campaigns.Campaign(place / record.RUNS)
+    campaign = campaigns.Campaign(place / premerge_files.RUNS)
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (place / record.GATES).write_text(campaigns.GATES)
+    (place / premerge_files.GATES).write_text(campaigns.GATES)
     text = made(place, capsys, 0)
     assert "no series: runs alone" in text and "layout: not looked at" in text
+
+
+def test_a_damaged_series_is_not_taken_for_runs_alone(tmp_path: Path, cache: Path) -> None:
+    campaign = campaigns.Campaign(tmp_path / premerge_files.RUNS)
+    campaign.boots(campaigns.noise(1), campaigns.noise(2))
+    (tmp_path / premerge_files.SERIES).write_text("{")
+    with pytest.raises(SchedlineError, match="is no premerge-1"):
+        main(["premerge", "evidence", str(tmp_path)])
 
 
 def test_verify(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -155,7 +174,7 @@ def test_verify(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     file = tmp_path / "said.txt"
     for shape in (text, "hello\n\n" + text + "\nbye\n", "".join(f"> {line}\n" for line in text.splitlines())):
         file.write_text(shape)
-        assert main(["evidence", "verify", str(file), str(out)]) == 0
+        assert main(["premerge", "evidence", "verify", str(file), str(out)]) == 0
         assert "the data show what the text says" in capsys.readouterr().out
 
 
@@ -169,7 +188,7 @@ def test_a_text_that_says_more_than_the_data(
     text = made(out, capsys, 0)
     assert was in text
     (tmp_path / "said.txt").write_text(text.replace(was, lie))
-    assert main(["evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
+    assert main(["premerge", "evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
     assert "the text is not what the data show" in capsys.readouterr().out
 
 
@@ -177,7 +196,7 @@ def test_data_that_became_worse(out: Path, capsys: pytest.CaptureFixture[str], t
     """A sender who keeps the good text has to show the data that it was made from."""
     (tmp_path / "said.txt").write_text(made(out, capsys, 0))
     guests(out / "head", "panic.log")
-    assert main(["evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
+    assert main(["premerge", "evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
     assert "+KUnit, from the consoles: FAIL" in capsys.readouterr().out
 
 
@@ -190,18 +209,18 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
     own = tmp_path / "show"
     own.write_text(identity)
     shown = subprocess.run(["git", "patch-id", "--stable"], stdin=own.open(), capture_output=True, check=True).stdout
-    patch = {"subject": "sched: Add a file", "patch_id": shown.decode().split()[0]}
+    patch = {"commit": "c", "subject": "sched: Add a file", "patch_id": shown.decode().split()[0], "sha256": ""}
     series(out, patches=[patch])
     file = tmp_path / "0001.patch"
     file.write_text(mail.replace("\n---\n", f"\n---\n{made(out, capsys, 0)}\n", 1))
-    assert main(["evidence", "verify", str(file), str(out)]) == 0
+    assert main(["premerge", "evidence", "verify", str(file), str(out)]) == 0
     assert "patch itself was not given" not in capsys.readouterr().out
     file.write_text(file.read_text().replace("+int one;", "+int two;"))
-    assert main(["evidence", "verify", str(file), str(out)]) == 1
+    assert main(["premerge", "evidence", "verify", str(file), str(out)]) == 1
     assert "none of those that the data are about" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [record.LAYOUTS, f"head/{record.GUESTS}"])
+@pytest.mark.parametrize("name", [premerge_files.LAYOUTS, f"head/{premerge_files.GUESTS}"])
 @pytest.mark.parametrize(
     "content",
     [
@@ -215,35 +234,68 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
 )
 def test_damage(out: Path, name: str, content: str) -> None:
     (out / name).write_text(content)
-    with pytest.raises(SchedlineError, match="damaged"):
-        main(["evidence", str(out)])
+    with pytest.raises(SchedlineError, match=f"{name} is no (offsets|guests)-1: "):
+        main(["premerge", "evidence", str(out)])
 
 
 @pytest.mark.parametrize("number", [-1, 1.5, "8", True, None])
 def test_offsets_that_are_none(out: Path, number: object) -> None:
-    content = json.loads((out / record.LAYOUTS).read_text())
+    content = json.loads((out / premerge_files.LAYOUTS).read_text())
     content["columns"]["x86_64"][1]["fields"][0]["offset"] = number
-    (out / record.LAYOUTS).write_text(json.dumps(content))
-    with pytest.raises(SchedlineError, match="damaged"):
-        main(["evidence", str(out)])
+    (out / premerge_files.LAYOUTS).write_text(json.dumps(content))
+    with pytest.raises(SchedlineError, match=r"fields\[0\]\.offset: Expected int"):
+        main(["premerge", "evidence", str(out)])
+
+
+def test_a_condition_that_is_none(out: Path) -> None:
+    content = json.loads((out / premerge_files.LAYOUTS).read_text())
+    content["columns"]["x86_64"][1]["holds"] = ["NOTHING"]
+    (out / premerge_files.LAYOUTS).write_text(json.dumps(content))
+    with pytest.raises(SchedlineError, match="there is no condition 'NOTHING'"):
+        main(["premerge", "evidence", str(out)])
 
 
 def test_a_console_that_is_missing(out: Path) -> None:
     (out / "head/uml-8.log").unlink()
-    with pytest.raises(SchedlineError, match=r"guests\.json is damaged"):
-        main(["evidence", str(out)])
+    with pytest.raises(SchedlineError, match=r"uml-8\.log, which guests\.json names, cannot be read"):
+        main(["premerge", "evidence", str(out)])
 
 
 def test_nothing_there(out: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(SchedlineError, match="neither"):
-        main(["evidence", str(empty)])
+        main(["premerge", "evidence", str(empty)])
     (empty / "said.txt").write_text(f"{BEGIN}\nhalf")
     with pytest.raises(SchedlineError, match="no whole evidence"):
-        main(["evidence", "verify", str(empty / "said.txt"), str(out)])
-    with pytest.raises(SchedlineError, match="verify takes"):
-        main(["evidence", "verify", str(out)])
+        main(["premerge", "evidence", "verify", str(empty / "said.txt"), str(out)])
+
+
+def test_words_are_checked_before_libraries_are_needed(out: Path, tmp_path: Path) -> None:
+    file, absent = str(tmp_path / "said.txt"), str(tmp_path / "absent")
+    (tmp_path / "said.txt").touch()
+    pairs = [
+        ([], "required: DIR | verify FILE DIR"),
+        ([absent], "absent has neither"),
+        ([str(out), str(out)], "one directory makes one text"),
+        (["verify", str(out)], "verify takes a file and a directory"),
+        (["verify", file, str(out), "-o", absent], "verify takes a file and a directory"),
+        (["verify", absent, str(out)], "absent: no such file"),
+        (["verify", file, absent], "absent has neither"),
+        ([str(out), "-o", str(out)], "is a directory; name a file"),
+        (["verify", "-", str(out)], ""),
+        ([str(out), "-o", absent], ""),
+    ]
+    found = said_without_libraries(premerge_verb, [["premerge", "evidence", *words] for words, _ in pairs])
+    for (words, expected), said in zip(pairs, found, strict=True):
+        assert expected in said if expected else said == "", (words, said)
+
+
+def test_only_runs_need_the_gates_libraries(out: Path) -> None:
+    arguments = parsed(premerge_verb, ["premerge", "evidence", str(out)])
+    assert arguments.libraries(arguments.read(arguments)) == ("requirements.txt",)
+    (out / premerge_files.RUNS).mkdir()
+    assert arguments.libraries(arguments.read(arguments)) == ("requirements.txt", "requirements-gate.txt")
 
 
 def test_block_in() -> None:
@@ -254,4 +306,4 @@ def test_block_in() -> None:
 
 def test_an_earlier_premerge_is_not_mixed_in(out: Path) -> None:
     with pytest.raises(SchedlineError, match="earlier premerge"):
-        record.refuse_old(out)
+        premerge_files.refuse_old(out)

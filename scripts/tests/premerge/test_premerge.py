@@ -9,20 +9,24 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import campaigns
 import pytest
 from jsonschema import ValidationError
 from kcidb_io.schema import V5_3
 
 from conftest import SCHED_H, git
-from schedlib.dev import mutants
-from schedlib.dev.mutants import Fate
+from one_verb import importable, main_of, parsed, said_without_libraries
+from schedlib import doctor
+from schedlib.check import mutants
+from schedlib.check.mutants import Fate
 from schedlib.errors import SchedlineError
-from schedlib.main import main
-from schedlib.premerge import kcidb, parts, premerge_verb
+from schedlib.premerge import kcidb, parts, premerge_job, premerge_page, premerge_verb
 from schedlib.premerge.parts import Booted, Part
-from schedlib.premerge.series import Series, read_series
+from schedlib.premerge.series import PatchSeries, read_series
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict
+
+main = main_of(premerge_verb)
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -139,7 +143,7 @@ def test_mutants_of_the_touched_files(
 
 
 def test_no_header_no_compiler(tree: Tree) -> None:
-    series = Series("a" * 40, "b" * 40, (), b"--- a/kernel/sched/core.c\n+++ b/kernel/sched/core.c\n")
+    series = PatchSeries("a" * 40, "b" * 40, (), b"--- a/kernel/sched/core.c\n+++ b/kernel/sched/core.c\n")
     assert parts.layout(Path("cache"), tree, series, (), NOTHING, Path("out")).verdict is Verdict.PASS
 
 
@@ -155,7 +159,7 @@ def test_page_and_junit(tree: Tree) -> None:
         Part("kunit", None, "left out by --skip"),
         Part("mutants", Verdict.INCONCLUSIVE, "1 survives", (), (("a/b", Verdict.INCONCLUSIVE, "c"),)),
     ]
-    page = premerge_verb.text(read_series(tree, "base", None, None), found, Verdict.FAIL)
+    page = premerge_page.text(read_series(tree, "base", None, None), found, Verdict.FAIL)
     assert max(map(len, page.splitlines())) <= 72
     assert page.endswith("verdict: FAIL\n") and "kunit    not run" in page
     submission = kcidb.document(datetime.now(UTC), read_series(tree, "base", None, None), found)
@@ -166,26 +170,97 @@ def test_page_and_junit(tree: Tree) -> None:
     tests[0]["status"] = "GREEN"
     with pytest.raises(ValidationError):
         V5_3.validate_exactly(submission)
-    root = ET.fromstring(premerge_verb.junit(found))  # noqa: S314  ours
+    root = ET.fromstring(premerge_page.junit(found))  # noqa: S314  ours
     kinds = [case[0].tag for case in root.iter("testcase")]
     assert kinds == ["failure", "skipped", "error"]
+    counted = [[suite.get(kind) for kind in ("tests", "failures", "errors", "skipped")] for suite in root]
+    assert counted == [["1", "1", "0", "0"], ["1", "0", "0", "1"], ["1", "0", "1", "0"]]
+
+
+def words(kdir: Path, out: Path, *more: str) -> list[str]:
+    """A premerge of both patches, of which nothing is judged."""
+    skip = "--skip=layout,kunit,c2c,mutants"
+    return ["premerge", "--kdir", str(kdir), "--base", "base", "--out", str(out), skip, *more]
 
 
 def test_nothing_judged_is_inconclusive(series_kdir: Path, cache: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    words = [
-        "premerge",
-        "--kdir",
-        str(series_kdir),
-        "--base",
-        "base",
-        "--skip",
-        "layout,kunit,c2c,mutants",
-        "--out",
-        str(out),
-    ]
-    assert main(words) == 3
-    assert main([*words, "--bisect"]) == 125
+    assert main(words(series_kdir, out)) == 3
     document = json.loads((out / "premerge.json").read_text())
     assert document["status"] == "INCONCLUSIVE" and len(document["patches"]) == 2
     assert (out / "premerge.txt").read_text().endswith("verdict: INCONCLUSIVE\n")
+    with pytest.raises(SchedlineError, match="earlier premerge"):
+        main(words(series_kdir, out, "--bisect"))
+
+
+@pytest.mark.tools
+def test_runs_are_judged_by_the_gate(
+    series_kdir: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = campaigns.Campaign(tmp_path / "runs")
+    campaign.boots(campaigns.noise(1), campaigns.noise(2))
+    _, base, candidate, *gates = campaign.words()
+    out = tmp_path / "out"
+    assert main(words(series_kdir, out, "--runs", base, candidate, *gates)) == 0
+    assert "runs     PASS         gate: PASS" in capsys.readouterr().out
+    assert json.loads((out / "gate.json").read_text())["status"] == "PASS"
+    assert main(["premerge", "evidence", str(out)]) == 0
+    assert "10+10" in capsys.readouterr().out
+
+
+def test_what_a_later_part_lacks_is_said_before_the_first_begins(
+    series_kdir: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(*_: object) -> None:
+        raise SchedlineError("this machine lacks a compiler", "install it")
+
+    monkeypatch.setattr(doctor, "require", lacking)
+    monkeypatch.setattr(premerge_job, "ensure_tools", lacking)
+    out = tmp_path / "out"
+    for skip in ("layout,c2c,kunit", "layout,c2c,mutants", "kunit,c2c,mutants"):
+        with pytest.raises(SchedlineError, match="lacks a compiler"):
+            main(words(series_kdir, out, "--skip", skip))
+    assert not out.exists()
+    # A series that touches no header needs no cross compiler.
+    assert main(words(series_kdir, out, "--skip", "kunit,c2c,mutants", "--head", "HEAD~1")) == 0
+
+
+def test_words_are_checked_before_libraries_are_needed(series_kdir: Path, tmp_path: Path) -> None:
+    old, absent = tmp_path / "old", str(tmp_path / "absent")
+    old.mkdir()
+    (old / "layout.json").touch()
+    good = words(series_kdir, tmp_path / "out")
+    pairs = [
+        (["premerge"], "premerge needs a kernel tree"),
+        (["premerge", "--kdir", str(series_kdir)], "premerge needs a kernel tree"),
+        (["premerge", "--kdir", "", "--base", "base"], "the path is empty"),
+        (["premerge", "--kdir", absent, "--base", "base"], "absent: no such file"),
+        (["premerge", "--kdir", str(tmp_path), "--base", "base"], "is no git tree"),
+        ([*good, "--arch", "vax"], "there is no architecture 'vax'"),
+        ([*good, "--skip", "kunits"], "Did you mean kunit?"),
+        ([*good, "--mbox", absent], "absent: no such file"),
+        ([*good, "--head", "HEAD", "--mbox", str(old / "layout.json")], "not allowed with argument"),
+        ([*good, "--runs", str(old), absent], "absent: no such file or directory"),
+        ([*good, "--runs", str(old), str(old), "--placebo", absent], "absent: no such file or directory"),
+        ([*good, "--placebo", str(old)], "give --runs, too"),
+        ([*good, "--gates", "default"], "give --runs, too"),
+        ([*good, "--gates", "defualt"], "Did you mean default?"),
+        ([*good, "--out", str(old)], "has layout.json of an earlier premerge"),
+        ([*good, "--json", str(old)], "is a directory; name a file"),
+        (good, ""),
+    ]
+    found = said_without_libraries(premerge_verb, [line for line, _ in pairs])
+    for (line, expected), said in zip(pairs, found, strict=True):
+        assert expected in said if expected else said == "", (line, said)
+
+
+def test_only_runs_need_the_gates_libraries(series_kdir: Path, tmp_path: Path) -> None:
+    runs = str(tmp_path)
+    for more, files in (
+        ([], ("requirements.txt",)),
+        (["--runs", runs, runs], ("requirements.txt", "requirements-gate.txt")),
+    ):
+        arguments = parsed(premerge_verb, words(series_kdir, tmp_path / "out", *more))
+        assert arguments.libraries(arguments.read(arguments)) == files
+    for job in ("premerge_job", "evidence_job"):
+        assert importable(f"schedlib.premerge.{job}", without=["numpy", "scipy", "matplotlib", "jinja2"])

@@ -7,28 +7,29 @@ from pathlib import Path
 
 import pytest
 import toy_results
+from msgspec.structs import replace
 
 from schedlib import doctor
-from schedlib.c2c.document import Result, document
-from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.c2c_document import TrafficResult
 from schedlib.premerge import emulated
-from schedlib.premerge.record import TRAFFIC
-from schedlib.premerge.series import Series
+from schedlib.premerge.premerge_files import TRAFFIC
+from schedlib.premerge.series import PatchSeries
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict
 
-TOUCHED = Series("a" * 40, "b" * 40, (), b"--- a/kernel/sched/core.c\n+++ b/kernel/sched/core.c\n")
+TOUCHED = PatchSeries("a" * 40, "b" * 40, (), b"--- a/kernel/sched/core.c\n+++ b/kernel/sched/core.c\n")
 
 
-def traffic(false: int) -> Result:
+def traffic(false: int) -> TrafficResult:
     rows = (toy_results.row("rto_count", 0, false, 4000), toy_results.row("overloaded", 40, 100, 300))
     return toy_results.result(rows, rows, rows, build_id=str(false))
 
 
 def both(out: Path, base: int, head: int) -> None:
     for side, false in (("base", base), ("head", head)):
-        write_json(out / TRAFFIC / f"{side}.json", document(traffic(false)))
+        document.write(out / TRAFFIC / f"{side}.json", traffic(false))
 
 
 @pytest.mark.parametrize(("head", "verdict"), [(1000, Verdict.PASS), (10, Verdict.PASS), (9000, Verdict.FAIL)])
@@ -43,9 +44,8 @@ def test_judged_from_what_both_left(tmp_path: Path, head: int, verdict: Verdict)
 
 def test_other_settings_are_refused(tmp_path: Path) -> None:
     both(tmp_path, 1, 1)
-    other = document(traffic(1))
-    other["parameters"] = {**traffic(1).parameters, "cpus": 32}
-    write_json(tmp_path / TRAFFIC / "head.json", other)
+    other = replace(traffic(1), parameters=replace(traffic(1).parameters, cpus=32))
+    document.write(tmp_path / TRAFFIC / "head.json", other)
     with pytest.raises(SchedlineError, match="cpus is 8 in BASE and 32"):
         emulated.compared(tmp_path)
 
@@ -56,7 +56,7 @@ def tree(kernel: Path, cache: Path) -> Tree:
 
 
 def test_nothing_of_the_scheduler(tree: Tree, tmp_path: Path) -> None:
-    series = Series("a" * 40, "b" * 40, (), b"--- a/mm/slub.c\n+++ b/mm/slub.c\n")
+    series = PatchSeries("a" * 40, "b" * 40, (), b"--- a/mm/slub.c\n+++ b/mm/slub.c\n")
     assert emulated.emulated(tmp_path, tree, series, tmp_path).verdict is Verdict.PASS
 
 
@@ -65,14 +65,24 @@ def test_another_qemu_is_a_skip(tree: Tree, tmp_path: Path, monkeypatch: pytest.
         raise SchedlineError("c2c needs QEMU 7.2; this is QEMU 10.0", "")
 
     monkeypatch.setattr(emulated, "refuse_other_qemu", refuse)
-    monkeypatch.setattr(doctor, "ensure", lambda names: None)
+    monkeypatch.setattr(doctor, "require", lambda names: None)
     part = emulated.emulated(tmp_path, tree, TOUCHED, tmp_path)
     assert part.verdict is None and "QEMU 10.0" in part.summary
 
 
+def test_a_missing_tool_is_a_skip_with_its_reason_in_a_line(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    part = emulated.emulated(tmp_path, tree, TOUCHED, tmp_path)
+    assert part.verdict is None
+    assert "this machine lacks: " in part.summary and "qemu-system-x86_64" in part.summary
+    assert "\n" not in part.summary
+
+
 def test_both_are_measured(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulated, "refuse_other_qemu", lambda: "QEMU 7.2")
-    monkeypatch.setattr(doctor, "ensure", lambda names: None)
+    monkeypatch.setattr(doctor, "require", lambda names: None)
     said = {TOUCHED.base: 1000, TOUCHED.head: 9000}
     monkeypatch.setattr(emulated, "remembered", lambda cache, tree, quanta, logs: traffic(said[tree.head]))
     assert emulated.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.FAIL

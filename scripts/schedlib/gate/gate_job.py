@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Directories of runs -> one verdict, and what is behind it as text, JSON and a page."""
+
+from __future__ import annotations
+
+import os
+
+from schedlib.cache import cache_path, write_atomic
+from schedlib.formats import document
+from schedlib.gate import gate_report
+from schedlib.gate.comparison import Comparison, compare
+from schedlib.gate.gate_options import GateOptions, read_svg
+from schedlib.verdict import Verdict
+
+
+def gate(options: GateOptions) -> Verdict:
+    """Compare, write what is asked for, and print the text.
+
+    Raises:
+        SchedlineError: bad input, or another machine.
+    """
+    found = judged(options)
+    print(gate_report.text(found))
+    if options.html:
+        write_atomic(options.html, _page(found, options))
+        print(f"page: {options.html}")
+    print(f"verdict: {found.verdict.name}")
+    return found.verdict
+
+
+def judged(options: GateOptions) -> Comparison:
+    """Compare, and write the JSON where it is asked for.
+
+    Raises:
+        SchedlineError: bad input, or another machine.
+    """
+    found = compare(
+        options.base,
+        options.candidate,
+        options.gates,
+        confirm=options.confirm,
+        placebo=options.placebo,
+        expect_improvement=options.expect_improvement,
+    )
+    if options.json:
+        document.write(options.json, gate_report.document(found))
+    return found
+
+
+def _page(found: Comparison, options: GateOptions) -> str:
+    # matplotlib keeps a list of this machine's fonts, and asks where to when it is imported.
+    os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
+    from schedlib.gate.page import page
+
+    return page(found, [options.command()], [(path.name, read_svg(path)) for path in options.pictures])

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What `schedline gate` is asked for, and what can be seen of it before numpy and scipy are there."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+from schedlib.names import gate_names, unknown
+from schedlib.options import BASIC
+from schedlib.paths import CONFIGS
+
+GATES = CONFIGS / "gates"
+
+LIBRARIES = (*BASIC, "requirements-gate.txt")
+PAGE_LIBRARIES = (*BASIC, "requirements-report.txt")
+
+_LARGEST = 5 << 20
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """The options of a gate.
+
+    Attributes:
+        gates: a name in configs/gates, or a path; None for the default one, or for the one with the claims.
+        confirm: directories of base and candidate, measured after the others.
+        html: where the page goes.
+        pictures: SVG files for the page.
+    """
+
+    base: Path
+    candidate: Path
+    gates: str | None = None
+    confirm: tuple[Path, Path] | None = None
+    placebo: Path | None = None
+    expect_improvement: bool = False
+    json: Path | None = None
+    html: Path | None = None
+    pictures: tuple[Path, ...] = ()
+
+    def command(self) -> str:
+        """What makes the page again, fit for a shell."""
+        words: list[object] = ["schedline", "gate", self.base, self.candidate]
+        for option, values in (
+            ("--gates", [self.gates] if self.gates else []),
+            ("--confirm", self.confirm or []),
+            ("--placebo", [self.placebo] if self.placebo else []),
+            ("--html", [self.html] if self.html else []),
+        ):
+            words += [option, *values] if values else []
+        for picture in self.pictures:
+            words += ["--picture", picture]
+        return shlex.join(map(str, words))
+
+
+def gates_path(named: str) -> Path:
+    """Where a gates file is, by its path or by its name in configs/gates."""
+    return GATES / f"{named}.toml" if "/" not in named and not named.endswith(".toml") else Path(named)
+
+
+def gates_file(text: str) -> str:
+    """An argparse type: a gates file by its path or by its name in configs/gates."""
+    path = gates_path(text)
+    if path.parent == GATES and path.stem not in gate_names():
+        raise argparse.ArgumentTypeError(unknown("gates file", path.stem, gate_names()))
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text}: no such file. Known by name: {', '.join(gate_names())}")
+    return text
+
+
+def read_svg(path: Path) -> bytes:
+    """A picture for the page.
+
+    Raises:
+        SchedlineError: it cannot be read, is no SVG or is too large.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SchedlineError(f"the picture {path} cannot be read: {error.strerror}", f"ls -l {path}") from error
+    if b"<svg" not in content[:1000] or len(content) > _LARGEST:
+        raise SchedlineError(f"{path} is no SVG, or larger than 5 MB", "schedline layout diff A B --svg FILE")
+    return content

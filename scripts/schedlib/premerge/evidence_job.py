@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The text of a premerge's directory, written; or somebody's text, compared with what the directory shows."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from pathlib import Path
+
+from schedlib.cache import cache_dir, write_atomic
+from schedlib.errors import SchedlineError
+from schedlib.formats.cover_letter import printable
+from schedlib.git import try_git
+from schedlib.layout.compile import host_rules
+from schedlib.premerge.evidence import BEGIN, block_in, evidence
+from schedlib.verdict import Verdict, worst
+
+
+def make(directory: Path, out: Path | None) -> Verdict:
+    """Write the text to a file, or to standard output; the verdict that the data give.
+
+    Raises:
+        SchedlineError: the data are damaged.
+    """
+    made = evidence(directory, host_rules(cache_dir()))
+    if out:
+        write_atomic(out, made.text)
+    else:
+        print(made.text, end="")
+    return made.verdict
+
+
+def verify(file: Path, directory: Path) -> Verdict:
+    """Compare a text, or a mail that has it (`-`: standard input), with the data; FAIL where they differ.
+
+    Raises:
+        SchedlineError: the data are damaged, or the file holds no such text.
+    """
+    try:
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise SchedlineError(f"{file}: {error.strerror}", "name the text, or a mail that has it") from error
+    said = block_in(content.decode(errors="replace"))
+    if said is None:
+        raise SchedlineError(
+            f"{file} holds no whole evidence, from {BEGIN!r} to its end", "schedline premerge evidence DIR"
+        )
+    made = evidence(directory, host_rules(cache_dir()))
+    problems = list(
+        difflib.unified_diff(said.splitlines(), made.text.splitlines(), "said", "shown by the data", "", "", 1)
+    )
+    if re.search(rb"^diff --git ", content, re.M):
+        rows = try_git(directory, "patch-id", "--stable", stdin=content).stdout.decode().splitlines()
+        for identity in [row.split()[0] for row in rows]:
+            if identity not in made.patch_ids:
+                problems.append(f"{file}: its patch, {identity}, is none of those that the data are about")
+    else:
+        print("the patch itself was not given: its id is taken as the sender says")
+    for line in problems:
+        print(printable(line))
+    verdict = worst([made.verdict, Verdict.FAIL if problems else Verdict.PASS])
+    print("the text is not what the data show" if problems else "the data show what the text says")
+    print(f"verdict: {verdict.name}")
+    return verdict

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A series and its base -> the parts, each judged; the page, and the same for machines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, results_directory, write_atomic, write_json
+from schedlib.formats.document import write_plain
+from schedlib.formats.premerge_document import PremergeDocument
+from schedlib.gate.gate_options import GateOptions, gates_path
+from schedlib.kernel.targets import choose
+from schedlib.layout.columns import columns_for, ensure_tools
+from schedlib.layout.patch_text import touches_layout
+from schedlib.premerge import kcidb, parts, record
+from schedlib.premerge.emulated import emulated
+from schedlib.premerge.parts import Part
+from schedlib.premerge.premerge_files import SERIES
+from schedlib.premerge.premerge_options import PremergeOptions
+from schedlib.premerge.premerge_page import document, junit, text
+from schedlib.premerge.series import read_series
+from schedlib.progress import say
+from schedlib.tree.changes import present_changes
+from schedlib.tree.kernel_tree import open_kdir
+from schedlib.verdict import Verdict, worst
+
+
+def premerge(options: PremergeOptions) -> Verdict:
+    """Hold a series against its base, write the documents and print the page.
+
+    Raises:
+        SchedlineError: the tree, the series, the machine or the runs do not allow it.
+    """
+    started = datetime.now(UTC)
+    cache = cache_dir()
+    tree = open_kdir(cache, options.kdir)
+    series = read_series(tree, options.base, options.head, options.mbox)
+    expected = present_changes(tree, series.base)
+    columns = columns_for(options.archs, ())
+    # What a later part lacks is said before an earlier one has taken its half an hour.
+    if "layout" not in options.skip and touches_layout(series.diff):
+        ensure_tools(columns)
+    if not {"kunit", "mutants"} <= set(options.skip):
+        doctor.require(["build", choose(tree, None)[0].name])
+    out = results_directory(cache, options.out)
+    say(f"{len(series.patches)} patches on {series.base[:12]}, logs in {out}")
+    jobs: dict[str, Callable[[], Part]] = {
+        "layout": lambda: parts.layout(cache, tree, series, columns, expected, out),
+        "kunit": lambda: parts.kunit(cache, tree, series, expected, out),
+        "c2c": lambda: emulated(cache, tree, series, out),
+        "mutants": lambda: parts.mutated(cache, tree, series, present_changes(tree, series.head), out),
+    }
+    found = [
+        _timed(name, job) if name not in options.skip else Part(name, None, "left out by --skip")
+        for name, job in jobs.items()
+    ]
+    found.append(_runs(options, out))
+    verdict = worst([part.verdict for part in found if part.verdict is not None] or [Verdict.INCONCLUSIVE])
+    page = text(series, found, verdict)
+    write_atomic(out / "premerge.txt", page)
+    write_atomic(out / "junit.xml", junit(found))
+    write_json(out / "kcidb.json", kcidb.document(started, series, found))
+    content = document(started, tree, series, found, verdict)
+    for file in (out / SERIES, *([options.json] if options.json else [])):
+        write_plain(file, PremergeDocument, content)
+    print(page, end="")
+    return verdict
+
+
+def _timed(name: str, job: Callable[[], Part]) -> Part:
+    start = time.monotonic()
+    part = job()
+    say(f"{name}: {part.summary} ({time.monotonic() - start:.0f} s)")
+    return part
+
+
+def _runs(options: PremergeOptions, out: Path) -> Part:
+    """The gate's verdict, with the page that it prints kept beside the others."""
+    if not options.runs:
+        return Part("runs", None, "no runs of a real machine were given (--runs)")
+    # numpy and scipy are there for those who give runs alone.
+    from schedlib.gate import gate_report
+    from schedlib.gate.gate_job import judged
+
+    sides = dict(zip(("base", "candidate"), options.runs, strict=True))
+    if options.placebo:
+        sides["placebo"] = options.placebo
+    gates = options.gates or "default"
+    kept = record.keep_runs(out, sides, gates_path(gates))
+    found = judged(
+        GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo"), json=out / "gate.json")
+    )
+    verdict, said = found.verdict, gate_report.text(found)
+    return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),))

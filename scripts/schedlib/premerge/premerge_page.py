@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the parts say -> the page, and the same for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from schedlib import TOOL
+from schedlib.formats.cover_letter import wrapped
+from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark, junit_document
+from schedlib.premerge.parts import Part
+from schedlib.premerge.series import PatchSeries
+from schedlib.tree.kernel_tree import Tree
+from schedlib.verdict import Verdict
+
+
+def text(series: PatchSeries, found: Sequence[Part], verdict: Verdict) -> str:
+    """The page, in 72 columns but for what the gate prints."""
+    lines = [f"series of {len(series.patches)} on {series.base[:12]}"]
+    lines += [line for patch in series.patches for line in wrapped(f"  {patch.commit[:12]} {patch.subject}", 6)]
+    lines.append("")
+    for part in found:
+        name = part.verdict.name if part.verdict is not None else "not run"
+        lines += wrapped(f"{part.name:8} {name:12} {part.summary}", 22)
+    for part in found:
+        if part.lines:
+            lines += ["", f"{part.name}:"]
+            lines += [
+                each for line in part.lines for each in ([line] if part.name == "runs" else wrapped(f"  {line}", 6))
+            ]
+    lines += ["", f"verdict: {verdict.name}"]
+    return "\n".join(lines) + "\n"
+
+
+_MARKS = {Verdict.PASS: None, Verdict.FAIL: Mark.FAILURE, Verdict.ERROR: Mark.ERROR, Verdict.INCONCLUSIVE: Mark.ERROR}
+
+
+def junit(found: Sequence[Part]) -> bytes:
+    """One suite for each part; what was not judged is skipped, and what is inconclusive an error."""
+    return junit_document(
+        [JUnitSuite(f"premerge.{part.name}", tuple(_case(*row) for row in part.judged)) for part in found]
+    )
+
+
+def _case(name: str, verdict: Verdict | None, said: str) -> JUnitCase:
+    mark = Mark.SKIPPED if verdict is None else _MARKS[verdict]
+    return JUnitCase(name, mark, said.split("\n")[0], said)
+
+
+def document(
+    started: datetime, tree: Tree, series: PatchSeries, found: Sequence[Part], verdict: Verdict
+) -> dict[str, object]:
+    """As a document."""
+    return {
+        "schema": "premerge-1",
+        "tool": TOOL,
+        "started": started.isoformat(),
+        "status": verdict.name,
+        "tree": tree.origin,
+        "base": series.base,
+        "head": series.head,
+        "patches": [vars(patch) for patch in series.patches],
+        "parts": [
+            {
+                "name": part.name,
+                "verdict": part.verdict.name if part.verdict is not None else None,
+                "summary": part.summary,
+                "lines": list(part.lines),
+            }
+            for part in found
+        ],
+    }
