@@ -12,7 +12,8 @@ from schedlib.c2c import plugin_guest
 from schedlib.c2c.counting import Subject, Wanted, plan
 from schedlib.c2c.guest_programs import WORKLOADS
 from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.objects import DEFAULT, TAGS, watches
+from schedlib.c2c.object_kinds import DEFAULT, TAGS
+from schedlib.c2c.objects import watches
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.kernel.topology import flat
 from schedlib.progress import step
@@ -52,7 +53,7 @@ def cost(cache: Path, made: Subject, cpus: int) -> Cost:
         taken = []
         for plugin, setting in ((library, asked.setting), (None, replace(asked.setting, quantum=0))):
             words = plugin_guest.argv(
-                made.target, made.kernel.image, archive, setting, plugin, place / "plan", place / "out"
+                made.planned.target, made.kernel.image, archive, setting, plugin, place / "plan", place / "out"
             )
             before = _children()
             with step(f"{cpus} CPUs {'with' if plugin else 'without'} the plugin"):

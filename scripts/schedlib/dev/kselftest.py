@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline kselftest`: the exported workloads in a plain kernel tree, by the tree's own targets and runner."""
+"""The exported workloads in a plain kernel tree, by the tree's own targets and runner."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
 
-from schedlib import doctor, options
-from schedlib.cache import write_atomic, write_json
+from schedlib import doctor
+from schedlib.cache import cache_dir, lock, scratch, write_atomic
 from schedlib.console.expected import load_expected
-from schedlib.console.judge import Judgement, Outcome, judge
+from schedlib.console.judge import Judgement, TestOutcome, judge
 from schedlib.dev.kselftest_guest import run_packed
 from schedlib.dev.plain_tree import clone_with_series
-from schedlib.guest.busybox_guest import TARGET, built
-from schedlib.guest.selftests import COLLECTION, PLACE
-from schedlib.paths import SELFTESTS
+from schedlib.formats.document import write_plain
+from schedlib.formats.kselftest_document import KselftestDocument
+from schedlib.guest.boot import Ending
+from schedlib.guest.busybox_guest import TARGET, prepared_guest
+from schedlib.options import TreeOptions
+from schedlib.paths import COLLECTION, KSELFTESTS, SELFTESTS
 from schedlib.process import clean_environment, dying_with_us
 from schedlib.progress import say, step
-from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict, worst
 
 _TIMEOUT = 1800.0
@@ -31,7 +32,7 @@ _ONE = f"{COLLECTION}:rt_wakeup"
 
 ARCHIVE = "packed/kselftest-packages/kselftest.tar.gz"
 
-Row = tuple[str, Verdict, str, Path]
+StepRow = tuple[str, Verdict, str, Path]
 """Of a step: its name, its verdict, what is to be said of it, and its log."""
 
 
@@ -59,23 +60,6 @@ class Step:
         return b"TAP version 13\n1..%d\n" % sum(name.count(":") == 1 for name in self.expected)
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `schedline kselftest`."""
-    parser = subparsers.add_parser(
-        "kselftest",
-        help="the workloads in a plain kernel tree: make kselftest, an installation, the tarball",
-        description="Exports the series, applies it with `git am` to a fresh clone, and lets the clone configure,\n"
-        "build, run, install and pack the workloads as its users would. They run on this machine, for some minutes.\n"
-        "The tarball runs in a guest, too, which has busybox, and neither compiler nor Python.\n"
-        "Every log is judged against the list of the tests that had to run.",
-        epilog="examples:\n  schedline kselftest\n  schedline kselftest --kdir ~/linux --json kselftest.json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    options.add_tree_options(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write each step's verdict here")
-    parser.set_defaults(run=_run)
-
-
 def steps(clone: Path) -> tuple[Step, ...]:
     """What is tried, in this order."""
     make = ("make", f"TARGETS={COLLECTION}", f"-j{os.cpu_count() or 1}")
@@ -93,11 +77,11 @@ def steps(clone: Path) -> tuple[Step, ...]:
         Step("configure", ("make", "allnoconfig"), clone),
         Step("merge", (*make, "kselftest-merge"), clone),
         Step("run", (*make, "kselftest"), clone, every, planned=False),
-        # What "run" has built is linked to shared libraries, and make would leave it as it is.
-        Step("clean", (*make, "-C", PLACE, "clean"), clone),
+        # What "run" has built is linked to shared libraries, and make would leave it is.
+        Step("clean", (*make, "-C", KSELFTESTS, "clean"), clone),
         Step(
             "pack",
-            (*make, "-C", PLACE, f"INSTALL_PATH={packed}", "USERLDFLAGS=-static", "LDFLAGS=-static", "gen_tar"),
+            (*make, "-C", KSELFTESTS, f"INSTALL_PATH={packed}", "USERLDFLAGS=-static", "LDFLAGS=-static", "gen_tar"),
             clone,
         ),
         Step("unpack", ("tar", "-xf", str(archive), f"--one-top-level={unpacked}"), clone),
@@ -105,9 +89,8 @@ def steps(clone: Path) -> tuple[Step, ...]:
     )
 
 
-def in_guest(cache: Path, tree: Tree, place: Path) -> Row:
+def in_guest(cache: Path, tree: Tree, place: Path) -> StepRow:
     """The tarball on a target without compiler and Python: what pack has left, in a guest with busybox alone."""
-    guest = built(cache, tree, "qemu-arm64" if machine() == "aarch64" else TARGET)
     fresh = place / "guest"
     fresh.mkdir()
     every = load_expected(SELFTESTS / "tests.txt", None)
@@ -116,7 +99,9 @@ def in_guest(cache: Path, tree: Tree, place: Path) -> Row:
         for name in (each.rpartition(":")[2] for each in every)
         if name.startswith("measured_")
     ]
-    judgement, log = run_packed(guest, place / ARCHIVE, ("-c", COLLECTION), every, leaves_run, fresh)
+    with scratch(cache) as kernel:
+        guest = prepared_guest(cache, tree, kernel, "qemu-arm64" if machine() == "aarch64" else TARGET)
+        judgement, log = run_packed(guest, place / ARCHIVE, ("-c", COLLECTION), every, leaves_run, fresh)
     return "run-in-guest", judgement.verdict, _counts(judgement), log
 
 
@@ -144,29 +129,45 @@ def run_step(one: Step) -> tuple[Verdict, str, Path]:
     write_atomic(log, done.stdout)
     if not one.expected:
         return (Verdict.FAIL if done.returncode else Verdict.PASS), f"exit {done.returncode}", log
-    judgement = judge((b"" if one.planned else one.plan) + done.stdout, one.expected)
+    judgement = judge((b"" if one.planned else one.plan) + done.stdout, one.expected, ending=Ending.EXITED)
     return judgement.verdict, _counts(judgement), log
 
 
-def _counts(judgement: Judgement) -> str:
-    outcomes = [test.outcome for test in judgement.tests]
-    passed, skipped = outcomes.count(Outcome.PASS), outcomes.count(Outcome.SKIP)
-    said = f"{passed} passed, {skipped} skipped, {len(outcomes) - passed - skipped} others"
-    wrong = [test.name for test in judgement.tests if test.outcome not in (Outcome.PASS, Outcome.SKIP)]
-    wrong += [
-        f"{problem.kind}: {problem.text}" for problem in judgement.problems if problem.verdict is not Verdict.PASS
-    ]
-    return said + "".join(f"\n    {text}" for text in wrong[:10])
+def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
+    """Export the series into a clone of a tree, try each step there, and the tarball in a guest.
+
+    Args:
+        file: where each step's verdict is written.
+
+    Raises:
+        SchedlineError: the tree cannot be had, or the series does not apply.
+    """
+    doctor.require(["build", "kselftest"] if chosen.kdir else ["build", "fetch", "kselftest"])
+    cache = cache_dir()
+    tree = open_tree(cache, chosen)
+    place = cache / "kselftest"
+    # The logs stay there for those who want to read them; the next one begins anew.
+    with lock(cache / "kselftest.lock"):
+        todo = steps(clone_with_series(tree, place))
+        rows = _tried(todo)
+        if len(rows) == len(todo):
+            rows.append(_told(in_guest(cache, tree, place)))
+    verdict = worst([row[1] for row in rows])
+    if file:
+        table = [{"step": name, "verdict": one.name, "said": said} for name, one, said, _ in rows]
+        write_plain(file, KselftestDocument, {"schema": "kselftest-1", "tree": tree.origin, "steps": table})
+    print(f"verdict: {verdict.name}")
+    return verdict
 
 
-def _told(row: Row) -> Row:
+def _told(row: StepRow) -> StepRow:
     name, verdict, said, log = row
     print(f"{verdict.name} {name}: {said} ({log})", flush=True)
     return row
 
 
-def _tried(todo: Sequence[Step]) -> list[Row]:
-    rows: list[Row] = []
+def _tried(todo: Sequence[Step]) -> list[StepRow]:
+    rows: list[StepRow] = []
     for one in todo:
         rows.append(_told((one.name, *run_step(one))))
         if not one.expected and rows[-1][1] is not Verdict.PASS:
@@ -175,18 +176,12 @@ def _tried(todo: Sequence[Step]) -> list[Row]:
     return rows
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    with options.opened_tree(arguments) as (cache, tree):
-        doctor.ensure(["build", "kselftest"])
-        place = cache / "kselftest"
-        shutil.rmtree(place, ignore_errors=True)
-        todo = steps(clone_with_series(tree, place))
-        rows = _tried(todo)
-        if len(rows) == len(todo):
-            rows.append(_told(in_guest(cache, tree, place)))
-    verdict = worst([row[1] for row in rows])
-    if arguments.json:
-        table = [{"step": name, "verdict": one.name, "said": said} for name, one, said, _ in rows]
-        write_json(arguments.json, {"schema": "kselftest-1", "tree": tree.origin, "steps": table})
-    print(f"verdict: {verdict.name}")
-    return verdict.exit_code
+def _counts(judgement: Judgement) -> str:
+    outcomes = [test.outcome for test in judgement.tests]
+    passed, skipped = outcomes.count(TestOutcome.PASS), outcomes.count(TestOutcome.SKIP)
+    said = f"{passed} passed, {skipped} skipped, {len(outcomes) - passed - skipped} others"
+    wrong = [test.name for test in judgement.tests if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP)]
+    wrong += [
+        f"{problem.kind}: {problem.text}" for problem in judgement.problems if problem.verdict is not Verdict.PASS
+    ]
+    return said + "".join(f"\n    {text}" for text in wrong[:10])

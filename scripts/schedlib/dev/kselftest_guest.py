@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from schedlib.cache import read_json
 from schedlib.console.judge import Judgement, Problem, judge, with_problems
-from schedlib.formats.run_file import defect
+from schedlib.formats.document import Refused
+from schedlib.formats.run_file import read_run
 from schedlib.gate.boots import read_side
 from schedlib.guest import home
 from schedlib.guest.busybox_guest import Guest
@@ -51,8 +51,11 @@ def not_home(runs: Path, workloads: Collection[str]) -> list[Problem]:
     """What is wrong with the runs that came home: each workload has to have left one, which the gate reads."""
     wrong = []
     for name in workloads:
-        found = read_json(runs / f"{name}.json")
-        why = defect(found) or (found["reason"] if found and found["status"] == "ERROR" else "")
+        try:
+            found = read_run(runs / f"{name}.json")
+            why = found.reason if found.status == "ERROR" else ""
+        except Refused as refused:
+            why = refused.why
         if why:
             wrong.append(Problem("runs", 0, f"{name}: {why}", Verdict.FAIL))
     if not wrong:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline test-tree`: the exported series in a plain kernel tree, run by the tree's own kunit.py."""
+"""The exported series in a plain kernel tree, run by the tree's own kunit.py."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -12,35 +11,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from schedlib import doctor, options
-from schedlib.check.check_verb import expected_tests
+from schedlib import doctor
+from schedlib.cache import cache_dir, lock
+from schedlib.check.test_list import expected_tests
+from schedlib.dev.plain_tree_options import KUNIT_RUNS, PlainTreeOptions
 from schedlib.errors import SchedlineError
+from schedlib.export.export_job import export
 from schedlib.git import git
 from schedlib.process import clean_environment
 from schedlib.progress import say, step
 from schedlib.tree.changes import patch_sets
-from schedlib.tree.compose import TESTS_DIRECTORY
-from schedlib.tree.export import export
-from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
 
 _IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@localhost")
-
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `schedline test-tree`."""
-    parser = subparsers.add_parser(
-        "test-tree",
-        help="the exported series in a plain kernel tree, without schedline",
-        description="Exports tests and changes, applies them with `git am` to a fresh clone, and runs the clone's own\n"
-        "kunit.py: in UML, in QEMU, and with --alltests. Only the clone and Python's standard library are\n"
-        "used from there on. --alltests builds half the kernel: leave it out for a quick answer.",
-        epilog="examples:\n  schedline test-tree\n  schedline test-tree --skip alltests",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    options.add_tree_options(parser)
-    parser.add_argument("--skip", type=options.ids, default=(), metavar="RUN,...", help="of uml, qemu, alltests")
-    parser.set_defaults(run=_run)
 
 
 def clone_with_series(tree: Tree, place: Path) -> Path:
@@ -80,21 +64,13 @@ def _hidden_kvm() -> list[str]:
     return ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh"]
 
 
-_UML = ("--kernel_args=ncpus=64", "--kernel_args=maxcpus=8", "--kernel_args=seccomp=on")
-_RUNS: dict[str, tuple[tuple[str, ...], float]] = {
-    "uml": ((f"--kunitconfig={TESTS_DIRECTORY}", *_UML), 1200),
-    "qemu": ((f"--kunitconfig={TESTS_DIRECTORY}", "--arch=x86_64", "--qemu_args=-smp 8"), 2400),
-    "alltests": (("--alltests",), 5400),
-}
-
-
 def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
     """One run of the clone's kunit.py: its exit status, our tests that it does not show, and its output.
 
     Raises:
         SchedlineError: it did not end in time.
     """
-    words, timeout = _RUNS[name]
+    words, timeout = KUNIT_RUNS[name]
     (clone.parent / "build").mkdir(exist_ok=True)
     document, log = clone.parent / f"{name}.json", clone.parent / f"{name}.log"
     argv = [
@@ -127,16 +103,26 @@ def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
     return done.returncode, missing_tests(json.loads(document.read_text()), expected_tests(8, None)), log
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    unknown = set(arguments.skip) - set(_RUNS)
-    if unknown:
-        raise SchedlineError(f"--skip: there is no run {sorted(unknown)[0]!r}", f"choose from {', '.join(_RUNS)}")
+def run_series(options: PlainTreeOptions) -> Verdict:
+    """Export tests and changes into a clone of a tree, and run them by its own kunit.py.
+
+    Raises:
+        SchedlineError: the tree cannot be had, the series does not apply, or kunit.py does not end.
+    """
+    doctor.require(
+        [
+            *(["build"] if options.tree.kdir else ["build", "fetch"]),
+            "uml",
+            *([] if "qemu" in options.skip else ["qemu-x86_64"]),
+        ]
+    )
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
     failed = False
-    with options.opened_tree(arguments) as (cache, tree):
-        doctor.ensure(["uml", *([] if "qemu" in arguments.skip else ["qemu-x86_64"])])
+    with lock(cache / "test-tree.lock"):
         clone = clone_with_series(tree, cache / "test-tree")
-        for name in _RUNS:
-            if name in arguments.skip:
+        for name in KUNIT_RUNS:
+            if name in options.skip:
                 say(f"skipped: {name} (--skip)")
                 continue
             status, missing, log = run_kunit(clone, name)
@@ -146,4 +132,4 @@ def _run(arguments: argparse.Namespace) -> int:
             print(f"{'PASS' if good else 'FAIL'} {name}: kunit.py exit {status}, log {log}")
             for test in missing:
                 print(f"    not shown as passed or skipped: {test}")
-    return (Verdict.FAIL if failed else Verdict.PASS).exit_code
+    return Verdict.FAIL if failed else Verdict.PASS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Record real runs for the gate's proof: `python scripts/tests/record_runs.py DIRECTORY 'CONDITIONS'`.
+"""Record real runs for the gate's proof: `python scripts/tests/dev/record_runs.py DIRECTORY 'CONDITIONS'`.
 
 DIRECTORY is what `schedline run` left: one kernel, one machine, each row as often as the others. Written is
 scripts/schedlib/dev/gate_proof/recorded.json: a value for each metric and

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.cache import cache_dir, lock
-from schedlib.kernel.build import build, build_directory
+from schedlib.cache import cache_dir
+from schedlib.kernel.build import build_directory, built
 from schedlib.kernel.kconfig import load
 from schedlib.kernel.targets import TARGETS
 from schedlib.paths import KUNIT, PATCHES, SELFTESTS
 from schedlib.tree.compose import TESTS_DIRECTORY, compose
-from schedlib.tree.kernel_tree import Tree, sync
+from schedlib.tree.kernel_tree import Tree, checked_out
 
 pytestmark = pytest.mark.guest
 
@@ -57,10 +57,8 @@ def test_checkpatch_finds_what_is_wrong(series: Tree, tmp_path: Path) -> None:
 
 def test_no_warnings_from_the_compiler_and_sparse(series: Tree) -> None:
     directory = build_directory(cache_dir(), series, TARGETS["uml"], load(["uml"]))
-    with lock(cache_dir() / "trees" / "lock", print):
-        commit = compose(series).commit
-        build(cache_dir(), series, commit, TARGETS["uml"], load(["uml"]))
-        sync(series, commit)
+    commit = compose(series).commit
+    with built(cache_dir(), series, commit, TARGETS["uml"], load(["uml"])), checked_out(series, commit):
         for source in SOURCES:
             os.utime(series.src / TESTS_DIRECTORY / source.name)
         argv = ["make", "ARCH=um", f"O={directory}", "LOCALVERSION=", "W=1", "C=1", SPARSE, f"{TESTS_DIRECTORY}/"]

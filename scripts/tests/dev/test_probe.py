@@ -13,6 +13,8 @@ from conftest import write_files
 from schedlib.console.expected import load_expected
 from schedlib.paths import KUNIT
 
+pytestmark = pytest.mark.tools
+
 FEATURES = {
     "CLUSTER_SCAN": ("kernel/sched/sched.h", "extern int sched_cluster_active;"),
     "CPUS_GUARD": ("include/linux/cpu.h", "typedef int class_cpus_read_lock_t;"),

@@ -11,7 +11,7 @@ import scipy
 from schedlib.dev.gate_proof import simulation
 from schedlib.dev.gate_proof.noise_models import MODELS
 from schedlib.dev.gate_proof.rivals import RIVALS
-from schedlib.dev.gate_proof.simulation import Result, simulate
+from schedlib.dev.gate_proof.simulation import SimulationResult, simulate
 from schedlib.gate.statistics import CONFIRM
 from schedlib.progress import step
 
@@ -34,7 +34,7 @@ class Line:
     model: str
     change: float
     order: str
-    result: Result
+    result: SimulationResult
 
 
 def measure(campaigns: int = CAMPAIGNS) -> list[Line]:

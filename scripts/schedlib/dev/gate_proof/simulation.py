@@ -21,7 +21,7 @@ _CHUNK = 500
 
 
 @dataclass(frozen=True)
-class Result:
+class SimulationResult:
     """Shares of campaigns, in percent.
 
     Attributes:
@@ -57,7 +57,7 @@ def simulate(
     order: str = "ABBA",
     correlated: bool = False,
     budget: float = BUDGET,
-) -> Result:
+) -> SimulationResult:
     """Campaigns of two batches of 10 boots of each kernel; the first of 5 metrics becomes worse by a share."""
     lot = np.random.default_rng(seed)
     counts = np.zeros(4)
@@ -72,7 +72,7 @@ def simulate(
         done += size
     failed, caught, asked, unclear = (100 * float(count) / campaigns for count in counts)
     shares = {name: [100 * float(count) / campaigns for count in found] for name, found in rivals.items()}
-    return Result(
+    return SimulationResult(
         campaigns,
         failed,
         caught,

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The cache-line traffic of a mutant on emulated CPUs, against that of the kernel which it breaks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from schedlib.c2c import traffic_diff
+from schedlib.c2c.remembered import remembered
+from schedlib.check.mutants import Fate, Mutant, applied
+from schedlib.paths import CONFIGS
+from schedlib.tree.compose import Composition
+from schedlib.tree.kernel_tree import Tree
+from schedlib.verdict import Verdict
+
+_QUANTA = (100,)
+
+
+def try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fate, frozenset[str], float]:
+    """Count the traffic without and with a mutant: one of the names in its Traffic header has to rise.
+
+    Returns:
+        Its fate, the objects and fields that rose, and the seconds that it took.
+    """
+    started = time.monotonic()
+    composition, commit = applied(tree, mutant)
+    if commit is None:
+        return Fate.DOES_NOT_APPLY, frozenset(), 0.0
+    failed = _traffic(cache, tree, (composition, replace(composition, commit=commit)), logs)
+    caught = any(name.startswith(mutant.traffic) for name in failed)
+    fate = Fate.KILLED if caught else Fate.KILLED_BY_OTHERS if failed else Fate.SURVIVED
+    return fate, failed, time.monotonic() - started
+
+
+def _traffic(cache: Path, tree: Tree, both: Sequence[Composition], logs: Path) -> frozenset[str]:
+    """The objects and fields of which the emulated traffic of a mutant is over the budgets."""
+    base, candidate = (remembered(cache, tree, _QUANTA, logs, composition) for composition in both)
+    judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
+    return frozenset(each.name for each in judged if each.verdict is Verdict.FAIL)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Every change is broken on purpose, one mutant after the other, and a test has to fail."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import Counter
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, results_directory
+from schedlib.check.mutants import GOOD, MUTANTS, Fate, read_mutants, try_mutant
+from schedlib.dev.mutant_traffic import try_traffic
+from schedlib.dev.mutants_options import EMULATED, MutantsOptions
+from schedlib.errors import SchedlineError
+from schedlib.formats.document import write_plain
+from schedlib.formats.mutants_document import MutantsDocument
+from schedlib.tree.kernel_tree import open_tree
+from schedlib.verdict import Verdict
+
+
+def try_mutants(options: MutantsOptions) -> Verdict:
+    """Try each mutant; FAIL when one survives.
+
+    Raises:
+        SchedlineError: no mutant matches, a tool is missing, or the unchanged kernel does not build.
+    """
+    chosen = [
+        mutant
+        for mutant in read_mutants(options.from_ or MUTANTS)
+        if (options.only is None or fnmatch.fnmatchcase(mutant.name, options.only))
+        and (options.on != EMULATED or mutant.traffic)
+    ]
+    if not chosen:
+        raise SchedlineError(f"--only: no mutant matches {options.only!r}", "ls configs/mutants/*")
+    rows: list[dict[str, object]] = []
+    cache = cache_dir()
+    doctor.require(["build"] if options.tree.kdir else ["build", "fetch"])
+    tree = open_tree(cache, options.tree)
+    out = results_directory(cache, None)
+    for number, mutant in enumerate(chosen, 1):
+        if mutant.series and tree.name not in mutant.series:
+            print(f"{number}/{len(chosen)} not for this tree: {mutant.name} (--series {mutant.series[0]})")
+            continue
+        if options.on == EMULATED:
+            fate, failed, seconds = try_traffic(cache, tree, mutant, out / mutant.name.replace("/", "-"))
+        else:
+            fate, failed, seconds = try_mutant(cache, tree, mutant, options.on, out)
+        print(f"{number}/{len(chosen)} {fate.value}: {mutant.name} ({seconds:.0f} s)", flush=True)
+        if fate is not Fate.KILLED:
+            wanted = f", wanted {', '.join(mutant.killed_by)}" if mutant.killed_by else ""
+            said = f"failed: {', '.join(sorted(failed)) or 'nothing'}{wanted}"
+            print(f"    {mutant.breaks or 'no Breaks: header'}\n    {said}")
+        rows.append(
+            {
+                "name": mutant.name,
+                "breaks": mutant.breaks,
+                "fate": fate.value,
+                "failed": sorted(failed),
+                "seconds": round(seconds, 1),
+            }
+        )
+    if options.json:
+        found = {"schema": "mutants-1", "tree": tree.origin, "mutants": rows}
+        write_plain(options.json, MutantsDocument, found)
+    counts = Counter(str(row["fate"]) for row in rows)
+    bad = sum(count for fate, count in counts.items() if Fate(fate) not in GOOD)
+    print(f"mutants: {', '.join(f'{count} {fate}' for fate, count in counts.items()) or 'none for this tree'}")
+    if not rows:
+        return Verdict.INCONCLUSIVE
+    return Verdict.FAIL if bad else Verdict.PASS

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The JSON schemas of all documents, for those who read or write them with something else: made from the types.
+
+`python -m schedlib.dev.schemas` in scripts/ writes them to formats/schemas/.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import re
+from importlib import import_module
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from schedlib import formats
+from schedlib.cache import write_atomic
+from schedlib.formats.document import Document
+
+SCHEMAS = Path(formats.__file__).parent / "schemas"
+
+
+def documents() -> dict[str, type[Document]]:
+    """Every kind of document, by the name that its files give."""
+    for module in pkgutil.iter_modules(formats.__path__):
+        import_module(f"{formats.__name__}.{module.name}")
+    return {kind.kind(): kind for kind in Document.__subclasses__()}
+
+
+def schema(kind: type[Document]) -> dict[str, Any]:
+    """The schema of a document."""
+    parts: dict[str, dict[str, Any]] = msgspec.json.schema(kind)["$defs"]
+    for part in parts.values():
+        part.pop("title")
+        _describe(part)
+    whole = parts.pop(kind.__name__)
+    return {
+        "$comment": "SPDX-License-Identifier: GPL-2.0",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:schedline:schema:{kind.kind()}",
+        "title": whole.pop("description") + (" No text has a control character." if kind.only_lines else ""),
+        **whole,
+        **kind.more_schema,
+        "$defs": parts,
+    }
+
+
+def _describe(part: dict[str, Any]) -> None:
+    """The words of the docstring: what it is, and what each of its fields is."""
+    about, _, fields = cleandoc(part.get("description", "")).partition("\n\nAttributes:\n")
+    if about:
+        part["description"] = " ".join(about.split())
+    for names, text in re.findall(r"^ {4}(\w[\w, ]*): (.*(?:\n {8}.*)*)", fields, re.M):
+        for field in names.split(", "):
+            if field in part["properties"]:
+                part["properties"][field]["description"] = " ".join(text.split())
+
+
+def text(kind: type[Document]) -> str:
+    """The file."""
+    return json.dumps(schema(kind), indent=2) + "\n"
+
+
+def write_schemas() -> None:
+    """Write all of them."""
+    for name, kind in documents().items():
+        write_atomic(SCHEMAS / f"{name}.json", text(kind))
+
+
+if __name__ == "__main__":
+    write_schemas()
