@@ -22,6 +22,7 @@ from schedlib.check.check_results import (
 from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
 from schedlib.formats.check_document import CheckDocument
+from schedlib.formats.cover_letter import tell
 from schedlib.formats.junit import junit_document
 from schedlib.tree.changes import State, change_table
 from schedlib.tree.compose import Composition
@@ -94,14 +95,14 @@ def show(summary: Summary, *, verbose: bool) -> Verdict:
     """
     failed = _failed(summary.boots)
     for (name, outcome), (boots, test) in failed.items():
-        print(f"{outcome.name} {name} ({', '.join(boots)}): {test.reason}".removesuffix(": "))
+        tell(f"{outcome.name} {name} ({', '.join(boots)}): {test.reason}".removesuffix(": "))
         for line in test.diagnostics:
-            print(f"    {re.sub(r'^ *# [a-z0-9_]+: ', '', line)}")
+            tell(f"    {re.sub(r'^ *# [a-z0-9_]+: ', '', line)}")
     for boot in summary.boots:
         for problem in boot.judgement.problems:
             mark = "note" if problem.verdict is Verdict.PASS else problem.verdict.name
-            print(f"{mark} {boot.name} {problem_text(problem)}")
-    print(f"tree: {summary.tree.origin}" + (f" (dirty: {summary.tree.dirty} files)" if summary.tree.dirty else ""))
+            tell(f"{mark} {boot.name} {problem_text(problem)}")
+    tell(f"tree: {summary.tree.origin}" + (f" (dirty: {summary.tree.dirty} files)" if summary.tree.dirty else ""))
     _table(
         ("change", "expected", "source", "kernel", "rules"),
         [
@@ -129,19 +130,19 @@ def show(summary: Summary, *, verbose: bool) -> Verdict:
         ],
     )
     for suite in summary.left_out:
-        print(f"left out: {suite.name}: {suite.why}")
+        tell(f"left out: {suite.name}: {suite.why}")
     skipped = skips(summary.boots)
     if skipped:
         number = sum(map(len, skipped.values()))
         print(f"skipped in every guest: {number} tests{'' if verbose else ' (--verbose names them)'}, because")
     for reason, names in skipped.items():
-        print(f"  {reason}: {', '.join(names) if verbose else len(names)}")
+        tell(f"  {reason}: {', '.join(names) if verbose else len(names)}")
     for (name, _), (boots, _) in list(failed.items())[: 1 if summary.reproduce else 0]:
         only = ".".join(name.split(":")[:2])
         shape = boots[0].rpartition("-")[2]
         option = "--cpus" if shape.isdigit() else "--topology"
-        print(f"one test alone: {summary.reproduce} {option} {shape} --only {only}")
-    print(f"results: {summary.out}/results.json, junit.xml, results.ktap")
+        tell(f"one test alone: {summary.reproduce} {option} {shape} --only {only}")
+    tell(f"results: {summary.out}/results.json, junit.xml, results.ktap")
     print(f"verdict: {summary.verdict.name}")
     return summary.verdict
 

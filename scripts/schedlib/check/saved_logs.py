@@ -17,6 +17,7 @@ from schedlib.console.judge import OPEN_END, Judgement, TestOutcome, TestResult,
 from schedlib.console.races import RaceReport
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
+from schedlib.formats.cover_letter import tell
 from schedlib.formats.junit import junit_document
 from schedlib.guest.boot import Ending
 from schedlib.verdict import Verdict, worst
@@ -68,7 +69,8 @@ def judge_logs(options: JudgeOptions) -> Verdict:
             f"the results cannot be written: {error}", "name a file in a writable directory"
         ) from error
     for boot in boots:
-        print("\n".join(_shown(boot, many=len(boots) > 1)))
+        for line in _shown(boot, many=len(boots) > 1):
+            tell(line)
     if len(boots) > 1:
         print(_verdict(boot.judgement for boot in boots))
     return verdict
@@ -117,7 +119,7 @@ def _shown(boot: JudgedBoot, *, many: bool) -> list[str]:
     for reason, names in by_reason(test for test in judgement.tests if test.xfail).items():
         out.append(f"{reason}: {', '.join(names)}")
     out.append(_verdict([judgement]))
-    return [_printable(line) for line in out]
+    return out
 
 
 _COUNTED = {
@@ -145,10 +147,3 @@ def _verdict(judgements: Iterable[Judgement]) -> str:
     open_end = any(problem.kind == OPEN_END for each in seen for problem in each.problems)
     told = ", as far as the log goes" if open_end and verdict is Verdict.PASS else ""
     return f"verdict: {verdict.name}{told}"
-
-
-def _printable(line: str) -> str:
-    """No control characters of a guest reach the terminal, and no character that it cannot show ends the command."""
-    clean = "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in line)
-    encoding = sys.stdout.encoding or "utf-8"
-    return clean.encode(encoding, "replace").decode(encoding, "replace")

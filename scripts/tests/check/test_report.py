@@ -70,3 +70,13 @@ def test_change_without_a_case_of_its_name_is_judged_by_its_suite(
 def test_suite_left_out_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report.show(summary(tmp_path, "present", "ok 1 row-1"), verbose=False)
     assert "left out: sched_layout: too old\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("row", ["# row-1: {0}\n        not ok 1 row-1", "ok 1 row-1 # SKIP {0}"])
+def test_what_a_guest_prints_does_nothing_to_the_terminal(
+    row: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report.show(summary(tmp_path, "present", row.format("seen \u202egnp\x07 \x9b2J")), verbose=True)
+    said = capsys.readouterr().out
+    assert "seen" in said
+    assert all(char.isprintable() or char in "\n\t" for char in said)
