@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tomllib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
 
 from schedlib.errors import SchedlineError
-from schedlib.paths import CONFIGS
+from schedlib.names import plain_toml
 from schedlib.process import run
 from schedlib.progress import step
 
@@ -151,12 +150,12 @@ JOBS = {
 
 def compilers() -> tuple[Need, ...]:
     """The cross compiler of each architecture in configs/layout.toml but this machine's own."""
-    rows = tomllib.loads((CONFIGS / "layout.toml").read_text())["arch"].values()
-    return tuple(
-        Need(f"{row['compiler']}gcc", row["package"], f"compiles for {row['make']}", frozenset())
-        for row in rows
-        if row["compiler"] and not row["compiler"].startswith(f"{machine()}-")
-    )
+    with plain_toml("layout.toml") as found:
+        return tuple(
+            Need(f"{row['compiler']}gcc", row["package"], f"compiles for {row['make']}", frozenset())
+            for row in found["arch"].values()
+            if row["compiler"] and not row["compiler"].startswith(f"{machine()}-")
+        )
 
 
 def missing(jobs: Collection[str]) -> tuple[Need, ...]:

@@ -10,9 +10,25 @@ from __future__ import annotations
 import argparse
 import difflib
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
+
+
+@contextmanager
+def plain_toml(file: str) -> Iterator[dict[str, Any]]:
+    """A file of configs/ as it is, for what has to work without a library.
+
+    Raises:
+        SchedlineError: it is no TOML, or lacks what was looked for. What reads it as a type says more.
+    """
+    try:
+        yield tomllib.loads((CONFIGS / file).read_text())
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise SchedlineError(f"{CONFIGS / file} is damaged: {error!r}", f"git diff {CONFIGS / file}") from error
 
 
 def change_ids() -> tuple[str, ...]:
@@ -52,14 +68,15 @@ def gate_names() -> tuple[str, ...]:
 
 def workload_rows(suite: str) -> tuple[str, ...]:
     """The rows of a suite, with those of the suites that it includes."""
-    found = tomllib.loads((CONFIGS / f"workloads/{suite}.toml").read_text())
-    included = [row for other in found.get("include", ()) for row in workload_rows(other)]
-    return tuple(dict.fromkeys((*included, *found.get("rows", {}))))
+    with plain_toml(f"workloads/{suite}.toml") as found:
+        included = [row for other in found.get("include", ()) for row in workload_rows(other)]
+        return tuple(dict.fromkeys((*included, *found.get("rows", {}))))
 
 
 def arch_names() -> tuple[str, ...]:
     """The architectures of `schedline layout` (configs/layout.toml)."""
-    return tuple(tomllib.loads((CONFIGS / "layout.toml").read_text())["arch"])
+    with plain_toml("layout.toml") as found:
+        return tuple(found["arch"])
 
 
 def unknown(what: str, name: str, allowed: Sequence[str]) -> str:
@@ -111,7 +128,8 @@ def some_of(
 
 
 def _keys(file: str) -> tuple[str, ...]:
-    return tuple(tomllib.loads((CONFIGS / file).read_text()))
+    with plain_toml(file) as found:
+        return tuple(found)
 
 
 def _stems(folder: str, ending: str) -> tuple[str, ...]:

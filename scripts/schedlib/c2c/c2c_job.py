@@ -16,6 +16,7 @@ from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.formats import document
 from schedlib.formats.c2c_diff_document import TrafficDiffDocument
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
+from schedlib.formats.cover_letter import tell
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat, load_topology
@@ -91,5 +92,6 @@ def diff(options: C2cDiffOptions) -> Verdict:
     if options.json:
         found = TrafficDiffDocument(schema="c2c-diff-1", tool=TOOL, status=verdict, metrics=judged)
         document.write(options.json, found)
-    print(traffic_diff.text(base, candidate, judged), end="")
+    for line in traffic_diff.text(base, candidate, judged).splitlines():
+        tell(line)
     return verdict

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.run_file import read_run
 from schedlib.progress import step
 from schedlib.runs.tool_process import Finished, run_guarded
 
@@ -105,8 +106,8 @@ def _cyclictest() -> Timers:
 def _own(program: Path, words: Sequence[str]) -> tuple[Finished, dict[str, float]]:
     with tempfile.TemporaryDirectory() as directory:
         done = _run([str(program), *words, "--runs", "1", "--json", "run.json"], Path(directory))
-        found = json.loads(Path(directory, "run.json").read_text())
-    return done, {metric["name"]: metric["value"] for metric in found["metrics"]}
+        found = read_run(Path(directory, "run.json"))
+    return done, {metric.name: metric.value for metric in found.metrics}
 
 
 def _rt_wakeup(programs: Path) -> Timers:

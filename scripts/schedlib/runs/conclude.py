@@ -8,6 +8,7 @@ from pathlib import Path
 
 from schedlib.cache import write_atomic
 from schedlib.formats import document
+from schedlib.formats.cover_letter import tell
 from schedlib.formats.plan_document import RunPlan
 from schedlib.formats.run_file import read_run
 from schedlib.runs.run_judge import judge_all, judge_run
@@ -36,7 +37,7 @@ def conclude(
     judged = [judge_run(rows[run.row], run.number, found[run.row, run.number]) for run in ordered]
     verdict = judge_all(judged)
     for line in table(suite, judged, found):
-        print(line)
+        tell(line)
     if json_file:
         document.write(json_file, summary(plan, machine, started, judged, found, verdict))
     if lava_file:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from schedlib.errors import SchedlineError
-from schedlib.formats.cover_letter import printable
+from schedlib.formats.cover_letter import printable, tell
 from schedlib.formats.run_file import Run, runs_below
 from schedlib.runs.plan import SAME, saved_plan
 from schedlib.runs.run_judge import JudgedRun, judge_all, judge_run
@@ -68,9 +68,9 @@ def report(directory: Path) -> Verdict:
             print(f"{run.row}, run {run.number}: {run.file} is not there")
             judged.append(JudgedRun(run.row, run.number, Verdict.ERROR, "not there"))
     for line in table(suite, judged, runs):
-        print(line)
+        tell(line)
     machine = next(iter(runs.values())).fingerprint
-    print(f"measured on: {printable(machine['machine'])}; {printable(machine['kernel'])}")
+    tell(f"measured on: {machine['machine']}; {machine['kernel']}")
     verdict = judge_all(judged)
     print(f"verdict: {verdict.value}")
     return verdict

@@ -7,15 +7,14 @@ This needs neither a repository nor any library beyond the standard one.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
+from schedlib.names import plain_toml
 from schedlib.options import TreeOptions
-from schedlib.paths import CONFIGS
 
 
 class Presence(Enum):
@@ -61,8 +60,8 @@ class SourceSigns:
 
 def source_signs() -> dict[str, SourceSigns]:
     """The signs of every change, by its id (configs/changes.toml)."""
-    rows = tomllib.loads((CONFIGS / "changes.toml").read_text())
-    return {name: SourceSigns(row["file"], row["start"], tuple(row["patterns"])) for name, row in rows.items()}
+    with plain_toml("changes.toml") as rows:
+        return {name: SourceSigns(row["file"], row["start"], tuple(row["patterns"])) for name, row in rows.items()}
 
 
 def readable(pattern: str) -> str:

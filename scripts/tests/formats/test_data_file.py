@@ -14,19 +14,23 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
+from schedlib import names
 from schedlib.c2c.traffic_diff import load_metrics
 from schedlib.console.known_races import explained
+from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import Place, line_of, read_toml
 from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
 from schedlib.gate.rules import load_gate
 from schedlib.kernel.topology import Topology
 from schedlib.layout.layout_data import LayoutData
+from schedlib.names import arch_names, change_ids, workload_rows
 from schedlib.paths import CONFIGS
 from schedlib.runs.workload_suites import SuiteFile
 from schedlib.tree.changes import Change
 from schedlib.tree.debian import Series
 from schedlib.tree.left_out import OptionalSuite
+from schedlib.tree.source import source_signs
 
 
 class Fruit(Enum):
@@ -227,3 +231,23 @@ def test_each_key_of_each_file_can_be_mistyped(path: Path, tmp_path: Path) -> No
         (tmp_path / path.name).write_text("\n".join(wrong))
         with pytest.raises(SchedlineError, match=f"(?s){path.name}:{number + 1}: .*{key[:-1]}_ is unknown.* {key}"):
             read(tmp_path / path.name)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "read"),
+    [
+        ("changes.toml", "patterns", "paterns", source_signs),
+        ("changes.toml", "[rq-order]", "[rq-order", change_ids),
+        ("layout.toml", "compiler =", "compilr =", compilers),
+        ("layout.toml", "[arch.", "[arhc.", arch_names),
+        ("workloads/rt.toml", "about = ", "include = 5\nabout = ", lambda: workload_rows("rt")),
+    ],
+)
+def test_what_is_read_without_a_library_is_no_traceback_either(
+    file: str, old: str, new: str, read: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text((CONFIGS / file).read_text().replace(old, new))
+    monkeypatch.setattr(names, "CONFIGS", tmp_path)
+    with pytest.raises(SchedlineError, match=f"{file} is damaged"):
+        read()

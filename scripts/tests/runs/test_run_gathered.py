@@ -63,6 +63,14 @@ def test_what_did_no_work_is_no_pass_at_home_either(found: dict[str, Any], verdi
     assert report(keep(tmp_path, "sleep_storm.json", found)) is verdict
 
 
+def test_what_a_run_says_does_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run() | {"status": "ERROR", "reason": "seen \u202egnp \x9b2J", "metrics": []}
+    found["fingerprint"] |= {"kernel": "7.3 \u2066 \x85"}
+    report(keep(tmp_path, "sleep_storm.json", found))
+    said = capsys.readouterr().out
+    assert "seen" in said and all(char.isprintable() or char == "\n" for char in said)
+
+
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_run_of_the_plan_that_is_missing_is_an_error(missing: bool, tmp_path: Path) -> None:
     suite = load_suite("quick")
