@@ -10,7 +10,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -25,9 +24,9 @@ from schedlib.check.check_plan import CheckPlan
 from schedlib.check.mutants import MUTANTS, Mutant, read_mutants
 from schedlib.dev import c2c_cost, workload_cost
 from schedlib.dev.gate_proof import proof
-from schedlib.formats.bench_document import BenchDocument
+from schedlib.formats import document
+from schedlib.formats.bench_document import BenchDocument, BenchRow
 from schedlib.formats.bench_gate_document import BenchGateDocument
-from schedlib.formats.document import write_plain
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import TARGETS, Target
@@ -57,22 +56,16 @@ def _figure(value: float, unit: str) -> str:
     return f"{value:.2f} s" if value >= 0.01 else f"{value * 1e9:.1f} ns"
 
 
-@dataclass(frozen=True)
-class BenchRow:
-    """One measurement: ours and the reference, and the goal for their ratio or for ours."""
+def _row(name: str, ours: float, reference: float | None, goal: str, unit: str = "s") -> BenchRow:
+    return BenchRow(name, ours, reference, goal, unit)
 
-    name: str
-    ours: float
-    reference: float | None
-    goal: str
-    unit: str = "s"
 
-    def text(self) -> str:
-        """As one line."""
-        figure = _figure(self.ours, self.unit)
-        if self.reference is not None:
-            figure += f" / {_figure(self.reference, self.unit)} = {self.ours / self.reference:.3f}"
-        return f"{self.name}: {figure} (goal {self.goal})"
+def row_text(row: BenchRow) -> str:
+    """As one line."""
+    figure = _figure(row.ours, row.unit)
+    if row.reference is not None:
+        figure += f" / {_figure(row.reference, row.unit)} = {row.ours / row.reference:.3f}"
+    return f"{row.name}: {figure} (goal {row.goal})"
 
 
 def _timed(name: str, work: Callable[[], object]) -> float:
@@ -107,13 +100,13 @@ def _builds(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
     with checked_out(tree, commit):
         reference = _timed("stock kunit.py build", lambda: must(words, cwd=tree.src))
     ours = _timed("our build", lambda: _built(place, tree, commit, target, configuration))
-    rows = [BenchRow("cold build / stock kunit.py build", ours, reference, "0.6")]
+    rows = [_row("cold build / stock kunit.py build", ours, reference, "0.6")]
     directory = build_directory(place, tree, target, configuration)
     with checked_out(tree, _with_comment(tree, commit, "one")):
         bare = _timed("bare make after a change of sched.h", lambda: make(tree.src, directory, "um", ["vmlinux"]))
     second = _with_comment(tree, commit, "two")
     ours = _timed("our build after a change of sched.h", lambda: _built(place, tree, second, target, configuration))
-    rows.append(BenchRow("rebuild after sched.h / bare make", ours, bare, "1.15"))
+    rows.append(_row("rebuild after sched.h / bare make", ours, bare, "1.15"))
     shutil.rmtree(place)
     return rows
 
@@ -142,12 +135,12 @@ def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
         ours = _timed("one object", partial(made, cache, tree, changed, column, UNIT))
         shutil.rmtree(place, ignore_errors=True)
         whole = _timed("vmlinux of the same configuration", partial(made, place, tree, commit, column, "vmlinux"))
-        rows.append(BenchRow(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
+        rows.append(_row(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
         vmlinux = next(place.glob("builds/*/vmlinux"))
         judged = _timed("--vmlinux", partial(run, [*command, "--vmlinux", str(vmlinux)]))
         bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(vmlinux)]))
         size = f"{vmlinux.stat().st_size >> 20} MB"
-        rows.append(BenchRow(f"layout --vmlinux of {arch.name} ({size}, DWARF) / pahole alone", judged, bare, "-"))
+        rows.append(_row(f"layout --vmlinux of {arch.name} ({size}, DWARF) / pahole alone", judged, bare, "-"))
         shutil.rmtree(place)
     return rows
 
@@ -157,12 +150,12 @@ def _layouts_from_cache() -> list[BenchRow]:
     command = [str(PROJECT / "scripts/schedline"), "layout"]
     everything = [*command, "--arch", "all", "--config", "all"]
     _timed("the whole matrix", partial(run, everything))
-    rows = [BenchRow("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
+    rows = [_row("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
     if RUNNING_BTF.exists():
         judged = _timed("--running", partial(run, [*command, "--running"]))
         bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(RUNNING_BTF)]))
         size = f"{RUNNING_BTF.stat().st_size / (1 << 20):.1f} MB of BTF"
-        rows.append(BenchRow(f"layout --running ({size}) / pahole alone", judged, bare, "under 1 s"))
+        rows.append(_row(f"layout --running ({size}) / pahole alone", judged, bare, "under 1 s"))
     return rows
 
 
@@ -176,12 +169,12 @@ def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]
     """From a commit to a verdict, again and with mutants."""
     commit, expected = composition.commit, composition.expected
     _guest(cache, tree, commit, expected)
-    rows = [BenchRow("all suites, UML with 8 CPUs", _guest(cache, tree, commit, expected), None, "under 5 s")]
+    rows = [_row("all suites, UML with 8 CPUs", _guest(cache, tree, commit, expected), None, "under 5 s")]
     for file, goal in (("kernel/sched/cpupri.c", "12 s"), (_HEADER, "30 s")):
         mutant = _mutant(read_mutants(MUTANTS), file)
         broken = apply_diff(tree, commit, mutant.diff, f"mutant {mutant.name}\n")
         if broken:
-            rows.append(BenchRow(f"a mutant in {file}", _guest(cache, tree, broken, expected), None, goal))
+            rows.append(_row(f"a mutant in {file}", _guest(cache, tree, broken, expected), None, goal))
     _guest(cache, tree, commit, expected)
     return rows
 
@@ -192,9 +185,9 @@ def _wakeups(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow
     measured()
     many = ("sched_cluster_kunit.machines=50", "sched_cluster_kunit.cases=2000")
     return [
-        BenchRow("the rows of the wake-up path, UML", measured("sched_cluster.rows"), None, "under 5 s"),
-        BenchRow("3 x 10^5 random cases on 50 machines", measured("sched_cluster.random_cases", *many), None, "180 s"),
-        BenchRow("wake-ups of real tasks", measured("sched_wakeup"), None, "-"),
+        _row("the rows of the wake-up path, UML", measured("sched_cluster.rows"), None, "under 5 s"),
+        _row("3 x 10^5 random cases on 50 machines", measured("sched_cluster.random_cases", *many), None, "180 s"),
+        _row("wake-ups of real tasks", measured("sched_wakeup"), None, "-"),
     ]
 
 
@@ -217,7 +210,7 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> 
                 for what, value in zip(("set", "find one", "find all"), picoseconds, strict=True):
                     figures.setdefault((name, f"{what}, {cpus} CPUs"), []).append(float(value) / 1e12)
     return [
-        BenchRow(f"{what}: {name} / stock", median(values), median(figures["stock", what]), "-")
+        _row(f"{what}: {name} / stock", median(values), median(figures["stock", what]), "-")
         for (name, what), values in figures.items()
         if name != "stock"
     ]
@@ -235,7 +228,7 @@ def _races(cache: Path, tree: Tree, split: Composition) -> list[BenchRow]:
         plan = CheckPlan(target, (8,), split.expected, (), only, 10 * target.timeout)
         name = f"{only or 'all suites'}, {'+'.join((target.name, *fragments))}, 8 CPUs"
         booted = partial(boot_and_judge, plan, kernel, cache / "results/bench/races", (), "tcg")
-        rows.append(BenchRow(name, _timed(name, booted), None, goal))
+        rows.append(_row(name, _timed(name, booted), None, goal))
     return rows
 
 
@@ -245,7 +238,7 @@ def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
         made = c2c.built(cache, c2c.source(tree, c2c_cost.wanted(32)), place)
         costs = [c2c_cost.cost(cache, made, cpus) for cpus in (16, 32)]
     return [
-        BenchRow(f"CPU time of c2c's guest, {each.cpus} CPUs: plugin / none", each.plugin, each.without, "1.25")
+        _row(f"CPU time of c2c's guest, {each.cpus} CPUs: plugin / none", each.plugin, each.without, "1.25")
         for each in costs
     ]
 
@@ -253,7 +246,7 @@ def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
 def _unchanged() -> list[BenchRow]:
     command = [str(PROJECT / "scripts/schedline"), "check"]
     run(command)
-    return [BenchRow("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s")]
+    return [_row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s")]
 
 
 def _workloads() -> list[BenchRow]:
@@ -263,14 +256,14 @@ def _workloads() -> list[BenchRow]:
     rounds = workload_cost.beside_cyclictest(programs)
     ours = median(each.ours.cpu_per_sample for each in rounds)
     theirs = median(timers.cpu_per_sample for each in rounds for timers in (each.before, each.after))
-    rows = [BenchRow("CPU time of a sample: rt_wakeup / cyclictest", ours, theirs, "1.1")]
+    rows = [_row("CPU time of a sample: rt_wakeup / cyclictest", ours, theirs, "1.1")]
     for name in ("p50", "p99"):
         difference, spread = workload_cost.apart(rounds, attrgetter(name))
-        rows.append(BenchRow(f"{name}: rt_wakeup from cyclictest / cyclictest from itself", difference, spread, "1"))
+        rows.append(_row(f"{name}: rt_wakeup from cyclictest / cyclictest from itself", difference, spread, "1"))
     start = workload_cost.start_of_storm(programs)
-    rows.append(BenchRow("sleep_storm: 4800 children ready / forked", start.ready_s, start.forked_s, "2"))
+    rows.append(_row("sleep_storm: 4800 children ready / forked", start.ready_s, start.forked_s, "2"))
     if start.kb_per_child is not None:
-        rows.append(BenchRow("sleep_storm: memory of a child", start.kb_per_child, None, "under 200 kB", "kB"))
+        rows.append(_row("sleep_storm: memory of a child", start.kb_per_child, None, "under 200 kB", "kB"))
     return rows
 
 
@@ -279,8 +272,7 @@ def _gate(file: Path | None) -> Verdict:
     lines = proof.measure()
     print(proof.text(lines))
     if file:
-        found = {"schema": "bench-gate-1", "lines": proof.document(lines)}
-        write_plain(file, BenchGateDocument, found)
+        document.write(file, BenchGateDocument(schema="bench-gate-1", lines=tuple(lines)))
     verdict = Verdict.PASS if proof.met(lines) else Verdict.FAIL
     print(f"verdict: {verdict.name}")
     return verdict
@@ -317,7 +309,7 @@ def _starts() -> list[BenchRow]:
         command = [sys.executable, str(PROJECT / "scripts/schedline"), *words]
         run(command)
         ours = min(_timed(f"schedline {words[0]}", lambda argv=command: run(argv)) for _ in range(5))  # type: ignore[misc]
-        rows.append(BenchRow(f"start of schedline {' '.join(words)} / of Python", ours, bare, "10"))
+        rows.append(_row(f"start of schedline {' '.join(words)} / of Python", ours, bare, "10"))
     return rows
 
 
@@ -341,8 +333,7 @@ def bench(only: str | None, file: Path | None) -> Verdict:
     conditions = f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}{origin}"
     print(f"conditions: {conditions}")
     for row in rows:
-        print(row.text())
+        print(row_text(row))
     if file:
-        found = {"schema": "bench-1", "conditions": conditions, "rows": [asdict(row) for row in rows]}
-        write_plain(file, BenchDocument, found)
+        document.write(file, BenchDocument(schema="bench-1", conditions=conditions, rows=tuple(rows)))
     return Verdict.PASS

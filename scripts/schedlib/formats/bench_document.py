@@ -9,7 +9,7 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Strict, Word
 
 
-class BenchFigure(Strict, frozen=True):
+class BenchRow(Strict, frozen=True):
     """One measurement: ours and the reference, and the goal for their ratio or for ours."""
 
     name: Word
@@ -24,4 +24,4 @@ class BenchDocument(Document, frozen=True, kw_only=True):
 
     schema: Literal["bench-1"]
     conditions: Word
-    rows: tuple[BenchFigure, ...]
+    rows: tuple[BenchRow, ...]

@@ -11,7 +11,7 @@ from schedlib.formats.strict import Amount, Positive, Strict, Word
 Rivals = dict[str, tuple[Amount, Amount]]
 
 
-class BenchShares(Strict, frozen=True):
+class SimulationResult(Strict, frozen=True):
     """Shares of campaigns, in percent.
 
     Attributes:
@@ -32,17 +32,17 @@ class BenchShares(Strict, frozen=True):
     rivals_caught: Rivals
 
 
-class BenchLine(Strict, frozen=True):
+class ProofLine(Strict, frozen=True):
     """A noise model with a change of one metric (0: none), in an order of boots."""
 
     model: Word
     change: Amount
     order: Word
-    result: BenchShares
+    result: SimulationResult
 
 
 class BenchGateDocument(Document, frozen=True, kw_only=True):
     """schedline dev bench --only gate: how often the gate is wrong on made-up campaigns."""
 
     schema: Literal["bench-gate-1"]
-    lines: tuple[BenchLine, ...]
+    lines: tuple[ProofLine, ...]

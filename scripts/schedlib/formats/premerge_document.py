@@ -14,6 +14,8 @@ class PremergePatch(Strict, frozen=True):
     """One patch.
 
     Attributes:
+        commit: in the cache's repository.
+        subject: the first line of its message.
         patch_id: git's, stable.
         sha256: of the mail that git format-patch makes of it, without commit id and version.
     """

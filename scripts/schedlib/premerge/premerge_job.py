@@ -10,8 +10,7 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, results_directory, write_atomic, write_json
-from schedlib.formats.document import write_plain
-from schedlib.formats.premerge_document import PremergeDocument
+from schedlib.formats import document
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
@@ -21,7 +20,7 @@ from schedlib.premerge.emulated import emulated
 from schedlib.premerge.parts import Part
 from schedlib.premerge.premerge_files import SERIES
 from schedlib.premerge.premerge_options import PremergeOptions
-from schedlib.premerge.premerge_page import document, junit, text
+from schedlib.premerge.premerge_page import junit, premerge_document, text
 from schedlib.premerge.series import read_series
 from schedlib.progress import say
 from schedlib.tree.changes import present_changes
@@ -64,9 +63,9 @@ def premerge(options: PremergeOptions) -> Verdict:
     write_atomic(out / "premerge.txt", page)
     write_atomic(out / "junit.xml", junit(found))
     write_json(out / "kcidb.json", kcidb.document(started, series, found))
-    content = document(started, tree, series, found, verdict)
+    content = premerge_document(started, tree, series, found, verdict)
     for file in (out / SERIES, *([options.json] if options.json else [])):
-        write_plain(file, PremergeDocument, content)
+        document.write(file, content)
     print(page, end="")
     return verdict
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from schedlib import TOOL
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark, junit_document
+from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.premerge.parts import Part
 from schedlib.premerge.series import PatchSeries
 from schedlib.tree.kernel_tree import Tree
@@ -48,26 +49,18 @@ def _case(name: str, verdict: Verdict | None, said: str) -> JUnitCase:
     return JUnitCase(name, mark, said.split("\n")[0], said)
 
 
-def document(
+def premerge_document(
     started: datetime, tree: Tree, series: PatchSeries, found: Sequence[Part], verdict: Verdict
-) -> dict[str, object]:
+) -> PremergeDocument:
     """As a document."""
-    return {
-        "schema": "premerge-1",
-        "tool": TOOL,
-        "started": started.isoformat(),
-        "status": verdict.name,
-        "tree": tree.origin,
-        "base": series.base,
-        "head": series.head,
-        "patches": [vars(patch) for patch in series.patches],
-        "parts": [
-            {
-                "name": part.name,
-                "verdict": part.verdict.name if part.verdict is not None else None,
-                "summary": part.summary,
-                "lines": list(part.lines),
-            }
-            for part in found
-        ],
-    }
+    return PremergeDocument(
+        schema="premerge-1",
+        tool=TOOL,
+        started=started,
+        status=verdict,
+        tree=tree.origin,
+        base=series.base,
+        head=series.head,
+        patches=series.patches,
+        parts=tuple(PremergePart(part.name, part.verdict, part.summary, part.lines) for part in found),
+    )

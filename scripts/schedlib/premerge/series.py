@@ -10,27 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.premerge_document import PremergePatch
 from schedlib.git import git, try_git
 from schedlib.runs.variants import revision
 from schedlib.tree.changes import apply_mail, hunks
 from schedlib.tree.kernel_tree import Tree
-
-
-@dataclass(frozen=True)
-class Patch:
-    """One patch.
-
-    Attributes:
-        commit: in the cache's repository.
-        subject: the first line of its message.
-        patch_id: git's, stable.
-        sha256: of the mail that git format-patch makes of it, without commit id and version.
-    """
-
-    commit: str
-    subject: str
-    patch_id: str
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +23,7 @@ class PatchSeries:
 
     base: str
     head: str
-    patches: tuple[Patch, ...]
+    patches: tuple[PremergePatch, ...]
     diff: bytes
 
     @property
@@ -73,12 +57,12 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> P
     return PatchSeries(first, last, tuple(_patch(tree, commit) for commit in rows), diff)
 
 
-def _patch(tree: Tree, commit: str) -> Patch:
+def _patch(tree: Tree, commit: str) -> PremergePatch:
     shown = try_git(tree.src, "show", "--full-index", commit).stdout
     words = try_git(tree.src, "patch-id", "--stable", stdin=shown).stdout.decode().split()
     mail = try_git(tree.src, "format-patch", "--stdout", "-1", "--zero-commit", "--no-signature", commit).stdout
     subject = git(tree.src, "log", "-1", "--format=%s", commit)
-    return Patch(commit, subject, words[0] if words else "", hashlib.sha256(mail).hexdigest())
+    return PremergePatch(commit, subject, words[0] if words else "", hashlib.sha256(mail).hexdigest())
 
 
 def _applied(tree: Tree, base: str, mbox: Path) -> str:

@@ -73,7 +73,7 @@ def _text(built: Sequence[Built], notes: Sequence[str]) -> str:
     for kernel in built:
         lines.append(f"{kernel.release}: {kernel.what}")
         lines += [f"    {file}" for file in kernel.files]
-        lines += [f"    struct {name}: {size.text()}" for name, size in kernel.sizes.items()]
+        lines += [f"    struct {name}: {packages.size_text(size)}" for name, size in kernel.sizes.items()]
     return "\n".join([*lines, *notes])
 
 

@@ -8,13 +8,13 @@ import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import lock, read_json, write_atomic, write_json
 from schedlib.errors import SchedlineError
-from schedlib.formats.document import write_plain
-from schedlib.formats.kernels_document import KernelsDocument
+from schedlib.formats import document
+from schedlib.formats.kernels_document import KernelsDocument, KernelSize, PackagedKernel
 from schedlib.kernel.build import compiler_version, make
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.members import read_members
@@ -40,19 +40,6 @@ _LARGEST_SLAB = 8192
 
 
 @dataclass(frozen=True)
-class Size:
-    """Of a structure, in bytes; no alignment where no attribute asks for one."""
-
-    size: int
-    alignment: int | None
-
-    def text(self) -> str:
-        """With the slab class, where it would come from kmalloc()."""
-        aligned = f"aligned to {self.alignment}" if self.alignment else "no alignment asked for"
-        return f"{self.size} bytes, {aligned}, {slab_class(self.size)}"
-
-
-@dataclass(frozen=True)
 class Built:
     """A kernel that is packaged.
 
@@ -69,7 +56,13 @@ class Built:
     commit: str
     what: str
     files: tuple[Path, ...]
-    sizes: Mapping[str, Size]
+    sizes: Mapping[str, KernelSize]
+
+
+def size_text(found: KernelSize) -> str:
+    """With the slab class, where it would come from kmalloc()."""
+    aligned = f"aligned to {found.alignment}" if found.alignment else "no alignment asked for"
+    return f"{found.size} bytes, {aligned}, {slab_class(found.size)}"
 
 
 def slab_class(size: int) -> str:
@@ -131,7 +124,7 @@ def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mappin
     ]
 
 
-def sizes_of(tree: Tree, place: Path, arch: str) -> dict[str, Size]:
+def sizes_of(tree: Tree, place: Path, arch: str) -> dict[str, KernelSize]:
     """Sizes in one object, compiled with debug information before the kernel is; the kernel's own is made later.
 
     Raises:
@@ -140,10 +133,10 @@ def sizes_of(tree: Tree, place: Path, arch: str) -> dict[str, Size]:
     make(tree.src, place, arch, ["KCFLAGS=-g", _UNIT])
     structures = read_members(place / _UNIT)
     found = {name: structures[name].type for name in OBJECTS if name in structures}
-    return {name: Size(each.size, each.align) for name, each in found.items()}
+    return {name: KernelSize(each.size, each.align) for name, each in found.items()}
 
 
-def refuse_other_sizes(candidate: Mapping[str, Size], placebo: Mapping[str, Size]) -> None:
+def refuse_other_sizes(candidate: Mapping[str, KernelSize], placebo: Mapping[str, KernelSize]) -> None:
     """A placebo has what the candidate has.
 
     Raises:
@@ -152,13 +145,15 @@ def refuse_other_sizes(candidate: Mapping[str, Size], placebo: Mapping[str, Size
     for name in candidate:
         if candidate[name] != placebo.get(name):
             raise SchedlineError(
-                f"the placebo's struct {name} is no placebo: the candidate has {candidate[name].text()}, the placebo "
-                + (placebo[name].text() if name in placebo else "none"),
+                f"the placebo's struct {name} is no placebo: the candidate has {size_text(candidate[name])}, "
+                f"the placebo {size_text(placebo[name]) if name in placebo else 'none'}",
                 "adjust the padding for this configuration and give the patch: --placebo FILE",
             )
 
 
-def packaged(tree: Tree, source: KernelSource, place: Path, arch: str, kind: str, sizes: Mapping[str, Size]) -> Built:
+def packaged(
+    tree: Tree, source: KernelSource, place: Path, arch: str, kind: str, sizes: Mapping[str, KernelSize]
+) -> Built:
     """Make and package one kernel; nothing where that is done already.
 
     Raises:
@@ -212,7 +207,7 @@ def kernels(
     """
     notes: list[str] = []
     values: dict[str, dict[str, str]] = {}
-    sizes: dict[str, dict[str, Size]] = {}
+    sizes: dict[str, dict[str, KernelSize]] = {}
     for source in sources:
         build = top / source.role / "build"
         with checked_out(tree, source.commit), step(f"configuring {source.role}"):
@@ -250,8 +245,24 @@ def deliver(built: Sequence[Built], out: Path, tree: Tree, config: str, notes: C
             shutil.copyfile(file, half)
             files.append(half.replace(out / file.name))
         delivered.append(Built(**(vars(kernel) | {"files": tuple(files)})))
-    rows = [asdict(each) | {"files": [file.name for file in each.files]} for each in delivered]
-    found = {"schema": "kernels-1", "tree": tree.origin, "configuration": config, "kernels": rows, "notes": list(notes)}
-    write_plain(out / "kernels.json", KernelsDocument, found)
+    rows = (
+        PackagedKernel(
+            each.role,
+            each.release,
+            each.commit,
+            each.what,
+            tuple(file.name for file in each.files),
+            dict(each.sizes),
+        )
+        for each in delivered
+    )
+    found = KernelsDocument(
+        schema="kernels-1",
+        tree=tree.origin,
+        configuration=config,
+        kernels=tuple(rows),
+        notes=tuple(notes),
+    )
+    document.write(out / "kernels.json", found)
     say(f"{out / 'kernels.json'}")
     return delivered

@@ -10,9 +10,10 @@ import pytest
 from workload_runs import Place
 
 from schedlib.dev import workload_cost
-from schedlib.dev.bench import BenchRow
+from schedlib.dev.bench import row_text
 from schedlib.dev.workload_cost import Round, Timers
 from schedlib.errors import SchedlineError
+from schedlib.formats.bench_document import BenchRow
 from schedlib.runs.tool_process import why_no_fifo
 
 
@@ -64,5 +65,5 @@ def test_a_program_that_fails_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_figure_has_its_unit() -> None:
-    assert BenchRow("memory", 115.42, None, "under 200 kB", "kB").text() == "memory: 115.4 kB (goal under 200 kB)"
-    assert BenchRow("start", 1.5, 1.2, "2").text() == "start: 1.50 s / 1.20 s = 1.250 (goal 2)"
+    assert row_text(BenchRow("memory", 115.42, None, "under 200 kB", "kB")) == "memory: 115.4 kB (goal under 200 kB)"
+    assert row_text(BenchRow("start", 1.5, 1.2, "2", "s")) == "start: 1.50 s / 1.20 s = 1.250 (goal 2)"

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from schedlib.dev.gate_proof import proof
 from schedlib.dev.gate_proof.noise_models import MODELS
 from schedlib.dev.gate_proof.rivals import RIVALS
 from schedlib.dev.gate_proof.simulation import simulate
+from schedlib.formats import document
+from schedlib.formats.bench_gate_document import BenchGateDocument, ProofLine
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
@@ -30,10 +34,12 @@ def test_the_others_are_what_is_known_of_them() -> None:
     assert found["mmtests"][0] < 2
 
 
-def test_tables() -> None:
+def test_tables(tmp_path: Path) -> None:
     result = simulate(MODELS["log-normal 5 %"], 5, 20, 0.10)
-    lines = [proof.Line("log-normal 5 %", change, "ABBA", result) for change in (0.0, 0.10)]
+    lines = [ProofLine("log-normal 5 %", change, "ABBA", result) for change in (0.0, 0.10)]
     said = proof.text(lines)
     assert "20 campaigns for each line" in said
     assert all(name in said for name in RIVALS)
-    assert proof.document(lines)[0]["result"]
+    made = BenchGateDocument(schema="bench-gate-1", lines=tuple(lines))
+    document.write(tmp_path / "x.json", made)
+    assert document.read(tmp_path / "x.json", BenchGateDocument, "") == made

@@ -10,9 +10,10 @@ import pytest
 
 from conftest import SCHED_H, git, read_words
 from schedlib.errors import SchedlineError
+from schedlib.formats.kernels_document import KernelSize
 from schedlib.runs import kernels_verb, packages, variants
 from schedlib.runs.kernels_job import boot_lines
-from schedlib.runs.packages import PACKAGES, Built, Size
+from schedlib.runs.packages import PACKAGES, Built
 from schedlib.tree.kernel_tree import Tree, open_kdir
 
 PLACEBO = """\
@@ -129,12 +130,12 @@ def test_slab_class(size: int, name: str) -> None:
     assert packages.slab_class(size) == name
 
 
-@pytest.mark.parametrize("other", [Size(1856, 64), Size(1984, None), None])
-def test_placebo_of_another_size_is_none(other: Size | None) -> None:
-    candidate = {"root_domain": Size(1984, 64), "rq": Size(3456, 64)}
+@pytest.mark.parametrize("other", [KernelSize(1856, 64), KernelSize(1984, None), None])
+def test_placebo_of_another_size_is_none(other: KernelSize | None) -> None:
+    candidate = {"root_domain": KernelSize(1984, 64), "rq": KernelSize(3456, 64)}
     packages.refuse_other_sizes(candidate, dict(candidate))
     with pytest.raises(SchedlineError, match="struct root_domain is no placebo"):
-        packages.refuse_other_sizes(candidate, {"rq": Size(3456, 64)} | ({"root_domain": other} if other else {}))
+        packages.refuse_other_sizes(candidate, {"rq": KernelSize(3456, 64)} | ({"root_domain": other} if other else {}))
 
 
 def test_boot_falls_back() -> None:

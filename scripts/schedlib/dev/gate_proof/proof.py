@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-
 import numpy as np
 import scipy
 
 from schedlib.dev.gate_proof import simulation
 from schedlib.dev.gate_proof.noise_models import MODELS
 from schedlib.dev.gate_proof.rivals import RIVALS
-from schedlib.dev.gate_proof.simulation import SimulationResult, simulate
+from schedlib.dev.gate_proof.simulation import simulate
+from schedlib.formats.bench_gate_document import ProofLine
 from schedlib.gate.statistics import CONFIRM
 from schedlib.progress import step
 
@@ -27,33 +26,23 @@ CAUGHT = {0.10: 92.0, 0.25: 99.9}
 """Goals, in percent of campaigns, for log-normal noise."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """A noise model with a change of one metric (0: none), in an order of boots."""
-
-    model: str
-    change: float
-    order: str
-    result: SimulationResult
-
-
-def measure(campaigns: int = CAMPAIGNS) -> list[Line]:
+def measure(campaigns: int = CAMPAIGNS) -> list[ProofLine]:
     """All lines; a few minutes on one CPU for 10,000 campaigns."""
     lines = []
     for model in MODELS:
         with step(f"no change, {model}"):
-            lines.append(Line(model, 0.0, "ABBA", simulate(MODELS[model], SEED, campaigns)))
+            lines.append(ProofLine(model, 0.0, "ABBA", simulate(MODELS[model], SEED, campaigns)))
     for model in ("drift 2 %, each", "log-normal 5 %"):
         with step(f"no change, {model}, boots in blocks"):
-            lines.append(Line(model, 0.0, "blocks", simulate(MODELS[model], SEED, campaigns, order="blocks")))
+            lines.append(ProofLine(model, 0.0, "blocks", simulate(MODELS[model], SEED, campaigns, order="blocks")))
     for model in POWER_MODELS:
         for change in CHANGES:
             with step(f"+{change:.0%}, {model}"):
-                lines.append(Line(model, change, "ABBA", simulate(MODELS[model], SEED + 1, campaigns, change)))
+                lines.append(ProofLine(model, change, "ABBA", simulate(MODELS[model], SEED + 1, campaigns, change)))
     return lines
 
 
-def met(lines: list[Line]) -> bool:
+def met(lines: list[ProofLine]) -> bool:
     """Are the goals met?"""
     quiet = all(line.result.failed <= FALSE_ALARMS for line in lines if not line.change and line.order == "ABBA")
     return quiet and all(
@@ -63,7 +52,7 @@ def met(lines: list[Line]) -> bool:
     )
 
 
-def text(lines: list[Line]) -> str:
+def text(lines: list[ProofLine]) -> str:
     """The tables, and the conditions that they hold under."""
     few, many = simulation.BOOTS, 2 * simulation.BOOTS
     out = [
@@ -98,8 +87,3 @@ def _head(*ours: str) -> str:
 def _line(name: str, first: float, asked: float, unclear: float, rivals: dict[str, tuple[float, float]]) -> str:
     others = "".join(f"{f'{few:.2f} / {many:.2f}':>18}" for few, many in rivals.values())
     return f"{name:36}{first:>9.2f}{asked:>9.2f}{unclear:>9.2f}{others}"
-
-
-def document(lines: list[Line]) -> list[dict[str, object]]:
-    """For JSON."""
-    return [asdict(line) for line in lines]

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from schedlib.dev.gate_proof.noise_models import Model
 from schedlib.dev.gate_proof.rivals import RIVALS
+from schedlib.formats.bench_gate_document import SimulationResult
 from schedlib.gate.decision import decide, rank_evidence
 from schedlib.gate.statistics import Values
 
@@ -18,28 +17,6 @@ BUDGET = 0.03
 DETECT = 0.25
 ALPHA = 0.01
 _CHUNK = 500
-
-
-@dataclass(frozen=True)
-class SimulationResult:
-    """Shares of campaigns, in percent.
-
-    Attributes:
-        failed: the whole gate said FAIL.
-        caught: it said so for the metric that was moved.
-        asked: the first batch asked for a confirmation.
-        unclear: the gate ended INCONCLUSIVE, the confirmation included.
-        rivals: by tool, any metric reported worse from the first batch alone, and from all boots.
-        rivals_caught: the same for the metric that was moved.
-    """
-
-    campaigns: int
-    failed: float
-    caught: float
-    asked: float
-    unclear: float
-    rivals: dict[str, tuple[float, float]]
-    rivals_caught: dict[str, tuple[float, float]]
 
 
 def slots(order: str, boots: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
