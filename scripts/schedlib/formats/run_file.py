@@ -32,7 +32,7 @@ _is_name = lru_cache(10_000)(re.compile(METRIC).match)
 _Name = Annotated[str, Meta(extra_json_schema={"pattern": METRIC})]
 """Checked in Run: to search for a pattern in each name of a million runs takes too long."""
 
-_KNOWN = ("machine_name", "machine", "kernel", "build_id", "configuration", "boot_id", "command_line")
+_KNOWN = {"machine_name", "machine", "kernel", "build_id", "configuration", "boot_id", "command_line"}
 
 
 _BY_STATUS: dict[str, object] = {
@@ -155,7 +155,7 @@ class Run(Document, frozen=True, kw_only=True):
     tool: Word
     started: Moment
     uptime_s: Amount
-    fingerprint: Annotated[dict[str, str], Meta(extra_json_schema={"required": list(_KNOWN)})]
+    fingerprint: Annotated[dict[str, str], Meta(extra_json_schema={"required": sorted(_KNOWN)})]
     status: Literal["DONE", "SKIP", "ERROR"]
     reason: str
     metrics: tuple[Metric, ...]
@@ -169,9 +169,8 @@ class Run(Document, frozen=True, kw_only=True):
         done = self.status == "DONE"
         if done != (self.reason == "") or (done and not self.metrics):
             raise ValueError(f"it is {self.status} with {len(self.metrics)} metrics and the reason {self.reason!r}")
-        for name in _KNOWN:
-            if name not in self.fingerprint:
-                raise ValueError(f"its fingerprint lacks {name}")
+        if not self.fingerprint.keys() >= _KNOWN:
+            raise ValueError(f"its fingerprint lacks {min(_KNOWN - self.fingerprint.keys())}")
         if not self.fingerprint["boot_id"]:
             raise ValueError("its fingerprint has no boot_id, and the unit of a comparison is a boot")
         names = [metric.name for metric in self.metrics]
