@@ -47,10 +47,10 @@ def test_each_variant_has_a_fragment() -> None:
     assert len({tuple(values) for values in wanted}) == len(cpupri_variants())
 
 
-def test_the_command_of_a_run_is_one_that_parses(tmp_path: Path) -> None:
+def test_the_command_of_a_run_is_one_that_parses(kernel: Path) -> None:
     words = [
         "--kdir",
-        str(tmp_path),
+        str(kernel),
         "--with",
         "rd-lines",
         "--expect",
