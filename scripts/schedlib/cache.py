@@ -161,14 +161,16 @@ def shared_lock(
     record = path.with_suffix(".state")
     with path.open("a+") as file:
         _acquire(file, fcntl.LOCK_SH)
-        while _text(record) != state or not intact():
+        reached = _text(record) == state and intact()
+        while not reached:
             _acquire(file, fcntl.LOCK_EX)
             if _text(record) != state or not intact():
                 record.unlink(missing_ok=True)
                 prepare()
                 write_atomic(record, state)
-            # The kernel may let another one in between the two kinds of lock, so the state is read again.
             _acquire(file, fcntl.LOCK_SH)
+            # The kernel may have let another one in between the two kinds of lock.
+            reached = _text(record) == state
         yield
 
 
