@@ -10,9 +10,19 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
-from schedlib.names import change_ids, fragment_names, one_of, series_names, some_of, unknown, words
+from schedlib.names import (
+    change_ids,
+    cpupri_variants,
+    fragment_names,
+    one_of,
+    series_names,
+    some_of,
+    topology_names,
+    unknown,
+    words,
+)
 from schedlib.verdict import Verdict
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -98,6 +108,11 @@ class TreeOptions:
     kdir: Path | None = None
     series: str | None = None
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What doctor calls that which getting it takes; a user's tree is there."""
+        return () if self.kdir is not None else ("fetch",)
+
     def words(self) -> list[str]:
         """The same as words of a command line."""
         if self.kdir is not None:
@@ -159,11 +174,42 @@ def change_options(arguments: argparse.Namespace) -> ChangeOptions:
     return ChangeOptions(arguments.with_, arguments.without)
 
 
-def existing_path(text: str) -> Path:
-    """An argparse type: a file or directory that is there."""
+class _Adds(Protocol):
+    """A parser, or a group of its options."""
+
+    def add_argument(self, *names: str, **words: Any) -> argparse.Action: ...
+
+
+def add_topology_option(parser: _Adds, about: str) -> None:
+    """--topology."""
+    parser.add_argument("--topology", type=one_of("topology", topology_names), metavar="NAME", help=about)
+
+
+def add_config_option(parser: _Adds, about: str) -> None:
+    """--config: of a kernel."""
+    parser.add_argument("--config", type=fragments, default=(), metavar="FRAGMENT,...", help=about)
+
+
+def add_cpupri_option(parser: _Adds, about: str) -> None:
+    """--cpupri: variants of cpupri-split, each a kernel of its own."""
+    parser.add_argument(
+        "--cpupri",
+        type=some_of("variant of cpupri-split", cpupri_variants, everything="all"),
+        default=(),
+        metavar="NAME,...",
+        help=f"{about}: {', '.join(cpupri_variants())}, or all",
+    )
+
+
+def _path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("the path is empty: is a shell variable unset?")
-    path = Path(text).expanduser()
+    return Path(text).expanduser()
+
+
+def existing_path(text: str) -> Path:
+    """An argparse type: a file or directory that is there."""
+    path = _path(text)
     if not path.exists():
         raise argparse.ArgumentTypeError(f"{text}: no such file or directory")
     return path
@@ -179,9 +225,7 @@ def existing_directory(text: str) -> Path:
 
 def new_path(text: str) -> Path:
     """An argparse type: a file or directory that may be made or written."""
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty: is a shell variable unset?")
-    path = Path(text).expanduser()
+    path = _path(text)
     there = next(each for each in (path, *path.absolute().parents) if os.access(each, os.F_OK))
     if there != path and not there.is_dir():
         raise argparse.ArgumentTypeError(f"{there} is no directory")

@@ -54,7 +54,7 @@ def count(options: C2cOptions) -> Verdict:
     """
     cache = cache_dir()
     wanted = wanted_of(options)
-    doctor.require(["build"] if options.tree.kdir else ["build", "fetch"])
+    doctor.require(["build", *options.tree.needs])
     of = source(open_tree(cache, options.tree), wanted)
     out = results_directory(cache, options.out)
     # What an earlier run left there must not pass for this one's, should this one fail.

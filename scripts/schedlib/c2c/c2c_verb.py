@@ -9,7 +9,7 @@ from schedlib import options
 from schedlib.c2c.c2c_options import CPUS, LINES, QUANTA, TARGETS, TIMEOUT, C2cDiffOptions, C2cOptions
 from schedlib.c2c.guest_programs import WORKLOADS
 from schedlib.c2c.object_kinds import DEFAULT, KINDS
-from schedlib.names import cpupri_variants, one_of, some_of, topology_names
+from schedlib.names import cpupri_variants, some_of
 from schedlib.options import MOST_CPUS, Verbs, add_verb
 from schedlib.paths import CONFIGS
 from schedlib.tree.source import require_tree
@@ -61,11 +61,8 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument("--rounds", type=_number, metavar="N", help="how often each thread goes round")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=_cpus, default=CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {CPUS})")
-    shape.add_argument(
-        "--topology",
-        type=one_of("topology", topology_names),
-        metavar="NAME",
-        help="the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes tell near from far",
+    options.add_topology_option(
+        shape, "the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes tell near from far"
     )
     parser.add_argument(
         "--objects",
@@ -82,13 +79,7 @@ def add_parser(verbs: Verbs) -> None:
         help=f"blocks of code in a CPU's turn, a guest for each (default: {','.join(map(str, QUANTA))})",
     )
     parser.add_argument("--line", type=int, choices=LINES, default=LINES[0], help="bytes of a cache line (64)")
-    parser.add_argument(
-        "--config",
-        type=options.fragments,
-        default=(),
-        metavar="FRAGMENT,...",
-        help="of configs/kernel/, on top of what c2c needs",
-    )
+    options.add_config_option(parser, "of configs/kernel/, on top of what c2c needs")
     parser.add_argument("--cpupri", choices=cpupri_variants(), help="a kernel with cpupri-split in this variant")
     parser.add_argument(
         "--timeout",

@@ -40,7 +40,7 @@ def check(options: CheckOptions) -> Verdict:
 def _check(options: CheckOptions) -> Verdict:
     started = datetime.now(UTC)
     cache = cache_dir()
-    doctor.require(["build"] if options.tree.kdir else ["build", "fetch"])
+    doctor.require(["build", *options.tree.needs])
     tree = open_tree(cache, options.tree)
     target, reason = choose(tree, options.on or (sanitize.TARGET if options.sanitize else None))
     if options.sanitize:

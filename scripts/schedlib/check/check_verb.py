@@ -10,7 +10,7 @@ from schedlib import options
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.sanitize import SANITIZERS, TARGET
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import change_ids, cpupri_variants, one_of, some_of, topology_names, words
+from schedlib.names import change_ids, one_of, some_of, words
 from schedlib.options import Verbs, add_verb
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
@@ -60,26 +60,9 @@ def add_parser(verbs: Verbs) -> None:
     )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=_cpus, default=(), metavar="N,...", help="CPUs of the guests (default: 8 and 64)")
-    shape.add_argument(
-        "--topology",
-        type=one_of("topology", topology_names),
-        metavar="NAME",
-        help="boot one guest in QEMU with the shape in configs/topologies/NAME.toml",
-    )
-    parser.add_argument(
-        "--config",
-        type=options.fragments,
-        default=(),
-        metavar="FRAGMENT,...",
-        help="fragments of configs/kernel/, or paths, added in this order",
-    )
-    parser.add_argument(
-        "--cpupri",
-        type=some_of("variant of cpupri-split", cpupri_variants, everything="all"),
-        default=(),
-        metavar="NAME,...",
-        help=f"build and boot cpupri-split once for each: {', '.join(cpupri_variants())}, or all",
-    )
+    options.add_topology_option(shape, "boot one guest in QEMU with the shape in configs/topologies/NAME.toml")
+    options.add_config_option(parser, "fragments of configs/kernel/, or paths, added in this order")
+    options.add_cpupri_option(parser, "build and boot cpupri-split once for each")
     parser.add_argument(
         "--sanitize",
         choices=sorted(SANITIZERS),

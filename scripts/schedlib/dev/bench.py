@@ -282,8 +282,9 @@ def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
     """What needs a kernel tree, and which one it was."""
     rows: list[BenchRow] = []
     cache = cache_dir()
-    doctor.require(["build", "fetch", "uml", "layout", "qemu-x86_64"])
-    tree = open_tree(cache, TreeOptions())
+    chosen = TreeOptions()
+    doctor.require(["build", *chosen.needs, "uml", "layout", "qemu-x86_64"])
+    tree = open_tree(cache, chosen)
     composition = compose(tree)
     refuse_conflicts(composition)
     if only in (None, "check"):

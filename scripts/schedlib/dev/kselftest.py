@@ -142,7 +142,7 @@ def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
     Raises:
         SchedlineError: the tree cannot be had, or the series does not apply.
     """
-    doctor.require(["build", "kselftest"] if chosen.kdir else ["build", "fetch", "kselftest"])
+    doctor.require(["build", *chosen.needs, "kselftest"])
     cache = cache_dir()
     tree = open_tree(cache, chosen)
     place = cache / "kselftest"

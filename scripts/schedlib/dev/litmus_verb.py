@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schedlib import options
+from schedlib import doctor, options
 from schedlib.options import TreeOptions, Verbs, add_verb
 from schedlib.verdict import Verdict
 
@@ -44,6 +44,7 @@ def _litmus(wanted: LitmusOptions) -> Verdict:
     from schedlib.dev.litmus import check
     from schedlib.tree.kernel_tree import open_tree
 
+    doctor.require(wanted.tree.needs)
     tree = open_tree(cache_dir(), wanted.tree)
     verdict, said = check(tree, wanted.only)
     print(f"{said}tree: {tree.origin}\nverdict: {verdict.name}")

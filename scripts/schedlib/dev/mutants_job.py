@@ -34,7 +34,7 @@ def try_mutants(options: MutantsOptions) -> Verdict:
         raise SchedlineError(f"--only: no mutant matches {options.only!r}", "ls configs/mutants/*")
     rows: list[dict[str, object]] = []
     cache = cache_dir()
-    doctor.require(["build"] if options.tree.kdir else ["build", "fetch"])
+    doctor.require(["build", *options.tree.needs])
     tree = open_tree(cache, options.tree)
     out = results_directory(cache, None)
     for number, mutant in enumerate(chosen, 1):

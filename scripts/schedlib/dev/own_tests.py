@@ -29,7 +29,7 @@ def test(expression: str | None, *, long: bool) -> Verdict:
         SchedlineError: a tool is missing.
     """
     doctor.require(doctor.JOBS["test"].needs, doctor.compilers())
-    chosen = [*(["-k", expression] if expression else []), *(["-m", ""] if long else [])]
+    chosen = [*_chosen(expression), *(["-m", ""] if long else [])]
     python = _python()
     checks = _style(python)
     checks += [
@@ -42,10 +42,12 @@ def test(expression: str | None, *, long: bool) -> Verdict:
 def quick(expression: str | None) -> Verdict:
     """Style, types and the tests that need only Python and git, side by side."""
     python = _python()
-    words = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal", "-m", QUICK, "-q"]
-    return _all(
-        [*_style(python), ("pytest", [python, "-m", "pytest", *words, *(["-k", expression] if expression else [])])]
-    )
+    words = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal", "-m", QUICK, "-q", *_chosen(expression)]
+    return _all([*_style(python), ("pytest", [python, "-m", "pytest", *words])])
+
+
+def _chosen(expression: str | None) -> list[str]:
+    return ["-k", expression] if expression else []
 
 
 def _python() -> str:

@@ -111,7 +111,8 @@ def run_series(options: PlainTreeOptions) -> Verdict:
     """
     doctor.require(
         [
-            *(["build"] if options.tree.kdir else ["build", "fetch"]),
+            "build",
+            *options.tree.needs,
             "uml",
             *([] if "qemu" in options.skip else ["qemu-x86_64"]),
         ]

@@ -146,7 +146,7 @@ def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -
     Raises:
         SchedlineError: as export(), or the tree cannot be had.
     """
-    doctor.require(["compile"] if chosen.kdir else ["compile", "fetch"])
+    doctor.require(["compile", *chosen.needs])
     cache = cache_dir()
     tree = open_tree(cache, chosen)
     if out is None:

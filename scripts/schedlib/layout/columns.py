@@ -56,7 +56,7 @@ def composed_tree(
     Raises:
         SchedlineError: there is no such tree, or a change does not apply to it.
     """
-    doctor.require(["build"] if chosen.kdir else ["build", "fetch"])
+    doctor.require(["build", *chosen.needs])
     tree = open_tree(cache_dir(), chosen)
     composition = compose(tree, with_=changes.with_, without=changes.without, expect=expect, base=base)
     refuse_conflicts(composition)

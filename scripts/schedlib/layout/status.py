@@ -58,7 +58,7 @@ def show_status(options: StatusOptions) -> Verdict:
 
 
 def _opened(options: StatusOptions) -> Tree:
-    doctor.require([] if options.tree.kdir else ["fetch"])
+    doctor.require(options.tree.needs)
     return open_tree(cache_dir(), options.tree)
 
 

@@ -52,7 +52,7 @@ def _one(options: RunOptions, wanted: GuestOptions, suite: Suite, out: Path) -> 
     out.mkdir(parents=True, exist_ok=True)
     shape = load_topology(wanted.topology) if wanted.topology else flat(wanted.cpus or CPUS)
     cache = cache_dir()
-    doctor.require(["build"] if wanted.tree.kdir else ["build", "fetch"])
+    doctor.require(["build", *wanted.tree.needs])
     tree = open_tree(cache, wanted.tree)
     with scratch(cache) as place:
         guest = prepared_guest(cache, tree, place, wanted.on or TARGET, shape, wanted.changes, wanted.config)

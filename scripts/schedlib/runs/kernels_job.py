@@ -29,7 +29,8 @@ def build_kernels(options: KernelsOptions) -> Verdict:
     arch = _native_arch()
     doctor.require(
         [
-            *(["build"] if options.tree.kdir else ["build", "fetch"]),
+            "build",
+            *options.tree.needs,
             *("layout", "objtool", "kernels"),
             *(["kernels-deb"] if options.package == "deb" else []),
         ]

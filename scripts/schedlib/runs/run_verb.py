@@ -9,10 +9,7 @@ from pathlib import Path
 from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.names import (
-    cpupri_variants,
     one_of,
-    some_of,
-    topology_names,
     unknown,
     words,
     workload_rows,
@@ -114,26 +111,9 @@ def _add_guest_options(parser: argparse.ArgumentParser) -> None:
     )
     shape = group.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=options.cpu_count, metavar="N", help="CPUs of the guest (default: 8)")
-    shape.add_argument(
-        "--topology",
-        type=one_of("topology", topology_names),
-        metavar="NAME",
-        help="its shape, in configs/topologies/NAME.toml",
-    )
-    group.add_argument(
-        "--config",
-        type=options.fragments,
-        default=(),
-        metavar="FRAGMENT,...",
-        help="fragments of configs/kernel/, or paths, added in this order",
-    )
-    group.add_argument(
-        "--cpupri",
-        type=some_of("variant of cpupri-split", cpupri_variants, everything="all"),
-        default=(),
-        metavar="NAME,...",
-        help=f"a guest with cpupri-split for each: {', '.join(cpupri_variants())}, or all",
-    )
+    options.add_topology_option(shape, "its shape, in configs/topologies/NAME.toml")
+    options.add_config_option(group, "fragments of configs/kernel/, or paths, added in this order")
+    options.add_cpupri_option(group, "a guest with cpupri-split for each")
     group.add_argument("--timeout", type=options.seconds, metavar="SECONDS", help="end the guest after this time")
 
 
