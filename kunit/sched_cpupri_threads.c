@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads for the cpupri suites and sched_mask, in a unit of their own:
+ * Threads for the cpupri suites, in a unit of their own:
  * sched_cpupri_private.c has another idea of the number of CPUs and must not
  * look into the kernel's masks and tasks.
  */

@@ -19,7 +19,7 @@
 #include "sched_cluster_model.h"
 #include "sched_fake_topology.h"
 
-#define ROUNDS	300
+#define ROUNDS	100
 
 /**
  * struct wakeup_run - rounds of wake-ups
