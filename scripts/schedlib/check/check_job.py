@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, results_directory, scratch
-from schedlib.check import report, sanitize
+from schedlib.check import repeated, report, sanitize
 from schedlib.check.check_boots import boot_and_judge
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_plan import make_plan
 from schedlib.check.fingerprint import fingerprint
+from schedlib.formats.cover_letter import tell
 from schedlib.guest import selftests
 from schedlib.guest.kvm import accelerator
 from schedlib.kernel.prepare import plan_kernel, prepare_kernel
@@ -61,6 +62,10 @@ def _check(options: CheckOptions) -> Verdict:
     plan = make_plan(target, options, kernel_plan.composition.expected, kernel_plan.left_out)
     for cpus in plan.classes:
         plan.tests(cpus)
+    digest = repeated.state(options, kernel_plan, plan)
+    before = None if options.again or options.out else repeated.repeat(cache, digest, options.json)
+    if before is not None:
+        return before
     say(f"checking {kernel_plan.describe()} on {target.name}")
     out = results_directory(cache, options.out)
     with scratch(cache) as place:
@@ -79,4 +84,8 @@ def _check(options: CheckOptions) -> Verdict:
             left_out=plan.left_out,
         )
     report.write(summary, options.json)
-    return report.show(summary, verbose=options.verbose)
+    lines = report.lines(summary, verbose=options.verbose)
+    for line in lines:
+        tell(line)
+    repeated.remember(cache, digest, summary.verdict, out, lines)
+    return summary.verdict

@@ -22,7 +22,7 @@ class CheckOptions:
         expect: changes that have to be there; None: those of `base`.
         require: tests and suites of which a skip is an error.
         only: SUITE[.CASE] with globs.
-
+        again: boot also where an earlier verdict still holds.
     """
 
     tree: TreeOptions = field(default_factory=TreeOptions)
@@ -43,6 +43,7 @@ class CheckOptions:
     json: Path | None = None
     out: Path | None = None
     verbose: bool = False
+    again: bool = False
 
     def variant(self, name: str, out: Path) -> CheckOptions:
         """The check of one variant of cpupri-split: its change and fragment, and files of its own for the results."""

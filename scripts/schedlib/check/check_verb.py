@@ -100,6 +100,9 @@ def add_parser(verbs: Verbs) -> None:
         "--json", type=options.new_path, metavar="FILE", help="write the results here too (--cpupri: FILE-NAME)"
     )
     parser.add_argument("--out", type=options.new_path, metavar="DIR", help="directory for logs and results")
+    parser.add_argument(
+        "--again", action="store_true", help="build and boot also when nothing has changed since an earlier verdict"
+    )
     parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
 
 
@@ -142,6 +145,7 @@ def _read(arguments: argparse.Namespace) -> CheckOptions:
         json=arguments.json,
         out=arguments.out,
         verbose=arguments.verbose,
+        again=arguments.again,
     )
 
 

@@ -22,7 +22,6 @@ from schedlib.check.check_results import (
 from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
 from schedlib.formats.check_document import CheckDocument
-from schedlib.formats.cover_letter import tell
 from schedlib.formats.junit import junit_document
 from schedlib.tree.changes import State, change_table
 from schedlib.tree.compose import Composition
@@ -87,23 +86,24 @@ def write(summary: Summary, also: Path | None) -> None:
     write_atomic(summary.out / "results.ktap", ktap_text(summary.boots))
 
 
-def show(summary: Summary, *, verbose: bool) -> Verdict:
-    """Print the report, failures first; the verdict.
+def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
+    """The report, failures first and the verdict last.
 
     Args:
         verbose: name each skipped test, not only the number for each reason.
     """
+    out: list[str] = []
     failed = _failed(summary.boots)
     for (name, outcome), (boots, test) in failed.items():
-        tell(f"{outcome.name} {name} ({', '.join(boots)}): {test.reason}".removesuffix(": "))
+        out.append(f"{outcome.name} {name} ({', '.join(boots)}): {test.reason}".removesuffix(": "))
         for line in test.diagnostics:
-            tell(f"    {re.sub(r'^ *# [a-z0-9_]+: ', '', line)}")
+            out.append(f"    {re.sub(r'^ *# [a-z0-9_]+: ', '', line)}")
     for boot in summary.boots:
         for problem in boot.judgement.problems:
             mark = "note" if problem.verdict is Verdict.PASS else problem.verdict.name
-            tell(f"{mark} {boot.name} {problem_text(problem)}")
-    tell(f"tree: {summary.tree.origin}" + (f" (dirty: {summary.tree.dirty} files)" if summary.tree.dirty else ""))
-    _table(
+            out.append(f"{mark} {boot.name} {problem_text(problem)}")
+    out.append(f"tree: {summary.tree.origin}" + (f" (dirty: {summary.tree.dirty} files)" if summary.tree.dirty else ""))
+    out += _table(
         ("change", "expected", "source", "kernel", "rules"),
         [
             (
@@ -116,7 +116,7 @@ def show(summary: Summary, *, verbose: bool) -> Verdict:
             for row in summary.changes()
         ],
     )
-    _table(
+    out += _table(
         ("guest", "verdict", "passed", "failed", "skipped", "seconds", "log"),
         [
             (
@@ -130,21 +130,21 @@ def show(summary: Summary, *, verbose: bool) -> Verdict:
         ],
     )
     for suite in summary.left_out:
-        tell(f"left out: {suite.name}: {suite.why}")
+        out.append(f"left out: {suite.name}: {suite.why}")
     skipped = skips(summary.boots)
     if skipped:
         number = sum(map(len, skipped.values()))
-        print(f"skipped in every guest: {number} tests{'' if verbose else ' (--verbose names them)'}, because")
+        out.append(f"skipped in every guest: {number} tests{'' if verbose else ' (--verbose names them)'}, because")
     for reason, names in skipped.items():
-        tell(f"  {reason}: {', '.join(names) if verbose else len(names)}")
+        out.append(f"  {reason}: {', '.join(names) if verbose else len(names)}")
     for (name, _), (boots, _) in list(failed.items())[: 1 if summary.reproduce else 0]:
         only = ".".join(name.split(":")[:2])
         shape = boots[0].rpartition("-")[2]
         option = "--cpus" if shape.isdigit() else "--topology"
-        tell(f"one test alone: {summary.reproduce} {option} {shape} --only {only}")
-    tell(f"results: {summary.out}/results.json, junit.xml, results.ktap")
-    print(f"verdict: {summary.verdict.name}")
-    return summary.verdict
+        out.append(f"one test alone: {summary.reproduce} {option} {shape} --only {only}")
+    out.append(f"results: {summary.out}/results.json, junit.xml, results.ktap")
+    out.append(f"verdict: {summary.verdict.name}")
+    return tuple(out)
 
 
 def _failed(boots: Sequence[JudgedBoot]) -> dict[tuple[str, TestOutcome], tuple[list[str], TestResult]]:
@@ -163,7 +163,8 @@ def _counts(tests: Sequence[TestResult]) -> tuple[str, str, str]:
     return str(passed), str(len(tests) - passed - skipped), str(skipped)
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    ]

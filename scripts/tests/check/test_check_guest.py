@@ -42,8 +42,8 @@ def user_tree(series: Tree) -> Path:
 
 
 def check(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a check to its end."""
-    argv = [SCHEDLINE, "check", *words]
+    """Run a check to its end, also where an earlier verdict still holds."""
+    argv = [SCHEDLINE, "check", "--again", *words]
     return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
@@ -109,7 +109,7 @@ def test_without_a_change_its_rules_fail(series: Tree) -> None:
 
 def test_kill_in_the_middle_of_a_build_leaves_nothing_trusted(series: Tree) -> None:
     # No other test builds this state, so there is something to build.
-    argv = [SCHEDLINE, "check", "--cpus", "8", "--without", "cpupri-lines"]
+    argv = [SCHEDLINE, "check", "--again", "--cpus", "8", "--without", "cpupri-lines"]
     runner = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert runner.stderr is not None
     for line in runner.stderr:
@@ -125,7 +125,7 @@ def test_kill_in_the_middle_of_a_build_leaves_nothing_trusted(series: Tree) -> N
 
 def test_interrupted_run_says_how_to_go_on(series: Tree) -> None:
     runner = subprocess.Popen(
-        [SCHEDLINE, "check", "--cpus", "64"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [SCHEDLINE, "check", "--again", "--cpus", "64"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert runner.stderr is not None
     for line in runner.stderr:

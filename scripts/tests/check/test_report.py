@@ -11,6 +11,7 @@ import pytest
 from schedlib.check import report
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import judge
+from schedlib.formats.cover_letter import tell
 from schedlib.guest.boot import Ending
 from schedlib.tree.changes import ChangeState, State
 from schedlib.tree.compose import Composition
@@ -67,16 +68,17 @@ def test_change_without_a_case_of_its_name_is_judged_by_its_suite(
     assert (change.id, change.present, change.verdict) == ("cluster-scan", presence, verdict)
 
 
-def test_suite_left_out_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report.show(summary(tmp_path, "present", "ok 1 row-1"), verbose=False)
-    assert "left out: sched_layout: too old\n" in capsys.readouterr().out
+def test_suite_left_out_is_reported(tmp_path: Path) -> None:
+    said = report.lines(summary(tmp_path, "present", "ok 1 row-1"), verbose=False)
+    assert "left out: sched_layout: too old" in said
 
 
 @pytest.mark.parametrize("row", ["# row-1: {0}\n        not ok 1 row-1", "ok 1 row-1 # SKIP {0}"])
 def test_what_a_guest_prints_does_nothing_to_the_terminal(
     row: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report.show(summary(tmp_path, "present", row.format("seen \u202egnp\x07 \x9b2J")), verbose=True)
+    for line in report.lines(summary(tmp_path, "present", row.format("seen \u202egnp\x07 \x9b2J")), verbose=True):
+        tell(line)
     said = capsys.readouterr().out
     assert "seen" in said
     assert all(char.isprintable() or char in "\n\t" for char in said)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A verdict is told again only while everything that it was reached on and by is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedlib.check import repeated
+from schedlib.check.check_options import CheckOptions
+from schedlib.check.check_plan import CheckPlan, make_plan
+from schedlib.kernel.kconfig import configuration_of
+from schedlib.kernel.prepare import KernelPlan
+from schedlib.kernel.targets import TARGETS
+from schedlib.paths import PROJECT
+from schedlib.tree.compose import Composition
+from schedlib.tree.kernel_tree import Tree
+from schedlib.verdict import Verdict
+
+LINES = ("guest  verdict", "verdict: PASS")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """The directory of an earlier check."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/results.json").write_text('{"status": "PASS"}')
+    return tmp_path / "out"
+
+
+def test_verdict_and_text_are_told_again(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cache = results.parent
+    repeated.remember(cache, "d1", Verdict.PASS, results, LINES)
+    assert repeated.repeat(cache, "d1", cache / "also.json") is Verdict.PASS
+    said = capsys.readouterr()
+    assert said.out == "".join(f"{line}\n" for line in LINES)
+    assert "this is its verdict again" in said.err
+    assert json.loads((cache / "also.json").read_text()) == {"status": "PASS"}
+
+
+def test_another_state_has_no_verdict(results: Path) -> None:
+    repeated.remember(results.parent, "d1", Verdict.FAIL, results, LINES)
+    assert repeated.repeat(results.parent, "d2", None) is None
+    assert repeated.repeat(results.parent, "d1", None) is Verdict.FAIL
+
+
+@pytest.mark.parametrize("verdict", [Verdict.ERROR, Verdict.INCONCLUSIVE])
+def test_what_may_go_otherwise_the_next_time_is_not_remembered(verdict: Verdict, results: Path) -> None:
+    repeated.remember(results.parent, "d1", verdict, results, LINES)
+    assert repeated.repeat(results.parent, "d1", None) is None
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_text("{}")])
+def test_results_that_are_gone_or_changed_are_not_repeated(damage: Callable[[Path], None], results: Path) -> None:
+    repeated.remember(results.parent, "d1", Verdict.PASS, results, LINES)
+    damage(results / "results.json")
+    assert repeated.repeat(results.parent, "d1", None) is None
+
+
+CHANGES = frozenset({"rq-order", "rd-lines", "cpupri-lines", "cluster-scan"})
+
+
+def planned(tmp_path: Path, options: CheckOptions, commit: str, fragments: tuple[str, ...]) -> str:
+    """The state of a check that is planned and not run."""
+    target = TARGETS["uml"]
+    tree = Tree("7.3", tmp_path, "", "", "linux", is_user=False)
+    composition = Composition(commit, "", (), CHANGES)
+    kernel = KernelPlan(tree, target, composition, configuration_of(["uml", *fragments], ()), commit)
+    plan: CheckPlan = make_plan(target, options, composition.expected)
+    return repeated.state(options, kernel, plan)
+
+
+def test_another_process_finds_the_same_state(tmp_path: Path) -> None:
+    program = (
+        "from pathlib import Path; from schedlib.check.check_options import CheckOptions\n"
+        "import sys; from test_repeated import planned; print(planned(Path(sys.argv[1]), CheckOptions(), 'c1', ()))\n"
+    )
+    words = [sys.executable, "-c", program, str(tmp_path)]
+    path = os.pathsep.join(map(str, (PROJECT / "scripts", Path(__file__).parent)))
+    # Another seed is another order of each set.
+    found = {
+        subprocess.run(
+            words, env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed}, check=True, capture_output=True
+        ).stdout
+        for seed in ("1", "2", "3", "4")
+    }
+    assert len(found) == 1
+
+
+def test_each_part_of_the_state_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = CheckOptions()
+    same = planned(tmp_path, options, "c1", ())
+    assert planned(tmp_path, options, "c1", ()) == same
+    # Where the results go, and that they are asked for again, changes nothing of what is judged.
+    assert planned(tmp_path, replace(options, json=Path("x"), again=True), "c1", ()) == same
+    others = [
+        planned(tmp_path, options, "c2", ()),
+        planned(tmp_path, options, "c1", ("lockdep",)),
+        planned(tmp_path, replace(options, cpus=(8,)), "c1", ()),
+        planned(tmp_path, replace(options, require=("rq-order.Q1",)), "c1", ()),
+        planned(tmp_path, replace(options, verbose=True), "c1", ()),
+    ]
+    for name, other in (("compiler_version", lambda _: "gcc 99"), ("machine_text", lambda: "another machine")):
+        with monkeypatch.context() as patched:
+            patched.setattr(repeated, name, other)
+            others.append(planned(tmp_path, options, "c1", ()))
+    (tmp_path / "kunit").mkdir()
+    (tmp_path / "kunit/tests.txt").write_text("sched_layout:changes\n")
+    monkeypatch.setattr(repeated, "KUNIT", tmp_path / "kunit")
+    others.append(planned(tmp_path, options, "c1", ()))
+    (tmp_path / "kunit/tests.txt").write_text("sched_layout:others\n")
+    others.append(planned(tmp_path, options, "c1", ()))
+    assert len({same, *others}) == len(others) + 1
