@@ -22,13 +22,12 @@ FEWEST, MOST = 5, 20
 FEWEST_SLICES, MOST_SLICES = 7, 125
 
 
-def both_at_least(recorded: int, batch: int, least: int) -> Fraction:
-    """How probable it is that each of two batches has that many pairs above the baseline, when all runs are alike.
+def _orders(recorded: int, batch: int, spare: int) -> dict[int, int]:
+    """In how many orders of the runs the worse of two batches loses so many pairs, up to `spare`.
 
-    All orders of the runs are as probable. They are built from the highest run down: between two recorded runs lie some
-    of each batch, and each of those loses a pair for every recorded run above it.
+    The orders are built from the highest run down: between two recorded runs lie some of each batch, and each of those
+    loses a pair for every recorded run above it.
     """
-    spare = recorded * batch - least
     # (runs of the first batch, of the second, pairs lost by the first, by the second) -> number of orders
     states: dict[tuple[int, int, int, int], int] = {(0, 0, 0, 0): 1}
     for above in range(recorded + 1):
@@ -43,9 +42,21 @@ def both_at_least(recorded: int, batch: int, least: int) -> Fraction:
                     key = (one + more_one, two + more_two, lost_one + more_one * above, lost_two + more_two * above)
                     found[key] += orders * comb(more_one + more_two, more_one)
         states = dict(found)
-    good = sum(orders for (one, two, _, _), orders in states.items() if one == two == batch)
-    every = comb(recorded + 2 * batch, batch) * comb(recorded + batch, batch)
-    return Fraction(good, every)
+    lost: defaultdict[int, int] = defaultdict(int)
+    for (one, two, lost_one, lost_two), orders in states.items():
+        if one == two == batch:
+            lost[max(lost_one, lost_two)] += orders
+    return lost
+
+
+def _every(recorded: int, batch: int) -> int:
+    return comb(recorded + 2 * batch, batch) * comb(recorded + batch, batch)
+
+
+def both_at_least(recorded: int, batch: int, least: int) -> Fraction:
+    """How probable it is that each of two batches has that many pairs above the baseline, when all runs are alike and
+    so all orders of them as probable."""
+    return Fraction(sum(_orders(recorded, batch, recorded * batch - least).values()), _every(recorded, batch))
 
 
 def least_pairs(recorded: int, batch: int = BATCH, family: int = FAMILY) -> int:
@@ -55,12 +66,18 @@ def least_pairs(recorded: int, batch: int = BATCH, family: int = FAMILY) -> int:
         ValueError: so few runs prove nothing.
     """
     allowed = FALSE_ALARMS / family
-    if both_at_least(recorded, batch, recorded * batch) > allowed:
+    pairs, every = recorded * batch, _every(recorded, batch)
+    spare, orders = 1, _orders(recorded, batch, 1)
+    # The orders that lose few pairs are quickly counted, so the limit is approached from there.
+    while Fraction(sum(orders.values()), every) <= allowed:
+        spare *= 2
+        orders = _orders(recorded, batch, spare)
+    while spare >= 0 and Fraction(sum(orders.values()), every) > allowed:
+        orders.pop(spare, None)
+        spare -= 1
+    if spare < 0:
         raise ValueError(f"{recorded} recorded runs against two batches of {batch} prove nothing")
-    least = recorded * batch
-    while both_at_least(recorded, batch, least - 1) <= allowed:
-        least -= 1
-    return least
+    return pairs - spare
 
 
 def least_slices(slices: int) -> int:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 from msgspec.structs import replace
 from toy_results import result, row
 
-from schedlib import formats
+from by_schema import validate
 from schedlib.c2c.traffic_diff import judge, load_metrics, refuse_unlike, text, verdict_of
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -22,7 +21,6 @@ from schedlib.paths import CONFIGS
 from schedlib.verdict import Verdict
 
 GATES = CONFIGS / "gates/c2c.toml"
-SCHEMAS = Path(formats.__file__).parent / "schemas"
 
 
 def of(*false: int, essential: int = 10000) -> TrafficResult:
@@ -136,15 +134,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
     assert main(words) == Verdict.FAIL.exit_code
     assert "FAIL: root_domain.overloaded, false_shared: 10 -> 9000" in capsys.readouterr().out
-    schema = json.loads((SCHEMAS / "c2c-diff-1.json").read_text())
-    jsonschema.validate(json.loads((tmp_path / "out.json").read_text()), schema)
+    validate(json.loads((tmp_path / "out.json").read_text()), "c2c-diff-1")
     assert main(["c2c", "diff", str(tmp_path / "base"), str(tmp_path / "base")]) == Verdict.PASS.exit_code
 
 
 def test_a_result_survives_its_file(tmp_path: Path) -> None:
     whole = result((row("rto_count", 4, 3, 4), row("x", -8, 1, 2, neighbour=True)), (row("rto_mask", 64, 0, 1),))
     document.write(tmp_path / C2C_FILE, whole)
-    jsonschema.validate(json.loads((tmp_path / C2C_FILE).read_text()), json.loads((SCHEMAS / "c2c-1.json").read_text()))
+    validate(json.loads((tmp_path / C2C_FILE).read_text()), "c2c-1")
     assert read_result(tmp_path) == whole
 
 

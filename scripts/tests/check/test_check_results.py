@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from by_schema import validator
 from schedlib import formats
 from schedlib.check import check_results
 from schedlib.check.check_results import ChangeResult, JudgedBoot, check_document, junit_suites, ktap_text
@@ -26,7 +27,7 @@ from schedlib.verdict import Verdict, worst
 
 LOGS = Path(__file__).parents[1] / "logs"
 SCHEMA = json.loads((Path(formats.__file__).parent / "schemas" / "check-1.json").read_text())
-VALIDATOR = Draft202012Validator(SCHEMA)
+VALIDATOR = validator("check-1")
 
 
 def boot(log: str, name: str = "uml-8", ending: Ending = Ending.UNKNOWN) -> JudgedBoot:

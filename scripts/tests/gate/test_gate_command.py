@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from campaigns import GATES, Campaign, main, metric, noise, run
 
+from by_schema import validate
 from one_verb import importable, parsed, said_without_libraries
-from schedlib import formats
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_verb
 from schedlib.gate.boots import read_side
@@ -165,14 +164,13 @@ def test_exceedances_as_rates(campaign: Campaign, missed: int, code: int) -> Non
 
 
 def test_json_is_of_its_schema(campaign: Campaign, tmp_path: Path) -> None:
-    schema = json.loads((Path(formats.__file__).parent / "schemas/gate-1.json").read_text())
     campaign.boots(noise(1, 3), noise(2, 3))
     main(campaign.words("--json", str(tmp_path / "few.json")))
     campaign.boots(noise(3), noise(4, factor=1.3), first=10_000)
     main(campaign.words("--json", str(tmp_path / "many.json")))
     for name in ("few", "many"):
         document = json.loads((tmp_path / f"{name}.json").read_text())
-        jsonschema.validate(document, schema)
+        validate(document, "gate-1")
     assert document["fingerprint"]["governor"] == "performance"
 
 

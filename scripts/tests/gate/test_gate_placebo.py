@@ -7,11 +7,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import jsonschema
 import pytest
 from campaigns import Campaign, main, metric, noise, run
 
-from schedlib import formats
+from by_schema import validate
 from schedlib.errors import SchedlineError
 
 
@@ -29,7 +28,7 @@ def share(campaign: Campaign, *words: str) -> dict[str, object]:
     file = campaign.place / "out.json"
     main(campaign.words(*words, "--json", str(file)))
     document = json.loads(file.read_text())
-    jsonschema.validate(document, json.loads((Path(formats.__file__).parent / "schemas/gate-1.json").read_text()))
+    validate(document, "gate-1")
     (found,) = document["placebo"]
     assert isinstance(found, dict)
     return found

@@ -14,6 +14,7 @@ import toys
 from jsonschema import Draft202012Validator, ValidationError
 from toys import clause, layout, rules_of, structure, toy
 
+from by_schema import validator
 from schedlib import formats
 from schedlib.layout.matrix import JudgedColumn, failures, judge_column, layout_document, notes, table, verdict_of
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult
@@ -23,7 +24,7 @@ from schedlib.verdict import Verdict
 pytestmark = pytest.mark.tools
 
 SCHEMA = json.loads((Path(formats.__file__).parent / "schemas" / "layout-1.json").read_text())
-VALIDATOR = Draft202012Validator(SCHEMA)
+VALIDATOR = validator("layout-1")
 
 
 def column(name: str, where: Layout, *expected: str) -> JudgedColumn:

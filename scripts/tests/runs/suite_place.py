@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-from workload_runs import SCHEMA
-
+from by_schema import validate
 from schedlib.paths import CONFIGS, PROJECT
 
 DRIVER = """
@@ -93,7 +91,7 @@ class Place:
             "PYTHONPATH": f"{PROJECT / 'scripts'}:{':'.join(sys.path)}",
             "SCHEDLINE_CACHE": str(self.directory / "cache"),
             "HOME": str(self.directory),
-            "PYTHONPYCACHEPREFIX": str(self.directory.parent / "pycache"),
+            "PYTHONPYCACHEPREFIX": sys.pycache_prefix or str(self.directory.parent / "pycache"),
         }
 
     def argv(self, *words: str) -> list[str]:
@@ -117,5 +115,5 @@ class Place:
 
     def document(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.out / name).read_text())
-        jsonschema.validate(found, SCHEMA)
+        validate(found, "run-1")
         return found

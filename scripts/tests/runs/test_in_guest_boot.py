@@ -7,10 +7,9 @@ import json
 import subprocess
 from pathlib import Path
 
-import jsonschema
 import pytest
-from workload_runs import SCHEMA
 
+from by_schema import validate
 from schedlib.gate.boots import read_side
 from schedlib.kernel.build_id import running_build_id
 from schedlib.kernel.machine import boot_id
@@ -28,7 +27,7 @@ def test_workloads_of_a_guest_come_home(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for row, work in ROWS.items():
         found = json.loads((tmp_path / f"out/{row}-1.json").read_text())
-        jsonschema.validate(found, SCHEMA)
+        validate(found, "run-1")
         assert found["status"] == "DONE"
         assert found["fingerprint"]["boot_id"] not in ("", boot_id())
         assert found["fingerprint"]["build_id"] not in ("", running_build_id())

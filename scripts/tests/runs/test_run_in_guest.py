@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-from workload_runs import SCHEMA, plain
+from workload_runs import plain
 
+from by_schema import validate
 from conftest import read_words
 from schedlib.errors import SchedlineError
 from schedlib.formats.plan_document import PlannedRun
@@ -133,7 +133,7 @@ def run(guest: Guest, out: Path) -> tuple[Verdict, dict[str, Any]]:
 def test_what_came_home_is_a_run_of_the_guest(played: Played, tmp_path: Path) -> None:
     verdict, found = run(played, tmp_path / "out")
     assert verdict is Verdict.PASS
-    jsonschema.validate(found, SCHEMA)
+    validate(found, "run-1")
     assert found["fingerprint"]["boot_id"] == "of the guest"
     assert (found["process"]["exit_status"], found["process"]["seconds"]) == (0, 1.25)
     assert not list((tmp_path / "out").glob(".now-*"))

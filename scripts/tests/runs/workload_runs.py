@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 
-from schedlib import formats
+from by_schema import validate
 from schedlib.formats.run_file import Run
 from schedlib.guest import selftests
 from schedlib.paths import SELFTESTS
 from schedlib.tree.kernel_tree import Tree
 
 DIRECTORY = SELFTESTS / "sched_latency"
-SCHEMA = json.loads((Path(formats.__file__).parent / "schemas" / "run-1.json").read_text())
 
 TINY: Mapping[str, tuple[str, ...]] = {
     "cpumask_contention": ("--rounds", "1", "--seconds", "0.02"),
@@ -88,14 +86,14 @@ KNOWN = {
 def plain(run: Run) -> dict[str, Any]:
     """A run as its file has it."""
     found: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(run)))
-    jsonschema.validate(found, SCHEMA)
+    validate(found, "run-1")
     return found
 
 
 def document(path: Path) -> dict[str, Any]:
     """A run, by the schema."""
     found: dict[str, Any] = json.loads(path.read_text())
-    jsonschema.validate(found, SCHEMA)
+    validate(found, "run-1")
     return found
 
 
