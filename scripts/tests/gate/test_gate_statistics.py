@@ -102,6 +102,7 @@ def test_mean_interval_belongs_to_the_test() -> None:
         base, candidate = LOT.standard_normal(7), LOT.standard_normal(7) + 1
         low, high = mean_interval(base, candidate)
         assert mean_p(base, candidate - low - 1e-6) > 0.025 >= mean_p(base, candidate - low + 1e-6)
+        assert mean_p(-base, high + 1e-6 - candidate) <= 0.025 < mean_p(-base, high - 1e-6 - candidate)
         assert low < candidate.mean() - base.mean() < high
 
 
