@@ -117,6 +117,23 @@ def series() -> Tree:
 
 
 @pytest.fixture(scope="session")
+def user_tree(series: Tree) -> Path:
+    """A user's git tree: unpatched, two files modified; it stays there, so that its build stays warm."""
+    directory = cache_dir() / "test-user" / "linux"
+    if not directory.is_dir():
+        half = directory.with_name("half")
+        subprocess.run(["rm", "-rf", str(half)], check=True)
+        git(cache_dir(), "clone", "-q", "--shared", "--no-checkout", str(series.src), str(half))
+        git(half, "checkout", "-q", "--detach", series.base)
+        half.rename(directory)
+    git(directory, "checkout", "-q", "--force", "--detach", series.base)
+    for name in ("CREDITS", "README"):
+        with (directory / name).open("a") as file:
+            file.write("modified\n")
+    return directory
+
+
+@pytest.fixture(scope="session")
 def workloads(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with all workloads, compiled."""
     directory = tmp_path_factory.mktemp("workloads")

@@ -14,31 +14,12 @@ from typing import Any
 
 import pytest
 
-from conftest import git
-from schedlib.cache import cache_dir
 from schedlib.paths import PROJECT
 from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
 
 SCHEDLINE = str(PROJECT / "scripts/schedline")
-
-
-@pytest.fixture(scope="session")
-def user_tree(series: Tree) -> Path:
-    """A user's git tree: unpatched, two files modified; it stays there, so that its build stays warm."""
-    directory = cache_dir() / "test-user" / "linux"
-    if not directory.is_dir():
-        half = directory.with_name("half")
-        subprocess.run(["rm", "-rf", str(half)], check=True)
-        git(cache_dir(), "clone", "-q", "--shared", "--no-checkout", str(series.src), str(half))
-        git(half, "checkout", "-q", "--detach", series.base)
-        half.rename(directory)
-    git(directory, "checkout", "-q", "--force", "--detach", series.base)
-    for name in ("CREDITS", "README"):
-        with (directory / name).open("a") as file:
-            file.write("modified\n")
-    return directory
 
 
 def check(*words: str) -> subprocess.CompletedProcess[str]:

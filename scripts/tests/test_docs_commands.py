@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The commands of README and docs that need no guest, run as a reader would type them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaigns import Campaign, metric, noise, run
+
+from schedlib.cache import cache_dir
+from schedlib.paths import CONFIGS, PROJECT
+from test_docs import commands
+
+pytestmark = pytest.mark.tools
+
+VERBS = ("layout", "status", "judge", "gate", "export", "doctor", "run")
+NOT_HERE = {
+    "--running": "this machine's kernel may have no BTF",
+    "--vmlinux": "a kernel that somebody else built",
+    "--install": "installs packages",
+    "--in-guest": "a guest",
+    "--suite": "measures for minutes; --list is run",
+    "--arch": "six more compilers; the matrix has tests of its own",
+    "6.12": "a second kernel to download",
+    "--expect-improvement": "the claims are about workloads of the mails",
+    "--confirm": "a second campaign, which the gate asks for by name",
+    "--placebo": "a third kernel's runs",
+}
+TMP = "/tmp/"  # noqa: S108
+LINES = sorted(
+    {
+        shlex.join(words)
+        for _, line, words in commands(PROJECT)
+        if words[0] in VERBS
+        and "--help" not in words
+        and "make" not in line.split()
+        and ("--list" in words or not any(word in NOT_HERE for word in words))
+    }
+)
+
+
+PATCH = """\
+diff --git a/kernel/sched/nothing.h b/kernel/sched/nothing.h
+new file mode 100644
+--- /dev/null
++++ b/kernel/sched/nothing.h
+@@ -0,0 +1 @@
++/* nothing */
+"""
+
+
+def _campaign(campaign: Campaign) -> None:
+    """Ten boots of each kernel, with every metric that the default gates judge."""
+    judged: dict[str, list[dict[str, Any]]] = {}
+    for row in tomllib.loads((CONFIGS / "gates/default.toml").read_text())["metric"]:
+        more = {"kind": "exceedance", "value": 7, "n": 100_000} if row["method"] == "rate" else {}
+        judged.setdefault(row["tool"], []).append({"name": row["name"], "direction": row["direction"]} | more)
+    for seed, side in ((1, campaign.base), (2, campaign.candidate)):
+        for place, value in enumerate(noise(seed)):
+            slot = 2 * place + ((place % 2) ^ (side == campaign.candidate))
+            for number, (tool, rows) in enumerate(judged.items()):
+                metrics = [metric(value) | row for row in rows]
+                content = run(side.name, f"{side.name}-{place}", 10 * slot + number, metrics, tool=tool)
+                campaign.save(side, content)
+
+
+@pytest.fixture(scope="module")
+def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with what the pages speak of."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "linux").symlink_to(user_tree)
+    (home / "kunit").symlink_to(PROJECT / "kunit")
+    (home / ".gitconfig").write_text("[user]\n\tname = Tester\n\temail = tester@example.org\n")
+    _campaign(Campaign(home / "runs"))
+    shutil.copyfile(PROJECT / "scripts/tests/logs/pass.log", home / "console.log")
+    (home / "my.patch").write_text(PATCH)
+    return home
+
+
+def test_there_are_commands() -> None:
+    assert {line.split()[0] for line in LINES} == set(VERBS)
+    assert len(LINES) > 12
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_command_of_a_page(line: str, home: Path) -> None:
+    argv = shlex.split(line.replace(TMP, f"{home}/").replace("~/", f"{home}/"))
+    where = home / "linux" if "--kdir ." in line else home
+    stdin = (home / "my.patch").read_bytes() if "--patch -" in line else (home / "console.log").read_bytes()
+    done = subprocess.run(
+        [str(PROJECT / "scripts/schedline"), *argv],
+        cwd=where,
+        env=os.environ | {"SCHEDLINE_CACHE": str(cache_dir()), "HOME": str(home)},
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=600,
+    )
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    # What it finds is the affair of other tests; a usage error or a crash is not.
+    assert done.returncode in (0, 1, 3), said
+    assert "Traceback" not in said
