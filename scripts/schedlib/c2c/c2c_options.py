@@ -6,10 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib.kernel.targets import TARGETS
 from schedlib.options import ChangeOptions, TreeOptions
+from schedlib.paths import CONFIGS
 
-TARGETS = ("qemu-x86_64", "qemu-arm64")
-"""Those on which the plugin can follow accesses."""
+TRACED = tuple(name for name, target in TARGETS.items() if (CONFIGS / "kernel" / f"c2c-{target.arch}.config").is_file())
+"""The targets on which the plugin can follow accesses."""
 
 QUANTA = (97, 100, 103)
 CPUS = 16

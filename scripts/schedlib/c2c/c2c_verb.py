@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from schedlib import options
-from schedlib.c2c.c2c_options import CPUS, LINES, QUANTA, TARGETS, TIMEOUT, C2cDiffOptions, C2cOptions
+from schedlib.c2c.c2c_options import CPUS, LINES, QUANTA, TIMEOUT, TRACED, C2cDiffOptions, C2cOptions
 from schedlib.c2c.guest_programs import WORKLOADS
 from schedlib.c2c.object_kinds import DEFAULT, KINDS
 from schedlib.names import cpupri_variants, some_of
@@ -52,9 +52,9 @@ def add_parser(verbs: Verbs) -> None:
     options.add_change_options(parser)
     parser.add_argument(
         "--on",
-        choices=TARGETS,
-        default=TARGETS[0],
-        help=f"emulator and architecture (default: {TARGETS[0]}); QEMU 7.2 has clusters on arm64 only",
+        choices=TRACED,
+        default=TRACED[0],
+        help=f"emulator and architecture (default: {TRACED[0]}); QEMU 7.2 has clusters on arm64 only",
     )
     about = "; ".join(f"{each.name}: {each.about}" for each in WORKLOADS.values())
     parser.add_argument("--workload", choices=list(WORKLOADS), default="rt", help=f"{about} (default: rt)")

@@ -64,7 +64,9 @@ _ARCHES = {
 }
 
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
-_PLUGIN = ("plugin.c", "objects.c", "model.c", "records.c", "internals.c", "x86.c", "aarch64.c")
+_PROGRAMS = re.compile(r"guest_\w+|replay")
+"""Files in SOURCES that are programs; the others make up the plugin."""
+
 _STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
 _TROUBLE = (
     (r"c2c: failed: .*", "the guest's program ended"),
@@ -164,7 +166,8 @@ def plugin(cache: Path) -> Path:
     Raises:
         SchedlineError: it does not compile.
     """
-    return _compiled(cache, "plugin", _PLUGIN, "-shared", "-fPIC", "-fvisibility=hidden")
+    sources = sorted(path.name for path in SOURCES.glob("*.c") if not _PROGRAMS.fullmatch(path.stem))
+    return _compiled(cache, "plugin", sources, "-shared", "-fPIC", "-fvisibility=hidden")
 
 
 def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path:

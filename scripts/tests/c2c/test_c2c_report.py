@@ -125,7 +125,7 @@ def test_a_lost_record_is_noticed(tmp_path: Path) -> None:
         read_raw(tmp_path / "raw")
 
 
-@pytest.mark.parametrize("on", c2c_options.TARGETS)
+@pytest.mark.parametrize("on", c2c_options.TRACED)
 @pytest.mark.parametrize(
     ("version", "help_", "said"),
     [
