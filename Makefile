@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-# One verb for each job. Every variable on the command line becomes an option of the same name:
+# One target for each verb. Every variable on the command line becomes an option of the same name:
 #   make check SERIES=6.12 CONFIG=lockdep SELFTESTS=1   is   scripts/schedline check --series 6.12 --config lockdep --selftests
-# The environment is not looked at; an option that the verb does not have is an error.
+# Environment variables are ignored. An option that the verb does not have is an error.
 
 .DEFAULT_GOAL := help
 .PHONY: help check layout status c2c run gate premerge export kernels judge fetch doctor \
@@ -11,7 +11,7 @@ quote = '$(subst ','\'',$(1))'
 given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
 flags := AGAIN APPLY EXPECT_IMPROVEMENT IN_GUEST INSTALL LIST LONG RUNNING SELFTESTS VERBOSE
 name = --$(shell printf %s $(call quote,$(1)) | tr A-Z_ a-z-)
-# PLACEBO=1 asks for the carried placebo, PLACEBO=FILE for another one.
+# PLACEBO=1 selects the carried placebo, PLACEBO=FILE another one.
 bare = $(or $(filter $(1),$(flags)),$(filter PLACEBO=1,$(1)=$($(1))))
 option = $(call name,$(1))$(if $(call bare,$(1)),, $(call quote,$($(1))))
 operand = $(if $(filter $(1),$(given)),$($(1)))
@@ -19,7 +19,7 @@ operands = $(foreach each,$(1),$(call quote,$(call operand,$(each))))
 list = $(if $(filter $(1),$(given)),$(call name,$(1)) $(foreach each,$($(1)),$(call quote,$(each))))
 options = $(foreach each,$(filter-out $(1),$(given)),$(call option,$(each)))
 schedline := @scripts/schedline
-# On a Debian machine root installs what is missing; elsewhere the verb says what to install.
+# On a Debian machine root installs missing packages. Elsewhere the verb says what to install.
 ready = @if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then scripts/schedline doctor --install $(1) >/dev/null; fi
 
 help: ## these verbs

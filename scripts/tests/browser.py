@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A headless Chromium that is told what to do over two pipes (the DevTools protocol, one JSON ended by a zero byte)."""
+"""A headless Chromium, controlled over two pipes (the DevTools protocol: one JSON message, ended by a zero byte)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANSWER = 60.0
 
 
 class Browser:
-    """One Chromium with one page, with a profile of its own."""
+    """One Chromium with one page and its own profile."""
 
     def __init__(self, program: str, profile: Path) -> None:
         read_commands, self._commands = os.pipe()
@@ -74,7 +74,7 @@ class Browser:
         os.close(self._answers)
 
     def tell(self, method: str, **parameters: object) -> dict[str, Any]:
-        """One command; its answer. What the browser tells meanwhile goes to `events`."""
+        """Send one command and return its answer. Events that arrive meanwhile go to `events`."""
         self._number += 1
         words: dict[str, object] = {"id": self._number, "method": method, "params": parameters}
         os.write(
@@ -101,7 +101,7 @@ class Browser:
         return message
 
     def open(self, page: Path, width: int, *, dark: bool = False, media: str = "screen") -> None:
-        """Show a page, so many CSS pixels wide."""
+        """Show a page at a width in CSS pixels."""
         self.tell("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.tell("Emulation.setEmulatedMedia", media=media, features=[scheme])
@@ -116,7 +116,7 @@ class Browser:
         return event.get("method") == "Page.lifecycleEvent" and told["loaderId"] == loader and told["name"] == "load"
 
     def ask(self, expression: str) -> Any:
-        """The value of an expression in the page; the page's own policy does not bind it."""
+        """The value of an expression in the page. The page's own policy does not apply to it."""
         answer = self.tell("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A small kernel tree, and a cache of its own, for tests that need no kernel."""
+"""A small kernel tree and a private cache, for tests that need no kernel."""
 
 from __future__ import annotations
 
@@ -62,26 +62,26 @@ def git(repository: Path, *words: str) -> str:
 
 
 def write_files(directory: Path, files: dict[str, str]) -> None:
-    """Lay out a tree."""
+    """Write files below a directory."""
     for name, text in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
 
 
 def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
-    """Build where nobody else does at the same time."""
+    """Build under the lock that keeps other builds out."""
     with built(cache, tree, commit, target, configuration) as made:
         return made
 
 
 def check_out(tree: Tree, commit: str) -> None:
-    """Let the work tree show a commit."""
+    """Make the work tree show a commit."""
     with checked_out(tree, commit):
         pass
 
 
 def read_words(module: Any, *words: str) -> Any:
-    """The options that a verb's module makes of a command line; nothing is done."""
+    """The options that a verb's module makes of a command line. Nothing is run."""
     parser = argparse.ArgumentParser()
     module.add_parser(parser.add_subparsers())
     arguments = parser.parse_args(words)
@@ -112,7 +112,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def series() -> Tree:
-    """Debian's 7.3, fetched when it is not there."""
+    """Debian's 7.3, fetched if it is missing."""
     return fetch_series(cache_dir(), "7.3")
 
 
@@ -144,11 +144,11 @@ def workloads(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(workloads: Path, tmp_path: Path) -> Place:
-    """The workloads, which write nowhere else."""
+    """The workloads, which write nowhere else but below tmp_path."""
     return Place(workloads, tmp_path)
 
 
 @pytest.fixture
 def play(tmp_path: Path) -> SuitePlace:
-    """A suite of tools that play."""
+    """A suite of fake tools."""
     return SuitePlace(tmp_path)

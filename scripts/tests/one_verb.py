@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A verb in this process: its words are read and its job is done, without preparing libraries."""
+"""Run a verb in this process: parse its command line and do its job, without preparing libraries."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from schedlib.verdict import Verdict
 
 
 def parsed(verb: ModuleType, words: Sequence[str]) -> argparse.Namespace:
-    """What argparse makes of a command line that begins with the verb's name."""
+    """The parsed form of a command line that begins with the verb's name."""
     top = argparse.ArgumentParser(prog="schedline")
     verb.add_parser(top.add_subparsers())
     return top.parse_args(words)
 
 
 def main_of(verb: ModuleType) -> Callable[[Sequence[str]], int]:
-    """From the words of a command line to its exit code."""
+    """A function that runs a command line and returns its exit code."""
 
     def main(words: Sequence[str]) -> int:
         arguments = parsed(verb, words)
@@ -33,7 +33,7 @@ def main_of(verb: ModuleType) -> Callable[[Sequence[str]], int]:
 
 
 def importable(module: str, without: Sequence[str]) -> bool:
-    """Whether a module can be imported where some libraries are not installed."""
+    """Whether a module can be imported when some libraries are not installed."""
     program = "import importlib, json, sys; sys.path.insert(0, sys.argv[1]); "
     program += "sys.modules.update(dict.fromkeys(json.loads(sys.argv[2]))); importlib.import_module(sys.argv[3])"
     argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), json.dumps(without), module]
@@ -59,7 +59,7 @@ print(json.dumps(said))
 
 
 def said_without_libraries(verb: ModuleType, lines: Sequence[Sequence[str]]) -> list[str]:
-    """What each command line is refused with, where only the standard library can be imported; "" where it is not."""
+    """For each command line the error message when only the standard library is importable; "" if it is accepted."""
     places = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
     argv = [sys.executable, "-I", "-S", "-c", _READ_ALONE, json.dumps(places), verb.__name__]
     done = subprocess.run(argv, input=json.dumps(lines), capture_output=True, text=True, check=True, timeout=60)

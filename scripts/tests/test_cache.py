@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cache: what is half-written is never trusted, two runs wait for each other."""
+"""The cache: a half-written file is never trusted, and a second run waits for the first."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from schedlib.paths import PROJECT
 
 
 def verbs(within: argparse.ArgumentParser | None = None, name: str = "schedline") -> dict[str, argparse.ArgumentParser]:
-    """The parser of each verb, those below others included, by its whole name."""
+    """The parser of each verb, nested verbs included, by the verb's full name."""
     found: dict[str, argparse.ArgumentParser] = {}
     for action in (within or parser())._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -60,7 +60,7 @@ def test_make_alone_prints_the_verbs() -> None:
 
 
 def recipe(*words: str, **environment: str) -> list[str]:
-    """The words of the command that make runs."""
+    """The words of the command that make would run."""
     argv = ["make", "-n", "-C", str(PROJECT), *words]
     said = subprocess.run(argv, check=True, capture_output=True, text=True, env=os.environ | environment).stdout
     text = said.replace("\\\n", " ")

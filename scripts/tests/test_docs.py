@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""README, CONTRIBUTING and docs/: what they link to, name and tell people to type is there.
+"""README, CONTRIBUTING and docs/: their links, the files that they name and the commands that they show are valid.
 
-Each check takes the directory of a project and returns what is wrong, so it is also held against a small project with
-one flaw.
+Each check takes the directory of a project and returns what is wrong. So it also runs on a small project with one
+flaw.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from schedlib.paths import PROJECT
 
 MOST_WORDS = 900
 FIRST_COMMAND = 15
-"""The line by which a page has shown its first command."""
+"""A page must begin its first command within this number of lines."""
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -44,12 +44,12 @@ class Page:
 
     @property
     def prose(self) -> str:
-        """Without fenced blocks."""
+        """The text without fenced blocks."""
         return _FENCE.sub("", self.text)
 
     @property
     def anchors(self) -> set[str]:
-        """What a link to one of its headings may end in, as forges make it."""
+        """The anchors of its headings, as forges make them."""
         found: dict[str, int] = {}
         anchors = set()
         for title in re.findall(r"^#+ +(.+?) *$", self.prose, re.M):
@@ -60,7 +60,7 @@ class Page:
 
 
 def pages(root: Path) -> dict[str, Page]:
-    """README, CONTRIBUTING and docs/, by name."""
+    """README, CONTRIBUTING and the pages of docs/, by name."""
     files = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
     return {name: Page(name, path.read_text()) for path in files for name in [str(path.relative_to(root))]}
 
@@ -69,7 +69,7 @@ def pages(root: Path) -> dict[str, Page]:
 
 
 def _target(page: Page, link: str) -> tuple[str, str]:
-    """The file, from the top of the project, and the anchor."""
+    """The file, relative to the top of the project, and the anchor."""
     path, _, anchor = link.partition("#")
     return os.path.normpath(Path(page.name).parent / path) if path else page.name, anchor
 
@@ -79,7 +79,7 @@ def _links(page: Page) -> Iterator[str]:
 
 
 def broken_links(root: Path) -> list[str]:
-    """Files and headings that a link names and that are not there."""
+    """Links to files or headings that do not exist."""
     known, wrong = pages(root), []
     for page in known.values():
         for link in _links(page):
@@ -92,7 +92,7 @@ def broken_links(root: Path) -> list[str]:
 
 
 def lost_pages(root: Path) -> list[str]:
-    """Pages that nobody finds who starts at README."""
+    """Pages that cannot be reached from README."""
     known, waiting, seen = pages(root), ["README.md"], set()
     while waiting:
         name = waiting.pop()
@@ -106,9 +106,9 @@ def lost_pages(root: Path) -> list[str]:
 
 
 def _lines(page: Page) -> Iterator[str]:
-    """What a page tells people to type: `sh` blocks, what follows a $ in `console` blocks, and spans of code.
+    """The commands on a page: `sh` blocks, lines after a $ in `console` blocks, and code spans.
 
-    A span that is only the name of a verb, such as `schedline gate`, is none.
+    A span that is only the name of a verb, such as `schedline gate`, is not a command.
     """
     for language, block in _FENCE.findall(page.text):
         text = block.replace("\\\n", " ")
@@ -122,7 +122,7 @@ def _lines(page: Page) -> Iterator[str]:
 
 
 def _simple(line: str) -> Iterator[list[str]]:
-    """The simple commands of a line of shell, without redirections and settings of the environment."""
+    """The simple commands of a shell line, without redirections and variable settings."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
@@ -140,7 +140,7 @@ def _simple(line: str) -> Iterator[list[str]]:
 
 @functools.cache
 def _recipe(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What our Makefile would do; starts with `make:` where it refuses."""
+    """The commands that our Makefile would run; begins with `make:` if it rejects the words."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     argv = ["make", "-n", "--no-print-directory", "-C", str(PROJECT), *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
@@ -150,14 +150,14 @@ def _recipe(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _of_us(line: str) -> Iterator[list[str]]:
-    """The words of each schedline command in a line of shell, or ["make: ..."] where make refuses."""
+    """The words of each schedline command in a shell line, or ["make: ..."] if make rejects it."""
     for words in _simple(line):
         if words[:3] == ["git", "bisect", "run"] and words[3:]:
             words = words[3:]
         program = words[0].rpartition("/")[2]
         if program == "schedline":
             yield words[1:]
-        elif words[0] == "make" and "-C" not in words:  # the others are a kernel's
+        elif words[0] == "make" and "-C" not in words:  # with -C it is a kernel's make
             for step in _recipe(tuple(words[1:])):
                 if step.startswith("make: "):
                     yield [step]
@@ -170,7 +170,7 @@ def _of_us(line: str) -> Iterator[list[str]]:
 
 
 def commands(root: Path) -> Iterator[tuple[Page, str, list[str]]]:
-    """Page, line and words of each command of ours."""
+    """Page, line and words of each schedline command on the pages."""
     for page in pages(root).values():
         for line in _lines(page):
             for words in _of_us(line):
@@ -186,7 +186,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _refused(words: Sequence[str]) -> str:
-    """Why the command line does not take these words; empty where it does."""
+    """Why the command line is rejected; empty if it is accepted."""
     said = io.StringIO()
     try:
         with redirect_stderr(said), redirect_stdout(said):
@@ -195,13 +195,13 @@ def _refused(words: Sequence[str]) -> str:
     except SystemExit as ended:
         return said.getvalue().partition("\n  next: ")[0] if ended.code else ""
     except SchedlineError as error:
-        # A page makes this directory by one command and reads it by the next; in the scene it is there already.
+        # A page creates this directory with one command and reads it with the next. In the scene it already exists.
         return "" if "premerge-out has premerge.json" in error.observed else str(error)
     return ""
 
 
 def wrong_commands(root: Path) -> list[str]:
-    """Commands that do not parse. Files that they read are those of the scene."""
+    """Commands that do not parse. The files that they read are those of the scene."""
     wrong = []
     for page, line, words in commands(root):
         reason = words[0] if words[:1] and words[0].startswith("make: ") else _refused(words)
@@ -213,7 +213,7 @@ def wrong_commands(root: Path) -> list[str]:
 def _verbs(
     top: argparse.ArgumentParser, before: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], argparse.ArgumentParser]:
-    """The parser of each verb, and of each verb below one, by its words."""
+    """The parser of each verb and nested verb, by its words."""
     found = {before: top} if before else {}
     for action in top._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -232,13 +232,13 @@ def unnamed_verbs(root: Path) -> list[str]:
 
 
 def too_long(root: Path) -> list[str]:
-    """A README that is no first page any more."""
+    """A README that is too long for a first page."""
     words = len((root / "README.md").read_text().split())
     return [f"README.md has {words} words, more than {MOST_WORDS}"] if words > MOST_WORDS else []
 
 
 def late_commands(root: Path) -> list[str]:
-    """Pages on which one has to look for the first command."""
+    """Pages whose first command comes too late."""
     wrong = []
     for page in pages(root).values():
         first = _FENCE.search(page.text)
@@ -249,7 +249,7 @@ def late_commands(root: Path) -> list[str]:
 
 
 def missing_files(root: Path) -> list[str]:
-    """Files of the project that a page names and that are not there; <word> stands for anything."""
+    """Project files that a page names but that do not exist; <word> stands for anything."""
     wrong = []
     for page in pages(root).values():
         for named in _NAMED.findall(page.text):
@@ -267,7 +267,7 @@ def unexplained_rules(root: Path) -> list[str]:
 
 
 def undated_tables(root: Path) -> list[str]:
-    """Tables of figures that do not say when and on what they were measured, and how to make them again."""
+    """Tables of figures that lack the date or conditions of the measurement, or the way to repeat it."""
     wrong = []
     for page in pages(root).values():
         if not page.name.startswith("docs/results/") or page.name.endswith("README.md"):
@@ -335,7 +335,7 @@ SCENE = {
 
 
 class _Stdin:
-    """A patch, each time that somebody reads it."""
+    """A standard input that returns the patch on every read."""
 
     @property
     def buffer(self) -> io.BytesIO:
@@ -344,7 +344,7 @@ class _Stdin:
 
 @pytest.fixture(autouse=True)
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home, which is also the current directory, with what the commands read; a pipe with a patch."""
+    """A home directory, also the current directory, with the files for the commands; and a patch on standard input."""
     home = tmp_path / "home"
     for name, content in SCENE.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
@@ -359,7 +359,7 @@ def examples() -> list[str]:
     texts = [_parser().format_help(), *(verb.format_help() for verb in _verbs(_parser()).values())]
     lines = re.findall(r"^ +(?:.* \| )?(?:git bisect run )?(schedline .*)$", "\n".join(texts), re.M)
     found = {re.split(r"\s{2,}| # ", line)[0] for line in lines}
-    # A line with words in capitals is a pattern; a run that goes on needs the plan of an earlier one.
+    # A line with words in capitals is only a pattern. A run that continues needs the plan of an earlier one.
     return sorted(line for line in found if not re.search(r"\b(?:VERB|FILE|DIR)\b|^schedline run --out", line))
 
 
@@ -395,7 +395,7 @@ SMALL = {
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A project in which nothing is wrong, but that it does not show every verb."""
+    """A project without flaws, except that it does not show every verb."""
     for name, text in SMALL.items():
         (tmp_path / "small" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "small" / name).write_text(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The house holds: data flows one way, names are unique, and what is written or read in one place stays there."""
+"""The structure of the package: imports go one way, names are unique, and some formats belong to one module alone."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import schedlib
 PACKAGE = Path(schedlib.__file__).parent
 
 FLOW = ("tree", "kernel", "guest", "console")
-"""Each folder knows those before it, and formats."""
+"""Each folder may import those before it, and formats."""
 
 FORMATS = "formats"
-"""What documents look like: everybody may know that, and it knows nobody."""
+"""The form of documents. Every folder may import it, and it imports none of them."""
 
 JOBS = ("check", "layout", "c2c", "runs", "gate", "export", "premerge", "dev")
-"""Each knows all of FLOW, and another job only where JOBS_USE says why."""
+"""Each may import all of FLOW, and another job only for the reason in JOBS_USE."""
 
 JOBS_USE = {
     ("check", "layout"): "a kernel's verdict on a layout rule is held against its object, and a mutant may break one",
@@ -52,24 +52,24 @@ ONE_PLACE = {
     r"model name": "kernel/machine.py",
     r'"-nodefaults"|"-append"|"-initrd"': "guest/command_line.py",
 }
-"""What only one module knows how to write or read."""
+"""Text that only one module may write or read."""
 
 
 @cache
 def modules() -> Mapping[str, Path]:
-    """Every module of the package by its name below it; `layout.emit`, or `cache` at the top."""
+    """Every module of the package, by its name inside it: `layout.emit`, or `cache` at the top."""
     found = (path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
     return {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in found}
 
 
 @cache
 def imports() -> Mapping[str, frozenset[str]]:
-    """What each module imports of the package, also within functions."""
+    """The package's modules that each module imports, also inside functions."""
     return {name: frozenset(imported(path)) for name, path in modules().items()}
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The modules of the package that a file imports."""
+    """The package's modules that a file imports."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "schedlib":
             for alias in node.names:
@@ -80,7 +80,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def folder(module: str) -> str:
-    """Empty for a module at the top."""
+    """The folder of a module; empty at the top."""
     return module.partition(".")[0] if "." in module else ""
 
 
@@ -89,7 +89,7 @@ def is_verb(module: str) -> bool:
 
 
 def edges() -> Iterator[tuple[str, str]]:
-    """Imports between modules; not those of main.py and of verbs, which are the end of their line."""
+    """Imports between modules, except those of main.py and of verbs, which may import everything."""
     for module, others in imports().items():
         if module != "main" and not is_verb(module):
             yield from ((module, other) for other in others)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The command's own behaviour: exit codes, crashes, readers that leave, libraries that are not there."""
+"""The command itself: exit codes, crashes, readers that close the pipe, and missing libraries."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_reader_that_leaves_does_not_change_the_exit_code(log: str, code: int,
 
 
 def test_options_are_checked_before_anything_is_installed(tmp_path: Path) -> None:
-    """An unknown name was refused only after a kernel had been downloaded."""
+    """An unknown name was rejected only after a kernel had been downloaded."""
     env = os.environ | {"SCHEDLINE_CACHE": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
     for words in (
         ["check", "--with", "nope"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a decoder of the plugin says of an instruction, and what the assembler makes of its text."""
+"""The plugin's decoders: how they classify an instruction that the assembler produced."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Decoder:
         self._traffic, self._mark = library[f"{name}_traffic"], library[f"{name}_mark"]
 
     def traffic(self, code: bytes) -> Traffic:
-        """What of it is to be counted."""
+        """The kind of access that the plugin counts for the instruction."""
         return Traffic(self._traffic(code, ctypes.c_size_t(len(code))))
 
     def mark(self, code: bytes) -> int:
-        """The marker that it is; 0 for none."""
+        """The marker that the instruction encodes; 0 for none."""
         return int(self._mark(code, ctypes.c_size_t(len(code))))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The model of caches without QEMU: traces in, counts out."""
+"""The cache model without QEMU: traces in, counts out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOURCES = PROJECT / "scripts/c2c"
 
 
 def compile_replay(directory: Path) -> Path:
-    """The program that feeds the model with a trace."""
+    """The program that feeds a trace to the model."""
     program = directory / "replay"
     files = [str(SOURCES / name) for name in ("model.c", "records.c", "replay.c")]
     subprocess.run(
@@ -38,13 +38,13 @@ def compile_replay(directory: Path) -> Path:
 
 
 class Replay:
-    """Runs traces; `watched` is what the model looks at."""
+    """Runs traces through the model."""
 
     def __init__(self, program: Path) -> None:
         self._program = program
 
     def text(self, trace: Iterable[str]) -> str:
-        """What the program writes."""
+        """The program's output."""
         done = subprocess.run(
             [self._program], input="\n".join(trace) + "\n", capture_output=True, text=True, check=False
         )
@@ -70,6 +70,6 @@ class Replay:
     def counts(
         self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, cluster: int = 1, llc: int = 64, node: int = 64
     ) -> Counts:
-        """All records of a trace together."""
+        """The sum of all records of a trace."""
         found = self.records(trace, cpus=cpus, line=line, cluster=cluster, llc=llc, node=node)
         return Counts.sum(record.counts for record in found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin has to know of an arm64 instruction: its text beside its word, which the assembler has to confirm."""
+"""The plugin's decoder for arm64: each instruction's text is given with its encoding, and the assembler confirms it."""
 
 from __future__ import annotations
 

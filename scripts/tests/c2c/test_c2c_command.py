@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guests of c2c are started as they were when the counts in docs and caches were made: their words are recorded."""
+"""c2c must start its guests with the recorded commands: the counts in docs and caches were made with these."""
 
 from __future__ import annotations
 

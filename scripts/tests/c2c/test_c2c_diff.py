@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two results and their verdict: worse is caught, equal and better pass, quanta that do not agree say nothing."""
+"""Two results and their verdict: worse is caught, equal and better pass, quanta that disagree are inconclusive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GATES = CONFIGS / "gates/c2c.toml"
 
 
 def of(*false: int, essential: int = 10000) -> TrafficResult:
-    """A guest for each number of misses by false sharing of `overloaded`."""
+    """A result with one guest for each given number of false-sharing misses on `overloaded`."""
     return result(*((row("rto_count", 4, 0, 1000), row("overloaded", 40, each, essential)) for each in false))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The plugin under a real kernel: counts that are known to the access, equal runs, and what goes wrong."""
+"""The plugin under a real kernel: counts that are known exactly, runs that repeat exactly, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def made(request: pytest.FixtureRequest, series: Tree) -> Iterator[Subject]:
 
 
 def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str) -> Raw:
-    """A program under the plugin, with a plan."""
+    """Run a program under the plugin with a plan."""
     (place / "plan").write_text(text)
     archive = plugin_guest.archive_of(made.kernel, binary, place)
     library = plugin_guest.plugin(cache_dir())
@@ -58,12 +58,12 @@ def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text
 
 
 def plan_of(made: Subject, *watches: Watch) -> str:
-    """With what shows that the kernel is the right one."""
+    """A plan that also checks that the right kernel runs."""
     return plan(kernel_map(made.vmlinux, cache_dir() / "c2c", TAGS), watches)
 
 
 def compiled(made: Subject, place: Path, body: str) -> Path:
-    """A guest's program that does what a test wants."""
+    """A program for the guest with this body."""
     source, binary = place / "guest.c", place / "guest"
     source.write_text(f'#define _GNU_SOURCE\n#include "guest.h"\nint main(void)\n{{\n\tbegin();\n{body}\n}}\n')
     argv = [
@@ -81,7 +81,7 @@ def compiled(made: Subject, place: Path, body: str) -> Path:
 
 
 def symbol(made: Subject, binary: Path, name: str) -> int:
-    """The address of a variable, by its kind and name as nm has them."""
+    """The address of a variable, by its kind and name in the output of nm."""
     symbols = subprocess.run(
         [f"{made.planned.target.compiler}nm", binary], check=True, capture_output=True, text=True
     ).stdout
@@ -102,21 +102,21 @@ def test_a_program_with_known_answers(made: Subject, tmp_path: Path) -> None:
     n = ROUNDS
     turns = Counts(accesses=2 * n, hitm_llc=2 * n - 1, cold=1, invalidated=2 * n - 1, essential=2 * n)
     assert got == {
-        # Packed counters: all but the first miss of each are false sharing.
+        # Packed counters: all misses but the first of each CPU are false sharing.
         (0, "store"): Counts(accesses=n, hitm_llc=n - 1, cold=1, invalidated=n - 1, essential=1, false_shared=n - 1),
         (8, "store"): Counts(accesses=n, hitm_llc=n, invalidated=n, essential=1, false_shared=n - 1),
-        # Padded ones.
+        # Padded counters.
         (64, "store"): Counts(accesses=n, hits=n - 1, cold=1, essential=1),
         (128, "store"): Counts(accesses=n, hits=n - 1, cold=1, essential=1),
-        # Atomic ones are true sharing, and one access each.
+        # Atomic counters: true sharing, and one access each.
         (192, "rmw"): turns,
-        # Read-mostly beside written.
+        # A read-mostly field beside a written one.
         (256, "load"): Counts(accesses=n, hitm_llc=n - 1, cold=1, essential=1, false_shared=n - 1),
         (264, "store"): Counts(accesses=n, clean_llc=1, upgrades=n - 1, invalidated=n, essential=1),
         # One store across two lines.
         (380, "store"): turns,
         (384, "store"): turns,
-        # A load and a store apart: the store finds the line here, and shared but for the first time.
+        # A separate load and store: the load has fetched the line, exclusive the first time and shared afterwards.
         (448, "load"): Counts(accesses=2 * n, hitm_llc=2 * n - 1, cold=1, essential=2 * n),
         (448, "store"): Counts(accesses=2 * n, hits=1, upgrades=2 * n - 1, invalidated=2 * n - 1),
     }
@@ -139,13 +139,13 @@ INSTRUCTIONS: dict[str, tuple[str, dict[str, list[tuple[str, int]]]]] = {
             "stadd x1, [%0]": [("rmw", 8)],
             "swpb w1, w2, [%0]": [("rmw", 1)],
             "ldapr x1, [%0]": [("load", 8)],
-            # One that finds its value, and one that does not.
+            # The first compare succeeds, the second one fails.
             "mov x1, #0; cas x1, x2, [%0]": [("rmw", 8)],
             "mov x1, #7; cas x1, x2, [%0]": [("rmw", 8)],
             "casp x2, x3, x4, x5, [%0]": [("rmw", 8), ("rmw", 8)],
             "ldxr x1, [%0]; stxr w2, x1, [%0]": [("load", 8), ("store", 8)],
             "ldxr x1, [%0]; clrex; stxr w2, x1, [%0]": [("load", 8)],
-            # It does not store: the value has changed. QEMU reports that it did; see arch.h.
+            # The stxr stores nothing, because the value has changed. QEMU reports a store; see arch.h.
             "ldxr x1, [%0]; mov x3, #5; str x3, [%0]; stxr w2, x1, [%0]": [("load", 8), ("store", 8), ("store", 8)],
             "ldxp x1, x2, [%0]; stxp w3, x1, x2, [%0]": [("load", 8), ("load", 8), ("store", 8), ("store", 8)],
             "ldr x1, [%0]; str x1, [%0]": [("load", 8), ("store", 8)],
@@ -247,7 +247,7 @@ def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
     pointer = symbol(made, binary, "d pointer")
     objects = [
         Watch("moved", "moved", "", 0, 64, "", per_cpu=False, address=pointer, hops=(0,)),
-        # Of what is used again each byte belongs to the one that was there last.
+        # When memory is used again, each byte belongs to the object that was last there.
         Watch("half", "half", "", 0, 32, "", per_cpu=False, address=pointer, hops=(32,)),
     ]
     for watch in objects:
@@ -261,7 +261,7 @@ def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
         got = Counter[tuple[int, int]]()
         for record in raw.records:
             got[record.address, record.epoch] += record.counts.accesses
-        # One epoch for each time that it was pointed to; 0 beside what is watched, on its line.
+        # A new epoch each time that the pointer is set to it; epoch 0 for the unwatched bytes of a watched line.
         expected = {(at["one"], 1): 1, (at["two"] + 24, 2): 2, (at["one"] + 40, 3): 1}
         assert got == {
             (address, epoch if (address & 63) >= offset else 0): number for (address, epoch), number in expected.items()
@@ -270,7 +270,7 @@ def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
 
 
 def test_an_object_that_is_nowhere(made: Subject, tmp_path: Path) -> None:
-    # Two CPUs without a cache in common have no domain of an LLC.
+    # Two CPUs that share no cache have no LLC domain.
     alone = replace(
         WANTED, objects=("sched_domain_shared",), setting=replace(WANTED.setting, topology=Topology("", 2, 1, 1, 1, 1))
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The model of caches, held against counts that can be computed by hand; each case has a twin that must differ."""
+"""The cache model against counts that can be computed by hand. Each case has a twin that must give another result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of(records: list[Record], address: int, kind: str) -> Counts:
 
 def test_packed_counters_share_a_line_for_nothing(replay: Replay) -> None:
     total = replay.counts(alternate("store 1000 8", "store 1008 8"))
-    # CPU 0's first is cold, CPU 1's first is its first on the line; none of the others brings a byte that is used.
+    # Two misses are essential: CPU 0's first (cold) and CPU 1's first on the line. No other miss fetches a used byte.
     assert total == Counts(
         accesses=2 * ROUNDS,
         hitm_llc=2 * ROUNDS - 1,
@@ -87,7 +87,7 @@ def test_read_mostly_beside_written(replay: Replay) -> None:
     records = replay.records(trace)
     read, written = of(records, 0x1000, "load"), of(records, 0x1008, "store")
     assert (read.accesses, read.false_shared, read.essential) == (3 * ROUNDS, 3 * (ROUNDS - 1), 3)
-    # The first reader takes the line from the writer, the others find it shared; the writer has to take it back.
+    # The first reader takes the line from the writer, and the others find it shared. The writer must then upgrade it.
     assert (read.hitm, read.clean_llc) == (ROUNDS, 2 * ROUNDS)
     assert (written.upgrades, written.invalidated, written.cold) == (ROUNDS - 1, 3 * (ROUNDS - 1), 1)
     apart = ["0 store 1040 8", *readers] * ROUNDS
@@ -95,7 +95,7 @@ def test_read_mostly_beside_written(replay: Replay) -> None:
 
 
 def test_sharing_is_false_until_the_news_are_used(replay: Replay) -> None:
-    # CPU 1 fetches the line for its own word and looks at CPU 0's word only then: the fetch was of use.
+    # CPU 1 fetches the line for its own word, and later reads CPU 0's word: the fetch was useful.
     used = [*alternate("store 1000 8", "store 1008 8"), "0 store 1000 8", "1 load 1008 8", "1 load 1000 8"]
     unused = [*used[:-1], "1 load 1010 8"]
     assert replay.counts(used).false_shared == replay.counts(unused).false_shared - 1
@@ -103,7 +103,7 @@ def test_sharing_is_false_until_the_news_are_used(replay: Replay) -> None:
 
 
 def test_news_of_an_earlier_useless_fetch_are_still_news(replay: Replay) -> None:
-    # By Dubois, what counts is the last essential miss, not the last time that the CPU had the line.
+    # Dubois compares with the last essential miss, not with the last time that the CPU had the line.
     trace = ["1 load 1008 8", "0 store 1000 8", "1 load 1008 8", "0 store 1010 8", "1 load 1000 8"]
     counts = of(replay.records(trace), 0x1000, "load")
     assert (counts.essential, counts.false_shared) == (1, 0)
@@ -118,7 +118,7 @@ def test_accesses_that_straddle_lines_are_two(replay: Replay) -> None:
 
 
 def test_edges_of_what_is_watched(replay: Replay) -> None:
-    # Half of the access lies on a line that nobody watches.
+    # Half of the access lies on an unwatched line.
     assert [(r.address, r.size) for r in replay.records(["0 store ffc 8"])] == [(0x1000, 4)]
     assert [(r.address, r.size) for r in replay.records(["0 store 1ffc 8"])] == [(0x1FFC, 4)]
     assert replay.records(["0 store fe0 8", "0 store 2000 8"]) == []
@@ -144,7 +144,7 @@ def test_the_nearest_copy_answers(replay: Replay) -> None:
     trace = ["8 load 1000 8", "4 load 1000 8", "2 load 1000 8", "1 load 1000 8", "0 load 1000 8"]
     total = replay.counts(trace, **SHAPE)
     assert [total.fetched(name) for name in DISTANCES] == [1, 1, 1, 1]
-    # It does not where it has been taken away.
+    # A copy that was invalidated does not answer.
     taken = replay.counts(["1 load 1000 8", "8 store 1000 8", "0 load 1000 8"], **SHAPE)
     assert [taken.fetched(name) for name in DISTANCES] == [0, 0, 0, 2]
 
@@ -156,7 +156,7 @@ def test_a_cluster_of_one_is_none(replay: Replay) -> None:
 
 
 def test_distances_are_those_of_the_definition(replay: Replay) -> None:
-    """The same numbers as who holds what, played through in Python."""
+    """The counts equal those of a Python simulation of which CPUs hold the line."""
     draw = random.Random(13)  # noqa: S311
     trace = [(draw.randrange(16), draw.choice(("load", "load", "store"))) for _ in range(3000)]
     want = dict.fromkeys((f"{kind}_{name}" for kind in ("hitm", "clean") for name in DISTANCES), 0)
@@ -184,7 +184,7 @@ def test_memory_that_is_used_again_is_counted_apart(replay: Replay) -> None:
     gone, back = "unwatch 1000 8", "watch 1000 8 2"
     records = replay.records([*trace, gone, back, *trace, gone, *trace])
     by_place = {(record.address, record.epoch): record.counts for record in records}
-    # The line goes on: what the second user fetches is not cold, and what lies beside it stays what it is.
+    # The line keeps its history: the second user's first fetch is not cold, and the neighbour stays in its epoch.
     assert by_place[0x1000, 1].cold == 1
     assert (by_place[0x1000, 2].cold, by_place[0x1000, 2].accesses) == (0, ROUNDS)
     assert (by_place[0x1000, 0].accesses, by_place[0x1008, 1].accesses) == (ROUNDS, 3 * ROUNDS)
@@ -198,7 +198,7 @@ def test_a_line_without_an_object_is_not_watched(replay: Replay) -> None:
         (0x1000, 2, 1),
         (0x1008, 0, 1),
     ]
-    # What its caches held is forgotten; what was counted is not.
+    # The contents of the caches are forgotten, but the counts are not.
     again = replay.counts([*trace, "unwatch 1000 64", "watch 1000 64 2", *trace])
     assert again == Counts.sum([replay.counts(trace)] * 2)
 
@@ -221,7 +221,7 @@ def test_sums_hold_for_any_trace(replay: Replay) -> None:
 
 
 def test_false_sharing_is_what_dubois_defines(replay: Replay) -> None:
-    """The same numbers as the definition, played through byte by byte in Python."""
+    """The counts equal those of the definition, simulated byte by byte in Python."""
     draw = random.Random(11)  # noqa: S311
     trace = [(draw.randrange(4), draw.choice(("load", "store")), draw.randrange(64)) for _ in range(4000)]
     words = [f"{cpu} {kind} {0x1000 + byte:x} 1" for cpu, kind, byte in trace]

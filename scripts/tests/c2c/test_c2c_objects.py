@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From debug information to fields: a small program with the scheduler's names, addresses put by hand."""
+"""Finding fields by debug information: a small program with the scheduler's names, and addresses set by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> KernelMap:
 
 
 def located(known: KernelMap, addresses: dict[str, int], *names: str) -> list[Located]:
-    """What was watched, where a test says that it lay."""
+    """The watched objects, at the addresses that a test gives."""
     return [Located(watch, 0, addresses[watch.key]) for watch in watches(known, names, CPUS) if watch.key in addresses]
 
 
@@ -74,7 +74,7 @@ def test_watches_follow_pointers(known: KernelMap) -> None:
     runqueues = known.symbol("runqueues")
     assert runqueues is not None
     assert (found["rq+0"].address, found["rq+0"].hops, found["rq+0"].per_cpu) == (runqueues.address, (), True)
-    # rq.rd lies at 8; the mask's pointer at 16 of what that points to.
+    # rq.rd lies at 8; in root_domain, the mask's pointer lies at 16.
     assert (found["root_domain+0"].address, found["root_domain+0"].hops) == (runqueues.address + 8, (0,))
     assert (found["root_domain*rto_mask"].address, found["root_domain*rto_mask"].hops) == (
         runqueues.address + 8,
@@ -112,7 +112,7 @@ def test_leaves_of_a_split_cpupri(tmp_path: Path) -> None:
         for watch in watches(known, ["cpupri"], CPUS)
         if "lea" in watch.prefix or "place" in watch.prefix
     }
-    # cpupri lies at 24 of root_domain; place at 56 of it, leaves at 64.
+    # cpupri lies at 24 of root_domain; in cpupri, place lies at 56 and leaves at 64.
     assert (found["*cpupri.place"].size, found["*cpupri.place"].hops) == (4 * CPUS, (24 + 56, 0))
     assert (found["*cpupri.leaves"].size, found["*cpupri.leaves"].hops) == (8 * CPUS, (24 + 64, 0))
     assert (found["*cpupri.leaves[2]"].hops, found["*cpupri.leaves[2]"].optional) == ((24 + 64, 16, 0), True)
@@ -179,7 +179,7 @@ def test_memory_that_is_used_again(known: KernelMap) -> None:
     resolver = Resolver(known, 64, lain)
     assert resolver.place(0x20008, 1).path == "*cpupri.pri_to_cpu[0].mask"
     assert resolver.place(0x20008, 4).path == "*rto_mask"
-    # After one was gone and before the other came, it was a stranger's.
+    # In any other epoch the memory belonged to another object.
     assert resolver.place(0x20008, 0).neighbour
     assert resolver.place(0x20008, 2).neighbour
     assert (resolver.distinct(), resolver.later()) == (

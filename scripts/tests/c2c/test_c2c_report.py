@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is shown of a result, and what is refused before one is made."""
+"""How a result is shown, and what is rejected before a measurement."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_hot_lines_and_fields() -> None:
 def test_neighbours_are_named_apart() -> None:
     said = traffic_report.text(result((row("rto_count", 4, 0, 5), row("nohz", -8, 7, 7, neighbour=True))))
     assert "root_domain (neighbours)" in said
-    # The object's own total is without them.
+    # The object's own total excludes its neighbours.
     assert next(line for line in said.splitlines() if line.startswith("root_domain ")).split()[1:3] == ["0", "5"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin has to know of an instruction, held against what the assembler makes of its text."""
+"""The plugin's decoder for x86, tested with instructions from the assembler."""
 
 from __future__ import annotations
 

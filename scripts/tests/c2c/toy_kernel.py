@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A program that looks like a vmlinux: the scheduler's names, with structures that can be counted by hand."""
+"""A program that looks like a vmlinux: it has the scheduler's names, and structures small enough to check by hand."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ int main(void) { return pull_rt_task(); }
 
 
 def build(directory: Path, *flags: str) -> Path:
-    """Compile it where the kernel has the unit."""
+    """Compile it from the path that the unit has in the kernel."""
     source = directory / "kernel/sched/fair.c"
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(SOURCE)

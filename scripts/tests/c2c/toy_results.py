@@ -26,14 +26,14 @@ FIELDS = (
 def row(
     path: str, offset: int, false: int, essential: int, *, neighbour: bool = False, kind: AccessKind = "load"
 ) -> TrafficRow:
-    """One place of root_domain."""
+    """The row for one field of root_domain."""
     misses = false + essential
     counts = Counts(accesses=2 * misses, hits=misses, hitm_llc=misses, essential=essential, false_shared=false)
     return TrafficRow("root_domain", "", offset // 64, offset, path, neighbour, 4, kind, "pull_rt_task", counts)
 
 
 def result(*rows_of_quanta: tuple[TrafficRow, ...], state: str = "applied", build_id: str = "aa") -> TrafficResult:
-    """A result with a guest for each row of rows."""
+    """A result with one guest for each tuple of rows."""
     parameters = TrafficParameters(
         on="qemu-x86_64",
         workload="rt",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline check` with real kernels, as a user runs it. They are built in the user's cache and kept there."""
+"""`schedline check` with real kernels, as a user runs it. They are built in the user's cache and stay there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEDLINE = str(PROJECT / "scripts/schedline")
 
 
 def check(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a check to its end, also where an earlier verdict still holds."""
+    """Run a check to its end, even if an earlier verdict is still valid."""
     argv = [SCHEDLINE, "check", "--again", *words]
     return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
@@ -89,7 +89,7 @@ def test_without_a_change_its_rules_fail(series: Tree) -> None:
 
 
 def test_kill_in_the_middle_of_a_build_leaves_nothing_trusted(series: Tree) -> None:
-    # No other test builds this state, so there is something to build.
+    # No other test builds this state, so a build is always needed.
     argv = [SCHEDLINE, "check", "--again", "--cpus", "8", "--without", "cpupri-lines"]
     runner = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert runner.stderr is not None
@@ -173,7 +173,7 @@ def test_split_of_a_partition_seen_from_user_space(
 
 def test_guest_has_the_clusters_and_nodes_of_its_topology(series: Tree, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    # The selftests' kernel: one build for all tests on arm64.
+    # Use the selftests' kernel: all tests on arm64 then share one build.
     words = (
         "--config",
         "selftests",

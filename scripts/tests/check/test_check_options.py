@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline check`: its words, and the files of each variant of cpupri-split."""
+"""`schedline check`: its options, and the files of each variant of cpupri-split."""
 
 from __future__ import annotations
 

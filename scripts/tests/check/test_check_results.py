@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The writers: what they write is valid, complete, and no greener than the judgement."""
+"""The result files are valid and complete, and never better than the judgement."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_ktap_is_sound_and_has_the_same_tests(log: str) -> None:
     judged = [boot(log), boot("pass", "uml-64")]
     again = judge(ktap_text(judged).encode())
     flaws = {problem.kind for problem in again.problems if problem.verdict is not Verdict.PASS}
-    glued = {"panic", "splat"} if log in ("panic_glued", "bug_inside_result") else set()  # it is in a test's name
+    glued = {"panic", "splat"} if log in ("panic_glued", "bug_inside_result") else set()  # the text is in a test's name
     assert flaws <= {"all-skipped"} | glued
     want = {
         (f"{each.name}:{_in_suite(test.name)}", test.outcome in (Outcome.PASS, Outcome.SKIP))

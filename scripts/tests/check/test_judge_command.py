@@ -97,7 +97,7 @@ def test_expected_failures_are_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("mode", [0o500, None], ids=["read-only", "impossible"])
 def test_neither_a_cache_nor_a_library_is_needed(mode: int | None, tmp_path: Path) -> None:
-    """It refused an empty read-only cache. No site-packages (-S): nothing but the standard library is there."""
+    """An empty read-only cache made `judge` fail. -S hides site-packages, so only the standard library is available."""
     cache = tmp_path / "cache" if mode else Path("/dev/null/cache")
     if mode:
         cache.mkdir(mode=mode)
@@ -106,7 +106,7 @@ def test_neither_a_cache_nor_a_library_is_needed(mode: int | None, tmp_path: Pat
     env = {"SCHEDLINE_CACHE": str(cache), "PATH": "/usr/bin:/bin"}
     done = subprocess.run([*command, *files], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    # Python itself keeps compiled modules there if it can, which root always can.
+    # Python writes compiled modules there if it can, and root always can.
     assert not mode or {path.name for path in cache.iterdir()} <= {"pycache"}
 
 

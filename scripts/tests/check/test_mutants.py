@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Mutant files are read strictly, and a fate is not better than what was seen."""
+"""Mutant files are parsed strictly, and a mutant's fate is never better than the observed results."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ TWINS = {
     "sched_layout:changes": "test_check_guest.py gives it a name that does not exist",
     "sched_layout:sizes": "it reports, and cannot fail",
 }
-"""Tests that no mutant of the kernel can break, and what shows instead that they can fail."""
+"""Tests that no kernel mutant can break, and what shows instead that they can fail."""
 
 
 def test_each_rule_and_case_has_a_mutant() -> None:

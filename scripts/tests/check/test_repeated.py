@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A verdict is told again only while everything that it was reached on and by is the same."""
+"""An earlier verdict is repeated only while everything that it depends on is unchanged."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ CHANGES = frozenset({"rq-order", "rd-lines", "cpupri-lines", "cluster-scan"})
 
 
 def planned(tmp_path: Path, options: CheckOptions, commit: str, fragments: tuple[str, ...]) -> str:
-    """The state of a check that is planned and not run."""
+    """The state of a check that is planned but not run."""
     target = TARGETS["uml"]
     tree = Tree("7.3", tmp_path, "", "", "linux", is_user=False)
     composition = Composition(commit, "", (), CHANGES)
@@ -84,7 +84,7 @@ def test_another_process_finds_the_same_state(tmp_path: Path) -> None:
     )
     words = [sys.executable, "-c", program, str(tmp_path)]
     path = os.pathsep.join(map(str, (PROJECT / "scripts", Path(__file__).parent)))
-    # Another seed is another order of each set.
+    # Another hash seed gives another order of each set.
     found = {
         subprocess.run(
             words, env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed}, check=True, capture_output=True
@@ -98,7 +98,7 @@ def test_each_part_of_the_state_counts(tmp_path: Path, monkeypatch: pytest.Monke
     options = CheckOptions()
     same = planned(tmp_path, options, "c1", ())
     assert planned(tmp_path, options, "c1", ()) == same
-    # Where the results go, and that they are asked for again, changes nothing of what is judged.
+    # The place of the results and the option --again do not change what is judged.
     assert planned(tmp_path, replace(options, json=Path("x"), again=True), "c1", ()) == same
     others = [
         planned(tmp_path, options, "c2", ()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a report says of the changes, and of a suite that was left out."""
+"""What a report says about the changes, and about a suite that was left out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ reboot: Power down
 
 
 def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
-    """Of one guest with one row, from a kernel too old for the layout."""
+    """A summary of one guest with one row, from a kernel that is too old for the layout suite."""
     (tmp_path / "log").write_text(LOG.format(presence=presence, row=row))
     judgement = judge((tmp_path / "log").read_bytes(), ["sched_cluster:rows:row-1"])
     composition = Composition("", "", (ChangeState("cluster-scan", State.APPLIED),), frozenset({"cluster-scan"}))

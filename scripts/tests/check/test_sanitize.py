@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What --sanitize makes of a target, and that its fragments turn the sanitizer on."""
+"""How --sanitize changes a target, and that its fragments turn the sanitizer on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedlib.verdict import Verdict
 
 SWITCH = {
     "kasan": ("CONFIG_KASAN",),
-    # Without the second one the kernel boots with KCSAN off, and every race passes.
+    # Without CONFIG_KCSAN_EARLY_ENABLE the kernel boots with KCSAN off, and every race passes.
     "kcsan": ("CONFIG_KCSAN", "CONFIG_KCSAN_EARLY_ENABLE", "CONFIG_KCSAN_WEAK_MEMORY"),
     "lockdep": ("CONFIG_PROVE_LOCKING",),
     "ubsan": ("CONFIG_UBSAN",),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The workloads where the C library tells of 1000 CPUs in 8 nodes, 125 LLCs and 250 clusters."""
+"""The workloads on a simulated machine: the C library reports 1000 CPUs in 8 nodes, 125 LLCs and 250 clusters."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ int open(const char *path, int flags, ...)
 
 
 def write_machine(root: Path) -> None:
-    """Cores of two, clusters of four, LLCs of eight, nodes of 125 CPUs."""
+    """Write a sysfs with cores of 2 CPUs, clusters of 4, LLCs of 8 and nodes of 125."""
     system = root / "devices/system"
     for node in range(8):
         (system / f"node/node{node}").mkdir(parents=True)
@@ -105,7 +105,7 @@ def write_machine(root: Path) -> None:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a program that is to see that machine."""
+    """The environment that makes a program see that machine."""
     directory = tmp_path_factory.mktemp("machine")
     write_machine(directory)
     (directory / "played.c").write_text(PLAYED)
@@ -142,10 +142,10 @@ def test_the_runner_names_a_machine_as_its_programs_do(
 )
 def test_a_thousand_cpus(tool: str, played: dict[str, str], place: Place, series: Tree, tmp_path: Path) -> None:
     program = tmp_path / tool
-    # Not static: what it asks the C library is answered by ours.
+    # Linked dynamically, so that the preloaded library answers its calls to the C library.
     compile_program(series, OWN / f"{tool}.c", program)
     code, said = place.command(program, *RUNS[tool], "--json", tmp_path / "run.json", **played)
-    # Nobody moves a task there, so it is never in the waker's cluster: that is found.
+    # The simulated machine never moves a task, so no wakee runs in the cluster of its waker: the test must fail.
     assert (code, "not ok 2 cluster_above_chance" in said) == ((1, True) if tool == "cluster_wakeup" else (0, False)), (
         said
     )
@@ -158,11 +158,11 @@ def test_a_thousand_cpus(tool: str, played: dict[str, str], place: Place, series
         assert (values["groups.evenness"]["n"], values["groups.elsewhere"]["value"]) == (125, 0)
     if tool == "cluster_wakeup":
         assert values["cluster.chance"]["value"] == pytest.approx(300 / 7)
-        # From each of seven clusters to the first CPU of the other one in its LLC.
+        # From each of seven clusters to the first CPU of the other cluster in its LLC.
         assert {row["cpu"]: row["n"] for row in found["cpus"]} == dict.fromkeys((0, 4, 8, 12, 16, 20, 28), 5)
     if tool == "wakeup_pingpong":
         for near in ("same_cpu", "same_core", "same_cluster", "same_llc", "other_llc", "other_node", "free"):
             assert values[f"futex_{near}.samples"]["value"] > 0
-    # Set apart from a machine without that library.
+    # Without the library the real machine is seen: it has no CPU 999.
     _, said = place.command(program, "--cpus", "999")
     assert "--cpus: some are offline" in said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The judge: the corpus of lying logs, and what no damage to a log may do."""
+"""The judge: its verdicts on a corpus of misleading logs, and that no damage to a failing log makes it pass."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_transport_does_not_matter(case: dict[str, Any], dress: Any) -> None:
     assert (dressed.verdict, outcomes(dressed)) == (plain.verdict, outcomes(plain))
 
 
-# What the parts of a judgement say.
+# The parts of a judgement.
 
 
 def by_name(judgement: Judgement, name: str) -> Result:
@@ -393,12 +393,12 @@ def test_no_input_raises_and_every_expected_test_is_accounted_for(
 
 
 def own_names(case: dict[str, Any]) -> list[str]:
-    """The tests that a log's own run had to contain, as a list of tests would have it."""
+    """The tests that the run of this log had to contain, as a list of tests would name them."""
     return list(case.get("tests", ())) or [test.name for test in judged(case).tests if ":" in test.name]
 
 
 def form(row: bytes) -> str:
-    """What the judge sees in a row: the sign of the kernel, the kind of KTAP line and its level, or nothing."""
+    """What the judge recognises in a row: a kernel message, or the kind of KTAP line and its level, or nothing."""
     line = next(lines(row))
     if found := sign(line):
         return found.kind
@@ -410,9 +410,9 @@ MOST_ROWS = 40
 
 
 def telling(rows: list[bytes]) -> tuple[list[bytes], list[int]]:
-    """Rows of a log and which of them to damage: all, or of a long log the first and the last of each form.
+    """Rows of a log, and which of them to damage: all, or in a long log the first and last of each form.
 
-    A long log loses the messages that the judge sees nothing in, but for those that stand beside other rows.
+    A long log is shortened: rows without a form are dropped, except next to rows with one.
     """
     if len(rows) <= MOST_ROWS:
         return rows, list(range(len(rows)))
@@ -481,11 +481,11 @@ def test_damage_to_a_passing_log_ends_in_one_of_four_codes(data: st.DataObject) 
     assert accounted(judgement, case.get("tests", []))
 
 
-# Size: the work grows with the log, not with its square, and neither does the memory of one line.
+# Size: the work grows linearly with the log, and the memory for one line is limited.
 
 
 def counted(work: Callable[[], Judgement]) -> tuple[int, Judgement]:
-    """How many functions a piece of work calls, Python's own included: as many on a slow machine as on a fast one."""
+    """The number of function calls in a piece of work, Python's own included. It does not depend on machine speed."""
     number = 0
 
     def count(*_: object) -> None:

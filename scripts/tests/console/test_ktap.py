@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The reader: what it understands, what it calls a flaw, and that nothing upsets it."""
+"""The reader: what it understands, what it reports as a flaw, and that no input makes it fail."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_noise_between_lines_is_no_flaw() -> None:
 
 
 def test_empty_suite_that_is_skipped_is_no_flaw() -> None:
-    """KUnit's own kunit_fault in UML."""
+    """KUnit's own kunit_fault in UML is such a suite."""
     assert kinds("KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..0\nok 1 s # SKIP \n") == []
 
 

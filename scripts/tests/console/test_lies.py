@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Small changes to sound logs (logs/lies.toml): none that hides something may pass, and harmless ones must."""
+"""Small changes to sound logs (logs/lies.toml): a harmless change must pass, and one that hides something must not."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def sound(name: str) -> bytes:
 
 
 def made(lie: dict[str, Any]) -> bytes:
-    """The log of a kind."""
+    """The log of one kind of lie."""
     log = sound(lie.get("log", "pass_three_suites"))
     for old, new in lie.get("edit", ()):
         assert old.encode() in log, old
@@ -90,7 +90,7 @@ def made(lie: dict[str, Any]) -> bytes:
 
 
 def listed(lie: dict[str, Any]) -> list[str]:
-    """The tests of the sound log, if the kind is judged against them."""
+    """The tests of the sound log, if this lie is judged against them."""
     return [test.name for test in judge(sound(lie.get("log", "pass_three_suites"))).tests] if lie.get("tests") else []
 
 
@@ -125,7 +125,7 @@ def test_a_failed_expectation_fails_at_every_line_of_a_sound_log(name: str) -> N
 
 
 def plain_pass(log: bytes) -> bool:
-    """Whether nobody is told that the log may go on."""
+    """Whether the log passes without the remark that it may go on."""
     judgement = judge(log)
     return judgement.verdict is Verdict.PASS and OPEN_END not in {problem.kind for problem in judgement.problems}
 
@@ -143,7 +143,7 @@ def cuts(log: bytes, every_byte: bool) -> Iterator[int]:
 
 @pytest.mark.parametrize("name", sorted(set(SOUND) - {"two_boots"}))
 def test_no_log_whose_end_is_missing_is_a_plain_pass(name: str) -> None:
-    """Two boots are left out: what ends with the first one is a whole log."""
+    """two_boots is left out: cut after its first boot, it is still a whole log."""
     log = sound(name)
     for length in cuts(log, every_byte=name in ("pass_three_suites", "ksft_pass")):
         assert plain_pass(log[:length]) == (not log[length:].strip()), log[:length][-60:]

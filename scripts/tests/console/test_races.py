@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which of KCSAN's reports are intended races, on the log of a real run (a search for a CPU, and one of the boot)."""
+"""Which KCSAN reports are intended races. The log is of a real run (a search for a CPU, and a race of the boot)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schedlib.verdict import Verdict
 
 LOG = (Path(__file__).parents[1] / "logs/kcsan.log").read_bytes()
 MASK, BOOT = 447, 125
-"""Lines of the headlines."""
+"""The lines with the headlines of the two reports."""
 
 
 def judged(log: bytes, known: bool = True) -> Judgement:
@@ -43,7 +43,7 @@ def test_without_the_entries_they_fail() -> None:
 
 
 def in_report(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
-    """Changes the first line that holds something, in the second report."""
+    """A function that changes the first line with `old` in the second report."""
 
     def change(log: bytes) -> bytes:
         head, sign, tail = log.partition(b"_find_first_and_bit / private_cpupri_set")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Record real runs for the gate's proof: `python scripts/tests/dev/record_runs.py DIRECTORY 'CONDITIONS'`.
 
-DIRECTORY is what `schedline run` left: one kernel, one machine, each row as often as the others. Written is
-scripts/schedlib/dev/gate_proof/recorded.json: a value for each metric and
-round, in the order in which they were measured.
+DIRECTORY is the output of `schedline run`: one kernel, one machine, and the same number of runs for each row. The
+script writes scripts/schedlib/dev/gate_proof/recorded.json: for each metric, one value per round, in the order of the
+measurement.
 """
 
 from __future__ import annotations

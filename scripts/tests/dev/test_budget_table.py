@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table of the workloads' rule: what is checked in is what the generator makes, and enumeration agrees."""
+"""The table of the workloads' budget rule: the checked-in file is the generator's output, and enumeration agrees."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_what_is_checked_in_is_what_the_generator_makes() -> None:
 
 
 def enumerated(recorded: int, batch: int, least: int) -> Fraction:
-    """The same probability from each order of the runs, one by one."""
+    """The same probability, by enumerating every order of the runs."""
     places = range(recorded + 2 * batch)
     good = every = 0
     for baseline in combinations(places, recorded):
@@ -56,7 +56,7 @@ def test_entries_are_the_lowest_that_are_allowed() -> None:
 
 
 def test_all_above_all_is_a_matter_of_counting() -> None:
-    # The recorded runs have to be the lowest ones of all.
+    # The recorded runs have to be the lowest of all runs.
     assert both_at_least(5, 5, 25) == Fraction(1, comb(15, 5))
 
 
@@ -70,7 +70,7 @@ def test_slices_follow_the_binomial() -> None:
         least = least_slices(slices)
         tail = [Fraction(sum(comb(slices, k) for k in range(low, slices + 1)), 2**slices) for low in (least, least - 1)]
         assert tail[0] <= FALSE_ALARMS < tail[1]
-    # Fewer slices could all go one way by chance.
+    # With fewer slices, all of them could point one way by chance.
     assert least_slices(6) == 7
 
 
@@ -79,7 +79,7 @@ def test_one_batch_alone_is_mann_whitney() -> None:
         counts = _counts(recorded, BATCH)
         for least in range(recorded * BATCH - 12, recorded * BATCH + 1):
             alone = Fraction(sum(counts[least:]), sum(counts))
-            # Both are less probable than one of them, and more than if they had not the same baseline.
+            # Exceeding in both batches is less probable than in one, and more probable than with separate baselines.
             assert alone**2 <= both_at_least(recorded, BATCH, least) <= alone
 
 
@@ -94,7 +94,7 @@ def test_counts_are_scipys() -> None:
 
 
 def _counts(recorded: int, batch: int) -> list[int]:
-    """How many orders of two groups have U pairs, for each U."""
+    """For each U, the number of orders of two groups with U pairs."""
     counts = [0] * (recorded * batch + 1)
     for one in combinations(range(recorded + batch), batch):
         counts[sum(place - index for index, place in enumerate(one))] += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What goes into a kernel tree could be sent upstream: checkpatch --strict, W=1 and sparse find nothing."""
+"""The code for a kernel tree could be sent upstream: checkpatch --strict, W=1 and sparse find nothing."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def checkpatch(tree: Tree, *words: str) -> str:
 
 @pytest.mark.parametrize("source", [*SOURCES, *PROGRAMS], ids=lambda path: path.name)
 def test_sources_pass_checkpatch(series: Tree, source: Path) -> None:
-    # What stands in for a macro of KUnit's has its arguments.
+    # A replacement of a KUnit macro has to use its arguments as that macro does.
     ignored = "MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE" if source.stem.endswith("_compat") else "NONE"
     assert checkpatch(series, "--ignore", ignored, "-f", str(source)) == ""
 
 
 @pytest.mark.parametrize("mail", MAILS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_patches_pass_checkpatch(series: Tree, mail: Path) -> None:
-    # A commit of Linus' tree is unknown in a tree without history. A revert for tests is signed off by nobody, a patch
-    # of ours by whoever sends it.
+    # A commit of Linus' tree is unknown in a tree without history. Nobody signs off a revert for tests, and a patch of
+    # ours is signed off by the person who sends it.
     unsigned = mail.parent.name in ("revert", "placebo") or mail.stem.startswith("fix-") or mail.stem == "cpupri-split"
     ignored = ["UNKNOWN_COMMIT_ID", *(["MISSING_SIGN_OFF"] if unsigned else [])]
     assert checkpatch(series, "--ignore", ",".join(ignored), str(mail)) == ""

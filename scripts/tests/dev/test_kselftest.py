@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline kselftest` believes logs, not exit statuses; its steps are seen by running them (make kselftest)."""
+"""`schedline dev kselftest` judges logs, not exit statuses. To test its steps, run them (make kselftest)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPECTED = ("sched_latency:rt_wakeup", "sched_latency:rt_wakeup:timer_wakeups")
 
 
 def ran(directory: Path, result: str, *expected: str) -> tuple[Verdict, str]:
-    """What a step is said to be that ran one program with this result."""
+    """The verdict and the text for a step that ran one program with this result."""
     place = directory / "installed"
     place.mkdir()
     (place / "run").write_text(RUNNER.format(result=result))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Litmus tests say what they say they do, each barrier left out is asked about, and the kernel's scripts judge it."""
+"""Litmus tests do what they claim, each barrier is left out once, and the kernel's scripts judge the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schedlib.tree.kernel_tree import Tree, fetch_series, open_kdir
 from schedlib.verdict import Verdict
 
 ANSWERS = Path(__file__).parents[1] / "litmus/answers"
-"""What herd7 7.58 said of each variant, with the memory model of 7.3.4 and its own of arm64 and x86."""
+"""The output of herd7 7.58 for each variant, with the memory model of 7.3.4 and herd7's own of arm64 and x86."""
 
 TESTS = sorted(LITMUS.iterdir())
 
@@ -46,7 +46,7 @@ exists (x=0)
 
 
 def expected(path: Path) -> dict[str, str]:
-    """The result that each variant of a test has to have."""
+    """The result that is expected of each variant of a test."""
     found = {name: re.findall(r"^ \* Result: (\w+)$", text, re.M) for name, text in variants(path).items()}
     return {name: result for name, [result] in found.items()}
 
@@ -130,7 +130,7 @@ def test_form(path: Path) -> None:
     assert path.suffix == ".litmus"
     assert " * SPDX-License-Identifier: GPL-2.0\n" in text
     assert max(len(line.expandtabs(8)) for line in text.splitlines()) <= 100
-    # A mark that is not understood would be a mutant that is never tried.
+    # A mark that is not recognised would be a mutant that is never tried.
     for plain in (with_marks(text, ()), with_marks(text, marks(text))):
         assert not re.search(r"(?://|\(\*)\s*[+-]", plain)
 
@@ -148,7 +148,7 @@ def test_the_memory_models_say_what_is_expected() -> None:
     assert said == {name: result for path in TESTS for name, result in expected(path).items()}
 
 
-# ---- the code that is modelled ----
+# ---- the modelled code ----
 
 ORDER = {
     "cpupri_set": "enter smp_mb__before_atomic atomic_inc smp_mb__after_atomic atomic_dec smp_mb__after_atomic leave",
@@ -160,7 +160,7 @@ ACCESSES = {"set_cpu": "enter", "clear_cpu": "leave", "any_and": "read", "and": 
 
 
 def accesses(source: str, function: str) -> str:
-    """The accesses and barriers in a function's text."""
+    """The accesses and barriers in the source of a function."""
     code = re.sub(r"/\*.*?\*/|//[^\n]*", "", source, flags=re.S)
     body = re.search(rf"^\w[^;{{}}]*\b{function}\([^;{{}}]*\{{\n.*?^\}}", code, re.M | re.S)
     assert body
@@ -193,7 +193,7 @@ echo "Time $name 0.01"
 
 
 def herd(place: Path, monkeypatch: pytest.MonkeyPatch, answers: str) -> None:
-    """Put a herd7 first in PATH that answers as told."""
+    """Put a fake herd7 first in PATH that gives these answers."""
     (place / "answers").write_text(answers)
     (place / "herd7").write_text(HERD.replace("ANSWERS", str(place / "answers")))
     (place / "herd7").chmod(0o755)

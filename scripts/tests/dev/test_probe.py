@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kunit/probe.sh tells what a kernel has, with the machine's compiler and headers made up."""
+"""kunit/probe.sh finds the features of a kernel. The tests use the machine's compiler and made-up headers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FEATURES = {
     "UTIL_EST_WORD": ("kernel/sched/sched.h", "struct task_struct { struct { struct { int util_est; } avg; } se; };"),
     "SD_SHARE_LLC": ("include/linux/cpu.h", "enum { SD_SHARE_LLC };"),
 }
-"""Where a kernel has each feature, and what suffices for the probe."""
+"""For each feature, the file that has it in a kernel, and a text that is enough for the probe."""
 
 HEADERS = {
     "include/kunit/test.h": "#define __maybe_unused __attribute__((unused))\n",
@@ -60,7 +60,7 @@ def add(tree: Path, feature: str) -> None:
 
 
 def probe(tree: Path, *compiler: str) -> subprocess.CompletedProcess[str]:
-    """Run the script as make does, in the top directory."""
+    """Run the script in the top directory, as make does."""
     argv = ["sh", "kernel/sched/tests/probe.sh", *(compiler or ("gcc", "-Iinclude"))]
     return subprocess.run(argv, check=False, capture_output=True, text=True, cwd=tree)
 

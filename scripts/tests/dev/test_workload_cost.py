@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline bench --only workloads` makes of its measurements; and two of them for real, tiny."""
+"""How `schedline dev bench --only workloads` evaluates its measurements, and two short real measurements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_quantile_lies_within_its_bucket() -> None:
     assert workload_cost.quantile(histogram, 200, 0.5) == pytest.approx(12.5e-6)
     assert workload_cost.quantile(histogram, 200, 0.25) == pytest.approx(11e-6)
     assert workload_cost.quantile(histogram, 200, 0.8) == pytest.approx(20.2e-6)
-    # What is not in the histogram took longer, all of it perhaps.
+    # Samples outside the histogram took longer: the result is then its width, 400 us.
     assert workload_cost.quantile(histogram, 1000, 0.99) == pytest.approx(400e-6)
     assert workload_cost.quantile({}, 1000, 0.5) == pytest.approx(400e-6)
 

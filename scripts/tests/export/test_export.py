@@ -99,7 +99,7 @@ def test_directory_with_files_is_refused_before_the_tree_is_read(tmp_path: Path)
 def test_series_in_the_cache_is_made_anew(
     kernel: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second export of a tree was refused: the first one lay where it goes."""
+    """The second export of a tree was rejected, because the first one was in its place."""
     monkeypatch.setattr(doctor, "require", lambda _: None)
     (kernel / "new").touch()
     said = []

@@ -216,7 +216,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "gates": lambda path: load_gate(str(path)),
     "gates/c2c.toml": load_metrics,
 }
-"""For each file of configs/, or each folder of them."""
+"""The reader of each file or folder in configs/."""
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.toml")), ids=lambda path: path.stem)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What one reader of runs refuses, every reader refuses, for the same reason and at once."""
+"""All readers of runs reject the same files, for the same reason and at once."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ TEXT = json.dumps(GOOD)
 
 
 def value(text: str) -> str:
-    """With another value of the first metric."""
+    """A run file with another value of the first metric."""
     return TEXT.replace("777777", text)
 
 
 def at(*path: str | int, to: Any) -> str:
-    """With something else at one place."""
+    """A run file with another value at one path."""
     found = json.loads(TEXT)
     part = found
     for step in path[:-1]:
@@ -63,7 +63,7 @@ def at(*path: str | int, to: Any) -> str:
 
 
 def without(*path: str | int) -> str:
-    """Without what is at one place."""
+    """A run file without the entry at one path."""
     found = json.loads(TEXT)
     part = found
     for step in path[:-1]:
@@ -73,7 +73,7 @@ def without(*path: str | int) -> str:
 
 
 def twice(old: str, new: str) -> str:
-    """With a key a second time, before or behind the first."""
+    """A run file with a repeated key: `new` is put in front of `old`."""
     assert old in TEXT
     return TEXT.replace(old, new + old, 1)
 
@@ -164,7 +164,7 @@ DAMAGED: dict[str, tuple[str | bytes, str]] = {
 
 
 def refusals(directory: Path, name: str) -> list[str]:
-    """What each reader says of a directory with one file."""
+    """How each reader rejects a directory with one file."""
     plan = new_plan(load_suite("rt"), 1, 1, GOOD["fingerprint"])
     readers: list[Callable[[], object]] = [
         lambda: read_run(directory / name),
@@ -190,7 +190,7 @@ def test_every_reader_refuses_it_for_the_same_reason(kind: str, tmp_path: Path) 
     said = refusals(tmp_path, path.name)
     assert len(set(said)) == 1
     assert str(path) in said[0] and why in said[0]
-    # One line, and the next step.
+    # The message is one line, and a second line with the next step.
     assert all(char.isprintable() or char == "\n" for char in said[0]) and said[0].count("\n") == 1
 
 

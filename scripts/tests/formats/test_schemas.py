@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The schema files for outsiders say what the types say."""
+"""The schema files for outsiders agree with the types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_file_is_made_from_the_type(name: str) -> None:
 
 
 def parts(kind: Any, seen: set[type[Strict]]) -> Iterator[type[Strict]]:
-    """The types that a document is made of."""
+    """The types in a document, nested ones included."""
     if isinstance(kind, type) and issubclass(kind, Strict) and kind not in seen:
         seen.add(kind)
         yield kind
@@ -44,7 +44,7 @@ def parts(kind: Any, seen: set[type[Strict]]) -> Iterator[type[Strict]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_read_has_to_be_there(name: str) -> None:
-    """A default would be taken for something that the file says, and let a key that is there twice go unseen."""
+    """A default would hide that a field is missing in the file, and a repeated key would go unnoticed."""
     for kind in parts(documents()[name], set()):
         config = kind.__struct_config__
         assert config.frozen and config.forbid_unknown_fields

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The writer of pictures: rows in their order, dots where lines are left out, and what the colours mean."""
+"""The writer of pictures: the order of rows, dots for omitted lines, and the key to the colours."""
 
 from __future__ import annotations
 

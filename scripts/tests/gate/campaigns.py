@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Campaigns as files: runs of two kernels that were booted in turn."""
+"""Campaigns as files: runs of two kernels that were booted alternately."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def metric(value: Any, **more: Any) -> dict[str, Any]:
-    """timer.p99, unless `more` says another."""
+    """A timer.p99 metric; `more` overrides its fields."""
     plain = {"name": "timer.p99", "unit": "ns", "direction": "lower", "kind": "quantile", "value": value, "n": 1000}
     return plain | more
 
 
 def run(kernel: str, boot: str, minute: float, metrics: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
-    """One run file's content."""
+    """The content of one run file."""
     identity = {"kernel": f"7.3.4-{kernel} #1 SMP", "build_id": f"{kernel}00", "boot_id": boot}
     return {
         "schema": "run-1",
@@ -71,7 +71,7 @@ def run(kernel: str, boot: str, minute: float, metrics: Sequence[Mapping[str, An
 
 @dataclass
 class Campaign:
-    """Two directories and a gates file; boots go base, candidate, candidate, base."""
+    """Two directories and a gates file. The boots go base, candidate, candidate, base."""
 
     place: Path
     gates: str = GATES
@@ -87,7 +87,7 @@ class Campaign:
         return self.place / "candidate"
 
     def words(self, *more: str) -> list[str]:
-        """The command line."""
+        """The command line of the gate."""
         gates = self.place / "gates.toml"
         gates.write_text(self.gates)
         return ["gate", str(self.base), str(self.candidate), "--gates", str(gates), *more]
@@ -102,7 +102,7 @@ class Campaign:
     def boots(
         self, base: Sequence[float], candidate: Sequence[float], *, runs: int = 1, first: int = 0, order: str = "ABBA"
     ) -> None:
-        """A boot for each value, all of them in turn, or one kernel after the other."""
+        """Write one boot per value: in ABBA order, or in blocks, one kernel after the other."""
         for name, values in (("base", base), ("candidate", candidate)):
             for place, value in enumerate(values):
                 slot = 2 * place + ((place % 2) ^ (name == "candidate"))
@@ -115,6 +115,6 @@ class Campaign:
 
 
 def noise(seed: int, boots: int = 10, factor: float = 1.0) -> list[float]:
-    """Log-normal 5 % about 10,000."""
+    """Log-normal noise of 5 % around 10,000."""
     lot = np.random.default_rng(seed)
     return [float(value) for value in factor * 10_000 * np.exp(0.05 * lot.standard_normal(boots))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Campaigns that have something to tell in every part of a report, and one whose runs mean harm."""
+"""A campaign with content for every part of a report, and one with malicious run files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EVIL = (
     "<script>alert(1)</script>\"'>&amp;</style><img src=http://evil.example/x onerror=alert(1)>"
     "\u202egnp\u2066\u0085\x9b31m"
 )
-"""Markup, quotes, marks that turn the direction of reading, and what is left of control characters in a run."""
+"""Markup, quotes, characters that change the direction of text, and C1 control characters."""
 
 
 def rich(place: Path, *, placebo: bool = True, evil: bool = False) -> Campaign:
@@ -107,7 +107,7 @@ def rich(place: Path, *, placebo: bool = True, evil: bool = False) -> Campaign:
 
 
 def compared(campaign: Campaign, *, placebo: bool = True) -> Comparison:
-    """What the gate says of it, at a time that is always the same."""
+    """The gate's comparison, with a fixed time."""
     campaign.words()
     found = compare(
         campaign.base,

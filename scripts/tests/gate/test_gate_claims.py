@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The mails' claims: the file, and which of them some runs show."""
+"""The claims of the mails: the file, and which claims some runs confirm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schedlib.verdict import Verdict
 
 def test_every_gates_file_loads() -> None:
     assert {"default", "claims"} <= set(gate_names())
-    assert "c2c" not in gate_names()  # of the emulated counts: schedline c2c diff
+    assert "c2c" not in gate_names()  # it is for the emulated counts: schedline c2c diff
     for name in gate_names():
         load_gate(name)
 
@@ -43,13 +43,13 @@ def test_no_maximum_is_judged() -> None:
 
 
 def _names_in(program: str) -> set[str]:
-    """The metrics that a workload of ours names, in its source and in the headers that it includes."""
+    """The metrics that one of our workloads names, in its source and in the headers that it includes."""
     left, text = [f"{program}.c"], ""
     while left:
         found = (OWN / left.pop()).read_text()
         text += found
         left += [name for name in re.findall(r'#include "(\w+\.h)"', found) if (OWN / name).exists()]
-    # Each call's last text is the name.
+    # The last string in each call is the metric's name.
     calls = [re.findall(r'"([a-z0-9_.]+)"', call) for call in re.findall(r"add_metric\(\w+,[^;]*;", text)]
     latencies = re.findall(r'add_quantiles\(\w+, "([a-z0-9_.]+)"', text)
     return {
@@ -60,7 +60,7 @@ def _names_in(program: str) -> set[str]:
 
 
 def emitted(row: WorkloadRow) -> set[str]:
-    """What a row measures: as the recorded outputs of its tool say, or the tables of our own workload."""
+    """The metrics of a row: from the recorded outputs of its tool, or from the source of our own workload."""
     if row.program:
         return _names_in(row.program)
     return {metric.name for name, (tool, _) in GOOD.items() if tool == row.tool for metric in read(tool, name).metrics}
@@ -78,7 +78,7 @@ def test_every_metric_of_a_gate_is_measured_by_a_suite(gates: str) -> None:
 def test_the_suite_of_the_mails_answers_every_claim() -> None:
     gate = load_gate("claims")
     programs = [row.tool or row.program for row in load_suite("mails").rows]
-    # A second row of a program would make the gate call both by their own names, which no claim has.
+    # With a second row of the same program the gate would use the names of the rows, and no claim has those.
     assert {programs.count(each.tool) for each in (*gate.claims, *gate.levels)} == {1}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The gate as a user meets it: verdicts, exit codes, what it says, and every kind of bad input."""
+"""The gate as a user sees it: verdicts, exit codes, its output, and every kind of bad input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def campaign(tmp_path: Path) -> Campaign:
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:
-    """What was said, each wrapped line as one."""
+    """The output, with wrapped lines joined."""
     return capsys.readouterr().out.replace("\n    ", " ")
 
 
@@ -344,7 +344,7 @@ def test_no_gates_file(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_words_are_checked_before_libraries_are_needed(campaign: Campaign, tmp_path: Path) -> None:
-    """`gate /nonexistent /nonexistent` ended with 2 only after numpy and scipy had been installed."""
+    """`gate /nonexistent /nonexistent` ended with 2 only after it had installed numpy and scipy."""
     campaign.boots(noise(1, 1), noise(2, 1))
     words, file = campaign.words(), str(tmp_path / "gates.toml")
     campaign.base.chmod(0o555)  # runs are only read
@@ -398,7 +398,7 @@ def test_unreadable_file(campaign: Campaign) -> None:
 
 
 def rows(campaign: Campaign, names: Sequence[str]) -> None:
-    """Each boot runs one program in several ways, as the rows of a suite."""
+    """In each boot, run one program in several ways, as the rows of a suite do."""
     for side, factor in ((campaign.base, 1.0), (campaign.candidate, 1.25)):
         for number, value in enumerate(noise(1, factor=factor)):
             slot = 20 * number + 10 * (side == campaign.candidate)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""No worse candidate has a better verdict: whatever is made worse, FAIL stays and INCONCLUSIVE becomes no PASS."""
+"""No worse candidate gets a better verdict: if values become worse, FAIL stays and INCONCLUSIVE never becomes PASS."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_worse_is_never_better(campaign: tuple[list[GateRule], Table, Table, Tab
 
 
 def test_the_property_can_fail_and_can_pass() -> None:
-    """The campaigns above reach every verdict."""
+    """Fixed tables of this kind reach PASS, FAIL and INCONCLUSIVE."""
     rule = GateRule(TOOL, "m0", "lower", Method.RANK, 3.0, 50.0, False, "")
     same = [[100 + place % 3] for place in range(2 * BOOTS)]
     slow = [[200 + place % 3] for place in range(2 * BOOTS)]

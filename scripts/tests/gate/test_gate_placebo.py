@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gain that the placebo shows, too, is not the layout's."""
+"""A gain that the placebo also shows is not due to the layout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def placebo(campaign: Campaign, values: Sequence[float], name: str = "timer.p99"
 
 
 def share(campaign: Campaign, *words: str) -> dict[str, object]:
-    """The row of the JSON."""
+    """The row of the placebo in the JSON."""
     file = campaign.place / "out.json"
     main(campaign.words(*words, "--json", str(file)))
     document = json.loads(file.read_text())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A small share of `make bench-gate`, with bounds that chance does not break."""
+"""A small share of `make bench ONLY=gate`, with bounds that chance does not exceed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_power() -> None:
 
 
 def test_the_others_are_what_is_known_of_them() -> None:
-    """An earlier simulation, by other code: Mann-Whitney at 0.05 catches +10 % in 92 %, lkp's plain compare in 43 %."""
+    """An earlier simulation by other code: Mann-Whitney at 0.05 finds +10 % in 92 %, lkp's plain compare in 43 %."""
     found = simulate(MODELS["p99 of 2000, 5 %"], 5, 1000, 0.10).rivals_caught
     assert set(found) == set(RIVALS)
     assert 89 < found["benchstat"][0] < 96

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The gate's statistics against scipy's, by hand and by their definitions."""
+"""The gate's statistics, checked against scipy, by hand and against their definitions."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_two_batches_needs_both_and_never_rises() -> None:
 
 def test_floor_is_what_boots_of_one_kernel_show() -> None:
     base = LOT.standard_normal((2000, 10))
-    assert 0.6 < float(np.median(floor(base))) < 0.9  # nine of ten shifts of 10 against 10: 1.645 x sqrt(2 / 10) = 0.74
+    assert 0.6 < float(np.median(floor(base))) < 0.9  # 90 % of the shifts of 10 against 10: 1.645 x sqrt(2 / 10) = 0.74
     assert floor(np.ones(10)) == 0
     assert floor(np.ones(3)) == np.inf
     assert floor(LOT.standard_normal(40)).shape == ()

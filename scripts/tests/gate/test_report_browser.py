@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The report as people see it: in headless Chromium, light, dark and printed, on a desk and on a telephone."""
+"""The report as people see it: in headless Chromium, light, dark and printed, on a wide screen and on a telephone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.tools
 
 LOOKS = [(width, dark) for width in (1200, 400, 360) for dark in (False, True)]
 
-# Of each text, and of each line of a plot: the contrast with what is behind it, by WCAG 2.2.
+# For each text, and each line of a plot: the contrast with its background, by WCAG 2.2.
 CONTRASTS = """
 (() => {
   const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
@@ -50,7 +50,7 @@ CONTRASTS = """
 })()
 """
 
-# What sticks out of the page, but for what can be scrolled in its own box.
+# Elements that extend beyond the page, except those that scroll in their own box.
 OVERFLOW = """
 [...document.body.querySelectorAll("*")].filter(each => !each.closest(".scroll, pre, thead, svg")
   && each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
@@ -68,7 +68,7 @@ OVERLAPS = """
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, Path]]:
-    """A browser, and a report that has something in every part."""
+    """A browser, and a report that has content in every part."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("chromium is not installed (schedline doctor)")
@@ -94,14 +94,14 @@ def test_page_is_good_to_look_at(shown: tuple[Browser, Path], width: int, dark: 
     assert seen.shape[1] == width and seen.shape[0] > 2000
     corner = seen[2, 2].mean()
     assert corner < 60 if dark else corner > 230
-    assert (np.abs(seen - seen[2, 2]).max(axis=2) > 40).mean() > 0.02  # there is something on it
+    assert (np.abs(seen - seen[2, 2]).max(axis=2) > 40).mean() > 0.02  # it is not empty
     for part in np.array_split(seen, 8):
         assert part.std() > 5
     assert browser.ask("document.documentElement.scrollWidth") <= width
     assert browser.ask(OVERFLOW) == []
     assert browser.ask(OVERLAPS) == []
     told = [event for event in browser.events if event.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown")]
-    assert told == []  # the policy forbids nothing that the page does
+    assert told == []  # the page does nothing that its policy forbids
     asked = [
         event["params"]["request"]["url"]
         for event in browser.events
@@ -162,7 +162,7 @@ def test_picture_is_drawn(shown: tuple[Browser, Path]) -> None:
         "(({left, top}) => [left, top + scrollY])(document.querySelector('.scroll img').getBoundingClientRect())"
     )
     red, _, blue = pixels(browser)[round(box[1]) + 10, round(box[0]) + 10]
-    assert blue > red + 40  # a style of its own, which the page's policy leaves to it
+    assert blue > red + 40  # the picture has its own style, and the page's policy allows that
 
 
 def test_names_are_told_to_those_who_do_not_see(shown: tuple[Browser, Path]) -> None:

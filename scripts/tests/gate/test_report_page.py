@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The report: text as the gate prints it, and a page that says everything, asks nobody and trusts no run file."""
+"""The report: text as the gate prints it, and a page that is complete, loads nothing and trusts no run file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEVER = {"script", "link", "iframe", "object", "embed", "base", "form", "foreig
 
 
 class _Page(HTMLParser):
-    """What a browser would make of a page."""
+    """A page, parsed as a browser would."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -50,12 +50,12 @@ class _Page(HTMLParser):
             self.text += data
 
     def ids(self) -> list[str]:
-        """Of all elements."""
+        """The ids of all elements."""
         return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
 
 
 def stands_alone(text: str) -> _Page:
-    """The page, once it is sure that it is whole and that nothing in it leads out of it."""
+    """Check that a page is whole and refers to nothing outside itself, and return it."""
     found = _Page(text)
     assert found.open == []
     ids = found.ids()

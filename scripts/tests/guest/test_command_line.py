@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a guest is started with."""
+"""The command line that starts a guest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QEMU = [target for target in TARGETS.values() if target.name.startswith("qemu")]
 
 
 def words(target: Target, *arguments: str) -> str:
-    """The command line as one text."""
+    """The command line as one string."""
     return " ".join(command_line(target, Path("image"), 64, arguments, "tcg"))
 
 
@@ -118,7 +118,7 @@ def test_nodes_without_memory() -> None:
 
 
 def fake_qemu(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Put an emulator of our own into PATH."""
+    """Put a fake emulator into PATH."""
     program = directory / "qemu-system-x86_64"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How a guest's end is told apart, and that nothing of it outlives the run."""
+"""How the endings of a guest are told apart, and that no process of a guest outlives its run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_emulator_that_dies(tmp_path: Path) -> None:
 
 
 def test_time_out_ends_the_whole_group(tmp_path: Path) -> None:
-    # The child prints the pid of a grandchild that ignores SIGTERM; both have to be gone afterwards.
+    # The child prints the pid of a grandchild that ignores SIGTERM. Both must be gone afterwards.
     program = (
         "import signal, subprocess, sys, time\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import signal, time; "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How the programs of selftests/ get into a guest, and what it is told about them."""
+"""How the programs of selftests/ get into a guest, and which arguments the guest gets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TAP version 13
 
 
 def script(path: Path, text: str) -> None:
-    """A program of our own."""
+    """Write a shell script."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -76,7 +76,7 @@ def test_every_program_is_in_the_initramfs(built: tuple[Kernel, Tree]) -> None:
 def test_header_is_the_trees_whatever_is_checked_out(
     built: tuple[Kernel, Tree], kernel: Path, cache: Path, tmp_path: Path
 ) -> None:
-    """The header was read from the work tree, which shows the commit that was built last."""
+    """The header was read from the work tree, which shows the commit that was built last, not the tree's own."""
     tree = built[1]
     header = f"{KSELFTESTS}/kselftest.h"
     other = edit_tree(tree.src, tree.base, [file_row(tree.src, header, b"/* of another commit */\n")])
@@ -101,8 +101,8 @@ def test_guest_runs_programs_in_place_of_kunit() -> None:
     programs = Programs(Path("archive"), ("-k",))
     words = command_line(ARM64, Path("image"), 8, ["sched_layout_kunit.expect=x"], "tcg", None, programs)
     assert words[words.index("-initrd") + 1] == "archive"
-    # What follows -- is for /init; a shutdown by KUnit would come before it.
-    # Where kunit.autorun does not exist only kunit.enable keeps the suites from running.
+    # The words after -- are for /init. A shutdown by KUnit would come before it.
+    # Without kunit.autorun only kunit.enable keeps the suites from running.
     assert " kunit.enable=0 " in words[-1]
     assert words[-1].endswith(" sched_layout_kunit.expect=x -- -k")
     assert "kunit_shutdown" not in words[-1]
@@ -131,7 +131,7 @@ def test_every_listed_name_is_one_that_a_program_prints() -> None:
         collection, program, *test = name.split(":")
         script = program.endswith(".sh")
         source = (SELFTESTS / collection / (program if script else f"{program}.c")).read_text()
-        # The script makes one name from that of each program.
+        # The script makes its test names from the names of the programs.
         assert all(each.removeprefix("measured_" if script else "") in source for each in test)
 
 

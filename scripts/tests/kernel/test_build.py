@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A build is skipped only when it is up to date, and a failing one shows the compiler's first error."""
+"""A build is skipped only if it is up to date, and a build that fails shows the compiler's first error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ vmlinux:
 
 @pytest.fixture
 def tree(kernel: Path, cache: Path) -> Tree:
-    """A tree whose build is the stand-in."""
+    """A tree with the stand-in as its build."""
     (kernel / "Makefile").write_text(MAKEFILE)
     git(kernel, "commit", "-q", "-a", "-m", "make")
     return open_kdir(cache, kernel)
@@ -54,7 +54,7 @@ def test_nothing_is_made_twice(tree: Tree, cache: Path) -> None:
 
 
 def test_where_a_build_lies_is_not_in_it(kernel: Path, tmp_path: Path) -> None:
-    # As Kbuild does: from the build directory, with the source named in full.
+    # As Kbuild does: compile in the build directory, with the full path of the source.
     compiled = (
         "\tcd $(O) && gcc -g $(KCFLAGS) -c -o vmlinux $(CURDIR)/unit.c && gcc -g $(KAFLAGS) -c -o asm.o $(CURDIR)/a.S"
     )
@@ -75,7 +75,7 @@ def test_where_a_build_lies_is_not_in_it(kernel: Path, tmp_path: Path) -> None:
 def test_line_that_make_drops_is_asked_for_again(tree: Tree, cache: Path, kernel: Path) -> None:
     configuration = Configuration(("x",), {"CONFIG_A": "y"})
     first = build(cache, tree, tree.base, TARGET, configuration)
-    # As make does when it finds that a Kconfig file is newer; the stand-in's second time leaves the answer alone.
+    # As make does when a Kconfig file is newer. The second time, the stand-in leaves .config alone.
     (kernel / "Makefile").write_text(
         MAKEFILE.replace("vmlinux:\n", "vmlinux:\n\ttest -e $(O)/asked || : > $(O)/.config\n\t: > $(O)/asked\n", 1)
     )

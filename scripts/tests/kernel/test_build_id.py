@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A build-id is read alike from notes of either byte order, from a file, and from the running kernel."""
+"""A build-id is read the same way from notes of either byte order, from a file, and from the running kernel."""
 
 from __future__ import annotations
 

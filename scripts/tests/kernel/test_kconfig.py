@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fragments are merged in order, and no requested line is lost in silence."""
+"""Fragments are merged in order, and no requested line is lost silently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedlib.kernel.kconfig import Configuration, configure, load
 from schedlib.paths import CONFIGS
 from schedlib.tree.kernel_tree import open_kdir
 
-# A stand-in for Kconfig: it takes every line but CONFIG_B, whose dependency is not met.
+# A stand-in for Kconfig: it accepts every line except CONFIG_B, whose dependency is not met.
 MAKEFILE = """\
 VERSION = 7
 PATCHLEVEL = 3
@@ -23,7 +23,7 @@ allnoconfig:
 
 
 def fragment(directory: Path, name: str, text: str) -> str:
-    """The path of a new fragment."""
+    """Write a fragment and return its path."""
     (directory / name).write_text(text)
     return str(directory / name)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Topologies are data, QEMU gets the words for them, and one that it cannot have is refused before a build."""
+"""Topologies are data files: each one can be read, and an impossible one is rejected."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from schedlib.verdict import Verdict
 
 
 def parser() -> argparse.ArgumentParser:
-    """A command line with these two verbs alone."""
+    """A parser with these two verbs only."""
     top = argparse.ArgumentParser(prog="schedline")
     verbs = top.add_subparsers(required=True, prog="schedline")
     layout_verb.add_parser(verbs)
@@ -19,13 +19,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read(*words: str) -> object:
-    """The options that some words stand for."""
+    """The options that a command line is parsed into."""
     arguments = parser().parse_args(words)
     return arguments.read(arguments)
 
 
 def run(*words: str) -> Verdict:
-    """Do what some words ask for."""
+    """Run a command line and return its verdict."""
     arguments = parser().parse_args(words)
     verdict = arguments.job(arguments.read(arguments))
     assert isinstance(verdict, Verdict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A kernel and its object that differ on a rule are found out, and nothing else is."""
+"""A rule on which a kernel and its object disagree is found, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline layout` and the verbs below it, from their words to what they print, on a toy kernel."""
+"""`schedline layout` and the verbs below it, from the command line to the output, on a toy kernel."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ HARMFUL = ("void *idle;", "void *idle; u32 stranger;")
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A toy kernel with all that compiling of it needs."""
+    """A toy kernel with everything that is needed to compile it."""
     if doctor.missing(["build", "layout", "objtool"]):
         pytest.skip("what compiling a kernel needs is not installed")
     return toys.toy_tree(tmp_path_factory.mktemp("kernels") / "a 'toy'")
 
 
 def patch(tree: Path, place: Path, change: tuple[str, str], name: str = "kernel/sched/sched.h") -> str:
-    """A file with a patch to a toy kernel, whose work tree stays as it is."""
+    """Write a patch to a toy kernel into a file. The work tree stays unchanged."""
     text = (tree / name).read_text()
     assert text.count(change[0]) == 1
     (tree / name).write_text(text.replace(*change))
@@ -74,7 +74,7 @@ def patch(tree: Path, place: Path, change: tuple[str, str], name: str = "kernel/
     ],
 )
 def test_empty_path_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """`--kdir ''` was the current directory: an unset variable of the shell went unnoticed."""
+    """`--kdir ''` meant the current directory: an unset shell variable went unnoticed."""
     with pytest.raises(SystemExit) as error:
         read(*words)
     assert error.value.code == 2
@@ -122,7 +122,7 @@ def test_options_that_contradict_each_other(words: list[str]) -> None:
 
 
 def test_option_in_front_of_a_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """`layout --kdir PATH explain Q1` explained it on Debian's kernel."""
+    """`layout --kdir PATH explain Q1` explained the rule on Debian's kernel, and ignored PATH."""
     for word in (["--kdir", "/"], ["--running"], ["--with", "rd-lines"]):
         with pytest.raises(SystemExit) as error:
             read("layout", *word, "explain", "Q1")
@@ -193,7 +193,7 @@ def test_what_is_required_by_its_short_name(tree: Path, cache: Path, capsys: pyt
 
 @pytest.mark.tools
 def test_inconclusive_has_a_next_step() -> None:
-    """`layout --running` on a distribution's kernel was 25 times n/a, and no word of what to do."""
+    """`layout --running` on a distribution's kernel printed n/a 25 times, and did not say what to do."""
     old = judge_column(toys.real_rules(), "old", toys.toy("OLD_RQ", "OLD_RD", "TOGETHER"), frozenset())
     assert "next: schedline status --running says which" in advice(Verdict.INCONCLUSIVE, [old], (), ["--running"])
     assert "next: schedline status --vmlinux 'a b'" in advice(Verdict.INCONCLUSIVE, [old], (), ["--vmlinux", "a b"])
@@ -231,7 +231,7 @@ def test_trees_are_compared(tree: Path, cache: Path, capsys: pytest.CaptureFixtu
 def test_patch_says_what_it_does_when_it_compiles(
     tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`git show | schedline layout --patch -` was silent for as long as it compiled."""
+    """`git show | schedline layout --patch -` was silent while it compiled."""
     words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)]
     assert run(*words) is Verdict.PASS
     said = capsys.readouterr()
@@ -242,7 +242,7 @@ def test_patch_says_what_it_does_when_it_compiles(
 
 
 def slowly(cache: Path, chosen: TreeOptions) -> Tree:
-    """Open a tree as on a slow disk."""
+    """Open a tree slowly, as from a slow disk."""
     time.sleep(0.2)
     return open_tree(cache, chosen)
 
@@ -283,7 +283,7 @@ def test_verbose_says_what_was_looked_at(
 def test_patch_that_the_tree_has_already(
     tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`git show | schedline layout --kdir . --patch -`; this one ends kernel/sched/Makefile, as the tests do."""
+    """`git show | schedline layout --kdir . --patch -`. Like the tests, the patch appends to kernel/sched/Makefile."""
     other = cache / "other"
     shutil.copytree(tree, other)
     lines = {"kernel/sched/sched.h": "struct later { u32 more; };\n", "kernel/sched/Makefile": "obj-y += x.o\n"}

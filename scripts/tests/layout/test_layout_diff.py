@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two layouts held against each other: what moved, which rules changed, and figures that are exact."""
+"""Two layouts are compared: what moved, which rules changed, and exact figures."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The assertions: complete, balanced, true of the toy kernel that keeps the rules, and broken by those that do not."""
+"""The assertions: complete, balanced, true for the toy kernel that keeps the rules, and false for those that do not."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_change_has_its_own_rules_alone(change: str) -> None:
 
 
 def requires(clause: Clause) -> list[str]:
-    """The rule of each assertion that one clause alone makes."""
+    """The rule of each assertion that a single clause produces."""
     rules = toys.real_rules()
     owner = rules.rule(clause.rule)
     return re.findall(r'REQUIRE\("([\w.-]+)"', emit(Rules((owner,), (clause,), rules.kinds, rules.conditions), CHANGES))
@@ -119,7 +119,7 @@ def test_conditions_that_are_used_are_defined() -> None:
 
 
 def broken(*names: str, line: int = 64, changes: tuple[str, ...] = CHANGES) -> set[str]:
-    """The rules that do not build in a toy kernel."""
+    """The rules whose assertions fail in a toy kernel."""
     source = toys.workshop() / "tests" / "layout_asserts.c"
     source.write_text(emit(toys.real_rules(), changes))
     done = toys.gcc(source, source.with_suffix(".o"), *toys.defines(*names, line=line))
@@ -153,7 +153,7 @@ def test_kernel_that_keeps_the_rules_builds(names: tuple[str, ...], line: int) -
 @pytest.mark.parametrize(
     ("wrong", "rules"),
     [
-        # Q9 is asserted of each member: with one pushed off the line, another that fills it breaks the rule, too.
+        # Q9 is asserted for each member. If a member is pushed off the line, one that fills the line breaks Q9, too.
         ("WIDE", {"rq-order.Q1", "rq-order.Q2", "rq-order.Q9"}),
         ("LOOPS_APART", {"rd-lines.R5", "rd-lines.R7"}),
         (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Access groups: how many lines one takes, and what its function touches beside it."""
+"""Access groups: how many lines a group takes, and which other members its function touches."""
 
 from __future__ import annotations
 

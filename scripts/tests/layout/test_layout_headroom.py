@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Room on guarded lines: counted by hand on small structures, and eaten by a new member."""
+"""Room on guarded lines: counted by hand on small structures, and used up by a new member."""
 
 from __future__ import annotations
 

@@ -33,12 +33,12 @@ KUNIT_C = (KUNIT / "sched_layout_kunit.c").read_text()
 
 
 def rq(*members: tuple[str, int, int], size: int = 256, align: int | None = 64, debug: bool = True) -> Layout:
-    """A layout with nothing but struct rq."""
+    """A layout that has only struct rq."""
     return layout(structure("rq", size, *members, align=align), debug=debug)
 
 
 def outcome(what: Clause, where: Layout) -> tuple[RuleOutcome, str]:
-    """What became of a clause, and why."""
+    """The outcome of a clause and its reason."""
     result = judge_clause(what, where, toys.real_rules())
     return result.outcome, result.reason
 
@@ -250,7 +250,7 @@ def test_clause_in_words(what: Clause, text: str) -> None:
 
 
 def judged(where: Layout, *expected: str) -> dict[str, RuleOutcome]:
-    """RuleOutcome of each of the project's rules."""
+    """The outcome of each of the project's rules."""
     rules = toys.real_rules()
     return {rule.id: judge_rule(rules, rule.id, where, frozenset(expected)).outcome for rule in rules.rules}
 
@@ -315,7 +315,7 @@ def test_structures_beside_the_tables() -> None:
 
 
 def test_the_kernel_says_the_same_words() -> None:
-    """Reasons in sched_layout_kunit.c that this module gives, too."""
+    """The reasons in sched_layout_kunit.c are those that this module gives."""
     said = set(re.findall(r'snprintf\(why, size, "([^"]+)"', KUNIT_C))
     assert said == {
         "needs %s",

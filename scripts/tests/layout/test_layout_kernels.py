@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a kernel says of itself: its configuration wherever it lies, its line size, and nothing that it does not say."""
+"""Reading a kernel: its configuration, wherever stored, and its line size. What it does not tell stays unknown."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_machine(compiler: str, machine: str) -> None:
 
 
 def layout_with(machine: str, config: str = "") -> Any:
-    """The toy kernel, read as somebody else's."""
+    """The toy kernel, read as a kernel that was built elsewhere."""
     kernel = KnownKernel("theirs", machine, parse_config(config))
     return layout_of_kernel(toys.fields_object(), kernel, toys.real_rules())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The matrix: what is shown is what was judged, no verdict is greener than it, and the JSON follows its schema."""
+"""The matrix shows what was judged, no verdict is better than it, and the JSON follows its schema."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_failures_of_an_expected_change_show_each_clause() -> None:
 
 
 def made(*columns: JudgedColumn) -> Any:
-    """The document, as a reader sees it."""
+    """The JSON document, parsed."""
     return json.loads(json.dumps(layout_document(datetime.now(UTC), {"machine": "x"}, verdict_of(columns), columns)))
 
 

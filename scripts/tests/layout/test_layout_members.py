@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pahole's output is read whole, from DWARF and from BTF, and what cannot be read is told with a next step."""
+"""pahole's output is parsed completely, from DWARF and from BTF. Unreadable input is reported with a next step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def rq(text: str = PAHOLE, *, aligned: bool = True) -> Structure:
 
 
 def inside(*lines: str) -> Structure:
-    """struct rq with these lines inside."""
+    """struct rq with these lines in its body."""
     return rq("struct rq {\n" + "".join(f"\t{line}\n" for line in lines) + "};\n")
 
 
@@ -221,7 +221,7 @@ def dwarf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def btf(dwarf: Path) -> Path:
-    """The same object with BTF alone."""
+    """The same object with BTF only."""
     toys.needs("objcopy")
     both, target = dwarf.with_name("both.o"), dwarf.with_name("btf.o")
     shutil.copy(dwarf, both)
@@ -285,7 +285,7 @@ def without_debug(path: Path) -> Path:
 
 
 def written(data: bytes) -> Callable[[Path], Path]:
-    """Makes a file with some content."""
+    """A function that writes a file with this content."""
 
     def make(path: Path) -> Path:
         path.write_bytes(data)
@@ -295,7 +295,7 @@ def written(data: bytes) -> Callable[[Path], Path]:
 
 
 def directory(path: Path) -> Path:
-    """Makes a directory."""
+    """Make a directory."""
     path.mkdir()
     return path
 

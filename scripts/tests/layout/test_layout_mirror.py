@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The reader inside the kernel, compiled for user space around the toy kernel, says of each rule what judge.py says."""
+"""The reader inside the kernel, compiled for user space with the toy kernel, judges each rule as judge.py does."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def reader(names: tuple[str, ...], line: int) -> Path:
 
 
 def inside(names: tuple[str, ...], line: int, expected: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """Outcome and reason of each rule, as the kernel's reader has it."""
+    """Outcome and reason of each rule, by the kernel's reader."""
     argv = [str(reader(names, line)), ",".join(expected)]
     rows = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.splitlines()
     parts = (row.split("\t") for row in rows)
@@ -133,7 +133,7 @@ def inside(names: tuple[str, ...], line: int, expected: tuple[str, ...]) -> dict
 
 
 def outside(where: Layout, expected: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """Outcome and reason of each rule, as judge.py has it; the kernel gives a reason for n/a alone."""
+    """Outcome and reason of each rule, by judge.py. The kernel gives a reason only for n/a."""
     rules = toys.real_rules()
     rows = (judge_rule(rules, rule.id, where, frozenset(expected)) for rule in rules.rules)
     return {row.rule: (row.outcome.value, row.reason if row.outcome.value == "n/a" else "") for row in rows}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A patch is held against the layouts without and with it; what it breaks is told at the line that did it."""
+"""A patch is judged by the layouts without and with it. A broken rule is reported at the line that broke it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_added_lines_of_several_hunks() -> None:
 
 
 def found(before: Layout, after: Layout, patch: bytes = PATCH) -> list[Finding]:
-    """What a patch does."""
+    """The findings for a patch."""
     return list(findings(toys.real_rules(), patch, before, after))
 
 
@@ -172,7 +172,7 @@ def test_warning_says_what_to_do() -> None:
 
 
 def warning(after: Layout) -> str:
-    """What is said of the first line of struct rq when it has less room, but holds."""
+    """The warning about the first line of struct rq, when it has less room but the rule still holds."""
     (text,) = (row.text for row in found(toy(), after) if row.text.startswith("rq-order.Q1 still holds"))
     return text
 
@@ -209,7 +209,7 @@ def test_place_when_no_added_line_names_a_member(patch: bytes, place: tuple[str,
 
 
 def diff_of(repository: Path) -> bytes:
-    """What differs in a work tree, and back to what was committed."""
+    """The diff of the work tree, which is then reset to the last commit."""
     text = git(repository, "diff").encode()
     git(repository, "checkout", "-q", ".")
     return text
@@ -247,7 +247,7 @@ def test_steps_find_a_patch_in_the_history(kernel: Path, cache: Path) -> None:
 
 
 def test_steps_do_not_leave_a_change_behind(kernel: Path, cache: Path) -> None:
-    """A patch that fits the tree alone says nothing of the tree with a change: its rules would all be n/a."""
+    """A patch that fits only the tree without a change is not judged there: the rules of the change would be n/a."""
     header = kernel / "kernel/sched/sched.h"
     header.write_text(SCHED_H.replace("*pd;", "*pd, *more;"))
     patch = diff_of(kernel)

@@ -37,7 +37,7 @@ EVERYWHERE = frozenset({"rq-order", "rd-lines", "cpupri-lines"})
 
 @pytest.fixture(scope="module", autouse=True)
 def inline_512(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fragment for masks of 64 bytes inside of the structures; the golden tables have such a kernel."""
+    """A fragment for masks of 64 bytes inside the structures. The golden tables include such a kernel."""
     path = tmp_path_factory.mktemp("fragments") / "inline-512.config"
     path.write_text("CONFIG_NR_CPUS=512\nCONFIG_CPUMASK_OFFSTACK=n\n")
     return path
@@ -51,7 +51,7 @@ def column(name: str, inline: Path) -> Column:
 
 @once
 def layout(name: str, changes: str, inline: Path) -> Layout:
-    """The layout of a column with these carried changes and no others."""
+    """The layout of a column with these carried changes only."""
     tree = fetch_series(cache_dir(), "7.3")
     commit = compose(tree, without={"rd-lines", "cpupri-lines"} - set(changes.split(","))).commit
     wanted = column(name, inline)
@@ -117,7 +117,7 @@ def test_rq_is_as_measured(name: str, inline_512: Path) -> None:
 def judged_by_debug_information(
     name: str, inline: Path, place: Path, *, btf: bool
 ) -> tuple[dict[str, RuleOutcome], Layout]:
-    """Outcome by rule, from an object's DWARF or BTF and the configuration beside it; and its layout."""
+    """Outcome by rule, from an object's DWARF or BTF and the configuration beside it, together with its layout."""
     tree = fetch_series(cache_dir(), "7.3")
     wanted = column(name, inline)
     vmlinux = place / "vmlinux"
@@ -138,7 +138,7 @@ def test_debug_information_gives_the_same_verdicts(name: str, btf: bool, inline_
     found, where = judged_by_debug_information(name, inline_512, tmp_path, btf=btf)
     assert where.line == compiled_here.line
     assert where.assumed == ""
-    if btf:  # it does not record the alignment of a type
+    if btf:  # BTF does not record the alignment of a type
         assert found["rq-order.Q8"] is RuleOutcome.NA
         expected["rq-order.Q8"] = RuleOutcome.NA
     assert found == expected

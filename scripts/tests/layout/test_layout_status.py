@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which changes a built kernel has: by layout, member or symbol, and never present without something seen."""
+"""Which changes a built kernel has: by layout, member or symbol, and never present without evidence."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ DATA = frozenset({"runqueues", "init_task"})
 
 @pytest.fixture(autouse=True)
 def nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The libraries of the Python that runs the tests are used."""
+    """Use the libraries of the Python that runs the tests."""
     monkeypatch.setattr(status_verb, "activate", lambda _: None)
 
 
 def found(where: Layout, symbols: frozenset[str] | None = DATA) -> dict[str, Found]:
-    """Every change by its id."""
+    """The finding for every change, by its id."""
     return {row.change: row for row in of_kernel(toys.real_rules(), where, symbols)}
 
 
 def presence(where: Layout, symbols: frozenset[str] | None = DATA) -> dict[str, str]:
-    """What is said of every change."""
+    """The presence of every change, by its id."""
     return {name: row.presence.value for name, row in found(where, symbols).items()}
 
 
@@ -150,7 +150,7 @@ def test_signs_are_told_as_source_and_not_as_patterns(change: str) -> None:
 
 
 def test_what_a_series_lacks_is_applied_by_a_check(kernel: Path, cache: Path) -> None:
-    """`status` said absent where `check` says applied."""
+    """`status` reported absent where `check` reports applied."""
     header = kernel / "kernel/sched/sched.h"
     header.write_text(header.read_text().replace("*pd;", "*pd ____cacheline_aligned;"))
     tree = open_kdir(cache, kernel)
@@ -164,7 +164,7 @@ def test_what_a_series_lacks_is_applied_by_a_check(kernel: Path, cache: Path) ->
 
 @pytest.fixture
 def patches(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A patch set with rd-lines, made against the small tree, and an optional cpupri-split that does not apply."""
+    """A patch set for the small tree: rd-lines applies, and the optional cpupri-split does not."""
     directory = tmp_path / "patches"
     (directory / "7.3").mkdir(parents=True)
     (directory / "7.3/series").write_text("rd-lines\ncpupri-split optional\n")
@@ -218,7 +218,7 @@ def test_how_the_carried_changes_apply(
 
 @pytest.mark.parametrize("kind", ["git", "plain"])
 def test_a_directory_is_read_without_a_tree_a_program_or_a_library(kind: str, kernel: Path, tmp_path: Path) -> None:
-    """The first `status --kdir` of a plain directory took 113 s; it installed libraries and imported the whole tree."""
+    """The first `status --kdir` of a plain directory took 113 s: it installed libraries and imported the whole tree."""
     if kind == "plain":
         shutil.rmtree(kernel / ".git")
     program = (
@@ -226,7 +226,7 @@ def test_a_directory_is_read_without_a_tree_a_program_or_a_library(kind: str, ke
         "import layout_command; print(layout_command.run('status', '--kdir', sys.argv[1]))"
     )
     env = {"SCHEDLINE_CACHE": str(tmp_path / "none"), "PATH": "/nonexistent"}
-    # -S: without the libraries that this Python has.
+    # -S hides the libraries of this Python.
     argv = [sys.executable, "-S", "-c", program, str(kernel)]
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -236,7 +236,7 @@ def test_a_directory_is_read_without_a_tree_a_program_or_a_library(kind: str, ke
 
 
 def test_text_file_is_no_tree(cache: Path, tmp_path: Path) -> None:
-    """`status --kdir file.txt` repeated the last line of tar."""
+    """`status --kdir file.txt` only repeated the last line of tar's output."""
     (tmp_path / "file.txt").write_text("hello\n")
     with pytest.raises(SchedlineError, match=r"file\.txt is neither a directory nor a tarball"):
         layout_command.run("status", "--kdir", str(tmp_path / "file.txt"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Pictures are well-formed whatever a member or a file is called, and draw before above after."""
+"""Pictures are well-formed, whatever the names of members and files are. `before` is drawn above `after`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def picture(*layouts: Layout) -> ET.Element:
 
 
 def texts(root: ET.Element, kind: str) -> list[tuple[int, str]]:
-    """Height and text of each element of a class."""
+    """The y position and text of each element of a class."""
     found = root.iter(f"{SVG}text")
     return [(int(each.get("y", "0")), each.text or "") for each in found if each.get("class") == kind]
 
 
 def titles(root: ET.Element) -> list[str]:
-    """What the cells say."""
+    """The titles of the cells."""
     return [each.text or "" for each in root.iter(f"{SVG}title")]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tables say what the C text says, from an object of any architecture; a damaged object is told, never trusted."""
+"""The tables match the C source, for an object of any architecture. A damaged object is reported, never trusted."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ const struct env sched_layout_env = {{ {version}, {size}, {types}, sizeof(struct
 
 
 def three_tables(directory: Path, compiler: str = toys.GCC, text: str = TOY, **values: object) -> bytes:
-    """An object with the three tables alone."""
+    """An object that has only the three tables."""
     source, target = directory / "three.c", directory / "three.o"
     source.write_text(text.format(**{"version": 1, "size": "sizeof(struct type)", "types": 2, "line": 64} | values))
     assert toys.gcc(source, target, compiler=compiler).returncode == 0
@@ -267,7 +267,7 @@ def test_rules_of_another_version_are_refused() -> None:
     assert read_rules(data, "r.o") == toys.real_rules()
     with pytest.raises(SchedlineError, match="sched_layout_index"):
         read_rules(toys.fields_object().read_bytes(), "f.o")
-    # The kind of the first clause, behind its name.
+    # The kind of the first clause follows its name.
     place = data.index(b"rq-order\0" + bytes(15) + bytes([ClauseKind.FOLLOWS])) + 24
     with pytest.raises(SchedlineError, match="unknown kind 99"):
         read_rules(data[:place] + bytes([99]) + data[place + 1 :], "r.o")
@@ -310,7 +310,7 @@ def test_truncated_object_is_refused(length: int) -> None:
 def test_damage_is_refused_or_read_and_nothing_else(data: st.DataObject) -> None:
     which = data.draw(st.sampled_from(["rules", "fields"]))
     whole = (toys.rules_object() if which == "rules" else toys.fields_object()).read_bytes()
-    # Headers lie at both ends.
+    # The headers are at both ends of the file.
     places = st.one_of(st.integers(0, 63), st.integers(-1600, -1), st.integers(0, len(whole) - 1))
     broken = bytearray(whole)
     for place, value in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=6)):

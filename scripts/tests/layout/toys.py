@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A toy sched.h that keeps every rule, and layouts made of it: the real layout_fields.c, compiled in milliseconds."""
+"""A toy sched.h that keeps every rule, and layouts made from it: the real layout_fields.c, compiled in milliseconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schedlib.paths import KUNIT
 GCC, ARM64, S390X = "gcc", "aarch64-linux-gnu-gcc", "s390x-linux-gnu-gcc"
 
 USUAL = ("CONFIG_SMP", "CONFIG_64BIT", "CONFIG_NUMA_BALANCING", "HAVE_RT_PUSH_IPI")
-"""The configuration of a toy kernel, unless something else is asked for."""
+"""The default configuration of a toy kernel."""
 
 _KERNEL_H = """\
 #pragma once
@@ -206,12 +206,12 @@ kernel/sched/tests/%.o: FORCE
 	gcc -std=gnu11 -nostdinc -Iinclude $(flags) $(KCFLAGS) -c -o $(O)/$@ $(@:.o=.c)
 .PHONY: FORCE
 """
-"""It configures and compiles as the kernel's does, in milliseconds."""
+"""A Makefile that configures and compiles as the kernel's does, in milliseconds."""
 
 
 @once
 def workshop() -> Path:
-    """A directory with the toy kernel, gone when the tests are."""
+    """A directory with the toy kernel, removed when the tests end."""
     top = Path(tempfile.mkdtemp(prefix="schedline-toys-"))
     atexit.register(shutil.rmtree, top, ignore_errors=True)
     (top / "tests").mkdir()
@@ -226,7 +226,7 @@ def workshop() -> Path:
 
 
 def needs(program: str) -> None:
-    """Skip a test where a program is absent, or all tests of a file that needs it when it is read."""
+    """Skip a test if a program is missing; called while a file is loaded, skip all of its tests."""
     if shutil.which(program) is None:
         pytest.skip(f"the program {program} is not installed", allow_module_level=True)
 
@@ -243,7 +243,7 @@ def toy_tree(directory: Path) -> Path:
 
 
 def gcc(source: Path, target: Path, *words: str, compiler: str = GCC) -> subprocess.CompletedProcess[bytes]:
-    """Compile a file of the toy kernel; whether that works is for the caller to see."""
+    """Compile a file of the toy kernel. The caller checks whether that worked."""
     needs(compiler)
     include = f"-I{workshop() / 'include'}"
     argv = [compiler, "-std=gnu11", "-nostdinc", include, *words, "-c", "-o", str(target), str(source)]
@@ -251,7 +251,7 @@ def gcc(source: Path, target: Path, *words: str, compiler: str = GCC) -> subproc
 
 
 def defines(*names: str, line: int = 64) -> list[str]:
-    """Options of the compiler for a configuration; `-NAME` takes one of the usual lines away."""
+    """Compiler options for a configuration. `-NAME` removes a default option."""
     taken = {name.removeprefix("-") for name in names if name.startswith("-")}
     wanted = [name for name in (*USUAL, *names) if not name.startswith("-") and name not in taken]
     return [f"-DTOY_LINE={line}", *(f"-D{name}=1" for name in wanted)]
@@ -278,7 +278,7 @@ def rules_object(compiler: str = GCC) -> Path:
 
 @once
 def toy(*names: str, line: int = 64) -> Layout:
-    """The layout of a toy kernel; `names` are configuration options, and the names of what is wrong with it."""
+    """The layout of a toy kernel. `names` are configuration options, and the names of its defects."""
     needs("pahole")
     return layout_of(fields_object(*names, line=line), "+".join(("toy", *names)))
 
@@ -291,7 +291,7 @@ def real_rules() -> Rules:
 
 
 def structure(tag: str, size: int, *members: tuple[str, int, int], align: int | None = 64) -> Structure:
-    """A structure of (name, offset, size)."""
+    """A structure with members (name, offset, size)."""
     return Structure(Type(tag, size, align), tuple(Member(name, "int", at, bytes_) for name, at, bytes_ in members))
 
 
@@ -302,7 +302,7 @@ def layout(
     unknown: frozenset[Condition] = frozenset(),
     debug: bool = True,
 ) -> Layout:
-    """The layout of some structures; without `debug` nothing but the listed members is known."""
+    """The layout of some structures. Without `debug` only the listed members are known."""
     types = {each.type.name: each.type for each in structures}
     fields = {
         (each.type.name, member.name): Field(each.type.name, member.name, member.offset, member.size)
@@ -327,6 +327,6 @@ def clause(
 
 
 def rules_of(*clauses: Clause) -> Rules:
-    """Rule x.R1 of the change x, with some clauses; the words are the project's."""
+    """Rule x.R1 of the change x, with some clauses. The names of kinds and conditions are the project's."""
     real = real_rules()
     return Rules((Rule("x.R1", "x", "it hurts", "here"),), clauses, real.kinds, real.conditions)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The text for a mail: made from the raw data alone, so that no word of the sender can make it better."""
+"""The text for a mail is made from the raw data only, so nothing that the sender writes can improve it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def series(place: Path, **more: Any) -> None:
 
 @pytest.fixture
 def out(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a premerge of a good series leaves."""
+    """The output of a premerge of a good series."""
     monkeypatch.setattr(record, "expected_tests", lambda *rest: tuple(TESTS))
     place = tmp_path / "out"
     place.mkdir()
@@ -193,7 +193,7 @@ def test_a_text_that_says_more_than_the_data(
 
 
 def test_data_that_became_worse(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A sender who keeps the good text has to show the data that it was made from."""
+    """A sender who keeps the good text must also show the data from which it was made."""
     (tmp_path / "said.txt").write_text(made(out, capsys, 0))
     guests(out / "head", "panic.log")
     assert main(["premerge", "evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A series before it is merged: what it is made of, whose fault a failure is, and the page."""
+"""A series before it is merged: its patches, who is to blame for a failure, and the page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOTHING: frozenset[str] = frozenset()
 
 @pytest.fixture
 def series_kdir(kernel: Path) -> Path:
-    """A tree with a tag `base` and two patches on it."""
+    """A tree with a tag `base` and two patches on top of it."""
     git(kernel, "tag", "base")
     (kernel / "kernel/sched/core.c").write_text("/* core */\n")
     git(kernel, "add", "-A")
@@ -93,7 +93,7 @@ def test_series_that_are_none(tree: Tree, series_kdir: Path, tmp_path: Path) -> 
 
 
 def kunit_part(monkeypatch: pytest.MonkeyPatch, tree: Tree, base: Booted, head: Booted) -> Part:
-    """The part, given what the guests say."""
+    """The KUnit part, with these results of the guests."""
     series = read_series(tree, "base", None, None)
     said: Mapping[str, Booted] = {series.base: base, series.head: head}
     monkeypatch.setattr(parts, "booted", lambda cache, tree, commit, *rest: said[commit])
@@ -178,7 +178,7 @@ def test_page_and_junit(tree: Tree) -> None:
 
 
 def words(kdir: Path, out: Path, *more: str) -> list[str]:
-    """A premerge of both patches, of which nothing is judged."""
+    """The command line for a premerge of both patches that judges nothing."""
     skip = "--skip=layout,kunit,c2c,mutants"
     return ["premerge", "--kdir", str(kdir), "--base", "base", "--out", str(out), skip, *more]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cache-line traffic of a series: measured on base and head, judged from what both left, and remembered."""
+"""The cache-line traffic of a series: measured on base and head, judged from both result files, and remembered."""
 
 from __future__ import annotations
 

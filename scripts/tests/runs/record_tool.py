@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Record what a tool really prints, for tests of its parser: record_tool.py NAME [--after S SIGNAL] -- COMMAND...
+"""Record the real output of a tool, for tests of its parser: record_tool.py NAME [--after S SIGNAL] -- COMMAND...
 
-Files that the command writes go into its working directory, which is a new one, and are recorded, too.
+The command runs in a new directory. The files that it writes there are recorded, too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def record(name: str, argv: list[str], after: float | None, number: signal.Signa
 
 
 def main() -> None:
-    """Take the words of the command line apart."""
+    """Parse the command line."""
     words = sys.argv[1:]
     split = words.index("--")
     options, argv = words[:split], words[split + 1 :]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A suite of tools that play, run by `schedline run`."""
+"""A suite of fake tools, run by `schedline run`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ except (SchedlineError, OSError) as error:
     print(f"schedline: {error}", file=sys.stderr)
     sys.exit(2)
 """
-"""The verb without main.py, which would look for its libraries in the cache of the test."""
+"""Runs the verb without main.py, which would look for its libraries in the test's cache."""
 
 HACKBENCH = "echo 'groups (== 40 tasks)'; echo 'Each sender will pass 5 messages'; echo 'Time: 0.5'\n"
 PI_STRESS = """echo '{"inversion": %d, "return_code": %d}' > out.json\n"""
@@ -56,7 +56,7 @@ metrics = { "inversions" = "inversions" }
 
 
 class Place:
-    """A suite, tools in a PATH of their own, and where the runs go."""
+    """A suite, the tools in their own PATH, and the directory of the runs."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -81,7 +81,7 @@ class Place:
 
     def called(self) -> list[str]:
         path = self.directory / "called"
-        # Its version is asked for, too.
+        # Asking for the version of a tool also counts as a call.
         return path.read_text().split() if path.exists() else []
 
     @property
@@ -99,7 +99,7 @@ class Place:
         return [sys.executable, "-c", DRIVER, str(self.configs), "run", "--suite", "play", *out, *words]
 
     def run(self, *words: str, wrapper: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-        # Under a limit on the size of files Python would leave half a .pyc.
+        # With a limit on file sizes Python would leave truncated .pyc files.
         env = self.environment | ({"PYTHONDONTWRITEBYTECODE": "1"} if wrapper else {})
         return subprocess.run([*wrapper, *self.argv(*words)], check=False, capture_output=True, text=True, env=env)
 

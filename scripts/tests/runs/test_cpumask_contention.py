@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The mask experiment, built as the kernel builds it and run on the topology of another machine."""
+"""The mask experiment, built as the kernel builds it and run with another machine's topology."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VARIANTS = ("global", "node", "llc", "llc_bytes")
 
 
 def compiled(series: Tree, directory: Path, text: str) -> Path:
-    """The program, with what the Makefile asks of the compiler."""
+    """The program, compiled with the Makefile's flags."""
     headers = series.src / "tools/testing/selftests/sched"
     source, program = directory / "program.c", directory / "program"
     source.write_text(text)
@@ -35,7 +35,7 @@ def compiled(series: Tree, directory: Path, text: str) -> Path:
 
 @pytest.fixture(scope="session")
 def program(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program as it is."""
+    """The unmodified program."""
     return compiled(series, tmp_path_factory.mktemp("program"), SOURCE.read_text())
 
 
@@ -49,7 +49,7 @@ def run(program: Path, *words: str | Path, preload: Path | None = None) -> tuple
 
 
 def machine(root: Path, cpus: int, nodes: int, llcs: int) -> Path:
-    """A sysfs with as many CPUs in each node, and in each LLC."""
+    """A sysfs with this number of CPUs, divided evenly among the nodes and among the LLCs."""
     system = root / "devices/system"
 
     def write(name: str, text: object) -> None:
@@ -82,7 +82,7 @@ def test_each_cpu_is_told_of_in_each_variant(program: Path, two_by_two: Path, tm
     run(program, *QUICK, "--sysfs", two_by_two, "--json", tmp_path / "run.json")
     rows = document(tmp_path / "run.json")["cpus"]
     assert {row["group"] for row in rows} == {"empty", *VARIANTS}
-    # A loaded machine may not let each of them take turns in each round.
+    # On a loaded machine some CPUs may not take turns in every round.
     assert {row["cpu"] for row in rows} <= set(range(8))
     assert all(1 <= row["n"] <= 3 and row["p50_ns"] <= row["max_ns"] for row in rows)
 
@@ -101,7 +101,7 @@ def test_two_llcs_and_nodes_are_compared(program: Path, two_by_two: Path, tmp_pa
     for variant in ("empty", *VARIANTS):
         assert found[f"{variant}.operations"]["value"] > 0
         assert len(found[f"{variant}.ns_per_operation"]["rounds"]) == 3
-    # Where other work is on the machine a round can show an operation as cheaper than none; that is said.
+    # With other load on the machine, a round can show an operation as cheaper than none. The run then says so.
     absent = [each["name"] for each in document(tmp_path / "masks.json")["absent"]]
     for variant in VARIANTS[1:]:
         assert (f"{variant}.percent_of_global" in found) is (f"{variant}.percent_of_global" not in absent)
@@ -148,7 +148,7 @@ def test_what_a_machine_cannot_show_is_said(
 
 
 def test_masks_that_are_changed_without_a_locked_instruction_lose_bits(program: Path, two_by_two: Path) -> None:
-    # Each pair of threads on one CPU would lose nothing: this needs two CPUs of the host.
+    # Threads that share one CPU would lose nothing: this needs two CPUs of the host.
     code, said = run(program, "--sysfs", two_by_two, "--rounds", "1", "--seconds", "0.5", "--racy")
     assert code == 1
     assert "not ok 2 kept_global\n" in said
@@ -158,7 +158,7 @@ def test_masks_that_are_changed_without_a_locked_instruction_lose_bits(program: 
 @pytest.mark.parametrize(
     ("old", "new", "fails"),
     [
-        # Each group takes the first one's mask.
+        # Each group takes the mask of the first group.
         ("[cpus[i].group[variant]] = mask;", "[cpus[i].group[variant]] = masks[variant][0] ?: mask;", "lines_apart"),
         ("cpus[i].turn = 1;\n\t\tif (variant", "cpus[i].turn = 0;\n\t\tif (variant", "kept_node"),
         ("return 1UL << cpu->place[variant] % BITS;", "return 1UL << cpu->place[variant] % 2;", "kept_global"),
@@ -173,7 +173,7 @@ def test_masks_that_are_changed_without_a_locked_instruction_lose_bits(program: 
 def test_mutants_die(old: str, new: str, fails: str, series: Tree, two_by_two: Path, tmp_path: Path) -> None:
     texts = {path: path.read_text() for path in (SOURCE, SOURCE.parent / "masks.h")}
     assert sum(text.count(old) for text in texts.values()) == 1
-    # What lies beside the program is taken in place of what is in its directory.
+    # A file beside the program takes precedence over that in its original directory.
     for path, text in texts.items():
         (tmp_path / path.name).write_text(text.replace(old, new))
     mutant = compiled(series, tmp_path, (tmp_path / SOURCE.name).read_text())
@@ -210,7 +210,7 @@ def test_help_has_examples(program: Path) -> None:
 
 
 def test_cycles_where_the_machine_counts_them(program: Path, two_by_two: Path, tmp_path: Path) -> None:
-    # A counter that stands still, in place of one that a virtual machine may lack.
+    # A counter that never advances, in place of one that a virtual machine may lack.
     shim = tmp_path / "shim.c"
     shim.write_text('#include <fcntl.h>\nlong syscall(long n, ...) { (void)n; return open("/dev/zero", O_RDONLY); }\n')
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", shim], check=True)
@@ -239,5 +239,5 @@ def test_the_kernels_makefiles_build_it(series: Tree, tmp_path: Path) -> None:
     assert "warning" not in done.stderr
     built = {path.stem for path in directory.glob("*.c")}
     assert all((directory / name).is_file() for name in built)
-    # What git is told to leave alone in a kernel tree is what is built there.
+    # .gitignore in a kernel tree lists exactly the programs that are built there.
     assert set((directory / ".gitignore").read_text().splitlines()[1:]) == built

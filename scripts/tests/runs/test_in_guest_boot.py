@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline run --in-guest` with a real kernel: the one that the other tests on arm64 boot."""
+"""`schedline run --in-guest` with a real kernel: the one that the other arm64 tests boot, too."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernels to be measured: which commits, one configuration, a placebo that is one."""
+"""Kernels to be measured: the choice of commits, one configuration for all, and a placebo that is one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tree(kernel: Path, cache: Path) -> Tree:
 
 
 def padding(tree: Tree, commit: str, path: Path) -> Path:
-    """A patch that adds a member behind pd, as it is in a commit."""
+    """A patch that adds a member behind pd, made for sched.h of this commit."""
     lines = (tree.read("kernel/sched/sched.h", commit) or "").splitlines()
     place = next(number for number, line in enumerate(lines) if "*pd" in line)
     words = {"line": place, "before": lines[place - 1], "after": lines[place], "end": lines[place + 1]}
@@ -200,7 +200,7 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_nobody_else_builds_or_removes_kernels_meanwhile(tree: Tree, cache: Path) -> None:
-    """Two commands with one configuration built in one directory at once."""
+    """Two commands with the same configuration built in the same directory at the same time."""
     with packages.place_of(cache, tree, "CONFIG_A=y\n", "x86") as place:
         with place.with_name(f"{place.name}.lock").open("a") as file, pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The carried placebos: as large and as aligned as the candidate, and every field where the base has it."""
+"""The carried placebos: size and alignment as in the candidate, and every field where it is in the base."""
 
 from __future__ import annotations
 

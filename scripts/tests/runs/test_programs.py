@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The workloads are compiled on the machine that is to be measured: with what it has, and nothing is downloaded."""
+"""The workloads are compiled on the machine that is to be measured, with what it has. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_header_is_named_and_not_downloaded(cache: Path) -> None:
-    """170 MB of kernel were fetched for one header, in silence."""
+    """170 MB of kernel were downloaded silently for one header."""
     with pytest.raises(SchedlineError, match=r"sleep_storm\.c includes the kernel's kselftest\.h") as error:
         compiled(cache, ["sleep_storm"])
     assert error.value.next_step.startswith("schedline fetch --series")
@@ -57,7 +57,7 @@ def test_any_kernel_of_the_series_will_do(kernel: Path, cache: Path) -> None:
     place = compiled(cache, ["sleep_storm", "rt_wakeup"])
     assert {path.name for path in place.iterdir()} == {"sleep_storm", "rt_wakeup"}
     assert (place / "rt_wakeup").read_text() == "/* of the kernel */\n"
-    # What is there is not compiled again.
+    # Existing programs are not compiled again.
     (tree / "manifest.json").unlink()
     assert compiled(cache, ["rt_wakeup"]) == place
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline run` with tools that only play: verdicts, files, and what is run again."""
+"""`schedline run` with fake tools: verdicts, files, and which runs are repeated."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_nothing_is_run_twice(play: Place) -> None:
     assert done.returncode == 0
     assert "4 of 4 are there and valid" in done.stderr
     assert play.called() == before
-    # One that was damaged is made again, and only that one.
+    # Only a damaged run is repeated.
     (play.out / "bench-2.json").write_text("{")
     assert play.run("--runs", "2").returncode == 0
     assert play.document("bench-2.json")["status"] == "DONE"
@@ -126,7 +126,7 @@ def test_a_run_that_came_to_nothing_is_an_error(script: str, reason: str, play: 
     found = play.document("bench-1.json")
     assert (found["status"], found["reason"]) == ("ERROR", reason)
     assert "verdict: ERROR" in done.stdout
-    # It is tried again.
+    # A run that ended with ERROR is repeated.
     play.tool("hackbench", HACKBENCH)
     assert play.run().returncode == 0
 
@@ -179,7 +179,7 @@ def test_another_plan_is_refused(play: Place) -> None:
     ],
 )
 def test_bad_words_are_named_before_anything_is_done(words: list[str], message: str, play: Place) -> None:
-    """A suite, a row or a directory was refused only when the cache was there, and a guest's words after a fetch."""
+    """A wrong suite, row or directory was rejected only if the cache existed, and guest options only after a fetch."""
     done = play.run(*words)
     assert done.returncode == 2
     assert message in done.stderr
@@ -194,7 +194,7 @@ def test_nothing_is_known_without_a_suite(play: Place) -> None:
 
 
 def test_one_measures_and_the_other_waits(play: Place) -> None:
-    """Also in another directory: two that measure disturb each other."""
+    """Also in different directories: two measurements disturb each other."""
     gate = play.directory / "gate"
     os.mkfifo(gate)
     play.tool("hackbench", f'case "$*" in *help*) exit 0;; esac\ncat {gate}\n{HACKBENCH}')
@@ -225,7 +225,7 @@ def test_a_server_is_started_first_and_can_be_reached_by_nobody_else(play: Place
     from schedlib.runs.tool_process import Server, run_guarded
 
     server = "import socket; s = socket.create_server(('', 7003)); c = s.accept()[0]; c.sendall(b'from within')"
-    # As netperf asks for it.
+    # netperf asks in the same way.
     asks = "socket.getaddrinfo('127.0.0.1', 7003, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)"
     client = f"import socket; {asks}; print(socket.create_connection(('127.0.0.1', 7003)).recv(99).decode())"
     place = play.directory / "place"

@@ -116,11 +116,11 @@ def test_a_place_that_cannot_be_written_is_named(play: Place) -> None:
 
 
 def test_a_full_disk_leaves_nothing_that_is_trusted(play: Place) -> None:
-    # A limit on the size of files stands in for the disk: it is enough for the plan, and not for a run.
+    # A limit on file sizes stands in for a full disk: the plan fits, but a run does not.
     limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)); os.execv(%s)"
     done = play.run(wrapper=[sys.executable, "-c", limited % "sys.argv[1], sys.argv[1:]"])
     assert done.returncode != 0
-    # Which file it is tells which disk.
+    # The path of the file shows which disk is full.
     assert f"File too large: '{play.out}/" in done.stderr
     assert "Traceback" not in done.stderr
     assert (play.out / "plan").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What starts an FFmpeg in each group of CPUs: with a script that plays it."""
+"""The driver that starts an FFmpeg in each group of CPUs. A script stands in for FFmpeg."""
 
 from __future__ import annotations
 

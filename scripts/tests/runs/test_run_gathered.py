@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs that are brought home, from `schedline run` or from the programs of a tarball: told, and read by the gate."""
+"""Runs that were brought home, from `schedline run` or from a tarball's programs: reported, and read by the gate."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_run_of_the_plan_that_is_missing_is_an_error(missing: bool, tmp_path: 
     if missing:
         save_plan(plan, tmp_path)
     assert report(tmp_path) is (Verdict.ERROR if missing else Verdict.PASS)
-    # The plan beside the runs is none of them.
+    # The plan beside the runs is not taken for a run.
     assert read_side(tmp_path, "target").boots
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline run --in-guest`: what is taken along, what comes home, what the console says; guests only play."""
+"""`schedline run --in-guest`: what goes into the guest, what comes back, what the console says. The guests are fake."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ TAP version 13
 
 
 def sender(directory: Path) -> str:
-    """The function of the guest's /init, for this machine."""
+    """The function of the guest's /init that sends files, adapted to this machine."""
     text = (SELFTESTS / "guest_init.sh").read_text().partition("\nexport PATH")[0]
     return text.replace("/tmp/sent", f"{directory}/sent").replace("/dev/vda", f"{directory}/disk")  # noqa: S108
 
 
 def sent(directory: Path, slot: int, files: Mapping[str, bytes], *shell: str) -> int:
-    """Send files as a guest does, with its shell or another one; the status of that."""
+    """Send files as a guest does, with its shell or another one, and return the exit status."""
     place = directory / f"sent-{slot}"
     place.mkdir()
     for name, content in files.items():
         (place / name).write_bytes(content)
     script = f"{sender(directory)}\nsend {slot} {place}"
-    # A disk has its size already.
+    # The file that stands in for the disk must keep its size.
     script = script.replace("conv=fsync", "conv=notrunc").replace("conv=sync,fsync", "conv=sync,notrunc")
     return subprocess.run([*(shell or ("busybox", "sh")), "-c", script], check=False).returncode
 
@@ -82,13 +82,13 @@ def run_json(sleeps: float) -> bytes:
 
 
 def left(sleeps: float = 5, status: str = "0") -> dict[str, bytes]:
-    """What a run of our own leaves in the guest."""
+    """The files that a run of our own workload leaves in the guest."""
     ending = f"2026-11-22T07:00:00Z 3.50 4.75 {status}\n".encode()
     return {"run.json": run_json(sleeps), "ending": ending, "stdout": b"ok 1 slept\n", "stderr": b""}
 
 
 class Played(Guest):
-    """A guest that is none: its console is given, and what it sends."""
+    """A fake guest: its console and the files that it sends are given."""
 
     console = ""
     ending = Ending.EXITED
@@ -103,7 +103,7 @@ class Played(Guest):
 
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
-    """A guest that has run the storm once, as it should."""
+    """A guest that ran the storm once, without a failure."""
     monkeypatch.setattr(guest_runs, "_archive", lambda *_: tmp_path / "archive")
     guest = Played(tmp_path, TARGETS["qemu-x86_64"], flat(8), Kernel(tmp_path, tmp_path, 0.0, "gcc"), "tcg")
     object.__setattr__(guest, "sends", {0: left(), 1: left()})
@@ -121,7 +121,7 @@ def console(*results: str, more: str = "") -> str:
 
 
 def run(guest: Guest, out: Path) -> tuple[Verdict, dict[str, Any]]:
-    """The verdict, and the run of the storm where there is one."""
+    """The verdict, and the run of the storm if it exists."""
     out.mkdir()
     suite = in_guest.for_guest(chosen(load_suite("quick"), ["storm-quick"]), 8)
     tree = Tree("7.3", out, "", "", "", False)
@@ -137,7 +137,7 @@ def test_what_came_home_is_a_run_of_the_guest(played: Played, tmp_path: Path) ->
     assert found["fingerprint"]["boot_id"] == "of the guest"
     assert (found["process"]["exit_status"], found["process"]["seconds"]) == (0, 1.25)
     assert not list((tmp_path / "out").glob(".now-*"))
-    # Runs, and nothing else, is what the gate reads.
+    # The gate reads the runs and no other file.
     assert [boot.id for boot in read_side(tmp_path / "out", "guest").boots] == ["of the guest"]
 
 
@@ -189,7 +189,7 @@ def test_guests_have_a_disk() -> None:
 
 
 def test_each_variant_has_files_of_its_own(tmp_path: Path) -> None:
-    """Each guest wrote its results over those of the one before it, with --lava."""
+    """With --lava, each guest overwrote the results of the guest before it."""
     words = ["--json", "all.json", "--lava", "all.txt", "--cpupri", "all", "--with", "rd-lines", "--config", "numa"]
     options = read_words(run_verb, "run", "--in-guest", *words)
     assert options.guest and len(options.guest.cpupri) == 3
@@ -294,7 +294,7 @@ def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) 
     suite = in_guest.for_guest(chosen(load_suite("quick"), ["hackbench-quick", "cyclictest-quick"]), 6)
     order = [PlannedRun("cyclictest-quick", 1), PlannedRun("hackbench-quick", 1)]
     todo = in_guest.errands(suite, order, "x86_64")
-    # cyclictest is not there: the guest is not sent for it.
+    # cyclictest is not installed, so the guest does not get its run.
     assert [errand.name for errand in todo] == ["identity", "hackbench-quick-1"]
     assert in_guest.why_not_in_guest(suite.rows[0], "x86_64") == ("cyclictest is not installed: package rt-tests", True)
     place = tmp_path / "files"
@@ -325,7 +325,7 @@ def test_a_shell_that_the_guest_cannot_run_is_not_taken(
     fetched.write_text("kept")
     monkeypatch.setattr(busybox_image, "download", lambda *_, **__: pytest.fail("it is there"))
     assert busybox_image.busybox(tmp_path, "x86_64") == fetched
-    # Linked to libraries that the guest lacks.
+    # This busybox is linked to libraries that the guest lacks.
     (tools / "busybox").write_bytes(Path("/bin/true").read_bytes())
     (tools / "busybox").chmod(0o755)
     assert busybox_image.busybox(tmp_path, "x86_64") == fetched

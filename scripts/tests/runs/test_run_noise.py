@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Noise indicators, the fingerprint of this machine, and settings that are put back."""
+"""Noise indicators, the fingerprint of this machine, and settings that are restored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_noise_is_what_others_did(tmp_path: Path) -> None:
             "sys/fs/cgroup/mine/cpu.stat": "usage_usec 5\nnr_throttled 2\n",
         },
     )
-    # 10 went on, 11 was followed by another of its number, 12 is new.
+    # 10 goes on, 11 ended and its number was reused, 12 is new.
     write_files(
         after,
         common
@@ -135,7 +135,7 @@ def test_after_a_crash_the_next_start_puts_it_back(setting: Path, tmp_path: Path
     assert len(restore.replay(journal)) == 1
     assert setting.read_text() == "950000"
     assert restore.replay(journal) == []
-    # A boot in between has put it back; what it is now somebody wants.
+    # A boot in between has restored it: the present value is intended.
     journal.write_text(json.dumps({"boot_id": "earlier", "settings": {str(setting): "1"}}))
     assert restore.replay(journal) == []
     assert setting.read_text() == "950000"
@@ -154,7 +154,7 @@ def test_a_setting_that_cannot_be_put_back_is_said(
     monkeypatch.setattr(restore, "_put_back", refuse)
     (line,) = restore.put_back(before)
     assert "from 950000 to -1, and cannot be put back: Operation not permitted" in line
-    # One that has gone is nobody's to put back.
+    # A setting that no longer exists is not restored.
     setting.unlink()
     assert restore.put_back(before) == []
 
@@ -167,6 +167,6 @@ def test_features_of_the_scheduler_are_put_back_one_by_one(tmp_path: Path) -> No
     path.write_text("PLACE_LAG HRTICK RUN_TO_PARITY\n")
     lines = restore.put_back(before)
     written.append(path.read_text())
-    # A word each is what the kernel takes.
+    # The kernel takes one word per write.
     assert written == ["NO_HRTICK"]
     assert len(lines) == 1

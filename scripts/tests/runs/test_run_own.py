@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Workloads of selftests/ as runs of a plan: what they write is trusted only when their process ended by itself."""
+"""Workloads of selftests/ as runs of a plan: their output is trusted only if their process ended by itself."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(programs: Path, place: Path) -> Run:
 
 
 def played(directory: Path, text: str, ending: str) -> Path:
-    """A program that writes a text as its run, and ends so."""
+    """A fake program that writes this text as its run, and then ends as given."""
     directory.mkdir()
     (directory / "text").write_text(text)
     program = directory / "sleep_storm"
@@ -96,7 +96,7 @@ def test_what_it_wrote_is_held_against_how_it_ended(
 
 
 def test_a_guard_that_was_killed_is_said(tmp_path: Path) -> None:
-    # The tool ends its parent, which is the guard; what it has started itself does not end with it.
+    # The tool kills its parent, the guard. Its own child survives that kill, and must be ended, too.
     with pytest.raises(SchedlineError, match="what guards sh ended with -9"):
         run_guarded(["sh", "-c", "setsid sleep 1000 & echo $! > child; kill -9 $PPID; exec sleep 1000"], tmp_path, 60)
     assert not Path("/proc", (tmp_path / "child").read_text().strip()).exists()
@@ -160,7 +160,7 @@ def test_our_own_programs_measure_by_a_clock_that_nobody_sets() -> None:
     for path in OWN.glob("*.[ch]"):
         text = path.read_text()
         assert not re.search(r"\b(gettimeofday|time\(NULL\)|CLOCK_TAI)\b", text), path.name
-        # The wall's tells when a run was begun.
+        # Only the start time of a run comes from the wall clock.
         assert text.count("CLOCK_REALTIME") == (path.name == "results.h"), path.name
 
 

@@ -114,7 +114,7 @@ def test_the_order_is_random_seeded_and_interleaved() -> None:
     assert order == shuffled(rows, 5, 7)
     assert order != shuffled(rows, 5, 8)
     rounds = [order[start : start + 8] for start in range(0, 40, 8)]
-    # Each row once before any comes again, and not always in the same order.
+    # Each round has each row once, and the order differs between rounds.
     assert all(sorted(run.row for run in each) == rows for each in rounds)
     assert len({tuple(run.row for run in each) for each in rounds}) > 1
     assert {run.number for run in rounds[2]} == {3}
@@ -187,11 +187,11 @@ def test_files_for_ci_name_what_there_is() -> None:
 
 
 LINARO = ("name", "format", "description", "maintainer", "os", "devices")
-"""What validate.py of Linaro's test-definitions wants to find below metadata, seen in June 2026."""
+"""The keys that validate.py of Linaro's test-definitions requires below metadata, seen in June 2026."""
 
 KERNELCI_JOB = ("template", "kind", "test_method", "kcidb_test_suite")
 KERNELCI_ENTRY = ("job", "event", "channel", "kind", "state", "name", "runtime", "platforms")
-"""What tests/validate_yaml.py of kernelci-pipeline wants to find, seen in August 2026."""
+"""The keys that tests/validate_yaml.py of kernelci-pipeline requires, seen in August 2026."""
 
 
 def lacking(text: str, keys: Iterable[str], pattern: str) -> list[str]:

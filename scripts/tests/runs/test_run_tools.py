@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The parsers of the wrapped tools against what those really printed, good and bad: tools/, by record_tool.py."""
+"""The parsers of the wrapped tools, on recorded real output, good and bad: tools/, made by record_tool.py."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_every_recording_is_used() -> None:
 
 def test_every_tool_has_a_good_and_a_bad_recording() -> None:
     assert {tool for tool, _ in GOOD.values()} == set(TOOLS) - {"perf-c2c"}
-    # A counter that cannot be counted is absent, no error.
+    # A counter that cannot be counted is absent, which is no error.
     assert {tool for tool, _ in BAD.values()} == set(TOOLS) - {"perf-c2c", "perf-stat"}
 
 
@@ -162,7 +162,7 @@ def test_pi_stress_cannot_leave_out_cpus() -> None:
 
 
 def test_processes_end_with_what_says_nothing() -> None:
-    """The observations that the table of tools is made from: a status is no proof, in either direction."""
+    """The observations behind the table of tools: an exit status proves neither success nor failure."""
     statuses = {
         "stress-ng-nobody": 0,
         "pi_stress-zero": 0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the workloads are held against: this machine's budget, and ratios within a run."""
+"""The limits for the workloads: this machine's budget, and ratios within a run."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from schedlib.tree.kernel_tree import Tree
 pytestmark = pytest.mark.guest
 
 TOOL = "sleep_storm"
-"""It needs no rights."""
+"""A workload that needs no rights."""
 
 
 def relaxed(text: str) -> str:
-    """A budget that no machine exceeds, and that a delay of a second does."""
+    """A budget that no machine exceeds, but a delay of a second does."""
     return re.sub(r" higher \d+% ", " higher 99.9% ", re.sub(r" lower \d+% ", " lower 500000us ", text))
 
 
 @pytest.fixture
 def budget(place: Place, tmp_path: Path) -> Path:
-    """Recorded from five runs of the workload that needs no rights."""
+    """A budget recorded from five runs of each of two workloads that need no rights."""
     path = tmp_path / "machine.budget"
     code, said = place.tiny("wakeup_pingpong", "--record", "--runs", "5", "--budget", path)
     assert code == 0, said
@@ -66,7 +66,7 @@ def test_the_same_again_is_within_the_budget(budget: Path, place: Place) -> None
 
 
 def test_an_injected_delay_is_caught_and_confirmed(budget: Path, place: Place) -> None:
-    # Whatever the machine is: each sleep takes 200 times as long, and half of the rate is left to lose.
+    # On any machine each sleep takes 200 times as long, and the budget allows the rate to halve.
     budget.write_text(re.sub(r" higher \d+% ", " higher 50% ", budget.read_text()))
     code, said = place.tiny(TOOL, "--budget", budget, "--inject-delay-us", "200000")
     assert code == 1
@@ -98,7 +98,7 @@ def test_no_budget_is_said_with_the_command(place: Place, tmp_path: Path) -> Non
     assert f"within_budget # SKIP no budget for this machine: record one with {TOOL} --record" in said
     code, said = place.tiny(TOOL, "--record", "--runs", "5")
     assert code == 0
-    # By default it lies where a user's configuration is, by the name of the machine.
+    # The default place is the user's configuration directory, with the machine's name.
     [path] = (tmp_path / "sched_latency").glob("*.budget")
     assert re.fullmatch(r"[0-9a-f]{16}\.budget", path.name)
     code, said = place.tiny(TOOL, "--runs", "2")
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 
 @pytest.fixture(scope="session")
 def harness(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workload whose measurements are given."""
+    """A workload with given measurements."""
     directory = tmp_path_factory.mktemp("harness")
     (directory / "harness.c").write_text(HARNESS)
     compile_program(series, directory / "harness.c", directory / "harness")
@@ -218,7 +218,7 @@ def judged(harness: Path, tmp_path: Path) -> Judge:
 def test_judge_uses_the_entry_of_the_table(recorded: int, judged: Judge) -> None:
     baseline = [float(place) for place in range(recorded)]
     least = least_pairs(recorded)
-    # Runs above all of the baseline but one, which is above as many as it takes.
+    # All runs are above the whole baseline, except that `missing` pairs are lost.
     short = recorded * BATCH - least
     for missing, verdict in ((short, "not ok"), (short + 1, "ok")):
         batch = [recorded + 1.0] * BATCH
@@ -248,7 +248,7 @@ def test_both_batches_have_to_be_beyond(judged: Judge) -> None:
 
 @pytest.mark.parametrize("share", [0, 4, 5, 9])
 def test_slices_are_counted_over_all_runs(share: int, judged: Judge) -> None:
-    # So many of nine slices are above, in each of five runs.
+    # In each of five runs `share` of nine slices are above.
     _, said = judged([99.0] * 5, [float(share)] * 5)
     least = least_slices(9 * BATCH)
     assert f"\n{'not ok' if share * BATCH >= least else 'ok'} 2 not_above" in said
@@ -264,7 +264,7 @@ def test_what_was_neither_measured_nor_explained_has_failed(judged: Judge) -> No
 
 @pytest.fixture
 def script(series: Tree, place: Place, tmp_path: Path) -> Path:
-    """latency_thresholds.sh, beside what the kernel has for it."""
+    """latency_thresholds.sh, beside the kernel's helper script."""
     helpers = series.src / "tools/testing/selftests/kselftest/ktap_helpers.sh"
     for path, source in (
         ("kselftest/ktap_helpers.sh", helpers),
@@ -276,7 +276,7 @@ def script(series: Tree, place: Place, tmp_path: Path) -> Path:
 
 
 def judge(script: Path, place: Place, *words: str | Path, runner: bool = False) -> tuple[int, str]:
-    """As a runner of kselftests would, or not."""
+    """Run the script directly, or as a runner of kselftests does."""
     if not runner:
         return place.command("env", "-i", f"PATH={place.environment['PATH']}", "sh", script, *words)
     makefile = script.parent / "Makefile"
@@ -330,12 +330,12 @@ def test_script_names_what_is_missing_old_or_failed(script: Path, place: Place, 
 
 def test_script_takes_what_was_measured_before_its_runner_for_old(script: Path, place: Place) -> None:
     runs = measure_all(place)
-    # Half an hour before the machine was started is before any runner was.
+    # An uptime of 0 is before any runner was started.
     for path in runs.glob("*.json"):
         path.write_text(re.sub(r'"uptime_s": [\d.]+', '"uptime_s": 0.00', path.read_text()))
     code, said = judge(script, place, "--results", runs, runner=True)
     assert "1..0 # SKIP nothing was measured in this run: run the workloads before" in said
-    assert code == 2  # make's: the script's is 4
+    assert code == 2  # the exit code of make; that of the script is 4
     assert "Error 4" in said
 
 

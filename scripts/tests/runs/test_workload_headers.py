@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The headers that the workloads share: lists of CPUs and histograms, against Python."""
+"""The headers that the workloads share: lists of CPUs, and histograms, checked against Python."""
 
 from __future__ import annotations
 
@@ -108,5 +108,5 @@ def test_what_is_too_long_is_counted_apart(program: Path) -> None:
     assert code == 0
     n, overflow, least, most, *quantiles = map(float, said.split())
     assert (n, overflow, least, most) == (4, 2, 5, 2**44)
-    # A quantile that lies there is the most that was seen: never less than the truth.
+    # A quantile among these values is the maximum that was seen: never less than the truth.
     assert quantiles[100] == quantiles[75] == 2**44

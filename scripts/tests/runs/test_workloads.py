@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The workloads of selftests/, built as the guest builds them and run for real, tiny."""
+"""The workloads of selftests/, built as for a guest, and really run for a very short time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.guest
 
 
 def realtime() -> bool:
-    """May this process have SCHED_FIFO?"""
+    """Whether this process may use SCHED_FIFO."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
@@ -34,7 +34,7 @@ needs_realtime = pytest.mark.skipif(not realtime(), reason="SCHED_FIFO is refuse
 
 
 def tools(*names: str) -> Sequence[Any]:
-    """As parameters; those that need SCHED_FIFO are skipped where there is none."""
+    """Parameters for a test. The tools that need SCHED_FIFO are skipped where it is not allowed."""
     return [pytest.param(name, marks=needs_realtime if name.startswith("rt_") else ()) for name in names or TINY]
 
 
@@ -47,7 +47,7 @@ def test_a_run_is_a_file_by_the_schema(tool: str, place: Place, tmp_path: Path) 
     assert (found["tool"], found["status"]) == (tool, "DONE")
     assert tool in found["fingerprint"]["command_line"]
     assert Path("/proc/sys/kernel/random/boot_id").read_text().strip() == found["fingerprint"]["boot_id"]
-    # The same run is kept for latency_thresholds.sh, in a directory that nobody else can write to.
+    # The same run is kept for latency_thresholds.sh, in a directory that no other user can write to.
     kept = tmp_path / f"sched_latency-{os.geteuid()}"
     assert document(kept / f"{tool}.json") == found
     assert kept.stat().st_mode & 0o777 == 0o700
@@ -104,7 +104,7 @@ def test_help_has_examples_and_each_option(tool: str, place: Place) -> None:
     ],
 )
 def test_bad_input_is_named(words: Sequence[str], message: str, place: Place) -> None:
-    # All of them read their options by options.h: one program stands for it.
+    # All workloads parse their options with options.h: one program is enough.
     code, said = place.run("sleep_storm", *words)
     assert code == 1
     assert f"Bail out! {message}" in said
@@ -132,7 +132,7 @@ def test_only_allowed_cpus_are_used(tool: str, place: Place, tmp_path: Path) -> 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("tool", tools())
 def test_full_disk_is_said(tool: str, place: Place, tmp_path: Path) -> None:
-    # A limit on the size of files stands in for the disk: what was begun is removed.
+    # A limit on file sizes stands in for a full disk. The incomplete file is removed.
     limited = f'ulimit -f 1; exec "$0" "$@" --json {tmp_path}/run.json'
     code, said = place.command("sh", "-c", f"trap '' XFSZ; {limited}", place.programs / tool, *TINY[tool])
     assert code == 1
@@ -162,7 +162,7 @@ def test_killed_leaves_nothing_behind(number: signal.Signals, tool: str, place: 
         while not descendants(process.pid):
             assert process.poll() is None
         process.send_signal(number)
-        # All that the run has started hold the pipe: its end is the end of them all.
+        # Every process of the run holds the pipe: it is closed when the last one has ended.
         process.stdout.read()
     assert process.returncode == -number
     assert not list(tmp_path.rglob("*.json*"))
@@ -189,13 +189,13 @@ MOVED = {
     "sleep_storm": (("--children", "4", "--log-loops", "8", "--no-perf"), "Bail out! a thread ran on CPU "),
     "wakeup_pingpong": (("--rounds", "1", "--slice-ms", "50"), "Bail out! a thread ran on CPU "),
 }
-"""What they say when the kernel has moved a thread."""
+"""The message of each tool when the kernel has moved a thread."""
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: there is no other to be moved to")
 @pytest.mark.parametrize("tool", tools(*MOVED))
 def test_a_cpu_that_goes_away_is_seen(tool: str, place: Place) -> None:
-    # As the kernel does with what is pinned to a CPU that goes offline.
+    # Move the threads as the kernel does if the CPU to which they are pinned goes offline.
     stays, goes, *_ = sorted(os.sched_getaffinity(0))
     words, message = MOVED[tool]
     argv = [str(place.programs / tool), *words, "--cpus", str(goes)]
@@ -217,7 +217,7 @@ def test_without_rights_rt_is_a_skip(tool: str, place: Place, tmp_path: Path) ->
     tmp_path.chmod(0o777)
     program = tmp_path / tool
     shutil.copy(place.programs / tool, program)
-    # The way there may be closed to others: the working directory is not.
+    # The path to the directory may be closed to other users, so make it the working directory.
     user = ["env", "-C", str(tmp_path), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     code, said = place.command(*user, f"./{tool}", "--json", "run.json", TMPDIR=".")
     assert code == 4, said
@@ -246,7 +246,7 @@ def test_storm_is_as_large_as_asked(place: Place, tmp_path: Path) -> None:
     assert code == 0, said
     found = metrics(tmp_path / "run.json")
     assert found["sleeps"]["value"] == found["oversleep.samples"]["value"] == 5 * 2**4
-    # Each child sleeps 16 times for 2 ms, whatever the machine is.
+    # Each child sleeps 16 times for 2 ms, on any machine.
     assert found["storm_s"]["value"] >= 0.032
     assert sum(row["n"] for row in document(tmp_path / "run.json")["cpus"]) == 80
 
@@ -264,7 +264,7 @@ def test_a_child_of_the_storm_that_is_killed_is_seen(place: Place) -> None:
 
 @pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 def test_cycles_of_the_balancer_are_never_another_events(place: Place, tmp_path: Path) -> None:
-    # Where there are no cycles perf takes the clock, and says that all is well.
+    # Without a cycle counter perf uses the clock instead, and reports success.
     code, said = place.run("sleep_storm", "-l", "7", "--perf-event", "cpu-clock", "--json", tmp_path / "run.json")
     assert code == 0, said
     found = metrics(tmp_path / "run.json")

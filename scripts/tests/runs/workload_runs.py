@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Running the workloads of selftests/ in tests: compiled as for a guest, writing nowhere but where they are told to."""
+"""Running the workloads of selftests/ in tests: compiled as for a guest, and writing only where a test wants it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TINY: Mapping[str, tuple[str, ...]] = {
     "sleep_storm": ("--children", "4", "--log-loops", "3"),
     "wakeup_pingpong": ("--rounds", "2", "--slice-ms", "5", "--warm-up-ms", "0"),
 }
-"""Options for a run that takes no time to speak of."""
+"""Options for a very short run."""
 
 ENDLESS: Mapping[str, tuple[str, ...]] = {
     "cpumask_contention": ("--seconds", "3600"),
@@ -37,12 +37,12 @@ ENDLESS: Mapping[str, tuple[str, ...]] = {
     "sleep_storm": ("--sleep-ms", "60000", "--log-loops", "20"),
     "wakeup_pingpong": ("--slice-ms", "1000000"),
 }
-"""Options for a run that somebody has to kill."""
+"""Options for a run that must be killed."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Compiled programs, and an environment that writes nowhere else."""
+    """Compiled programs, and an environment that keeps their files below `home`."""
 
     programs: Path
     home: Path
@@ -67,7 +67,7 @@ class Place:
 
 
 def compile_program(series: Tree, source: Path, program: Path) -> None:
-    """With what the guest's build asks of the compiler."""
+    """Compile with the flags of the guest's build."""
     selftests.compile_program(series, source, program, "-Werror", "-static", "-iquote", str(DIRECTORY))
 
 
@@ -80,18 +80,18 @@ KNOWN = {
     "configuration": "",
     "command_line": "x",
 }
-"""The least that a fingerprint has to tell."""
+"""The smallest valid fingerprint."""
 
 
 def plain(run: Run) -> dict[str, Any]:
-    """A run as its file has it."""
+    """A run in the form of its file."""
     found: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(run)))
     validate(found, "run-1")
     return found
 
 
 def document(path: Path) -> dict[str, Any]:
-    """A run, by the schema."""
+    """Read a run and check it against the schema."""
     found: dict[str, Any] = json.loads(path.read_text())
     validate(found, "run-1")
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Changes are recognised, applied, taken back, and their conflicts named to the hunk."""
+"""Changes are recognised, applied and taken back, and a conflict is named down to the hunk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RD_LINES = SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;")
 
 @pytest.fixture
 def patches(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A patch set with one patch, rd-lines, made against the small tree."""
+    """A patch set with one patch, rd-lines, made for the small tree."""
     directory = tmp_path / "patches"
     (directory / "7.3/revert").mkdir(parents=True)
     (directory / "7.3/series").write_text("# order\nrd-lines\n")
@@ -33,7 +33,7 @@ def patches(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def states(composition: Composition) -> dict[str, State]:
-    """State by change."""
+    """The state of each change."""
     return {row.id: row.state for row in composition.states}
 
 

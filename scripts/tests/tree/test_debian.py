@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fetching from Debian's archive, with an apt that says what is needed; nothing here touches the network."""
+"""Fetching from Debian's archive, with a fake apt that gives prepared answers. Nothing here uses the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ http://mirror.example/debian bookworm non-free
 http://mirror.example/debian-security bookworm-security main
 """
 
-# What each program of apt prints comes from files beside it; `download` leaves a package behind.
+# The output of each program of apt comes from files beside it. `download` creates a package.
 APT_GET = """\
 #!/bin/sh
 cd "$(dirname "$0")" || exit 1
@@ -55,7 +55,7 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def keyring(tmp_path: Path) -> Path:
-    """A file that stands for Debian's keyring."""
+    """An empty file in place of Debian's keyring."""
     (tmp_path / "keyring.gpg").touch()
     return tmp_path / "keyring.gpg"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A suite that a tree is too old for is left out, everywhere and never in silence."""
+"""A suite is left out of a tree that is too old for it, everywhere and never silently."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schedlib.tree.left_out import left_out
 
 @pytest.fixture
 def old(kernel: Path, cache: Path) -> Tree:
-    """A tree from before proxy execution."""
+    """A tree older than proxy execution."""
     (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("*donor", "*curr"))
     return open_kdir(cache, kernel)
 

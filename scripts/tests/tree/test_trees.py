@@ -132,7 +132,7 @@ def test_damaged_tarball_is_refused_and_leaves_nothing_trusted(tmp_path: Path, c
 
 
 def test_what_is_no_tarball_is_told_so(tmp_path: Path, cache: Path) -> None:
-    """tar's last line was repeated, which does not say what is wrong."""
+    """The error was only tar's last line, which does not say what is wrong."""
     (tmp_path / "file.txt").write_text("no kernel\n")
     with pytest.raises(SchedlineError, match="neither a directory nor a tarball"):
         open_kdir(cache, tmp_path / "file.txt")
