@@ -25,10 +25,13 @@ enum mark aarch64_mark(const uint8_t *code, size_t size)
 
 static bool is_atomic(uint32_t word)
 {
-	/* CAS has o2 and o1 set; CASP has o1 alone, and a size that STXP and LDXP cannot have. */
+	/*
+	 * CAS has o2 and o1 set. CASP has only o1 set, and a size that STXP
+	 * and LDXP cannot have.
+	 */
 	if ((word & 0x3fa07c00) == 0x08a07c00 || (word & 0xbfa07c00) == 0x08207c00)
 		return true;
-	/* LD<op> and SWP; what else has o3 set, such as LDAPR, is no atomic operation. */
+	/* LD<op> and SWP; others with o3 set, such as LDAPR, are not atomic. */
 	return (word & 0x3f200c00) == 0x38200000 && (!(word & 0x8000) || !(word & 0x7000));
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What has to be known of an instruction, from its bytes: x86.c and aarch64.c. */
+/* Classify an instruction by its bytes; see x86.c and aarch64.c. */
 #ifndef C2C_ARCH_H
 #define C2C_ARCH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a guest's program marks with; guest.h writes the same instructions. */
+/* The markers in a guest's program; guest.h emits these instructions. */
 enum mark {
 	MARK_NONE,
 	MARK_START,
@@ -14,40 +14,48 @@ enum mark {
 	MARK_READY,
 };
 
-/* What of QEMU's reports on an instruction is to be counted, and as what. */
+/* Which of QEMU's reports on an instruction to count, and as what. */
 enum traffic {
 	TRAFFIC_PLAIN,		/* each load and each store */
 	TRAFFIC_ATOMIC,		/* load and store as one step */
 	TRAFFIC_STORE,		/* the store alone: the instruction itself loads nothing */
-	TRAFFIC_STACK,		/* nothing: it accesses the stack and nothing else */
+	TRAFFIC_STACK,		/* nothing: it only accesses the stack */
 };
 
 /*
- * The marker that an instruction is: nopl 0x2cc2NNNN(%rax,%rax), NNNN being the number. A nop
- * to any CPU, and eight bytes that no compiler writes.
+ * Return the marker that this instruction is. A marker is
+ * nopl 0x2cc2NNNN(%rax,%rax), where NNNN is the number. It is a nop to any CPU,
+ * and no compiler emits these eight bytes.
  */
 enum mark x86_mark(const uint8_t *code, size_t size);
 
 /*
- * Atomic is what has a lock prefix, and an xchg with memory; of the stack are push, pop, call,
- * return and leave.
+ * Atomic are instructions with a lock prefix, and xchg with memory. Stack
+ * accesses are push, pop, pushf, popf, call, return and leave.
  */
 enum traffic x86_traffic(const uint8_t *code, size_t size);
 
 /*
- * The marker that an instruction is: movz xzr, #0xc2cN, N being the number. What it moves is
- * thrown away, and no compiler writes it.
+ * Return the marker that this instruction is. A marker is movz xzr, #0xc2cN,
+ * where N is the number. It has no effect, and no compiler emits it.
  */
 enum mark aarch64_mark(const uint8_t *code, size_t size);
 
 /*
- * Atomic are LD<op> and ST<op>, SWP, CAS and CASP, those of LSE. A pair of exclusives is a load
- * and a store, each where it stands: LDXR does not own the line, and may have no STXR behind
- * it. Where one thread runs all CPUs, QEMU 7.2 does a STXR as a compare-and-swap with what LDXR
- * has read, and reports that one's load; it reports nothing of a STXR that has lost its
- * monitor. (One that finds another value is reported as if it had stored: the turn of a CPU
- * would have to end between the two.) CASP, LDXP and STXP of 64-bit registers are two accesses
- * of 8 bytes. Of the stack is what has the stack pointer for its base: half of all accesses.
+ * Atomic are the LSE instructions LD<op>, ST<op>, SWP, CAS and CASP.
+ *
+ * A pair of exclusives counts as a load at the LDXR and a store at the STXR.
+ * LDXR does not own the line, and a STXR need not follow it. When one thread
+ * runs all CPUs, QEMU 7.2 emulates a STXR as a compare-and-swap with the value
+ * that LDXR has read, and also reports the load of that compare-and-swap. It
+ * does not report a STXR that has lost its monitor. A STXR that finds another
+ * value is reported as if it had stored; this can only happen if the turn of a
+ * CPU ends between LDXR and STXR.
+ *
+ * CASP, LDXP and STXP of 64-bit registers are two accesses of 8 bytes.
+ *
+ * Stack accesses are those with the stack pointer as base: half of all
+ * accesses.
  */
 enum traffic aarch64_traffic(const uint8_t *code, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sure that nothing useful can follow: the output is what tells that all went well. */
+/* Give up. The reader sees from the incomplete output that the run failed. */
 static inline void __attribute__((noreturn)) die(const char *what, const char *of)
 {
 	fprintf(stderr, "c2c: %s%s\n", what, of);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What all programs of the emulated c2c's guest begin and end with. Each is the guest's /init.
+ * Setup, teardown and helpers for the programs that run in the guest of the
+ * emulated c2c. Each program is the guest's /init.
  */
 #ifndef C2C_GUEST_H
 #define C2C_GUEST_H
@@ -21,7 +22,10 @@
 
 #define MOST_CPUS 64
 
-/* A thread's stack, which arm64's C library wants to be larger; the markers, see arch.h. */
+/*
+ * STACK is the size of a thread's stack: arm64's C library requires a larger
+ * one. For the markers, see arch.h.
+ */
 #ifdef __aarch64__
 #define STACK (128 << 10)
 #define MARK(number) __asm__ volatile("movz xzr, #0xc2c" #number ::: "memory")
@@ -67,8 +71,8 @@ static inline void sleep_ns(long ns)
 }
 
 /*
- * The kernel has timers of high resolution when it trusts a clock. By ticks, all would sleep as
- * long and wake at once.
+ * The kernel enables high-resolution timers when it trusts a clock. With timers
+ * that expire at ticks, all threads would sleep equally long and wake together.
  */
 static inline void await_high_resolution(void)
 {
@@ -85,7 +89,7 @@ static inline void await_high_resolution(void)
 	fail("no timers of high resolution");
 }
 
-/* Set the guest up; how many CPUs it has. */
+/* Set up the guest. Returns its number of CPUs. */
 static inline int begin(void)
 {
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -96,18 +100,18 @@ static inline int begin(void)
 	await_high_resolution();
 	if (cpus < 2 || cpus > MOST_CPUS)
 		fail("the number of CPUs");
-	/* A page fault in the measured part would be the program's, not the workload's. */
+	/* Page faults in the measured part would not belong to the workload. */
 	if (mlockall(MCL_CURRENT | MCL_FUTURE))
 		fail("mlockall");
 	printf("c2c: ready, %d CPUs\n", cpus);
 	fflush(stdout);
 	MARK_READY();
-	/* QEMU acts on it when it next leaves translated code. */
+	/* QEMU acts on the marker when it next leaves translated code. */
 	sleep_ns(1000000);
 	return cpus;
 }
 
-/* Say how much was done, and end. */
+/* Report how much was done, and end the guest. */
 static inline void end(unsigned long operations)
 {
 	printf("c2c: done, %lu operations\n", operations);
@@ -161,7 +165,7 @@ static inline void burn(int rounds)
 		;
 }
 
-/* A sequence of its own for each thread, the same in each run. */
+/* Random numbers: a sequence for each thread, the same in each run. */
 static inline unsigned int draw(unsigned int *state)
 {
 	*state = *state * 1103515245u + 12345u;
@@ -169,8 +173,8 @@ static inline unsigned int draw(unsigned int *state)
 }
 
 /*
- * The number that ends the kernel's command line, behind `--`; what the kernel does not know
- * comes before it.
+ * Returns the last word of the kernel's command line, which follows `--`, as a
+ * number. Parameters that the kernel does not know come before it in argv.
  */
 static inline int rounds_of(int argc, char **argv)
 {

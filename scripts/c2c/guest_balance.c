@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Balancing of fair tasks: three threads for each two CPUs work for some milliseconds and
- * sleep for some, and are all put on one CPU again and again. CPUs that fall idle, and the
- * tick, look through all run queues for work.
+ * Balancing of fair tasks: three threads for every two CPUs alternately work
+ * and sleep, each for about a millisecond. Again and again all of them are
+ * moved to one CPU. CPUs that become idle, and the tick, search all run queues
+ * for work.
  */
 #define _GNU_SOURCE
 #include "guest_phases.h"

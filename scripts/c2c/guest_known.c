@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The guest of a test: two threads on two CPUs take turns, and what they do to `watched` is
- * known to the access. The word that says whose turn it is lies on a line of its own, which is
- * not watched.
+ * The guest of a test: two threads on two CPUs take turns, and every access to
+ * `watched` is known. The word that says whose turn it is lies on its own line,
+ * which is not watched.
  *
- * In each of N rounds the first thread writes `left`, the second writes `right`, both on line
- * 0; each adds to its own padded counter, on lines 1 and 2; the first adds to `atomic` and the
- * second, too, on line 3; the first reads `settings` beside `written`, which the second
- * writes, on line 4; each writes 8 bytes across lines 5 and 6; and both add to `apart` on line
- * 7, by a load and a store: on arm64 a pair of exclusives.
+ * In each of N rounds:
+ * - The first thread writes `left` and the second writes `right`, on line 0.
+ * - Each writes its own padded counter, on lines 1 and 2.
+ * - Both add to `atomic`, on line 3.
+ * - The first reads `settings` and the second writes `written`, on line 4.
+ * - Each writes 8 bytes across lines 5 and 6.
+ * - Both add to `apart`, on line 7, by a load and a store: on arm64 a pair of
+ *   exclusives.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -29,7 +32,7 @@ static _Alignas(64) volatile unsigned int turn;
 static int rounds;
 static pthread_barrier_t barrier;
 
-/* A compiler may neither leave an access out nor add one. */
+/* In assembly, so that the compiler neither omits nor adds an access. */
 #ifdef __aarch64__
 #define STORE "str %1, [%0]"
 #define LOAD "ldr %0, [%1]"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A cpuset partition of half the CPUs is made and dissolved again and again, under RT tasks that
- * sleep and wake: each time the kernel builds its domains, and root_domains with all their
- * masks, anew, and CPUs change over to them one by one.
+ * A cpuset partition of half the CPUs is created and dissolved again and again
+ * while RT tasks sleep and wake. Each time the kernel rebuilds its sched
+ * domains, and its root_domains with all their masks. CPUs move over to them
+ * one by one.
  */
 #define _GNU_SOURCE
 #include "guest_phases.h"

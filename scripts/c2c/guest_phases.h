@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Threads that begin at once and go round so and so often: first to warm up, then between the
- * markers.
+ * Threads that start together and run a number of rounds: first to warm up,
+ * then between the markers.
  */
 #ifndef C2C_GUEST_PHASES_H
 #define C2C_GUEST_PHASES_H
@@ -13,9 +13,10 @@
 static struct {
 	int threads;
 	int rounds;			/* of each thread, in this phase */
-	int before;			/* in the phase before */
-	int priority;			/* SCHED_FIFO's, of the thread that waits for the others; or 0 */
-	pthread_barrier_t barrier;	/* what each thread begins with */
+	int before;			/* in the previous phase */
+	/* SCHED_FIFO priority of the thread that waits for the others, or 0 */
+	int priority;
+	pthread_barrier_t barrier;	/* each thread waits here first */
 } phase;
 
 static inline void run_phase(void *(*work)(void *), int rounds, int measured)
@@ -43,7 +44,7 @@ static inline void run_phase(void *(*work)(void *), int rounds, int measured)
 	phase.before = rounds;
 }
 
-/* Both phases, and the end of the guest. */
+/* Run both phases, and end the guest. */
 static inline void run_phases(void *(*work)(void *), int warm_up, int rounds)
 {
 	run_phase(work, warm_up, 0);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RT overload: two SCHED_FIFO threads for each CPU, bound to none, with five priorities. Each
- * sleeps a fraction of a millisecond, works a little, and wakes its neighbour; every fourth
- * time it waits to be woken itself. CPUs get a second RT task and lose it again all the time,
- * which pushes and pulls tasks and sets priorities in cpupri.
+ * RT overload: two SCHED_FIFO threads for each CPU, unbound, with five
+ * priorities. Each sleeps for a fraction of a millisecond, works a little, and
+ * wakes its neighbour. Every fourth time it waits to be woken itself. CPUs get
+ * a second RT task and lose it again all the time, which pushes and pulls tasks
+ * and sets priorities in cpupri.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>

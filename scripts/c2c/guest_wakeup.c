@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wake-ups of fair tasks: as many pairs of threads as CPUs, bound to none. One of a pair wakes
- * the other, works and waits for the answer; at times it sleeps, so that CPUs fall idle and
- * are found again.
+ * Wake-ups of fair tasks: a pair of unbound threads for each CPU. The threads
+ * of a pair take turns: each works a little and wakes the other. Now and then
+ * one sleeps, so that CPUs become idle and wake-ups find idle CPUs.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -18,7 +18,10 @@ struct word {
 
 static struct word words[MOST_CPUS];
 
-/* The turns of a pair are counted: even ones are the first thread's, odd ones the second's. */
+/*
+ * The turns of a pair are counted: even ones are the first thread's, odd ones
+ * the second's.
+ */
 static void await(unsigned int *word, unsigned int turn)
 {
 	unsigned int now;

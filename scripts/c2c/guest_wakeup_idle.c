@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wake-ups while most CPUs are idle: a pair of threads for each four CPUs, bound to none. One
- * sends the other a byte through a pipe and waits for its answer, as a client does and a
- * server: the kernel knows that the waker is about to sleep, and looks for an idle CPU near it.
- * Now and then the second one is put on some CPU, as when it was just started: where a pair
- * happens to be would decide the counts otherwise.
+ * Wake-ups while most CPUs are idle: a pair of unbound threads for every four
+ * CPUs. As client and server do, one sends the other a byte through a pipe and
+ * waits for the answer. The kernel knows that the waker is about to sleep, and
+ * looks for an idle CPU near it. Every STAY rounds the second thread is moved
+ * to a random CPU, as if it had just been started. Otherwise the counts would
+ * depend on where a pair happens to be.
  */
 #define _GNU_SOURCE
 #include "guest_phases.h"
@@ -14,7 +15,7 @@
 
 static int cpus;
 
-/* Of each pair, to the first of its threads and to the second. */
+/* For each pair: the pipe to its first thread, and the pipe to its second. */
 static int pipes[MOST_CPUS][2][2];
 
 static void *work(void *argument)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * See internals.h. The prototypes are those of QEMU 7.2: include/exec/cpu-all.h,
- * include/hw/core/cpu.h. Its program exports these names because plugins and modules are
- * linked against it, not because they were promised.
+ * include/hw/core/cpu.h. QEMU exports these names because plugins and modules
+ * are linked against it. They are not a stable interface.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ static int (*read_memory)(struct cpu_state *cpu, uint64_t address, void *buffer,
 			  bool is_write);
 static void (*exit_loop)(struct cpu_state *cpu);
 
-/* ISO C has no conversion between pointers to objects and to functions; POSIX has. */
+/* Unlike ISO C, POSIX can convert an object pointer to a function pointer. */
 static bool find(void *pointer, const char *name)
 {
 	*(void **)pointer = dlsym(RTLD_DEFAULT, name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What QEMU's plugin API does not have, and QEMU's own symbols give. All that is not API is in
- * internals.c.
+ * Functions that QEMU's plugin API lacks, built on QEMU's own symbols. All use
+ * of symbols outside the API is in internals.c.
  */
 #ifndef C2C_INTERNALS_H
 #define C2C_INTERNALS_H
@@ -11,19 +11,21 @@
 #include <stdint.h>
 
 /*
- * Look for what is needed. The name of the first symbol that this QEMU lacks; NULL where all
- * are there.
+ * Look up the symbols that are needed. Returns the name of the first symbol
+ * that this QEMU lacks, or NULL if it has all of them.
  */
 const char *internals_probe(void);
 
 /*
- * Read the guest's memory at a virtual address, as this CPU maps it. An arm64 CPU that is in a
- * program may not read the kernel, not even for a debugger: another one that is in the kernel,
- * as one that idles is, maps the same. False where no CPU maps anything there.
+ * Read the guest's memory at a virtual address, as this CPU maps it. An arm64
+ * CPU in user space cannot read kernel memory, not even for a debugger. Kernel
+ * addresses are then read through another CPU that is in the kernel, such as an
+ * idle one, which has the same mapping. Returns false if no CPU maps the
+ * address.
  */
 bool internals_read(unsigned int cpu, uint64_t address, void *to, size_t size);
 
-/* Let the CPU that is running end its turn, so that the next one has its own. */
+/* End the turn of the running CPU, so that the next one runs. */
 void internals_end_turn(unsigned int cpu);
 
 #endif

@@ -8,10 +8,10 @@
 #define PAGE_SHIFT 12
 #define FILTER_BITS (1u << 20)
 
-/* Objects begin and end at multiples of it. */
+/* Objects begin and end at multiples of this number of bytes. */
 #define GRANULE 8
 
-/* A miss of which it is not known yet whether the line will be of use. */
+/* A miss is open until it is known whether the fetched line is of use. */
 struct open_miss {
 	bool is_open;
 	struct c2c_record what;
@@ -127,7 +127,7 @@ static enum c2c_distance distance(const struct c2c_shape *shape, unsigned int on
 									C2C_SAME_LLC;
 }
 
-/* A line comes from the nearest of those that have it. */
+/* A line is fetched from the nearest cache that has it. */
 static enum c2c_distance nearest(const struct c2c_shape *shape, const struct line *line,
 				 unsigned int cpu)
 {
@@ -144,7 +144,8 @@ static enum c2c_distance nearest(const struct c2c_shape *shape, const struct lin
 }
 
 /*
- * Whether some of these bytes was written by another CPU since this one's last essential miss.
+ * Whether another CPU has written any of these bytes since this CPU's last
+ * essential miss.
  */
 static bool brings_news(const struct line *line, unsigned int cpu, unsigned int offset,
 			unsigned int size)
@@ -170,7 +171,7 @@ static void close_miss(struct line *line, unsigned int cpu, bool essential)
 	miss->is_open = false;
 }
 
-/* Another object lies there, or none. */
+/* Record which object lies at a granule; an epoch of 0 means none. */
 static void occupy(struct line *line, unsigned int granule, uint16_t epoch)
 {
 	line->occupied += !line->epochs[granule] - !epoch;
@@ -187,7 +188,7 @@ void c2c_watch(struct c2c_model *model, uint64_t address, uint64_t size, uint16_
 	}
 }
 
-/* What its caches hold; the counts stay. */
+/* Remove the line from all caches, but keep the counts. */
 static void forget(const struct c2c_model *model, struct line *line)
 {
 	unsigned int cpu;
@@ -215,7 +216,7 @@ void c2c_unwatch(struct c2c_model *model, uint64_t address, uint64_t size)
 	}
 }
 
-/* The line comes into a CPU's cache. */
+/* Fetch the line into a CPU's cache. */
 static void fetch(const struct c2c_shape *shape, struct line *line, unsigned int cpu,
 		  const struct c2c_record *what)
 {
@@ -234,11 +235,11 @@ static void fetch(const struct c2c_shape *shape, struct line *line, unsigned int
 		line->essential[cpu] = line->version;
 		close_miss(line, cpu, true);
 	}
-	/* What a reader gets is written back. */
+	/* A modified line is written back when another CPU fetches it. */
 	line->modified = false;
 }
 
-/* All other copies go. */
+/* Invalidate all other copies. */
 static void take_over(struct line *line, unsigned int cpu, const struct c2c_record *what)
 {
 	uint64_t others = line->holders & ~(1ull << cpu), left;

@@ -37,7 +37,7 @@ static struct object *objects;
 static size_t number_of_objects, room_of_objects;
 static uint16_t epoch = 1;
 
-/* Where the pointers lie that were followed: a hash table; 0 is nowhere. */
+/* Hash table of the addresses of followed pointers; 0 is an empty slot. */
 static uint64_t *links;
 static size_t number_of_links, room_of_links;
 
@@ -83,7 +83,7 @@ static void add_link(uint64_t address)
 	c2c_mind(model, address);
 }
 
-/* Where a CPU's object is; false where a pointer on the way is null. */
+/* Find a CPU's object. Returns false if a pointer on the way is null. */
 static bool locate(const struct watch *watch, unsigned int of, unsigned int cpu, uint64_t *address)
 {
 	uint64_t value;
@@ -106,7 +106,10 @@ static bool locate(const struct watch *watch, unsigned int of, unsigned int cpu,
 	return true;
 }
 
-/* The object of a watch at an address, a new one where no CPU leads to one there. */
+/*
+ * Return the object of a watch at an address. If no CPU's pointers lead to one
+ * there, add a new one.
+ */
 static int object_at(struct watch *watch, unsigned int of, uint64_t address)
 {
 	unsigned int i;
@@ -155,7 +158,7 @@ static void look(unsigned int cpu)
 		for (of = 0; of < number; of++)
 			any |= moved(&watches[i], of, cpu);
 	}
-	/* What is gone may have lain where others lie. */
+	/* A removed object may have overlapped others: watch these again. */
 	for (i = 0; any && i < number_of_objects; i++)
 		if (objects[i].users)
 			c2c_watch(model, objects[i].address, objects[i].watch->size,

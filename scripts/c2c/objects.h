@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The guest's objects: found by a plan, and found again when a pointer to them changes.
+ * Finds the guest's objects by a plan, and again when a pointer to them
+ * changes.
  *
  * The plan's lines are
  *
@@ -8,10 +9,11 @@
  *	offsets ADDRESS				of __per_cpu_offset
  *	watch KEY static|percpu ADDRESS SIZE [OFFSET...]
  *
- * with hexadecimal addresses. For each offset the pointer at the address is followed, and the
- * offset added. An object is watched for as long as some CPU's pointers lead to it: what is
- * allocated later counts from when it is first pointed to, what nothing points to any more
- * does not, and memory that is used again is another object's.
+ * with hexadecimal addresses. For each OFFSET, the pointer at the address is
+ * followed, and the offset is added to its value. An object is watched as long
+ * as some CPU's pointers lead to it. An object that is allocated later is
+ * counted from when a pointer first leads to it. An object that no pointer
+ * leads to is no longer counted. Reused memory belongs to a new object.
  */
 #ifndef C2C_OBJECTS_H
 #define C2C_OBJECTS_H
@@ -22,15 +24,16 @@
 
 #include "model.h"
 
-/* Read the plan, and watch what it names; `cpu` is the one whose page tables are used. */
+/* Read the plan, and watch its objects, through the page tables of `cpu`. */
 void objects_find(struct c2c_model *model, const char *plan, unsigned int cpus, unsigned int cpu);
 
-/* A CPU has written: look again where a pointer that leads to an object was. */
+/* A CPU has written: if to a pointer that leads to an object, look again. */
 void objects_written(unsigned int cpu, uint64_t address, unsigned int size);
 
 /*
- * All that were found, a line each, "object KEY CPU ADDRESS SIZE EPOCH"; the epoch of those
- * that were there from the start is 1. "absent KEY CPU" where a CPU never had one.
+ * Write a line "object KEY CPU ADDRESS SIZE EPOCH" for each object that was
+ * found. The epoch is 1 for objects that existed at the start. Write a line
+ * "absent KEY CPU" for each CPU that never had an object.
  */
 void objects_write(FILE *file);
 

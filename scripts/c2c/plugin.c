@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A plugin of QEMU that feeds the guest's accesses to the model, between the start and the
- * stop marker of a program in the guest.
+ * A plugin of QEMU that feeds the guest's accesses to the model, between the
+ * start and the stop marker of a program in the guest.
  *
- * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own turns),
- * cluster=CPUS, llc=CPUS, node=CPUS (so many, in order, share one), user=on (programs'
- * instructions too). The plan says what is watched, see objects.h. The objects are written to
- * the output, and then the records of the model. A line `end` with their number closes it: an
- * output without is not whole. Nothing is written before the stop marker.
+ * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own
+ * turns), cluster=CPUS, llc=CPUS, node=CPUS (this number of consecutive CPUs
+ * share one), user=on (user-space instructions too).
  *
- * Nothing is instrumented, and no turn cut short, before the ready marker: then everything is
- * translated anew. Until the program comes to the start marker the scheduler has run, warm.
+ * The plan lists what to watch; see objects.h. The output consists of the
+ * objects and then the records of the model. It ends with a line `end` and the
+ * number of records: an output without this line is incomplete. Nothing is
+ * written before the stop marker.
+ *
+ * Before the ready marker, nothing is instrumented and no turn is cut short. At
+ * the marker, everything is translated again. The scheduler then runs for a
+ * while before the program reaches the start marker, so it is warm.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,8 +59,8 @@ static unsigned long blocks;
 static uint64_t callbacks;
 
 /*
- * All upper bits of an address are alike: this one can say of an instruction that it is
- * atomic.
+ * The upper bits of an address are all equal, so this bit can be used as a
+ * flag: inverted, it marks the pc of an atomic instruction.
  */
 #define ATOMIC (1ull << 62)
 
@@ -128,8 +132,8 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 	if (!c2c_maybe_watched(model, address))
 		return;
 	/*
-	 * Where one thread runs all CPUs, QEMU reports an atomic instruction as its load and
-	 * its store.
+	 * When one thread runs all CPUs, QEMU reports an atomic instruction
+	 * as a load and a store.
 	 */
 	if (is_atomic) {
 		kind = C2C_RMW;
@@ -141,7 +145,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 		objects_written(cpu, address, size);
 }
 
-/* QEMU 7.2 takes a callback for stores alone, and calls it for loads all the same. */
+/* QEMU 7.2 accepts a callback for stores only, but calls it for loads, too. */
 static void on_store(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	if (qemu_plugin_mem_is_store(info))

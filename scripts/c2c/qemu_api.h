@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is used of QEMU's plugin API, version 1, as QEMU 7.2 of Debian 12 has it. No package
- * has the header, so it is declared here, from the documentation (docs/devel/tcg-plugins.rst)
- * and the symbols that the program exports.
+ * The part of QEMU's plugin API, version 1, that is used here, as in QEMU 7.2
+ * of Debian 12. No package contains the header, so it is declared here, from
+ * the documentation (docs/devel/tcg-plugins.rst) and the symbols that the
+ * program exports.
  *
- * 7.2 was chosen because it is what a bare Debian 12 installs. It lacks a way to read the
- * guest's memory, which the addresses of objects behind pointers need; see internals.h. QEMU
- * 10 has one (qemu_plugin_read_memory_vaddr(), API version 4), but it refuses plugins of
- * version 1. Neither lets a plugin end the turn of a CPU early: in 10, too, the quantum would
- * be QEMU's own share of the icount budget, or the same call behind the API's back.
+ * 7.2 was chosen because it is what a bare Debian 12 installs. It lacks a way
+ * to read the guest's memory, which is needed to find objects behind pointers;
+ * see internals.h. QEMU 10 has one (qemu_plugin_read_memory_vaddr(), API
+ * version 4), but it rejects plugins of version 1. Neither lets a plugin end
+ * the turn of a CPU early. With QEMU 10, too, the quantum would either be
+ * QEMU's own share of the icount budget, or need the same call outside the API.
  */
 #ifndef C2C_QEMU_API_H
 #define C2C_QEMU_API_H
@@ -58,7 +60,7 @@ typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int cpu, void *userdata);
 typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int cpu, qemu_plugin_meminfo_t info,
 					  uint64_t address, void *userdata);
 
-/* Forget all callbacks and all that was translated, then call back. */
+/* Drop all callbacks and all translated code, then call `callback`. */
 void qemu_plugin_reset(qemu_plugin_id_t id, qemu_plugin_simple_cb_t callback);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
 					   qemu_plugin_vcpu_tb_trans_cb_t callback);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Feeds the model with a trace from standard input and writes its records, so that known
- * answers can be held against it without QEMU:
+ * Feeds the model with a trace from standard input and writes its records, so
+ * that the model can be tested against known answers without QEMU:
  *
  *	machine CPUS LINE PER_CLUSTER PER_LLC PER_NODE	the first line
  *	watch ADDRESS SIZE EPOCH		hexadecimal, decimal

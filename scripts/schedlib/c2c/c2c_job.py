@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Options -> a counted kernel, as text, picture and document; or two of these compared."""
+"""Measure a kernel and write the result as text, picture and document; or compare two results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TEXT, _PICTURE = "c2c.txt", "c2c.svg"
 
 
 def wanted_of(options: C2cOptions) -> Wanted:
-    """What is to be counted.
+    """The measurement that the options ask for.
 
     Raises:
         SchedlineError: the emulator cannot give a guest the topology.
@@ -47,17 +47,17 @@ def wanted_of(options: C2cOptions) -> Wanted:
 
 
 def count(options: C2cOptions) -> Verdict:
-    """Build, boot a guest for each quantum, and tell what was counted.
+    """Build, boot a guest for each quantum, and report the counts.
 
     Raises:
-        SchedlineError: the kernel does not build, or a guest did not come to its end.
+        SchedlineError: the kernel does not build, or a guest did not finish.
     """
     cache = cache_dir()
     wanted = wanted_of(options)
     doctor.require(["build", *options.tree.needs])
     of = source(open_tree(cache, options.tree), wanted)
     out = results_directory(cache, options.out)
-    # What an earlier run left there must not pass for this one's, should this one fail.
+    # If this run fails, files of an earlier run must not be taken for its results.
     for name in (C2C_FILE, _TEXT, _PICTURE):
         (out / name).unlink(missing_ok=True)
     with scratch(cache) as place:
@@ -83,7 +83,7 @@ def diff(options: C2cDiffOptions) -> Verdict:
     """Compare two results.
 
     Raises:
-        SchedlineError: one is no result, or their settings differ.
+        SchedlineError: a file is not a result, or their settings differ.
     """
     base, candidate = read_result(options.base), read_result(options.candidate)
     traffic_diff.refuse_unlike(base, candidate)

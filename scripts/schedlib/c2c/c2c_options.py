@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline c2c` is asked for, and its defaults."""
+"""The options of `schedline c2c`, and their defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import CONFIGS
 
 TRACED = tuple(name for name, target in TARGETS.items() if (CONFIGS / "kernel" / f"c2c-{target.arch}.config").is_file())
-"""The targets on which the plugin can follow accesses."""
+"""The targets that the plugin supports."""
 
 QUANTA = (97, 100, 103)
 CPUS = 16
@@ -24,11 +24,11 @@ class C2cOptions:
     """The options of a measurement.
 
     Attributes:
-        rounds: how often each thread goes round; None for the workload's own number.
-        quanta: blocks of code of a CPU's turn; a guest for each.
+        rounds: number of rounds of each thread; None for the workload's default.
+        quanta: lengths of a CPU's turn in blocks of code; a guest boots for each.
         line: bytes of a cache line.
         cpupri: a variant of cpupri-split.
-        timeout: seconds for a guest.
+        timeout: seconds allowed for each guest.
     """
 
     tree: TreeOptions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline c2c` and `schedline c2c diff`: which fields the scheduler's CPUs take from each other."""
+"""`schedline c2c` and `schedline c2c diff`: which fields of the scheduler move between the caches of CPUs."""
 
 from __future__ import annotations
 

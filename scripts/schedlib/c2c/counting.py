@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What was asked for -> a kernel, a guest for each quantum, and one result of all of them."""
+"""Build a kernel, boot a guest for each quantum, and merge the counts into one result."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _BANNER_TEXT = b"Linux ve"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a result is to be of.
+    """What to measure.
 
     Attributes:
-        quanta: blocks of code of a CPU's turn; a guest for each.
-        setting: its quantum is not looked at.
-        config: fragments of configs/kernel/ on top of those that are needed.
+        quanta: lengths of a CPU's turn in blocks of code; a guest boots for each.
+        setting: how the guests run; its quantum is ignored.
+        config: fragments of configs/kernel/ in addition to those that c2c needs.
         target: the emulator, and the architecture of the kernel.
     """
 
@@ -57,7 +57,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class MeasuredSource:
-    """What a kernel that can be measured is built of, and what runs it."""
+    """What to build the measured kernel from, and the emulator that runs it."""
 
     planned: KernelPlan
     emulator: str
@@ -65,24 +65,24 @@ class MeasuredSource:
 
 @dataclass(frozen=True)
 class Subject(MeasuredSource):
-    """A kernel that can be measured."""
+    """A built kernel that can be measured."""
 
     kernel: Kernel
 
     @property
     def vmlinux(self) -> Path:
-        """With its debug information."""
+        """The vmlinux file, with debug information."""
         return self.kernel.build / "vmlinux"
 
 
 def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> MeasuredSource:
-    """What `check --on` would build for the target, with what c2c needs; nothing is built.
+    """Plan the kernel that `check --on` would build for the target, with the options that c2c needs. Builds nothing.
 
     Args:
-        composition: what to build, where that is not to be composed.
+        composition: what to build; None composes it from the tree.
 
     Raises:
-        SchedlineError: a change does not apply, or this QEMU is not the one.
+        SchedlineError: a change does not apply, or this QEMU is not supported.
     """
     target = wanted.target
     doctor.require([f"{target.name}-c2c"])
@@ -104,15 +104,15 @@ def built(cache: Path, of: MeasuredSource, place: Path) -> Subject:
 
 
 def default_setting(workload: str) -> Setting:
-    """What is measured where nothing else is asked for."""
+    """The setting that is used by default."""
     return Setting(flat(CPUS), LINES[0], 0, WORKLOADS[workload].rounds, TIMEOUT)
 
 
 def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
-    """For the plugin.
+    """The text of the plan file, which tells the plugin what to watch.
 
     Raises:
-        SchedlineError: the kernel lacks a symbol without which nothing can be found.
+        SchedlineError: the kernel lacks a symbol that is needed to find objects.
     """
     symbols = {}
     for name in (PER_CPU_OFFSETS, _BANNER):
@@ -127,11 +127,11 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
     """Boot a guest for each quantum.
 
     Args:
-        place: a directory for what nobody needs later.
-        logs: where the consoles are kept.
+        place: a scratch directory.
+        logs: directory for the console logs.
 
     Raises:
-        SchedlineError: a guest did not come to its end, or an object is not there.
+        SchedlineError: a guest did not finish, or an object was not found.
     """
     started = datetime.now(UTC).replace(microsecond=0)
     with step("reading symbols and types"):

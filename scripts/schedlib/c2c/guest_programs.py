@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The programs that a guest runs between the markers: what each is for, and how often it goes round."""
+"""The programs that a guest runs between the markers: what each does, and how many rounds it runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Workload:
     """A program of scripts/c2c/.
 
     Attributes:
-        about: what it does, for people.
-        rounds: how often each thread does it, where nobody says otherwise.
-        config: fragments of configs/kernel/ without which it fails.
+        about: what it does, for the help text.
+        rounds: default number of rounds of each thread.
+        config: fragments of configs/kernel/ that it needs.
     """
 
     name: str

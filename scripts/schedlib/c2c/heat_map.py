@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A heat map of the lines of objects: a row for each line, fields as cells, the darker the more false sharing."""
+"""A heat map of objects: a row for each cache line, a cell for each field; darker means more false sharing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
 _PLAIN, _HOT = (250, 250, 250), (203, 24, 29)
 _MOST_LINES = 40
 _NOTES = 250
-"""Pixels right of a line."""
+"""Pixels for the notes to the right of a line."""
 
 
 def _colour(share: float) -> str:
@@ -59,7 +59,7 @@ def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow],
 def _fields(
     start: int, size: int, fields: Sequence[MappedField], cells: Mapping[str, Counts], hottest: int
 ) -> Iterator[Cell]:
-    """The fields on one line; of a union's the first one is drawn."""
+    """The fields on one line; of a union, only the first field is drawn."""
     end = start
     for field in fields:
         first, last = max(field.offset, end), min(field.offset + field.size, start + size)

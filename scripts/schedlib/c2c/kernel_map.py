@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a vmlinux tells of its objects: where symbols lie, and the fields of structures. Read once, kept by build-id."""
+"""The symbols and structure layouts of a vmlinux, read once and cached by build-id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schedlib.formats.c2c_document import MappedField
 from schedlib.kernel.build_id import build_id_of
 
 VERSION = 1
-"""Of what is kept; another one is read anew."""
+"""Version of the cached map. A map of another version is not used."""
 
 UNIT = "kernel/sched/fair.c"
 """The unit whose types are read: it includes all of the scheduler's headers, and defines `nohz`."""
@@ -43,7 +43,7 @@ WHOLE = frozenset(
         "cpumask",
     )
 )
-"""Types that are one field, whatever they are made of."""
+"""Types that count as one field, whatever they contain."""
 
 _MOST_ELEMENTS = 512
 _FUNCTION, _DATA = 2, 1
@@ -63,7 +63,7 @@ class MappedStructure:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A name of the linker."""
+    """An entry of the symbol table."""
 
     address: int
     size: int
@@ -72,10 +72,10 @@ class Symbol:
 
 @dataclass(frozen=True)
 class KernelMap:
-    """What is known of a kernel.
+    """The symbols and structures of a kernel.
 
     Attributes:
-        functions, data: in the order of their addresses.
+        functions, data: sorted by address.
     """
 
     build_id: str
@@ -84,16 +84,16 @@ class KernelMap:
     data: tuple[Symbol, ...]
 
     def symbol(self, name: str) -> Symbol | None:
-        """A variable."""
+        """The variable of this name."""
         return next((symbol for symbol in self.data if symbol.name == name), None)
 
 
 def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
-    """The map of a vmlinux, from an earlier time where its build-id is known.
+    """The map of a vmlinux, from the cache if it has a map of this build-id.
 
     Args:
-        kept: the directory of earlier maps.
-        tags: structures, or variables of a type without a name.
+        kept: the directory of cached maps.
+        tags: structures to read, or variables whose type has no name.
 
     Raises:
         SchedlineError: the file is no vmlinux, or was stripped.
@@ -143,7 +143,7 @@ def _stripped(vmlinux: Path, what: str) -> SchedlineError:
 
 
 def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
-    """Functions, and variables, in the order of their addresses."""
+    """Functions and variables, each sorted by address."""
     table, names = elf.get_section_by_name(".symtab"), elf.get_section_by_name(".strtab")
     if table is None or names is None:
         return (), ()
@@ -193,7 +193,7 @@ def _type(die: DIE) -> DIE:
 
 
 def _plain(die: DIE) -> DIE:
-    """A type without its other names and qualifiers; up to a name that makes it one field."""
+    """Strip typedefs and qualifiers from a type, but stop at a name in WHOLE."""
     while die.tag in ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type") and _name(die) not in WHOLE:
         if "DW_AT_type" not in die.attributes:
             break
@@ -202,7 +202,7 @@ def _plain(die: DIE) -> DIE:
 
 
 def _size(die: DIE) -> int:
-    """Bytes of a type; 0 where it has none, as an array without an end."""
+    """The size of a type in bytes; 0 if it has none, such as a flexible array."""
     if "DW_AT_byte_size" in die.attributes:
         return int(die.attributes["DW_AT_byte_size"].value)
     if "DW_AT_type" not in die.attributes:
@@ -228,7 +228,7 @@ def _pointee(pointer: DIE) -> str:
 
 
 def _fields(die: DIE, start: int, path: str) -> Iterator[MappedField]:
-    """The fields of a type that lies at an offset, under a path."""
+    """The fields of a type at the offset `start`; their names begin with `path`."""
     kind = _plain(die)
     if _name(kind) not in WHOLE and kind.tag in ("DW_TAG_structure_type", "DW_TAG_union_type"):
         for member in kind.iter_children():

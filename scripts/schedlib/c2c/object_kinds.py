@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The objects that can be asked for by name, and where a kernel has them."""
+"""The objects that --objects accepts, and where a kernel has them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """An object that can be asked for.
+    """An object that --objects accepts.
 
     Attributes:
         symbol: the variable from which it is found.
         tag: its structure, or the variable's name where the type has none.
-        hops: (structure, pointer in it) to follow from the variable; an empty structure: the variable is the pointer.
-        part: of its structure alone; empty for all.
-        masks: what is behind its own pointers belongs to it: off-stack masks, and arrays of one element for each CPU.
+        hops: pointers to follow from the variable, each as (structure, pointer in it); an empty structure means that
+            the variable itself is the pointer.
+        part: the only member of its structure to watch; empty for the whole structure.
+        masks: also watch the memory behind its pointers: off-stack masks, and arrays of one element for each CPU.
     """
 
     symbol: str
@@ -43,7 +44,7 @@ KINDS = {
         "runqueues", "sched_group_capacity", hops=(*_SD, ("sched_domain", "groups"), ("sched_group", "sgc"))
     ),
 }
-"""What --objects knows."""
+"""The objects by name."""
 
 DEFAULT = ("rq", "root_domain")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Objects of the scheduler, by name: where a kernel has them, and which field an address belongs to.
 
-Nothing here knows of QEMU. What is asked for becomes a list of watches (a symbol, and pointers to follow); whoever can
-read the kernel's memory says where these lie; then any address is resolved to an object and a field.
+This module is independent of QEMU. Object names become a list of watches, each a symbol and the pointers to follow.
+Code that can read the kernel's memory locates the watches. Then any address can be resolved to an object and a field.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _POINTER = 8
 
 @dataclass(frozen=True)
 class Watch:
-    """What is to be looked at, and how it is found.
+    """A range of memory to watch, and how to find it.
 
     Attributes:
         key: unique among the watches.
         owner: the object to which it belongs.
-        prefix: path of it in that object; begins with `*` where it is behind a pointer of it.
-        offset: of a part, in the object.
-        tag: its structure, where it has one.
-        address: of the variable.
-        hops: a pointer is read where we are, and this is added; for each.
-        optional: nothing is missing where there is none.
+        prefix: `*` and the path of the object's pointer that leads to it; empty for the object itself.
+        offset: offset in the object, if only a part of it is watched.
+        tag: its structure, if it has one.
+        address: where to start: the address of the variable plus an offset.
+        hops: for each, read the pointer at the current address, then add this number to its value.
+        optional: a null pointer to it is not reported as missing.
     """
 
     key: str
@@ -66,10 +66,10 @@ def _field_of(known: KernelMap, name: str, tag: str, path: str) -> MappedField:
 
 
 def watches(known: KernelMap, names: Sequence[str], cpus: int) -> tuple[Watch, ...]:
-    """What has to be watched for some objects on a machine of so many CPUs.
+    """The watches for some objects on a machine with this number of CPUs.
 
     Raises:
-        SchedlineError: there is no such object, or this kernel has none.
+        SchedlineError: an object is unknown, or this kernel lacks it.
     """
     found: dict[str, Watch] = {}
     for name in names:
@@ -89,7 +89,7 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
         raise _missing(name, f"{kind.tag} with debug information")
     address = symbol.address
     hops = [_field_of(known, name, tag, path).offset if tag else 0 for tag, path in kind.hops]
-    # The first step is from the variable's address, the others from what a pointer gave.
+    # The first offset is added to the variable's address, the others to the value of a pointer.
     start, rest = (address + hops[0], [*hops[1:], 0]) if hops else (address, [])
     owner, first, size = name, 0, structure.size
     if kind.part:
@@ -112,7 +112,7 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
             key = f"{owner}*{entry.path}"
             yield Watch(key, owner, f"*{entry.path}", 0, length, tag, kind.per_cpu, place, behind)
         if entry.path.endswith("cpupri.leaves") and first <= entry.offset < first + size:
-            # cpupri-split: an array of pointers, of which as many are set as there are groups of CPUs.
+            # cpupri-split: an array of pointers. One is set for each group of CPUs, the others are null.
             for number in range(cpus):
                 behind = (*rest[:-1], rest[-1] + entry.offset, _POINTER * number, 0)
                 leaf = f"*{entry.path}[{number}]"
@@ -121,7 +121,7 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
 
 
 def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
-    """Bytes behind a pointer that belong to the object; 0 where it points to something of its own."""
+    """Bytes behind a pointer that belong to the object; 0 if the pointer leads to a separate object."""
     if entry.pointee == "cpumask":
         return (cpus + 63) // 64 * 8
     if entry.path.endswith("cpu_to_pri"):
@@ -133,10 +133,10 @@ def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
 
 @dataclass(frozen=True)
 class Located:
-    """Where a watch was found: of a per-CPU one, on which CPU.
+    """Where a watch was found, and for which CPU if it is per-CPU.
 
     Attributes:
-        epoch: 1 for what was there from the start; memory that is used again is an object of a later one.
+        epoch: 1 for an object that existed at the start. An object in reused memory has a higher one.
     """
 
     watch: Watch
@@ -147,7 +147,7 @@ class Located:
 
 @dataclass
 class Resolver:
-    """Resolves addresses, for objects that were located.
+    """Resolves addresses to objects that were located.
 
     Args:
         line: bytes of a cache line.
@@ -162,7 +162,7 @@ class Resolver:
     _bytes: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # An object that was found twice, as one that all CPUs share, or as a part of another, is one.
+        # Keep an object once even if it was found twice: because all CPUs share it, or as part of another object.
         for span in sorted(self.located, key=lambda each: (each.epoch, each.address, -each.watch.size)):
             before = self._spans[-1] if self._spans else None
             if before is None or span.epoch != before.epoch or span.address >= before.address + before.watch.size:
@@ -176,14 +176,14 @@ class Resolver:
         self._data = [symbol.address for symbol in self.known.data]
 
     def distinct(self) -> dict[str, int]:
-        """How many objects lie behind each key."""
+        """The number of distinct objects of each key."""
         found: dict[str, int] = {}
         for span in self._spans:
             found[span.watch.key] = found.get(span.watch.key, 0) + 1
         return found
 
     def later(self) -> dict[str, int]:
-        """How many of them were not there from the start."""
+        """The number of objects of each key that did not exist at the start."""
         found = dict.fromkeys(self.distinct(), 0)
         for span in self._spans:
             found[span.watch.key] += span.epoch > 1
@@ -200,7 +200,7 @@ class Resolver:
         """What lay at an address on a watched line.
 
         Raises:
-            ValueError: no object is near.
+            ValueError: no watched object lies on the line.
         """
         at = bisect_right(self._places, (epoch, address)) - 1
         inside = self._spans[at] if at >= 0 else None
@@ -238,7 +238,7 @@ class Resolver:
 
     def _member(self, tag: str, structure: MappedStructure, offset: int) -> str:
         if tag not in self._bytes:
-            # Of a union's fields the first one gives the name.
+            # In a union, the first field gives the name.
             owners = [-1] * structure.size
             for number, entry in reversed(list(enumerate(structure.fields))):
                 owners[entry.offset : entry.offset + entry.size] = [number] * entry.size

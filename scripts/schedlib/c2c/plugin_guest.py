@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A kernel and a program under the plugin: built, booted, and what it has written read; or a reason why not."""
+"""Build the plugin and the guest's programs, boot a kernel under the plugin, and read the plugin's output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schedlib.process import must, run
 
 DEFAULT_TARGET = TARGETS["qemu-x86_64"]
 SHIFT = 2
-"""Of -icount: an instruction takes 2^SHIFT ns of the guest's time."""
+"""For -icount: an instruction takes 2^SHIFT ns of the guest's time."""
 
 _MODE = (
     "-accel",
@@ -35,19 +35,19 @@ _MODE = (
     "-seed",
     "1",
 )
-"""All that a guest could draw chance from is the same in each run."""
+"""Every source of randomness in a guest is the same in each run."""
 
 _PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
 
 
 @dataclass(frozen=True)
 class _Arch:
-    """What is one architecture's alone.
+    """What differs between architectures.
 
     Attributes:
-        package: Debian's, with its QEMU.
-        mode: words for QEMU.
-        parameters: of the kernel.
+        package: the Debian package with its QEMU.
+        mode: arguments for QEMU.
+        parameters: parameters of the kernel.
     """
 
     package: str
@@ -56,10 +56,10 @@ class _Arch:
 
 
 _ARCHES = {
-    # With a HPET the kernel takes the APIC's timer for broken where instructions are counted, and all CPUs then wait
-    # for one tick. A clock that it does not trust would leave it without timers of high resolution.
+    # With -icount, a kernel that finds an HPET takes the APIC timer for broken, and all CPUs then wait for one tick.
+    # tsc=reliable: without a clock that it trusts, the kernel has no high-resolution timers.
     "x86_64": _Arch("qemu-system-x86", ("-no-hpet",), ("tsc=reliable",)),
-    # Its clock and timers are part of the architecture, and trusted.
+    # The clock and timers are part of the architecture, and the kernel trusts them.
     "arm64": _Arch("qemu-system-arm"),
 }
 
@@ -84,7 +84,7 @@ class Setting:
     Attributes:
         line: bytes of a cache line in the model.
         quantum: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
-        programs: count the accesses of programs, too.
+        programs: also count accesses from user space.
         timeout: seconds.
     """
 
@@ -97,7 +97,7 @@ class Setting:
 
     @property
     def per_cluster(self) -> int:
-        """CPUs of a cluster; 1 where there are none."""
+        """CPUs of a cluster; 1 if there are no clusters."""
         topology = self.topology
         return topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1
 
@@ -113,20 +113,20 @@ class Setting:
 
 
 def parameters(target: Target) -> tuple[str, ...]:
-    """Of the kernel."""
+    """The kernel's parameters."""
     return (f"console={target.console}", *_PARAMETERS, *_ARCHES[target.arch].parameters, PATIENT)
 
 
 def mode(target: Target) -> str:
-    """What of a guest is the same for all settings."""
+    """The part of a guest's configuration that is the same for all settings."""
     return " ".join([*_MODE, *_ARCHES[target.arch].mode, *parameters(target)])
 
 
 def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
-    """The version of QEMU, where it is the one that the plugin is made for.
+    """Return QEMU's version, if the plugin supports it.
 
     Raises:
-        SchedlineError: it is another one, or has no plugins.
+        SchedlineError: it is another version, or was built without plugins.
     """
     emulator, package = target.emulator[0], _ARCHES[target.arch].package
     said = run([emulator, "--version"]).stdout.decode(errors="replace").split("\n")[0]
@@ -136,7 +136,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
             f"c2c needs QEMU 7.2, for its plugins and what they have to reach beside the API; this is {said or 'none'}",
             f"use Debian 12's {package}, or put it first into PATH",
         )
-    # Where plugins were left out the help does not have the option.
+    # A QEMU that was built without plugins does not list the option in its help.
     if b"-plugin" not in run([emulator, "-help"]).stdout:
         raise SchedlineError(
             f"this {emulator} was built without plugins",
@@ -146,7 +146,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
 
 
 def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str, compiler: str = "") -> Path:
-    """A program or library from scripts/c2c/, kept by the content of what it is made of."""
+    """A program or library from scripts/c2c/, cached by a digest of the sources, compiler and flags."""
     digest = hashlib.sha256(" ".join([compiler, *flags]).encode())
     for path in sorted(SOURCES.glob("*.[ch]")):
         digest.update(path.read_bytes())
@@ -171,7 +171,7 @@ def plugin(cache: Path) -> Path:
 
 
 def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path:
-    """A workload, without shared libraries and at fixed addresses.
+    """A workload's program, linked statically and at fixed addresses.
 
     Raises:
         SchedlineError: it does not compile.
@@ -182,11 +182,11 @@ def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path
 
 
 def plan_text(watches: Sequence[Watch], offsets: int, expected: Sequence[tuple[int, bytes]] = ()) -> str:
-    """What the plugin is told to watch; see objects.h.
+    """The plan, which lists what the plugin watches; see objects.h.
 
     Args:
-        offsets: address of the offsets of per-CPU variables.
-        expected: addresses, and eight bytes that have to be there.
+        offsets: address of the table of per-CPU offsets.
+        expected: addresses, and the eight bytes that must be there.
     """
     lines = [f"expect {address:x} {int.from_bytes(text[:8], 'little'):x}" for address, text in expected]
     lines.append(f"offsets {offsets:x}")
@@ -203,7 +203,7 @@ def argv(
     """QEMU's command.
 
     Args:
-        library: the plugin; None boots the same guest without.
+        library: the plugin; None boots the same guest without it.
     """
     words = [*machine(target, setting.topology), *_MODE, *_ARCHES[target.arch].mode]
     if library:
@@ -223,7 +223,7 @@ def argv(
 
 
 def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
-    """An initramfs in which the program is all there is."""
+    """An initramfs that contains only the program."""
     archive = place / "initramfs.cpio"
     pack(kernel, {"/init": binary}, ("/proc", "/dev"), archive)
     return archive
@@ -250,13 +250,13 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> GuestRun:
 
 
 def operations(log: Path) -> int:
-    """How much the program says that it has done."""
+    """The number of operations that the program reports."""
     found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
     return int(found.group(1)) if found else 0
 
 
 def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[GuestRun, Raw]:
-    """Run a guest under the plugin; what that has written to `out`.
+    """Run a guest under the plugin, and read what the plugin wrote to `out`.
 
     Raises:
         SchedlineError: see boot() and read_raw().

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin writes, as scripts/c2c/model.c and plugin.c define it: read whole, or refused."""
+"""Reads the plugin's output; scripts/c2c/plugin.c, objects.c and records.c write it. Incomplete output is rejected."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from schedlib.formats.c2c_document import AccessKind, Counts
 HEAD = "c2c-raw 2"
 _KINDS: dict[str, AccessKind] = {"load": "load", "store": "store", "rmw": "rmw"}
 DISTANCES = ("cluster", "llc", "node", "remote")
-"""Of a CPU that answers a miss, the nearest first; see `enum c2c_distance`."""
+"""Where a miss is answered from, the nearest first; see `enum c2c_distance`."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one instruction did to one place.
+    """What one instruction did to one address.
 
     Attributes:
         kind: load, store or rmw.
-        pc: its address.
-        epoch: of the object that was there; 0 where only its line was watched.
+        pc: address of the instruction.
+        epoch: epoch of the object at the address; 0 if only the line is watched.
     """
 
     address: int
@@ -36,7 +36,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Instance:
-    """Where a watched object lay; `key` is the plan's, and an epoch above 1 that of one that was allocated later."""
+    """Where a watched object lay. `key` is the plan's key. An epoch above 1 means that it was allocated later."""
 
     key: str
     cpu: int
@@ -50,9 +50,9 @@ class Raw:
     """The output of one guest.
 
     Attributes:
-        absent: keys of which some CPU had a null pointer, and how many CPUs had.
-        callbacks: accesses that the plugin was told of between the markers.
-        watched: of these, those to watched lines.
+        absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
+        callbacks: accesses that QEMU reported to the plugin between the markers.
+        watched: accesses to watched lines.
     """
 
     cpus: int
@@ -66,16 +66,16 @@ class Raw:
 
 
 def read_record(words: Sequence[str]) -> Record:
-    """A line that begins with `record`."""
+    """Parse a line that begins with `record`."""
     _, address, epoch, size, kind, pc, *counts = words
     return Record(int(address, 16), int(size), _KINDS[kind], int(pc, 16), Counts(*map(int, counts)), int(epoch))
 
 
 def read_raw(path: Path) -> Raw:
-    """The plugin's output.
+    """Read the plugin's output.
 
     Raises:
-        SchedlineError: it is not there, or not whole.
+        SchedlineError: the file is missing or incomplete.
     """
     try:
         rows = [line.split() for line in path.read_text().splitlines()]

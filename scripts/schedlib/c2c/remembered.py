@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The usual measurement of a tree: made once, and kept in the cache under everything that it depends on."""
+"""The default measurement of a tree, cached under a digest of everything that it depends on."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WORKLOAD = "rt"
 def remembered(
     cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, composition: Composition | None = None
 ) -> TrafficResult:
-    """What `schedline c2c` measures where nothing else is asked for.
+    """Return what `schedline c2c` measures by default, from the cache if possible.
 
     Args:
-        composition: what to measure, where that is not to be composed.
-        logs: where the consoles go; not there where nothing had to be booted.
+        composition: what to measure; None composes it from the tree.
+        logs: directory for the console logs; created only if a guest has to boot.
 
     Raises:
         SchedlineError: see source(), built() and measure().

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two results, field by field: what was fetched for nothing, what was fetched, and whether that is over a budget."""
+"""Compares two results field by field: false sharing, misses and other counts, and whether they exceed a budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIELDS, _FUNCTIONS = 40, 20
 
 
 class TrafficGates(Strict, frozen=True):
-    """The whole file."""
+    """A gates file."""
 
     metric: Annotated[tuple[TrafficMetric, ...], msgspec.Meta(min_length=1)]
 
@@ -43,23 +43,23 @@ def load_metrics(path: Path) -> tuple[TrafficMetric, ...]:
     """The metrics of a gates file.
 
     Raises:
-        SchedlineError: it is none.
+        SchedlineError: the file is not a gates file.
     """
     return read_toml(path, TrafficGates).metric
 
 
 def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:
-    """Counts of different guests, or of another model, say nothing of each other.
+    """Reject results that cannot be compared because their guests or models differ.
 
     Raises:
-        SchedlineError: they are.
+        SchedlineError: they differ.
     """
     one, other = asdict(base.parameters), asdict(candidate.parameters)
     for side, result in ((one, base), (other, candidate)):
         side["quanta"] = [each.quantum for each in result.quanta]
         side["operations"] = [each.operations for each in result.quanta]
         side |= {name: result.fingerprint.get(name) for name in ("emulator", "mode", "plugin", "compiler")}
-        # cpupri-split is compared with kernels that lack it.
+        # Ignore the options of cpupri-split: it is compared with kernels that lack it.
         side["config"] = [name for name in result.parameters.config if not name.startswith("cpupri-")]
     differing = sorted(name for name in one | other if one.get(name) != other.get(name))
     if differing:
@@ -83,8 +83,11 @@ def _pairs(base: TrafficResult, candidate: TrafficResult, count: str, key: Calla
 
 
 def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[TrafficMetric]) -> tuple[JudgedTraffic, ...]:
-    """Each metric. It fails where every quantum of the candidate is over the budget of every one of the base, and
-    passes where none is; where they differ nothing is said."""
+    """Judge each metric.
+
+    The limit is the largest count of the base plus the budget. A metric fails if every quantum of the candidate
+    exceeds the limit, and passes if none does. Otherwise it is inconclusive.
+    """
     found = []
     for metric in metrics:
         pairs = _pairs(base, candidate, metric.count, field_name if "." in metric.of else object_name)
@@ -104,12 +107,12 @@ def _verdict(metric: TrafficMetric, pair: Pair) -> Verdict:
 
 
 def verdict_of(judged: Sequence[JudgedTraffic]) -> Verdict:
-    """The worst; where no metric is of anything that was watched nothing is said."""
+    """The worst verdict; INCONCLUSIVE if no metric covers anything that was watched."""
     return worst(each.verdict for each in judged)
 
 
 def text(base: TrafficResult, candidate: TrafficResult, judged: Sequence[JudgedTraffic]) -> str:
-    """All of it: changes, objects, fields, verdict."""
+    """The whole report: changes, objects, fields, functions, verdict."""
     out = list(_changes(base, candidate))
     for title, key, most in (
         ("object", object_name, _FIELDS),

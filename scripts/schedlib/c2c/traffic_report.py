@@ -15,7 +15,7 @@ TITLES = ("false sharing", "misses", "HITM", "upgrades", "accesses")
 
 
 def grid(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    """Rows in columns, as many of the first ones as `left` to the left, the others to the right."""
+    """Format rows in columns: the first `left` columns are left-aligned, the others right-aligned."""
     widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
     for row in rows:
         cells = [
@@ -26,7 +26,7 @@ def grid(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
 
 
 def text(result: TrafficResult) -> str:
-    """All of it. It holds no time and no name of a file: equal runs give equal text."""
+    """The whole report. It contains no times and no file names, so equal runs give equal text."""
     parts = [*_head(result), "", *_objects(result), "", *_hot_lines(result), *_fields(result), *_sources(result)]
     return "\n".join(parts) + "\n"
 
@@ -120,7 +120,7 @@ def _fields(result: TrafficResult) -> Iterator[str]:
 
 
 def _sources(result: TrafficResult) -> Iterator[str]:
-    """Who answers the misses, where the CPUs are not all alike."""
+    """Where misses were answered from, if the guest has a topology."""
     if not result.parameters.topology:
         return
     tables: list[Mapping[str, Counts]] = [objects_of(each.rows) for each in result.quanta]

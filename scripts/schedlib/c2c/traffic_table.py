@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Accesses, wherever they were seen, as rows of object, field and function; and their totals. Knows nothing of QEMU."""
+"""Group accesses into rows of object, field and function, and sum them. Independent of QEMU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...]:
-    """Records by what they are, in the order of their places; objects of one kind are one."""
+    """Merge records into rows, sorted by place. All objects of one kind share their rows."""
     found: dict[tuple[Place, int, AccessKind, str], list[Counts]] = {}
     for record in records:
         key = (resolver.place(record.address, record.epoch), record.size, record.kind, resolver.function(record.pc))
@@ -39,7 +39,7 @@ def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...
 
 
 def totals(table: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict[_K, Counts]:
-    """The counts of the rows that share a key, in the order in which keys appear."""
+    """Sum the counts of the rows that share a key, in the order in which keys first appear."""
     found: dict[_K, list[Counts]] = {}
     for row in table:
         found.setdefault(key(row), []).append(row.counts)
@@ -47,7 +47,7 @@ def totals(table: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict
 
 
 def field_name(row: TrafficRow) -> str:
-    """The path of a field for all elements of an array, with its object; the neighbours of an object are one."""
+    """The object and the field's path without array indices. All neighbours of an object share one name."""
     if row.neighbour:
         return f"{row.owner} (neighbours)"
     return f"{row.owner}.{_INDEX.sub('[]', row.path)}"
@@ -59,22 +59,22 @@ def object_name(row: TrafficRow) -> str:
 
 
 def function_name(row: TrafficRow) -> str:
-    """The function, as the compiler left it: what was inlined belongs to the one that it was inlined into."""
+    """The function's symbol. Inlined code counts for the function that it was inlined into."""
     return row.function
 
 
 def line_name(row: TrafficRow) -> tuple[str, str, int]:
-    """Object, what of it is behind a pointer, and the number of the line there."""
+    """The object, the pointer behind which the line lies (if any), and the number of the line."""
     return row.owner, _INDEX.sub("[]", row.prefix), row.line
 
 
 def middle(values: Sequence[int]) -> int:
-    """The one of which as many are smaller as greater; of an even number the upper one."""
+    """The upper median."""
     return sorted(values)[len(values) // 2]
 
 
 def spread(values: Sequence[int]) -> str:
-    """The middle of some counts, and how far they lie apart."""
+    """The upper median of some counts, and their range if they differ."""
     return f"{middle(values)}" + (f" ({min(values)}..{max(values)})" if min(values) < max(values) else "")
 
 

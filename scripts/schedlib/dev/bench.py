@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tool costs beside a bare build, as ratios in one run. There are goals and no assertions."""
+"""Measures the tool's cost against a bare build, as ratios in one run. There are goals, but no assertions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from schedlib.tree.kernel_tree import Tree, apply_diff, checked_out, commit_tree
 from schedlib.verdict import Verdict
 
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
-"""What the stock build that ours is compared with is asked for."""
+"""The configuration of the stock build with which ours is compared."""
 
 _HEADER = "kernel/sched/sched.h"
 
@@ -61,7 +61,7 @@ def _row(name: str, ours: float, reference: float | None, goal: str, unit: str =
 
 
 def row_text(row: BenchRow) -> str:
-    """As one line."""
+    """A row as one line of text."""
     figure = _figure(row.ours, row.unit)
     if row.reference is not None:
         figure += f" / {_figure(row.reference, row.unit)} = {row.ours / row.reference:.3f}"
@@ -76,7 +76,7 @@ def _timed(name: str, work: Callable[[], object]) -> float:
 
 
 def _built(place: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
-    """Nobody else builds while we measure, so the kernel may be used where it was built."""
+    """Build a kernel, and use it in its build directory: nobody else builds there during the measurement."""
     with built(place, tree, commit, target, configuration) as kernel:
         return kernel
 
@@ -89,7 +89,7 @@ def _with_comment(tree: Tree, commit: str, text: str) -> str:
 
 
 def _builds(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
-    """Cold builds, and the rebuild after sched.h changed, each beside its reference."""
+    """Cold builds, and the rebuild after a change of sched.h, each with its reference."""
     place, target, configuration = cache / "bench", TARGETS["uml"], load(["uml"])
     shutil.rmtree(place, ignore_errors=True)
     stock = place / "stock"
@@ -114,7 +114,7 @@ def _builds(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
 def _guest(
     cache: Path, tree: Tree, commit: str, expected: frozenset[str], only: str | None = None, *arguments: str
 ) -> float:
-    """Seconds from a commit to the verdict of all suites with 8 CPUs, or of one."""
+    """Seconds from a commit to the verdict, with 8 CPUs, of all suites or of one."""
     target = TARGETS["uml"]
     start = time.monotonic()
     kernel = _built(cache, tree, commit, target, load(["uml"]))
@@ -124,7 +124,7 @@ def _guest(
 
 
 def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
-    """One object beside a whole vmlinux of the same configuration, and what is judged without compiling."""
+    """One object against a whole vmlinux of the same configuration, and judging a vmlinux without compiling."""
     rows: list[BenchRow] = []
     command = [str(PROJECT / "scripts/schedline"), "layout"]
     for arch in chosen_archs(("x86_64", "arm64")):
@@ -146,7 +146,7 @@ def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
 
 
 def _layouts_from_cache() -> list[BenchRow]:
-    """What is judged without compiling; the first run of the matrix fills the cache."""
+    """Judging without compiling. The first run of the matrix fills the cache."""
     command = [str(PROJECT / "scripts/schedline"), "layout"]
     everything = [*command, "--arch", "all", "--config", "all"]
     _timed("the whole matrix", partial(run, everything))
@@ -160,13 +160,13 @@ def _layouts_from_cache() -> list[BenchRow]:
 
 
 def _mutant(mutants: tuple[Mutant, ...], file: str) -> Mutant:
-    """The first one that changes a file and needs nothing but the default tree and configuration."""
+    """The first mutant that changes a file and needs only the default tree and configuration."""
     plain = (each for each in mutants if not (each.config or each.series or each.on or each.without))
     return next(mutant for mutant in plain if f"+++ b/{file}\n".encode() in mutant.diff)
 
 
 def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]:
-    """From a commit to a verdict, again and with mutants."""
+    """The time from a commit to a verdict: for a kernel that is already built, and for mutants."""
     commit, expected = composition.commit, composition.expected
     _guest(cache, tree, commit, expected)
     rows = [_row("all suites, UML with 8 CPUs", _guest(cache, tree, commit, expected), None, "under 5 s")]
@@ -196,7 +196,7 @@ _COST_BOOTS = 5
 
 
 def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> list[BenchRow]:
-    """What set and find take in each variant of cpupri-split beside stock: medians of guests booted in turn."""
+    """The time of set and find in each variant of cpupri-split against stock: medians of guests booted in turn."""
     target = TARGETS["uml"]
     chosen = {"stock": (stock, ["uml"])}
     chosen |= {name: (split, ["uml", f"cpupri-{name}"]) for name in cpupri_variants()}
@@ -233,7 +233,7 @@ def _races(cache: Path, tree: Tree, split: Composition) -> list[BenchRow]:
 
 
 def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
-    """What the plugin of c2c adds to a guest that counts instructions."""
+    """The overhead of c2c's plugin in a guest that counts instructions."""
     with scratch(cache) as place:
         made = c2c.built(cache, c2c.source(tree, c2c_cost.wanted(32)), place)
         costs = [c2c_cost.cost(cache, made, cpus) for cpus in (16, 32)]
@@ -250,7 +250,7 @@ def _unchanged() -> list[BenchRow]:
 
 
 def _workloads() -> list[BenchRow]:
-    """The programs of selftests/ beside what they stand for."""
+    """The programs of selftests/ against the tools that they replace."""
     doctor.require(["build", "run"])
     programs = compiled(cache_dir(), ["rt_wakeup", "sleep_storm"])
     rounds = workload_cost.beside_cyclictest(programs)
@@ -268,7 +268,7 @@ def _workloads() -> list[BenchRow]:
 
 
 def _gate(file: Path | None) -> Verdict:
-    """No figure of time: how often the gate is wrong. It needs no kernel, and FAILs when it misses its goals."""
+    """Measure how often the gate is wrong, not a time. Needs no kernel, and FAILs if the gate misses its goals."""
     lines = proof.measure()
     print(proof.text(lines))
     if file:
@@ -279,7 +279,7 @@ def _gate(file: Path | None) -> Verdict:
 
 
 def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
-    """What needs a kernel tree, and which one it was."""
+    """The figures that need a kernel tree, and the name of the tree."""
     rows: list[BenchRow] = []
     cache = cache_dir()
     chosen = TreeOptions()
@@ -303,7 +303,7 @@ def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
 
 
 def _starts() -> list[BenchRow]:
-    """What the command costs before it does anything, beside Python's own start."""
+    """The start-up time of the command, against Python's own."""
     bare = min(_timed("python3 -c pass", lambda: run([sys.executable, "-c", "pass"])) for _ in range(5))
     rows = []
     for words in (["--help"], ["layout", "--patch", "/dev/null"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline dev bench`: what the tool costs."""
+"""`schedline dev bench`: how much time the tool costs."""
 
 from __future__ import annotations
 

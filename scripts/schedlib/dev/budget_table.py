@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""exact rank test -> budget_table.h: from how many pairs on a workload says that a metric is beyond its budget.
+"""Makes budget_table.h by an exact rank test: from how many pairs on a workload reports that a metric is over budget.
 
-A baseline of m runs is compared with a batch of n runs: how many of the m * n pairs have the new run beyond the
-recorded one (Mann and Whitney's U). Where it is as high as the table's entry, a second batch is run, against the same
-baseline; a regression is where both are. The entry is the lowest for which chance does that, among runs that do not
-differ, in at most 1 % of all cases for the whole family of metrics (Bonferroni). A budget above 0 makes it less.
+A baseline of m runs is compared with a batch of n runs. The statistic is the number of the m * n pairs in which the new
+run is beyond the recorded one (Mann and Whitney's U). If it reaches the table's entry, a second batch is run against
+the same baseline. A regression is reported if both batches reach the entry. The entry is the smallest one with which
+runs that do not differ give a false alarm in at most 1 % of all cases, for the whole family of metrics (Bonferroni). A
+budget above 0 makes false alarms rarer.
 
     PYTHONPATH=scripts python3 -m schedlib.dev.budget_table > selftests/sched_latency/budget_table.h
 """
@@ -23,9 +24,9 @@ FEWEST_SLICES, MOST_SLICES = 7, 125
 
 
 def _orders(recorded: int, batch: int, spare: int) -> dict[int, int]:
-    """In how many orders of the runs the worse of two batches loses so many pairs, up to `spare`.
+    """Count the orders of the runs by the number of pairs that the worse of two batches loses, up to `spare`.
 
-    The orders are built from the highest run down: between two recorded runs lie some of each batch, and each of those
+    The orders are built from the highest run down. Between two recorded runs lie some runs of each batch. Each of those
     loses a pair for every recorded run above it.
     """
     # (runs of the first batch, of the second, pairs lost by the first, by the second) -> number of orders
@@ -54,21 +55,23 @@ def _every(recorded: int, batch: int) -> int:
 
 
 def both_at_least(recorded: int, batch: int, least: int) -> Fraction:
-    """How probable it is that each of two batches has that many pairs above the baseline, when all runs are alike and
-    so all orders of them as probable."""
+    """The probability that each of two batches has at least this number of pairs above the baseline.
+
+    All orders of the runs are equally probable, because the runs do not differ.
+    """
     return Fraction(sum(_orders(recorded, batch, recorded * batch - least).values()), _every(recorded, batch))
 
 
 def least_pairs(recorded: int, batch: int = BATCH, family: int = FAMILY) -> int:
-    """The entry of the table for a baseline of so many runs.
+    """The entry of the table for a baseline of this number of runs.
 
     Raises:
-        ValueError: so few runs prove nothing.
+        ValueError: there are too few runs to prove anything.
     """
     allowed = FALSE_ALARMS / family
     pairs, every = recorded * batch, _every(recorded, batch)
     spare, orders = 1, _orders(recorded, batch, 1)
-    # The orders that lose few pairs are quickly counted, so the limit is approached from there.
+    # Orders that lose few pairs are counted quickly, so start with these.
     while Fraction(sum(orders.values()), every) <= allowed:
         spare *= 2
         orders = _orders(recorded, batch, spare)
@@ -81,7 +84,7 @@ def least_pairs(recorded: int, batch: int = BATCH, family: int = FAMILY) -> int:
 
 
 def least_slices(slices: int) -> int:
-    """In how many slices one value has to be above another, for chance to do that in at most 1 % where both are one."""
+    """In how many slices one value has to be above another, so that equal values do that in at most 1 % of cases."""
     tail, least = 0, slices + 1
     while FALSE_ALARMS * 2**slices >= tail + comb(slices, least - 1):
         least -= 1
@@ -95,7 +98,7 @@ def _rows(values: list[int]) -> str:
 
 
 def header() -> str:
-    """The file."""
+    """The text of the header file."""
     ranks = [least_pairs(recorded) for recorded in range(FEWEST, MOST + 1)]
     slices = [least_slices(count) for count in range(FEWEST_SLICES, MOST_SLICES + 1)]
     return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin costs: the same guest with it and without, in CPU seconds, which other work does not lengthen."""
+"""The cost of the plugin: the same guest with and without it. CPU seconds are used, so other work does not matter."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Cost:
 
 
 def wanted(cpus: int) -> Wanted:
-    """The usual result of so many CPUs, of one quantum."""
+    """The default measurement with this number of CPUs and one quantum."""
     setting = Setting(flat(cpus), 64, _QUANTUM, WORKLOADS["rt"].rounds, _TIMEOUT)
     return Wanted("rt", DEFAULT, (_QUANTUM,), setting)
 
 
 def cost(cache: Path, made: Subject, cpus: int) -> Cost:
-    """Boot the guest twice.
+    """Boot the guest with and without the plugin.
 
     Raises:
-        SchedlineError: one did not come to its end.
+        SchedlineError: a guest did not finish.
     """
     asked = wanted(cpus)
     known = kernel_map(made.vmlinux, cache / "c2c", TAGS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The exported workloads in a plain kernel tree, by the tree's own targets and runner."""
+"""Runs the exported workloads in a plain kernel tree, with the tree's own targets and runner."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _ONE = f"{COLLECTION}:rt_wakeup"
 ARCHIVE = "packed/kselftest-packages/kselftest.tar.gz"
 
 StepRow = tuple[str, Verdict, str, Path]
-"""Of a step: its name, its verdict, what is to be said of it, and its log."""
+"""The result of a step: its name, its verdict, a message, and its log."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Something that the tree can do with the collection.
+    """A command of the tree on the collection.
 
     Attributes:
-        name: for people, and the log.
+        name: for output, and for the name of the log.
         argv: the command.
-        directory: where it is started.
-        expected: the tests that its log has to show; none for a step that runs none.
-        planned: whether the log begins with a version and a plan. What `make kselftest` prints does not.
+        directory: its working directory.
+        expected: the tests that its log has to show; empty for a step that runs none.
+        planned: whether the log begins with a version and a plan. The output of `make kselftest` does not.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Step:
 
     @property
     def plan(self) -> bytes:
-        """What the log should begin with, from the list of tests."""
+        """The TAP version and plan that the log should begin with, from the list of tests."""
         return b"TAP version 13\n1..%d\n" % sum(name.count(":") == 1 for name in self.expected)
 
 
 def steps(clone: Path) -> tuple[Step, ...]:
-    """What is tried, in this order."""
+    """The steps, in their order."""
     make = ("make", f"TARGETS={COLLECTION}", f"-j{os.cpu_count() or 1}")
     every = load_expected(SELFTESTS / "tests.txt", None)
     one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))
@@ -69,7 +69,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
     archive, unpacked = clone.parent / ARCHIVE, packed / "unpacked"
     program = unpacked / _ONE.replace(":", "/")
     return (
-        # A build elsewhere wants a tree in which nothing was built.
+        # A build with O= requires a clean source tree.
         Step("configure-objects", ("make", f"O={objects}", "allnoconfig"), clone),
         Step("install", (*make, f"O={objects}", f"INSTALL_PATH={installed}", "kselftest-install"), clone),
         Step("run-installed", ("./run_kselftest.sh", "-c", COLLECTION), installed, every),
@@ -77,7 +77,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
         Step("configure", ("make", "allnoconfig"), clone),
         Step("merge", (*make, "kselftest-merge"), clone),
         Step("run", (*make, "kselftest"), clone, every, planned=False),
-        # What "run" has built is linked to shared libraries, and make would leave it is.
+        # The programs that "run" has built are linked to shared libraries, and make would not rebuild them.
         Step("clean", (*make, "-C", KSELFTESTS, "clean"), clone),
         Step(
             "pack",
@@ -90,7 +90,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
 
 
 def in_guest(cache: Path, tree: Tree, place: Path) -> StepRow:
-    """The tarball on a target without compiler and Python: what pack has left, in a guest with busybox alone."""
+    """Run the tarball from "pack" on a target without compiler and Python: in a guest that has only busybox."""
     fresh = place / "guest"
     fresh.mkdir()
     every = load_expected(SELFTESTS / "tests.txt", None)
@@ -106,10 +106,10 @@ def in_guest(cache: Path, tree: Tree, place: Path) -> StepRow:
 
 
 def run_step(one: Step) -> tuple[Verdict, str, Path]:
-    """Do a step: its verdict, what is to be said of it, and its log.
+    """Run a step. Returns its verdict, a message, and its log.
 
-    A step that runs tests is judged by its log alone: the runner's exit status is 0 whatever failed. It is read through
-    a pipe: the runner opens /dev/stdout anew, and would write over the beginning of a file.
+    A step that runs tests is judged only by its log, because the runner exits with 0 whatever failed. The output is
+    read through a pipe: the runner opens /dev/stdout again, and would overwrite the beginning of a file.
     """
     log = one.directory.parent / f"{one.name}.log"
     with step(one.name):
@@ -137,16 +137,16 @@ def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
     """Export the series into a clone of a tree, try each step there, and the tarball in a guest.
 
     Args:
-        file: where each step's verdict is written.
+        file: the file for the verdicts of the steps.
 
     Raises:
-        SchedlineError: the tree cannot be had, or the series does not apply.
+        SchedlineError: the tree is not available, or the series does not apply.
     """
     doctor.require(["build", *chosen.needs, "kselftest"])
     cache = cache_dir()
     tree = open_tree(cache, chosen)
     place = cache / "kselftest"
-    # The logs stay there for those who want to read them; the next one begins anew.
+    # The logs stay there until the next command removes them.
     with lock(cache / "kselftest.lock"):
         todo = steps(clone_with_series(tree, place))
         rows = _tried(todo)

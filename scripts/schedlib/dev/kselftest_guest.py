@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tarball of gen_tar on a target that has busybox and no compiler, no Python; its runs are brought home."""
+"""Runs the tarball of gen_tar in a guest that has busybox, and neither compiler nor Python; then copies its runs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def run_packed(
     workloads: Collection[str],
     place: Path,
 ) -> tuple[Judgement, Path]:
-    """Run the tarball in a guest: the judgement of its console and of the runs that came home, and the console.
+    """Run the tarball in a guest. Returns the judgement of its console and its runs, and the console's log.
 
     Args:
-        words: for run_kselftest.sh.
-        workloads: those that have to leave a run.
-        place: an empty directory; `runs` in it will be what came home.
+        words: arguments for run_kselftest.sh.
+        workloads: the workloads that have to leave a run.
+        place: an empty directory; the runs are copied to `runs` in it.
     """
     (place / "words").write_text(" ".join(words) + "\n")
     (place / "runs").mkdir()
@@ -48,7 +48,7 @@ def run_packed(
 
 
 def not_home(runs: Path, workloads: Collection[str]) -> list[Problem]:
-    """What is wrong with the runs that came home: each workload has to have left one, which the gate reads."""
+    """Problems with the runs from the guest: each workload must have left a run that the gate can read."""
     wrong = []
     for name in workloads:
         try:

@@ -13,7 +13,7 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class KselftestOptions:
-    """Which tree, and where each step's verdict is written."""
+    """The tree, and the file for each step's verdict."""
 
     tree: TreeOptions
     json: Path | None

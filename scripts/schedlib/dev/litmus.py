@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Litmus tests with each barrier left out once, for the kernel's own tools/memory-model/scripts/checkalllitmus.sh.
 
-A test of kunit/litmus/ is one text for all its variants. A line that ends in `// -NAME` is left out of the variant
-NAME, and `// +NAME TEXT` puts TEXT into it; `(* *)` does as well as `//`. A NAME is a mutant, configs/mutants/NAME.diff
-(of those in cpupri/ when it names no change), or it begins with `fix-`: then it is the remedy of a test whose result is
-Sometimes, and there the mutants are tried on top of it.
+A file of kunit/litmus/ contains a test and all its variants. A line that ends in `// -NAME` is left out of the variant
+NAME. A line `// +NAME TEXT` adds TEXT to it. `(* *)` may be used instead of `//`. A NAME is either a mutant,
+configs/mutants/NAME.diff (configs/mutants/cpupri/ if it names no change), or it begins with `fix-`. A `fix-` variant is
+the remedy for a test whose result is Sometimes; the mutants of such a test are tried on top of the remedy.
 
-Each variant becomes a file with a `Result:` of its own, which the kernel's script holds against herd7's answer. A
-mutant has to make the outcome possible, but for those that the test lists as `Unseen: NAME: REASON`.
+Each variant becomes a file with its own `Result:`, which the kernel's script compares with herd7's answer. A mutant has
+to make the outcome possible, unless the test lists it as `Unseen: NAME: REASON`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEFT_OUT = re.compile(r"\s*(?://|\(\*)((?:\s+-[\w/-]+)+)\s*(?:\*\))?\s*$")
 
 
 def marks(text: str) -> list[str]:
-    """The names of a test's variants, in the order in which its lines have them."""
+    """The names of a test's variants, in the order in which they appear."""
     found: list[str] = []
     for line in text.splitlines():
         if added := _ADDED.match(line):
@@ -47,7 +47,7 @@ def marks(text: str) -> list[str]:
 
 
 def with_marks(text: str, chosen: Collection[str]) -> str:
-    """A test with some of its variants applied: no marks are left."""
+    """A test with some of its variants applied, and without marks."""
     kept = []
     for line in text.splitlines():
         if added := _ADDED.match(line):
@@ -60,10 +60,10 @@ def with_marks(text: str, chosen: Collection[str]) -> str:
 
 
 def variants(path: Path) -> dict[str, str]:
-    """A test as it is, and each of its variants: the text of each by its name.
+    """The texts of a test and of each of its variants, by name.
 
     Raises:
-        SchedlineError: the test gives no result, has another name, or an `Unseen:` that is no variant.
+        SchedlineError: the test has no `Result:`, its name is not that of its file, or an `Unseen:` names no variant.
     """
     text, name = path.read_text(), path.stem
     result, unseen, names = _RESULT.search(text), set(_UNSEEN.findall(text)), marks(text)
@@ -88,10 +88,13 @@ def variants(path: Path) -> dict[str, str]:
 
 
 def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
-    """Hold the tests whose name matches, and their variants, against the memory model of a tree; what was printed.
+    """Check tests and their variants against the memory model of a tree. Returns the verdict, and the output.
+
+    Args:
+        only: a glob for the names of the tests.
 
     Raises:
-        SchedlineError: no test matches, herd7 is not there, or the tree has no memory model.
+        SchedlineError: no test matches, herd7 is missing, or the tree has no memory model.
     """
     files = {
         name: text
@@ -109,7 +112,7 @@ def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
     c = {name: text for name, text in files.items() if text.startswith("C ")}
     ended = [
         _checked(tree, part, options)
-        # For code of an architecture herd7 has a model of its own. An empty word would be the scripts' default.
+        # herd7 has its own models for assembly of an architecture. An empty option would select the scripts' default.
         for part, options in ((c, "-conf linux-kernel.cfg"), ({k: v for k, v in files.items() if k not in c}, " "))
         if part
     ]
@@ -118,7 +121,7 @@ def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
 
 
 def _checked(tree: Tree, files: Mapping[str, str], options: str) -> tuple[int, str]:
-    """Run checkalllitmus.sh on these files, in a copy of the tree's memory model; its exit status and output."""
+    """Run checkalllitmus.sh on these files in a copy of the tree's memory model. Returns exit status and output."""
     listed = git(tree.src, "ls-tree", "-r", "--name-only", tree.base, f"{MODEL}/").split()
     if f"{MODEL}/scripts/checkalllitmus.sh" not in listed:
         raise SchedlineError(f"{tree.origin} has no {MODEL}", "give a whole kernel tree: --kdir PATH")

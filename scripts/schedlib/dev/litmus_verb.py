@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline dev litmus`: what the kernel's memory model says of cpupri's barriers."""
+"""`schedline dev litmus`: checks cpupri's barriers with the kernel's memory model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class LitmusOptions:
-    """Whose memory model, and the tests whose name matches a glob."""
+    """The tree whose memory model is used, and a glob for the names of the tests."""
 
     tree: TreeOptions
     only: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cache-line traffic of a mutant on emulated CPUs, against that of the kernel which it breaks."""
+"""Compares the cache-line traffic of a mutant on emulated CPUs with that of the kernel that it breaks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _QUANTA = (100,)
 
 
 def try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fate, frozenset[str], float]:
-    """Count the traffic without and with a mutant: one of the names in its Traffic header has to rise.
+    """Count the traffic without and with a mutant: it has to rise for one of the names in its Traffic header.
 
     Returns:
-        Its fate, the objects and fields that rose, and the seconds that it took.
+        Its fate, the objects and fields whose traffic rose, and the time in seconds.
     """
     started = time.monotonic()
     composition, commit = applied(tree, mutant)
@@ -36,7 +36,7 @@ def try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fa
 
 
 def _traffic(cache: Path, tree: Tree, both: Sequence[Composition], logs: Path) -> frozenset[str]:
-    """The objects and fields of which the emulated traffic of a mutant is over the budgets."""
+    """The objects and fields whose emulated traffic exceeds the budgets in a mutant."""
     base, candidate = (remembered(cache, tree, _QUANTA, logs, composition) for composition in both)
     judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
     return frozenset(each.name for each in judged if each.verdict is Verdict.FAIL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every change is broken on purpose, one mutant after the other, and a test has to fail."""
+"""Break every change on purpose, one mutant after the other: a test has to fail for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schedlib.verdict import Verdict
 
 
 def try_mutants(options: MutantsOptions) -> Verdict:
-    """Try each mutant; FAIL when one survives.
+    """Try each mutant; FAIL if one survives.
 
     Raises:
         SchedlineError: no mutant matches, a tool is missing, or the unchanged kernel does not build.

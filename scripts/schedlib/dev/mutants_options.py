@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline dev mutants` is asked for."""
+"""The options of `schedline dev mutants`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from schedlib.options import TreeOptions
 
 EMULATED = "c2c"
-"""--on: the cache-line traffic of a mutant is counted, where its Traffic header says what has to rise."""
+"""For --on: count the cache-line traffic of mutants whose Traffic header says what has to rise."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class MutantsOptions:
 
     Attributes:
         on: a target, or EMULATED.
-        from_: a directory with diffs of the user's own.
+        from_: a directory with the user's own diffs.
         only: a glob for <change>/<slug>.
     """
 

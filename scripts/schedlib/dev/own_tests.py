@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every check of this project's own, one after the other: all of them run, then one verdict."""
+"""This project's own checks, one after the other. All of them run, then there is one verdict."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from schedlib.progress import say, step
 from schedlib.verdict import Verdict
 
 QUICK = "not guest and not long and not tools"
-"""What pytest -m is given for the tests that need only Python and git."""
+"""The pytest -m expression for the tests that need only Python and git."""
 
 _NO_TESTS = 5
-"""pytest's exit status when no test was left to run."""
+"""pytest's exit status if no test was selected."""
 
 Checks = list[tuple[str, Sequence[str]]]
 
@@ -39,20 +39,20 @@ def test(expression: str | None, *, long: bool) -> Verdict:
             *_style(python),
             ("shellcheck", ["shellcheck", *map(str, _shell_scripts())]),
             _quick_tests(python, expression),
-            # In their order: tests of one kernel lie beside each other, so that it is built once.
+            # Not in random order: tests of the same kernel are next to each other, so that it is built once.
             ("pytest", [python, "-m", "pytest", "-p", "no:randomly", "-m", others, *_chosen(expression)]),
         ]
     )
 
 
 def quick(expression: str | None) -> Verdict:
-    """Style, types and the tests that need only Python and git, side by side."""
+    """Style, types and the tests that need only Python and git, in parallel."""
     python = _python()
     return _all([*_style(python), _quick_tests(python, expression)])
 
 
 def _quick_tests(python: str, expression: str | None) -> tuple[str, Sequence[str]]:
-    """Side by side, in an order that is drawn; its seed is printed."""
+    """The tests that need only Python and git: in parallel, and in random order, whose seed is printed."""
     words = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal", "-m", QUICK, "-q", *_chosen(expression)]
     return "pytest, what needs only Python and git", [python, "-m", "pytest", *words]
 
@@ -74,14 +74,14 @@ def _style(python: str) -> Checks:
 
 
 def _shell_scripts() -> tuple[Path, ...]:
-    """Every file that starts as a shell script does."""
+    """Every file that starts like a shell script."""
     found = (path for folder in ("kunit", "selftests", "scripts", ".ci") for path in (PROJECT / folder).rglob("*"))
     shells = (b"#!/bin/sh", b"#!/usr/bin/env bash")
     return tuple(path for path in found if path.is_file() and path.read_bytes()[:64].startswith(shells))
 
 
 def _environment() -> dict[str, str]:
-    """With compiled modules in the cache, whatever the user's shell says: without them each start takes longer."""
+    """Keep compiled modules in the cache, whatever the user's shell says: without them each start takes longer."""
     kept = {name: value for name, value in clean_environment().items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept | ({"PYTHONPYCACHEPREFIX": sys.pycache_prefix} if sys.pycache_prefix else {})
 

@@ -13,7 +13,12 @@ _LIBRARIES = ("requirements-test.txt",)
 
 @dataclass(frozen=True)
 class OwnTestsOptions:
-    """Which tests: those that match a pytest -k expression, and those that build a kernel for themselves alone."""
+    """Which tests run.
+
+    Attributes:
+        k: a pytest -k expression; None for all.
+        long: also run tests that build a kernel that no other test uses.
+    """
 
     k: str | None
     long: bool = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The exported series in a plain kernel tree, run by the tree's own kunit.py."""
+"""Runs the exported series in a plain kernel tree, with the tree's own kunit.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@localhost")
 
 
 def clone_with_series(tree: Tree, place: Path) -> Path:
-    """A fresh clone of a tree's head with the exported series applied by git am."""
+    """A new clone of a tree's head with the exported series applied by git am."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     clone, series = place / "linux", place / "series"
@@ -58,14 +58,14 @@ def missing_tests(document: dict[str, object], wanted: Sequence[str]) -> list[st
 
 
 def _hidden_kvm() -> list[str]:
-    """A prefix under which QEMU finds no KVM: kunit.py prefers it, and it may hang where it opens."""
+    """A command prefix that hides KVM from QEMU. kunit.py prefers KVM, which may hang although it can be opened."""
     if os.geteuid() != 0 or not Path("/dev/kvm").exists():
         return []
     return ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh"]
 
 
 def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
-    """One run of the clone's kunit.py: its exit status, our tests that it does not show, and its output.
+    """Run the clone's kunit.py once. Returns its exit status, those of our tests that it does not show, and its log.
 
     Raises:
         SchedlineError: it did not end in time.
@@ -104,10 +104,10 @@ def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
 
 
 def run_series(options: PlainTreeOptions) -> Verdict:
-    """Export tests and changes into a clone of a tree, and run them by its own kunit.py.
+    """Export tests and changes into a clone of a tree, and run them with its own kunit.py.
 
     Raises:
-        SchedlineError: the tree cannot be had, the series does not apply, or kunit.py does not end.
+        SchedlineError: the tree is not available, the series does not apply, or kunit.py does not end.
     """
     doctor.require(
         [
@@ -127,7 +127,7 @@ def run_series(options: PlainTreeOptions) -> Verdict:
                 say(f"skipped: {name} (--skip)")
                 continue
             status, missing, log = run_kunit(clone, name)
-            # All suites of the kernel may not pass here; ours have to be among them and pass or be skipped.
+            # With --alltests, other suites of the kernel may fail. Ours must be present, and pass or be skipped.
             good = not missing and (status == 0 or name == "alltests")
             failed |= not good
             print(f"{'PASS' if good else 'FAIL'} {name}: kunit.py exit {status}, log {log}")

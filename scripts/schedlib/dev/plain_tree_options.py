@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline dev test-tree` is asked for."""
+"""The options of `schedline dev test-tree`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ KUNIT_RUNS: dict[str, tuple[tuple[str, ...], float]] = {
     "qemu": ((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 2400),
     "alltests": (("--alltests",), 5400),
 }
-"""Words for kunit.py, and seconds, of each run."""
+"""For each run: arguments for kunit.py, and the time limit in seconds."""
 
 
 @dataclass(frozen=True)
 class PlainTreeOptions:
-    """Which tree, and which of KUNIT_RUNS are left out."""
+    """The tree, and which of KUNIT_RUNS to skip."""
 
     tree: TreeOptions
     skip: tuple[str, ...]

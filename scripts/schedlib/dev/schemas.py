@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The JSON schemas of all documents, for those who read or write them with something else: made from the types.
+"""Makes the JSON schemas of all documents from their types, for programs that read or write them without schedline.
 
 `python -m schedlib.dev.schemas` in scripts/ writes them to formats/schemas/.
 """
@@ -24,7 +24,7 @@ SCHEMAS = Path(formats.__file__).parent / "schemas"
 
 
 def documents() -> dict[str, type[Document]]:
-    """Every kind of document, by the name that its files give."""
+    """Every kind of document, by the name of its schema in the files."""
     for module in pkgutil.iter_modules(formats.__path__):
         import_module(f"{formats.__name__}.{module.name}")
     return {kind.kind(): kind for kind in Document.__subclasses__()}
@@ -49,7 +49,7 @@ def schema(kind: type[Document]) -> dict[str, Any]:
 
 
 def _describe(part: dict[str, Any]) -> None:
-    """The words of the docstring: what it is, and what each of its fields is."""
+    """Move the docstring's text into the descriptions of the type and of each of its fields."""
     about, _, fields = cleandoc(part.get("description", "")).partition("\n\nAttributes:\n")
     if about:
         part["description"] = " ".join(about.split())
@@ -60,12 +60,12 @@ def _describe(part: dict[str, Any]) -> None:
 
 
 def text(kind: type[Document]) -> str:
-    """The file."""
+    """The text of the schema's file."""
     return json.dumps(schema(kind), indent=2) + "\n"
 
 
 def write_schemas() -> None:
-    """Write all of them."""
+    """Write all schemas."""
     for name, kind in documents().items():
         write_atomic(SCHEMAS / f"{name}.json", text(kind))
 

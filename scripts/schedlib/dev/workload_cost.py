@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the workloads themselves cost: rt_wakeup beside cyclictest in turn, and how the mail's sleep_storm starts."""
+"""The cost of the workloads themselves: rt_wakeup against cyclictest, in turn, and the start of the mail's
+sleep_storm."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _CYCLES = 10000
 _CHILDREN = 4800
 
 _WIDTH = 400
-"""Microseconds that cyclictest's histogram holds."""
+"""Width of cyclictest's histogram in microseconds."""
 
 _CYCLICTEST = (
     "cyclictest",
@@ -60,10 +61,10 @@ class Round:
 
 @dataclass(frozen=True)
 class Start:
-    """How the children of a sleep_storm began.
+    """How the children of a sleep_storm started.
 
     Attributes:
-        kb_per_child: None where other work gave back more memory than they took.
+        kb_per_child: None if other work freed more memory than the children took.
     """
 
     forked_s: float
@@ -72,7 +73,7 @@ class Start:
 
 
 def quantile(histogram: Mapping[int, int], n: int, share: float) -> float:
-    """Seconds: where in its bucket of one microsecond the sample of that rank is; the width where it is beyond."""
+    """A quantile in seconds, interpolated in its bucket of one microsecond; the width if it is beyond the histogram."""
     before = 0
     for bucket in sorted(histogram):
         if before + histogram[bucket] >= share * n:
@@ -116,7 +117,7 @@ def _rt_wakeup(programs: Path) -> Timers:
 
 
 def beside_cyclictest(programs: Path) -> list[Round]:
-    """What changes meanwhile meets all three of a round."""
+    """Run rounds of cyclictest, rt_wakeup and cyclictest. A change of the machine affects all three of a round."""
     rounds = []
     for number in range(1, _ROUNDS + 1):
         with step(f"cyclictest, rt_wakeup, cyclictest: {number} of {_ROUNDS}"):
@@ -125,13 +126,13 @@ def beside_cyclictest(programs: Path) -> list[Round]:
 
 
 def apart(rounds: Sequence[Round], value: Callable[[Timers], float]) -> tuple[float, float]:
-    """How far rt_wakeup typically is from cyclictest, and cyclictest from itself: medians over the rounds."""
+    """How far rt_wakeup is from cyclictest, and cyclictest from itself: medians over the rounds."""
     ours = median(value(each.ours) - (value(each.before) + value(each.after)) / 2 for each in rounds)
     return abs(ours), median(abs(value(each.after) - value(each.before)) for each in rounds)
 
 
 def start_of_storm(programs: Path) -> Start:
-    """The mail's number of children, which sleep only once."""
+    """Start the mail's number of children. Each sleeps only once."""
     words = ("--children", str(_CHILDREN), "--log-loops", "0", "--no-perf")
     with step(f"sleep_storm with {_CHILDREN} children"):
         _, found = _own(programs / "sleep_storm", words)

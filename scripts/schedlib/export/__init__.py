@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline export`: what a kernel tree needs to run the tests by itself, as a series for git am."""
+"""`schedline export`: everything that a kernel tree needs to run the tests itself, as a series for git am."""

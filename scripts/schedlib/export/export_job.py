@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree -> a series for git am: the tests, the changes apart from them, and the layout rules as assertions."""
+"""Export a series for git am: the tests, then the changes as separate patches, and the layout rules as assertions."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ The workloads run on the target, and want it for themselves:
 
 
 def _author(tree: Tree) -> dict[str, str]:
-    """Who exports, as git knows them: a series goes out under its sender's own name.
+    """The user's name and address in git's configuration: a series goes out under its sender's name.
 
     Raises:
-        SchedlineError: git knows no name or address.
+        SchedlineError: git has no name or address.
     """
     place = Path(tree.origin) if tree.is_user and Path(tree.origin).is_dir() else tree.src
     found = [try_git(place, "config", key).stdout.decode().strip() for key in ("user.name", "user.email")]
@@ -67,7 +67,7 @@ def _author(tree: Tree) -> dict[str, str]:
 
 
 def add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
-    """Commit the documentation page, its place in the index and the MAINTAINERS line."""
+    """Commit the documentation page, its entry in the index and the MAINTAINERS line."""
     maintainers = tree.read("MAINTAINERS", parent) or ""
     line = f"F:\t{DOCUMENT}\n"
     if line not in maintainers:
@@ -87,11 +87,13 @@ def add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
 
 
 def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[str]) -> tuple[Path, ...]:
-    """Write the series; its patches in order. The cover letter is a .txt, so that `git am *.patch` takes the rest.
+    """Write the series, and return its patches in order.
+
+    The cover letter is a .txt file, so that `git am *.patch` takes only the patches.
 
     Raises:
-        SchedlineError: unknown ids, a change that does not apply, an output directory that is not empty, no author,
-            a tree too old for a suite.
+        SchedlineError: an id is unknown, a change does not apply, the output directory is not empty, git has no
+            author, or the tree is too old for a suite.
     """
     known(with_, "--with")
     known(without, "--without")
@@ -138,13 +140,13 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
 
 
 def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -> Verdict:
-    """Write the series of a tree, and tell where it is.
+    """Write the series of a tree, and print where it is.
 
     Args:
-        out: an empty or new directory; None for one in the cache, which an earlier series of that tree is removed from.
+        out: an empty or new directory; None for one in the cache, from which an earlier series of the tree is removed.
 
     Raises:
-        SchedlineError: as export(), or the tree cannot be had.
+        SchedlineError: see export(); or the tree is not available.
     """
     doctor.require(["compile", *chosen.needs])
     cache = cache_dir()

@@ -11,11 +11,11 @@ from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
 _OTHERS = frozenset({"Makefile", "config", "settings", ".gitignore"})
 
 _LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
-"""In selftests/sched: a built program that is listed as a script of the source tree."""
+"""The bug in selftests/sched: a built program is listed as if it were a script in the source tree."""
 
 
 def selftest_files() -> dict[str, tuple[bytes, str]]:
-    """What lands in the directory of the collection, by name: content and git's mode."""
+    """The files of the collection's directory: content and git mode by name."""
     return {
         path.name: (path.read_bytes(), "100755" if path.suffix == ".sh" else "100644")
         for path in sorted((SELFTESTS / COLLECTION).iterdir())
@@ -24,7 +24,7 @@ def selftest_files() -> dict[str, tuple[bytes, str]]:
 
 
 def add_sched_fix(tree: Tree, parent: str, author: dict[str, str]) -> str:
-    """Commit the fix of selftests/sched, where the tree needs it: with it the collection beside ours installs, too."""
+    """Commit the fix of selftests/sched if the tree needs it. Without the fix, that collection does not install."""
     name = f"{KSELFTESTS}/sched/Makefile"
     text = tree.read(name, parent) or ""
     fixed = _LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
@@ -36,7 +36,7 @@ def add_sched_fix(tree: Tree, parent: str, author: dict[str, str]) -> str:
 
 
 def add_selftests(tree: Tree, parent: str, author: dict[str, str]) -> str:
-    """Commit the workloads; a tree without the selftests' lib.mk stays as it is."""
+    """Commit the workloads. A tree without the selftests' lib.mk is not changed."""
     if tree.read(f"{KSELFTESTS}/lib.mk", parent) is None:
         return parent
     rows = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline export`: the tests, and the changes apart from them, as a series for a kernel tree without schedline."""
+"""`schedline export`: tests and changes, in separate patches, as a series for a kernel tree without schedline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What is exported, and where to; None for a directory in the cache."""
+    """What is exported, and to which directory. `out`: None for a directory in the cache."""
 
     tree: TreeOptions
     changes: ChangeOptions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A comparison and one of its rows -> the value of each boot that counts, in the order in which they were booted."""
+"""The value of each judged boot for one row of a comparison, in the order of the boots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KERNELS = ("base", "candidate", "placebo")
 
 @dataclass(frozen=True)
 class Point:
-    """One boot. `value` is in the metric's unit; for Method.RATE it is exceedances in a million samples."""
+    """One boot. `value` is in the metric's unit; for Method.RATE it is exceedances per million samples."""
 
     kernel: str
     confirms: bool
@@ -27,7 +27,7 @@ class Point:
 
 
 def points(found: Comparison, row: MetricRow) -> list[Point]:
-    """The boots that a row was judged from, and those of the placebo; none for a row without a change."""
+    """The boots from which a row was judged, and those of the placebo; none for a row without a change."""
     if row.change is None or row.rule.method is Method.EQUAL:
         return []
     base, candidate, *again = (boots_of(side, row.rule.tool) for side in found.judged_sides)
@@ -47,12 +47,12 @@ def _points(row: MetricRow, kernel: str, confirms: bool, boots: Sequence[Boot]) 
 
 
 def values_of_kernel(found: Sequence[Point], kernel: str) -> list[float]:
-    """In the order in which they were booted."""
+    """The values of a kernel, in the order of the boots."""
     return [point.value for point in found if point.kernel == kernel]
 
 
 def middle(row: MetricRow, found: Sequence[Point], kernel: str) -> float | None:
-    """As the gate shows a kernel: the median of its boots; the mean where rates or means are compared."""
+    """The figure that the gate shows for a kernel: the median of its boots, or the mean for rates and means."""
     values = values_of_kernel(found, kernel)
     if not values:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Directories of run JSON (schema run-1) -> the boots of one kernel, each with its runs averaged."""
+"""Reads a directory of run files (schema run-1) as the boots of one kernel, each with its runs averaged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FILES = {"--json", "--out", "-o"}
 
 @dataclass(slots=True)
 class Figure:
-    """What the runs of one boot say of one metric; built up run by run."""
+    """One metric over the runs of one boot; runs are added one by one."""
 
     runs: int = 0
     total: float = 0.0
@@ -35,7 +35,7 @@ class Figure:
     most: float = -inf
 
     def add(self, value: float, samples: int) -> None:
-        """One run more."""
+        """Add a run."""
         self.runs += 1
         self.total += value
         self.samples += samples
@@ -44,12 +44,12 @@ class Figure:
 
     @property
     def mean(self) -> float:
-        """Of the runs, in the metric's unit."""
+        """The mean of the runs, in the metric's unit."""
         return self.total / self.runs
 
     @property
     def rate(self) -> float:
-        """Exceedances in a million samples of all runs; NaN when nothing was sampled."""
+        """Exceedances per million samples over all runs; NaN if nothing was sampled."""
         return 1e6 * self.total / self.samples if self.samples else nan
 
 
@@ -78,10 +78,10 @@ class Side:
 
     Attributes:
         boots: in the order of their first run.
-        fingerprint: by entry, the values seen; the command line and the version by tool.
-        failed: runs that came to nothing: file and reason.
-        skipped: by tool, why nothing can be measured.
-        absent: by metric (or what its name begins with), why this machine cannot show it.
+        fingerprint: the values of each entry; command line and version have an entry for each tool.
+        failed: file and reason of each failed run.
+        skipped: for each tool that was skipped, the reason.
+        absent: for each metric (or prefix of its name) that this machine cannot show, the reason.
     """
 
     name: str
@@ -94,11 +94,11 @@ class Side:
 
     @property
     def kernel(self) -> str:
-        """As the runs name it."""
+        """The kernel's name in the runs."""
         return ", ".join(sorted(self.fingerprint.get("kernel", ()))) or "unknown kernel"
 
     def why_absent(self, key: Key) -> str | None:
-        """The reason that the runs gave for a metric or for all that its name begins with."""
+        """The reason that the runs give for a missing metric, by its name or a prefix of it."""
         tool, name = key
         for (found, beginning), reason in self.absent.items():
             if found == tool and (name == beginning or name.startswith(f"{beginning}.")):
@@ -110,7 +110,7 @@ def read_side(directory: Path, name: str) -> Side:
     """Read every run below a directory.
 
     Raises:
-        SchedlineError: nothing there, a file that is no run, or runs that do not belong together.
+        SchedlineError: there are no runs, a file is not a run, or the runs do not belong together.
     """
     reader = _Reader(name)
     for path, run in runs_below(directory):
@@ -130,7 +130,7 @@ class _Reader:
         self.tool_of: dict[str, str] = {}
 
     def add(self, path: str, run: Run) -> None:
-        """One file."""
+        """Add a run file."""
         tool = run.row
         if self.tool_of.setdefault(tool, run.tool) != run.tool:
             raise Refused(path, Run, f"{tool} is {run.tool} here and {self.tool_of[tool]} in the runs before", AGAIN)
@@ -165,7 +165,7 @@ class _Reader:
             self.absent[tool, each.name] = each.reason
 
     def _name_by_program(self) -> None:
-        """A row that alone has run a program is called by the program's name, whatever the suite."""
+        """If only one row has run a program, call the row by the program's name, whatever the suite."""
         programs = list(self.tool_of.values())
         name = {tool: program if programs.count(program) == 1 else tool for tool, program in self.tool_of.items()}
 
@@ -180,7 +180,7 @@ class _Reader:
         self.fingerprints = {entries: {name[tool] for tool in tools} for entries, tools in self.fingerprints.items()}
 
     def side(self) -> Side:
-        """What was read."""
+        """The side that was read."""
         self._name_by_program()
         entries: dict[str, set[str]] = {}
         for fingerprint, tools in self.fingerprints.items():
@@ -207,7 +207,7 @@ class _Reader:
 
 
 def _without_places(command: str) -> str:
-    """A command line without where the program lies and which file the result goes to."""
+    """A command line without the program's directory and the file for the result."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -222,7 +222,7 @@ def _without_places(command: str) -> str:
 
 
 def _same_kernel_words(name: str, value: str) -> str:
-    """The kernel's command line without the names of the files that it was loaded from."""
+    """Remove the names of the boot files from the kernel's command line."""
     if name != "kernel_command_line":
         return value
     return " ".join(word for word in value.split() if not _PLACES.match(word))

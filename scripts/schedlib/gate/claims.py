@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""--expect-improvement: which of the mails' claims do these runs show?"""
+"""--expect-improvement: which of the mails' claims do the runs show?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Answer:
 
     Attributes:
         change, low, high: percent of the base, signed as measured, with the 95 % interval.
-        p: Holm's over the claims, that there is an improvement at all.
+        p: Holm's p over the claims, for any improvement.
         state: shown; smaller (an improvement, and the interval excludes the claimed one); not shown; worse;
             reported (never judged); absent (no runs).
     """
@@ -48,7 +48,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class LevelAnswer:
-    """A figure of the candidate alone beside the mail's; None where no run has it."""
+    """A figure of the candidate beside the mail's; None if no run has it."""
 
     level: Level
     value: float | None
@@ -81,7 +81,7 @@ def answers(gate: Gate, base: Side, candidate: Side) -> list[Answer]:
 
 
 def _values(side: Side, key: Key, direction: str) -> Values:
-    """A value for each boot, more being worse."""
+    """A value for each boot; larger is worse."""
     lacking = [boot.id for boot in side.boots if key not in boot.figures]
     if lacking:
         raise SchedlineError(
@@ -151,7 +151,7 @@ def level_answers(gate: Gate, candidate: Side) -> list[LevelAnswer]:
 
 
 def verdict(found: Sequence[Answer]) -> Verdict:
-    """FAIL when something is worse, PASS when there are claims to judge and all are shown, else INCONCLUSIVE."""
+    """FAIL if something is worse, PASS if there are claims to judge and all are shown, else INCONCLUSIVE."""
     judged = [answer for answer in found if answer.state not in (ABSENT, REPORTED)]
     if any(answer.state == WORSE for answer in judged):
         return Verdict.FAIL

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Directories of runs -> everything that the gate says of them; gate, premerge and its evidence print it."""
+"""Compares directories of runs. `gate`, `premerge` and its `evidence` print the result."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from schedlib.verdict import Verdict, worst
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared, and what came of it.
+    """What was compared, and the result.
 
     Attributes:
-        again: base and candidate of a confirmation that has directories of its own.
-        rows: one for each gating metric; none where claims were asked for.
-        shares: what of each change is the layout's; none without a placebo.
-        found: the answers to the gate's claims; none unless they were asked for.
-        notes: what is to be said beside the rows: failed runs, boots that are not judged.
-        directories: of the sides, by their names.
+        again: base and candidate of a confirmation in separate directories.
+        rows: one for each gating metric; empty if claims were requested.
+        shares: the part of each change that the layout causes; empty without a placebo.
+        found: the answers to the gate's claims; empty unless they were requested.
+        notes: remarks in addition to the rows: failed runs, boots that are not judged.
+        directories: directories of the sides, by name.
     """
 
     started: datetime
@@ -68,10 +68,13 @@ def compare(
     placebo: Path | None = None,
     expect_improvement: bool = False,
 ) -> Comparison:
-    """Compare two directories of runs, by a gates file or its name (the default one, or the one with the claims).
+    """Compare two directories of runs, by a gates file or its name.
+
+    Args:
+        gates: None for `default`, or for `claims` with `expect_improvement`.
 
     Raises:
-        SchedlineError: bad input, or another machine.
+        SchedlineError: bad input, or runs of different machines.
     """
     started = datetime.now(UTC)
     gate = load_gate(gates or ("claims" if expect_improvement else "default"))
@@ -148,7 +151,7 @@ def _notes(sides: Sequence[Side]) -> list[str]:
 
 
 def _unjudged(rows: list[MetricRow], sides: list[Side]) -> list[str]:
-    """Boots that neither batch holds."""
+    """Notes about boots that are in neither batch."""
     out = []
     for row in rows:
         for place, name in enumerate(("base", "candidate")):

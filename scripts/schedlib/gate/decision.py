@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Evidence -> verdict. The same code decides a gate and the simulated campaigns that prove it."""
+"""The rules of the verdict. The same code decides a gate, and the simulated campaigns that validate it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from schedlib.gate.statistics import (
 
 @dataclass(frozen=True)
 class BootEvidence:
-    """What the boots say, more being worse. The last axis is the gating metrics; shifts are in the values' unit.
+    """Statistics of the boots; larger values are worse. The last axis is the gating metrics; shifts are in their unit.
 
     Attributes:
         first: p of the first batch.
-        confirm: p of the confirmation; None when there is none.
-        shift_first: how much worse the first batch is.
-        shift: the same of all judged boots, with the ends of its interval.
+        confirm: p of the confirmation; None if there is none.
+        shift_first: how much worse the candidate is in the first batch.
+        shift: the same for all judged boots.
+        low, high: the interval of `shift`.
         floor: the A/A floor, from the base's boots.
-        centre: the base's median, of which a change is a share.
+        centre: the base's median, to which percentages refer.
     """
 
     first: Values
@@ -48,7 +49,8 @@ class BootEvidence:
 
 @dataclass(frozen=True)
 class Decision:
-    """For each metric: did the first batch trip, does the gate fail, is a change of `detect` excluded."""
+    """For each metric: whether the first batch trips, whether the gate fails, whether a change of `detect` is
+    excluded."""
 
     tripped: Flags
     failed: Flags
@@ -57,7 +59,7 @@ class Decision:
 
 
 def rank_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> BootEvidence:
-    """By the Mann-Whitney test; arrays of any shape, boots last."""
+    """Evidence by the Mann-Whitney test. Arrays may have any shape; the last axis is the boots."""
     all_base = base if again is None else np.concatenate([base, again[0]], axis=-1)
     all_candidate = candidate if again is None else np.concatenate([candidate, again[1]], axis=-1)
     low, high = shift_interval(all_base, all_candidate)
@@ -74,7 +76,7 @@ def rank_evidence(base: Values, candidate: Values, again: tuple[Values, Values] 
 
 
 def mean_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> BootEvidence:
-    """By the permutation test of means; one metric."""
+    """Evidence by the permutation test of means, for one metric."""
     all_base = base if again is None else np.concatenate([base, again[0]])
     all_candidate = candidate if again is None else np.concatenate([candidate, again[1]])
     low, high = mean_interval(all_base, all_candidate)
@@ -91,7 +93,7 @@ def mean_evidence(base: Values, candidate: Values, again: tuple[Values, Values] 
 
 
 def together(evidence: list[BootEvidence]) -> BootEvidence:
-    """One array for each entry, the metrics last."""
+    """Combine the evidence of several metrics: one array for each entry, with the metrics as last axis."""
     confirm = [each.confirm for each in evidence if each.confirm is not None]
     return BootEvidence(
         np.array([each.first for each in evidence]),
@@ -106,12 +108,12 @@ def together(evidence: list[BootEvidence]) -> BootEvidence:
 
 
 def decide(evidence: BootEvidence, budget: Values, detect: Values, alpha: float) -> Decision:
-    """The rules. Budget and detect in the values' unit, alpha for the whole gate.
+    """Decide each metric. Budget and detect are in the values' unit; alpha is for the whole gate.
 
-    A metric trips when the first batch's p is at most alpha / CONFIRM and its shift is over the budget. It fails when
-    it tripped, Holm's p of both batches is at most alpha, and the shift of all boots, by its point estimate, is over
-    budget and floor. It passes when the interval of all boots excludes a change of `detect`, and the floor is below
-    that. Each of these can only go against a candidate whose values become worse.
+    A metric trips if the first batch's p is at most alpha / CONFIRM and its shift is over the budget. It fails if it
+    tripped, Holm's p of both batches is at most alpha, and the point estimate of the shift of all boots is over the
+    budget and the floor. It passes if the interval of all boots excludes a change of `detect`, and the floor is below
+    `detect`. Each of these is monotone: worse values of the candidate can only make its result worse.
     """
     tripped = (evidence.first <= alpha / CONFIRM) & (evidence.shift_first > budget)
     if evidence.confirm is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Directories of runs -> one verdict, and what is behind it as text, JSON and a page."""
+"""Compare directories of runs: one verdict, with details as text, JSON and a page."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from schedlib.verdict import Verdict
 
 
 def gate(options: GateOptions) -> Verdict:
-    """Compare, write what is asked for, and print the text.
+    """Compare, write the requested files, and print the text.
 
     Raises:
-        SchedlineError: bad input, or another machine.
+        SchedlineError: bad input, or runs of different machines.
     """
     found = judged(options)
     print(gate_report.text(found))
@@ -29,10 +29,10 @@ def gate(options: GateOptions) -> Verdict:
 
 
 def judged(options: GateOptions) -> Comparison:
-    """Compare, and write the JSON where it is asked for.
+    """Compare, and write the JSON if it is requested.
 
     Raises:
-        SchedlineError: bad input, or another machine.
+        SchedlineError: bad input, or runs of different machines.
     """
     found = compare(
         options.base,
@@ -48,7 +48,7 @@ def judged(options: GateOptions) -> Comparison:
 
 
 def _page(found: Comparison, options: GateOptions) -> str:
-    # matplotlib keeps a list of this machine's fonts, and asks where to when it is imported.
+    # matplotlib caches a list of this machine's fonts. It reads the cache's location when it is imported.
     os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
     from schedlib.gate.page import page
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline gate` is asked for, and what can be seen of it before numpy and scipy are there."""
+"""The options of `schedline gate`, and checks of them that need neither numpy nor scipy."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class GateOptions:
     """The options of a gate.
 
     Attributes:
-        gates: a name in configs/gates, or a path; None for the default one, or for the one with the claims.
+        gates: a name in configs/gates, or a path; None for `default`, or for `claims` with --expect-improvement.
         confirm: directories of base and candidate, measured after the others.
-        html: where the page goes.
+        html: the file for the page.
         pictures: SVG files for the page.
     """
 
@@ -43,7 +43,7 @@ class GateOptions:
     pictures: tuple[Path, ...] = ()
 
     def command(self) -> str:
-        """What makes the page again, fit for a shell."""
+        """The shell command that makes the page again."""
         words: list[object] = ["schedline", "gate", self.base, self.candidate]
         for option, values in (
             ("--gates", [self.gates] if self.gates else []),
@@ -58,7 +58,7 @@ class GateOptions:
 
 
 def gates_path(named: str) -> Path:
-    """Where a gates file is, by its path or by its name in configs/gates."""
+    """The path of a gates file, given its path or its name in configs/gates."""
     return GATES / f"{named}.toml" if "/" not in named and not named.endswith(".toml") else Path(named)
 
 
@@ -73,10 +73,10 @@ def gates_file(text: str) -> str:
 
 
 def read_svg(path: Path) -> bytes:
-    """A picture for the page.
+    """Read a picture for the page.
 
     Raises:
-        SchedlineError: it cannot be read, is no SVG or is too large.
+        SchedlineError: it cannot be read, is not an SVG, or is too large.
     """
     try:
         content = path.read_bytes()

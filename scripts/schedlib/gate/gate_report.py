@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rows -> text that fits a cover letter (72 columns), and a document."""
+"""Write a comparison as text that fits a cover letter (72 columns), and as a document."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from schedlib.gate.rules import Gate, GateRule
 
 
 def number(value: float | None) -> str:
-    """Four digits that count."""
+    """A number with four significant digits."""
     if value is None or not isfinite(value):
         return "-"
     return f"{value:.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
 
 
 def signed(value: float | None) -> str:
-    """A change, with one digit."""
+    """A change, with its sign and one decimal."""
     if value is None:
         return "-"
     if not isfinite(value):
@@ -36,12 +36,12 @@ def signed(value: float | None) -> str:
 
 
 def change_of(row: MetricRow) -> str:
-    """With its unit, where that is percent."""
+    """The change, with a percent sign if that is its unit."""
     return signed(row.change) + (" %" if not row.rule.absolute and row.change is not None else "")
 
 
 def interval_of(row: MetricRow | Share) -> str:
-    """Of the change."""
+    """The interval of the change."""
     return f"{signed(row.low)} .. {signed(row.high)}" if row.low is not None else "-"
 
 
@@ -51,7 +51,7 @@ def p_of(row: MetricRow) -> str:
 
 
 def budget_of(row: MetricRow) -> str:
-    """How much worse the metric may become, as its change is given."""
+    """How much worse the metric may become, in the unit of its change."""
     return "equal" if row.rule.budget == 0 and row.low is None else f"{row.rule.budget:g}"
 
 
@@ -60,7 +60,7 @@ def _unit(rule: GateRule, unit: str) -> str:
 
 
 def text(found: Comparison) -> str:
-    """All that is to be said, but for the verdict of the whole."""
+    """The whole report, except for the overall verdict."""
     if found.found:
         levels = level_answers(found.gate, found.candidate)
         return claims_text(found.base, found.candidate, found.found, levels)
@@ -69,7 +69,7 @@ def text(found: Comparison) -> str:
 
 
 def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[MetricRow], notes: Sequence[str]) -> str:
-    """The table, what is behind it, and a reason for each row that did not simply pass."""
+    """The two tables, a reason for each row that did not simply pass, and the notes."""
     out = [*_sides(base, candidate), "", f"{'metric':26}{'base':>9}{'candidate':>11}{'change':>9}  verdict"]
     for row in rows:
         name = f"{row.rule.name}"[:26]
@@ -91,7 +91,8 @@ def gate_text(gate: Gate, base: Side, candidate: Side, rows: Sequence[MetricRow]
 
 
 def placebo_text(placebo: Side, shares: Sequence[Share]) -> str:
-    """What of each change is the layout's; the placebo has the candidate's sizes and the base's order of fields."""
+    """The part of each change that the layout causes. The placebo has the candidate's sizes and the base's order of
+    fields."""
     out = [*_sides(placebo), "", f"{'change, %':26}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>18}"]
     for share in shares:
         numbers = (share.row.change, share.change, share.attributable)
@@ -151,7 +152,7 @@ def common_fingerprint(found: Comparison) -> dict[str, str]:
 
 
 def document(found: Comparison) -> GateDocument:
-    """The same as a document."""
+    """The comparison as a document."""
     gate = found.gate
     return GateDocument(
         schema="gate-1",

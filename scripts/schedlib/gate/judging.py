@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sides and rules -> a row for each gating metric, with its verdict and the reason."""
+"""Judge two sides by the rules: a row for each gating metric, with its verdict and the reason."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class MetricRow:
-    """What the gate says of one metric.
+    """The gate's result for one metric.
 
     Attributes:
-        base, candidate: medians of the boots in the metric's unit (means of the rates for Method.RATE).
+        base, candidate: medians of the boots in the metric's unit (means for Method.RATE and Method.MEAN).
         change: of the candidate, signed as measured: percent of the base, or in the unit for an absolute budget.
         low, high: the 95 % interval of the change.
-        p: Holm's, of both batches when there is a confirmation.
-        p_first, p_confirm: of the batches alone; None when there is none.
-        floor: what boots of the base show among themselves, as the change is given.
-        detectable: about what change a first batch like this shows, as the change is given.
-        boots: judged, base and candidate.
+        p: Holm's p, of both batches if there is a confirmation.
+        p_first, p_confirm: p of each batch; None if there is none.
+        floor: how much boots of the base differ among themselves, in the unit of the change.
+        detectable: approximately the smallest change that a first batch like this shows, in the unit of the change.
+        boots: number of judged boots of base and candidate.
     """
 
     rule: GateRule
@@ -53,7 +53,7 @@ class MetricRow:
 
 @dataclass(frozen=True)
 class _Sample:
-    """A metric that can be tested: more is worse; `scale` makes the values' unit what budgets and changes are in."""
+    """A metric that can be tested; larger is worse. `scale` converts values to the unit of budgets and changes."""
 
     rule: GateRule
     unit: str
@@ -73,7 +73,7 @@ def judge(gate: Gate, base: Side, candidate: Side, confirm: tuple[Side, Side] | 
     """Judge each gating metric, in the order of the file.
 
     Raises:
-        SchedlineError: a metric that nothing measured, or values that are no measurement.
+        SchedlineError: a metric was not measured at all, or its values are impossible.
     """
     rows: dict[Key, MetricRow] = {}
     samples: list[_Sample] = []
@@ -138,7 +138,7 @@ def _sample(
 
 
 def _missing(rule: GateRule, base: Side, candidate: Side) -> MetricRow | None:
-    """A row for a metric that one side lacks or that this machine cannot show."""
+    """A row for a metric that one side lacks or that this machine cannot show; None if both sides have it."""
     there = [rule.key in side.about for side in (base, candidate)]
     if all(there):
         return None
@@ -164,7 +164,7 @@ def _missing(rule: GateRule, base: Side, candidate: Side) -> MetricRow | None:
 
 
 def _about(rule: GateRule, sides: Sequence[Side]) -> str:
-    """The unit, once every side agrees with the rule on what the metric is."""
+    """Return the metric's unit, after checking that every side agrees with the rule on what the metric is."""
     found = {side.about[rule.key] for side in sides if rule.key in side.about}
     where = " ".join(rule.key)
     if len(found) > 1:
@@ -193,7 +193,7 @@ def _runs(boot: Boot, key: Key) -> int:
 
 
 def _equal(rule: GateRule, unit: str, sides: Sequence[Side]) -> MetricRow:
-    """One value in every run, or a difference: no statistics."""
+    """Judge a metric that must be equal in every run; no statistics."""
     figures = [[boot.figures[rule.key] for boot in side.boots] for side in sides]
     base = [figure for place in range(0, len(sides), 2) for figure in figures[place]]
     candidate = [figure for place in range(1, len(sides), 2) for figure in figures[place]]
@@ -220,7 +220,7 @@ def _range(figures: Sequence[Figure]) -> tuple[float, float]:
 
 
 def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
-    """A value for each boot, more being worse."""
+    """A value for each boot; larger is worse."""
     sign = -1.0 if rule.direction == "higher" else 1.0
     both = []
     for boots in (batch.base, batch.candidate):
@@ -242,7 +242,7 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
 
 
 def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: GateRule) -> str:
-    """Why the boots are too few, how many more there have to be, and what these could have shown."""
+    """If there are too few boots: how many more are needed, and which change these could have shown."""
     short = [gate.boots - len(side) for side in (batch.base, batch.candidate)]
     if max(short) <= 0:
         return ""
@@ -263,7 +263,7 @@ _NOTHING = float("inf")
 
 
 def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[MetricRow]:
-    """Holm over all statistical metrics of the file; those that cannot be judged count as p = 1."""
+    """Decide with Holm's correction over all statistical metrics of the file; those not judged count as p = 1."""
     if not samples:
         return []
     any_confirm = any(sample.evidence.confirm is not None for sample in samples)
@@ -290,7 +290,7 @@ def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[Metric
 
 def _padded(sample: _Sample, any_confirm: bool) -> BootEvidence:
     evidence = sample.evidence
-    if sample.problem:  # it cannot be judged: it neither trips nor helps the others
+    if sample.problem:  # it cannot be judged, so it neither trips nor helps the others
         one = np.asarray(1.0)
         return replace(evidence, first=one, confirm=one if any_confirm else None, shift_first=np.asarray(-_NOTHING))
     if any_confirm and evidence.confirm is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A comparison -> one HTML file that needs nothing beside it. What run files say is taken for hostile."""
+"""Write a comparison as one self-contained HTML file. The content of run files is untrusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schedlib.gate.judging import MetricRow
 from schedlib.verdict import Verdict
 
 _MOST = 100
-"""Failed runs that are listed of a kernel."""
+"""How many failed runs of a kernel are listed."""
 
 _MEANS = {
     Verdict.PASS: "the changes that the gates file names are excluded",
@@ -34,7 +34,7 @@ _MEANS = {
 
 @dataclass(frozen=True)
 class PageMetric:
-    """A row as the page shows it; all are texts."""
+    """A row as the page shows it; all cells are text."""
 
     row: MetricRow
     cells: Mapping[str, str]
@@ -46,7 +46,7 @@ class PageMetric:
 
 
 def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[str, bytes]]) -> str:
-    """The page; the same for the same comparison. `pictures`: names and contents of SVG files."""
+    """The page. The same comparison always gives the same page. `pictures`: names and contents of SVG files."""
     here = Path(__file__).parent
     environment = Environment(
         loader=FileSystemLoader(here),
@@ -84,7 +84,7 @@ def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[st
 
 
 def _clean(value: object) -> object:
-    """Before jinja escapes it: control characters, lone surrogates, and marks that turn the direction of reading."""
+    """Replace control characters, lone surrogates and bidirectional marks, before jinja escapes the text."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -145,14 +145,14 @@ def _metric(found: Comparison, row: MetricRow, name: str) -> PageMetric:
 
 
 def _range(side: Side, key: Key) -> str:
-    """The value that all runs should have, or the least and the largest."""
+    """The value of all runs, or the smallest and the largest if they differ."""
     figures = [boot.figures[key] for boot in side.boots if key in boot.figures]
     values = sorted({value for figure in figures for value in (figure.least, figure.most)})
     return " to ".join(map(gate_report.number, values if len(values) < 2 else (values[0], values[-1]))) or "-"
 
 
 def _environment(found: Comparison, *, same: bool) -> list[tuple[str, list[str]]]:
-    """Entries of the fingerprint that the kernels share, or those that they do not, each with the kernels' values."""
+    """Entries of the fingerprint that the kernels share, or those that differ, each with the kernels' values."""
     sides = [found.base, found.candidate, *([found.placebo] if found.placebo else [])]
     out = []
     for name in sorted({name for side in sides for name in side.fingerprint}):

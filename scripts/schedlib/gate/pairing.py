@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two sides -> what may be compared: the same machine and settings, boots that alternate, batches fixed beforehand."""
+"""Select what may be compared: same machine and settings, boots that alternate, batches fixed beforehand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schedlib.errors import SchedlineError
 from schedlib.gate.boots import Boot, Side
 
 _LEAD = 2
-"""By so many boots one kernel may be ahead: ABBA and random pairs stay within it."""
+"""How many boots one kernel may be ahead of the other. ABBA and random pairs stay within it."""
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,23 @@ class Batch:
 
     @property
     def smaller(self) -> int:
-        """Boots of the kernel that has fewer."""
+        """The number of boots of the kernel that has fewer."""
         return min(len(self.base), len(self.candidate))
 
 
 @dataclass(frozen=True)
 class Batches:
-    """The first batch, and the one confirmation if there is one; boots that came later are not judged."""
+    """The first batch, and the confirmation if there is one. Later boots are not judged."""
 
     first: Batch
     confirm: Batch | None
 
 
 def refuse_differences(sides: Sequence[Side], compared: frozenset[str]) -> None:
-    """Refuse what is not compared and differs: within a side everything but the boot, between sides all but `compared`.
+    """Reject fingerprints that differ: within a side in anything, between sides in anything but `compared`.
 
     Raises:
-        SchedlineError: which entry differs, and how.
+        SchedlineError: an entry differs, or a boot is on two sides.
     """
     for name in sorted({name for side in sides for name in side.fingerprint}):
         found = [side.fingerprint.get(name, frozenset()) for side in sides]
@@ -71,12 +71,12 @@ def _shown(values: frozenset[str] | set[str]) -> str:
 
 
 def batches(base: Side, candidate: Side, confirm: tuple[Side, Side] | None, boots: int) -> Batches:
-    """The first `boots` of each side are the first batch, the next `boots` the confirmation; later ones do not count.
+    """The first `boots` of each side are the first batch, the next `boots` the confirmation. Later ones do not count.
 
-    With a confirmation of its own, each batch is all of its boots.
+    If a separate confirmation is given, each batch consists of all its boots.
 
     Raises:
-        SchedlineError: a confirmation that is older than what it has to confirm.
+        SchedlineError: a boot of the confirmation is older than one of the first batch.
     """
     if confirm is not None:
         first = Batch(base.boots, candidate.boots)
@@ -96,7 +96,7 @@ def batches(base: Side, candidate: Side, confirm: tuple[Side, Side] | None, boot
 
 
 def order_problem(batch: Batch) -> str:
-    """Why a drift of the machine could look like a difference of the kernels; empty where it could not."""
+    """Why a drift of the machine could look like a difference of the kernels; empty if it could not."""
     lead = furthest = 0
     ordered = sorted((boot.started, kind) for kind, side in ((1, batch.base), (-1, batch.candidate)) for boot in side)
     for _, kind in ordered:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs of a placebo kernel -> how much of a change is the layout's, and how much came with the size alone."""
+"""Use runs of a placebo kernel to tell how much of a change comes from the layout, and how much from the size alone."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from schedlib.gate.statistics import mean_interval, mean_shift, shift, shift_int
 
 @dataclass(frozen=True)
 class Share:
-    """What a metric owes to the layout. Changes are given as those of its row: percent of the base, or absolute.
+    """The layout's share in the change of a metric. Units are those of its row: percent of the base, or absolute.
 
     Attributes:
-        row: what the gate says of the metric.
-        change: of the placebo, against the base.
-        attributable: of the candidate, against the placebo.
-        low, high: the 95 % interval of that.
-        reason: why there is none; empty where there is.
+        row: the gate's row of the metric.
+        change: change from the base to the placebo.
+        attributable: change from the placebo to the candidate, which the layout causes.
+        low, high: the 95 % interval of `attributable`.
+        reason: why there is no share; empty if there is one.
     """
 
     row: MetricRow
@@ -36,12 +36,12 @@ class Share:
 
     @property
     def shown(self) -> bool:
-        """Whether the layout does anything at all: the interval excludes nothing."""
+        """Whether the layout has any effect: the interval excludes 0."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 def shares_of(gate: Gate, rows: Sequence[MetricRow], base: Side, candidate: Side, placebo: Side) -> list[Share]:
-    """For each metric that was compared; all boots count, the first batch's and the confirmation's.
+    """The share for each metric that was compared. All boots count, of the first batch and of the confirmation.
 
     Raises:
         SchedlineError: the placebo lacks a metric that the others have.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots -> plots by matplotlib, as SVG that takes its colours from the page: light, dark or printed."""
+"""Plots of boots by matplotlib, as SVG that takes its colours from the page: light, dark or printed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schedlib.gate.boot_series import KERNELS, Point, values_of_kernel
 from schedlib.gate.gate_report import number
 
 _SIZE = (5.0, 3.4)
-"""Inches of 72 pixels: as wide as a telephone, where the text keeps its size."""
+"""In inches of 72 pixels: as wide as a phone's screen, so that the text keeps its size there."""
 
 _FONT = 12
 _INK, _GRID = "#000010", "#000011"
@@ -55,8 +55,8 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 
 
 def ecdf(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
-    """Which share of the boots has at most a value. `name`: what the ids in the SVG begin with."""
-    with style.context(["default", _SETTINGS]):  # whatever a matplotlibrc says
+    """The share of boots that are at or below each value. `name`: prefix of the ids in the SVG."""
+    with style.context(["default", _SETTINGS]):  # ignore any matplotlibrc
         figure, axes = _figure()
         for kernel in KERNELS:
             if values := values_of_kernel(points, kernel):
@@ -68,8 +68,8 @@ def ecdf(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
 
 
 def by_boot(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
-    """The values in the order of the boots; those of a confirmation are hollow."""
-    with style.context(["default", _SETTINGS]):  # whatever a matplotlibrc says
+    """The values in the order of the boots; markers of a confirmation are hollow."""
+    with style.context(["default", _SETTINGS]):  # ignore any matplotlibrc
         figure, axes = _figure()
         places = list(enumerate(points, 1))
         for kernel in KERNELS:
@@ -112,7 +112,7 @@ def _figure() -> tuple[Figure, Axes]:
 
 
 def _values_on(axes: Axes, which: str, points: Sequence[Point], unit: str) -> None:
-    """Ticks at round numbers, and the unit, which a run file may have chosen to be mathematics."""
+    """Set ticks at round numbers, and the unit. The unit comes from a run file, so it is not parsed as mathematics."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     largest = max(abs(point.value) for point in points)
@@ -137,13 +137,13 @@ def _drawn(figure: Figure, axes: Axes, name: str, title: str, description: str) 
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     out = StringIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a unit in letters that matplotlib's own font lacks
+        warnings.simplefilter("ignore", UserWarning)  # the unit may use letters that matplotlib's font lacks
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return _for_page(out.getvalue(), name, title, description)
 
 
 def _for_page(svg: str, name: str, title: str, description: str) -> str:
-    """Matplotlib's SVG without its colours, fonts and style attributes; its ids are unique in the page."""
+    """Matplotlib's SVG without colours, fonts and style attributes, and with ids that are unique in the page."""
     ET.register_namespace("", _SVG)
     root = ET.fromstring(svg)  # noqa: S314 - ours
     for place in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}defs"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""configs/gates/*.toml -> what is compared, registered before anything is measured."""
+"""Gates files, configs/gates/*.toml: what is compared, fixed before anything is measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schedlib.paths import CONFIGS
 GATES = CONFIGS / "gates"
 
 LEAST_BOOTS = 5
-"""Of a batch: with fewer, no test of ours can fail anything."""
+"""The smallest batch: with fewer boots, none of our tests can fail."""
 
 MOST_BOOTS = 500
 
@@ -35,10 +35,10 @@ class GateRule(Strict, frozen=True):
     """One gating metric.
 
     Attributes:
-        direction: what is better: lower or higher; neither for Method.EQUAL alone.
-        budget: how much worse it may become, in percent of the base's median, or in the unit when `absolute`.
-        detect: PASS is said only when a change so much worse is excluded; in the same unit as the budget.
-        absolute: budget and detect are in the metric's unit; in exceedances of a million for Method.RATE.
+        direction: what is better: lower or higher; `neither` only with Method.EQUAL.
+        budget: how much worse it may become, in percent of the base's median, or in its unit if `absolute`.
+        detect: a PASS has to exclude a change for the worse of this size; in the same unit as the budget.
+        absolute: budget and detect are in the metric's unit; in exceedances per million samples for Method.RATE.
         because: why it is a gating metric.
     """
 
@@ -84,7 +84,7 @@ class GateRule(Strict, frozen=True):
 
 
 class Cited(Strict, frozen=True, kw_only=True):
-    """A figure of a mail. quote: the mail's words."""
+    """A figure from a mail. quote: the mail's words."""
 
     id: Word
     patch: Word
@@ -100,11 +100,11 @@ class Cited(Strict, frozen=True, kw_only=True):
 
 
 class Claim(Cited, frozen=True, kw_only=True):
-    """What a mail says that a change brought.
+    """An improvement that a mail claims for a change.
 
     Attributes:
         change: percent of the base's value, signed as in the mail.
-        judged: False for what is only shown, a maximum above all.
+        judged: False for a claim that is only reported, such as a maximum.
     """
 
     direction: Better
@@ -117,17 +117,17 @@ class Claim(Cited, frozen=True, kw_only=True):
 
 
 class Level(Cited, frozen=True, kw_only=True):
-    """A figure that a mail gives for one kernel alone, not for base against candidate."""
+    """A figure that a mail gives for one kernel, not for base against candidate."""
 
     value: Amount
 
 
 class GateHead(Strict, frozen=True):
-    """What holds for the whole file.
+    """Settings for the whole file.
 
     Attributes:
-        alpha: chance that kernels which do not differ fail the whole gate, at most.
-        boots: of each kernel in a batch, at least.
+        alpha: largest probability that kernels which do not differ fail the gate.
+        boots: smallest number of boots of each kernel in a batch.
         compared: fingerprint entries that may differ between the two sides.
         order: interleaved: boots of both kernels have to alternate.
     """
@@ -139,7 +139,7 @@ class GateHead(Strict, frozen=True):
 
 
 class GatesFile(Strict, frozen=True):
-    """A gates file as it is written."""
+    """The structure of a gates file."""
 
     gate: GateHead = GateHead()
     metric: tuple[GateRule, ...] = ()
@@ -149,7 +149,7 @@ class GatesFile(Strict, frozen=True):
 
 @dataclass(frozen=True)
 class Gate:
-    """What is compared; see Head for the first ones."""
+    """What is compared; see GateHead for the first attributes."""
 
     name: str
     alpha: float
@@ -165,7 +165,7 @@ def load_gate(named: str) -> Gate:
     """Read a gates file by its path or by its name in configs/gates.
 
     Raises:
-        SchedlineError: no such file, or something in it is missing, unknown or no gate.
+        SchedlineError: the file does not exist, or something in it is missing, unknown or invalid.
     """
     path = gates_path(named)
     if not path.exists():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The statistics of the gate. Pure functions; the last axis is always the boots of one kernel.
 
-In all of them more is worse: who holds that more is better negates the values first.
+Larger values are always worse. If more is better, the caller negates the values first.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 CONFIDENCE = 0.95
-"""Of every interval, two-sided."""
+"""The confidence of every interval, two-sided."""
 
 CONFIRM = 0.2
-"""What a confirmation's own p may be at most; the first batch's may be alpha / CONFIRM, so that both make alpha."""
+"""The largest p of a confirmation. The first batch's may be up to alpha / CONFIRM, so that the product is alpha."""
 
 _EXACT_PAIRS = 2500
-"""Up to so many pairs of boots U's distribution is exact, above it is normal."""
+"""Up to this number of pairs of boots, the distribution of U is exact; above, it is approximated as normal."""
 
 _ALL_PERMUTATIONS = 200_000
 _DRAWN_PERMUTATIONS = 20_000
@@ -34,10 +34,10 @@ _POWER = 0.8
 
 @lru_cache(maxsize=64)
 def upper_tail(base: int, candidate: int) -> Values:
-    """P(U >= u) for u = 0 ... base x candidate, when both kernels are the same.
+    """P(U >= u) for u = 0 ... base x candidate, if both kernels are the same.
 
-    Exact by scipy up to 2500 pairs (Mann and Whitney, Annals of Mathematical Statistics 18, 1947): each U is shown to
-    it as one arrangement that has it. Above, normal with continuity correction.
+    Up to 2500 pairs it is exact, by scipy (Mann and Whitney, Annals of Mathematical Statistics 18, 1947): for each u,
+    scipy gets one arrangement of values that has this U. Above, it is normal with continuity correction.
     """
     pairs = base * candidate
     u = np.arange(pairs + 1)
@@ -57,8 +57,8 @@ def upper_tail(base: int, candidate: int) -> Values:
 def rank_p(base: Values, candidate: Values) -> Values:
     """One-sided p of the Mann-Whitney test that the candidate is worse.
 
-    A tie counts for the candidate. That keeps the test exact (ties broken by lot would give the same distribution and
-    no larger p), and makes it monotone: no worse value ever gives a larger p.
+    A tie counts in the candidate's favour. This keeps the test valid: ties broken at random would give the exact
+    distribution, and never a larger p. It also makes the test monotone: a worse value never gives a larger p.
     """
     u = (candidate[..., :, None] > base[..., None, :]).sum(axis=(-1, -2))
     found: Values = upper_tail(base.shape[-1], candidate.shape[-1])[u]
@@ -77,7 +77,7 @@ def shift(base: Values, candidate: Values) -> Values:
 
 
 def shift_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
-    """The interval that belongs to `shift` and to the rank test; infinite when the boots are too few for one."""
+    """The interval that belongs to `shift` and to the rank test; infinite if there are too few boots."""
     pairs = base.shape[-1] * candidate.shape[-1]
     tail = upper_tail(base.shape[-1], candidate.shape[-1])
     outside = int((tail <= (1 - CONFIDENCE) / 2).sum())
@@ -90,18 +90,18 @@ def shift_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
 
 @lru_cache(maxsize=16)
 def _pair_splits(pairs: int) -> npt.NDArray[np.intp]:
-    """Which boot of each pair goes to the first half; each split and its mirror image count once."""
+    """Which boot of each pair goes to the first half. A split and its mirror image count as one."""
     if 2 ** (pairs - 1) <= _SPLITS:
         return np.array([(0, *rest) for rest in product((0, 1), repeat=pairs - 1)], dtype=np.intp)
     return np.random.default_rng(0).integers(0, 2, size=(_SPLITS, pairs))
 
 
 def floor(base: Values) -> Values:
-    """What the machine shows between boots of one kernel: the A/A floor, in the unit of the values.
+    """The A/A floor: how much boots of the same kernel differ, in the unit of the values.
 
-    Neighbouring boots of the base are pairs, one half against the other gives a shift, and nine of ten such shifts are
-    smaller than this. The halves have half of the boots, hence the root. The candidate is left out: its noise must not
-    excuse it.
+    Neighbouring boots of the base form pairs. A split puts one boot of each pair into each half, and the shift between
+    the halves is computed. Nine of ten such shifts are below the floor. They are scaled by the square root because each
+    half has only half of the boots. The candidate is left out, because its own noise must not excuse it.
     """
     boots = base.shape[-1]
     if boots < 4:
@@ -118,7 +118,7 @@ def floor(base: Values) -> Values:
 
 @lru_cache(maxsize=4)
 def _groups(base: int, candidate: int) -> Values:
-    """Which boots are called the candidate's: all ways, or some by a fixed lot; the one that was is the first."""
+    """Ways to label boots as the candidate's: all of them, or a fixed random sample. The true one is the first."""
     boots = base + candidate
     if comb(boots, candidate) <= _ALL_PERMUTATIONS:
         chosen = np.array(list(combinations(range(boots), candidate)), dtype=np.intp)[::-1]
@@ -131,9 +131,10 @@ def _groups(base: int, candidate: int) -> Values:
 
 
 def mean_p(base: Values, candidate: Values) -> float:
-    """One-sided p of the permutation test that the candidate's mean is larger (Pitman 1937); exact up to 200,000 ways.
+    """One-sided p of the permutation test that the candidate's mean is larger (Pitman 1937).
 
-    Above, 20,000 ways drawn by a fixed lot, with the one that was counted in: valid, and the same every time.
+    Exact up to 200,000 labellings. Above, 20,000 random labellings with a fixed seed and the true one are used, which
+    is valid and gives the same result every time.
     """
     values = np.concatenate([base, candidate])
     sums = _groups(base.size, candidate.size) @ values
@@ -149,9 +150,9 @@ def mean_shift(base: Values, candidate: Values) -> float:
 def mean_interval(base: Values, candidate: Values) -> tuple[float, float]:
     """The shifts that the permutation test does not reject.
 
-    With the candidate moved back by a shift, a way of calling boots the candidate's comes out as high as the true one
-    exactly where the shift is at least (difference of the two sums) / (boots that change sides): the ends of the
-    interval are order statistics of these quotients.
+    Subtract a shift from the candidate's values. A labelling then has at least the sum of the true one exactly if the
+    shift is at least (difference of the two sums) / (number of boots that change sides). So the ends of the interval
+    are order statistics of these quotients.
     """
     outside = (1 - CONFIDENCE) / 2
     if 1 / comb(base.size + candidate.size, candidate.size) > outside:
@@ -162,18 +163,19 @@ def mean_interval(base: Values, candidate: Values) -> tuple[float, float]:
     changed = candidate.size - groups[:, base.size :].sum(axis=1)
     moved = changed > 0
     quotients = np.sort((sums[0] - sums[moved]) / changed[moved])
-    # So many ways are not enough to be beyond what is left outside; the true one always counts.
+    # With up to this number of labellings, the test still rejects. Those that equal the true one always count.
     rank = int(np.floor(outside * len(groups))) - int((~moved).sum())
     slack = 1e-9 * (float(np.ptp(values)) or 1e-3)
     return float(quotients[rank]) - slack, float(quotients[-1 - rank]) + slack
 
 
 def two_batches(first: Values, confirm: Values, alpha: float) -> Values:
-    """One p of two independent ones, for a test that says "worse" only when both batches do.
+    """Combine two independent p values, for a test that says "worse" only if both batches do.
 
-    1 unless first <= alpha / CONFIRM and confirm <= CONFIRM; then the chance that the product is so small and both are
-    below those bounds: c + c log(alpha / c), c the product (Bauer and Koehne, Biometrics 50, 1994, with a bound on the
-    second batch too). It never exceeds what it claims, and falls with either p.
+    The result is 1 unless first <= alpha / CONFIRM and confirm <= CONFIRM. Otherwise it is the probability that the
+    product is this small and both are within these bounds: c + c log(alpha / c), where c is the product (Bauer and
+    Koehne, Biometrics 50, 1994, here also with a bound on the second batch). The test's error rate never exceeds the
+    result, and the result decreases with either p.
     """
     both = np.clip(first * confirm, np.finfo(float).tiny, alpha)
     joint = both * (1 + np.log(alpha / both))
@@ -193,9 +195,9 @@ def holm(p: Values) -> Values:
 
 
 def detectable(base: Values, candidate: Values, alpha: float) -> float:
-    """About the smallest shift that a batch like this shows four times of five, in the unit of the values.
+    """The smallest shift, approximately, that a batch like this shows in four of five cases, in the unit of the values.
 
-    By the t test with the rank test's efficiency of 3 / pi; infinite when the boots are too few to reach alpha at all.
+    Computed by the t test with the rank test's efficiency of 3 / pi. Infinite if the boots are too few to reach alpha.
     """
     boots = base.size, candidate.size
     if min(boots) < 2 or 1 / comb(sum(boots), boots[0]) > alpha:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One patch or series -> everything that can be said of it before it is merged, on one page."""
+"""`schedline premerge`: checks a patch or series before it is merged, with the results on one page."""

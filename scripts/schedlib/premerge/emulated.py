@@ -22,7 +22,7 @@ from schedlib.verdict import Verdict
 
 
 def emulated(cache: Path, tree: Tree, series: PatchSeries, out: Path) -> Part:
-    """Measure both, or what is remembered of them, and hold the head against configs/gates/c2c.toml."""
+    """Measure both, or take cached results, and judge the head by configs/gates/c2c.toml."""
     if not any(file.startswith(("kernel/sched/", "include/")) for file in series.files):
         return Part("c2c", Verdict.PASS, "neither the scheduler nor a header is touched")
     try:
@@ -37,7 +37,7 @@ def emulated(cache: Path, tree: Tree, series: PatchSeries, out: Path) -> Part:
 
 
 def compared(out: Path) -> Part:
-    """What the two results in a premerge's directory say."""
+    """Compare the two results in the directory of a premerge."""
     base, head = (read_result(out / TRAFFIC / f"{side}.json") for side in ("base", "head"))
     traffic_diff.refuse_unlike(base, head)
     judged = traffic_diff.judge(base, head, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a premerge left behind -> a text for a mail, made from the raw data alone, so that anyone can make it again."""
+"""Makes a text for a mail from the directory of a premerge: from the raw data only, so that anyone can reproduce it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BEGIN, END = "schedline evidence 1", "end of evidence"
 
 _LETTER = {RuleOutcome.PASS: "P", RuleOutcome.FAIL: "F", RuleOutcome.NA: "-"}
 _MOST = 20
-"""Names of failed tests and of skips that are listed."""
+"""How many names of failed tests are listed."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the text; no verdict where nothing was judged."""
+    """One part of the text. The verdict is None if nothing was judged."""
 
     verdict: Verdict | None
     lines: tuple[str, ...]
@@ -53,13 +53,13 @@ class Evidence:
 
 
 def evidence(directory: Path, rules: Rules) -> Evidence:
-    """Judge what is in the directory of a premerge, and tell it.
+    """Judge the data in the directory of a premerge, and write the text.
 
     Args:
-        rules: of this schedline, not of the sender's.
+        rules: the rules of this schedline, not of the sender's.
 
     Raises:
-        SchedlineError: it is damaged, or nothing is there that could be judged.
+        SchedlineError: the data are damaged, or there is nothing to judge.
     """
     require_premerge(directory)
     file = directory / SERIES
@@ -83,7 +83,7 @@ def evidence(directory: Path, rules: Rules) -> Evidence:
 
 
 def _series(series: PremergeDocument) -> tuple[list[str], tuple[str, ...], list[str]]:
-    """Base and patches, their ids, and the commands."""
+    """Lines with base and patches, the patch ids, and the commands to reproduce the data."""
     lines = wrapped(f"base-commit: {series.base}")
     for patch in series.patches:
         lines += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
@@ -102,7 +102,7 @@ def _layouts(directory: Path) -> dict[str, tuple[Layout, Layout] | None] | None:
 
 
 def _layout(directory: Path, rules: Rules) -> Section:
-    """The rules on each architecture, a letter for each."""
+    """The outcomes of the rules on each architecture, as letters."""
     layouts = _layouts(directory)
     if layouts is None:
         return Section(None, ("layout: not looked at",))
@@ -130,7 +130,7 @@ def _layout(directory: Path, rules: Rules) -> Section:
 
 
 def _letters(rules: Rules, change: str, before: Layout, after: Layout) -> str:
-    """The outcomes of a change's rules on the head; what the base has is expected."""
+    """The outcomes of a change's rules on the head. The change is expected if the base has it."""
     there = presence_of(rules, change, before)[0] in (Presence.PRESENT, Presence.PARTIAL)
     expected = frozenset([change]) if there else frozenset[str]()
     names = [rule.id for rule in rules.rules if rule.change == change]
@@ -138,7 +138,7 @@ def _letters(rules: Rules, change: str, before: Layout, after: Layout) -> str:
 
 
 def _kunit(directory: Path) -> Section:
-    """The suites on base and head, from their consoles."""
+    """The results of the suites on base and head, from their consoles."""
     said: dict[str, tuple[JudgedBoot, ...]] = {}
     left_out: dict[str, str] = {}
     rows = [f"{'':20}passed  failed  skipped  verdict"]
@@ -190,7 +190,7 @@ def _emulated(directory: Path) -> Section:
 
 
 def _mutants(parts: Sequence[PremergePart]) -> Section:
-    """What the sender saw; it takes a build for each to see it again, so it counts only where it is bad."""
+    """The mutants as the sender saw them. To repeat them takes a build each, so only a bad result counts."""
     part = next((each for each in parts if each.name == "mutants" and each.verdict), None)
     if part is None or part.verdict is None:
         return Section(None, ("mutants: not tried",))
@@ -200,11 +200,11 @@ def _mutants(parts: Sequence[PremergePart]) -> Section:
 
 
 def _runs(directory: Path) -> Section:
-    """The gate on the runs."""
+    """The gate's verdict on the runs."""
     place = directory / RUNS
     if not place.is_dir():
         return Section(None, ("runs of a real machine: none",))
-    # numpy and scipy are there only where there are runs.
+    # numpy and scipy are installed only if there are runs.
     from schedlib.gate.comparison import compare
     from schedlib.gate.gate_report import text
 
@@ -217,7 +217,7 @@ def _runs(directory: Path) -> Section:
 
 
 def _known(gates: Path) -> str:
-    """Whose gates file it is."""
+    """Which gates file it is: one of this schedline, or the sender's own."""
     if not gates.is_file():
         return "default, of this schedline"
     content = gates.read_bytes()
@@ -226,7 +226,7 @@ def _known(gates: Path) -> str:
 
 
 def _data(directory: Path) -> str:
-    """A hash of everything that was judged, by which a copy is known."""
+    """A hash of everything that was judged, which identifies a copy."""
     files = [
         file
         for name in (LAYOUTS, GATES, "base", "head", TRAFFIC, RUNS)
@@ -241,7 +241,7 @@ def _data(directory: Path) -> str:
 
 
 def block_in(text: str) -> str | None:
-    """The evidence in a file or mail, quoted or not; None where there is none."""
+    """The evidence in a file or mail, quoted or not; None if there is none."""
     lines = [re.sub(r"^(?:> ?)+", "", line).rstrip() for line in text.splitlines()]
     begin = next((number for number, line in enumerate(lines) if line.startswith(BEGIN)), None)
     if begin is None or END not in lines[begin:]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The text of a premerge's directory, written; or somebody's text, compared with what the directory shows."""
+"""Write the text for the directory of a premerge, or compare somebody's text with the data in the directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schedlib.verdict import Verdict, worst
 
 
 def make(directory: Path, out: Path | None) -> Verdict:
-    """Write the text to a file, or to standard output; the verdict that the data give.
+    """Write the text to a file or to standard output. Returns the verdict of the data.
 
     Raises:
         SchedlineError: the data are damaged.
@@ -32,10 +32,13 @@ def make(directory: Path, out: Path | None) -> Verdict:
 
 
 def verify(file: Path, directory: Path) -> Verdict:
-    """Compare a text, or a mail that has it (`-`: standard input), with the data; FAIL where they differ.
+    """Compare a text, or a mail that contains it, with the data. FAIL if they differ.
+
+    Args:
+        file: the text or mail; `-` is standard input.
 
     Raises:
-        SchedlineError: the data are damaged, or the file holds no such text.
+        SchedlineError: the data are damaged, or the file contains no such text.
     """
     try:
         content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()

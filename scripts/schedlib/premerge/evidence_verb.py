@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline premerge evidence`: what a premerge found, as a text for a mail, and that text against the data."""
+"""`schedline premerge evidence`: makes a text for a mail from a premerge, and compares such a text with the data."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The page as KernelCI's database takes it: kcidb-io's schema 5.3, one checkout, one build for each part."""
+"""The page for KernelCI's database: kcidb-io's schema 5.3, one checkout, one build for each part."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _STATUS = {
     Verdict.INCONCLUSIVE: "DONE",
     None: "SKIP",
 }
-"""DONE: it ran, and says neither that it passed nor that it failed."""
+"""DONE: the test ran, and neither passed nor failed."""
 
 
 def document(started: datetime, series: PatchSeries, found: Sequence[Part]) -> dict[str, object]:
-    """A submission; the series itself is not public, so it is told by the base and a hash of the patches."""
+    """A submission. The series may not be public, so it is identified by the base and a hash of the patches."""
     hashes = "".join(f"{patch.sha256}\n" for patch in series.patches)
     patchset = hashlib.sha256(hashes.encode()).hexdigest()
     name = f"{_ORIGIN}:{series.base}+{patchset[:12]}"

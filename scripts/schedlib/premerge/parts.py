@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The parts of the page: each looks at base and head, and says what the series changed."""
+"""The parts of the page: each compares base and head, and reports what the series changed."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from schedlib.verdict import Verdict, worst
 
 @dataclass(frozen=True)
 class Part:
-    """What one part says.
+    """The result of one part.
 
     Attributes:
-        name: layout, kunit, mutants or runs.
-        verdict: None where nothing was to be judged.
+        name: layout, kunit, c2c, mutants or runs.
+        verdict: None if there was nothing to judge.
         summary: one line.
-        lines: what is behind it.
-        tests: name, verdict and text of each thing judged, for machines.
+        lines: details.
+        tests: name, verdict and text of each test, for JUnit and KCIDB.
     """
 
     name: str
@@ -51,14 +51,14 @@ class Part:
 
     @property
     def judged(self) -> tuple[tuple[str, Verdict | None, str], ...]:
-        """The tests, or the part as one where it has none."""
+        """The tests, or the whole part as one test if it has none."""
         return self.tests or ((self.name, self.verdict, self.summary),)
 
 
 def layout(
     cache: Path, tree: Tree, series: PatchSeries, columns: Sequence[Column], expected: frozenset[str], out: Path
 ) -> Part:
-    """The rules that held and are broken, and what moved; the offsets are kept in `out`."""
+    """The layout rules that the series breaks, and what it moves. The offsets are kept in `out`."""
     if not touches_layout(series.diff):
         return Part("layout", Verdict.PASS, "no header and no Kconfig is touched: no offset can change")
     rules = host_rules(cache)
@@ -99,7 +99,7 @@ def layout(
 
 @dataclass(frozen=True)
 class Booted:
-    """What the KUnit suites said on one commit."""
+    """The results of the KUnit suites on one commit."""
 
     verdict: Verdict
     failed: frozenset[str]
@@ -108,7 +108,7 @@ class Booted:
 
 
 def said_by(boots: Sequence[JudgedBoot]) -> Booted:
-    """The guests of one commit together."""
+    """Combine the results of the guests of one commit."""
     outcomes = [test.outcome.name for boot in boots for test in boot.judgement.tests]
     return Booted(
         worst(boot.judgement.verdict for boot in boots),
@@ -119,7 +119,7 @@ def said_by(boots: Sequence[JudgedBoot]) -> Booted:
 
 
 def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
-    """Build and boot a commit, or what is remembered of it: the base is the same for every version of a series."""
+    """Build and boot a commit, or take a cached result: the base is the same for every version of a series."""
     planned = plan_kernel(at(tree, commit), target, expect=expected)
     digest = planned.configuration.digest()
     key = hashlib.sha256(f"{planned.commit} {digest} {target} {sorted(expected)}".encode())
@@ -137,14 +137,15 @@ def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: froze
 
 
 def blame(base: Booted, head: Booted) -> tuple[Verdict, list[str], list[str]]:
-    """The verdict on the head, what fails since the base, and what failed there already: that is nobody's pass."""
+    """The verdict on the head, its new failures, and those that the base has, too. Without new ones, a FAIL becomes
+    INCONCLUSIVE."""
     new, old = sorted(head.failed - base.failed), sorted(head.failed & base.failed)
     verdict = head.verdict
     return (Verdict.INCONCLUSIVE if verdict is Verdict.FAIL and not new else verdict), new, old
 
 
 def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str], out: Path) -> Part:
-    """The suites on both: what fails on the head alone is the series' fault."""
+    """Run the suites on base and head. Tests that fail only on the head are the series' fault."""
     target, _ = choose(tree, None)
     base = booted(cache, tree, series.base, target, expected, out / "base")
     head = booted(cache, tree, series.head, target, expected, out / "head")
@@ -161,7 +162,7 @@ def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str]
 
 
 def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str], out: Path) -> Part:
-    """The mutants of the files that the series touches: can the tests still fail there?"""
+    """Try the mutants of the files that the series touches: can the tests still fail there?"""
     chosen = [
         mutant
         for mutant in mutants.read_mutants(mutants.MUTANTS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The names of what a premerge leaves in its directory."""
+"""The names of the files in the directory of a premerge."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ GATES = "gates.toml"
 
 
 def refuse_old(out: Path) -> None:
-    """What another premerge has left must not be taken for this one's.
+    """Reject a directory with files of an earlier premerge, which could be taken for this one's.
 
     Raises:
-        SchedlineError: there is something of it.
+        SchedlineError: such a file exists.
     """
     if old := next((name for name in (SERIES, LAYOUTS, "base", "head", TRAFFIC, RUNS) if (out / name).exists()), None):
         raise SchedlineError(f"--out: {out} has {old} of an earlier premerge", "name a new directory, or remove that")
 
 
 def require_premerge(directory: Path) -> None:
-    """See that there is something to make evidence of.
+    """Reject a directory that has no data for evidence.
 
     Raises:
-        SchedlineError: a directory without it, or none.
+        SchedlineError: the directory does not exist, or has neither a series nor runs.
     """
     if not (directory / SERIES).is_file() and not (directory / RUNS).is_dir():
         raise SchedlineError(f"{directory} has neither {SERIES} nor {RUNS}/", "schedline premerge --out DIR makes them")

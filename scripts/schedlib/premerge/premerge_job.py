@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A series and its base -> the parts, each judged; the page, and the same for machines."""
+"""Compare a series with its base: judge each part, and write the page as text, JSON, JUnit and KCIDB."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from schedlib.verdict import Verdict, worst
 
 
 def premerge(options: PremergeOptions) -> Verdict:
-    """Hold a series against its base, write the documents and print the page.
+    """Compare a series with its base, write the documents and print the page.
 
     Raises:
         SchedlineError: the tree, the series, the machine or the runs do not allow it.
@@ -40,7 +40,7 @@ def premerge(options: PremergeOptions) -> Verdict:
     series = read_series(tree, options.base, options.head, options.mbox)
     expected = present_changes(tree, series.base)
     columns = columns_for(options.archs, ())
-    # What a later part lacks is said before an earlier one has taken its half an hour.
+    # Report missing tools of later parts now, not after an earlier part has run for half an hour.
     if "layout" not in options.skip and touches_layout(series.diff):
         ensure_tools(columns)
     if not {"kunit", "mutants"} <= set(options.skip):
@@ -78,10 +78,10 @@ def _timed(name: str, job: Callable[[], Part]) -> Part:
 
 
 def _runs(options: PremergeOptions, out: Path) -> Part:
-    """The gate's verdict, with the page that it prints kept beside the others."""
+    """The gate's verdict. Its text is part of the page."""
     if not options.runs:
         return Part("runs", None, "no runs of a real machine were given (--runs)")
-    # numpy and scipy are there for those who give runs alone.
+    # numpy and scipy are installed only if runs are given.
     from schedlib.gate import gate_report
     from schedlib.gate.gate_job import judged
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline premerge` and `schedline premerge evidence` are asked for."""
+"""The options of `schedline premerge` and `schedline premerge evidence`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class PremergeOptions:
         base: the revision that the series is made for.
         head: the last commit of the series; None for HEAD.
         mbox: mails in place of `head`.
-        archs: for the layout.
-        skip: of PARTS.
+        archs: architectures for the layout.
+        skip: names in PARTS to skip.
         runs: directories of base and candidate.
-        gates: as GateOptions has it.
+        gates: see GateOptions.
     """
 
     kdir: Path
@@ -38,12 +38,12 @@ class PremergeOptions:
 
 @dataclass(frozen=True)
 class EvidenceOptions:
-    """The options of an evidence.
+    """The options of `schedline premerge evidence`.
 
     Attributes:
-        directory: that a premerge has left.
-        verify: a text or mail to hold against it; `-` is standard input.
-        out: where the text goes; None for standard output.
+        directory: the directory of a premerge.
+        verify: a text or mail to compare with it; `-` is standard input.
+        out: the file for the text; None for standard output.
     """
 
     directory: Path

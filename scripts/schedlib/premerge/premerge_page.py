@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the parts say -> the page, and the same for machines."""
+"""Write the results of the parts as a page of text, as JUnit, and as a document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedlib.verdict import Verdict
 
 
 def text(series: PatchSeries, found: Sequence[Part], verdict: Verdict) -> str:
-    """The page, in 72 columns but for what the gate prints."""
+    """The page, in 72 columns, except for the output of the gate."""
     lines = [f"series of {len(series.patches)} on {series.base[:12]}"]
     lines += [line for patch in series.patches for line in wrapped(f"  {patch.commit[:12]} {patch.subject}", 6)]
     lines.append("")
@@ -38,7 +38,7 @@ _MARKS = {Verdict.PASS: None, Verdict.FAIL: Mark.FAILURE, Verdict.ERROR: Mark.ER
 
 
 def junit(found: Sequence[Part]) -> bytes:
-    """One suite for each part; what was not judged is skipped, and what is inconclusive an error."""
+    """One suite for each part. Tests without a verdict are skipped; inconclusive tests are errors."""
     return junit_document(
         [JUnitSuite(f"premerge.{part.name}", tuple(_case(*row) for row in part.judged)) for part in found]
     )
@@ -52,7 +52,7 @@ def _case(name: str, verdict: Verdict | None, said: str) -> JUnitCase:
 def premerge_document(
     started: datetime, tree: Tree, series: PatchSeries, found: Sequence[Part], verdict: Verdict
 ) -> PremergeDocument:
-    """As a document."""
+    """The page as a document."""
     return PremergeDocument(
         schema="premerge-1",
         tool=TOOL,

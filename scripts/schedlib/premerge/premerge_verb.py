@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline premerge`: what is known of a series before it is merged, on one page."""
+"""`schedline premerge`: checks of a series before it is merged, on one page."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _read(arguments: argparse.Namespace) -> PremergeOptions:
-    # argparse would want these two for `premerge evidence`, too.
+    # If argparse required these two, it would also require them for `premerge evidence`.
     if arguments.kdir is None or arguments.base is None:
         raise SchedlineError(
             "premerge needs a kernel tree and what the series is made for",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a premerge leaves behind so that others can judge it again: offsets, consoles with their list of tests, runs."""
+"""The data that a premerge keeps so that others can judge it again: offsets, consoles with lists of tests, runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Pair = tuple[Compiled, Compiled]
 
 
 def write_layouts(out: Path, pairs: Mapping[str, Pair | None]) -> None:
-    """Keep the offsets of each column; None for one that this tree cannot have."""
+    """Keep the offsets of each column; None for a column that this tree cannot have."""
     columns = {name: [_plain(each) for each in pair] if pair else None for name, pair in pairs.items()}
     document.write_plain(out / LAYOUTS, OffsetsDocument, {"schema": "offsets-1", "columns": columns})
 
@@ -42,7 +42,7 @@ def _plain(compiled: Compiled) -> dict[str, object]:
 
 
 def read_layouts(out: Path) -> dict[str, Pair | None] | None:
-    """The offsets of each column; None where no layout was looked at.
+    """The offsets of each column; None if the layout part did not run.
 
     Raises:
         SchedlineError: the file is damaged.
@@ -63,7 +63,7 @@ def _compiled(found: Offsets) -> Compiled:
 
 
 def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:
-    """Keep beside the consoles what each had to run, and what only the one who booted it could see. Written last."""
+    """Record, beside the consoles, what each guest had to run, how it ended, and its verdict. Written last."""
     rows = [
         {"name": boot.name, "cpus": cpus, "ending": boot.ending.value, "seen": boot.judgement.verdict.name}
         for cpus, boot in zip(plan.classes, boots, strict=True)
@@ -80,9 +80,9 @@ def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> N
 
 
 def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | None:
-    """The record, and its consoles, judged again; None where nothing was booted.
+    """The record, and its consoles, judged again; None if nothing was booted.
 
-    What the record says can make a verdict worse, never better.
+    The verdicts in the record can make a verdict worse, never better.
 
     Raises:
         SchedlineError: the record is damaged, or a console is missing.
@@ -105,10 +105,10 @@ def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | 
 
 
 def keep_runs(out: Path, sides: Mapping[str, Path], gates: Path) -> dict[str, Path]:
-    """Copy directories of runs to the others, by role, and the gates file; where the runs are now.
+    """Copy directories of runs and the gates file into the premerge's directory. Returns the copies, by role.
 
     Raises:
-        SchedlineError: one cannot be read.
+        SchedlineError: a directory or the file cannot be copied.
     """
     kept = {role: out / RUNS / role for role in sides}
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is to be merged: a revision, or mails on top of one."""
+"""The series to be merged: commits up to a revision, or mails on top of one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PatchSeries:
 
     @property
     def files(self) -> frozenset[str]:
-        """What the patches touch."""
+        """The files that the patches touch."""
         return touched(self.diff)
 
 
@@ -41,7 +41,7 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> P
     """A series between two revisions, or of the mails in a file on top of the base.
 
     Raises:
-        SchedlineError: no such revision, an empty series, or a mail that does not apply.
+        SchedlineError: a revision does not exist, the series is empty, or a mail does not apply.
     """
     first = revision(tree, base, "--base")
     last = _applied(tree, first, mbox) if mbox else revision(tree, head or "HEAD", "--head")

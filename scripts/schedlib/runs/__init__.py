@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline run`: workloads and tools on this machine, each run a file; what they amount to is judged apart."""
+"""`schedline run`: workloads and tools on this machine, with a file for each run. Judging is separate."""

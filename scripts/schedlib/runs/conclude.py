@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The runs of a plan, read from their files, judged and told."""
+"""Read the runs of a plan from their files, judge them, and print the result."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def conclude(
     json_file: Path | None,
     lava_file: Path | None,
 ) -> tuple[Verdict, bool]:
-    """Print what the runs amount to, and write it where that is asked for.
+    """Print the result of the runs, and write it to the files that are given.
 
     Returns:
-        The verdict, and whether programs are missing that are required.
+        The verdict, and whether required programs are missing.
     """
     rows = {row.name: row for row in suite.rows}
     found = {(run.row, run.number): read_run(out / run.file) for run in plan.order}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs that were made elsewhere, by `schedline run` or by the programs of the tarball, and brought home as files."""
+"""Reports on run files that were made elsewhere, by `schedline run` or by the programs of the tarball."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from schedlib.verdict import Verdict
 Runs = dict[tuple[str, int], Run]
 
 _PLAIN = "quick"
-"""Its rows say what a program has to tell that was run without a plan."""
+"""The suite whose rows apply to programs that were run without a plan."""
 
 
 def gathered(directory: Path) -> tuple[Suite, Runs]:
-    """Every run below a directory, with the rows that they are runs of.
+    """Every run below a directory, with the rows that they belong to.
 
     Raises:
-        SchedlineError: there is none, a file is no run, they are of several machines or kernels, or nothing says what
-            one has to hold.
+        SchedlineError: there are no runs, a file is not a run, the runs are of several machines or kernels, or no
+            suite has a row for a run.
     """
     rows: dict[str, WorkloadRow] = {}
     runs: Runs = {}
@@ -49,7 +49,7 @@ def gathered(directory: Path) -> tuple[Suite, Runs]:
 
 
 def _row(run: Run) -> WorkloadRow | None:
-    """What this run has to tell: by its plan, else as the workload of the same name in the plain suite."""
+    """The row of this run: from its plan, or else the row in the suite _PLAIN for the same program."""
     if run.plan:
         suite = load_suite(run.plan.suite) if run.plan.suite in suite_names() else None
         return next((row for row in suite.rows if row.name == run.row), None) if suite else None
@@ -58,7 +58,7 @@ def _row(run: Run) -> WorkloadRow | None:
 
 
 def report(directory: Path) -> Verdict:
-    """Print what the runs amount to, as after `schedline run`."""
+    """Print the result of the runs, as `schedline run` does."""
     suite, runs = gathered(directory)
     rows = {row.name: row for row in suite.rows}
     judged = [judge_run(rows[name], number, found) for (name, number), found in runs.items()]

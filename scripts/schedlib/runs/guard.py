@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs one tool, and ends all that it started: at its end, at its limit, or when the runner goes, kill -9 included.
+"""Runs one tool, and kills everything that it started: when it ends, at its time limit, or when the runner dies.
 
-A program of its own, which imports nothing of ours: its argument is the order, its standard input a pipe that the
-runner holds open, its standard output the report.
+This also works if the runner is killed by kill -9. The guard is a separate program that imports no other module of
+ours. Its argument is the order. Its standard input is a pipe that the runner holds open. It writes the report to its
+standard output.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def die_with_parent() -> None:
 
 
 def children() -> list[int]:
-    """Our own, and those that their parents left to us; dead ones that nobody asked for, too."""
+    """Our children, including adopted ones and zombies."""
     found = []
     for entry in os.listdir("/proc"):  # noqa: PTH208 - names alone, of many
         if entry.isdigit():
@@ -55,12 +56,12 @@ def children() -> list[int]:
 
 
 def adopt() -> None:
-    """What a child leaves behind becomes ours."""
+    """Become the subreaper: orphans of our children become our children."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_all(spared: Collection[int] = ()) -> None:
-    """Kill children until there are none: those of a dead child become ours."""
+    """Kill children until none are left: the children of a dead child become ours."""
     while pids := [pid for pid in children() if pid not in spared]:
         for pid in pids:
             with suppress(ProcessLookupError):
@@ -71,19 +72,19 @@ def end_all(spared: Collection[int] = ()) -> None:
 
 
 def private_network() -> str:
-    """A network that nobody else reaches, with a loopback; why not, or nothing."""
+    """Create a network namespace with a loopback that nobody else can reach. Returns an error, or an empty string."""
     if _libc.unshare(CLONE_NEWNET):
         return os.strerror(ctypes.get_errno())
     with socket.socket() as control:
         fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
-        # Where all addresses are of the loopback netperf resolves none, not even 127.0.0.1 (AI_ADDRCONFIG).
+        # If only loopback addresses exist, netperf resolves no address, not even 127.0.0.1 (AI_ADDRCONFIG).
         other = struct.pack("16sHH4s16x", b"lo:1", socket.AF_INET, 0, socket.inet_aton(OTHER_ADDRESS))
         fcntl.ioctl(control, SIOCSIFADDR, other)
     return ""
 
 
 def listens(port: int) -> bool:
-    """Is there a socket that waits at this port of TCP?"""
+    """Whether a socket listens on this TCP port."""
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
@@ -94,18 +95,18 @@ def listens(port: int) -> bool:
 
 
 def start(argv: list[str], output: Any, errors: Any) -> subprocess.Popen[bytes]:
-    """In a session of its own: some tools send signals to their whole group."""
+    """Start a program in its own session, because some tools send signals to their whole process group."""
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, preexec_fn=die_with_parent, start_new_session=True
     )
 
 
 def serve(order: dict[str, Any], until: float) -> str:
-    """Start the server and wait until it listens; what went wrong, or nothing."""
+    """Start the server, and wait until it listens. Returns an error, or an empty string."""
     server = start(order["server"], subprocess.DEVNULL, subprocess.DEVNULL)
     while not listens(order["port"]):
         status = server.poll()
-        # Some go into the background by themselves, and end then.
+        # Some servers fork into the background, and their first process then exits with 0.
         if status:
             return f"the server {order['server'][0]} ended with {status}"
         if time.monotonic() > until:
@@ -115,7 +116,7 @@ def serve(order: dict[str, Any], until: float) -> str:
 
 
 def wait(process: subprocess.Popen[bytes], until: float, wakeup: int) -> str:
-    """Until the tool has ended: nothing; or "timeout", or "orphan" where the runner has gone."""
+    """Wait until the tool ends. Returns an empty string, "timeout", or "orphan" if the runner has died."""
     while process.poll() is None:
         left = until - time.monotonic()
         if left <= 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline run --in-guest`: the kernel that check builds, with a suite in place of its tests."""
+"""`schedline run --in-guest`: boots the kernel that check builds, and runs a suite in it instead of the tests."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict, worst
 
 _BOOT = 300.0
-"""Seconds, at most, before the first run and after the last one."""
+"""Seconds allowed for everything before the first run and after the last one."""
 
 
 def run_in_guest(options: RunOptions, guest: GuestOptions, suite: Suite, out: Path) -> Verdict:
-    """A guest for each kernel; what came home, and the worst verdict.
+    """Run a suite in a guest for each kernel, and return the worst verdict.
 
     Raises:
-        SchedlineError: a kernel does not build, or there is no such guest.
+        SchedlineError: a kernel does not build, or the guest is impossible.
     """
     if not guest.cpupri:
         return _one(options, guest, suite, out)
@@ -115,7 +115,7 @@ def _brought_home(
     out: Path,
     started: str,
 ) -> RunPlan | None:
-    """Each run as a file, the plan beside them; nothing where the guest did not tell what it is."""
+    """Write each run to a file, and the plan beside them. None if the guest did not report its fingerprint."""
     place = disk.parent / "home"
     place.mkdir()
     machine = in_guest.identity(disk, place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The runs of a plan in a guest: what it is sent to do, and what came home of it. Nothing here judges."""
+"""The runs of a plan in a guest: prepares the guest's files, and reads its results. Nothing here judges."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from schedlib.runs.tools.tool_table import TOOLS
 from schedlib.runs.workload_suites import Suite, WorkloadRow
 
 COLLECTION = "guest"
-"""As its console calls what it runs."""
+"""The collection in which the guest's console reports its runs."""
 
 OWN = Path("/sched_latency")
-"""Where the workloads lie in the guest."""
+"""The directory of the workloads in the guest."""
 
 SLOWER = 4
 """How much longer a run may take on emulated CPUs."""
@@ -36,7 +36,7 @@ _KILLED = 128 + 9
 
 @dataclass(frozen=True)
 class Errand:
-    """Something that the guest is sent to run; `name` is how its console calls it."""
+    """Something that the guest has to run. Its console reports it by `name`."""
 
     name: str
     row: WorkloadRow
@@ -53,11 +53,11 @@ IDENTITY = Errand(
         metrics={"sleeps": "sleeps"},
     ),
 )
-"""The first one, of no suite: its run has the fingerprint of the guest, which those of tools lack."""
+"""Runs first, and belongs to no suite. Its run has the guest's fingerprint, which runs of tools lack."""
 
 
 def for_guest(suite: Suite, cpus: int) -> Suite:
-    """The suite as a guest runs it: with its number of CPUs, and with patience."""
+    """The suite as a guest runs it: with the guest's number of CPUs, and longer durations."""
     rows = tuple(
         msgspec.structs.replace(row, arguments=tuple(row.words(cpus)), seconds=SLOWER * row.seconds)
         for row in suite.rows
@@ -66,7 +66,7 @@ def for_guest(suite: Suite, cpus: int) -> Suite:
 
 
 def _programs(row: WorkloadRow) -> list[Path]:
-    """What has to be taken along from this machine: the tool, its server, and tools that it starts."""
+    """The programs to copy from this machine: the tool, its server, and tools that it starts."""
     if not row.tool:
         return []
     tool = TOOLS[row.tool]
@@ -76,7 +76,7 @@ def _programs(row: WorkloadRow) -> list[Path]:
 
 
 def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
-    """Why a row cannot be run in a guest, and whether a program is missing. Root may have SCHED_FIFO there."""
+    """Why a row cannot be run in a guest, and whether a program is missing. Root can use SCHED_FIFO in the guest."""
     why, missing = why_not(row, "")
     if not why and row.tool and TOOLS[row.tool].driver:
         why = "Python starts it, which the guest has not"
@@ -86,16 +86,16 @@ def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
 
 
 def errands(suite: Suite, order: Iterable[PlannedRun], arch: str) -> list[Errand]:
-    """What can be run, in the order of the plan."""
+    """The runs that are possible, in the order of the plan."""
     rows = {row.name: row for row in suite.rows if not why_not_in_guest(row, arch)[0]}
     return [IDENTITY, *(Errand(f"{run.row}-{run.number}", rows[run.row]) for run in order if run.row in rows)]
 
 
 def files(todo: Sequence[Errand], place: Path) -> dict[str, Path]:
-    """What the guest has to have for its errands, by where it lies there; written here where it is not on this machine.
+    """The files that the guest needs for its errands, by their path in the guest.
 
     Args:
-        place: an empty directory.
+        place: an empty directory for the files that have to be written.
     """
     written: dict[str, str] = {}
     for number, errand in enumerate(todo):
@@ -121,13 +121,13 @@ def _script(argv: Sequence[str]) -> str:
 
 
 def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
-    """How a run ended, as guest_runs.sh has written it: when it started, by both clocks, and the rest."""
+    """How a run ended, as guest_runs.sh has written it: its start by both clocks, and how its process ended."""
     started, before, after, *status = (place / "ending").read_text().split()
     problem = place / "problem"
     seconds = float(after) - float(before)
     code = int(status[0]) if status else None
     late = code == _KILLED and seconds >= limit - 1
-    # As a shell tells that a signal ended it; 255 is the status of a program.
+    # A shell reports death by a signal as 128 plus its number. Larger ones, such as 255, are a program's exit status.
     ended = None if late else 128 - code if code and 128 < code < 128 + 65 else code
     said = [
         (place / name).read_bytes().decode(errors="replace") if (place / name).exists() else ""
@@ -138,7 +138,7 @@ def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
 
 
 def identity(disk: Path, place: Path) -> dict[str, str]:
-    """The fingerprint of the guest, without what belongs to one run; empty where none came home."""
+    """The fingerprint of the guest, without what belongs to one run; empty if the guest left none."""
     bring_home(disk, 0, place)
     try:
         found = run_file.read_run(place / OWN_JSON)
@@ -148,7 +148,7 @@ def identity(disk: Path, place: Path) -> dict[str, str]:
 
 
 def brought(errand: Errand, slot: int, disk: Path, fingerprint: Mapping[str, str], place: Path) -> Measured:
-    """A run that the guest was sent to make.
+    """Read a run that the guest had to make.
 
     Args:
         place: an empty directory.
@@ -163,6 +163,6 @@ def brought(errand: Errand, slot: int, disk: Path, fingerprint: Mapping[str, str
 
 
 def left_out(row: WorkloadRow, arch: str, fingerprint: Mapping[str, str], started: str) -> Measured:
-    """A run that the guest was not sent to make."""
+    """A run that was skipped because the guest cannot make it."""
     why, missing = why_not_in_guest(row, arch)
     return skipped(head_of(row, fingerprint, started, 0), row, why, missing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What else went on while a run was measured. Nothing here judges it."""
+"""What else the machine did while a run was measured. Nothing here judges it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedlib.formats.run_file import Noise
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The counters of the machine at one moment; seconds, or events since the boot. None where there are none."""
+    """The counters of the machine at one moment, in seconds or events since boot. None: the counter does not exist."""
 
     at: float
     wall: float
@@ -28,7 +28,7 @@ class Snapshot:
 
 
 def _stat(proc: Path) -> tuple[float, float, int]:
-    """Seconds in which CPUs were busy, seconds that the hypervisor took, and tasks that can run."""
+    """Seconds in which CPUs were busy, seconds stolen by the hypervisor, and the number of runnable tasks."""
     busy = steal = 0.0
     runnable = 0
     tick = os.sysconf("SC_CLK_TCK")
@@ -44,7 +44,7 @@ def _stat(proc: Path) -> tuple[float, float, int]:
 
 
 def _switches(proc: Path) -> dict[str, int]:
-    """Context switches of each task but our own, by its id and the time of its start."""
+    """Context switches of each task except our own, by its id and start time."""
     found: dict[str, int] = {}
     for process in proc.glob("[0-9]*"):
         if process.name == str(os.getpid()):
@@ -69,7 +69,7 @@ def _sum(paths: list[Path]) -> int | None:
 
 
 def _throttled(proc: Path, cgroups: Path) -> int | None:
-    """How often the CPU limit of our control group took hold."""
+    """How often our control group was throttled by its CPU limit."""
     with suppress(OSError):
         for line in (proc / "self/cgroup").read_text().splitlines():
             _, names, path = line.split(":", 2)
@@ -96,10 +96,10 @@ def _more(before: int | None, after: int | None) -> int | None:
 
 
 def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> Noise:
-    """What happened between two moments, beside what a tool that has ended by the second took itself.
+    """What happened between two snapshots, apart from the tool itself, which has ended by the second.
 
-    A foreign task that began and ended between them is seen in foreign_cpu_s alone. That one is an upper bound: what a
-    child of the tool took, for which its parent did not wait, is in it, too.
+    A foreign task that started and ended in between shows only in foreign_cpu_s. That number is an upper bound: it
+    includes CPU time of the tool's children for which their parent did not wait.
     """
     foreign = sum(count - before.switches.get(task, 0) for task, count in after.switches.items())
     return Noise(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree -> commits -> packaged kernels, and how to boot each of them in turn."""
+"""Build and package the kernels of some commits, and print how to boot them in turn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def build_kernels(options: KernelsOptions) -> Verdict:
     """Build and package the kernels, and print how to boot them.
 
     Raises:
-        SchedlineError: there is nothing to compare, a placebo is none, or a kernel does not build.
+        SchedlineError: there is nothing to compare, the placebo is invalid, or a kernel does not build.
     """
     arch = _native_arch()
     doctor.require(
@@ -49,7 +49,7 @@ def build_kernels(options: KernelsOptions) -> Verdict:
 
 
 def _native_arch() -> str:
-    """make's name for this machine, the one that needs no cross compiler."""
+    """make's name of this machine's architecture, which needs no cross compiler."""
     archs = [arch for arch in arch_table().values() if arch.make != "um"]
     native = next((arch.make for arch in archs if not arch.compiler), None)
     if native is None:
@@ -79,7 +79,7 @@ def _text(built: Sequence[Built], notes: Sequence[str]) -> str:
 
 
 def boot_lines(built: Sequence[Built]) -> list[str]:
-    """How to boot each of them once, so that the next boot, or a power cycle after a hang, is the old kernel again."""
+    """How to boot each kernel once, so that the next boot or a power cycle after a hang boots the old kernel."""
     package = built[0].files[0]
     if package.suffix == ".deb":
         lines = ["install:", *(f"    apt-get install {file.absolute()}" for kernel in built for file in kernel.files)]

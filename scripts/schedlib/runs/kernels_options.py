@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline kernels` is asked for."""
+"""The options of `schedline kernels`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from schedlib.options import TreeOptions
 
 @dataclass(frozen=True)
 class KernelsOptions:
-    """Two kernels, or three.
+    """The two or three kernels to build.
 
     Attributes:
         config: the file that the configuration was read from.
         configuration: its text.
-        revisions: of the tree, without and with the change; None where carried changes are compared.
+        revisions: of the tree, without and with the change; None if carried changes are compared.
         changes: carried changes that only the candidate has.
         with_: changes that all kernels get.
         placebo: whether a placebo is built, too.
-        placebo_patch: what makes it; None for the carried placebo of the change.
+        placebo_patch: the placebo's patch; None for the carried placebo of the change.
         package: deb or tar.
         out: where the packages go.
     """

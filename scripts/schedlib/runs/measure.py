@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One run of one row: started, watched, read, and made a document. Nothing here judges it."""
+"""Make one run of one row: start it, watch it, read its output, and write a document. Nothing here judges it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from schedlib.runs.workload_suites import WorkloadRow
 
 OWN_JSON = "run.json"
 KEPT = "perf.data"
-"""What a tool leaves for another tool to read."""
+"""A file that a tool leaves for another tool to read."""
 
 _PATIENCE = 10.0
-"""Seconds for a tool to say which version it is."""
+"""Seconds allowed for a tool to print its version."""
 
 
 @dataclass(frozen=True)
 class Means:
-    """What all runs are made with.
+    """What all runs share.
 
     Attributes:
-        no_fifo: why SCHED_FIFO cannot be had; empty where it can.
+        no_fifo: why SCHED_FIFO cannot be used; empty if it can.
     """
 
     programs: Path | None
@@ -55,19 +55,19 @@ class Measured:
 
 @cache
 def _version(path: str, words: tuple[str, ...]) -> str:
-    """The first line that has a number."""
+    """The tool's version: the first line of its output that contains a digit."""
     if not words:
         return ""
     with tempfile.TemporaryDirectory() as place:
         done = run_guarded([path, *words], Path(place), _PATIENCE)
-    # Some know no option for it, and say so before they say what they are.
+    # Some tools have no such option, and complain about it before they print their version.
     said = (done.stdout + "\n" + done.stderr).splitlines()
     named = [line.strip() for line in said if any(c.isdigit() for c in line) and "option" not in line]
     return named[0][:200] if named else ""
 
 
 def time_limit(row: WorkloadRow) -> float:
-    """When a run is ended: a machine may be slow, a hang is for ever."""
+    """Seconds after which a run is killed. A slow machine must not exceed them; a hang does."""
     return 3 * row.seconds + 60
 
 
@@ -81,7 +81,7 @@ def why_not(row: WorkloadRow, no_fifo: str) -> tuple[str, bool]:
 
 
 def _ending(finished: Finished, good: frozenset[int], row: WorkloadRow) -> str:
-    """Why what a process left is no result."""
+    """Why the output of a process is not a result; empty if it is."""
     if finished.problem:
         return finished.problem
     if finished.timed_out:
@@ -98,7 +98,7 @@ def _ending(finished: Finished, good: frozenset[int], row: WorkloadRow) -> str:
 
 
 def _clock_set(beside: Noise) -> str:
-    """Why the clock may have spoilt what a tool measured: some read that of the wall. What NTP does is less."""
+    """Report a jump of the system clock: some tools measure with it. Adjustments by NTP stay below the limit."""
     step = beside.clock_step_s or 0.0
     if abs(step) <= 0.1 + 0.001 * beside.seconds:
         return ""
@@ -106,7 +106,7 @@ def _clock_set(beside: Noise) -> str:
 
 
 def read_output(tool: Tool, output: Output) -> Reading:
-    """What the output says; an error where it is not understood."""
+    """Parse the output; a Reading with an error if it cannot be parsed."""
     try:
         return tool.parse(output)
     except Unreadable as error:
@@ -129,13 +129,13 @@ def _files(place: Path) -> dict[str, str]:
 
 
 def _process(argv: Sequence[str], finished: Finished, reported: int | None = None) -> RunProcess:
-    """What a run's file says of the process."""
+    """The part of a run's file that describes the process."""
     seconds = round(finished.seconds, 3)
     return RunProcess(tuple(argv), finished.exit_status, finished.timed_out, reported, seconds, missing=False)
 
 
 def skipped(head: Head, row: WorkloadRow, why: str, missing: bool) -> Measured:
-    """A run that is not made."""
+    """A run that was skipped."""
     process = RunProcess((row.tool or row.program, *row.words()), None, False, None, 0.0, missing)
     return Measured(replace(run_of(head, Reading(cannot=why)), process=process), f"skipped: {why}\n")
 
@@ -152,7 +152,7 @@ def _tool_run(head: Head, row: WorkloadRow, tool: Tool, argv: Sequence[str], fin
 
 
 def _own_run(head: Head, row: WorkloadRow, argv: Sequence[str], finished: Finished, place: Path) -> Run:
-    """The program has written the run itself; it is trusted only when its process ended by itself."""
+    """Read the run that the program itself has written. It is trusted only if the process exited on its own."""
     ending = _ending(finished, frozenset({0, 1, 4}), row)
     try:
         found = run_of(head, Reading(error=ending)) if ending else run_file.read_run(place / OWN_JSON)
@@ -163,10 +163,10 @@ def _own_run(head: Head, row: WorkloadRow, argv: Sequence[str], finished: Finish
 
 
 def command(row: WorkloadRow, programs: Path) -> list[str]:
-    """What is started; our own programs are in a directory, others where they are installed."""
+    """The command line of a row. Our own programs are in `programs`, tools where they are installed."""
     if row.tool:
         return [*TOOLS[row.tool].command(), *row.words()]
-    # One run is one file; the budget is judged from several by the program itself, or by the gate.
+    # One run is one file. A budget is judged from several runs: by the program itself, or by the gate.
     return [str(programs / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
 
 
@@ -180,8 +180,8 @@ def head_of(row: WorkloadRow, fingerprint: Mapping[str, str], started: str, upti
 
 
 def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
-    """A run that has ended, by what it left in its directory."""
-    # Where the programs lie is no part of what was measured.
+    """Read a run that has ended from the files in its directory."""
+    # The paths of the programs are not part of the measurement.
     words = len(argv) - len(row.words()) if row.tool else 1
     shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
     found = (
@@ -196,7 +196,7 @@ def measure(row: WorkloadRow, means: Means, place: Path) -> Measured:
     """Run a row once, in an empty directory.
 
     Raises:
-        SchedlineError: what guards the tool was killed.
+        SchedlineError: the guard of the tool was killed.
     """
     head = head_of(row, means.fingerprint, *now())
     why, missing = why_not(row, means.no_fifo)
@@ -206,7 +206,7 @@ def measure(row: WorkloadRow, means: Means, place: Path) -> Measured:
     env = {} if row.tool else {"SCHED_LATENCY_RESULTS": str(place)}
     argv = command(row, means.programs or place)
     before = snapshot()
-    # pi_stress has a thread that never sleeps, as long as the others come before it.
+    # pi_stress has a thread that never sleeps while the other threads take precedence over it.
     rt_seconds = row.seconds + RT_SECONDS
     finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
     beside = noise(before, snapshot(), finished.cpu_s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commits -> kernels that differ in nothing else: one configuration, one toolchain, functions aligned alike."""
+"""Build kernels that differ only in their commits: same configuration, same toolchain, same function alignment."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from schedlib.runs.variants import KernelSource
 from schedlib.tree.kernel_tree import Tree, checked_out
 
 ALIGNED = "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B"
-"""Else a function's place on its line, and with it its speed, would change with the size of those before it."""
+"""Without it, a function's offset in its cache line, and so its speed, would depend on the size of earlier ones."""
 
 PACKAGES = {"deb": ("bindeb-pkg", "DPKG_FLAGS=-d"), "tar": ("tar-pkg",)}
-"""-d: dpkg asks for what some configurations need; where it matters, the build itself says what is missing."""
+"""-d: do not check build dependencies that only some configurations need. If one matters, the build reports it."""
 
 _UNIT = "kernel/sched/build_policy.o"
-"""Includes the headers and cpupri.c; with debug information it tells the sizes."""
+"""It includes the headers and cpupri.c. Compiled with debug information, it has the sizes."""
 
 OBJECTS = ("root_domain", "rq")
-"""What is allocated, so what has a slab class and a place of its own."""
+"""Structures whose size, alignment and slab class are reported."""
 
 _MITIGATIONS = re.compile(r"MITIGATION|CFI|FINEIBT|CALL_(?:THUNKS|PADDING|DEPTH)|RETHUNK|RETPOLINE|SLS|PREFIX_SYMBOLS")
 
@@ -41,14 +41,14 @@ _LARGEST_SLAB = 8192
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel that is packaged.
+    """A packaged kernel.
 
     Attributes:
         role: base, candidate or placebo.
-        release: as `uname -r` will say it.
+        release: as `uname -r` will print it.
         commit, what: its source.
-        files: packages.
-        sizes: of OBJECTS.
+        files: its packages.
+        sizes: sizes of OBJECTS.
     """
 
     role: str
@@ -60,13 +60,13 @@ class Built:
 
 
 def size_text(found: KernelSize) -> str:
-    """With the slab class, where it would come from kmalloc()."""
+    """Size, alignment and slab class in words."""
     aligned = f"aligned to {found.alignment}" if found.alignment else "no alignment asked for"
     return f"{found.size} bytes, {aligned}, {slab_class(found.size)}"
 
 
 def slab_class(size: int) -> str:
-    """Where kmalloc() takes an object of so many bytes from (mm/slab_common.c, with 4 KB pages)."""
+    """The cache from which kmalloc() takes an object of this size (mm/slab_common.c, with 4 KB pages)."""
     if size > _LARGEST_SLAB:
         return f"{1 << ((size - 1) >> 12).bit_length()} pages"
     classes = [8, 16, 32, 64, 96, 128, 192, *(1 << shift for shift in range(8, 14))]
@@ -75,12 +75,12 @@ def slab_class(size: int) -> str:
 
 
 def parse(text: str) -> dict[str, str]:
-    """A .config's values; what is not set is n."""
+    """The values of a .config; options that are not set are n."""
     return parse_config(text) | dict.fromkeys(re.findall(r"^# (CONFIG_\w+) is not set$", text, re.M), "n")
 
 
 def configured(tree: Tree, place: Path, arch: str, text: str) -> dict[str, str]:
-    """A build directory with this .config, completed by the tree's defaults; what it holds then.
+    """Create a build directory with this .config, completed by the tree's defaults. Returns the resulting values.
 
     Raises:
         SchedlineError: Kconfig failed.
@@ -92,22 +92,22 @@ def configured(tree: Tree, place: Path, arch: str, text: str) -> dict[str, str]:
 
 
 def wanted_text(text: str, *, aligned: bool = True) -> str:
-    """The user's configuration; the kernels' names are not in it, so that it is the same to the last byte."""
+    """The configuration of all kernels. It does not contain their names, so it is identical to the last byte."""
     lines = ["# CONFIG_LOCALVERSION_AUTO is not set", *([f"{ALIGNED}=y"] if aligned else [])]
     return "\n".join([text.rstrip("\n"), *lines]) + "\n"
 
 
 def changed_mitigations(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """What aligned functions change of the kernel's defences against speculation."""
+    """The changes that aligned functions make to the kernel's mitigations against speculation."""
     names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
     return [f"{name}: {before.get(name, 'n')} -> {after.get(name, 'n')}" for name in names if _MITIGATIONS.search(name)]
 
 
 def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Symbols that only one of the two trees has, in words.
+    """Return the symbols that only one of the two trees has, in words.
 
     Raises:
-        SchedlineError: a symbol of both differs.
+        SchedlineError: a symbol that both have differs.
     """
     names = sorted({*base, *other})
     differ = [name for name in names if name in base and name in other and base[name] != other[name]]
@@ -125,7 +125,7 @@ def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mappin
 
 
 def sizes_of(tree: Tree, place: Path, arch: str) -> dict[str, KernelSize]:
-    """Sizes in one object, compiled with debug information before the kernel is; the kernel's own is made later.
+    """Read the sizes from one object, compiled with debug information before the kernel, which recompiles it later.
 
     Raises:
         SchedlineError: it does not compile.
@@ -137,10 +137,10 @@ def sizes_of(tree: Tree, place: Path, arch: str) -> dict[str, KernelSize]:
 
 
 def refuse_other_sizes(candidate: Mapping[str, KernelSize], placebo: Mapping[str, KernelSize]) -> None:
-    """A placebo has what the candidate has.
+    """Reject a placebo whose sizes are not the candidate's.
 
     Raises:
-        SchedlineError: one structure has another size, alignment or slab class.
+        SchedlineError: a structure has another size, alignment or slab class.
     """
     for name in candidate:
         if candidate[name] != placebo.get(name):
@@ -154,7 +154,7 @@ def refuse_other_sizes(candidate: Mapping[str, KernelSize], placebo: Mapping[str
 def packaged(
     tree: Tree, source: KernelSource, place: Path, arch: str, kind: str, sizes: Mapping[str, KernelSize]
 ) -> Built:
-    """Make and package one kernel; nothing where that is done already.
+    """Build and package one kernel, unless that is already done.
 
     Raises:
         SchedlineError: it does not build.
@@ -186,8 +186,10 @@ def packaged(
 
 @contextmanager
 def place_of(cache: Path, tree: Tree, text: str, arch: str) -> Iterator[Path]:
-    """Where the kernels of a tree with one configuration are built. It is held until their packages are copied:
-    another command would build in it, or remove them."""
+    """The directory in which the kernels of a tree with one configuration are built.
+
+    It stays locked until the packages are copied: another command could build in it, or remove them.
+    """
     digest = hashlib.sha256(f"{text} {arch}".encode()).hexdigest()[:12]
     place = cache / "builds" / f"{tree.name}-kernels-{digest}"
     with lock(place.with_name(f"{place.name}.lock")):
@@ -197,13 +199,13 @@ def place_of(cache: Path, tree: Tree, text: str, arch: str) -> Iterator[Path]:
 def kernels(
     top: Path, tree: Tree, sources: Sequence[KernelSource], text: str, arch: str, kind: str
 ) -> tuple[list[Built], list[str]]:
-    """Build all sources from one configuration, and what has to be said of them.
+    """Build all sources from one configuration. Returns the kernels, and notes about them.
 
     Args:
-        top: place_of() these.
+        top: the directory from place_of().
 
     Raises:
-        SchedlineError: configurations differ, a placebo that is none, or a kernel that does not build.
+        SchedlineError: configurations differ, a placebo is invalid, or a kernel does not build.
     """
     notes: list[str] = []
     values: dict[str, dict[str, str]] = {}
@@ -234,7 +236,7 @@ def kernels(
 
 
 def deliver(built: Sequence[Built], out: Path, tree: Tree, config: str, notes: Collection[str]) -> list[Built]:
-    """Copy the packages to `out`, with kernels.json, which is written last."""
+    """Copy the packages to `out`, and write kernels.json last."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "kernels.json").unlink(missing_ok=True)
     delivered = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which runs there are, and in which order: a file beside the runs, so that a run that was ended goes on."""
+"""The planned runs and their order, in a file beside the runs, so that interrupted work can be resumed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from schedlib.formats.run_file import read_run
 from schedlib.runs.workload_suites import Suite
 
 PLAN = "plan"
-"""No .json: these are runs, and nothing else, for whoever reads a directory of them."""
+"""Without .json, because readers of a directory take each .json file for a run."""
 
 SAME = ("machine_name", "kernel", "build_id")
-"""What the runs of one plan have in common: figures of two kernels are not mixed."""
+"""The runs of one plan must agree in these: figures of two kernels are not mixed."""
 
 
 def shuffled(rows: Sequence[str], runs: int, seed: int) -> tuple[PlannedRun, ...]:
-    """Each row once, in random order, then each once more: no row comes all before another."""
+    """Rounds in which each row occurs once, each round in a new random order."""
     source = random.Random(seed)  # noqa: S311 - an order, no secret
     order: list[PlannedRun] = []
     for number in range(1, runs + 1):
@@ -49,15 +49,15 @@ def new_plan(suite: Suite, runs: int, seed: int, fingerprint: Mapping[str, str])
 
 
 def save_plan(plan: RunPlan, out: Path) -> None:
-    """Before the first run."""
+    """Save the plan, before the first run."""
     document.write(out / PLAN, plan)
 
 
 def saved_plan(out: Path) -> RunPlan | None:
-    """The plan of a directory; None where there is none.
+    """The plan of a directory, or None.
 
     Raises:
-        Refused: there is a file of that name that is no plan.
+        Refused: the file exists and is not a plan.
     """
     if not (out / PLAN).exists():
         return None
@@ -65,10 +65,10 @@ def saved_plan(out: Path) -> RunPlan | None:
 
 
 def refuse_another(plan: RunPlan, wanted: RunPlan, out: Path) -> None:
-    """A directory belongs to one plan.
+    """Reject a directory that belongs to another plan.
 
     Raises:
-        SchedlineError: what is there is of another suite, machine or kernel.
+        SchedlineError: the plan in the directory is of another suite, machine or kernel.
     """
     next_step = "name another directory with --out"
     if (plan.suite, plan.rows) != (wanted.suite, wanted.rows):
@@ -87,7 +87,7 @@ def refuse_another(plan: RunPlan, wanted: RunPlan, out: Path) -> None:
 
 
 def why_not_kept(plan: RunPlan, run: PlannedRun, out: Path) -> str | None:
-    """Why a run has to be made, again perhaps; None where its file is valid and has a measurement."""
+    """Why a run has to be made (again); None if its file is valid and has a measurement."""
     try:
         found = read_run(out / run.file)
     except Refused as refused:

@@ -28,10 +28,10 @@ def _key() -> str:
 
 
 def compiled(cache: Path, names: Collection[str]) -> Path:
-    """A directory with these programs. Nothing is downloaded: the machine may be one that is to be measured.
+    """Compile these programs, and return their directory. Nothing is downloaded onto a machine that is measured.
 
     Raises:
-        SchedlineError: one does not compile, or the cache has no kernel with the header that they include.
+        SchedlineError: a program does not compile, or the cache has no kernel source with the header that they need.
     """
     doctor.require(["compile"])
     place = cache / "workloads" / _key()

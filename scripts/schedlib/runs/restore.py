@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Settings of the machine that a tool may change: put back after each run, and after a crash by the next start.
+"""Restores settings of the machine that a tool may change: after each run, or at the next start after a crash.
 
-Nothing here changes a setting by itself, RT throttling least of all.
+Nothing here changes a setting on its own, in particular not RT throttling.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WATCHED = (
 
 
 def settings(root: Path = Path("/")) -> dict[str, str]:
-    """Those that can be read now."""
+    """The settings that can be read now."""
     found = {}
     for pattern in _WATCHED:
         for path in sorted(root.glob(pattern)):
@@ -37,7 +37,7 @@ def settings(root: Path = Path("/")) -> dict[str, str]:
 
 
 def _put_back(path: str, value: str, now: str) -> None:
-    """Write the old value; the features of the scheduler word by word."""
+    """Write the old value; the scheduler's features are written one at a time."""
     words = [value]
     if path.endswith("/features"):
         words = [word for word in value.split() if word not in now.split()]
@@ -46,13 +46,13 @@ def _put_back(path: str, value: str, now: str) -> None:
 
 
 def put_back(before: Mapping[str, str]) -> list[str]:
-    """Restore what is not as before; a line for each."""
+    """Restore the settings that have changed. Returns a line for each."""
     lines = []
     for path, value in before.items():
         try:
             now = Path(path).read_text().strip()
         except OSError:
-            # It went with its CPU.
+            # It disappeared with its CPU.
             continue
         if now == value:
             continue
@@ -66,7 +66,7 @@ def put_back(before: Mapping[str, str]) -> list[str]:
 
 
 def replay(journal: Path) -> list[str]:
-    """After a crash: what the runner that died would have put back; settings of an earlier boot are gone anyway."""
+    """After a crash, restore what the dead runner would have restored. Settings of an earlier boot are already gone."""
     found = read_json(journal)
     lines = []
     if found and found.get("boot_id") == boot_id():
@@ -77,7 +77,7 @@ def replay(journal: Path) -> list[str]:
 
 @contextmanager
 def kept_settings(journal: Path) -> Iterator[None]:
-    """While a tool runs; what it changed is put back and said."""
+    """Record the settings before a tool runs; afterwards restore those that it changed, and report them."""
     before = settings()
     write_json(journal, {"boot_id": boot_id(), "settings": before})
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""suite -> plan -> runs on this machine, or in a guest -> files and a verdict."""
+"""Plan the runs of a suite, make them on this machine or in a guest, write their files, and judge them."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def list_rows(options: RunOptions) -> Verdict:
 
 
 def run(options: RunOptions) -> Verdict:
-    """Make the runs of a suite that are not there yet, and judge all of them.
+    """Make the runs of a suite that do not exist yet, and judge all of them.
 
     Raises:
-        SchedlineError: the directory belongs to other runs, or the machine or the kernel does not allow it.
+        SchedlineError: the directory belongs to other runs, or the machine or the kernel does not allow them.
     """
     suite = _suite(options)
     cache = cache_dir()
@@ -67,7 +67,7 @@ def run(options: RunOptions) -> Verdict:
 
 
 def _suite(options: RunOptions) -> Suite:
-    """The rows that are asked for, or those that were begun in the directory."""
+    """The rows that the options name, or those of the plan in the directory."""
     saved = saved_plan(options.out) if options.out and not options.suite else None
     if options.suite is None and saved is None:
         raise SchedlineError(f"{options.out} has no plan", "name a suite with --suite")
@@ -77,19 +77,19 @@ def _suite(options: RunOptions) -> Suite:
 
 @contextmanager
 def _alone(out: Path, cache: Path) -> Iterator[None]:
-    """Alone in this directory, and alone on this machine: two that measure disturb each other."""
+    """Lock the directory and the machine: two measurements would disturb each other."""
     with lock(out / ".lock"), lock(cache / "workloads" / "lock"):
         _remains(out, _journal(cache))
         yield
 
 
 def _journal(cache: Path) -> Path:
-    """One for all directories of runs: the next start need not go on with the same."""
+    """One journal for all directories: after a crash, the next command may use another directory."""
     return cache / "workloads" / "settings.json"
 
 
 def _remains(out: Path, journal: Path) -> None:
-    """What a runner that was killed has left."""
+    """Clean up after a runner that was killed."""
     for line in restore.replay(journal):
         say(f"after a crash: {line}")
     for place in out.glob(".now-*"):
@@ -141,14 +141,14 @@ def _plan(options: RunOptions, suite: Suite, out: Path, machine: dict[str, str])
 def _measure_all(
     suite: Suite, plan: RunPlan, todo: Sequence[PlannedRun], out: Path, means: Means, journal: Path
 ) -> None:
-    """The runs that are left, in the order of the plan."""
+    """Make the runs that are left, in the order of the plan."""
     rows = {row.name: row for row in suite.rows}
     expected = {row.name: row.seconds for row in suite.rows}
     for done, run in enumerate(todo):
         row = rows[run.row]
         left = sum(expected[each.row] for each in todo[done:])
         text = f"{done + 1} of {len(todo)}: {run.row}, run {run.number}, {clock(left)} left"
-        # On the disk of the runs: where that is full nothing is measured in vain.
+        # Use the disk of the results, so that a full disk is noticed.
         with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as place, step(text):
             with restore.kept_settings(journal):
                 measured = measure(row, means, Path(place))

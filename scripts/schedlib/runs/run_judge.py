@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the runs of a plan amount to. Nothing here measures."""
+"""Judge the runs of a plan. Nothing here measures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from schedlib.verdict import Verdict, worst
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """One run: its verdict, and why where it is not PASS.
+    """One run: its verdict, and the reason if it is not PASS.
 
     Attributes:
-        lacks_program: a program is not installed that the run requires.
+        lacks_program: a program that the run requires is not installed.
     """
 
     row: str
@@ -27,7 +27,7 @@ class JudgedRun:
 
 
 def _lacking(row: WorkloadRow, found: Run) -> str:
-    """What a run that says it was done did not do."""
+    """What is missing from a run that claims to be done; empty if nothing is."""
     if found.value(row.work) is None and found.why_absent(row.work) is None:
         return f"{row.work} was not measured"
     if found.value(row.work) == 0:
@@ -43,10 +43,10 @@ def _lacking(row: WorkloadRow, found: Run) -> str:
 
 
 def judge_run(row: WorkloadRow, number: int, found: Run) -> JudgedRun:
-    """A run by its file alone: a status of 0 is no proof of work, and one of 1 no proof of a failure."""
+    """Judge a run by its file. An exit status of 0 does not prove that it worked, nor 1 that it failed."""
     process = found.process
     if found.status == "SKIP":
-        # A skip is INCONCLUSIVE by itself, and a PASS beside what was measured.
+        # A skip is INCONCLUSIVE. judge_all() ignores it if other runs measured something.
         lacks_program = bool(row.required and process and process.missing)
         verdict = Verdict.ERROR if lacks_program else Verdict.INCONCLUSIVE
         return JudgedRun(row.name, number, verdict, found.reason, lacks_program)
@@ -65,6 +65,6 @@ def judge_run(row: WorkloadRow, number: int, found: Run) -> JudgedRun:
 
 
 def judge_all(judged: Sequence[JudgedRun]) -> Verdict:
-    """The one verdict: skips count only where nothing else is there."""
+    """The verdict of all runs. Skips count only if there is nothing else."""
     found = [each.verdict for each in judged if each.verdict is not Verdict.INCONCLUSIVE]
     return worst(found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline run` is asked for."""
+"""The options of `schedline run`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from schedlib.options import ChangeOptions, TreeOptions
 
 GUESTS = ("qemu-x86_64", "qemu-arm64")
-"""The targets whose guests have a disk, which brings runs home."""
+"""The targets whose guests have a disk, through which results are returned."""
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class GuestOptions:
 
     Attributes:
         on: one of GUESTS; None for the default one.
-        cpus: of a guest without a topology; None for the default number.
+        cpus: number of CPUs if no topology is given; None for the default number.
         config: fragments of configs/kernel/.
         cpupri: variants of cpupri-split, a guest for each.
-        timeout: seconds; None for what the runs may take.
+        timeout: seconds; None for the sum of what the runs may take.
     """
 
     tree: TreeOptions
@@ -44,13 +44,13 @@ class RunOptions:
     """A suite, and where its runs go.
 
     Attributes:
-        suite: None for the one that was begun in `out`.
+        suite: None for the suite of the plan in `out`.
         only: rows of the suite; empty for all.
-        runs: of each row; None for as many as were begun, or 1.
-        seed: of the random order; None for a new one, or the one that was begun with.
+        runs: number of runs of each row; None for the number in the plan, or 1.
+        seed: of the random order; None for the one in the plan, or a new one.
         out: None for a new directory in the cache.
         listing: print the rows, and run nothing.
-        report: print what the runs in this directory amount to, and run nothing.
+        report: print the result of the runs in this directory, and run nothing.
         guest: None for this machine.
     """
 
@@ -66,7 +66,7 @@ class RunOptions:
     guest: GuestOptions | None = None
 
     def variant(self, name: str) -> RunOptions:
-        """The runs in the guest of one variant of cpupri-split: files of their own for the results."""
+        """The options for the guest of one variant of cpupri-split, with separate result files."""
         return replace(
             self,
             json=self.json and self.json.with_stem(f"{self.json.stem}-{name}"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline run`: the workloads of a suite on this machine, in random order, each run a file."""
+"""`schedline run`: the workloads of a suite on this machine, in random order, with a file for each run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schedlib.runs.run_options import GUESTS, GuestOptions, RunOptions
 from schedlib.verdict import Verdict
 
 _PLAN = "plan"
-"""What a directory that was begun has: schedlib.runs.plan."""
+"""The file that marks a directory with runs; see schedlib.runs.plan."""
 
 _OF_A_GUEST = ("kdir", "series", "with_", "without", "on", "cpus", "topology", "config", "cpupri", "timeout")
 
@@ -92,7 +92,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _add_guest_options(parser: argparse.ArgumentParser) -> None:
-    """--in-guest, and which guest."""
+    """Add --in-guest and the options of the guest."""
     group = parser.add_argument_group(
         "in a guest",
         "The kernel is chosen as for check, with --kdir, --series, --with and --without; 7.3 with all changes unless "
@@ -157,7 +157,7 @@ def _read(arguments: argparse.Namespace) -> RunOptions:
 
 
 def _begun(arguments: argparse.Namespace) -> Path | None:
-    """The directory for runs that has a plan already."""
+    """The directory for runs that already has a plan."""
     places = [arguments.out / name for name in arguments.cpupri] or [arguments.out]
     return next((place for place in places if (place / _PLAN).exists()), None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The runs of a plan for people, and as one document."""
+"""The runs of a plan as text, for LAVA, and as one document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKS = {Verdict.PASS: "ok", Verdict.FAIL: "FAIL", Verdict.ERROR: "ERROR", Verd
 
 
 def clock(seconds: float) -> str:
-    """A duration for people."""
+    """A duration as text."""
     whole = round(seconds)
     return f"{whole} s" if whole < 120 else f"{whole // 60} min" if whole < 7200 else f"{whole / 3600:.1f} h"
 
@@ -48,7 +48,7 @@ def _noise(runs: Sequence[Run]) -> str:
 
 
 def table(suite: Suite, judged: Sequence[JudgedRun], runs: Mapping[tuple[str, int], Run]) -> list[str]:
-    """Lines for people: each row, its figures as median (least to most) over the runs, and its noise."""
+    """Lines of text: each row, its figures as median (minimum to maximum) over the runs, and its noise."""
     lines = []
     for row in suite.rows:
         mine = [each for each in judged if each.row == row.name]
@@ -79,7 +79,7 @@ _LAVA = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.ERROR: "fail", Verd
 
 
 def lava(suite: Suite, judged: Sequence[JudgedRun], runs: Mapping[tuple[str, int], Run]) -> str:
-    """As send-to-lava.sh of Linaro's test-definitions reads it: test, result, and for metrics value and unit."""
+    """The format that send-to-lava.sh of Linaro's test-definitions reads: test, result; metrics with value and unit."""
     lines = []
     for row in suite.rows:
         mine = [each for each in judged if each.row == row.name]
@@ -100,7 +100,7 @@ def summary(
     runs: Mapping[tuple[str, int], Run],
     verdict: Verdict,
 ) -> RunsDocument:
-    """The same as a document."""
+    """The runs as a document."""
     rows = (
         RunsRow(
             each.row,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Starting a tool under guard.py, and what became of it."""
+"""Starts a tool under guard.py, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schedlib.runs import guard as guard_program
 GUARD = Path(guard_program.__file__)
 
 RT_SECONDS = 5.0
-"""An RT task that takes so much CPU time without sleep is ended by the kernel, where nothing says that it may."""
+"""Default limit of CPU time without sleep: the kernel kills an RT task that exceeds it."""
 
 _NO_ROOT = "SCHED_FIFO needs root, or a limit for it: ulimit -r"
 _REFUSED = "SCHED_FIFO is refused to root: the cgroup has no cpu.rt_runtime_us, or a container"
@@ -26,7 +26,7 @@ _REFUSED = "SCHED_FIFO is refused to root: the cgroup has no cpu.rt_runtime_us, 
 
 @dataclass(frozen=True)
 class Server:
-    """What a tool talks to: started before it, ended with it. The port is TCP's."""
+    """A server that a tool talks to: started before the tool, and ended with it. `port` is a TCP port."""
 
     argv: tuple[str, ...]
     port: int
@@ -37,10 +37,10 @@ class Finished:
     """A tool that has ended.
 
     Attributes:
-        exit_status: of the process; negative for a signal; None where it was not started or not waited for.
+        exit_status: of the process; negative for a signal; None if it was not started or not waited for.
         problem: why it could not be started.
-        cannot: why it may not have a network of its own.
-        cpu_s: what it and all that it started took.
+        cannot: why it cannot have a private network.
+        cpu_s: CPU time of the tool and all that it started.
     """
 
     exit_status: int | None
@@ -66,9 +66,9 @@ def run_guarded(
     server: Server | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Finished:
-    """Run a tool to its end in a directory of its own; nothing of it is left, whatever ends this process.
+    """Run a tool to its end in its own directory. None of its processes survive, however this process ends.
 
-    With a server the tool and it have a network of their own: nothing of them can be reached from outside.
+    A tool with a server shares a private network with it: neither can be reached from outside.
 
     Raises:
         SchedlineError: the guard itself was killed.
@@ -84,7 +84,7 @@ def run_guarded(
     }
     others = guard_program.children()
     guard_program.adopt()
-    # A session of its own: Ctrl-C ends the runner, and the guard sees that.
+    # The guard has its own session: Ctrl-C only reaches the runner, and the guard notices that the runner is gone.
     with subprocess.Popen(
         [sys.executable, "-I", "-S", str(GUARD), json.dumps(order)],
         cwd=place,
@@ -100,7 +100,7 @@ def run_guarded(
             guard.stdin.close()
             guard.wait()
     if guard.returncode or not said:
-        # The kernel has ended the tool with it, and what the tool had started has come to us.
+        # The kernel has killed the tool together with the guard, and the tool's children have become ours.
         guard_program.end_all(others)
         raise SchedlineError(
             f"what guards {argv[0]} ended with {guard.returncode}, so nothing is known of it",
@@ -120,7 +120,7 @@ def run_guarded(
 
 
 def why_no_fifo() -> str:
-    """Why this process, and so what it starts, cannot have SCHED_FIFO; empty where it can."""
+    """Why this process, and so its children, cannot use SCHED_FIFO; empty if it can."""
     before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A tree -> the commits of base, candidate and placebo: two revisions of a user's tree, or a tree without and with
-carried changes. The tests are in none of them."""
+"""The commits of base, candidate and placebo: two revisions of a user's tree, or a tree without and with carried
+changes. None of them contains the tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class KernelSource:
     Attributes:
         role: base, candidate or placebo; the end of the kernel's name.
         commit: in the tree's repository.
-        what: for people.
+        what: a description for output.
     """
 
     role: str
@@ -55,13 +55,13 @@ def revision(tree: Tree, name: str, option: str) -> str:
 
 
 def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> list[KernelSource]:
-    """A tree without and with some changes, by their patches, or a revert where they are upstream.
+    """A tree without and with some changes: their patches are applied, or reverted if they are upstream.
 
     Args:
         both: changes that base and candidate get.
 
     Raises:
-        SchedlineError: an unknown change, or one that neither applies nor can be taken back.
+        SchedlineError: a change is unknown, or can neither be applied nor reverted.
     """
     known(changes, "--change")
     known(both, "--with")
@@ -88,7 +88,7 @@ def placebo_of(tree: Tree, change: str) -> Path:
     """The placebo that is carried for a change.
 
     Raises:
-        SchedlineError: there is none.
+        SchedlineError: the change has no placebo.
     """
     files = [patches.directory / "placebo" / f"{change}.patch" for patches in patch_sets(tree)]
     found = next((file for file in files if file.is_file()), None)
@@ -102,10 +102,10 @@ def placebo_of(tree: Tree, change: str) -> Path:
 
 
 def with_placebo(tree: Tree, sources: Sequence[KernelSource], mail: Path) -> KernelSource:
-    """The placebo's commit: on the base, or on the candidate when it only applies there.
+    """The placebo's commit: on the base, or on the candidate if it only applies there.
 
     Raises:
-        SchedlineError: it applies to neither, or cannot be read.
+        SchedlineError: the patch applies to neither, or cannot be read.
     """
     drift: tuple[str, ...] = ()
     for source in sources:
@@ -119,7 +119,7 @@ def with_placebo(tree: Tree, sources: Sequence[KernelSource], mail: Path) -> Ker
 
 
 def differences(tree: Tree, sources: Sequence[KernelSource]) -> list[str]:
-    """For each source but the first, what it changes in it, in a line."""
+    """For each source except the first, a line that says how it differs from the first."""
     out = []
     for source in sources[1:]:
         stat = git(tree.src, "diff", "--shortstat", sources[0].commit, source.commit)

@@ -26,13 +26,13 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
     """A workload of a suite.
 
     Attributes:
-        tool: a wrapped tool, or
-        program: one of selftests/sched_latency/.
-        arguments: with {cpus} and {half_cpus}, the CPUs that may be used and half of them, 1 at least.
-        seconds: how long it takes, about.
-        work: the metric that is 0 where nothing was done.
-        metrics: what a run has to tell, and in which unit.
-        required: without it the suite is not run; a program is required where nothing is said.
+        tool: a wrapped tool; empty if `program` is given.
+        program: a program of selftests/sched_latency/; empty if `tool` is given.
+        arguments: {cpus} is replaced by the number of CPUs that may be used, {half_cpus} by half of it, at least 1.
+        seconds: its approximate duration.
+        work: the metric that is 0 if no work was done.
+        metrics: the metrics that a run must report, with their units.
+        required: whether it is an ERROR if the tool or program is missing; by default, only programs are required.
         realtime: needs SCHED_FIFO.
     """
 
@@ -66,7 +66,7 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "required", bool(self.program))
 
     def words(self, cpus: int | None = None) -> list[str]:
-        """The arguments for so many CPUs, or for those of this machine."""
+        """The arguments for this number of CPUs, by default the CPUs of this machine."""
         cpus = cpus or len(os.sched_getaffinity(0))
         return [word.format(cpus=cpus, half_cpus=max(1, cpus // 2)) for word in self.arguments]
 
@@ -80,13 +80,13 @@ class Suite:
     rows: tuple[WorkloadRow, ...]
 
     def digest(self) -> str:
-        """A name for exactly these rows with these arguments."""
+        """A digest of these rows and their arguments on this machine."""
         text = json.dumps([[msgspec.structs.asdict(row), row.words()] for row in self.rows], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class SuiteFile(Strict, frozen=True):
-    """A file of configs/workloads/. include: suites whose rows it has, too."""
+    """A file of configs/workloads/. include: suites whose rows are added."""
 
     about: Word
     include: tuple[Word, ...] = ()
@@ -94,7 +94,7 @@ class SuiteFile(Strict, frozen=True):
 
 
 def suite_names() -> list[str]:
-    """Those that there are."""
+    """The names of all suites."""
     return sorted(path.stem for path in SUITES.glob("*.toml"))
 
 
@@ -102,7 +102,7 @@ def load_suite(name: str) -> Suite:
     """A suite with the rows of those that it includes.
 
     Raises:
-        SchedlineError: there is none, or its file is wrong.
+        SchedlineError: the suite does not exist, or its file is wrong.
     """
     path = SUITES / f"{name}.toml"
     if name not in suite_names():
@@ -125,7 +125,7 @@ def load_suite(name: str) -> Suite:
 
 
 def chosen(suite: Suite, only: Sequence[str]) -> Suite:
-    """Some of the rows; all of them where none is named.
+    """Select rows of a suite; all of them if none is named.
 
     Raises:
         SchedlineError: there is no such row.

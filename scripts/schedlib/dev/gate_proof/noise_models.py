@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Campaigns: what a metric's boots look like when nothing changed, by noise model. One is recorded, the others made up.
+"""Noise models: the values of a metric's boots if nothing changed. One model is recorded, the others are simulated.
 
-An array is campaigns x metrics x slots; a slot is a boot, in the order in which they were measured. Values are factors
-of a true value of 1, and more is worse.
+An array is campaigns x metrics x slots. Slots are boots, in the order of measurement. Values are factors of a true
+value of 1, and larger is worse.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ def _normal_cdf(z: Values) -> Values:
 
 
 def heavy_tail(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
-    """3 % of Student's t with 2 degrees of freedom: no variance to speak of."""
+    """3 % of Student's t with 2 degrees of freedom, which has no finite variance."""
     return np.exp(np.clip(0.03 * lot.standard_t(2, shape), -2, 2))
 
 
 def bimodal(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
-    """Every third boot is 20 % slower, 2 % otherwise."""
+    """One boot in three is 20 % slower; in addition 2 % of noise."""
     return np.where(lot.random(shape) < 1 / 3, 1.2, 1.0) * np.exp(0.02 * lot.standard_normal(shape))
 
 
 def drift(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
-    """The machine wanders by 2 % per run, all metrics alike; 1 % of their own."""
+    """The machine drifts by 2 % per run, the same for all metrics; in addition each has 1 % of noise."""
     walk = np.cumsum(0.02 * lot.standard_normal((shape[0], 1, shape[2])), axis=-1)
     return np.exp(walk + 0.01 * lot.standard_normal(shape))
 
 
 def drift_each(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
-    """Each metric wanders by 2 % per run on its own."""
+    """Each metric drifts by 2 % per run, independently."""
     return np.exp(np.cumsum(0.02 * lot.standard_normal(shape), axis=-1))
 
 
 def steals(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
-    """A neighbour takes 10 to 60 % of the machine for a while, in about every fifth slot; 2 % otherwise."""
+    """A neighbour takes 10 to 60 % of the machine for a while, in about one slot of six; in addition 2 % of noise."""
     starts = lot.random((shape[0], 1, shape[2])) < 0.1
     held = starts | (np.roll(starts, 1, axis=-1) & (lot.random(starts.shape) < 0.7))
     taken = np.where(held, lot.uniform(0.1, 0.6, starts.shape), 0.0)

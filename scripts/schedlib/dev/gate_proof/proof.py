@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The proof that is published: false alarms and power of the gate on made-up campaigns, others' rules beside it."""
+"""The published proof: false alarms and power of the gate on simulated campaigns, compared with other tools' rules."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ POWER_MODELS = ("log-normal 5 %", "p99 of 2000, 5 %", "boot 3 %, run 1 %")
 CHANGES = (0.05, 0.10, 0.25)
 
 FALSE_ALARMS = 1.0
-"""Goal, in percent of whole gates."""
+"""Goal: the largest percentage of whole gates."""
 
 CAUGHT = {0.10: 92.0, 0.25: 99.9}
-"""Goals, in percent of campaigns, for log-normal noise."""
+"""Goals: the smallest percentage of campaigns, by change, for log-normal noise."""
 
 
 def measure(campaigns: int = CAMPAIGNS) -> list[ProofLine]:
@@ -43,7 +43,7 @@ def measure(campaigns: int = CAMPAIGNS) -> list[ProofLine]:
 
 
 def met(lines: list[ProofLine]) -> bool:
-    """Are the goals met?"""
+    """Whether the goals are met."""
     quiet = all(line.result.failed <= FALSE_ALARMS for line in lines if not line.change and line.order == "ABBA")
     return quiet and all(
         line.result.caught >= CAUGHT[line.change]
@@ -53,7 +53,7 @@ def met(lines: list[ProofLine]) -> bool:
 
 
 def text(lines: list[ProofLine]) -> str:
-    """The tables, and the conditions that they hold under."""
+    """The tables, and the conditions of the measurement."""
     few, many = simulation.BOOTS, 2 * simulation.BOOTS
     out = [
         f"{lines[0].result.campaigns} campaigns for each line, {simulation.METRICS} gating metrics, alpha "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs of one kernel that were really measured, as a noise model: which of a pair is the base is drawn by lot."""
+"""Measured runs of one kernel as a noise model: which of a pair is the base is random."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORDED = Path(__file__).with_name("recorded.json")
 
 @cache
 def runs() -> Values:
-    """Metrics x runs in the order of time, as factors of the metric's median, more being worse."""
+    """Metrics x runs in the order of time, as factors of the metric's median; larger is worse."""
     rows = json.loads(RECORDED.read_text())["metrics"]
     values = np.array([row["values"] for row in rows], dtype=np.float64)
     higher = np.array([row["direction"] == "higher" for row in rows])
@@ -27,9 +27,9 @@ def runs() -> Values:
 
 
 def recorded(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
-    """Runs that followed each other, from any first one; the two of each pair change places or not.
+    """Consecutive runs from a random first one; the two of each pair are swapped at random.
 
-    ABBA of such slots is a random pair design: each campaign is one that the recorded runs could have been.
+    ABBA of such slots is a random pair design: the recorded runs could have been any of these campaigns.
     """
     campaigns, metrics, slots = shape
     values = runs()[:metrics]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How other tools decide, re-implemented from reading them, on the same boots; more is worse.
+"""The decision rules of other tools, re-implemented from their source, for the same boots; larger is worse.
 
-Each says for which metrics it reports "worse". None of them has a confirmation or a correction for several metrics.
+Each rule returns the metrics that it reports as worse. None has a confirmation or a correction for several metrics.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def google_benchmark(base: Values, candidate: Values) -> Flags:
 
 
 def mmtests(base: Values, candidate: Values) -> Flags:
-    """mmtests Stat.pm: a star when the difference of means is over the sum of 1.96 standard deviations of each."""
+    """mmtests Stat.pm: a star if the difference of means is over the sum of 1.96 standard deviations of each."""
     widths = 1.96 * (base.std(axis=-1, ddof=1) + candidate.std(axis=-1, ddof=1))
     worse: Flags = candidate.mean(axis=-1) - base.mean(axis=-1) > widths
     return worse
 
 
 def lkp(base: Values, candidate: Values) -> Flags:
-    """lkp lib/changed_stat.rb, plain compare: each median is outside the other range; the ratio over 1.05."""
+    """lkp lib/changed_stat.rb, plain compare: each median is outside the other's range, and the ratio is over 1.05."""
     middle, other = np.median(base, axis=-1), np.median(candidate, axis=-1)
     apart = (other > base.max(axis=-1)) & (candidate.min(axis=-1) > middle)
     worse: Flags = apart & (other > 1.05 * middle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The gate on made-up campaigns: how often it fails kernels that are the same, and how often it catches a change."""
+"""The gate on simulated campaigns: how often it fails identical kernels, and how often it catches a change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def simulate(
     correlated: bool = False,
     budget: float = BUDGET,
 ) -> SimulationResult:
-    """Campaigns of two batches of 10 boots of each kernel; the first of 5 metrics becomes worse by a share."""
+    """Simulate campaigns of two batches of 10 boots of each kernel. The first of 5 metrics is worse by this share."""
     lot = np.random.default_rng(seed)
     counts = np.zeros(4)
     rivals = {name: np.zeros(4) for name in RIVALS}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The wrapped tools: how each is called, and what its output says. All quirks here were seen: scripts/tests/tools/."""
+"""The wrapped tools: how to call each, and how to parse its output. Every quirk was observed: scripts/tests/tools/."""

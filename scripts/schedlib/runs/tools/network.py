@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tools that talk to a server over a loopback of their own: nothing listens where anybody else could reach it."""
+"""Tools that talk to a server over the loopback of a private network: nobody else can reach the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schedlib.runs.tools.tool import Output, Tool, Unreadable, last_line, metric
 
 
 def _tbench(output: Output) -> Reading:
-    # It goes on without its clients, and ends with 0.
+    # tbench goes on without its clients, and exits with 0.
     if re.search(r"failed to connect|failed to start|Child failed", output.stdout + output.stderr):
         return Reading(error=f"its clients did not start: {last_line(output)}")
     rate = number(r"^Throughput ([0-9.]+) MB/sec", output.stdout, "Throughput")
@@ -40,7 +40,7 @@ def _netperf(output: Output) -> Reading:
     return Reading(tuple(metrics))
 
 
-# A network of its own has all ports free; tbench_srv cannot be told where to listen.
+# In a private network all ports are free. The port of tbench_srv cannot be chosen.
 TOOLS = (
     Tool("tbench", "dbench", _tbench, server=Server(("tbench_srv",), 7003), data=("/usr/share/dbench/client.txt",)),
     Tool(

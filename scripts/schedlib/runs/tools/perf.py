@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""perf: it ends with 0 when no counter could be counted, so its text is read, never its status."""
+"""perf exits with 0 even if it could count no event, so its output is parsed instead of its status."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _stat(output: Output) -> Reading:
         except ValueError:
             absent.append(Absent(name, f"perf stat: {words[0]}"))
             continue
-        # A counter that shared its register was running for a part of the time; perf has scaled it.
+        # A multiplexed counter ran only part of the time; perf has scaled its value.
         metrics.append(metric(name, words[1] or "events", "neither", "exact", value))
         metrics.append(metric(f"{name}.counted", "%", "neither", "exact", float(words[4])))
     if not metrics:
@@ -59,6 +59,6 @@ _VERSION = ("--version",)
 TOOLS = (
     Tool("perf-bench", "linux-perf", _bench, _VERSION, program="perf"),
     Tool("perf-stat", "linux-perf", _stat, _VERSION, program="perf"),
-    # 255 where the memory events are not supported.
+    # 255: memory events are not supported.
     Tool("perf-c2c", "linux-perf", _c2c, _VERSION, good=frozenset({0, 255}), program="perf"),
 )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs an FFmpeg in each group of 8 CPUs, with SCHED_FIFO 99 in all of its threads, as the mails did; counts frames.
 
-A program of its own, which imports nothing of ours: pinned_groups.py FFMPEG --seconds N ARGUMENT...; writes out.json.
+A separate program that imports no other module of ours: pinned_groups.py FFMPEG --seconds N ARGUMENT... It writes
+out.json.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ THROTTLING = Path("/proc/sys/kernel/sched_rt_runtime_us")
 
 
 def groups(cpus: list[int]) -> list[set[int]]:
-    """In the order of their numbers; the rest is not used, but where there are fewer than one group has."""
+    """Groups of SIZE CPUs in numerical order; left-over CPUs are not used. Fewer CPUs than SIZE are one group."""
     size = min(SIZE, len(cpus))
     return [set(cpus[start : start + size]) for start in range(0, len(cpus) - size + 1, size)]
 
 
 def start(argv: list[str], cpus: set[int], output: Path) -> subprocess.Popen[bytes]:
-    """An instance on its CPUs; what it starts inherits them and the priority."""
+    """Start an instance on its CPUs. Its threads and children inherit the CPUs and the priority."""
 
     def prepare() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -41,7 +42,7 @@ def start(argv: list[str], cpus: set[int], output: Path) -> subprocess.Popen[byt
 
 
 def frames(output: Path) -> int:
-    """The last number of frames that -progress has told."""
+    """The last number of frames that -progress has reported."""
     lines = output.read_text().splitlines()
     return max((int(line.removeprefix("frame=")) for line in lines if line.startswith("frame=")), default=0)
 
@@ -50,7 +51,7 @@ def main() -> int:
     """Start them all, end them all, and count."""
     seconds, argv = float(sys.argv[3]), [sys.argv[1], *sys.argv[4:]]
     if THROTTLING.exists() and THROTTLING.read_text().strip() == "-1":
-        # Its threads compute all the time: nothing else would run on their CPUs.
+        # The threads never sleep: without throttling, nothing else would run on their CPUs.
         print(f"{THROTTLING} is -1: nothing keeps RT threads from taking the machine", file=sys.stderr)
         return 4
     places = groups(sorted(os.sched_getaffinity(0)))
@@ -73,7 +74,7 @@ def main() -> int:
         "system_s": used.ru_stime,
     }
     Path("out.json").write_text(json.dumps(found))
-    # It ends with 255 after SIGINT.
+    # FFmpeg exits with 255 after SIGINT.
     return 0 if set(statuses) <= {0, 255} else 1
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""rt-tests. Their JSON has a colon inside two keys, no overflows, and a status apart from that of the process."""
+"""rt-tests. Their JSON has a colon inside two keys, no overflows, and a status separate from the exit status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
 
 def _quantile(histogram: Counter[int], n: int, share: float) -> int | None:
-    """The bucket that has it; None where it is beyond the last one."""
+    """The bucket that contains the quantile; None if it is beyond the last bucket."""
     seen = 0
     for bucket in sorted(histogram):
         seen += histogram[bucket]
@@ -50,7 +50,7 @@ def _cyclictest(output: Output) -> Reading:
                     "latency", thread["cpu"], cycles, 1e3 * quantile["p50"], 1e3 * quantile["p99"], 1e3 * thread["max"]
                 )
             )
-    # What is longer than the histogram is wide is in no field of the JSON, but it was counted as a cycle.
+    # Latencies beyond the histogram are in no field of the JSON, but they are counted as cycles.
     overflow = samples - sum(sums.values())
     metrics = [
         sampled("latency", samples),
@@ -72,7 +72,7 @@ def _cyclictest(output: Output) -> Reading:
 
 
 def _pi_stress(output: Output) -> Reading:
-    # It counts from CPU 0 up, whichever it may use.
+    # pi_stress uses CPUs from 0 up, whether or not it may use them.
     if re.search(r"^creating \w+ thread: Invalid argument$", output.stdout + output.stderr, re.M):
         return Reading(cannot="pi_stress pins its threads to CPUs that may not be used here")
     found = output.json_file()

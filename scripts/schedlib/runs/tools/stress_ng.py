@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""stress-ng: all it says goes to stderr; its YAML has the operations, its text the latencies of the first instance."""
+"""stress-ng prints everything to stderr. Its YAML has the operations, its text the latencies of the first instance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ YAML_FILE = "out.yaml"
 
 
 def _stress_ng(output: Output) -> Reading:
-    # It ends with 0 when it has left out all that it was asked for.
+    # stress-ng exits with 0 even if it has skipped every stressor.
     refused = re.search(
         r"^stress-ng: \w+: +\[\d+\] (.*(?:skipping this stressor|No stress workers).*)$", output.stderr, re.M
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a wrapped tool is, and what all parsers share."""
+"""A wrapped tool, and helpers that all parsers share."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from schedlib.formats.run_file import Direction, Kind, Metric, Reading
 from schedlib.runs.tool_process import Server
 
 JSON_FILE = "out.json"
-"""Where a tool that writes its results as a file is told to write them."""
+"""The file that tools write their results to, if they write a file."""
 
 
 class Unreadable(Exception):
-    """The output is not what the tool prints when it has worked; the message says what was seen."""
+    """The output is not what the tool prints when it has worked. The message says what was found instead."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """All that a tool left behind."""
+    """Everything that a run of a tool left behind."""
 
     argv: Sequence[str]
     exit_status: int | None
@@ -33,7 +33,7 @@ class Output:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def option(self, name: str) -> str:
-        """The value behind an option of the command line.
+        """The value of an option on the command line.
 
         Raises:
             Unreadable: it was not given.
@@ -43,10 +43,10 @@ class Output:
         return self.argv[list(self.argv).index(name) + 1]
 
     def json_file(self) -> dict[str, Any]:
-        """The file that the tool was told to write.
+        """The JSON object that the tool wrote.
 
         Raises:
-            Unreadable: there is none, or it is no JSON object.
+            Unreadable: the file does not exist, or is not a JSON object.
         """
         try:
             found = json.loads(self.files[JSON_FILE])
@@ -64,15 +64,15 @@ class Tool:
     """A tool that somebody else wrote.
 
     Attributes:
-        package: Debian's package; empty where there is none.
-        version: arguments that print the version; none where there are none.
-        parse: what the output of a run says.
-        good: the exit statuses of its process after good work.
-        variable: of the environment, that names the program where no package has it.
-        build: how to get it where no package has it.
-        server: what it talks to.
-        program: where it has another name.
-        driver: what starts it where one process is not all.
+        package: the Debian package; empty if there is none.
+        version: arguments that print the version; empty if there are none.
+        parse: the parser for its output.
+        good: the exit statuses after a successful run.
+        variable: the environment variable that names the program if no package has it.
+        build: how to get it if no package has it.
+        server: the server that it talks to.
+        program: its executable, if that has another name.
+        driver: the command that starts it, if it needs more than one process.
         data: files that it reads.
     """
 
@@ -89,23 +89,23 @@ class Tool:
     data: tuple[str, ...] = ()
 
     def path(self) -> str | None:
-        """Where the program is."""
+        """The path of the program, or None."""
         named = os.environ.get(self.variable) if self.variable else None
         return shutil.which(named or self.program or self.name)
 
     def command(self) -> list[str]:
-        """How it is started, before the arguments of a row."""
+        """The command that starts it, without the arguments of a row."""
         return [*self.driver, self.path() or self.program or self.name]
 
     def missing(self) -> str:
-        """What to say where it is not there."""
+        """The message for when it is not installed."""
         if self.package:
             return f"{self.program or self.name} is not installed: package {self.package}"
         return f"{self.name} is in no package: {self.build}, then {self.variable}=/path/to/{self.name}"
 
 
 def last_line(output: Output) -> str:
-    """The last thing that it said, for messages."""
+    """The last line of the output, for messages."""
     lines = [line.strip() for line in (output.stdout + "\n" + output.stderr).splitlines() if line.strip()]
     return lines[-1][:200] if lines else "it said nothing"
 
@@ -114,7 +114,7 @@ def number(pattern: str, text: str, what: str) -> float:
     """The first group of a pattern as a number.
 
     Raises:
-        Unreadable: it is not there.
+        Unreadable: the pattern does not match.
     """
     found = re.search(pattern, text, re.M)
     if not found:
@@ -133,5 +133,5 @@ def quantiles(name: str, unit: str, values: Mapping[str, float], n: float) -> li
 
 
 def sampled(name: str, n: float) -> Metric:
-    """How many samples there were: the work that has to be more than none."""
+    """The number of samples: the metric of work, which must be above 0."""
     return metric(f"{name}.samples", "samples", "neither", "exact", n, n)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What reviewers ask for and Debian does not package: schbench, named by a variable of the environment."""
+"""Tools that reviewers ask for and Debian does not package: schbench, whose path is in an environment variable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _schbench(output: Output) -> Reading:
     found = output.json_file().get("int", {})
     metrics: list[Metric] = []
     for name, key in (("wakeup", "wakeup_latency"), ("request", "request_latency")):
-        # Every ten seconds it tells how far it is; the last time is the whole.
+        # schbench reports every ten seconds; the last report covers the whole run.
         told = re.findall(rf"^{name.title()} Latencies .*\((\d+) total samples\)$", output.stderr, re.M)
         if not told:
             raise Unreadable(f"no number of {name} samples in its output")
