@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# What does this kernel have, of what the tests use and older ones lack? Prints a
-# header that says so. A snippet that compiles is there: all go through the
-# compiler at once, and its errors name those that are not.
+# Finds out which of the features that the tests use this kernel has, and prints
+# a header that defines them. The kernel has a feature if its snippet compiles.
+# All snippets are compiled at once, and the errors name those that fail.
 #
 # usage: probe.sh COMPILER FLAG... > sched_kunit_features.h
 
@@ -24,8 +24,9 @@ includes() {
 	END
 }
 
-# Feature, then the snippet: one line with an error that no option silences where it does not fit.
-# The first one fits nowhere: were it found, the compiler's errors would not be understood here.
+# Feature, then its snippet: one line that, without the feature, causes an error
+# that no option silences. The first snippet never compiles: if no error is
+# found for it, this script does not understand the compiler's errors.
 snippets() {
 	cat <<-'END'
 	NOTHING          static int nothing = there_is_no_such_thing;
@@ -40,7 +41,7 @@ snippets() {
 	END
 }
 
-# What only shows inside a function of fair.c: feature, then the line that makes it.
+# Features that are inside a function of fair.c: feature, then the line of code.
 lines() {
 	cat <<-'END'
 	IDLE_POLICY      static int choose_idle_cpu(int cpu, struct task_struct *p)
@@ -57,7 +58,8 @@ errors=$({
 	snippets | sed 's/^\([A-Z_]*\) *\(.*\)/#line 1 "probe:\1"\n\2/'
 } | compile "$@" 2>&1 | sed -n 's/^probe:\([A-Z_]*\):.*/\1/p')
 
-# Without the snippets nothing may fail. Run last, it leaves the list of headers to make.
+# The headers alone must compile. This is run last, so that the list of headers
+# that the compiler leaves for make is complete.
 includes | compile "$@"
 
 case $errors in

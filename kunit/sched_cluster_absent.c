@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stands in for the tests of the cluster scan where the kernel has none
- * (8881e1639f1f): there is nothing that they could be compiled with.
+ * Replaces the tests of the cluster scan on kernels without it (8881e1639f1f),
+ * where they would not compile. All cases are skipped, unless the expect
+ * parameter names cluster-scan.
  */
 #include <kunit/test.h>
 #include <linux/moduleparam.h>

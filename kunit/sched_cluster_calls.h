@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Calls select_idle_sibling() in situations that are made up. Belongs to the
- * unit of fair.c, where it is static.
+ * Calls select_idle_sibling() in made-up situations. Included in the
+ * compilation unit of fair.c, because the function is static there.
  *
- * The calls are made with every other CPU stopped, so that nobody sees what
- * they forge: which CPUs are idle, and what the task may use.
+ * All other CPUs are stopped during the calls, so that none of them sees the
+ * forged state: which CPUs are idle, and which CPUs the task may use.
  */
 #ifndef _KERNEL_SCHED_TESTS_SCHED_CLUSTER_CALLS_H
 #define _KERNEL_SCHED_TESTS_SCHED_CLUSTER_CALLS_H
@@ -15,7 +15,7 @@
 #include "sched_cluster_model.h"
 #include "sched_fake_topology.h"
 
-/* Of a CPU whose rq is forged. */
+/* The fields of a CPU's rq that are forged, as they were before. */
 struct saved_rq {
 	struct task_struct	*curr;
 	unsigned int		nr_running;
@@ -25,15 +25,15 @@ struct saved_rq {
 
 static struct saved_rq saved_rqs[SCHED_FAKE_CPUS];
 
-/* What is woken: it never runs. */
+/* The wakee. It never runs. */
 static struct task_struct *cluster_task;
 
 static_assert(MODEL_CPUS == SCHED_FAKE_CPUS);
 
 /*
- * The CPU that makes the calls. The others of the machine need not be online:
- * whether a CPU is idle is all that is asked of it. The fewer are, the fewer
- * have to be stopped.
+ * The CPU that makes the calls. The machine's other CPUs need not be online,
+ * because the calls only ask whether a CPU is idle. With fewer CPUs online,
+ * fewer have to be stopped.
  */
 #define CLUSTER_WAKER		7
 #define CLUSTER_MAX_ONLINE	16
@@ -95,7 +95,10 @@ static void forge_task(const struct cluster_case *c)
 	p->recent_used_cpu = c->recent;
 }
 
-/* Where the limit of the scan is read: of the LLC, or of what spans all capacities. */
+/*
+ * The scan reads its limit from here: the LLC's, or that of the domain that
+ * spans all capacities.
+ */
 static struct sched_domain_shared *scanned_shared(int cpu)
 {
 	struct sched_domain *sd = NULL;
@@ -108,10 +111,12 @@ static struct sched_domain_shared *scanned_shared(int cpu)
 }
 
 /**
- * call_select_idle_sibling() - what the kernel makes of a situation
+ * call_select_idle_sibling() - call the kernel in a situation
  * @c: the situation
  *
- * The machine is stopped, and its rqs are saved.
+ * The caller has stopped the machine and saved its rqs.
+ *
+ * Return: the outcome.
  */
 static struct cluster_outcome call_select_idle_sibling(const struct cluster_case *c)
 {
@@ -132,9 +137,9 @@ static struct cluster_outcome call_select_idle_sibling(const struct cluster_case
 }
 
 /**
- * struct cluster_calls - calls that are made in one go
- * @make:	makes them, with the machine stopped
- * @data:	for @make
+ * struct cluster_calls - calls that are made in one stop_machine()
+ * @make:	makes the calls, with the machine stopped
+ * @data:	argument for @make
  */
 struct cluster_calls {
 	void			(*make)(struct cluster_calls *calls);
@@ -142,8 +147,9 @@ struct cluster_calls {
 };
 
 /*
- * The rqs are forged behind their owners' backs, and are as they were when the
- * owners go on. What is left in the domains goes away with them.
+ * The rqs are forged while their CPUs are stopped, and restored before the CPUs
+ * continue. Changes to the sched domains are not restored: the domains are
+ * destroyed afterwards.
  */
 static int make_calls(void *data)
 {
@@ -196,14 +202,14 @@ static void end_cluster_task(void)
 	cluster_task = NULL;
 }
 
-/* What the CPUs of a machine share, from its shape and not from its domains. */
+/* What each CPU shares, derived from the machine's shape, not its domains. */
 static void view_of(const struct sched_fake_topology *t, struct cluster_view *views)
 {
 	for (int cpu = 0; cpu < SCHED_FAKE_CPUS; cpu++) {
 		u64 siblings = sched_fake_siblings(t, cpu);
 		u64 cluster = sched_fake_cluster(t, cpu);
 		u64 llc = sched_fake_llc(t, cpu);
-		/* One core makes no cluster, and one CPU has nobody to share with. */
+		/* One core is not a cluster, and one CPU shares no LLC. */
 		bool clustered = cluster & ~siblings;
 
 		if (llc == BIT_ULL(cpu))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit test of where a woken task goes: select_idle_sibling() on the domains
- * of machines with clusters, against a table and against a model. Belongs to
- * the unit of fair.c, where it is static.
+ * KUnit test of where a woken task is placed. Compares select_idle_sibling()
+ * with a table and with a model, on the sched domains of machines with
+ * clusters. Included in the compilation unit of fair.c, because the function is
+ * static there.
  */
 #include <kunit/test.h>
 #include <linux/moduleparam.h>
@@ -26,17 +27,20 @@ static ulong seed = 1;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "where random machines and cases come from");
 
-/* What came of a row: with its own limit, with one that is just enough, with one less. */
+/*
+ * The results of a row: with its own limit, with a limit that is just enough,
+ * and with one less.
+ */
 static struct cluster_result {
 	struct cluster_outcome	out;
 	int			enough;
 	int			short_of;
 } cluster_results[ARRAY_SIZE(cluster_rows)];
 
-/* What sched_fake_topology_install() said. */
+/* What sched_fake_topology_install() returned. */
 static int cluster_machine_error[NR_MACHINES];
 
-/* The rows that are called in one go. */
+/* Selects the rows that are called in one stop_machine(). */
 struct row_filter {
 	enum cluster_machine	machine;
 	bool			key_off;
@@ -135,7 +139,7 @@ static int run_machine(struct cluster_calls *calls, struct row_filter *filter)
 
 	if (ret)
 		return ret;
-	/* Otherwise a limit would say nothing. */
+	/* Without SIS_UTIL, nr_idle_scan does not limit the scan. */
 	if (!sched_feat(SIS_UTIL))
 		ret = -EINVAL;
 	for (int key_off = 0; key_off <= 1 && !ret; key_off++) {
@@ -204,7 +208,10 @@ static void key_off_is_no_clusters(struct kunit *test)
 	}
 }
 
-/* A waker on the last CPU of each cluster, round after round: each cluster gets its own tasks. */
+/*
+ * In each round the last CPU of each cluster wakes a task. Each task must stay
+ * in the cluster of its waker.
+ */
 static void load_spreads(struct kunit *test)
 {
 	const struct sched_fake_topology *machine = &cluster_machines[KUNPENG_920];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A model of where a woken task goes, made from what was said of the cluster
- * scan, not from its code: a list of CPUs in order of preference is made
- * first, and then the first usable one is taken.
+ * A model of where a woken task is placed. It was written from the description
+ * of the cluster scan, not from its code: it first lists the CPUs in order of
+ * preference, and then takes the first usable one.
  *
- * It knows nothing of asymmetric capacity and core scheduling.
+ * It does not model asymmetric capacity or core scheduling.
  */
 #ifndef _KERNEL_SCHED_TESTS_SCHED_CLUSTER_MODEL_H
 #define _KERNEL_SCHED_TESTS_SCHED_CLUSTER_MODEL_H
@@ -16,10 +16,13 @@
 
 #define MODEL_CPUS	64
 
-/* A limit of more CPUs than any LLC here has. */
+/* More CPUs than any LLC here has. */
 #define CLUSTER_NO_LIMIT	100
 
-/* Some kernels let a SCHED_IDLE task preempt others of its kind, too. */
+/*
+ * On some kernels a CPU that runs only SCHED_IDLE tasks counts as idle for a
+ * SCHED_IDLE task, too.
+ */
 #ifndef SCHED_IDLE_CPU_FOR_ALL
 #define SCHED_IDLE_CPU_FOR_ALL	0
 #endif
@@ -27,9 +30,9 @@
 /**
  * struct cluster_view - what a CPU shares, one bit for each CPU
  * @siblings:	threads of its core, itself included
- * @near:	below the closest cache that is shared by more than a core
- * @first:	what is scanned before the rest of the LLC, 0 for nothing
- * @llc:	below its last level cache, 0 for a CPU without domains
+ * @near:	CPUs of the same cluster; of the same LLC if it has no cluster
+ * @first:	CPUs that are scanned before the rest of the LLC, 0 if none
+ * @llc:	CPUs of the same LLC, 0 for a CPU without domains
  */
 struct cluster_view {
 	u64	siblings;
@@ -50,7 +53,7 @@ struct cluster_view {
  * @key_off:	with sched_cluster_active off
  * @hint:	the LLC is said to have an idle core
  * @idle_policy: the task is SCHED_IDLE
- * @kthread:	the waker, a kthread bound to its CPU, is alone there
+ * @kthread:	the waker is a per-CPU kthread, the only task on its CPU
  * @util:	the task's utilization
  */
 struct cluster_case {
@@ -69,7 +72,7 @@ struct cluster_case {
 };
 
 /**
- * struct cluster_outcome - what came of a situation
+ * struct cluster_outcome - the result of a wake-up
  * @pick:	the CPU where the task is to run
  * @recent:	its recently used CPU afterwards
  * @hint:	whether the LLC is still said to have an idle core
@@ -85,7 +88,7 @@ static inline bool model_has(u64 mask, int cpu)
 	return mask & BIT_ULL(cpu);
 }
 
-/* Appends the CPUs of a set, from the one behind @from and around. */
+/* Append the CPUs of a set, starting after @from and wrapping around. */
 static inline int model_append(u8 *order, int nr, u64 set, int from)
 {
 	for (int i = 1; i <= MODEL_CPUS; i++)
@@ -95,8 +98,8 @@ static inline int model_append(u8 *order, int nr, u64 set, int from)
 }
 
 /*
- * Looks for a core that is idle as a whole. What is usable on the first core
- * that has anything is second best, and then the hint was wrong.
+ * Look for a core that is fully idle. If none exists, clear the hint and take
+ * the first usable CPU, from the first core that has one.
  */
 static inline int model_core(const struct cluster_view *views, u64 idle, u64 usable, u64 allowed,
 			     const u8 *order, int nr, bool *hint)
@@ -125,7 +128,7 @@ static inline int model_core(const struct cluster_view *views, u64 idle, u64 usa
  * @c:		the situation
  * @waker:	the CPU that wakes it up
  *
- * Return: what comes of it.
+ * Return: the outcome.
  */
 static inline struct cluster_outcome
 cluster_model(const struct cluster_view *views, const struct cluster_case *c, int waker)
@@ -134,7 +137,7 @@ cluster_model(const struct cluster_view *views, const struct cluster_case *c, in
 	const struct cluster_view *target = &views[c->target];
 	u64 usable = c->idle | (c->idle_policy && !SCHED_IDLE_CPU_FOR_ALL ? 0 : c->sched_idle);
 	u64 near = c->key_off ? target->llc : target->near;
-	/* Where a task that has been there finds its cache: nowhere below another LLC. */
+	/* prev and the recently used CPU are taken in the target's LLC only. */
 	u64 warm = usable & target->llc & ~BIT_ULL(c->target);
 	u64 first = c->key_off ? 0 : target->first;
 	u8 order[MODEL_CPUS];
@@ -146,7 +149,7 @@ cluster_model(const struct cluster_view *views, const struct cluster_case *c, in
 		out.pick = c->prev;
 		return out;
 	}
-	/* The waker will go to sleep: its CPU is as good as idle. */
+	/* The waker is about to sleep: its CPU counts as idle. */
 	if (c->prev == waker && (c->kthread || model_has(c->idle | c->sched_idle, waker))) {
 		out.pick = c->prev;
 		return out;

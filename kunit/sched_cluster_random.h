@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Random machines and situations on them, for what has to hold everywhere.
- * Where it does not, the situation is made as simple as it can be first.
+ * Random machines and situations, to test properties that must hold everywhere.
+ * A situation that breaks a property is reduced to a minimal one.
  */
 #ifndef _KERNEL_SCHED_TESTS_SCHED_CLUSTER_RANDOM_H
 #define _KERNEL_SCHED_TESTS_SCHED_CLUSTER_RANDOM_H
@@ -10,7 +10,7 @@
 
 #include "sched_cluster_calls.h"
 
-/* Up to, and not including, @end. */
+/* A random number below @end. */
 static u32 random_below(struct rnd_state *rnd, u32 end)
 {
 	return prandom_u32_state(rnd) % end;
@@ -38,7 +38,7 @@ static int random_cpu(struct rnd_state *rnd, u64 set)
 	return __ffs64(set);
 }
 
-/* The sizes of a random machine; where @smt_too, one with threads, too. */
+/* The sizes of a random machine. It has SMT only if @smt_too allows it. */
 static void random_sizes(struct rnd_state *rnd, struct sched_fake_topology *t, bool smt_too)
 {
 	static const u8 smt[] = { 1, 1, 2, 2, 4 }, some[] = { 1, 2, 3, 4, 6, 8, 16 };
@@ -56,7 +56,7 @@ static void random_sizes(struct rnd_state *rnd, struct sched_fake_topology *t, b
 	size *= some[random_below(rnd, ARRAY_SIZE(some))];
 	while (size > SCHED_FAKE_CPUS)
 		size /= 2;
-	/* Halved, it may no longer be a multiple. */
+	/* After halving, the size may not be a multiple of the cluster. */
 	if (t->cluster && size % t->cluster)
 		size = t->cluster;
 	t->llc = size;
@@ -65,8 +65,8 @@ static void random_sizes(struct rnd_state *rnd, struct sched_fake_topology *t, b
 }
 
 /*
- * Whether CPUs with clusters share an LLC with others that have none. What is
- * wrong there has a test of its own (sched_topology: fix_share_id).
+ * Whether an LLC has both CPUs with and CPUs without a cluster. The defect on
+ * such LLCs has a test of its own (sched_topology: fix_share_id).
  */
 static bool mixed_llc(const struct cluster_view *views)
 {
@@ -84,10 +84,10 @@ static bool mixed_llc(const struct cluster_view *views)
 struct random_run;
 
 /**
- * struct random_property - what has to hold everywhere
+ * struct random_property - a property that must hold everywhere
  * @name:	public, never changed
- * @what:	what it says
- * @holds:	whether it does
+ * @what:	the property in words, for messages
+ * @holds:	whether it holds for an outcome
  */
 struct random_property {
 	char	name[24];
@@ -98,15 +98,15 @@ struct random_property {
 
 /**
  * struct random_run - random cases on one machine
- * @property:	what has to hold
+ * @property:	the property to test
  * @topology:	the machine
  * @views:	what its CPUs share
- * @rnd:	where the cases come from
- * @cases:	how many
+ * @rnd:	state of the random numbers
+ * @cases:	number of cases
  * @key_off:	with sched_cluster_active off
  * @broken:	the property does not hold
- * @c:		where not
- * @out:	what came of it
+ * @c:		the case that breaks it
+ * @out:	the outcome of that case
  */
 struct random_run {
 	const struct random_property	*property;
@@ -215,7 +215,7 @@ static void make_simpler(struct cluster_case *c, int step)
 	}
 }
 
-/* Leaves out one thing at a time, as long as the property is still broken. */
+/* Simplify the case by one step that keeps the property broken, if possible. */
 static bool shrink_once(struct random_run *run)
 {
 	for (int step = 0; step < SIMPLER_STEPS; step++) {
@@ -246,7 +246,7 @@ static void call_random_cases(struct cluster_calls *calls)
 	}
 }
 
-/* Whether the architecture can be made to say that there are threads. */
+/* Whether the architecture's SMT siblings can be faked. */
 static bool threads_can_be_faked(void)
 {
 #ifdef SCHED_FAKE_ARCH
@@ -265,11 +265,11 @@ static void random_machine(struct random_run *run)
 }
 
 /**
- * run_random() - holds a property against random cases
- * @run:	with a property; afterwards with what breaks it
- * @seed:	where the machines and the cases come from
- * @machines:	how many
- * @cases:	on each of them
+ * run_random() - test a property with random cases
+ * @run:	has the property; afterwards also the case that breaks it
+ * @seed:	seed of the random machines and cases
+ * @machines:	number of machines
+ * @cases:	number of cases on each machine
  *
  * Return: 0, or what sched_fake_topology_install() returned.
  */
@@ -313,7 +313,10 @@ static void keep_outcomes(struct cluster_calls *calls)
 	}
 }
 
-/* With the key off on a machine with clusters, then on the same one without them. */
+/*
+ * Make the same calls with the key off twice: on a machine with clusters, and
+ * on the same machine without them.
+ */
 static int keep_both_outcomes(struct kept_outcomes *kept, u64 seed)
 {
 	struct cluster_calls calls = { .make = keep_outcomes, .data = kept };
@@ -339,7 +342,7 @@ static int keep_both_outcomes(struct kept_outcomes *kept, u64 seed)
 	return ret;
 }
 
-/* Wakes tasks one after the other that stay where they are put. */
+/* Wake tasks one after the other. Each one stays on the CPU that is picked. */
 struct spread_run {
 	const struct sched_fake_topology	*machine;
 	u64					taken;
@@ -367,7 +370,10 @@ static void wake_tasks(struct cluster_calls *calls)
 	}
 }
 
-/* The model's answer; what becomes of the hint where nothing is allowed has its own row. */
+/*
+ * The kernel does what the model says. The hint is not compared if the LLC has
+ * no allowed CPU: row-26e tests that.
+ */
 static bool holds_model(const struct random_run *run, const struct cluster_case *c,
 			struct cluster_outcome out)
 {
@@ -377,13 +383,16 @@ static bool holds_model(const struct random_run *run, const struct cluster_case 
 	       (out.hint == model.hint || !(c->allowed & run->views[c->target].llc));
 }
 
-/* Behind a waker that goes to sleep, wherever that is. */
+/* The task stays on the CPU of its waker, which is about to sleep. */
 static bool stays_with_waker(const struct cluster_case *c, struct cluster_outcome out)
 {
 	return out.pick == c->prev && c->prev == CLUSTER_WAKER;
 }
 
-/* Of prev it is not asked whether it is allowed: who woke the task has to see to that. */
+/*
+ * select_idle_sibling() does not check whether prev is allowed: that is up to
+ * its callers.
+ */
 static bool holds_allowed(const struct random_run *run, const struct cluster_case *c,
 			  struct cluster_outcome out)
 {
@@ -392,7 +401,7 @@ static bool holds_allowed(const struct random_run *run, const struct cluster_cas
 	return model_has(may | BIT_ULL(c->target), out.pick) || stays_with_waker(c, out);
 }
 
-/* With a limit an idle CPU may not have been looked at. */
+/* With a limit, the scan may have ended before it reached an idle CPU. */
 static bool holds_no_busy(const struct random_run *run, const struct cluster_case *c,
 			  struct cluster_outcome out)
 {

@@ -3,8 +3,8 @@
  * The decision table of the wake-up path: machines, situations on them, and
  * where the task has to go.
  *
- * Where a number of CPUs to be examined is given, the scan must find its CPU
- * with that as nr_idle_scan and must not with one less.
+ * A row may give the number of CPUs that the scan has to examine. With this
+ * number as nr_idle_scan the scan must find the CPU, with one less it must not.
  */
 #ifndef _KERNEL_SCHED_TESTS_SCHED_CLUSTER_ROWS_H
 #define _KERNEL_SCHED_TESTS_SCHED_CLUSTER_ROWS_H
@@ -16,7 +16,7 @@
 #define CPUS(a, b)	GENMASK_ULL(b, a)
 #define ALL		(~0ULL)
 
-/* Some kernels scan what is allowed even if that is nothing. */
+/* Some kernels scan the LLC even if none of its CPUs is allowed. */
 #ifndef NOTHING_ALLOWED_CLEARS_HINT
 #define NOTHING_ALLOWED_CLEARS_HINT	false
 #endif
@@ -39,7 +39,8 @@ enum cluster_machine {
 };
 
 /*
- * On the second one clusters end where the target's LLC begins.
+ * TARGET_WITHOUT_CLUSTER: only the first LLC has clusters, and the target is in
+ * another one.
  */
 static const struct sched_fake_topology cluster_machines[NR_MACHINES] = {
 	[CLUSTERS_OF_4] = { .name = "clusters of 4", .cluster = 4, .llc = 16 },
@@ -68,11 +69,11 @@ static const struct sched_fake_topology cluster_machines[NR_MACHINES] = {
  * @machine:	where
  * @c:		the situation
  * @pick:	CPU to be returned
- * @examined:	CPUs that the scan has to look at for that; with a limit of one
- *		less the result is @short_of
+ * @examined:	number of CPUs that the scan has to examine to find @pick; with
+ *		a limit of one less the result is @short_of
  * @short_of:	see @examined
  * @early:	returns before the recently used CPU is looked at
- * @clears_hint: finds out that there is no idle core
+ * @clears_hint: the scan finds no idle core, and clears the hint
  */
 struct cluster_row {
 	char			name[12];
@@ -86,7 +87,7 @@ struct cluster_row {
 	bool			clears_hint;
 };
 
-/* Unless said otherwise there is no other recently used CPU, and no limit. */
+/* By default the recently used CPU is prev, and the scan has no limit. */
 #define CASE(idle_, ...) \
 	.c = { .target = 5, .prev = 9, .recent = 9, .limit = CLUSTER_NO_LIMIT, .allowed = ALL, \
 	       .idle = idle_, __VA_ARGS__ }

@@ -4,8 +4,8 @@
  * cpupri, sched_cpupri_private.c on a private copy of it; each includes
  * <kunit/test.h> and "../sched.h" first, and defines change_active().
  *
- * They see nothing but the functions of cpupri.h, so the masks and counts
- * behind these may be laid out in any way.
+ * They use only the functions of cpupri.h, so they hold for any layout of the
+ * masks and counts.
  */
 #include <linux/cpumask.h>
 #include <linux/moduleparam.h>
@@ -19,14 +19,14 @@ MODULE_PARM_DESC(seed, "Seed of the random cases: the same seed repeats the same
 
 struct cpupri_test {
 	struct cpupri		cp;
-	int			level[NR_CPUS];	/* the model: where each CPU is */
+	int			level[NR_CPUS];	/* model: each CPU's level */
 	struct rnd_state	rnd;
-	int			crowd;		/* where most priorities are drawn from */
-	struct cpumask		lowest;		/* what cpupri answers */
+	int			crowd;		/* lowest frequent prio */
+	struct cpumask		lowest;		/* the answer of cpupri */
 	struct cpumask		want;
 	struct cpumask		affinity;
 	struct cpumask		fit;
-	struct task_struct	task;		/* no task: a priority and an affinity */
+	struct task_struct	task;		/* has prio and affinity only */
 };
 
 /*
@@ -83,7 +83,7 @@ static int cpupri_test_init(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
-	/* No case may pass because memory that cpupri_init() forgot was zero. */
+	/* Poison, to catch fields that cpupri_init() does not set. */
 	memset(&t->cp, 0xa5, sizeof(t->cp));
 	KUNIT_ASSERT_EQ(test, cpupri_init(&t->cp), 0);
 	for (i = 0; i < ARRAY_SIZE(t->level); i++)
@@ -177,9 +177,10 @@ static bool task_fits(struct task_struct *p, int cpu)
 }
 
 /*
- * The CPUs that cpupri_find_fitness() is to answer with: those of the lowest
- * level, below the task's, that has one of them. Without a mask to fill it
- * does not care whether CPUs are active, or fit.
+ * The CPUs that cpupri_find_fitness() must return: of the CPUs that the task
+ * may use and that are below its level, those at the lowest level. Without a
+ * mask to fill, it checks neither whether CPUs are active nor whether the task
+ * fits.
  */
 static bool model_find(struct cpupri_test *t, bool mask, bool fitness)
 {
@@ -284,7 +285,7 @@ static void priority_pairs(struct kunit *test)
 	}
 }
 
-/* ---- directed cases: one promise each, so that a failure has a name ---- */
+/* ---- directed cases: one property each, so that a failure has a name ---- */
 
 static void expect_found(struct kunit *test, int prio, const struct cpumask *affinity,
 			 const struct cpumask *want, const char *when)
@@ -309,7 +310,7 @@ static void expect_none(struct kunit *test, int prio, const struct cpumask *affi
 			   when, cpumask_pr_args(&t->lowest));
 }
 
-/* A runqueue that is offline takes no part. */
+/* A CPU whose runqueue is offline is never found. */
 static void invalid_never_found(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
@@ -336,7 +337,7 @@ static void lowest_level_wins(struct kunit *test)
 	expect_found(test, 0, cpu_possible_mask, only(&t->want, first_cpu()), "prio 60 or 70");
 }
 
-/* The caller chooses the nearest CPU of the level, so it has to have all. */
+/* The caller chooses the nearest CPU of the level, so it needs all of them. */
 static void whole_level_returned(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
@@ -367,7 +368,7 @@ static void affinity_respected(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cpupri_find(&t->cp, &t->task, NULL));
 }
 
-/* A level is not entered and left again. */
+/* Setting the same priority again must not remove the CPU from its level. */
 static void same_prio_set_twice(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
@@ -401,7 +402,7 @@ static void fitness_before_level(struct kunit *test)
 	expect_fitting(test, &t->fit);
 }
 
-/* A task that fits nowhere runs where it would have if nobody had asked. */
+/* A task that fits on no CPU is placed as if fitness were not checked. */
 static void fitness_falls_back(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
@@ -415,17 +416,20 @@ static void fitness_falls_back(struct kunit *test)
 /* ---- raise_never_missed: a CPU whose priority rises is always found ---- */
 
 /*
- * cpupri_set() enters the new level before it leaves the old one, so a find,
- * which goes up the levels, meets a rising CPU in one of them. A falling CPU
- * may be missed: a pull follows. The setter therefore makes seq odd before it
- * falls, and a find during which seq changed does not count.
+ * cpupri_set() enters the new level before it leaves the old one. A find goes
+ * up the levels, so it meets a rising CPU at one of them. A falling CPU may be
+ * missed; a pull follows. The setter therefore makes seq odd before it lowers
+ * the CPU, and a find during which seq changed does not count.
  *
- * It rises by two levels. Nothing orders the read of a level's mask before that
- * of the next one's count, so where reads are reordered a rise by one level can
- * be missed; the read barrier of a level that is passed orders what is before.
+ * The CPU rises by two levels at a time, except for the first rise, from level
+ * 0 to 1. No barrier orders the read of a level's mask before the read of the
+ * next level's count. So where reads are reordered, a rise by one level can be
+ * missed. In a rise by two, the read barrier of the level in between orders the
+ * reads.
  *
- * Overlaps (finds during which the CPU rose) bound the case where both threads
- * run; rounds do where they share a host's CPU and meet by preemption only.
+ * The case ends after RAISE_OVERLAPS overlaps (finds during which the CPU
+ * rose). It ends after RAISE_ROUNDS rounds if the threads share a CPU of the
+ * host, and overlap only by preemption.
  */
 #define RAISE_OVERLAPS	5000
 #define RAISE_ROUNDS	2000
@@ -456,7 +460,7 @@ static void raise_set(void *data)
 		for (prio = 98; prio > 0; prio -= 2) {
 			cpupri_set(&r->t->cp, r->cpu, prio);
 			WRITE_ONCE(r->prio, prio);
-			/* slow enough for finds within one round */
+			/* leave time for finds within one round */
 			for (pause = below(r->t, 16); pause; pause--)
 				cpu_relax();
 		}

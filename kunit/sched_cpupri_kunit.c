@@ -12,15 +12,15 @@
 #include "../sched.h"
 
 /*
- * Kernels without SMP have cpupri only since they share the scheduler of those
- * with it, which shows in ENQUEUE_MIGRATED: 0 before.
+ * Without CONFIG_SMP, kernels have cpupri only since they use the same
+ * scheduler code as SMP kernels. Before that, ENQUEUE_MIGRATED is 0.
  * Link: https://lore.kernel.org/lkml/20250528080924.2273858-1-mingo@kernel.org/
  */
 #if defined(CONFIG_SMP) || ENQUEUE_MIGRATED
 
 static void change_active(struct rnd_state *rnd)
 {
-	/* the active CPUs are the machine's */
+	/* use the machine's own active CPUs */
 }
 
 #include "sched_cpupri_cases.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of a private copy of kernel/sched/cpupri.c: the cases of
- * sched_cpupri on 480 CPUs, some of them inactive, on any machine, and cases
- * that see or forge what the kernel's own copy hides.
+ * KUnit tests of a private copy of kernel/sched/cpupri.c. On any machine they
+ * run the cases of sched_cpupri on 480 CPUs, some of them inactive. Further
+ * cases read or forge state that is hidden in the kernel's own copy.
  *
- * This unit has its own idea of the number of CPUs, so of the size of every
- * object with a mask in it, task_struct too: it hands none to other units,
- * takes none from them, and calls no function outside that walks a mask by
- * nr_cpu_ids.
+ * This file is compiled with its own NR_CPUS, so every object that contains a
+ * cpumask has another size here, task_struct included. It passes no such object
+ * to other files, takes none from them, and calls no outside function that
+ * walks a mask up to nr_cpu_ids.
  *
  * To repeat a failure of a random case: sched_cpupri_private.seed=N on the
  * kernel command line.
@@ -45,8 +45,8 @@ static struct cpumask forged_possible, forged_active;
 #define cpu_active_mask		((const struct cpumask *)&forged_active)
 
 /*
- * An allocator that knows what it has handed out and fails when told to. The
- * kernel's own would also size masks by the number of CPUs of this machine.
+ * An allocator that tracks its allocations and can be made to fail. The
+ * kernel's own would also size masks for the CPUs of this machine.
  */
 static struct {
 	void *live[4 * CPUPRI_NR_PRIORITIES];
@@ -111,10 +111,10 @@ static bool __maybe_unused forged_mask(cpumask_var_t *mask, gfp_t gfp)
 
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
 /*
- * LLCs of all sizes, two of which are a node; -1 is what is not known. The CPUs
- * are dealt out one by one, so most words of a mask have CPUs of several LLCs,
- * and the larger LLCs have CPUs in more words than a line of bytes holds. One
- * LLC has none in the first words.
+ * LLCs of different sizes. Two LLCs form a node. The id -1 stands for unknown.
+ * The CPUs are assigned to the LLCs in turn, so most words of a mask contain
+ * CPUs of several LLCs, and the larger LLCs have CPUs in more words than fit in
+ * a line of bytes. One LLC has no CPU in the first words.
  */
 #define FORGED_LLCS	6
 #define FORGED_LARGEST	(IS_ENABLED(CONFIG_SCHED_CPUPRI_NODE) ? 4 : 5)
@@ -148,7 +148,7 @@ static void forge_topology(void)
 	}
 }
 
-/* A CPU's LLC and node change; a cpupri that has its CPU must not follow. */
+/* Change the LLC and node of CPUs. An existing cpupri must not be affected. */
 static void change_topology(struct rnd_state *rnd)
 {
 	int cpu;
@@ -169,7 +169,10 @@ static int group_of(int cpu)
 #undef per_cpu
 #define per_cpu(var, cpu)	(forged_##var[cpu])
 
-/* What a search looks at are words of lines; with bytes, a word is read in parts. */
+/*
+ * A search reads words of lines. If bytes are stored, it reads a word in parts,
+ * which count as one look.
+ */
 #define LOOK_BYTES	(CPUPRI_LINE_BYTES / CPUPRI_LEAF_WORDS)
 
 static bool looks_count;
@@ -194,9 +197,9 @@ static void change_topology(struct rnd_state *rnd) { }
 #endif
 
 /*
- * A step at each barrier of the code under test. What another CPU could do
- * there, a function does on the same CPU: interleavings that concurrent
- * threads meet by luck only.
+ * Each barrier of the code under test is a step, at which a function can run on
+ * the same CPU and do what another CPU could do at this point. This tests
+ * interleavings that concurrent threads meet only by luck.
  */
 static void (*at_step)(void);
 static int steps;
@@ -356,7 +359,7 @@ static void find_at_step(void)
 		step_missed = true;
 }
 
-/* raise_never_missed without luck: the CPU is found at each step of a rise. */
+/* raise_never_missed without luck: find the CPU at each step of a rise. */
 static void raise_found_at_every_step(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
@@ -374,7 +377,7 @@ static void raise_found_at_every_step(struct kunit *test)
 			set_prio(t, cpu, to);
 			at_step = NULL;
 			KUNIT_ASSERT_FALSE_MSG(test, step_missed, "from prio %d to %d", from, to);
-			/* mask and count of the new level, count and mask of the old */
+			/* between new mask and count, old count and mask */
 			KUNIT_ASSERT_GE_MSG(test, steps, 3, "a barrier is missing in between");
 		}
 	}
@@ -401,7 +404,10 @@ static bool find_while_set(struct cpupri_test *t, int level, int prio)
 	return found;
 }
 
-/* A CPU that leaves its level while that is looked at is found in the next. */
+/*
+ * A CPU that leaves its level while a find looks at this level is found at its
+ * new level.
+ */
 static void raise_during_find(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
@@ -424,8 +430,8 @@ static void raise_during_find(struct kunit *test)
 }
 
 /*
- * An empty level costs a look at its count, not at its mask, which others
- * write: what the two have lines of their own for.
+ * For an empty level a find reads only the count, and not the mask, which other
+ * CPUs write. This is why count and mask have lines of their own.
  */
 static void empty_level_passed_by_count(struct kunit *test)
 {
@@ -450,7 +456,7 @@ static void empty_level_passed_by_count(struct kunit *test)
 #define SETS_PER_THREAD	50000
 #define CPUS_PER_THREAD	8	/* so that nearly all bits lie in one word */
 
-/* Sets, and where it has room for the answer, finds, too. */
+/* A thread that sets priorities and, if finds is true, also finds CPUs. */
 struct racer {
 	struct cpupri_test	*t;
 	struct rnd_state	rnd;
@@ -468,7 +474,7 @@ static void find_neighbours(void)
 {
 	int i = 0, cpu;
 
-	/* backwards, since the last CPUs that are dealt out all go to the largest LLC */
+	/* backwards: the last CPUs were all assigned to the largest LLC */
 	for (cpu = round_down(nr_cpu_ids, BITS_PER_LONG) - 1; i < ARRAY_SIZE(neighbours); cpu--) {
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
 		if (group_of(cpu) != FORGED_LARGEST)
@@ -497,8 +503,9 @@ static void find_any(struct racer *r)
 }
 
 /*
- * Every CPU has one setter: in the kernel, the holder of its runqueue's lock.
- * So it finds the CPU where it has left it, whatever its neighbours do.
+ * Every CPU has one setter; in the kernel, that is the holder of its runqueue's
+ * lock. So the setter must find the CPU at the level where it left it, whatever
+ * happens to the neighbouring bits.
  */
 static void race(void *data)
 {
@@ -550,7 +557,10 @@ static struct racer *run_racers(struct kunit *test, bool find)
 	return racers;
 }
 
-/* What is found is allowed, active and there, however much moves meanwhile. */
+/*
+ * While other threads change priorities, a find returns at least one CPU, and
+ * only CPUs that are allowed and active.
+ */
 static void found_is_allowed(struct kunit *test)
 {
 	struct racer *racers = run_racers(test, true);
@@ -563,7 +573,7 @@ static void found_is_allowed(struct kunit *test)
 	}
 }
 
-/* Once nobody sets any more, every count is the weight of its mask. */
+/* Once all threads have ended, every count is the weight of its mask. */
 static void counts_match_masks(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
@@ -589,7 +599,7 @@ static void counts_match_masks(struct kunit *test)
 	}
 }
 
-/* ---- what set and find cost, for schedline bench: no machine is too slow ---- */
+/* ---- the cost of set and find, for schedline bench; there is no limit ---- */
 
 #define COST_SETS	20000
 #define COST_FINDS	2000
@@ -691,7 +701,7 @@ static void leaves_by_group(struct kunit *test)
 	}
 }
 
-/* No line is written by two nodes or LLCs, and none behind the lines is at all. */
+/* No line is written by two nodes or LLCs: a CPU writes one leaf of its own. */
 static void leaf_ownership(struct kunit *test)
 {
 	struct cpupri_test *t = test->priv;
@@ -716,7 +726,10 @@ static void leaf_ownership(struct kunit *test)
 	}
 }
 
-/* Words with a CPU that is allowed, up to the first where one is at its level. */
+/*
+ * The number of words that contain an allowed CPU, up to the word in which the
+ * search finds the first one. All CPUs are at the same level.
+ */
 static int words_to_look_at(struct cpupri *cp, const struct cpumask *allowed)
 {
 	unsigned int i, word, first_leaf = U16_MAX, first_word = 0;
@@ -739,8 +752,8 @@ static int words_to_look_at(struct cpupri *cp, const struct cpumask *allowed)
 }
 
 /*
- * A search that needs one CPU looks at no word behind the first that will do,
- * and at none without a CPU that is allowed.
+ * A search that needs only one CPU reads no word after the first match, and no
+ * word without an allowed CPU.
  */
 static void leaf_search_stops(struct kunit *test)
 {

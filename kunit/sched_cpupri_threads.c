@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads for the cpupri suites, in a unit of their own:
- * sched_cpupri_private.c has another idea of the number of CPUs and must not
- * look into the kernel's masks and tasks.
+ * Threads for the cpupri suites. They are in a file of their own because
+ * sched_cpupri_private.c is compiled with another NR_CPUS and must not access
+ * the kernel's masks and tasks.
  */
 #include <linux/atomic.h>
 #include <linux/completion.h>
@@ -29,7 +29,7 @@ static int run_job(void *data)
 	struct job *job = data;
 	struct completion *done = job->done;
 
-	/* A first thread that starts alone may be through before the second. */
+	/* Else the first thread may end before the second one starts. */
 	if (atomic_dec_and_test(job->missing))
 		complete_all(job->start);
 	else
@@ -52,12 +52,13 @@ int cpupri_test_cpus(void)
 /**
  * cpupri_run_threads - run functions at the same time, each in a thread of its own
  * @threads: the functions and their arguments
- * @nr: how many
- * @cpus: the first so many online CPUs are used in turn
+ * @nr: number of threads
+ * @cpus: number of CPUs to use in turn, from the first online CPU on
  *
  * Returns when all of them have returned.
  *
- * Return: 0, or an error if a thread could not be made; none has run then.
+ * Return: 0, or an error if a thread could not be created. In that case no
+ * function has run.
  */
 int cpupri_run_threads(struct cpupri_thread *threads, int nr, int cpus)
 {
@@ -75,7 +76,7 @@ int cpupri_run_threads(struct cpupri_thread *threads, int nr, int cpus)
 		err = PTR_ERR_OR_ZERO(jobs[i].task);
 	}
 	if (err) {
-		/* The last one is that which could not be made. */
+		/* The last one could not be created: stop those before it. */
 		for (i--; i > 0; i--)
 			kthread_stop(jobs[i - 1].task);
 		kfree(jobs);

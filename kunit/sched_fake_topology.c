@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sched domains of machines that nobody here owns. Belongs to the unit of
- * topology.c, where what builds them is static.
+ * Sched domains of emulated machines. Included in the compilation unit of
+ * topology.c, because the functions that build domains are static there.
  */
 #include "sched_fake_topology.h"
 
-/* What may be shared, from the closest. */
+/* What CPUs may share, closest first. */
 enum fake_level { FAKE_SMT, FAKE_CLUSTER, FAKE_LLC, FAKE_NODE, NR_FAKE_LEVELS };
 
-/* One span for each CPU: the kernel compares them, and keeps no copy. */
+/* One span for each CPU: the kernel compares the spans and keeps no copies. */
 static struct cpumask fake_spans[NR_FAKE_LEVELS][SCHED_FAKE_CPUS];
 
 static const struct sched_fake_topology *fake_topology;
@@ -20,7 +20,7 @@ static const struct cpumask *fake_span(enum fake_level level, int cpu)
 	return cpu < SCHED_FAKE_CPUS ? &fake_spans[level][cpu] : cpumask_of(cpu);
 }
 
-/* Where SDTL_INIT() exists, the functions are told the level, too. */
+/* Kernels with SDTL_INIT() also pass the level to these functions. */
 #ifdef SDTL_INIT
 #define SPAN_OF(name)	name(struct sched_domain_topology_level *tl, int cpu)
 #define LEVEL(span, flags, name)	SDTL_INIT(span, flags, name)
@@ -103,7 +103,10 @@ unsigned long sched_fake_capacity(int cpu)
 }
 #endif
 
-/* Threads and capacities are not asked for by way of the domains alone. */
+/*
+ * The kernel also asks the architecture for threads and capacities, not only
+ * the domains, so both must say the same.
+ */
 static bool arch_agrees(void)
 {
 	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++) {
@@ -115,9 +118,9 @@ static bool arch_agrees(void)
 }
 
 /*
- * Lets the kernel build its domains anew for maps of CPUs, each up to the next
- * one's first. That a CPU is offline does not matter to domains: their tasks
- * ask before they go there.
+ * Have the kernel rebuild its domains for @nr maps of CPUs. Each map ends
+ * before the first CPU of the next one. Domains may contain offline CPUs: the
+ * scheduler checks that a CPU is online before it places a task there.
  */
 static int partition_at(const int *first, int nr)
 {
@@ -138,7 +141,7 @@ static int partition_at(const int *first, int nr)
 	return 0;
 }
 
-/* A map that stays as it is would keep its domains: first there are none. */
+/* Destroy all domains first: an unchanged map would keep its domains. */
 static void drop_domains(void)
 {
 	partition_sched_domains_locked(0, alloc_sched_domains(0), NULL);
@@ -147,10 +150,10 @@ static void drop_domains(void)
 
 /**
  * sched_fake_topology_install() - give this machine another one's sched domains
- * @t: the other machine, of all CPUs that are possible on this one
+ * @t: the other machine; it has all possible CPUs of this one
  *
  * Return: 0, or -ENOMEM, or -EINVAL on a machine with one CPU, or -EOPNOTSUPP if
- * threads or capacities are not the architecture's and nothing makes it say so.
+ * the architecture has other threads or capacities than @t and cannot be faked.
  */
 int sched_fake_topology_install(const struct sched_fake_topology *t)
 {
@@ -171,8 +174,8 @@ int sched_fake_topology_install(const struct sched_fake_topology *t)
 		return -EOPNOTSUPP;
 	}
 	/*
-	 * In 7.3 the id of an LLC is the hardware's, and is kept while it is
-	 * not -1. In 6.12 the domains decide, and overwrite what is set here.
+	 * In 7.3 the LLC id comes from the hardware, and is kept unless it is
+	 * -1. In 6.12 building the domains overwrites what is set here.
 	 */
 	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++) {
 		real_llc_id[cpu] = per_cpu(sd_llc_id, cpu);
@@ -187,7 +190,7 @@ int sched_fake_topology_install(const struct sched_fake_topology *t)
 }
 
 /**
- * sched_fake_topology_remove() - take the sched domains back to this machine's own
+ * sched_fake_topology_remove() - restore this machine's own sched domains
  */
 void sched_fake_topology_remove(void)
 {

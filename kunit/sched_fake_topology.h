@@ -3,8 +3,8 @@
  * Sched domains as another machine would have them.
  *
  * The kernel's own code builds them, so that sd_llc, sd_share_id, sd->shared
- * and sched_cluster_active are the real ones. Only what the architecture would
- * say of the machine is made up.
+ * and sched_cluster_active are the real ones. Only what the architecture
+ * reports about the machine is made up.
  */
 #ifndef _KERNEL_SCHED_TESTS_SCHED_FAKE_TOPOLOGY_H
 #define _KERNEL_SCHED_TESTS_SCHED_FAKE_TOPOLOGY_H
@@ -12,10 +12,10 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
-/* CPUs that a topology may describe; of the others each is on its own. */
+/* Number of CPUs that a topology describes. All others share nothing. */
 #define SCHED_FAKE_CPUS		64
 
-/* Capacities of the two kinds of CPUs of a machine that has little ones. */
+/* Capacities of big and little CPUs. */
 #define SCHED_FAKE_BIG		1024
 #define SCHED_FAKE_LITTLE	446
 
@@ -23,13 +23,13 @@
  * struct sched_fake_topology - the shape of a machine
  * @name:	for messages
  * @smt:	threads of a core, 0 for one
- * @apart:	the threads of a core are numbered far apart: all first ones
- *		come before all second ones
+ * @apart:	the threads of a core are numbered far apart: all first threads
+ *		come before all second threads
  * @cluster:	CPUs in a cluster, 0 for a machine without
  * @clustered:	CPUs from 0 on that have clusters, 0 for all
  * @llc:	CPUs below a last level cache, 0 for a machine without
  * @node:	CPUs of a node, 0 for all
- * @little:	CPUs from the first on, below each LLC, that have less capacity
+ * @little:	number of little CPUs in each LLC; they are its first CPUs
  *
  * Each size is a multiple of the one before it.
  */
@@ -44,7 +44,7 @@ struct sched_fake_topology {
 	u8	little;
 };
 
-/* Where a CPU is on the board: there neighbours share most. */
+/* A CPU's physical position. Neighbouring positions share most. */
 static inline int sched_fake_place(const struct sched_fake_topology *t, int cpu)
 {
 	int cores = SCHED_FAKE_CPUS / (t->smt ? : 1);
@@ -52,7 +52,7 @@ static inline int sched_fake_place(const struct sched_fake_topology *t, int cpu)
 	return t->apart ? cpu % cores * t->smt + cpu / cores : cpu;
 }
 
-/* The CPUs of the same group of a size, one bit for each. */
+/* The CPUs of the same group, if groups have @size CPUs; one bit for each. */
 static inline u64 sched_fake_span(const struct sched_fake_topology *t, int size, int cpu)
 {
 	int place = sched_fake_place(t, cpu);
@@ -71,7 +71,7 @@ static inline u64 sched_fake_siblings(const struct sched_fake_topology *t, int c
 	return sched_fake_span(t, t->smt, cpu);
 }
 
-/* Where there is no cluster a core is all there is. */
+/* A CPU without a cluster shares only its core. */
 static inline u64 sched_fake_cluster(const struct sched_fake_topology *t, int cpu)
 {
 	bool has = t->cluster && (!t->clustered || sched_fake_place(t, cpu) < t->clustered);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests use and older kernels lack; the commits are those that brought
- * it. What this kernel has is found by probe.sh.
+ * Replacements for what the tests use and older kernels lack. Each is preceded
+ * by the commit that introduced the original. probe.sh finds out what this
+ * kernel has.
  */
 #ifndef _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H
 #define _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H
@@ -37,19 +38,19 @@ DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 #define SCHED_IDLE_CPU_FOR_ALL	1
 #endif
 
-/* In 7.3, and not in 6.12: select_idle_cpu() returns where nothing is allowed. */
+/* In 7.3, and not in 6.12: select_idle_cpu() returns if no CPU is allowed. */
 #ifndef SCHED_KUNIT_HAS_NOTHING_ALLOWED
 #define NOTHING_ALLOWED_CLEARS_HINT	true
 #endif
 
-/* In 7.3, and not in 6.12: the ids of LLCs are allocated, and kept. */
+/* In 7.3, and not in 6.12: LLC ids are allocated, and kept. */
 #ifndef SCHED_KUNIT_HAS_LLC_ID_ALLOC
 #define __sched_domains_free_llc_id(cpu)	((void)(cpu))
 #endif
 
 /* 292010ee5094 ("kunit: add parameter generation macro using description from array") */
 #ifndef SCHED_KUNIT_HAS_PARAM_DESC
-/* The description of the parameter that is being tested: KUnit prints it afterwards. */
+/* The description of the current parameter: KUnit prints it after the test. */
 static char sched_kunit_no_desc[KUNIT_PARAM_DESC_SIZE];
 static char *sched_kunit_desc __maybe_unused = sched_kunit_no_desc;
 
@@ -63,7 +64,8 @@ static char *sched_kunit_desc __maybe_unused = sched_kunit_no_desc;
 
 /*
  * b08f75b9bb01 ("kunit: Fix reporting of the skipped parameterized tests"):
- * before, a skipped parameter is shown as passed. Say it in the description.
+ * before it, a skipped parameter is shown as passed. Put the skip in the
+ * description.
  */
 #ifndef SCHED_KUNIT_HAS_PARAM_SKIP
 #undef kunit_skip

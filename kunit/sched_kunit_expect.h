@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The list of changes that must be in this kernel, as a parameter says it. */
+/* Parses the expect parameter: the changes that must be in this kernel. */
 #ifndef _KERNEL_SCHED_TESTS_SCHED_KUNIT_EXPECT_H
 #define _KERNEL_SCHED_TESTS_SCHED_KUNIT_EXPECT_H
 
 #include <linux/string.h>
 #include <linux/types.h>
 
-/* The next change in a list with commas, from @p on; NULL behind the last. */
+/* The next change in a comma-separated list, from @p on; NULL at its end. */
 static inline const char *next_expected(const char *p, size_t *len)
 {
 	p += strspn(p, ",");

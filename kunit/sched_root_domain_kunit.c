@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of cpupri in the root domains that are in use, while RT tasks wake up
- * everywhere, partitions are cut and CPUs leave. Belongs to the unit of cpupri.c
- * and topology.c, where the functions are static; sched_topology_kunit.c
- * includes it.
+ * Tests of cpupri in the root domains in use, while RT tasks wake up on all
+ * CPUs, partitions change and CPUs go offline. sched_topology_kunit.c includes
+ * this file in the compilation unit of cpupri.c and topology.c, because the
+ * functions are static there.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -12,10 +12,10 @@
 
 #include "sched_cpupri_holds.h"
 
-/* ---- the leaves that a root domain has got ---- */
+/* ---- the leaves of a root domain ---- */
 
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
-/* Whether no CPU of a group before this one is in the same word of a mask. */
+/* Whether a CPU is the first one of its group in its word of a mask. */
 static bool first_in_word(int cpu)
 {
 	for (int i = round_down(cpu, BITS_PER_LONG); i < cpu; i++)
@@ -24,7 +24,7 @@ static bool first_in_word(int cpu)
 	return cpu_possible(cpu);
 }
 
-/* CPUs of one group share leaves, as few as hold their words, and no others are there. */
+/* Each group has as few leaves as its words need, and no other leaves exist. */
 static void expect_leaves_by_group(struct kunit *test, struct root_domain *rd, const char *which)
 {
 	struct cpupri *cp = &rd->cpupri;
@@ -49,7 +49,7 @@ static void expect_leaves_by_group(struct kunit *test, struct root_domain *rd, c
 		   ksize(cp->place) + ksize(cp->leaves));
 }
 
-/* As when the machine boots, no CPU has an LLC id when its domains are built. */
+/* Rebuild the domains as at boot, when no CPU has an LLC id yet. */
 static void find_llcs_anew(void)
 {
 	guard(cpus_read_lock)();
@@ -85,9 +85,9 @@ static void leaves_by_group(struct kunit *test)
 }
 #endif
 
-/* ---- counts, masks and priorities agree whenever nobody moves ---- */
+/* ---- counts, masks and priorities agree while all CPUs are stopped ---- */
 
-/* What a look at all root domains found wrong: how often, and the first. */
+/* The mismatches in all root domains: their number, and the first one. */
 struct breach {
 	int nr, cpu, level, got, want;
 	const char *what;
@@ -127,7 +127,7 @@ static void look_at_root_domain(struct breach *b, struct root_domain *rd)
 		bool takes_part = rq->rd == rd && cpu_active(cpu);
 
 		compare(b, "online", cpu, 0, cpumask_test_cpu(cpu, rd->online), takes_part);
-		/* A deadline task hides the RT tasks, or they hide it. */
+		/* With deadline tasks the level is theirs or the RT tasks'. */
 		if (!rq->dl.dl_nr_running)
 			compare(b, "the level", cpu, 0, rd->cpupri.cpu_to_pri[cpu],
 				takes_part ? convert_prio(rq->rt.highest_prio.curr) :
@@ -137,7 +137,7 @@ static void look_at_root_domain(struct breach *b, struct root_domain *rd)
 		look_at_level(b, rd, level);
 }
 
-/* Once all CPUs are stopped none is between two steps of cpupri_set(). */
+/* While all CPUs are stopped, none is in the middle of cpupri_set(). */
 static int look_at_all(void *data)
 {
 	int cpu;
@@ -162,8 +162,8 @@ static void expect_agreement(struct kunit *test, const char *when)
 /* ---- RT tasks that wake each other, each at a priority of its own ---- */
 
 #define RT_TASKS	12
-#define RT_TURNS	4	/* are handed on, so many tasks run at a time */
-#define RT_WAKEUPS	50	/* between two changes */
+#define RT_TURNS	4	/* tasks that run at a time */
+#define RT_WAKEUPS	50	/* wake-ups between two changes */
 
 struct rt_task {
 	struct task_struct	*task;
@@ -237,7 +237,7 @@ static void skip_on_many_cpus(struct kunit *test)
 		kunit_skip(test, "n/a: needs 2 to 16 CPUs online, to stop them all");
 }
 
-/* Each map cuts an LLC that another one leaves whole. */
+/* The maps split the LLCs in different places. */
 static void partitions_while_rt_runs(struct kunit *test)
 {
 	static const struct sched_fake_topology llcs = { .name = "LLCs", .llc = 4, .node = 8 };

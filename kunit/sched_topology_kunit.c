@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sched domains of machines that nobody here owns, and tests of how domains
- * come and go. Belongs to the unit of topology.c, where the functions are static.
+ * Tests of how sched domains are built and destroyed, with the domains of
+ * emulated machines. Included in the compilation unit of topology.c, because
+ * the functions are static there.
  */
 #include <kunit/test.h>
 #include <linux/cpu.h>
@@ -43,7 +44,10 @@ static void install(struct kunit *test, const struct sched_fake_topology *t)
 	KUNIT_ASSERT_EQ(test, ret, 0);
 }
 
-/* Says whether a fix is there. A skip would hide what failed before it. */
+/*
+ * Report whether the kernel has a fix. Do not skip after a failure, which the
+ * skip would hide.
+ */
 static void judge_fix(struct kunit *test, const char *fix, bool there, const char *defect)
 {
 	kunit_info(test, "change %s: %s\n", fix, there ? "present" : "absent");
@@ -54,7 +58,7 @@ static void judge_fix(struct kunit *test, const char *fix, bool there, const cha
 
 /*
  * CPUs 0 to 7 have clusters, the others have none. Splitting the partition of
- * the others must leave the cluster scan of the first as it is.
+ * the others must not change the cluster scan of CPUs 0 to 7.
  */
 static void fix_cluster_key(struct kunit *test)
 {
@@ -89,8 +93,8 @@ static void fix_cluster_key(struct kunit *test)
 }
 
 /*
- * Of an LLC only CPUs 0 to 7 have clusters. The others share with each other
- * what is below the LLC, and with the clusters nothing closer.
+ * Only CPUs 0 to 7 of the LLC have clusters. The others share resources with
+ * each other, but not with the CPUs of a cluster.
  */
 static void fix_share_id(struct kunit *test)
 {
@@ -117,8 +121,8 @@ static void fix_share_id(struct kunit *test)
 }
 
 /*
- * Capacities differ below each LLC, but CPUs 16 to 23 are alike. Splitting
- * their partition must leave the scan of the others as it is.
+ * Each LLC has big and little CPUs, but CPUs 16 to 23 are all little. Making a
+ * partition of them, and splitting it, must not change the scan of the others.
  */
 static void asym_key(struct kunit *test)
 {
@@ -151,7 +155,10 @@ static void asym_key(struct kunit *test)
 }
 
 #ifdef CONFIG_HOTPLUG_CPU
-/* With CPUs 4 to 6 gone, CPU 7 has no cluster any more; and has when they are back. */
+/*
+ * CPU 7 has no cluster while CPUs 4 to 6 are offline, and has one again when
+ * they are back.
+ */
 static void hotplug(struct kunit *test)
 {
 	static const struct sched_fake_topology clusters = {
@@ -190,7 +197,7 @@ static void hotplug(struct kunit *test)
 }
 #endif
 
-/* What a test installed must not be seen afterwards. */
+/* A fake topology must leave no trace after its removal. */
 static void nothing_left_behind(struct kunit *test)
 {
 	static const struct sched_fake_topology clusters = {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit test of where tasks go that are really woken: this machine's clusters,
- * or made-up ones if it has none, and the model of the wake-up path.
+ * KUnit test that wakes real tasks, and compares where they go with the model
+ * of the wake-up path. Uses this machine's clusters, or made-up ones if it has
+ * none.
  *
- * A round is a task that sleeps, and last ran on another CPU, woken by this
- * one. What is idle then is looked at when the wake-up begins, and nothing
- * keeps it so: not every round can go by the model, but most have to.
+ * In each round this CPU wakes a sleeping task that last ran on another CPU.
+ * The test notes which CPUs are idle when the wake-up begins. They may change
+ * before the scheduler looks, so not every round can agree with the model, but
+ * most must.
  */
 #include <kunit/test.h>
 #include <linux/jiffies.h>
@@ -25,19 +27,19 @@
  * struct wakeup_run - rounds of wake-ups
  * @wakee:	the task that is woken
  * @queue:	where it sleeps
- * @go:		it is to wake up
- * @armed:	the next wake-up is one of a round
+ * @go:		tells the task to leave its sleep
+ * @armed:	the next wake-up belongs to a round
  * @here:	the CPU that wakes it up
  * @there:	the CPU where it ran last
  * @views:	what the CPUs of this machine share
- * @by_model:	where it has to go
+ * @by_model:	where it goes according to the model
  * @before:	where it would go without the cluster scan
  * @pick:	where it goes
- * @rounds:	how many there were
- * @agree:	how many of them went by the model
- * @differ:	in how many the cluster scan makes a difference, and the task
- *		went where one or the other says
- * @clustered:	how many of those went where the cluster scan says
+ * @rounds:	number of rounds
+ * @agree:	number of rounds in which it went to @by_model
+ * @differ:	number of rounds in which @by_model and @before differ, and it
+ *		went to one of them
+ * @clustered:	number of these rounds in which it went to @by_model
  */
 struct wakeup_run {
 	struct task_struct	*wakee;
@@ -67,7 +69,7 @@ static u64 mask_of(const struct cpumask *mask)
 	return bits;
 }
 
-/* Of made-up domains each CPU is a core. */
+/* In made-up domains each CPU is a core of its own. */
 static void view_domains(struct cluster_view *views, bool fake)
 {
 	int cpu;
@@ -92,7 +94,7 @@ static void view_domains(struct cluster_view *views, bool fake)
 	}
 }
 
-/* The first CPU that shares an LLC with one of another cluster, or -1. */
+/* The first CPU whose LLC has online CPUs outside of its cluster, or -1. */
 static int first_clustered(const struct cluster_view *views)
 {
 	u64 online = mask_of(cpu_online_mask);
@@ -104,7 +106,10 @@ static int first_clustered(const struct cluster_view *views)
 	return -1;
 }
 
-/* With the LLC of an idle machine balancing comes to the same limit, later. */
+/*
+ * Reset the limit of the scan to the whole LLC. On an idle machine, load
+ * balancing would arrive at the same limit later.
+ */
 static void forget_limit(int cpu)
 {
 	struct sched_domain *sd;
@@ -149,7 +154,10 @@ static void probe_wakeup(void *data, struct task_struct *p)
 	smp_store_release(&run->armed, false);	/* pairs with wait_woken_up() */
 }
 
-/* Goes there, so that it ran there last, and sleeps as one that may go anywhere. */
+/*
+ * Runs on run->there, so that this is where it ran last, and then sleeps with
+ * all online CPUs allowed.
+ */
 static int sleeper(void *data)
 {
 	struct wakeup_run *run = data;
@@ -163,7 +171,7 @@ static int sleeper(void *data)
 	return 0;
 }
 
-/* Whether the task sleeps, and the CPU that it left is idle. */
+/* Wait until the task sleeps and the CPU that it left is idle. */
 static bool wait_asleep(struct wakeup_run *run)
 {
 	unsigned long end = jiffies + HZ;
@@ -177,7 +185,7 @@ static bool wait_asleep(struct wakeup_run *run)
 	return true;
 }
 
-/* The CPU where it goes may be told so and do the rest. */
+/* Wait for the wake-up: the target CPU may complete it asynchronously. */
 static bool wait_woken_up(struct wakeup_run *run)
 {
 	unsigned long end = jiffies + HZ;
@@ -220,18 +228,18 @@ static void wake_rounds(struct wakeup_run *run)
 		if (!wait_asleep(run))
 			continue;
 		forget_limit(run->here);
-		/* Awake, it goes there, and back to sleep. */
+		/* Once awake, it runs on run->there and sleeps again. */
 		WRITE_ONCE(run->there, random_other(&rnd, run->here));
 		WRITE_ONCE(run->go, true);
 		WRITE_ONCE(run->armed, true);
-		/* Sync: for a waker that is alone the search begins with its own CPU. */
+		/* Sync: if the waker is alone, its CPU is the target. */
 		wake_up_interruptible_sync(&run->queue);
 		if (wait_woken_up(run))
 			count_round(run);
 	}
 }
 
-/* With tracepoints on the way of every wake-up, for the time of the rounds. */
+/* Probe the wake-up tracepoints while the rounds run. */
 static int run_rounds(struct wakeup_run *run)
 {
 	int ret = register_trace_sched_waking(probe_waking, run);
@@ -320,7 +328,10 @@ static void cluster_first(struct kunit *test)
 	run_case(test, false);
 }
 
-/* The same wake-ups must come out otherwise: else the one above says nothing. */
+/*
+ * With the key off, the same wake-ups must go elsewhere. Else cluster_first
+ * would prove nothing.
+ */
 static void prev_first_with_key_off(struct kunit *test)
 {
 	run_case(test, true);

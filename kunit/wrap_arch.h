@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the architecture says of a CPU is asked of the fake topology first, in
- * the units that are built around the scheduler's.
+ * The wrapped scheduler files include this first. It lets a fake topology
+ * override what the architecture reports about a CPU.
  */
 #ifndef _KERNEL_SCHED_TESTS_WRAP_ARCH_H
 #define _KERNEL_SCHED_TESTS_WRAP_ARCH_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The unit of topology.c with the tests of what is static there. */
+/* The compilation unit of topology.c, with tests of its static functions. */
 #include "wrap_arch.h"
 #include "../build_utility.c"
 #include "sched_kunit_compat.h"

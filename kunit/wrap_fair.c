@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The unit of fair.c with the tests of what is static there. */
+/* The compilation unit of fair.c, with tests of its static functions. */
 #include "wrap_arch.h"
 #include "../fair.c"
 #include "sched_kunit_compat.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The first process of a guest that has nothing but the programs of
- * /sched_latency: runs each with the words after `--` of the kernel command
- * line, prints what run_kselftest.sh would, and ends the guest.
+ * The first process of a guest that contains only the programs in
+ * /sched_latency. Runs each of them with the arguments after `--` on the kernel
+ * command line, prints what run_kselftest.sh would print, and ends the guest.
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
 #
-# The first process of a busybox guest: does /job, which runs programs and sends
-# what they left, and ends the guest. What is sent goes to a disk of its own, a
-# slot for each: the console mixes with what the kernel says, and stops with it.
+# The first process of a busybox guest. Runs /job, which runs programs and sends
+# their files, and then ends the guest. The files are written to a disk of their
+# own, in slots. The console would not do: it also carries kernel messages, and
+# stops with the kernel.
 
 SLOT=8192 # blocks
 
-# send N DIR: the files of a directory, as an archive in slot N. Its size and
-# sum stand before it, and are written last: half of it is never taken for all.
+# send N DIR: write the files of a directory to slot N, as an archive. Its size
+# and checksum precede it and are written last, so that an incomplete archive is
+# never taken for a complete one.
 send()
 {
 	tar -cf /tmp/sent.tar -C "$2" .
@@ -25,7 +27,7 @@ send()
 }
 
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin:/usr/local/bin HOME=/tmp TMPDIR=/tmp
-# The times of an emulated machine mean nothing: tests that need them are skips.
+# Times on an emulated machine mean nothing: tests that need them are skipped.
 export KSFT_MACHINE_SLOW=yes
 
 /bin/busybox --install -s /bin
@@ -40,7 +42,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t debugfs debugfs /sys/kernel/debug
 ln -s /proc/self/fd/1 /dev/stdout
 ip link set lo up
-# Where all addresses are of the loopback netperf resolves none (AI_ADDRCONFIG).
+# With loopback addresses only, netperf resolves no address (AI_ADDRCONFIG).
 ip address add 192.0.2.1/32 dev lo
 
 # shellcheck source=/dev/null

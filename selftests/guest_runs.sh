@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
 #
-# The job of a guest that runs workloads: each of /runs/ in its order, as the host
-# has written it: command, server, and about: what it is called, after how many
-# seconds it is ended, and where its server listens. What a run left, and how it
-# ended, is sent; nothing is judged here.
+# The job of a guest that runs workloads. The host has written one directory in
+# /runs/ for each run, in order. It contains command, server, and about: name,
+# time limit in seconds, and port of the server. The files of each run and its
+# exit status are sent; nothing is judged here.
 
 uptime()
 {
@@ -12,7 +12,8 @@ uptime()
 	echo "$up"
 }
 
-# Until somebody listens at a TCP port (hexadecimal, as in /proc/net), or the clock is at $2.
+# Wait until a process listens on TCP port $1 (hexadecimal, as in /proc/net), or
+# until the uptime is $2 seconds.
 listening()
 {
 	until cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$1 [0-9A-F]*:0000 0A "; do
@@ -42,14 +43,14 @@ run()
 		status=$?
 	fi
 	echo "$started $before $(uptime) $status" >ending
-	# All but this process: servers, and what a tool has left running.
+	# Kill all other processes: servers, and what a tool has left running.
 	kill -9 -1
 	wait
 	cd /
 	send "$number" "$place"
 }
 
-# By the clock of the host, where the guest has none.
+# Set the clock to the host's time: the guest may have no clock.
 date -u -s "@$(cat /epoch)" >/dev/null
 set -- /runs/*
 echo "TAP version 13"

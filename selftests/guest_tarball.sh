@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
 #
-# The job of a guest that runs what gen_tar has packed, as docs/big-machine.md says it:
-# the words of /words are for run_kselftest.sh; the runs are sent.
+# The job of a guest that runs the tarball made by gen_tar, as described in
+# docs/big-machine.md. /words contains the arguments for run_kselftest.sh. The
+# results of the runs are sent.
 
 export SCHED_LATENCY_RESULTS=/tmp/runs
 mkdir "$SCHED_LATENCY_RESULTS" /tarball

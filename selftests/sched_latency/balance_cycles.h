@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The cycles of the load balancer: those with sched_balance_rq() (load_balance()
- * before 6.10) on the stack, in all cycles of the machine, as
+ * The cycles of the load balancer, and their share in all cycles of the
+ * machine: those with sched_balance_rq() (load_balance() before 6.10) on the
+ * stack, as measured by
  *
  *	perf record -a -g -e cycles
  *
- * sees them. perf takes another event where a machine counts no cycles, and
- * reports success: so that is asked for first, and the event is looked at again
- * in what perf recorded.
+ * On a machine that counts no cycles, perf takes another event and reports
+ * success. So the counter is tried before perf is started, and the event is
+ * checked again in what perf recorded.
  */
 #ifndef BALANCE_CYCLES_H
 #define BALANCE_CYCLES_H
@@ -27,7 +28,7 @@ struct balance_cycles {
 	const char *event;
 	/* A file without a name, so that none is left. */
 	int data;
-	/* Where perf takes commands, and answers; it ends badly when they are closed. */
+	/* For perf's commands and replies. perf fails if they are closed. */
 	int ctl, ack;
 };
 
@@ -53,7 +54,7 @@ static inline const char *why_no_cycles(const char *event)
 	return "this machine, or its kernel, counts no cycles";
 }
 
-/* perf has to be there, and to say that it counts; where it does not, there is a reason. */
+/* Start perf, and wait until it counts. If it does not, record the reason. */
 static inline void balance_start(struct balance_cycles *cycles, struct results *results,
 				 const char *event)
 {
@@ -84,7 +85,7 @@ static inline void balance_start(struct balance_cycles *cycles, struct results *
 		dup2(null, 0);
 		dup2(null, 1);
 		dup2(null, 2);
-		/* Enabled by what this program writes: perf answers when it counts. */
+		/* Starts disabled; "enable" below starts it, and it replies. */
 		snprintf(control, sizeof(control), "--control=fd:%d,%d", ctl[0], ack[1]);
 		snprintf(data, sizeof(data), "/proc/self/fd/%d", cycles->data);
 		execlp("perf", "perf", "record", "-q", "-a", "-g", "-D", "-1", control, "-F",
@@ -107,7 +108,7 @@ static inline void balance_start(struct balance_cycles *cycles, struct results *
 	cycles->ack = ack[0];
 }
 
-/* A sample is its period and event, then a line for each function, then an empty one. */
+/* A sample: period and event, then a line per function, then an empty line. */
 static inline void read_samples(FILE *script, struct results *results, const char *event)
 {
 	double all = 0, balance = 0, period = 0;

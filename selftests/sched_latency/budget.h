@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The budget file of a machine: plain text, a metric on each line, with what it
- * may lose and the runs that it was recorded from:
+ * The budget file of a machine: plain text, one line for each metric, with its
+ * budget and the values of the recorded runs:
  *
  *	tool metric unit direction budget first-value second-value ...
  *
- * The budget is 25% of each value, or 20us more. Change it as you like.
+ * The budget is how much worse a value may get: a percentage of the value
+ * (25%), or a time (20us). It may be edited.
  */
 #ifndef BUDGET_H
 #define BUDGET_H
@@ -15,7 +16,7 @@
 #include "run_file.h"
 
 #define RECORDED_RUNS	10
-/* What --record allows at least, in percent: two machines of a kind differ by less. */
+/* The least budget of --record, in percent: equal machines differ by less. */
 #define LEAST_BUDGET	25
 #define BUDGET_HEAD	"# sched_latency budget 1"
 #define LINE_FORM	"tool, metric, unit, direction, budget (25%% or 20us), %d to %d values"
@@ -24,15 +25,15 @@ struct budget_line {
 	char tool[32], metric[56], unit[16], direction[8], budget[24];
 	int nr;
 	double values[MOST_RECORDED];
-	/* What a value may become: times this, plus that. */
+	/* The limit for a recorded value v is v * factor + more. */
 	double factor, more;
 };
 
 struct budget {
 	char path[4096];
-	/* Why there is none; empty where there is one. */
+	/* Why there is no budget; empty if there is one. */
 	char missing[256];
-	/* Of this tool, which come first, and of the others. */
+	/* The lines of this tool come first, then those of other tools. */
 	int nr_lines, nr_others;
 	struct budget_line lines[2 * FAMILY];
 };
@@ -106,7 +107,7 @@ static inline void budget_read(struct budget *budget, FILE *file, const char *to
 			ksft_exit_fail_msg("%s:%d: not " LINE_FORM "\n", budget->path, number,
 					   FEWEST_RECORDED, MOST_RECORDED);
 		other = strcmp(line.tool, tool);
-		/* Each one more makes a false alarm more likely; the rule is for so many. */
+		/* The rule against false alarms holds for FAMILY metrics. */
 		if (nr[0] + nr[1] == FAMILY)
 			ksft_exit_fail_msg("%s: more than %d metrics\n", budget->path, FAMILY);
 		lines[other][nr[other]++] = line;
@@ -154,7 +155,7 @@ static inline double median_of(const double *values, int nr)
 	return nr % 2 ? sorted[nr / 2] : (sorted[nr / 2 - 1] + sorted[nr / 2]) / 2;
 }
 
-/* No less than twice what the recorded runs differ by: this machine's own A/A floor. */
+/* At least twice the spread of the recorded runs, this machine's A/A floor. */
 static inline int percent_for(const double *values, int nr)
 {
 	double least = values[0], most = values[0], median = median_of(values, nr);
@@ -196,14 +197,14 @@ static inline void budget_line_of(struct budget_line *line, const char *tool,
 			line->values[line->nr++] = again->value;
 	}
 	percent = percent_for(line->values, line->nr);
-	/* A rate that may lose everything has no budget. */
+	/* A rate never falls below a limit of 0: 100% would be no budget. */
 	if (metric->direction == HIGHER && percent > 90)
 		percent = 90;
 	snprintf(line->budget, sizeof(line->budget), "%d%%", percent);
 	read_budget(line);
 }
 
-/* Directories of our own place; of a file that was named they have to be there. */
+/* Create the directories in which the budget file lies. */
 static inline void make_directories(const char *path)
 {
 	char part[4096];
@@ -230,7 +231,7 @@ static inline void write_budget(const struct budget *budget, FILE *file, const c
 	}
 }
 
-/* What this tool had in the file is replaced; what others have stays. */
+/* Replace this tool's lines in the file, and keep those of other tools. */
 static inline void budget_record(struct budget *budget, const char *tool, struct results **runs,
 				 int nr_runs, const char *command)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does the scheduler go on to scan the cluster in one cpuset partition while
- * another one is rebuilt?
+ * Does the scheduler still scan the cluster in one cpuset partition after
+ * another partition was rebuilt?
  *
  * Partition A has two clusters. A task sleeps on an idle CPU of the second one
- * and is woken from the first one, by a pipe: such a waker is about to sleep,
- * so the search for an idle CPU begins where it runs. Where the cluster is
- * scanned, the task comes to the waker's cluster; otherwise its old CPU is
- * idle, shares the last level cache, and is taken. Partition B has two CPUs of
- * different clusters, and so no domain for clusters. Splitting B must change
- * nothing in A.
+ * and is woken from the first one through a pipe. The writer of a pipe is
+ * expected to sleep soon, so the search for an idle CPU begins on its CPU. If
+ * the cluster is scanned, the task goes to the waker's cluster. Otherwise it
+ * stays on its old CPU, which is idle and shares the last level cache.
+ * Partition B has two CPUs of different clusters, and therefore no domain for
+ * clusters. Splitting B must change nothing in A.
  *
- * Everything that is changed is changed back, after a signal, too. On a kernel
- * that fails, ending A brings the scan back.
+ * All changes are undone at the end, also after a signal. On a kernel with the
+ * defect, removing A restores the scan.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -25,9 +25,9 @@
 #include "topology.h"
 
 #define ROUNDS		200
-/* The scan of domains that were just built waits for the next load balance. */
+/* Seconds: in new domains the scan starts after the next load balance. */
 #define PATIENCE	10
-/* Each split drops one reference; there is one for each partition with clusters. */
+/* Each split drops one reference; each partition with clusters holds one. */
 #define SPLITS		4
 
 #define DEBUG		"/sys/kernel/debug/sched"
@@ -50,7 +50,7 @@ static bool cluster_of(int cpu, struct cpus *cluster)
 	       cpus_count(cluster) < cpus_count(&package);
 }
 
-/* Two clusters of a package for A; for B two CPUs that share none. */
+/* For A two clusters of a package; for B two CPUs of different clusters. */
 static bool choose_cpus(void)
 {
 	int nr = sysconf(_SC_NPROCESSORS_CONF);
@@ -83,7 +83,7 @@ static bool choose_cpus(void)
 	return cpus_count(&b) == 2;
 }
 
-/* Nobody sets this clock. */
+/* CLOCK_MONOTONIC is never stepped. */
 static time_t seconds_now(void)
 {
 	struct timespec time;
@@ -173,7 +173,7 @@ static void wakee(int in, int out)
 	_exit(0);
 }
 
-/* A task's file syscall waits until it is off its CPU, and names what it sleeps in. */
+/* The syscall file of a task that is off its CPU names its system call. */
 static void await_sleep(pid_t pid)
 {
 	char text[256];
@@ -212,7 +212,7 @@ static void waker(int result)
 		/* Something else moved it before it slept. */
 		if (was != wakee_cpu)
 			continue;
-		/* Counted from the first one on that comes to the cluster. */
+		/* Count from the first wake-up that goes to the cluster. */
 		if (!round && !cpus_has(&first, is) && seconds_now() < end)
 			continue;
 		round++;
@@ -292,7 +292,7 @@ static int run(void)
 	ksft_finished();
 }
 
-/* The janitor: the test is its child. */
+/* The clean-up: the test runs in a child of the process that cleans up. */
 
 static pid_t child;
 
@@ -317,7 +317,7 @@ static bool find_cgroup(void)
 	       strstr(controllers, "cpuset");
 }
 
-/* What an earlier run left, that was killed, too. */
+/* Also removes what an earlier run left when it was killed. */
 static void end_partitions(void)
 {
 	end_partition(PART);

@@ -3,19 +3,24 @@
  * How often is a task that wakes up put on an idle CPU of the waker's cluster?
  *
  * A task sleeps on an idle CPU that shares the last level cache (LLC) with the
- * waker's, but no cluster, and may run on any CPU of the LLC. It is woken by a
- * pipe: such a waker is about to sleep, so the search for an idle CPU begins
- * where it runs. Where the cluster is scanned first, the task comes to the
- * waker's cluster. An idle CPU that is chosen without regard to clusters is in
- * it as often as the cluster has a share of the other CPUs of the LLC: that is
- * what chance gives. Each round wakes from another cluster.
+ * waker's CPU, but no cluster, and may run on any CPU of the LLC. It is woken
+ * through a pipe. The writer of a pipe is expected to sleep soon, so the search
+ * for an idle CPU begins on its CPU. If the cluster is scanned first, the task
+ * goes to the waker's cluster. Each round wakes from another cluster.
+ *
+ * An idle CPU that is picked at random from the rest of the LLC is in the
+ * cluster with a probability that is the cluster's share of these CPUs: this is
+ * chance. The kernel does not pick at random, though: a scan of the whole LLC
+ * begins behind the waker's CPU, usually in its cluster. So the test detects
+ * that a task stays where it slept. It does not detect that the cluster is no
+ * longer scanned before the rest of the LLC.
  */
 #define _GNU_SOURCE
 #include "workload.h"
 
 static int wakeups = 300, nr_rounds = 9;
 
-/* A waker's CPU, one for its task to sleep on, and what they share. */
+/* The CPUs of a waker and of its task, and the waker's cluster and LLC. */
 struct place {
 	int waker, wakee;
 	struct cpus cluster, llc;
@@ -31,7 +36,7 @@ static __u64 stamp;
 static int to[2], from[2];
 static bool over;
 
-/* A thread's file syscall says where it sleeps, once it is off its CPU. */
+/* The syscall file of a thread that is off its CPU names its system call. */
 static void await_sleep(pid_t tid)
 {
 	char text[256];
@@ -62,7 +67,7 @@ static void *be_woken(void *argument)
 
 	own->tid = syscall(SYS_gettid);
 	for (;;) {
-		/* Somewhere else it would be woken where it sleeps, by right. */
+		/* If it sleeps elsewhere, it may rightly stay there. */
 		must(run_on_cpu(own->place->wakee) && run_on(&own->place->llc));
 		own->slept_on = sched_getcpu();
 		must(write(from[1], &byte, 1) == 1 && read(to[0], &byte, 1) == 1);
@@ -165,7 +170,7 @@ static void measure(struct results *results)
 	add_quantiles(results, "latency", latency, GATE_P50);
 }
 
-/* False where the kernel says that it has none, which it does from 6.15 on. */
+/* False if the kernel says that it has none. Before 6.15 it does not say. */
 static bool cluster_domains(void)
 {
 	FILE *file = fopen("/proc/schedstat", "re");
@@ -183,7 +188,10 @@ static bool cluster_domains(void)
 	return found || !named;
 }
 
-/* A cluster's first CPU wakes; of the others of its LLC the first one beyond it sleeps. */
+/*
+ * The first CPU of a cluster is the waker's. The task sleeps on the first CPU
+ * of the LLC that is not in the cluster.
+ */
 static const char *cannot(void)
 {
 	struct cpus seen = {};

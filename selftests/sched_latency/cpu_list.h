@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sets of CPUs, and what sysfs says of them.
+ * Sets of CPUs, and what sysfs says about them.
  *
- * A cpu_set_t ends at 1024 CPUs and sched_getaffinity() fails where the kernel
- * knows more; these sets are as large as a kernel can be built.
+ * A cpu_set_t holds 1024 CPUs, and sched_getaffinity() fails if the kernel
+ * supports more. These sets hold the largest NR_CPUS that can be configured.
  */
 #ifndef CPU_LIST_H
 #define CPU_LIST_H
@@ -30,7 +30,7 @@ struct cpus {
 	unsigned long bits[MOST_CPUS / WORD_BITS];
 };
 
-/* Another machine's /sys: a rehearsal. */
+/* If this is another machine's /sys, the run is a rehearsal. */
 static const char *sysfs __maybe_unused = "/sys";
 
 /* Files. */
@@ -91,7 +91,7 @@ static inline __printf(2, 3) bool write_text(const char *text, const char *forma
 	return len >= 0;
 }
 
-/* Below devices/system/ of sysfs; what is not there, or empty, is false. */
+/* Below devices/system/ of sysfs; false if the file is missing or empty. */
 static inline __printf(3, 4) bool sysfs_line(char *text, size_t size, const char *format, ...)
 {
 	char name[256];
@@ -141,7 +141,7 @@ static inline int cpus_count(const struct cpus *set)
 	return count;
 }
 
-/* The first one behind that; -1 where there is none. To begin with: behind -1. */
+/* The next CPU after @cpu, or -1 if there is none. Start with -1. */
 static inline int cpus_next(const struct cpus *set, int cpu)
 {
 	for (cpu++; cpu < MOST_CPUS; cpu = (cpu / WORD_BITS + 1) * WORD_BITS) {
@@ -170,7 +170,7 @@ static inline int cpus_nth(const struct cpus *set, int n)
 	return -1;
 }
 
-/* A list such as 0-3,8; false for what is none, and for one without CPUs. */
+/* A list such as 0-3,8; false if the text is no list, or has no CPUs. */
 static inline bool cpus_parse(const char *text, struct cpus *set)
 {
 	memset(set, 0, sizeof(*set));
@@ -195,7 +195,7 @@ static inline bool cpus_parse(const char *text, struct cpus *set)
 	return cpus_count(set);
 }
 
-/* In a buffer that the next call uses, too. */
+/* The text is in a static buffer, which the next call overwrites. */
 static inline
 const char *cpus_list(const struct cpus *set)
 {
@@ -217,7 +217,7 @@ const char *cpus_list(const struct cpus *set)
 
 /* Tasks. */
 
-/* Those that this task may run on: online, in its cpuset, not masked away. */
+/* The CPUs that this task may use: online, in its cpuset, in its affinity. */
 static inline void cpus_allowed(struct cpus *set)
 {
 	memset(set, 0, sizeof(*set));

@@ -4,27 +4,27 @@
  *
  * On each CPU two threads take turns and yield to each other. One sets the bit
  * of its CPU, the other one clears it: a change at each task switch, the worst
- * case of cpupri. The mask is one for all CPUs, one for each NUMA node, or one
- * for each last level cache (LLC); or the LLC has a byte for each CPU, which
- * needs no locked instruction. A mask begins a cache line, on memory that a CPU
- * of its group touched first.
+ * case of cpupri. There is one mask for all CPUs, one for each NUMA node, or
+ * one for each last level cache (LLC). In the last variant the LLC has a byte
+ * for each CPU, which needs no locked instruction. A mask begins on a cache
+ * line, in memory that a CPU of its group touched first.
  *
- * How it is measured: the clock is read before and after the operation and
- * nothing else, so neither the yield nor the wait for the turn counts. What two
- * readings cost is measured the same way, with no operation between them, and
- * is taken off. The first reading waits for what came before it and the second
- * one for a locked instruction, but not for a plain store to leave the store
- * buffer: as in a scheduler that goes on at once. A coarse clock is no worse,
- * for the sum over many turns is the same. What takes more than INTERRUPTED ns
- * is not counted: an interrupt, or a host that ran something else. Where
- * perf_event_open() works, user cycles are read around the same operation, and
- * corrected the same way.
+ * How it is measured: the clock is read immediately before and after the
+ * operation, so neither the yield nor the wait for the turn counts. The cost of
+ * two readings is measured in the same way, with no operation between them, and
+ * is subtracted. The first reading waits for all earlier instructions. The
+ * second one waits for a locked instruction, but not for a plain store to leave
+ * the store buffer, like a scheduler that continues at once. A coarse clock
+ * does no harm, because its errors cancel out in the sum over many turns.
+ * Operations of more than INTERRUPTED ns are not counted: there was an
+ * interrupt, or the host ran something else. If perf_event_open() works, user
+ * cycles are read around the same operation, and corrected in the same way.
  *
- * The variants are measured in turn, in each of several rounds: the ratio to
- * the global mask is that of one round, and the median of the rounds is shown.
- * Before that, a round without the clock looks at each turn whether the bit is
- * still what the other thread made it; and each slice ends with a look at the
- * masks, for the last operation of each CPU is known.
+ * Each of several rounds measures all variants in turn. The ratio to the global
+ * mask is computed within a round, and the median of the rounds is shown.
+ * Before these rounds, a round without the clock checks at each turn that the
+ * bit still has the value that the other thread gave it. Each slice ends with a
+ * check of the masks, because the last operation of each CPU is known.
  *
  * Nothing is changed on the machine.
  */
@@ -53,7 +53,7 @@ struct figures {
 
 static struct worker *workers;
 static struct figures figures[VARIANTS];
-/* For each round and CPU: ns of an operation, what the clock takes included. */
+/* For each round and CPU: ns per operation, including the clock readings. */
 static double *ns_on[VARIANTS];
 static int nr_rounds = 7;
 static double seconds = 0.2;
@@ -96,7 +96,7 @@ static __always_inline void operate(enum operation operation, void *cell,
 		__atomic_store_n((unsigned char *)cell, set, __ATOMIC_RELAXED);
 		break;
 	case RACY_BIT:
-		/* What must not be done; slow enough for others to come between. */
+		/* Wrong on purpose, and slow enough for others to interfere. */
 		value = __atomic_load_n(word, __ATOMIC_RELAXED);
 		for (int i = 0; i < 100; i++)
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -105,7 +105,7 @@ static __always_inline void operate(enum operation operation, void *cell,
 	}
 }
 
-/* A function for each operation: no branch is measured. */
+/* Inlined for each operation, so that no branch is measured. */
 static __always_inline void take_turns(struct worker *worker, enum operation operation)
 {
 	enum variant variant = current == EMPTY ? GLOBAL : current;
@@ -246,20 +246,20 @@ static void run_slice(struct results *results, enum variant variant, int round)
 	sum->cycles[round] = (double)counted / turns;
 }
 
-/* What came out of it. */
+/* The results. */
 
 static double net(enum variant variant, int round)
 {
 	return figures[variant].ns[round] - (variant == EMPTY ? 0 : figures[EMPTY].ns[round]);
 }
 
-/* In percent; valid where an operation on the global mask was seen to take time in each round. */
+/* In percent; valid if the global mask's time is above 0 in each round. */
 static double of_global(enum variant variant, int round)
 {
 	return variant == GLOBAL ? 100 : 100 * net(variant, round) / net(GLOBAL, round);
 }
 
-/* Why a variant says nothing beside the global mask; NULL where it does. */
+/* Why a variant cannot be compared with the global mask; NULL if it can. */
 static const char *cannot_show(enum variant variant)
 {
 	if (!groups[variant])
@@ -300,7 +300,7 @@ static double cycles_of(enum variant variant, int round)
 	       (variant == EMPTY ? 0 : figures[EMPTY].cycles[round]);
 }
 
-/* Which CPU is slow: the rounds of each. */
+/* The rounds of each CPU, to show which one is slow. */
 static void report_cpus(struct results *results, enum variant variant)
 {
 	static struct histogram rounds;

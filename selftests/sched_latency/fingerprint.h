@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a figure was measured on and with. The machine alone has a short name,
- * too: a baseline holds for other kernels on the same machine.
+ * The machine, the kernel and the programs with which a run was measured. The
+ * machine also has a short name of its own, because a baseline is valid for
+ * other kernels on the same machine.
  */
 #ifndef FINGERPRINT_H
 #define FINGERPRINT_H
@@ -15,7 +16,7 @@
 
 #define BUILD_ID_TYPE	3
 
-/* FNV-1a: no secret, only a short name. */
+/* FNV-1a: for short names only, not for security. */
 static inline __u64 hash_of(__u64 hash, const void *data, size_t size)
 {
 	const unsigned char *byte = data;
@@ -71,7 +72,10 @@ static inline int count_shared(const struct cpus *cpus, enum sharing what)
 	return nr;
 }
 
-/* The CPUs that may be used belong to the machine: a container of half its size is another one. */
+/*
+ * The CPUs that may be used are part of the machine: a container with half of
+ * them is another machine.
+ */
 static inline void machine_text(char *text, size_t size)
 {
 	struct utsname name;
@@ -96,7 +100,7 @@ static inline const char *machine_name(void)
 	return name;
 }
 
-/* The note that the kernel was linked with. */
+/* The build ID, from the notes of the kernel. */
 static inline void kernel_build_id(char *text, size_t size)
 {
 	FILE *file = fopen("/sys/kernel/notes", "r");
@@ -125,7 +129,7 @@ static inline void kernel_build_id(char *text, size_t size)
 		fclose(file);
 }
 
-/* The configuration as the kernel gives it, compressed: a name for it, no more. */
+/* A hash of the kernel's compressed configuration, to tell two apart. */
 static inline void configuration_name(char *text, size_t size)
 {
 	FILE *file = fopen("/proc/config.gz", "r");
@@ -142,7 +146,7 @@ static inline void configuration_name(char *text, size_t size)
 	snprintf(text, size, "config.gz fnv1a %016llx", (unsigned long long)hash);
 }
 
-/* As JSON wants it: a text may hold anything. */
+/* As a JSON string: a text may contain any characters. */
 static inline void write_string(FILE *file, const char *text)
 {
 	fputc('"', file);

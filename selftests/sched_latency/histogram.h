@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A histogram of nanoseconds: 64 buckets for each power of two, so that a
- * quantile is off by less than 1.6 %, up to 18 minutes. What took longer is
- * counted apart. The least and the most are exact.
+ * quantile is off by less than 1.6 %, up to 18 minutes. Longer times are
+ * counted separately. The least and the most are exact.
  */
 #ifndef HISTOGRAM_H
 #define HISTOGRAM_H
@@ -56,7 +56,10 @@ static inline void histogram_add(struct histogram *histogram, __u64 ns)
 		histogram->buckets[bucket_of(ns)]++;
 }
 
-/* For one that many tasks add to; its least is one too high until it is settled: 0 is none yet. */
+/*
+ * For a histogram that many tasks add to. Until it is settled, its least is one
+ * too high, and 0 means that there is none yet.
+ */
 static inline void histogram_add_shared(struct histogram *histogram, __u64 ns)
 {
 	__u64 had = __atomic_load_n(&histogram->most, __ATOMIC_RELAXED);
@@ -95,7 +98,10 @@ static inline void histogram_merge(struct histogram *into, const struct histogra
 		into->buckets[i] += from->buckets[i];
 }
 
-/* Where in its bucket the sample of that rank is expected; the most where it overflowed. */
+/*
+ * The sample of this rank, interpolated within its bucket; the most if the rank
+ * is in the overflow.
+ */
 static inline double histogram_quantile(const struct histogram *histogram, double share)
 {
 	double rank = share * histogram->n, before = 0, value;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the figures of the runs amount to. Nothing here measures, and nothing
- * but this judges. A test is a row:
+ * Judges the results of the runs. Nothing here measures, and nothing else
+ * judges. A test is a row:
  *
- *	WORK		the metric is there, and not 0; without a name, the test's .samples
+ *	WORK		the metric exists, and is not 0; the default metric is
+ *			the test's .samples
  *	NONE		the metric is 0
- *	NOT_ABOVE	the metric is above the other one in no more slices of a run
- *			than chance explains, where both are the same
- *	ABOVE		the metric is above the other one; judged the same way
- *	BUDGET		no metric that has a budget is beyond it
+ *	NOT_ABOVE	the metric is above the other one in no more slices of a
+ *			run than chance explains if both are equal
+ *	ABOVE		the metric is not above the other one in no more slices
+ *			of a run than chance explains if both are equal
+ *	BUDGET		no metric that has a budget exceeds it
  *
- * What the last three find has to be found in a second batch, too.
+ * A failure of the last three must be confirmed by a second batch.
  */
 #ifndef JUDGE_H
 #define JUDGE_H
@@ -27,13 +29,13 @@ struct test {
 	const char *metric, *other, *or_other;
 	/* Needs the caches that sysfs shows. */
 	bool caches;
-	/* What older kernels lack: they may fail. */
+	/* On kernels before this version a failure is a skip. */
 	unsigned int since_major, since_minor;
 };
 
 struct verdict {
 	int result;
-	/* Which lines of the budget. */
+	/* The lines of the budget that failed, one bit for each. */
 	unsigned int lines;
 	char text[512];
 };
@@ -128,7 +130,7 @@ static inline void judge_ratio(struct verdict *verdict, const struct test *test,
 		 find_metric(runs[0], with)->value, wrong, nr);
 }
 
-/* In how many pairs of a run and a recorded one it is beyond its budget. */
+/* The number of pairs of a run and a recorded run that exceed the budget. */
 static inline int beyond(const struct budget_line *line, const double *values, int nr)
 {
 	bool lower = !strcmp(line->direction, "lower");
@@ -188,7 +190,7 @@ static inline void judge_budget(struct verdict *verdict, struct results **runs, 
 	}
 }
 
-/* True where something has to be confirmed. */
+/* True if a failure has to be confirmed. */
 static inline bool judge(struct verdict *verdicts, const struct test *tests, int nr_tests,
 			 struct results **runs, int nr_runs, const struct budget *budget)
 {
@@ -212,7 +214,7 @@ static inline bool judge(struct verdict *verdicts, const struct test *tests, int
 	return doubtful;
 }
 
-/* What both batches found; a count that is wrong in one of them is wrong. */
+/* Keep the failures of both batches; for WORK and NONE, those of either. */
 static inline void confirm(struct verdict *verdicts, const struct verdict *again,
 			   const struct test *tests, int nr_tests)
 {

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Judges across the workloads, after them: is there a measurement of each, made
-# in this run and on one kernel, and does it have all that the budget of this
-# machine holds? What one workload can judge alone it has judged by then.
+# Runs after the workloads and checks their results together: does each workload
+# have a measurement of this run, are all of one kernel, and was every metric
+# measured that has a budget on this machine? Each workload has judged its own
+# results before.
 
 usage="usage: latency_thresholds.sh [--results DIR] [--budget FILE]
 
@@ -41,7 +42,7 @@ while [ $# -gt 0 ]; do
 		printf "%s" "$usage"
 		exit "$KSFT_PASS" ;;
 	-k)
-		# Taken for the sake of the programs.
+		# Accepted because the programs accept it; no effect.
 		;;
 	--results | --budget)
 		[ $# -gt 1 ] || ktap_exit_fail_msg "$1 lacks its value"
@@ -53,15 +54,15 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-# A text or a number of a run, by the name of its line.
+# Print a text or a number of a run, by the name of its field.
 field()
 {
 	sed -n "s/^ *\"$2\": \"\{0,1\}\([^\"]*[^\",]\)\"\{0,1\},\{0,1\}\$/\1/p" "$results/$1.json" |
 		head -n 1
 }
 
-# When what started all programs was started, in ticks of this boot: the oldest
-# of those above that is a runner of kselftests. 0 where none is.
+# Print when the runner of the kselftests was started, in ticks since boot: the
+# oldest ancestor that is make or run_kselftest.sh. 0 if there is none.
 runner_started()
 {
 	pid=$$
@@ -83,7 +84,7 @@ runner_started()
 	echo "$found"
 }
 
-# Why the run of a tool is none of this run; nothing where it is.
+# Print why the result of a tool is not of this run; nothing if it is.
 stale()
 {
 	if [ ! -r "$results/$1.json" ]; then

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The masks of cpumask_contention: one for all CPUs, one for each NUMA node or
- * LLC, or bytes for each LLC; and which CPU has its bit where.
+ * LLC, or bytes for each LLC; and where each CPU has its bit.
  */
 #ifndef MASKS_H
 #define MASKS_H
@@ -12,7 +12,7 @@
 #include "workload.h"
 
 #define BITS		(8 * sizeof(unsigned long))
-/* More than the line of any CPU, and than what a prefetcher takes together. */
+/* More than any cache line, and more than a prefetcher fetches together. */
 #define APART		256
 
 enum variant { EMPTY, GLOBAL, BY_NODE, BY_LLC, LLC_BYTES, VARIANTS };
@@ -26,7 +26,7 @@ struct cpu {
 	alignas(APART) int id;
 	int runs_on;
 	int turn;
-	/* Which mask of each variant is its own, and its place there. */
+	/* For each variant: the number of its mask, and its place there. */
 	int group[VARIANTS], place[VARIANTS];
 };
 
@@ -114,7 +114,7 @@ static inline void pin(int cpu)
 		ksft_exit_fail_msg("CPU %d cannot be used: %s\n", cpu, strerror(errno));
 }
 
-/* Whole pages, so that a node can have its own; nr_cpus bytes are more than as many bits. */
+/* Whole pages, to be on one node; nr_cpus bytes also hold nr_cpus bits. */
 static inline size_t mask_size(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -149,7 +149,7 @@ static inline void *cell_of(const struct cpu *cpu, enum variant variant)
 	return variant == LLC_BYTES ? (void *)byte_of(cpu, variant) : word_of(cpu, variant);
 }
 
-/* Two groups never write one line. */
+/* Whether no line is written by two groups. */
 static inline bool lines_apart(void)
 {
 	for (enum variant variant = GLOBAL; variant < VARIANTS; variant++) {
@@ -172,7 +172,10 @@ static inline bool is_set(const struct cpu *cpu, enum variant variant)
 	return __atomic_load_n(word_of(cpu, variant), __ATOMIC_RELAXED) & bit_of(cpu, variant);
 }
 
-/* A CPU whose turn it is to clear has set; and nothing else is set. Then all is cleared. */
+/*
+ * Count wrong bits, and clear the masks. A CPU's bit must be set if it is the
+ * turn of the thread that clears it. No other bit may be set.
+ */
 static inline int count_wrong(enum variant variant)
 {
 	int wrong = 0, stray = 0;

@@ -13,19 +13,19 @@
 
 enum option_type { FLAG, COUNT, NUMBER, WORD, CPUS };
 
-/* One option; to is where its value goes, whose present content is the default. */
+/* One option. Its value is written to *to, whose content is the default. */
 struct option_row {
 	const char *name;
-	/* The same as a letter, or none. */
+	/* The short option, or 0. */
 	char letter;
 	enum option_type type;
 	void *to;
 	double least, most;
-	/* What --help says; NULL for one that tests of the tests use. */
+	/* The text of --help; NULL for a hidden option. */
 	const char *help;
 };
 
-/* What every workload takes. */
+/* Options of every workload. */
 static struct {
 	int runs;
 	double inject_us;
@@ -136,7 +136,7 @@ static inline void parse_options(int argc, char **argv, const struct option_row 
 		rows[nr++] = &own[i];
 	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
 		rows[nr++] = &common_rows[i];
-	/* What getopt returns: a letter, or beyond all letters the place of the row. */
+	/* getopt_long() returns a letter, or 256 plus the index of the row. */
 	for (int i = 0; i < nr; i++) {
 		if (rows[i]->letter)
 			sprintf(letters + strlen(letters), "%c%s", rows[i]->letter,
@@ -162,13 +162,13 @@ static inline void parse_options(int argc, char **argv, const struct option_row 
 		ksft_exit_fail_msg("%s is no option; see --help\n", argv[optind]);
 }
 
-/* CPUs of another machine, that threads only play. */
+/* Whether the topology is another machine's: its CPUs are only simulated. */
 static inline bool rehearsal(void)
 {
 	return strcmp(sysfs, "/sys");
 }
 
-/* The CPUs to use: those that were asked for, which must be there, or all. */
+/* The CPUs to use: those of --cpus, which must be available, or all. */
 static inline void choose_allowed(void)
 {
 	struct cpus there, both = common.cpus;

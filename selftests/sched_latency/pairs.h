@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pairs of CPUs that are near and far by the topology of sysfs: the first of
- * each kind. In the last pair the second one is any CPU.
+ * Pairs of CPUs that are near or far according to sysfs: the first pair of each
+ * kind. In the last pair the second CPU is any CPU.
  */
 #ifndef PAIRS_H
 #define PAIRS_H
@@ -40,7 +40,7 @@ static inline void look_from(int cpu)
 		of.known[what] = cpus_sharing(cpu, what, &of.set[what]);
 }
 
-/* DISTANCES where sysfs does not say. */
+/* DISTANCES if sysfs does not say. */
 static inline enum distance distance_to(int cpu)
 {
 	if (of.known[CORE] && cpus_has(&of.set[CORE], cpu))
@@ -56,7 +56,10 @@ static inline enum distance distance_to(int cpu)
 	return OTHER_NODE;
 }
 
-/* The first of each kind, from the first CPU on; later ones only where that has none. */
+/*
+ * The first pair of each kind. Pairs with the first CPU come first; later CPUs
+ * are used only for kinds that it has no pair of.
+ */
 static inline void choose_pairs(void)
 {
 	int first = cpus_next(&common.cpus, -1), tried = 0;

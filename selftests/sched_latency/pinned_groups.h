@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Profile pinned-groups of rt_push_pull: the mails ran an FFmpeg in each group
- * of 8 CPUs, with threads of SCHED_FIFO 99 that wake each other.
+ * Profile pinned-groups of rt_push_pull. It imitates the workload of the mails:
+ * one FFmpeg in each group of 8 CPUs, with threads of SCHED_FIFO 99 that wake
+ * each other.
  *
- * A group is a ring of stages, one thread for each of its CPUs, which may all
- * run on any of them. Each stage works on a frame and hands it on, by a pipe
- * that holds a byte for each frame that waits. There is a frame for each CPU,
- * so that threads often find another one where they ran, and are pushed. Before
- * a frame is handed on it rests for a quarter of the time that the work takes:
- * 80 % of the CPUs at most.
+ * A group is a ring of stages, with one thread for each of its CPUs. Each
+ * thread may run on any CPU of the group. Each stage works on a frame and hands
+ * it on through a pipe, which holds a byte for each waiting frame. There is a
+ * frame for each CPU, so threads often find another thread on the CPU where
+ * they ran, and are pushed. Before a stage hands a frame on, it sleeps for a
+ * quarter of the time that the work takes, so a group uses at most 80 % of its
+ * CPUs.
  */
 #ifndef PINNED_GROUPS_H
 #define PINNED_GROUPS_H
@@ -46,7 +48,7 @@ static struct group *group_list;
 static pthread_barrier_t groups_ready;
 static __u64 groups_start, groups_counted_from, groups_end;
 static const char *groups_error;
-/* Groups that have had FEW_FRAMES. */
+/* Groups that have processed FEW_FRAMES. */
 static int groups_run;
 
 #define FEW_FRAMES	3
@@ -105,7 +107,7 @@ static inline void run_stage(struct stage *stage)
 		sleep_until(now() + rest);
 		hand_on(stage);
 	}
-	/* The others may wait for a frame that comes no more. */
+	/* Else the next stage might wait for a frame forever. */
 	hand_on(stage);
 }
 

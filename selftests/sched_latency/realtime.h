@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Real-time threads that cannot lock up the machine: each may be on a CPU for
- * some time without sleeping, then the kernel ends the run (RLIMIT_RTTIME).
- * What the kernel itself keeps from RT tasks (sched_rt_runtime_us) is not
- * touched.
+ * Real-time threads that cannot lock up the machine: if one runs for too long
+ * without sleeping, the kernel ends the run (RLIMIT_RTTIME). The limit of the
+ * kernel for all RT tasks (sched_rt_runtime_us) is not changed.
  */
 #ifndef REALTIME_H
 #define REALTIME_H
@@ -14,7 +13,7 @@
 
 #include "results.h"
 
-/* A CPU that its host takes away goes on counting: seconds, where guests are emulated. */
+/* Includes time in which the host runs something else: seconds, if emulated. */
 #define RTTIME_SOFT_US	5000000
 #define RTTIME_HARD_US	6000000
 
@@ -25,7 +24,7 @@ static inline bool be_realtime(int priority)
 	return !sched_setscheduler(0, SCHED_FIFO, &param);
 }
 
-/* Why SCHED_FIFO cannot be had; NULL where it can. */
+/* Why SCHED_FIFO cannot be used; NULL if it can. */
 static inline const char *why_no_realtime(int priority)
 {
 	struct sched_param param = {};
@@ -49,8 +48,8 @@ static inline bool guard_realtime(void)
 }
 
 /*
- * As cyclictest does: no page faults, and CPUs that do not sleep deeply. The
- * latter lasts as long as the file is open. Neither has to work.
+ * As cyclictest does: avoid page faults, and keep CPUs out of deep idle states
+ * for as long as the file is open. It is no error if one of them fails.
  */
 static inline void be_prompt(void)
 {

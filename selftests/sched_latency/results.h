@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What one run measured: a metric is a number with its unit, no judgement. A
- * run is a process of its own, so the results lie in memory that it shares with
- * the one that judges them.
+ * What one run measured. A metric is a number with its unit, not a verdict. A
+ * run is a process of its own, so the results are in memory that it shares with
+ * the process that judges them.
  */
 #ifndef RESULTS_H
 #define RESULTS_H
@@ -13,7 +13,7 @@
 #include "fingerprint.h"
 #include "histogram.h"
 
-/* wakeup_pingpong has 207 where CPUs are near and far in all ways. */
+/* wakeup_pingpong has 207 if all pairs exist. */
 #define MOST_METRICS	256
 #define MOST_ABSENT	64
 #define MOST_ROUNDS	100
@@ -30,14 +30,14 @@ struct metric {
 	enum kind kind;
 	double value;
 	__u64 n;
-	/* Held against the budget; few are, so that a false alarm is rare. */
+	/* Compared with the budget; only few are, so false alarms are rare. */
 	bool gated;
 	/* One value for each slice of the run, where slices are compared. */
 	int nr_rounds;
 	double rounds[MOST_ROUNDS];
 };
 
-/* What this machine cannot show, by the name that the metrics of it begin with. */
+/* What this machine cannot measure: a prefix of metric names, and why. */
 struct absent {
 	char name[56];
 	char reason[160];
@@ -55,7 +55,7 @@ struct results {
 	double uptime;
 	int nr_metrics, nr_absent, nr_rows;
 	bool done;
-	/* Why the run came to nothing. */
+	/* Why the run has no results. */
 	char error[256];
 	struct metric metrics[MOST_METRICS];
 	struct absent absent[MOST_ABSENT];
@@ -70,7 +70,7 @@ static inline double seconds_of(clockid_t clock)
 	return time.tv_sec + time.tv_nsec / 1e9;
 }
 
-/* Pages are there once they are written: most rows never are. */
+/* Pages are allocated when they are written, and most rows never are. */
 static inline struct results *results_new(void)
 {
 	struct results *results = mmap(NULL, sizeof(*results), PROT_READ | PROT_WRITE,
@@ -128,7 +128,7 @@ const struct metric *find_metric(const struct results *results, const char *name
 	return NULL;
 }
 
-/* The reason that was given for it, or for all that its name begins with. */
+/* Why a metric is absent: its name, or only its prefix, is in the list. */
 static inline
 const char *why_absent(const struct results *results, const char *name)
 {
@@ -142,7 +142,7 @@ const char *why_absent(const struct results *results, const char *name)
 	return NULL;
 }
 
-/* Which of p50 and p99 are held against the budget. */
+/* Which of p50 and p99 are compared with the budget. */
 #define GATE_P50	1
 #define GATE_P99	2
 

@@ -3,16 +3,18 @@
  * Real-time overload: SCHED_FIFO threads that have to be pushed to, and pulled
  * by, other CPUs, so that cpupri_set(), cpupri_find() and the rto_mask are busy.
  *
- * Profile overload: two threads and a bit for each CPU, of different priorities,
- * free to run on all; each works for --burst-us and sleeps, for
- * times that differ, so that they take --load percent of the CPUs together, and
- * often more of them want to run than there are CPUs.
+ * Profile overload: two threads for each CPU and one more, of different
+ * priorities, which may run on all CPUs. Each thread works for --burst-us and
+ * then sleeps. The sleeps vary. They are chosen so that all threads together
+ * use --load percent of the CPUs. Often more threads want to run than there are
+ * CPUs.
  *
- * Profile pinned-groups, in pinned_groups.h: what FFmpeg is in the mails.
+ * Profile pinned-groups, in pinned_groups.h, imitates the FFmpeg of the mails.
  *
- * The load is below what the kernel leaves to RT tasks (sched_rt_runtime_us,
- * 95 % by default, which is not touched), each thread looks at the clock itself,
- * and RLIMIT_RTTIME ends what runs on nevertheless.
+ * The load is below the kernel's limit for RT tasks, sched_rt_runtime_us, which
+ * is not changed. By default it is 95 % in 6.12, and 100 % in 7.3. Each thread
+ * also checks the clock itself, and RLIMIT_RTTIME ends a thread that still runs
+ * on.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -45,14 +47,14 @@ static int nr_run;
 
 #define FEW	2
 
-/* The time is over once all have run: a guest may be so slow that they did not. */
+/* The run lasts until all threads have run: longer in a slow guest. */
 static bool over(__u64 time)
 {
 	return time >= end && (__atomic_load_n(&nr_run, __ATOMIC_RELAXED) == nr_threads ||
 			       time >= end + PATIENCE);
 }
 
-/* From half to one and a half of the mean; the same threads sleep alike in each run. */
+/* From 0.5 to 1.5 times the mean; each run has the same sleeps. */
 static __u64 next_sleep(struct rt_thread *own)
 {
 	own->seed ^= own->seed << 13;
@@ -98,7 +100,7 @@ static void *run_thread(void *argument)
 
 	if (!run_on(&common.cpus) || !be_realtime(own->priority))
 		own->error = "SCHED_FIFO or its CPUs are refused";
-	/* Once they wait, and once they know when it starts. */
+	/* First until all threads are ready, then until the start is set. */
 	pthread_barrier_wait(&ready);
 	pthread_barrier_wait(&ready);
 	if (!own->error && start)
@@ -112,7 +114,7 @@ static void run_threads(struct results *results)
 	late_on = calloc(cpus_last(&common.cpus) + 1, sizeof(*late_on));
 	if (!threads || !late_on || pthread_barrier_init(&ready, NULL, nr_threads + 1))
 		give_up(results, "no memory");
-	/* Threads on all CPUs want load percent of them. */
+	/* All threads together use load percent of all CPUs. */
 	sleep_ns = burst_us * 1000 *
 		   (nr_threads / (load / 100 * cpus_count(&common.cpus)) - 1);
 	for (int i = 0; i < nr_threads; i++) {
@@ -184,7 +186,7 @@ static void report_overload(struct results *results)
 		migrations = threads[i].migrations < 0 || migrations < 0 ? -1 :
 			     migrations + threads[i].migrations;
 		histogram_merge(every, &threads[i].late);
-		/* A CPU is theirs at once: nothing else has their priority. */
+		/* They get a CPU at once: nothing else has their priority. */
 		if (threads[i].priority == highest)
 			histogram_merge(first, &threads[i].late);
 	}

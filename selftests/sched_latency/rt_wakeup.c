@@ -2,10 +2,11 @@
 /*
  * How late does a SCHED_FIFO thread wake up from a timer?
  *
- * As cyclictest does it: a thread on each CPU sleeps until the next full
- * interval, by clock_nanosleep() on CLOCK_MONOTONIC, and sees how much later
- * it is. An interval that is over by then is left out, and counted. Threads are
- * --distance-us apart, memory is locked, and CPUs do not sleep deeply.
+ * As in cyclictest, a thread on each CPU sleeps until the next full interval,
+ * with clock_nanosleep() on CLOCK_MONOTONIC, and measures how late it wakes up.
+ * Intervals that have passed by then are skipped, and counted. The threads
+ * start --distance-us apart, memory is locked, and CPUs do not enter deep idle
+ * states.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -58,7 +59,7 @@ static void *work(void *argument)
 		own->error = "its CPU cannot be used";
 	else if (!be_realtime(priority))
 		own->error = "SCHED_FIFO is refused";
-	/* Once they wait, and once they know when it starts. */
+	/* First until all threads are ready, then until the start is set. */
 	pthread_barrier_wait(&ready);
 	pthread_barrier_wait(&ready);
 	if (!own->error && start)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A run as a file: schema run-1 of schedline, which a line-wise reader can take
- * apart, too: each metric is a line.
+ * A run as a JSON file, in schema run-1 of schedline. Each metric is on a line
+ * of its own, so that a shell script can read it, too.
  */
 #ifndef RUN_FILE_H
 #define RUN_FILE_H
@@ -65,7 +65,7 @@ static inline void write_run(FILE *file, const struct results *results)
 	fprintf(file, "\n]\n}\n");
 }
 
-/* All of it or nothing; errno says why not. */
+/* Write the whole file or nothing; errno says why it failed. */
 static inline bool save_run(const char *path, const struct results *results, const char *tool,
 			    const char *command, const char *status)
 {
@@ -78,7 +78,7 @@ static inline bool save_run(const char *path, const struct results *results, con
 		errno = ENAMETOOLONG;
 		return false;
 	}
-	/* What lies there, a link into another place perhaps, is not written through. */
+	/* If a link exists there, do not write through it. */
 	unlink(new);
 	file = fopen(new, "wxe");
 	if (!file)
@@ -102,8 +102,8 @@ static inline bool save_run(const char *path, const struct results *results, con
 }
 
 /*
- * Where the last run of each program is kept for latency_thresholds.sh; NULL
- * where there is no place that is ours alone.
+ * Where the last run of each program is kept for latency_thresholds.sh; NULL if
+ * there is no directory that only this user can write.
  */
 static inline const char *results_directory(void)
 {

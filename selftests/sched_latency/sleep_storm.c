@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The load for the load balancer by which the fields of struct rq were put in
- * order ("[PATCH v2] Reorder some fields in struct rq."): many processes that
- * sleep for a millisecond, again and again, so that CPUs go idle and look for
- * work all the time.
+ * The workload with which the fields of struct rq were reordered ("[PATCH v2]
+ * Reorder some fields in struct rq."). It keeps the load balancer busy: many
+ * processes sleep for a millisecond, again and again, so that CPUs go idle and
+ * look for work all the time.
  *
- * Its options are those of the mail: -m milliseconds, -l the binary logarithm of
- * the number of sleeps, -c children. The mail's "8000 sleeps" are -l 13, which
- * is 8192, and its machine of 480 CPUs had -c 4800. Its measure is the cycles
- * with sched_balance_rq() on the stack; see balance_cycles.h.
+ * Its options are those of the mail: -m milliseconds, -l the binary logarithm
+ * of the number of sleeps, -c children. The mail's "8000 sleeps" are -l 13,
+ * which is 8192, and its machine of 480 CPUs had -c 4800. The mail measured the
+ * cycles with sched_balance_rq() on the stack; see balance_cycles.h.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -23,11 +23,11 @@ static int sleep_ms = 1, log_loops = 9, nr_children;
 static bool no_perf;
 static const char *perf_event;
 
-/* What all processes see. */
+/* Shared by all processes. */
 struct gate {
 	__u32 ready, go, nr;
 	__u64 sleeps;
-	/* For each CPU where a sleep ended, and for those that came online meanwhile. */
+	/* For each CPU, and one for all CPUs that came online meanwhile. */
 	struct histogram late[];
 };
 
@@ -51,7 +51,7 @@ static __noreturn void child(void)
 	const struct timespec length = { sleep_ms / 1000, sleep_ms % 1000 * 1000000 };
 	__u64 before, after, asked = sleep_ms * 1000000ULL;
 
-	/* Only the last one wakes the parent: 4800 times would be a storm of its own. */
+	/* Only the last one wakes the parent: 4800 wake-ups are too many. */
 	if (__atomic_add_fetch(&gate->ready, 1, __ATOMIC_ACQ_REL) == gate->nr)
 		wake_all(&gate->ready);
 	wait_while(&gate->go, 0);
@@ -73,7 +73,7 @@ static __noreturn void child(void)
 	_exit(KSFT_PASS);
 }
 
-/* What the kernel could still give, in kB; 0 where it does not say. */
+/* The available memory in kB; 0 if the kernel does not say. */
 static long available_memory(void)
 {
 	FILE *file = fopen("/proc/meminfo", "r");
@@ -118,7 +118,7 @@ static void await_children(struct results *results)
 	}
 }
 
-/* All children are at the gate, or one of them will never be. */
+/* Wait until all children are at the gate; give up if one has ended. */
 static void await_ready(struct results *results)
 {
 	const struct timespec second = { 1, 0 };
@@ -200,7 +200,7 @@ static void measure(struct results *results)
 	balance_stop(&cycles, results);
 }
 
-/* As many for each CPU as in the mail. */
+/* By default, as many children for each CPU as in the mail. */
 static const char *cannot(void)
 {
 	if (!nr_children)

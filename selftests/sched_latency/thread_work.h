@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the kernel counts of this thread, and work that takes CPU time.
+ * Counters that the kernel has for this thread, and work that takes CPU time.
  */
 #ifndef THREAD_WORK_H
 #define THREAD_WORK_H
@@ -42,8 +42,9 @@ static inline long close_migrations(int fd)
 }
 
 /*
- * Work that is the same in each run: steps of which the number was measured
- * once, not time that is read again and again, which would be the kernel's.
+ * Work that is the same in each run: a number of steps that was measured once.
+ * If it read the clock again and again instead, much of the time would be spent
+ * there.
  */
 static double steps_per_us;
 
@@ -53,7 +54,7 @@ static inline __u64 steps(long nr)
 
 	while (nr--) {
 		value = value * 6364136223846793005ULL + 1442695040888963407ULL;
-		/* Or the compiler would know the end. */
+		/* Else the compiler could compute the result. */
 		__asm__ volatile("" : "+r" (value));
 	}
 	return value;
@@ -75,7 +76,7 @@ static inline void measure_steps(void)
 	steps_per_us = 2000 * 1000.0 / best;
 }
 
-/* The steps of so many us; no longer than until then, by the clock. */
+/* The steps for this number of us, but no longer than until @until. */
 static inline void work_for(double us, __u64 until)
 {
 	for (; us > 0 && now() < until; us -= 10)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Which CPUs share a core, a cluster, a last level cache (LLC), a node or a
- * package, by sysfs. Where it says nothing, nothing is assumed.
+ * package, according to sysfs. If it does not say, nothing is assumed.
  */
 #ifndef TOPOLOGY_H
 #define TOPOLOGY_H
@@ -12,7 +12,7 @@
 
 enum sharing { CORE, CLUSTER, LLC, NODE, PACKAGE };
 
-/* A list that leaves out the CPU it is of can only be a mistake, and would spoil everything. */
+/* A list that lacks its own CPU is wrong, and would make all results wrong. */
 static inline bool sysfs_cpus(int cpu, const char *name, struct cpus *set)
 {
 	char text[LIST_SIZE];
@@ -25,7 +25,7 @@ static inline bool sysfs_cpus(int cpu, const char *name, struct cpus *set)
 	return true;
 }
 
-/* The largest cache of a CPU that holds data. */
+/* The cache of the highest level of a CPU that holds data. */
 static inline bool llc_of(int cpu, struct cpus *set)
 {
 	int best = 0, found = -1;
@@ -51,7 +51,7 @@ static inline bool node_of(int cpu, struct cpus *set)
 	static int nodes[MOST_NODES], nr = -1;
 	char text[LIST_SIZE];
 
-	/* Most numbers are no node: they are tried once. */
+	/* Most numbers are no node: try each only once. */
 	if (nr < 0) {
 		nr = 0;
 		for (int node = 0; node < MOST_NODES; node++)
@@ -65,7 +65,7 @@ static inline bool node_of(int cpu, struct cpus *set)
 	return false;
 }
 
-/* The CPUs that share it with this one, itself included; false where sysfs does not say. */
+/* The CPUs that share it with this one, which is included; false if unknown. */
 static inline bool cpus_sharing(int cpu, enum sharing what, struct cpus *set)
 {
 	static const char * const lists[] = {
@@ -83,7 +83,7 @@ static inline bool cpus_sharing(int cpu, enum sharing what, struct cpus *set)
 	return sysfs_cpus(cpu, name, set);
 }
 
-/* A cluster that the scheduler has a domain for: more than a core, less than what has the LLC. */
+/* A cluster with a sched domain: more CPUs than a core, fewer than the LLC. */
 static inline bool real_cluster_of(int cpu, struct cpus *cluster)
 {
 	struct cpus core, llc;
@@ -94,7 +94,7 @@ static inline bool real_cluster_of(int cpu, struct cpus *cluster)
 	       cpus_count(cluster) < cpus_count(&llc);
 }
 
-/* Why the caches that sysfs shows need not be there; NULL where nothing says so. */
+/* Why the caches in sysfs may not be real; NULL if there is no such reason. */
 static inline const char *made_up_topology(void)
 {
 	const char *slow = getenv("KSFT_MACHINE_SLOW");

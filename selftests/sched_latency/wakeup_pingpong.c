@@ -4,12 +4,12 @@
  * CPUs that share a core, a cluster, an LLC, a node, or none of these?
  *
  * Two threads wake each other in turn. Each notes the time before it wakes the
- * other one, and the other one when it runs. What counts are wake-ups of a
- * thread that slept: one that had not gone to sleep yet has made no voluntary
+ * other one, which reads the clock when it runs. Only wake-ups of a thread that
+ * slept are counted: one that had not gone to sleep yet has made no voluntary
  * context switch. The pairs of CPUs and the ways to wake are measured in turn,
- * a slice of each in every round, so that what changes meanwhile meets them
- * all. In the last pair the second thread may run on any CPU: where it ran is
- * what counts.
+ * one slice of each in every round, so that changes over time affect all of
+ * them. In the last pair the second thread may run on any CPU, and the CPUs
+ * where it ran are counted.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -46,7 +46,7 @@ struct side {
 static struct results *all;
 /* Why the kernel has no such way, or NULL. */
 static const char *no_way[WAYS];
-/* Of each side; of the free thread for each CPU that it ran on. */
+/* For each side; for the free thread also for each CPU that it ran on. */
 static struct histogram *sums[WAYS][DISTANCES][2], *free_on[WAYS];
 static __u64 awake[WAYS][DISTANCES];
 static double medians[WAYS][DISTANCES][MOST_ROUNDS];
@@ -80,7 +80,7 @@ static void close_way(struct side *side)
 		close(side->fds[1]);
 }
 
-/* Of a pipe or an eventfd; what else can happen to it is that it is gone. */
+/* Fails only if the pipe or the eventfd is gone. */
 static void must(bool done)
 {
 	if (!done)
@@ -120,7 +120,7 @@ static long sleeps(void)
 	return usage.ru_nvcsw;
 }
 
-/* What a thread does with its turn: false after the last one. */
+/* One turn of a thread; false after the last one. */
 static bool be_woken(struct side *side, long *slept)
 {
 	long before = *slept;
@@ -155,7 +155,7 @@ static void wake_other(struct side *side)
 	wake(side->other);
 }
 
-/* A slice without a sample, while something else had the CPU, lasts a little longer. */
+/* A slice without a sample lasts longer: something else had the CPU. */
 static bool over(const struct side *side)
 {
 	__u64 time = now();
@@ -178,7 +178,7 @@ static void *play(void *argument)
 	if (side == &sides[0])
 		wake_other(side);
 	while (be_woken(side, &slept)) {
-		/* The first one ends it, so that nobody is left asleep. */
+		/* Only the first one ends it, so that none is left asleep. */
 		if (side == &sides[0] && over(side))
 			__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 		wake_other(side);
@@ -208,16 +208,16 @@ static void run_slice(enum distance distance, int round)
 		close_way(&sides[i]);
 		awake[way][distance] += sides[i].awake;
 		histogram_merge(sums[way][distance][i], &sides[i].histogram);
-		/* The way back from a thread that ran anywhere is of no known distance. */
+		/* The free thread wakes from a distance that is not known. */
 		if (i || distance != FREE)
 			histogram_merge(&slice, &sides[i].histogram);
 	}
 	medians[way][distance][round] = histogram_quantile(&slice, 0.5);
 }
 
-/* What came out of it. */
+/* The results. */
 
-/* How often the free thread ran how far from the one that woke it. */
+/* How often the free thread ran at each distance from its waker. */
 static void report_free(void)
 {
 	static const char * const where[] = {
@@ -237,7 +237,7 @@ static void report_free(void)
 			   where[i]);
 }
 
-/* Few are gated: the nearest pair that every machine of more than one CPU has. */
+/* Few are gated: only the nearest pair of two CPUs that exists. */
 static bool gated(enum distance distance)
 {
 	for (enum distance nearer = SAME_CORE; nearer < distance; nearer++)

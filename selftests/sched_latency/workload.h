@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the workloads share: each run is a process, so that a run that dies is
- * seen and leaves nothing behind; then the results are written, and judged by
- * judge.h alone.
+ * What the workloads share. Each run is a process, so that a run that dies is
+ * noticed and leaves nothing behind. Then the results are written, and judged
+ * by judge.h alone.
  *
- * No setting of the machine is changed, so nothing has to be restored: what a
- * run changes are attributes of its own process, and /dev/cpu_dma_latency,
- * which the kernel takes back when its file is closed.
+ * No setting of the machine has to be restored. A run changes only attributes
+ * of its own process, and /dev/cpu_dma_latency, which the kernel resets when
+ * the file is closed.
  */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
@@ -53,7 +53,7 @@ static inline void sleep_until(__u64 ns)
 		;
 }
 
-/* The delay that --inject-delay-us asks for, on the way that is measured. */
+/* Inject --inject-delay-us, to check that a regression is caught. */
 static inline void inject_delay(void)
 {
 	__u64 end;
@@ -65,10 +65,10 @@ static inline void inject_delay(void)
 		;
 }
 
-/* The kernel moves even what is pinned when its CPU goes offline. */
+/* The kernel moves even a pinned thread when its CPU goes offline. */
 #define MOVED_AWAY	"a thread ran on CPU %d, not where it is pinned: was a CPU set offline?"
 
-/* From within a run: it came to nothing, and says why. */
+/* Called within a run: ends it without results, and records why. */
 static inline __noreturn __printf(2, 3)
 void give_up(struct results *results, const char *format, ...)
 {
@@ -80,7 +80,7 @@ void give_up(struct results *results, const char *format, ...)
 	_exit(KSFT_FAIL);
 }
 
-/* A child that does not outlive its parent, however that ends. */
+/* A child that does not outlive its parent, however the parent ends. */
 static inline pid_t fork_bound(void)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -97,7 +97,7 @@ static inline void start_thread(struct results *results, pthread_t *thread,
 	int error;
 
 	pthread_attr_init(&attributes);
-	/* Locked memory counts as it is: the default of 8 MB is too much for 1000 threads. */
+	/* Locked in memory: the default 8 MB are too much for 1000 threads. */
 	pthread_attr_setstacksize(&attributes, 256 << 10);
 	error = pthread_create(thread, &attributes, work, argument);
 	pthread_attr_destroy(&attributes);
@@ -158,7 +158,7 @@ static inline void keep_run(const struct workload *workload, const struct result
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/%s.json", directory ? directory : "", workload->name);
-	/* Nobody asked for it by name, so it is no failure. */
+	/* The user did not ask for this file, so this is no failure. */
 	if (!directory || !save_run(path, results, workload->name, command, status))
 		ksft_print_msg("the run is not kept for latency_thresholds.sh: %s\n",
 			       strerror(errno));
@@ -193,7 +193,7 @@ static inline void run_batch(const struct workload *workload, const char *comman
 	}
 }
 
-/* The command that does it again, for messages and files. */
+/* The command that repeats the run, for messages and files. */
 static inline const char *command_line(int argc, char **argv)
 {
 	static char text[2048];
