@@ -2,4 +2,4 @@
 """schedline: tests that hold the Linux scheduler's cache lines where they were put."""
 
 TOOL = "schedline 0.1.0"
-"""Who wrote a document."""
+"""The name and version that a document records as its writer."""

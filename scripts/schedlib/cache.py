@@ -24,7 +24,7 @@ from schedlib.progress import say
 
 
 def cache_path() -> Path:
-    """$SCHEDLINE_CACHE, else $XDG_CACHE_HOME/schedline, else ~/.cache/schedline; it need not be there."""
+    """$SCHEDLINE_CACHE, else $XDG_CACHE_HOME/schedline, else ~/.cache/schedline; it need not exist."""
     chosen = os.environ.get("SCHEDLINE_CACHE")
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "schedline"
 
@@ -56,7 +56,7 @@ def results_directory(cache: Path, wanted: Path | None) -> Path:
 
 @contextmanager
 def scratch(cache: Path) -> Iterator[Path]:
-    """A directory in the cache for as long as this is held. What a killed command left is removed by the next one."""
+    """A temporary directory in the cache. The next command removes what a killed one left behind."""
     place = cache / "scratch"
     place.mkdir(parents=True, exist_ok=True)
     for stale in place.iterdir():
@@ -67,10 +67,10 @@ def scratch(cache: Path) -> Iterator[Path]:
 
 
 def make_writable(directory: Path) -> None:
-    """Create a directory, and see that files can be written in it, before anything is done in vain.
+    """Create a directory and check that files can be written to it, before any work is wasted.
 
     Raises:
-        OSError: they cannot.
+        OSError: the directory cannot be created or written to.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=directory):
@@ -78,7 +78,7 @@ def make_writable(directory: Path) -> None:
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write all of a file or none of it: a reader never sees half, not even after kill -9."""
+    """Write a file atomically: a reader never sees half of it, not even after kill -9."""
     path.parent.mkdir(parents=True, exist_ok=True)
     raw = data.encode() if isinstance(data, str) else data
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -91,14 +91,14 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         Path(name).replace(path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        # What fails in writing, a full disk above all, names no file by itself.
+        # The error of a failed write, such as a full disk, names no file.
         if isinstance(error, OSError) and not error.filename:
             error.filename = str(path)
         raise
 
 
 def read_regular(path: Path | str, most: int) -> bytes:
-    """All of a regular file; not the endless content of a device, and not after waiting for a pipe.
+    """Read a regular file in full; a device, which may have no end, and a pipe, which may block, are rejected.
 
     Raises:
         OSError: it cannot be read, is no regular file, or has more bytes than `most`.
@@ -124,7 +124,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None when there is none or it cannot be read as one."""
+    """The object in a JSON file; None when the file is missing or holds no JSON object."""
     with suppress(OSError, ValueError):
         value = json.loads(path.read_bytes())
         if isinstance(value, dict):
@@ -148,14 +148,14 @@ def lock(path: Path) -> Iterator[None]:
 def shared_lock(
     path: Path, state: str, prepare: Callable[[], None], intact: Callable[[], bool] = lambda: True
 ) -> Iterator[None]:
-    """Hold a lock together with all who want the same state; for another state wait until they are done.
+    """Hold a lock that all holders of the same state share; wait until the holders of another state are done.
 
     Args:
-        path: the lock; beside it a file says which state was reached last.
+        path: the lock; the `.state` file beside it records the state that was reached last.
         state: what the holders need, such as the commit that a work tree shows.
-        prepare: reaches the state; called alone, and only where the state is another one. When it fails or is killed,
-            the next holder prepares again.
-        intact: whether what was reached is still there, untouched by others.
+        prepare: reaches the state; called under the exclusive lock, and only when the recorded state differs or is
+            not intact. When it fails or is killed, the next holder prepares again.
+        intact: whether the state that was reached is still unmodified.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     record = path.with_suffix(".state")
@@ -169,7 +169,7 @@ def shared_lock(
                 prepare()
                 write_atomic(record, state)
             _acquire(file, fcntl.LOCK_SH)
-            # The kernel may have let another one in between the two kinds of lock.
+            # Converting the lock is not atomic: another holder may have come in between.
             reached = _text(record) == state
         yield
 

@@ -21,10 +21,10 @@ class Need:
     """A program, header or file that some job needs.
 
     Attributes:
-        name: of the program, or what is looked for.
-        package: Debian's package that has it.
+        name: the program's name, or a description of the file.
+        package: the Debian package that contains it.
         why: what it is for.
-        jobs: which need it, of fetch, build, compile, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests,
+        jobs: the jobs that need it: any of fetch, build, compile, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests,
             qemu-arm64-c2c, layout, objtool, kselftest, kernels, kernels-deb, in-guest, run, test.
         file: path of a file to look for instead of a program.
     """
@@ -36,7 +36,7 @@ class Need:
     file: str | None = None
 
     def is_met(self) -> bool:
-        """Whether it is here."""
+        """Whether this machine has it."""
         if self.file:
             return any(Path("/").glob(self.file))
         return shutil.which(self.name) is not None
@@ -106,9 +106,9 @@ class Job:
 
     Attributes:
         command: as the user types it.
-        needs: which rows of NEEDS it has to have.
+        needs: the jobs of Need.jobs whose rows of NEEDS it requires.
         libraries: the requirements files with its Python libraries.
-        compilers: it needs the cross compiler of each architecture in configs/layout.toml.
+        compilers: whether it needs the cross compiler of each architecture in configs/layout.toml.
     """
 
     command: str
@@ -145,11 +145,11 @@ JOBS = {
         compilers=True,
     ),
 }
-"""By the word after `schedline doctor`."""
+"""The key is the word after `schedline doctor`."""
 
 
 def compilers() -> tuple[Need, ...]:
-    """The cross compiler of each architecture in configs/layout.toml but this machine's own."""
+    """The cross compiler of each architecture in configs/layout.toml except this machine's own."""
     with plain_toml("layout.toml") as found:
         return tuple(
             Need(f"{row['compiler']}gcc", row["package"], f"compiles for {row['make']}", frozenset())
@@ -164,7 +164,7 @@ def missing(jobs: Collection[str]) -> tuple[Need, ...]:
 
 
 def listed(needs: Iterable[Need]) -> str:
-    """A line for each."""
+    """One line for each need."""
     return "\n".join(f"    {need.name}: {need.why} (package {need.package})" for need in needs)
 
 
@@ -175,7 +175,7 @@ def install_command(needs: Iterable[Need]) -> list[str]:
 
 
 def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
-    """See that this machine has what some jobs need, and what is listed beside. Nothing is installed.
+    """Check that this machine has what some jobs need, and the needs in `more`. Nothing is installed.
 
     Raises:
         SchedlineError: something is missing; the next step is the command that installs it.
@@ -194,7 +194,7 @@ def install(needs: Sequence[Need]) -> None:
     """Install Debian packages.
 
     Raises:
-        SchedlineError: this is no Debian, not root, or apt-get failed.
+        SchedlineError: the machine has no apt-get, the user is not root, or apt-get failed.
     """
     if not needs:
         return

@@ -20,7 +20,7 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """What was asked: about which jobs, and whether to install what they lack."""
+    """The jobs to report on, and whether to install what they lack."""
 
     jobs: tuple[str, ...]
     install: bool

@@ -18,18 +18,19 @@ from schedlib.paths import PROJECT
 from schedlib.progress import say
 
 _SECONDS = 600
-"""After this time pip is ended: a network that does not answer must not look like long work."""
+"""Time limit for pip: a network that does not answer must not look like long work."""
 
 
 def activate(requirements: str, *, download: bool = True) -> Path:
-    """Make the libraries of a requirements file importable; the environment's python.
+    """Make the libraries of a requirements file importable; returns the environment's python.
 
     Args:
         requirements: name of a file at the top of the project.
         download: install what is not in the cache. False on a machine that is to be measured.
 
     Raises:
-        SchedlineError: no venv module, no network, a package whose hash differs, or nothing there and no download.
+        SchedlineError: no venv module, no network, a package whose hash differs, or libraries that are not in the
+            cache while `download` is False.
     """
     key = hashlib.sha256(f"{sys.executable} {sys.version}".encode() + b"".join(_contents(PROJECT / requirements)))
     directory = cache_dir() / "python" / key.hexdigest()[:12]
@@ -66,7 +67,8 @@ def _create(directory: Path, python: Path, requirements: Path) -> None:
             "apt-get install python3-venv",
         )
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    # The files name everything that is needed; kcidb-io asks for more than its schemas take.
+    # The requirements files list every package that is needed; kcidb-io declares dependencies that its schemas do
+    # not use.
     done = _run([*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "-r", str(requirements)])
     if done.returncode:
         said = done.stderr.strip().splitlines()[-3:]

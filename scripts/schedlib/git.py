@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""git, without the user's hooks, signing or helpers, and without optional writes."""
+"""Running git without the user's hooks, signing or helpers, and without optional writes."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def git(repository: Path, *words: str | Path, env: Mapping[str, str] | None = No
 def try_git(
     repository: Path, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git where failing is an answer."""
+    """Run git where the caller handles failure."""
     return run([*_PREFIX, "-C", repository, *words], env=_ENVIRONMENT | dict(env or {}), stdin=stdin)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The command line: reads the words, prepares the libraries, does the job, and ends with the exit code.
+"""The command line: parses the arguments, prepares the libraries, does the job, and returns the exit code.
 
-Nothing but the standard library is imported before the words have been checked.
+Until the arguments have been checked, only the standard library is imported.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def parser() -> VerbParser:
 
 
 def main(words: Sequence[str]) -> int:
-    """Check the words, prepare the libraries, do the job; its exit code.
+    """Check the arguments, prepare the libraries and do the job; returns the exit code.
 
     Raises:
-        SchedlineError: what the user gave, or this machine, does not do.
+        SchedlineError: the arguments are invalid, or this machine cannot do the job.
     """
     arguments = parser().parse_args(words)
     options: Any = arguments.read(arguments)
@@ -104,7 +104,7 @@ def main(words: Sequence[str]) -> int:
 
 
 class _Patient(io.TextIOWrapper):
-    """A standard stream that goes on into nothing when its reader has left (`| head -1`): the verdict still counts."""
+    """A standard stream that discards output once its reader is gone (`| head -1`): the verdict still counts."""
 
     def write(self, text: str) -> int:
         try:
@@ -145,8 +145,11 @@ def _patient_streams() -> Iterator[None]:
 
 
 def start(words: Sequence[str]) -> int:
-    """Run a command line; its exit code. With --bisect all but PASS and FAIL is 125, "skip this commit" to git."""
-    # So that guests and builds are ended on the way out.
+    """Run a command line; returns its exit code.
+
+    With --bisect, every verdict except PASS and FAIL returns 125, which tells git to skip the commit.
+    """
+    # SystemExit runs the cleanup code, which ends guests and builds.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(Verdict.ERROR.exit_code))
     with _patient_streams():
         code = _guarded(words)
@@ -178,7 +181,7 @@ def _guarded(words: Sequence[str]) -> int:
 
 
 def _keep_traceback(words: Sequence[str]) -> Path:
-    """Write the traceback of the exception at hand where it is found again: the cache, or else /tmp."""
+    """Save the traceback of the current exception in the cache, or else in /tmp."""
     text = f"command: {shlex.join(['schedline', *words])}\n\n{traceback.format_exc()}"
     for place in (cache_path() / "crashes", Path(tempfile.gettempdir())):
         try:

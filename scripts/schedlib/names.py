@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The names that a user may give, read from configs/ with the standard library alone.
 
-Options are checked against these before anything is downloaded, locked or built. What the files say beyond the names
-is read by schedlib.formats.
+Options are checked against these before anything is downloaded, locked or built. schedlib.formats reads the rest of
+these files.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from schedlib.paths import CONFIGS
 
 @contextmanager
 def plain_toml(file: str) -> Iterator[dict[str, Any]]:
-    """A file of configs/ as it is, for what has to work without a library.
+    """A file of configs/ as a plain dictionary, for code that has to work without a library.
 
     Raises:
-        SchedlineError: it is no TOML, or lacks what was looked for. What reads it as a type says more.
+        SchedlineError: the file is not valid TOML, or lacks a key. A reader that parses it into a type reports more
+            detail.
     """
     try:
         yield tomllib.loads((CONFIGS / file).read_text())
@@ -52,7 +53,10 @@ def fragment_names() -> tuple[str, ...]:
 
 
 def cpupri_variants() -> tuple[str, ...]:
-    """How cpupri-split can keep its masks, other than in one; each is configs/kernel/cpupri-<name>.config."""
+    """The ways in which cpupri-split can keep its masks, except the single mask.
+
+    Each is configs/kernel/cpupri-<name>.config.
+    """
     return tuple(name.removeprefix("cpupri-") for name in fragment_names() if name.startswith("cpupri-"))
 
 
@@ -62,7 +66,7 @@ def workload_suites() -> tuple[str, ...]:
 
 
 def gate_names() -> tuple[str, ...]:
-    """The gates files for runs (configs/gates/); that of `schedline c2c diff` has no [gate]."""
+    """The gates files for runs (configs/gates/); the file of `schedline c2c diff` has no [gate] and is left out."""
     return tuple(name for name in _stems("gates", ".toml") if "gate" in _keys(f"gates/{name}.toml"))
 
 
@@ -80,7 +84,7 @@ def arch_names() -> tuple[str, ...]:
 
 
 def unknown(what: str, name: str, allowed: Sequence[str]) -> str:
-    """The sentence for a name that is not there, with the nearest one that is."""
+    """The error message for an unknown name; it suggests the nearest known one."""
     near = difflib.get_close_matches(name, allowed, 1)
     meant = f" Did you mean {near[0]}?" if near else ""
     return f"there is no {what} {name!r}.{meant} Known: {', '.join(allowed)}"
@@ -92,7 +96,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def one_of(what: str, allowed: Callable[[], Iterable[str]]) -> Callable[[str], str]:
-    """An argparse type: one name of those that are there."""
+    """An argparse type: one of the allowed names."""
 
     def read(text: str) -> str:
         known = tuple(allowed())
@@ -106,7 +110,7 @@ def one_of(what: str, allowed: Callable[[], Iterable[str]]) -> Callable[[str], s
 def some_of(
     what: str, allowed: Callable[[], Iterable[str]], *, everything: str | None = None
 ) -> Callable[[str], tuple[str, ...]]:
-    """An argparse type: a comma separated list of names that are there.
+    """An argparse type: a comma separated list of allowed names.
 
     Args:
         everything: a word that stands for all of them.

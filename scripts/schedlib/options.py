@@ -31,7 +31,7 @@ Options = TypeVar("Options")
 DEFAULT_SERIES = "7.3"
 
 MOST_CPUS = 64
-"""What the kernels are built for. A guest without a topology has as many, online or not: fake ones are made of them."""
+"""NR_CPUS of a guest's kernel. Without a topology a guest has this many possible CPUs, to make fake topologies of."""
 
 BASIC = ("requirements.txt",)
 """The libraries of most verbs."""
@@ -47,7 +47,7 @@ class VerbParser(argparse.ArgumentParser):
         self.exit(Verdict.ERROR.exit_code, f"{self.prog}: {message}\n  next: {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As usual, but an option that is not there is answered with the nearest one."""
+        """As usual, but for an unknown option the error names the nearest known one."""
         below = {
             name for each in self._actions if isinstance(each, argparse._SubParsersAction) for name in each.choices
         }
@@ -85,8 +85,9 @@ def add_verb(
         read: turns the parsed words into the verb's options, a frozen dataclass. It uses the standard library alone
             and raises SchedlineError for what argparse cannot check.
         job: does the work.
-        libraries: the requirements files whose libraries the job needs, or what tells them from the options.
-        download: False where nothing may be downloaded onto the machine.
+        libraries: the requirements files whose libraries the job needs, or a function that computes them from the
+            options.
+        download: False if nothing may be downloaded onto the machine.
     """
     parser = verbs.add_parser(
         name,
@@ -110,11 +111,11 @@ class TreeOptions:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What doctor calls that which getting it takes; a user's tree is there."""
+        """The jobs of doctor that getting this tree needs; a user's tree needs none."""
         return () if self.kdir is not None else ("fetch",)
 
     def words(self) -> list[str]:
-        """The same as words of a command line."""
+        """These options as command-line arguments."""
         if self.kdir is not None:
             return ["--kdir", str(self.kdir)]
         return ["--series", self.series] if self.series else []
@@ -122,7 +123,7 @@ class TreeOptions:
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """Which changes a tree gets or loses."""
+    """The changes to apply to a tree, and those to leave out or revert."""
 
     with_: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
@@ -186,12 +187,12 @@ def add_topology_option(parser: _Adds, about: str) -> None:
 
 
 def add_config_option(parser: _Adds, about: str) -> None:
-    """--config: of a kernel."""
+    """--config: fragments of a kernel configuration."""
     parser.add_argument("--config", type=fragments, default=(), metavar="FRAGMENT,...", help=about)
 
 
 def add_cpupri_option(parser: _Adds, about: str) -> None:
-    """--cpupri: variants of cpupri-split, each a kernel of its own."""
+    """--cpupri: variants of cpupri-split; each needs its own kernel."""
     parser.add_argument(
         "--cpupri",
         type=some_of("variant of cpupri-split", cpupri_variants, everything="all"),
@@ -208,7 +209,7 @@ def _path(text: str) -> Path:
 
 
 def existing_path(text: str) -> Path:
-    """An argparse type: a file or directory that is there."""
+    """An argparse type: a file or directory that exists."""
     path = _path(text)
     if not path.exists():
         raise argparse.ArgumentTypeError(f"{text}: no such file or directory")
@@ -216,7 +217,7 @@ def existing_path(text: str) -> Path:
 
 
 def existing_directory(text: str) -> Path:
-    """An argparse type: a directory that is there, to be read."""
+    """An argparse type: a directory that exists and is to be read."""
     path = existing_path(text)
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is no directory")
@@ -224,7 +225,7 @@ def existing_directory(text: str) -> Path:
 
 
 def new_path(text: str) -> Path:
-    """An argparse type: a file or directory that may be made or written."""
+    """An argparse type: a file or directory that can be created or written."""
     path = _path(text)
     there = next(each for each in (path, *path.absolute().parents) if os.access(each, os.F_OK))
     if there != path and not there.is_dir():
@@ -235,7 +236,7 @@ def new_path(text: str) -> Path:
 
 
 def new_directory(text: str) -> Path:
-    """An argparse type: a directory that may be made or written."""
+    """An argparse type: a directory that can be created or written."""
     path = new_path(text)
     if path.exists() and not path.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is no directory")
@@ -243,7 +244,7 @@ def new_directory(text: str) -> Path:
 
 
 def new_file(text: str) -> Path:
-    """An argparse type: a file that may be made or written."""
+    """An argparse type: a file that can be created or written."""
     path = new_path(text)
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a directory; name a file")
@@ -251,7 +252,7 @@ def new_file(text: str) -> Path:
 
 
 def fragments(text: str) -> tuple[str, ...]:
-    """An argparse type: fragments of configs/kernel/, or paths of others."""
+    """An argparse type: fragments of configs/kernel/, or paths of other fragments."""
     for name in words(text):
         if name not in fragment_names() and not Path(name).is_file():
             raise argparse.ArgumentTypeError(unknown("fragment", name, fragment_names()))
@@ -259,7 +260,7 @@ def fragments(text: str) -> tuple[str, ...]:
 
 
 def cpu_count(text: str) -> int:
-    """An argparse type: CPUs of a guest."""
+    """An argparse type: the number of CPUs of a guest."""
     if not text.isdecimal() or not 1 <= int(text) <= MOST_CPUS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of CPUs; 1 to {MOST_CPUS} are possible")
     return int(text)

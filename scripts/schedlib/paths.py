@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where the parts of this project lie."""
+"""The paths of the parts of this project."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ COLLECTION = "sched_latency"
 """The name of our workloads, here and in a kernel tree."""
 
 KSELFTESTS = "tools/testing/selftests"
-"""Where a kernel tree has its selftests."""
+"""The directory of the selftests in a kernel tree."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Starting programs: lists only, output captured, a failure explained once and in one way."""
+"""Starting programs: argument lists only, no shell; output is captured; failures are reported in one form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedlib.errors import SchedlineError
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment without what would bend git or a kernel build, in the C locale."""
+    """The environment in the C locale, without variables that would affect git or a kernel build."""
     dropped = ("GIT_", "KBUILD_", "KCONFIG_", "MAKE", "MFLAGS")
     single = {"ARCH", "CROSS_COMPILE", "O", "CC", "LLVM", "SUBARCH", "LOCALVERSION", "KDIR", "SERIES", "CONFIG", "ON"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped) and name not in single}
@@ -21,7 +21,10 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def dying_with_us(argv: Sequence[str]) -> list[str]:
-    """A command that the kernel ends when this process dies, kill -9 included: it must not go on behind a later run."""
+    """Wrap a command so that the kernel ends it when this process dies, even by kill -9.
+
+    Otherwise it could keep running during a later run.
+    """
     return [*(["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []), *argv]
 
 
@@ -35,7 +38,7 @@ def run(
     """Run a program to its end, whatever its exit status.
 
     Raises:
-        SchedlineError: the program is not there.
+        SchedlineError: the program is not installed, or `cwd` vanished.
     """
     try:
         return subprocess.run(
@@ -60,10 +63,10 @@ def must(
     stdin: bytes | None = None,
     next_step: str = "run the command by hand to see more",
 ) -> str:
-    """Run a program that has to succeed; its standard output.
+    """Run a program that has to succeed; returns its standard output.
 
     Raises:
-        SchedlineError: it is not there or it failed; the message ends with the last lines that it printed.
+        SchedlineError: it is not installed or it failed; the message ends with the last lines that it printed.
     """
     done = run(argv, cwd=cwd, env=env, stdin=stdin)
     if done.returncode:

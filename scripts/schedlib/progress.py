@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Progress of long work, on stderr: one line for each step, which is completed with the time that it took."""
+"""Progress of long work, on stderr: one line for each step, which ends with the time that the step took."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TICK = 1.0
 
 
 class _Line:
-    """The line that a step has begun and not yet ended; text that comes in between begins a new one."""
+    """The unfinished line of a running step; other text printed meanwhile starts a new line."""
 
     def __init__(self) -> None:
         self._open = ""
@@ -62,7 +62,7 @@ _line = _Line()
 
 
 def say(text: str) -> None:
-    """One line for the person who waits."""
+    """Print one line for the user."""
     _line.say(text)
 
 
@@ -71,7 +71,7 @@ def step(text: str, *, after: float = 0.0) -> Iterator[None]:
     """Show that a step runs, and how long it took. On a terminal the seconds count up.
 
     Args:
-        after: seconds; a step that is done earlier is not worth a line.
+        after: seconds; a step that ends earlier prints no line.
     """
     start = time.monotonic()
     done = threading.Event()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The four verdicts, their exit codes and the order in which one hides another."""
+"""The four verdicts, their exit codes and their precedence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """What a run, a test list or a whole check amounts to."""
+    """The result of a run, a test list or a whole check."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -28,7 +28,7 @@ _EXIT_CODES = {
     Verdict.INCONCLUSIVE: 3,
 }
 
-# A real failure must never hide behind an environment problem, nor that behind "too few runs".
+# An environment problem must never hide a real failure, and "too few runs" must never hide an environment problem.
 _PRIORITY = (Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.PASS)
 
 BISECT_SKIP = 125
@@ -36,6 +36,6 @@ BISECT_SKIP = 125
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The one verdict of several; nothing at all is INCONCLUSIVE, never a pass."""
+    """The worst of several verdicts; of none at all INCONCLUSIVE, never PASS."""
     seen = set(verdicts)
     return next((verdict for verdict in _PRIORITY if verdict in seen), Verdict.INCONCLUSIVE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""KUnit's verdict on each layout rule against the one from the object of the same build: two readers of one table."""
+"""Compares KUnit's verdict on each layout rule with that from the object of the same build: one table, two readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def disagreements(
 ) -> Iterator[Problem]:
     """A problem for each rule on which the kernel and its object differ.
 
-    A clause that only the kernel can judge, because the object has no debug information, may make it fail alone.
+    A failure only in the kernel is no problem if the rule has a clause that the object cannot judge, because it has
+    no debug information.
     """
     known = {rule.id for rule in rules.rules}
     for test in tests:

@@ -28,10 +28,10 @@ def boot_and_judge(
     """Boot one guest for each CPU class, keep its raw log in `out`, and judge it.
 
     Args:
-        archive: an initramfs with the selftests, for a plan of these.
+        archive: an initramfs with the selftests, if the plan runs them.
     """
     boots: list[JudgedBoot] = []
-    # A defect is known until its fix is expected.
+    # -k skips the known defect, unless its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)
     programs = Programs(archive, known) if archive else None
     for cpus in plan.classes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline check` is asked for."""
+"""The options of `schedline check`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class CheckOptions:
 
     Attributes:
         on: the target; None for the default one.
-        cpus: of each guest; empty for the target's own classes.
+        cpus: CPU counts of the guests; empty for the target's own classes.
         config: fragments of configs/kernel/.
-        cpupri: variants of cpupri-split, each a check of its own.
-        expect: changes that have to be there; None: those of `base`.
-        require: tests and suites of which a skip is an error.
+        cpupri: variants of cpupri-split; each is checked separately.
+        expect: changes that the tree has to have; None: those of `base`.
+        require: tests and suites that must not be skipped.
         only: SUITE[.CASE] with globs.
-        again: boot also where an earlier verdict still holds.
+        again: boot even if an earlier verdict still holds.
     """
 
     tree: TreeOptions = field(default_factory=TreeOptions)
@@ -57,7 +57,10 @@ class CheckOptions:
         )
 
     def command(self, on: str) -> str:
-        """The command of this check on a target, up to the choice of one test; empty where none can be chosen."""
+        """The command that repeats this check on a target, without the option that chooses one test.
+
+        It is empty if no single test can be chosen.
+        """
         if self.selftests:
             return ""
         words = ["scripts/schedline", "check", *self.tree.words()]

@@ -18,8 +18,7 @@ from schedlib.tree.left_out import LeftOut
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """What is booted: where, with which CPUs, which changes are expected, with which kernel parameters, and which
-    suites the kernel lacks."""
+    """The guests to boot: target, CPU counts, expected changes, kernel parameters, and the suites that are left out."""
 
     target: Target
     classes: tuple[int, ...]
@@ -33,18 +32,18 @@ class CheckPlan:
     sanitizer: str | None = None
 
     def tests(self, cpus: int) -> tuple[str, ...]:
-        """What a guest with so many CPUs has to run: the KUnit suites, or the selftests in place of them."""
+        """The tests that a guest with this number of CPUs has to run: the KUnit suites, or the selftests instead."""
         return expected_tests(cpus, self.only, [suite.name for suite in self.left_out], selftests=self.selftests)
 
     def parameters(self) -> tuple[str, ...]:
-        """For the guest kernel."""
+        """The parameters for the guest kernel."""
         only = (f"kunit.filter_glob={self.only}",) if self.only else ()
         shape = self.topology.arguments if self.topology else ()
         return (*expect_arguments(self.expected), *only, *shape, *self.arguments)
 
 
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
-    """Tell the kernel which changes have to be there, of those that a suite of it judges."""
+    """The kernel parameters that tell each suite which of the changes that it judges are expected."""
     by_suite: dict[str, list[str]] = {}
     for name, change in sorted(change_table().items()):
         if change.suite and name in expected:
@@ -58,7 +57,7 @@ def make_plan(
     """The plan that the options ask for.
 
     Raises:
-        SchedlineError: there is no such topology, the emulator cannot have it, or there is no such guest.
+        SchedlineError: there is no such topology, the emulator does not support it, or the target cannot run selftests.
     """
     if options.selftests and not target.emulator:
         raise SchedlineError(f"--selftests: a guest on {target.name} runs KUnit alone", "use --on qemu-arm64")

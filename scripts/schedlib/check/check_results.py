@@ -35,7 +35,7 @@ class ChangeResult:
 
     Attributes:
         present: what the kernel says: present, partial, absent, n/a; unknown when it says nothing.
-        state: its state in the series.
+        state: its state in the composed tree.
     """
 
     id: str
@@ -127,7 +127,7 @@ def _boot_document(boot: JudgedBoot) -> dict[str, object]:
 
 
 def _sha256(path: Path) -> str | None:
-    """None for what is no file any more (a pipe, a removed log)."""
+    """The hash of a file; None if it does not exist any more (a pipe, a removed log)."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -136,7 +136,7 @@ def _sha256(path: Path) -> str | None:
 
 
 def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
-    """A suite for each suite of each boot; what no test stands for is the test `console`."""
+    """A JUnit suite for each suite of each boot. The problems of a boot's log are the test `console`."""
     found = []
     for boot in boots:
         for suite, tests in _suites(boot.judgement.tests).items():
@@ -160,7 +160,7 @@ def _junit_case(name: str, test: TestResult) -> JUnitCase:
 
 
 def ktap_text(boots: Sequence[JudgedBoot]) -> str:
-    """All boots as one KTAP stream: boot, suite, test. What tests said follows `# |`: it may look like KTAP itself."""
+    """All boots as one KTAP stream: boot, suite, test. Output of tests follows `# |`: it may look like KTAP itself."""
     out = ["KTAP version 1", f"1..{len(boots)}"]
     for number, boot in enumerate(boots, 1):
         suites = _suites(boot.judgement.tests)

@@ -35,7 +35,7 @@ MUTANTS = CONFIGS / "mutants"
 
 
 class Fate(Enum):
-    """What became of a mutant."""
+    """The outcome of a mutant."""
 
     KILLED = "killed"
     KILLED_BY_OTHERS = "killed by others only"
@@ -55,10 +55,10 @@ class Mutant:
     Attributes:
         name: <change>/<slug>.
         breaks: one sentence.
-        killed_by: rule ids or suite:case names of which one has to fail; empty for a diff without headers.
+        killed_by: rule ids or suite:case names, at least one of which has to fail; empty for a diff without headers.
         series, on, config, with_, without: what it is tried on, when that is not the default. `on` may also be an
-            architecture of `schedline layout`: then the mutant is compiled there and not booted.
-        traffic: how the names of objects or fields begin of which one has to have more traffic on emulated CPUs.
+            architecture of `schedline layout`: then the mutant is compiled for it and not booted.
+        traffic: how names of objects or fields begin; at least one of them has to have more traffic on emulated CPUs.
         diff: the patch itself.
     """
 
@@ -113,7 +113,7 @@ def read_mutants(directory: Path) -> tuple[Mutant, ...]:
     """Every *.diff and *.patch below a directory, by name.
 
     Raises:
-        SchedlineError: the directory is not there or has none.
+        SchedlineError: the directory does not exist or has no mutants.
     """
     found = sorted(path for pattern in ("*.diff", "*.patch") for path in directory.rglob(pattern))
     if not found:
@@ -122,13 +122,13 @@ def read_mutants(directory: Path) -> tuple[Mutant, ...]:
 
 
 def failing(boots: Sequence[JudgedBoot]) -> frozenset[str]:
-    """The names under which the failures of some guests are known: full, suite:case, and the parameter alone."""
+    """Every name that a header may use for a failure of some guests: full name, suite:case, and the last part alone."""
     parts = [(name, name.split(":")) for name in failed_names(boots)]
     return frozenset(known for name, words in parts for known in (name, ":".join(words[:2]), words[-1]))
 
 
 def failed_names(boots: Sequence[JudgedBoot]) -> frozenset[str]:
-    """The full names of failed tests, and the kinds of what else went wrong, of some guests."""
+    """The full names of the failed tests of some guests, and the kinds of the problems in their logs."""
     tests = [test for boot in boots for test in boot.judgement.tests]
     problems = frozenset(problem.kind for boot in boots for problem in boot.judgement.problems)
     return problems | {test.name for test in tests if test.outcome in (TestOutcome.FAIL, TestOutcome.CRASHED)}
@@ -144,10 +144,10 @@ def fate_of(mutant: Mutant, failed: frozenset[str], same_code: bool) -> Fate:
 
 
 def applied(tree: Tree, mutant: Mutant, expect: frozenset[str] | None = None) -> tuple[Composition, str | None]:
-    """What a mutant is laid on, and the commit with it; None where its diff does not apply.
+    """The tree that a mutant is applied to, and the commit with the mutant; None if its diff does not apply.
 
     Args:
-        expect: the changes that have to be there, beside those that the mutant needs.
+        expect: the changes that the tree has to have, in addition to those that the mutant needs.
 
     Raises:
         SchedlineError: a change that the mutant needs does not apply.
@@ -164,11 +164,11 @@ def try_mutant(
     """Apply, build, boot and judge one mutant; or compile it for an architecture and judge the layout.
 
     Args:
-        expect: the changes that have to be there, beside those that the mutant needs.
+        expect: the changes that the tree has to have, in addition to those that the mutant needs.
 
     Returns:
-        Its fate, what failed, and the seconds that it took. The answer is kept in the cache, under everything that
-        it depends on.
+        Its fate, what failed, and the seconds that it took. For a mutant that is to be booted, the cache keeps the
+        answer, under a hash of everything that it depends on.
     """
     started = time.monotonic()
     composition, commit = applied(tree, mutant, expect)
@@ -208,7 +208,7 @@ def _built(cache: Path, plan: KernelPlan, place: Path) -> tuple[Kernel, str]:
 
 
 def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Kernel, folder: Path) -> frozenset[str]:
-    """What fails with one class of CPUs after the other, until a test fails that has to."""
+    """What fails in guests with the target's CPU counts, up to the first guest in which a test of `killed_by` fails."""
     accel = accelerator(cache, plan.target, kernel.image)
     failed: frozenset[str] = frozenset()
     for cpus in plan.target.classes:
@@ -222,7 +222,7 @@ def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Ke
 
 
 def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected: frozenset[str]) -> frozenset[str]:
-    """What the layout matrix says of a mutant that is not booted."""
+    """The layout rules that fail on a mutant that is compiled and not booted."""
     column = Column(arch_table()[str(mutant.on)], "+".join(mutant.config))
     ensure_tools([column])
     rules = host_rules(cache)

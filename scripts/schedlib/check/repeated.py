@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A verdict that an earlier check of the same things reached: it is told again, and nothing is built or booted."""
+"""Printing the verdict of an earlier check with the same inputs again, without building or booting anything."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from schedlib.progress import say
 from schedlib.verdict import Verdict
 
 REPEATED = (Verdict.PASS, Verdict.FAIL)
-"""The others are of the machine or of what is missing, so they may be others the next time."""
+"""The other verdicts depend on the machine or on what is missing, so the next check may reach a different one."""
 
 
 def state(options: CheckOptions, kernel: KernelPlan, plan: CheckPlan) -> str:
-    """A digest of all that a check judges and judges by: sources, configuration, compiler, emulator, machine, options
-    and every file of schedline itself."""
+    """A digest of all inputs of a check.
+
+    These are sources, configuration, compiler, emulator, machine, options and every file of schedline itself.
+    """
     emulator = kernel.target.emulator
     parts = [
         kernel.commit,
@@ -55,7 +57,7 @@ def _record(cache: Path, digest: str) -> Path:
 
 
 def remember(cache: Path, digest: str, verdict: Verdict, out: Path, lines: tuple[str, ...]) -> None:
-    """Keep what a check told, if it would tell the same again."""
+    """Record the output of a check, if the same check would reach the same verdict again."""
     if verdict in REPEATED:
         results = hashlib.sha256((out / "results.json").read_bytes()).hexdigest()
         write_json(
@@ -65,10 +67,10 @@ def remember(cache: Path, digest: str, verdict: Verdict, out: Path, lines: tuple
 
 
 def repeat(cache: Path, digest: str, also: Path | None) -> Verdict | None:
-    """Tell a remembered verdict again; None where there is none, or its results are gone or were changed.
+    """Print a recorded verdict again; None if there is none, or its results were removed or changed.
 
     Args:
-        also: where the JSON results are to be written, too.
+        also: a second file for the JSON results.
     """
     record = read_json(_record(cache, digest))
     if record is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""verdict -> report: the files of a check, and what a person sees."""
+"""verdict -> report: the files of a check, and its report for people."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Summary:
         case = change.replace("-", "_")
         run = [test for boot in self.boots for test in boot.judgement.tests]
         tests = [test for test in run if test.name.split(":")[1:2] == [case]]
-        if not tests:  # no case is named after the change: its whole suite is
+        if not tests:  # no case is named after the change: its whole suite judges it
             tests = [test for test in run if test.name.split(":")[0] == change_table()[change].suite]
         said = re.compile(rb"change " + change.encode() + rb": (present|partial|absent|n/a)")
         found = {match.decode() for boot in self.boots for match in said.findall(boot.log.read_bytes())}
@@ -71,7 +71,7 @@ class Summary:
 
 
 def write(summary: Summary, also: Path | None) -> None:
-    """results.json, junit.xml and results.ktap beside the logs; the JSON also at `also`."""
+    """Write results.json, junit.xml and results.ktap beside the logs, and the JSON also to `also`."""
     found = check_document(
         started=summary.started,
         fingerprint=summary.fingerprint,
@@ -148,7 +148,7 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
 
 
 def _failed(boots: Sequence[JudgedBoot]) -> dict[tuple[str, TestOutcome], tuple[list[str], TestResult]]:
-    """What did not pass, once each, with the guests in which it did not and the first one's diagnostics."""
+    """Each test that did not pass, once, with the guests in which it did not, and the result in the first of them."""
     found: dict[tuple[str, TestOutcome], tuple[list[str], TestResult]] = {}
     for boot in boots:
         for test in boot.judgement.tests:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`check --sanitize`: which sanitizers there are, and what limits a guest with one has."""
+"""`check --sanitize`: the sanitizers, and the limits of a guest that has one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from schedlib.kernel.targets import Target
 from schedlib.verdict import Verdict
 
 TARGET = "qemu-x86_64"
-"""UML has neither KCSAN nor, with several CPUs, KASAN: it panics when it brings up the second one."""
+"""UML has no KCSAN. With KASAN it panics when it brings up a second CPU."""
 
 CPUS = (8,)
-"""More emulated CPUs cost time, and eight are enough for two to meet."""
+"""More emulated CPUs cost time, and eight are enough for races between two of them."""
 
 
 @dataclass(frozen=True)
 class Sanitizer:
-    """One that a kernel can be built with.
+    """A sanitizer that a kernel can be built with.
 
     Attributes:
-        slower: how much longer a guest may take.
+        slower: factor by which the time limit of a guest is longer.
         sign: what the kernel says when it is on; empty for one that says nothing.
     """
 
@@ -36,14 +36,14 @@ SANITIZERS = {
     "lockdep": Sanitizer(2, "Lock dependency validator: "),
     "ubsan": Sanitizer(2, ""),
 }
-"""By name, which is that of a fragment in configs/kernel/, too."""
+"""By name, which is also the name of a fragment in configs/kernel/."""
 
 
 def scaled(target: Target, sanitizer: str) -> Target:
     """The target with the limits of a guest that a sanitizer slows down.
 
     Raises:
-        SchedlineError: the target is another than the one for sanitizers.
+        SchedlineError: the target is not the one for sanitizers.
     """
     if target.name != TARGET:
         raise SchedlineError(
@@ -54,7 +54,7 @@ def scaled(target: Target, sanitizer: str) -> Target:
 
 
 def silent(sanitizer: str, log: bytes) -> tuple[Problem, ...]:
-    """A problem if the log does not say that the sanitizer is on: it would find nothing, and so pass."""
+    """A problem if the log does not say that the sanitizer is on: a guest without it finds nothing and passes."""
     sign = SANITIZERS[sanitizer].sign
     if sign.encode() in log:
         return ()

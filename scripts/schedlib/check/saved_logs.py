@@ -32,8 +32,8 @@ class JudgeOptions:
     Attributes:
         logs: files; "-" is standard input.
         tests: a list of the tests that had to run.
-        cpus: of the guest: which classes of the list count.
-        require: tests and suites of which a skip is an error.
+        cpus: CPU count of the guest, which selects tests by their classes in the list.
+        require: tests and suites that must not be skipped.
     """
 
     logs: tuple[str, ...]
@@ -46,7 +46,7 @@ class JudgeOptions:
 
 
 def judge_logs(options: JudgeOptions) -> Verdict:
-    """Judge saved logs and print what was found; the worst verdict.
+    """Judge saved logs and print what was found; returns the worst verdict.
 
     Raises:
         SchedlineError: a log or the list cannot be read, or a result cannot be written.
@@ -77,7 +77,7 @@ def judge_logs(options: JudgeOptions) -> Verdict:
 
 
 def _known_races(reports: Sequence[RaceReport]) -> Sequence[tuple[RaceReport, str]]:
-    """Only a log that has reports of races needs the library that reads the list of those that are intended."""
+    """The reports of intended races. Only a log with race reports needs the library that reads the list of them."""
     activate("requirements.txt")
     from schedlib.console.known_races import explained
 
@@ -98,7 +98,7 @@ def _content(log: str) -> bytes:
 
 
 def _names(logs: Sequence[str]) -> list[str]:
-    """A name for each log: that of the file where it tells them apart, else the path."""
+    """A name for each log: the file's name without its ending, with a number in front if it is not unique."""
     short = ["stdin" if log == "-" else Path(log).stem or log for log in logs]
     return [name if short.count(name) == 1 else f"{index}-{name}" for index, name in enumerate(short, 1)]
 
@@ -141,7 +141,7 @@ def _failure(test: TestResult) -> list[str]:
 
 
 def _verdict(judgements: Iterable[Judgement]) -> str:
-    """The line with the worst verdict. A pass of a log that does not show its end is no plain PASS."""
+    """The line with the worst verdict. It says so if a log that passes does not show its end."""
     seen = list(judgements)
     verdict = worst(each.verdict for each in seen)
     open_end = any(problem.kind == OPEN_END for each in seen for problem in each.problems)

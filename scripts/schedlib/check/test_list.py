@@ -14,7 +14,7 @@ from schedlib.paths import KUNIT, SELFTESTS
 def expected_tests(
     cpus: int, only: str | None, without: Collection[str] = (), *, selftests: bool = False
 ) -> tuple[str, ...]:
-    """The full names of the tests that a guest with so many CPUs has to run; `without` these suites."""
+    """The full names of the tests that a guest with this number of CPUs has to run, except suites in `without`."""
     listed = load_expected((SELFTESTS if selftests else KUNIT) / "tests.txt", cpus)
     names = [name for name in listed if name.split(":")[0] not in without]
     if only is None:

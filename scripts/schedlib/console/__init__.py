@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A console log, and the verdict on it."""
+"""Console logs, and the verdict on them."""

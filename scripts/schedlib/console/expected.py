@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The list of tests that a run must contain.
 
-One full name on each line; `#` begins a comment; `classes=8,64` after the name says that only guests with so many CPUs
-run it.
+Each line has one full name; `#` begins a comment. `classes=8,64` after the name means that only guests with 8 or 64
+CPUs run the test.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CLASSES = re.compile(r"\s+classes=(\S*)$")
 
 
 def load_expected(path: Path, cpu_class: int | None) -> tuple[str, ...]:
-    """The names in a list, in its order; with a class, those that a guest with so many CPUs has to run.
+    """The names in a list, in its order; with a class, only those that a guest with that number of CPUs has to run.
 
     Raises:
         SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
 """log -> verdict: one whole console log against the list of tests that it must contain.
 
-What is odd is a problem. Most problems are a FAIL; these two need rules of their own:
+Everything unusual in a log is a problem, and most problems are a FAIL. Two kinds need rules of their own:
 
-A failed expectation or assertion of KUnit (`# x: EXPECTATION FAILED at ...`) is a FAIL unless the next result is
-`not ok`, wherever it stands: KUnit forgets it when the case is skipped, and it is not told what other tasks print.
+A failed expectation or assertion of KUnit (`# x: EXPECTATION FAILED at ...`) anywhere in a line is a FAIL by itself,
+unless the next result is `not ok`. KUnit forgets the failure if the case is then skipped, and does not count failures
+that other tasks print.
 
-The end of a log may be missing. Whoever ran the guest knows how it ended. A saved log (Ending.UNKNOWN) has to show it:
+The end of a log may be missing. The program that ran the guest knows how it ended. A saved log (Ending.UNKNOWN) has to
+show its end:
 
-1. The last words of the kernel (`reboot: Power down`, `System halted`, ...) or of LAVA's dispatcher stand behind all
-   tests; or, in a log without a booting kernel, the totals of run_kselftest.sh or the elapsed time of kunit.py.
-   Nothing is missing.
-2. Else the log is INCONCLUSIVE if its command line asks for a shutdown behind the tests (kunit_shutdown=, as kunit.py
-   and `schedline check` give it), if its last line has no newline, or if the boot is in it and its lines carry no time
-   stamps: that is a console, and a console ends with the kernel.
-3. What is left is a capture of dmesg, a file of results, or a runner that prints no totals (run_kselftest.sh of 6.12).
-   If all planned tests ended, it passes as far as it goes, and whoever reads the verdict has to be told (OPEN_END).
+1. The log is complete if the last message of the kernel (`reboot: Power down`, `System halted`, ...) or of LAVA's
+   dispatcher follows all tests. A log without a booting kernel is complete if the totals of run_kselftest.sh or the
+   elapsed time of kunit.py follow them.
+2. Otherwise the log is INCONCLUSIVE if its command line asks for a shutdown after the tests (kunit_shutdown=, which
+   kunit.py and `schedline check` set), or if its last line has no newline. It is also INCONCLUSIVE if it contains the
+   boot and its lines have no time stamps: then it is a console log, and a console log ends with the kernel.
+3. All other logs are a capture of dmesg, a file of results, or the output of a runner that prints no totals
+   (run_kselftest.sh of 6.12). If all planned tests ended, such a log passes as far as it goes, and the verdict has to
+   say so (OPEN_END).
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ __all__ = ["Judgement", "Problem", "TestOutcome", "TestResult", "judge", "load_e
 
 
 class TestOutcome(Enum):
-    """What became of one test."""
+    """The outcome of one test."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -51,8 +54,8 @@ class TestResult:
 
     Attributes:
         name: 'suite:case' or 'suite:case:parameter'; 'collection:program[:inner test]' for kselftests.
-        line: where the log tells it, 0 if it does not.
-        xfail: whether it failed as it was expected to, which counts as passed.
+        line: the line of the log with its result, 0 if there is none.
+        xfail: whether it is an expected failure, which counts as passed.
     """
 
     name: str
@@ -66,10 +69,10 @@ class TestResult:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with the log as a whole; a verdict of PASS makes it a remark.
+    """A problem of the log as a whole; with the verdict PASS it is only a remark.
 
     Attributes:
-        test: what ran, or was the next to end, when it was printed.
+        test: the test that was running, or was the next to end, when it was printed.
     """
 
     kind: str
@@ -81,7 +84,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict of one log and all that it rests on."""
+    """The verdict on one log, with the tests and problems that it is based on."""
 
     verdict: Verdict
     tests: tuple[TestResult, ...]
@@ -89,7 +92,7 @@ class Judgement:
 
 
 def with_problems(judgement: Judgement, problems: Sequence[Problem]) -> Judgement:
-    """The judgement with what else was found; its verdict is the worst of all."""
+    """The judgement with more problems added; its verdict is the worst of all."""
     verdict = worst([judgement.verdict, *(problem.verdict for problem in problems)])
     return Judgement(verdict, judgement.tests, (*judgement.problems, *problems))
 
@@ -105,12 +108,12 @@ _BROKEN = frozenset({Status.NOT_OK, Status.NONE})
 
 _WORST_FIRST = (TestOutcome.FAIL, TestOutcome.CRASHED, TestOutcome.MISSING, TestOutcome.SKIP, TestOutcome.PASS)
 _REMARKS = frozenset({"duplicate-name", "skip-as-pass"})
-# What merely says that the log stops early: whoever was told to stop it must not blame the kernel.
+# These kinds only say that the log stops early. If the run was interrupted, that is not the kernel's fault.
 _STOPPED = frozenset({"truncated", "missing-suite", "bad-plan", "missing-plan", "no-result", "no-tests", "no-shutdown"})
 OPEN_END = "open-end"
-"""The kind of problem that a PASS has to be told with: all planned tests ended, and the log does not show what came."""
+"""The problem that has to be printed with a PASS: all planned tests ended, but the log does not show what followed."""
 MOST_PROBLEMS = 50
-"""Of one kind; a log of 50 MB can hold a million."""
+"""Problems of one kind that are listed; a log of 50 MB can hold a million."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,11 @@ class _Log:
     """A log, read once.
 
     Attributes:
-        banner: line of the kernel's version, 0 if it is not there; so are the other lines.
-        shutdown: of the last words of the kernel, or of the lab that ran it, if nothing began after them.
-        restarted: where the kernel began again without such words.
-        runner: of the last words of kunit.py.
-        asked: whether the command line asks KUnit to end the kernel behind the tests.
+        banner: line of the kernel's version, 0 if there is none; the other line numbers follow the same rule.
+        shutdown: line of the last message of the kernel, or of the lab that ran it, if no kernel started after it.
+        restarted: line where the kernel started again without such a message.
+        runner: line of the last message of kunit.py.
+        asked: whether the command line asks KUnit to shut the kernel down after the tests.
         cut: whether the last line has no newline.
     """
 
@@ -150,12 +153,13 @@ def judge(
     """Judge a console log (DESIGN, decision 5).
 
     Args:
-        log: all of it, as it came.
-        expected: full names of the tests that had to run; empty: what the plans in the log promise.
+        log: the raw bytes of the whole log.
+        expected: full names of the tests that had to run; if empty, the plans in the log decide.
         ending: how the emulator ended, or UNKNOWN: then the log has to show its end by the rules of this module.
         require: tests, suites or public ids that must not be skipped.
         times: (offset, seconds) of each piece as it arrived, for logs without the kernel's clock.
-        known_races: tells the reports of KCSAN that are remarks; asked only where there are some.
+        known_races: selects the KCSAN reports of intended races, which are only remarks; called only if there are
+            reports.
     """
     seen = _scan(log)
     intended = known_races(seen.races) if known_races and seen.races else ()
@@ -210,8 +214,8 @@ def _scan(log: bytes) -> _Log:
             banner = banner or number
             newest = number
         elif found.kind == "start":
-            # A second console replays the messages of the first one, but only before the tests begin; and the banner
-            # does not tell, for programs print it too (/proc/version).
+            # A second console replays the messages of the first one, but only before the tests begin. The banner
+            # does not show a restart, because programs print it, too (/proc/version).
             if banner and reader.started and not shutdown:
                 restarted = restarted or number
             shutdown = 0
@@ -232,7 +236,7 @@ def _scan(log: bytes) -> _Log:
 
 
 class _Clock:
-    """Seconds at a place in the log: the kernel's clock, else the host's."""
+    """The time at a place in the log, by the kernel's clock or else the host's, in seconds."""
 
     def __init__(self, times: Sequence[tuple[int, float]]) -> None:
         self._offsets = [offset for offset, _ in times]
@@ -252,7 +256,7 @@ class _Clock:
 def _results(
     stream: Stream, expected: frozenset[str], doubts: Mapping[str, str], clock: _Clock
 ) -> Iterator[TestResult]:
-    """The results of a stream: all innermost tests, and outer ones that are listed or say more than their subtests."""
+    """The results of a stream: innermost tests, programs, listed tests, and failed tests without a failed subtest."""
     if stream.skipped is not None and not stream.tests:
         yield TestResult(f"plan of line {stream.line}", TestOutcome.SKIP, stream.skipped, line=stream.line)
     pending = [("", test, 0) for test in reversed(stream.tests)]
@@ -291,7 +295,7 @@ def _result(name: str, test: Test, clock: _Clock, doubt: str) -> TestResult:
 def _accounted(
     named: Sequence[TestResult], expected: Collection[str], seen: _Log, crash: Problem | None, alive: bool
 ) -> tuple[TestResult, ...]:
-    """Each name once: what the log holds, then what it should have held."""
+    """One result for each name: first the tests in the log, then the expected ones that are not in it."""
     found: dict[str, TestResult] = {}
     for result in named:
         before = found.get(result.name)
@@ -315,14 +319,14 @@ def _crashed(before: TestResult | None, name: str, why: str) -> TestResult:
 
 
 def _running(seen: _Log, found: dict[str, TestResult], expected: Collection[str]) -> str:
-    """The test that had begun and has no result, as far as the log and the list can tell."""
+    """The test that was running when the log stopped, as far as the log and the list show."""
     if not seen.report.streams or not seen.report.streams[-1].running:
         return ""
     path = seen.report.streams[-1].running
     name = ":".join((short_name(path[0]), *path[1:]))
     if path[0].startswith(PROGRAM):
         return name
-    # KUnit names a case only when it ends: the first of the list that has no result is the one.
+    # KUnit names a case only when it ends. So take the first listed test of the suite that has no result.
     ordered = expected if isinstance(expected, Sequence) else ()
     if len(path) == 1 or name not in expected:
         suite = path[0] + ":"
@@ -331,7 +335,7 @@ def _running(seen: _Log, found: dict[str, TestResult], expected: Collection[str]
 
 
 def _absent(name: str, found: dict[str, TestResult], why: str) -> TestResult:
-    """A listed test without a result: skipped or failed with what it belongs to, else missing."""
+    """A listed test without a result: SKIP if its case or suite was skipped, else MISSING."""
     for prefix in reversed(_prefixes(name)[:-1]):
         above = found.get(prefix)
         if above is None:
@@ -350,7 +354,7 @@ def _prefixes(name: str) -> list[str]:
 
 
 def _outcome_verdicts(tests: Iterable[TestResult], excused: bool) -> Iterator[Verdict]:
-    """Verdicts of the tests; a skip counts only when there is nothing else."""
+    """Verdicts of the tests; a skipped test has none."""
     for test in tests:
         if test.outcome is TestOutcome.SKIP:
             continue
@@ -385,7 +389,7 @@ def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Pr
         yield Problem(each.kind, each.line, each.text, Verdict.FAIL, test)
     for each in seen.signs:
         if each.kind in ("kunit", "disabled"):
-            # Where a list says what had to run, it tells better than this whether that was meant.
+            # If there is a list of tests, the list decides whether KUnit had to run.
             meant = listed and each.kind == "disabled"
             yield Problem("kunit", each.line, each.text, Verdict.PASS if meant else Verdict.FAIL)
     if seen.restarted:
@@ -394,7 +398,7 @@ def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Pr
 
 
 def _ending(seen: _Log, ending: Ending) -> Iterator[Problem]:
-    """What the way in which the run ended adds to what the log says."""
+    """Problems that follow from the way in which the run ended."""
     streams = seen.report.streams
     panicked = any(each.kind == "panic" for each in seen.signs)
     running = streams[-1].running if streams else ()
@@ -402,7 +406,7 @@ def _ending(seen: _Log, ending: Ending) -> Iterator[Problem]:
         yield Problem("no-tests", seen.last_line, "no KTAP in the log: no test ran", Verdict.FAIL)
     if ending is Ending.TIMED_OUT:
         if running:
-            # KUnit ends the result of a case without a newline: the console gets it only with the message after it.
+            # KUnit prints the result of a case without a newline, so the console shows it only with the next message.
             held = "; the last result may be held back in the kernel" if streams[-1].kunit else ""
             text = f"the log stops inside {':'.join(running)} and the run timed out{held}"
             yield Problem("hang", seen.last_line, text, Verdict.FAIL, running[-1])
@@ -421,13 +425,13 @@ def _ending(seen: _Log, ending: Ending) -> Iterator[Problem]:
 
 
 def _saved_end(seen: _Log) -> Iterator[Problem]:
-    """What the end of a saved log leaves open, by the rules of this module."""
+    """The problem with the end of a saved log, if there is one, by the rules of this module."""
     streams, behind = seen.report.streams, seen.report.last_line
     last = streams[-1] if streams else None
     if seen.shutdown and seen.shutdown >= behind:
         return
     if last and not seen.banner and (last.totals or seen.runner > behind or not last.complete):
-        return  # the runner's own last words; what falls short of its plan is a flaw already
+        return  # the runner's last message, or an incomplete plan, which is a flaw already
     if seen.shutdown:
         why = f"there are tests behind the shutdown of line {seen.shutdown}"
     elif seen.asked:
@@ -452,7 +456,7 @@ def _where(streams: Sequence[Stream]) -> str:
 
 
 def _unexpected(tests: Iterable[TestResult], expected: Collection[str]) -> Iterator[Problem]:
-    """Tests of a listed suite that the list does not know."""
+    """Tests of a listed suite that are not in the list."""
     listed = set(expected)
     suites = {name.split(":")[0] for name in listed}
     above = {prefix for name in listed for prefix in _prefixes(name)[:-1]}
@@ -476,7 +480,7 @@ def _required(tests: Sequence[TestResult], require: Collection[str]) -> Iterator
 
 
 def _matches(name: str, wanted: str) -> bool:
-    """A name, what it belongs to, or a public id: `rd-lines.R1`, or `rd-lines` for all of its rules."""
+    """Whether `wanted` is the test, its case or suite, its public id (`rd-lines.R1`) or its change (`rd-lines`)."""
     last = name.rpartition(":")[2]
     return name == wanted or name.startswith(wanted + ":") or last == wanted or last.startswith(wanted + ".")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The races that are intended (configs/known-races.toml), and which reports of KCSAN are of them."""
+"""The intended races (configs/known-races.toml), and the KCSAN reports that they explain."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class KnownRace(Strict, frozen=True):
     """An intended race: a plain read against a write.
 
     Attributes:
-        read: the function in which, or below which, the plain read is.
+        read: a function in the call stack of the plain read.
         write: the function that writes.
-        kind: of the write, as KCSAN calls it; a plain one in place of a marked one is another race.
-        variable: what they share; KCSAN prints an address alone, so this is for people.
+        kind: KCSAN's name for the write; a plain write instead of a marked one is a different race.
+        variable: the variable that they share, for people; KCSAN prints only its address.
         reason: why it is intended.
-        source: where that is written.
+        source: where the reason is documented.
     """
 
     name: Word
@@ -35,7 +35,7 @@ class KnownRace(Strict, frozen=True):
     source: Word
 
     def explains(self, report: RaceReport) -> bool:
-        """Whether a report is of this race alone: complete, and no access was moved past a barrier that lacks."""
+        """Whether a report is of this race only: it is complete, and KCSAN did not reorder an access."""
         if not report.complete or report.reordered or len(report.accesses) != 2:
             return False
         reads = [access for access in report.accesses if access.what == "read"]
@@ -51,7 +51,7 @@ def explained(reports: Sequence[RaceReport], path: Path = KNOWN_RACES) -> list[t
     """The reports of intended races, each with its name and the reason.
 
     Raises:
-        SchedlineError: an entry of the file lacks something, a reason for one.
+        SchedlineError: an entry of the file lacks a field, such as the reason.
     """
     known = read_toml(path, dict[str, KnownRace], keys="name").values()
     found = [(report, next((race for race in known if race.explains(report)), None)) for report in reports]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """A strict reader of KTAP and TAP 13 in console logs.
 
-The kernel's own parser forgives; this one keeps whatever is odd as a flaw and leaves it to the judge. It reads KUnit
-(nested, four spaces a level) and run_kselftest.sh (flat; what a program prints follows `# `). It never raises, and a
-line costs the same wherever it stands.
+The kernel's own parser is lenient. This one records everything unusual as a flaw and leaves the verdict to the judge.
+It reads KUnit (nested, four spaces a level) and run_kselftest.sh (flat; the output of a program follows `# `). It never
+raises, and the cost of a line does not depend on its position.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Status(Enum):
 
 
 class Moment(NamedTuple):
-    """A place in the log: how many bytes lead up to it, and the kernel's clock there."""
+    """A place in the log: its offset in bytes, and the kernel's clock there."""
 
     offset: int
     stamp: float | None
 
 
 class Flaw(NamedTuple):
-    """Something that a sound stream does not have."""
+    """Something that a well-formed stream does not have."""
 
     kind: str
     line: int
@@ -46,11 +46,11 @@ class Flaw(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test, and under it what belongs to it.
+    """One test with its subtests.
 
     Attributes:
         tests: None for a test that announced no subtests.
-        doubt: why it failed although its result does not say so; empty for all others.
+        doubt: why it counts as failed although its result does not say so; else empty.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Test:
     doubt: str = ""
 
     def leaves(self) -> Iterator[Test]:
-        """The innermost tests; iterative, since the depth is the input's."""
+        """The innermost tests. Not recursive, because the input decides the depth."""
         pending = [self]
         while pending:
             test = pending.pop()
@@ -79,12 +79,12 @@ class Stream:
     """One run of a harness: from its version line to the next stream, or to the end of the log.
 
     Attributes:
-        kunit: whether its results are suites, each with a stream of its own inside.
-        running: names, outermost first, of what had begun and has no result.
-        complete: the plan is there and as many results as it promises.
+        kunit: whether its results are suites, each with a nested stream of its own.
+        running: names of the tests that have begun and have no result, outermost first.
+        complete: whether it has a plan, and the number of the last result is that of the plan.
         skipped: the reason, if the plan says that there is nothing to run (`1..0 # SKIP reason`).
         stamped: whether the last result carries the kernel's clock, as dmesg prints it.
-        totals: whether the harness printed its totals behind the last result, as run_kselftest.sh ends.
+        totals: whether the harness printed its totals after the last result, as run_kselftest.sh does at its end.
     """
 
     line: int
@@ -99,7 +99,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All streams of a log, all flaws, and the line where the last result, plan or version line stands."""
+    """All streams of a log, all flaws, and the number of the last line that is a result, a plan or a version."""
 
     streams: tuple[Stream, ...]
     flaws: tuple[Flaw, ...]
@@ -122,11 +122,11 @@ _HINT = re.compile(r"# ([\w-]{1,200}): ")
 _FIRST = frozenset("onKT1B")
 
 PROGRAM = "selftests: "
-"""The names of run_kselftest.sh begin with this."""
+"""Test names of run_kselftest.sh begin with this."""
 _NOTHING = "1..0"
 DEEPEST = 8
 LONGEST_LOG = 500
-"""Lines kept for one test: the last ones."""
+"""The maximum number of log lines kept for one test; older lines are dropped."""
 LONGEST_QUOTE = 500
 """Characters of a line that a flaw quotes."""
 
@@ -149,7 +149,10 @@ class _Frame:
 
 
 class Reader:
-    """Feed it lines, then finish it. `inner` reads what a kselftest program printed, the `# ` removed."""
+    """Reads a log: feed() takes each line, finish() returns the report.
+
+    With `inner` it reads the output of a kselftest program, from which `# ` is removed.
+    """
 
     def __init__(self, *, inner: bool = False) -> None:
         self._inner = inner
@@ -195,7 +198,7 @@ class Reader:
             self._log.append(line.text)
 
     def finish(self) -> Report:
-        """All that was read; what is still open has no result."""
+        """The report of everything that was read; tests that are still open have no result."""
         self._close_stream(at_end=True)
         self._unaccounted()
         return Report(tuple(self._streams), tuple(self._flaws), self._last_line)
@@ -242,7 +245,7 @@ class Reader:
             if self._inside:
                 self._inside.feed(self._line._replace(text=body[2:]))
         elif (hint := _HINT.match(body)) and top.plan is not None:
-            self._hint = hint[1]  # before the plan stand attributes (`# module: x`), after it what a case says
+            self._hint = hint[1]  # attributes (`# module: x`) come before the plan, messages of a case after it
         self._log.append(self._line.text)
 
     def _header(self, ktap: bool, indent: int, moment: Moment) -> None:
@@ -258,7 +261,7 @@ class Reader:
         if not self._stack or indent < self._stack[0].indent:
             return
         top = self._stack[-1]
-        # Kernels before 6.2 begin the subtests with this line alone; in newer ones it follows the version line.
+        # Kernels before 6.2 begin the subtests with only this line; in newer ones it follows the version line.
         if indent > top.indent:
             self._open(_Frame(indent, self._line.number, Moment(self._line.end, self._line.stamp)))
         elif indent < top.indent or top.name or top.tests:
@@ -280,7 +283,7 @@ class Reader:
                 self._flaw("empty-plan", self._line.text)
 
     def _frame_at(self, indent: int, moment: Moment, what: str) -> _Frame:
-        """The open level of an indentation; opened, and called a flaw, if its version line is not there."""
+        """The open level of an indentation. If its version line is missing, open the level and record a flaw."""
         if not self._stack:
             if not self._inner:
                 self._flaw("missing-header", f"{what} before any version line: {self._line.text.strip()}")
@@ -365,12 +368,12 @@ class Reader:
         self._hint = ""
 
     def _abandon(self, down_to: int) -> None:
-        """Give up levels as deep as this, or deeper, for which no result came."""
+        """Close the levels with at least this indentation, which have no result line."""
         while len(self._stack) > 1 and self._stack[-1].indent >= down_to:
             self._orphan(self._stack.pop())
 
     def _orphan(self, frame: _Frame, *, at_end: bool = False) -> None:
-        """A level whose own result line is not there keeps its tests."""
+        """Add a level without a result line to its parent, with its tests."""
         name = frame.name or "?"
         self._flaw("truncated" if at_end else "no-result", f"no result line for {name!r}", name)
         self._check(frame)
@@ -379,7 +382,7 @@ class Reader:
         )
 
     def _check(self, frame: _Frame) -> None:
-        """Plan and number of a level that ends here."""
+        """Compare the plan of a level that ends here with the number of its last result."""
         # KUnit prints no plan for parameters that a generator makes, and a shell test may print bare result lines.
         optional = len(self._stack) >= 2 or (self._inner and not frame.header)
         where = frame.name or f"the stream of line {frame.line}"
@@ -428,7 +431,7 @@ class Reader:
         frame.totals = False
         suite = len(self._stack) == 1 and self._kunit
         if test.name in frame.names or (suite and test.name in self._suites):
-            # Parameters may share a description; a case or a suite that comes twice ran twice.
+            # Parameters may share a description; a case or a suite that appears twice ran twice.
             kind = "duplicate-name" if self._inner or len(self._stack) > 2 else "duplicate"
             self._flaw(kind, f"{test.name!r} is there twice", test.name)
         frame.names.add(test.name)
@@ -439,7 +442,7 @@ class Reader:
         frame.tests.append(test)
         self._hint = ""
 
-    # Consistency of a result with what is under it.
+    # Consistency of a result with its subtests.
 
     def _consistent(self, test: Test) -> Test:
         inside = test.tests or ()
@@ -502,7 +505,7 @@ class Reader:
         )
 
     def _take_inner(self, name: str) -> tuple[Test, ...] | None:
-        """What the program printed as TAP of its own, and a fresh reader for the next one."""
+        """The tests that the program printed as TAP of its own; also starts a new reader for the next program."""
         self._program = None
         if self._inside is None or not self._inside.started:
             return None
@@ -517,7 +520,7 @@ class Reader:
         return tuple(tests)
 
     def _program_result(self, test: Test) -> Test:
-        """The result of a program with what it printed under it."""
+        """The result of a program, with the tests that it printed as its subtests."""
         if self._program:
             if self._program[0] != test.name:
                 text = f"result of {test.name!r} after the start of {self._program[0]!r}"
@@ -525,7 +528,7 @@ class Reader:
             test = replace(test, began=self._program[1])
         inner = self._take_inner(test.name)
         if test.status is Status.SKIP and test.name.startswith(PROGRAM):
-            # The harness prints no reason: it is in the program's own plan or result, else in its last words.
+            # The harness prints no reason. It is in the program's own plan or result, or else in its last line.
             said = test.log[-1].removeprefix("# ") if test.log else ""
             test = replace(test, reason=test.reason or first_reason(inner or ()) or said)
             inner = tuple(each for each in inner or () if each.name != _NOTHING) or None
@@ -534,7 +537,7 @@ class Reader:
         return replace(test, tests=(test.tests or ()) + inner)
 
     def _unaccounted(self, why: str = "no result follows that it could belong to", test: str = "") -> None:
-        """Report a failed expectation that no failed result stands for, if there is one."""
+        """Record a flaw if a failed expectation is not followed by a failed result."""
         if self._failed:
             text = f"{self._failed.text.strip()[:LONGEST_QUOTE]}: {why}"
             self._flaws.append(Flaw("expectation", self._failed.number, text, test))
@@ -550,7 +553,7 @@ def short_name(name: str) -> str:
 
 
 def first_reason(tests: Iterable[Test]) -> str:
-    """Why the first of them was skipped."""
+    """The reason of the first skipped test that has one."""
     return next((test.reason for test in tests if test.status is Status.SKIP and test.reason), "")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's side of a console log: clean lines, the signs of life and the signs of trouble.
+"""The kernel's messages in a console log: clean lines, and the signs of boot, shutdown and trouble.
 
 Nothing here raises, whatever the bytes are, and the cost of a line does not depend on the lines around it.
 """
@@ -13,21 +13,21 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 LONGEST_LINE = 16384
-"""Bytes of a line that are read. No message of a kernel is longer, and a pattern must not walk through 50 MB. Of what
-lies beyond, a panic, a report or a failed expectation is read: garbage without a newline can stand in front of it."""
+"""Bytes of a line that are read. No kernel message is longer, and a pattern must not search 50 MB. Beyond this limit
+only a panic, a report or a failed expectation is read, because garbage without a newline can precede it."""
 
 
 class LogLine(NamedTuple):
-    """One message, without what the transport put around it."""
+    """One message, without the prefixes that the transport added."""
 
     number: int
     end: int
-    """How many bytes of the log end with this line."""
+    """Offset in the log at which this line ends, in bytes."""
     stamp: float | None
     """The kernel's own clock, in seconds, if the message shows it."""
     text: str
     cut: str = ""
-    """Why the message may go on elsewhere: 'printk' ran into it, or 'end' of the log without a newline."""
+    """Why the message may be incomplete: 'printk' interrupted it, or the log's 'end' came without a newline."""
 
 
 _STAMP = r"\[ *(\d{1,9}\.\d{6})\](?:\[ *[TC]\d{1,9}\])? ?"
@@ -44,7 +44,7 @@ _MAYBE_PREFIXED = frozenset("[<0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 def lines(log: bytes) -> Iterator[LogLine]:
-    """Every message of a log; the number is that of an editor, also where one line holds two messages."""
+    """Every message of a log. Its number is the line number in the file, even if a line holds two messages."""
     dirty = any(byte in log for byte in (b"\x1b", b"\0", b"\r"))
     end = 0
     for number, raw in enumerate(io.BytesIO(log), 1):
@@ -69,7 +69,7 @@ def lines(log: bytes) -> Iterator[LogLine]:
 
 
 def _beyond(raw: bytes) -> bytes:
-    """What nobody may miss of the rest of a line that is too long, and what follows it."""
+    """The first panic, report or failed expectation in the rest of a line that is too long, with the text after it."""
     if not any(raw.find(word, LONGEST_LINE) >= 0 for word in _LOUD_WORDS):
         return b""
     found = _LOUD.search(raw, LONGEST_LINE)
@@ -77,17 +77,17 @@ def _beyond(raw: bytes) -> bytes:
 
 
 def _clean(raw: bytes, dirty: bool) -> str:
-    """The text of a line without its end; what a terminal does not show is removed."""
+    """The text of a line, without its line end and without what a terminal does not show."""
     if dirty:
         raw = _ANSI.sub(b"", raw).replace(b"\0", b"")
     return raw.decode(errors="replace").rstrip("\r\n")
 
 
 def _pieces(line: LogLine) -> Iterator[LogLine]:
-    """The messages of a line that holds several: CR is where a terminal begins anew, a stamp is where printk cut in."""
+    """Split a line with several messages: at a CR a terminal starts the line again, at a time stamp printk cut in."""
     for text in line.text.split("\r"):
         start, stamp = 0, line.stamp
-        # A `#` line may quote dmesg.
+        # Do not split a `#` line at time stamps: it may quote dmesg.
         for inside in () if text.lstrip(" ").startswith("#") else _STAMP_INSIDE.finditer(text):
             yield line._replace(text=text[start : inside.start()], stamp=stamp, cut="printk")
             start, stamp = inside.end(), float(inside[1])
@@ -95,11 +95,11 @@ def _pieces(line: LogLine) -> Iterator[LogLine]:
 
 
 _LAVA_DONE = "lava-run: Job finished correctly"
-"""Stands for the dispatcher's own last word: it saw the job to its end, and no line of the target is lost."""
+"""Represents the last message of LAVA's dispatcher: the job ran to its end, and no line of the target is lost."""
 
 
 def _lava(text: str) -> str:
-    """The target's line in a record of LAVA's logs.yaml; of what the dispatcher itself says only its last word."""
+    """The target's line in a record of LAVA's logs.yaml. Of the dispatcher's own messages only the last one is kept."""
     try:
         record = json.loads(text[2:])
     except (ValueError, RecursionError):
@@ -113,14 +113,14 @@ def _lava(text: str) -> str:
 
 
 class Sign(NamedTuple):
-    """Something that the kernel said about itself."""
+    """A message about the state of the kernel or of the run."""
 
     kind: str
     line: int
     text: str
 
 
-# What a report begins with: the kernel's formats at the start of a message, after an optional `subsystem: `. After
+# The headline of a report: the kernel's formats at the start of a message, after an optional `subsystem: `. After
 # `WARNING: ` only those of __warn() (7.x, then 6.x) and lockdep count; other text is a remark (mitigations, firmware).
 _HEADLINES = (
     r"(?P<panic>Kernel panic - not syncing|Rebooting in \d+ seconds\.\.)",
@@ -140,19 +140,20 @@ _HEADLINES = (
     r"\d+ new suspected memory leaks",
 )
 _HEADLINE = re.compile(r"(?:[\w.-]{1,40}: ){0,2}(?:" + "|".join(_HEADLINES) + ")")
-# What a report goes on with. Alone it is a report whose headline was lost; after a headline it is part of it.
+# The other lines of a report. After a headline they belong to its report; alone they show that a headline was lost.
 _TRAIL = re.compile(
     r"-{4,}\[ cut here \]|-+\[ end (?P<panic>Kernel panic|trace)|Call [Tt]race:|stack backtrace:|Modules linked in:|"
     r"RIP: 00|CPU: \d+ (?:UID: \d+ )?PID: \d+ Comm: |Hardware name: |Code: [0-9a-f]{2} |<TASK>$|"
     r"(?:Internal error: )?Oops(?:: | - )"
 )
-# The same, unmistakable anywhere in a line: a console without time stamps glues messages to what a program wrote.
+# Headlines that are recognised anywhere in a line: on a console without time stamps a message may follow a program's
+# output on the same line.
 _GLUED = re.compile(
     r"Kernel panic - not syncing|---\[ end trace|-----\[ cut here|"
     r"BUG: (?:K[A-Z]+: |kernel NULL|unable to handle|scheduling while|sleeping function|soft lockup|spinlock|failure )|"
     r"WARNING: (?:CPU: \d+ PID: \d+ at|\S+:\d+ at \S+\+0x|possible circular)"
 )
-# One of these words is in every line that the patterns above can match: most lines need no more than this search.
+# Every line that the patterns above can match has one of these words. For most lines this search is enough.
 _WORDS = re.compile(
     r"BUG|WARNING|INFO|panic|PANIC|SAN: |KFENCE|race|cut here|linked in|CPU: |RIP: |Oops|rror: |fault|divide e|opcode|"
     r"segment: |int3|Unable|Bad mode|bad: |corruption|LOCKUP|LOCKS|leaks|starved|TASK|Code: |Hardware|Rebooting"
@@ -166,7 +167,7 @@ _LIFE = re.compile(
 )
 _FAILED = r"\b(?:EXPECTATION|ASSERTION) FAILED at "
 EXPECTATION = re.compile(rf"(?:# ([^:]{{1,200}}): )?{_FAILED}")
-"""In what KUnit prints of a failed check, wherever other messages have pushed it; the group is the case."""
+"""KUnit's message of a failed check, anywhere in a line: other messages may precede it. The group is the case."""
 _LOUD = re.compile(f"{_FAILED}|{_GLUED.pattern}".encode())
 _LOUD_WORDS = (b"FAILED at ", b"Kernel panic", b"---[ ", b"BUG: ", b"WARNING: ")
 
@@ -195,7 +196,7 @@ _LEAD_LINES = 20
 
 
 def reports(signs: Iterable[Sign]) -> tuple[Sign, ...]:
-    """One sign for each panic and each splat, named by its headline if that is there."""
+    """One sign for each panic and each splat: its headline, if it has one."""
     found: list[Sign] = []
     last = -_REPORT_LINES
     headless = False

@@ -26,7 +26,7 @@ class RaceReport:
         line: of its headline.
         text: the headline.
         own: numbers of the lines that are its headline and trailer.
-        reordered: an access was seen elsewhere than where it is written: a barrier may be missing.
+        reordered: KCSAN delayed an access and saw the race at a later place: a barrier may be missing.
         complete: the log has its last line.
     """
 
@@ -39,7 +39,7 @@ class RaceReport:
 
 
 Explain = Callable[[Sequence[RaceReport]], Sequence[tuple[RaceReport, str]]]
-"""Tells the reports of intended races, each with the reason why it is one."""
+"""A function that returns the reports of intended races, each with the reason why the race is intended."""
 
 _HEADLINE = re.compile(r"BUG: KCSAN: ")
 _ACCESS = re.compile(
@@ -50,7 +50,7 @@ _TRAILER = "Reported by Kernel Concurrency Sanitizer on:"
 
 
 class RaceReader:
-    """Collects the reports of a log, line by line; what others print between the lines of one is not its own."""
+    """Collects the reports of a log, line by line. Other messages between the lines of a report are not part of it."""
 
     def __init__(self) -> None:
         self.reports: list[RaceReport] = []
@@ -59,7 +59,7 @@ class RaceReader:
 
     @property
     def open(self) -> bool:
-        """Whether a report is being read: else only the lines with which one begins matter."""
+        """Whether a report is being read. If not, only the first line of a report matters."""
         return self._open is not None
 
     def feed(self, line: LogLine) -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every document that leaves or comes in: one reader and one writer each."""
+"""Every document that schedline reads or writes: one reader and one writer for each kind."""

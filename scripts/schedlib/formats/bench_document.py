@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline dev bench`: what the tool costs beside a bare build."""
+"""`schedline dev bench`: the cost of the tool compared with a bare build."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schedlib.formats.strict import Amount, Strict, Word
 
 
 class BenchRow(Strict, frozen=True):
-    """One measurement: ours and the reference, and the goal for their ratio or for ours."""
+    """One measurement: our value and the reference value, and the goal for their ratio or for our value."""
 
     name: Word
     ours: Amount
@@ -20,7 +20,7 @@ class BenchRow(Strict, frozen=True):
 
 
 class BenchDocument(Document, frozen=True, kw_only=True):
-    """schedline dev bench: what the tool costs beside a bare build. conditions: machine and load."""
+    """schedline dev bench: the cost of the tool compared with a bare build. conditions: machine and load."""
 
     schema: Literal["bench-1"]
     conditions: Word

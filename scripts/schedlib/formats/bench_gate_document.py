@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline dev bench --only gate`: how often the gate is wrong on made-up campaigns."""
+"""`schedline dev bench --only gate`: how often the gate is wrong on simulated campaigns."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class SimulationResult(Strict, frozen=True):
 
     Attributes:
         failed: the whole gate said FAIL.
-        caught: it said so for the metric that was moved.
+        caught: the gate said FAIL for the metric that was changed.
         asked: the first batch asked for a confirmation.
         unclear: the gate ended INCONCLUSIVE, the confirmation included.
-        rivals: by tool, any metric reported worse from the first batch alone, and from all boots.
-        rivals_caught: the same for the metric that was moved.
+        rivals: by tool, campaigns in which it reports any metric worse: from the first batch alone, and from all boots.
+        rivals_caught: the same for the metric that was changed.
     """
 
     campaigns: Positive
@@ -33,7 +33,7 @@ class SimulationResult(Strict, frozen=True):
 
 
 class ProofLine(Strict, frozen=True):
-    """A noise model with a change of one metric (0: none), in an order of boots."""
+    """The result for one noise model, one change of a metric (0: none) and one order of boots."""
 
     model: Word
     change: Amount
@@ -42,7 +42,7 @@ class ProofLine(Strict, frozen=True):
 
 
 class BenchGateDocument(Document, frozen=True, kw_only=True):
-    """schedline dev bench --only gate: how often the gate is wrong on made-up campaigns."""
+    """schedline dev bench --only gate: how often the gate is wrong on simulated campaigns."""
 
     schema: Literal["bench-gate-1"]
     lines: tuple[ProofLine, ...]

@@ -18,9 +18,9 @@ class TrafficMetric(Strict, frozen=True):
 
     Attributes:
         of: an object, or a field with its object; `*` for each object, `*.*` for each field.
-        count: of COUNTS.
+        count: one of COUNTS.
         budget: percent that it may rise.
-        floor: events that it may rise beside that.
+        floor: number of events that it may rise in addition.
     """
 
     of: Word
@@ -30,7 +30,7 @@ class TrafficMetric(Strict, frozen=True):
 
 
 class JudgedTraffic(TrafficMetric, frozen=True):
-    """A metric on one object or field.
+    """A metric, judged for one object or field.
 
     Attributes:
         name: the object or field.

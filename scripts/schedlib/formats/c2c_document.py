@@ -23,20 +23,21 @@ class Counts(Strict, frozen=True, omit_defaults=True):
     """Events of one kind of access; see `struct c2c_counts`. A file has those that are not zero.
 
     Attributes:
-        hits: accesses that found the line here.
+        hits: accesses that found the line in the CPU's own cache.
         hitm_cluster: misses on a line that another CPU of the same cluster has modified.
-        hitm_llc: the same, of another cluster of the LLC; or of the LLC, where there are no clusters.
-        hitm_node: the same, of another LLC of the node.
-        hitm_remote: the same, of another node.
-        clean_cluster: misses on a line that others have, unmodified, the nearest in the same cluster.
-        clean_llc: the same, in another cluster of the LLC.
-        clean_node: the same, in another LLC of the node.
-        clean_remote: the same, in another node.
+        hitm_llc: the same for a CPU of another cluster of the same LLC, or without clusters for any CPU of that LLC.
+        hitm_node: the same for a CPU of another LLC of the same node.
+        hitm_remote: the same for a CPU of another node.
+        clean_cluster: misses on a line that other CPUs have unmodified, the nearest of them in the same cluster.
+        clean_llc: the same, the nearest in another cluster of the same LLC.
+        clean_node: the same, the nearest in another LLC of the same node.
+        clean_remote: the same, the nearest in another node.
         cold: misses on a line that no cache has.
-        upgrades: writes to a line that is here and elsewhere.
-        invalidated: copies that writes took from other CPUs.
-        essential: misses that brought what the CPU used, or were its first on the line.
-        false_shared: misses that brought nothing: pure false sharing.
+        upgrades: writes to a line that the CPU's own cache shares with others.
+        invalidated: copies in other CPUs' caches that writes invalidated.
+        essential: misses that fetched bytes that another CPU had written and this CPU used, or that were this CPU's
+            first on the line.
+        false_shared: all other misses: pure false sharing.
     """
 
     accesses: Positive = 0
@@ -57,12 +58,12 @@ class Counts(Strict, frozen=True, omit_defaults=True):
 
     @property
     def hitm(self) -> int:
-        """Misses on a modified line, near and far."""
+        """Misses on a modified line, at any distance."""
         return self.hitm_cluster + self.hitm_llc + self.hitm_node + self.hitm_remote
 
     @property
     def misses(self) -> int:
-        """All that fetched a line."""
+        """All misses."""
         return self.essential + self.false_shared
 
     @property
@@ -76,21 +77,21 @@ class Counts(Strict, frozen=True, omit_defaults=True):
 
     @classmethod
     def sum(cls, parts: Iterable[Counts]) -> Counts:
-        """All of them together."""
+        """The sum of several counts."""
         rows = [msgspec.structs.astuple(part) for part in parts]
         return cls(*(sum(column) for column in zip(*rows, strict=True))) if rows else cls()
 
 
 class Place(Strict, frozen=True, order=True):
-    """What an address is.
+    """The object and field that an address belongs to.
 
     Attributes:
-        owner: the object; where the address belongs to none, the one whose edge line it is on.
-        prefix: of what is behind its pointers, such as *rto_mask; else empty.
+        owner: the object; for an address outside of all objects, the object whose first or last line it is on.
+        prefix: path of the pointer through which the object refers to the address, such as *rto_mask; else empty.
         line: number of the line, counted from the object's first.
-        offset: in the object, or behind the pointer; negative before a neighbour's object.
-        path: the field; a neighbour's name where it has one.
-        neighbour: it lies beside the object, on a line that both use.
+        offset: offset in the object, or in the memory that the pointer refers to; negative before the object.
+        path: the field; for a neighbour its name, if it has one.
+        neighbour: whether the address is outside of the object, on a line that both use.
     """
 
     owner: Word
@@ -102,7 +103,7 @@ class Place(Strict, frozen=True, order=True):
 
 
 class TrafficRow(Place, frozen=True):
-    """What one function did to one place, in one way.
+    """The accesses of one function to one place, of one size and kind.
 
     Attributes:
         size: bytes of an access.
@@ -115,12 +116,12 @@ class TrafficRow(Place, frozen=True):
 
 
 class MappedField(Strict, frozen=True):
-    """A field that has none below it.
+    """A field that has no fields inside.
 
     Attributes:
         offset: in bytes, from the start of the structure.
         path: as C would write it.
-        pointee: what it points to; empty where it is no pointer.
+        pointee: what it points to; empty if it is not a pointer.
     """
 
     offset: Count
@@ -130,15 +131,15 @@ class MappedField(Strict, frozen=True):
 
 
 class Watched(Strict, frozen=True):
-    """An object of the result.
+    """A watched object.
 
     Attributes:
-        prefix: of a mask and the like behind its pointers; empty for itself.
+        prefix: path of the pointer to watched memory such as a mask; empty for the object itself.
         size: in bytes.
-        number: how many of it there were.
+        number: how many such objects existed.
         later: how many of these were allocated between the markers.
-        skews: where on a line they began, in bytes; one number where all were alike.
-        fields: of a structure.
+        skews: the offsets on a cache line at which they began, in bytes; one number if all were equal.
+        fields: the fields, if it is a structure.
     """
 
     owner: Word
@@ -154,9 +155,9 @@ class Quantum(Strict, frozen=True):
     """One guest.
 
     Attributes:
-        quantum: blocks of code of a CPU's turn.
-        operations: what its program did.
-        watched: accesses to watched lines.
+        quantum: number of code blocks that a CPU executes before the next CPU's turn.
+        operations: number of operations of its program.
+        watched: number of accesses to watched lines.
     """
 
     quantum: Positive
@@ -171,12 +172,12 @@ class TrafficParameters(Strict, frozen=True, kw_only=True):
     Attributes:
         on: emulator and architecture.
         line: bytes of a cache line in the model.
-        topology: empty for so many CPUs below one LLC.
-        per_cluster: CPUs of a cluster; 1 where there are none.
+        topology: its name; empty if all CPUs share one LLC.
+        per_cluster: CPUs of a cluster; 1 if there are no clusters.
         per_llc: CPUs that share an LLC.
         per_node: CPUs of a node.
         shift: an instruction takes 2^shift ns of the guest's time.
-        config: fragments on top.
+        config: additional fragments of the kernel configuration.
     """
 
     on: Word
@@ -199,9 +200,9 @@ class TrafficResult(Document, frozen=True, kw_only=True):
     Attributes:
         tool: name and version of what wrote this file.
         started: with time zone.
-        fingerprint: of the kernel and what it was built from; of compiler and emulator; hash of plugin and program.
-        changes: state of each, by id.
-        absent: on how many CPUs the pointer to it was null, by watch.
+        fingerprint: the kernel and its source; compiler and emulator; hashes of plugin and program.
+        changes: state of each change, by id.
+        absent: number of CPUs on which the pointer to a watched object was null, by the object.
     """
 
     only_lines = True
@@ -228,10 +229,10 @@ class TrafficResult(Document, frozen=True, kw_only=True):
 
 
 def read_result(path: Path) -> TrafficResult:
-    """A result from its file, or from the directory that it lies in.
+    """Read a result from its file, or from the directory that contains the file.
 
     Raises:
-        Refused: it is none.
+        Refused: the file is not a valid result.
     """
     file = path / C2C_FILE if path.is_dir() else path
     return document.read(file, TrafficResult, "schedline c2c --out DIR writes one")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline check` and `judge`: what one or more judged boots amount to."""
+"""`schedline check` and `judge`: the results of one or more judged boots."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class CheckChange(Strict, frozen=True):
     """One change.
 
     Attributes:
-        present: what the running kernel says.
-        state: state in the series.
+        present: whether the running kernel says that it has the change.
+        state: its state in the composed tree.
     """
 
     id: Word
@@ -40,7 +40,7 @@ class CheckTest(Strict, frozen=True):
 
     Attributes:
         name: suite:case or suite:case:parameter.
-        line: line of the log, 0 if it is not there.
+        line: line of the log, 0 if the log does not have it.
     """
 
     name: Word
@@ -52,11 +52,11 @@ class CheckTest(Strict, frozen=True):
 
 
 class CheckProblem(Strict, frozen=True):
-    """Something wrong with the log as a whole.
+    """A problem of the log as a whole.
 
     Attributes:
         verdict: PASS for a remark.
-        test: what ran, or was the next to end.
+        test: the test that was running, or was the next to end.
     """
 
     kind: Annotated[str, Meta(pattern="^[a-z-]+$")]
@@ -81,7 +81,7 @@ class CheckBoot(Strict, frozen=True):
 
 
 class CheckDocument(Document, frozen=True, kw_only=True):
-    """schedline check: what one or more judged boots amount to.
+    """schedline check: the results of one or more judged boots.
 
     Attributes:
         tool: name and version of what wrote this file.

@@ -10,7 +10,7 @@ WIDTH = 72
 
 
 def printable(text: str, keep: str = "") -> str:
-    """A text in which what cannot be printed, or turns the direction of reading, is replaced.
+    """Replace the characters of a text that cannot be printed or that change the direction of reading.
 
     Args:
         keep: characters that are left as they are.
@@ -19,12 +19,14 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def tell(text: str) -> None:
-    """Print a line that holds what others said, a guest perhaps: no control character of it reaches the terminal, and
-    no character that the terminal cannot show ends the command."""
+    """Print a line that may contain text from elsewhere, such as a guest.
+
+    No control character reaches the terminal, and a character that the terminal cannot show raises no error.
+    """
     encoding = sys.stdout.encoding or "utf-8"
     print(printable(text, "\t").encode(encoding, "replace").decode(encoding, "replace"))
 
 
 def wrapped(text: str, indent: int = 4) -> list[str]:
-    """The lines of a text, those behind the first indented; what cannot be printed is replaced."""
+    """The text wrapped into lines, all but the first indented; characters that cannot be printed are replaced."""
     return textwrap.wrap(printable(text), WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False) or [""]

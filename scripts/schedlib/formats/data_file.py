@@ -23,7 +23,7 @@ Place = tuple[str | int, ...]
 """Where a value is: the keys of tables, and the numbers of elements from 0."""
 
 _MOST = 1 << 20
-"""Bytes of a data file."""
+"""Maximum size of a data file, in bytes."""
 
 _KINDS = {
     "str": "text",
@@ -40,8 +40,8 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
 
     Args:
         stem: the field of `kind` that gets the name of the file.
-        keys: the field of each named table that gets its name.
-        below: the tables of the file whose tables these are; empty: the file's own.
+        keys: the field of each named table that gets the table's name.
+        below: the top-level tables that contain the named tables; empty: the named tables are at the top level.
 
     Raises:
         SchedlineError: it cannot be read, or something in it is unknown, missing or of another type.
@@ -73,7 +73,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def refuse(path: Path, place: Place, observed: str, next_step: str) -> NoReturn:
-    """Refuse a value of a file that was read, for what its type does not tell.
+    """Reject a value of a data file for a reason that its type cannot express.
 
     Raises:
         SchedlineError: always.
@@ -82,11 +82,11 @@ def refuse(path: Path, place: Place, observed: str, next_step: str) -> NoReturn:
 
 
 def line_of(text: str, place: Place) -> int:
-    """The line, from 1, where a key or the header of its table is; of what is not there, where its table begins."""
+    """The line, from 1, of a key or of its table's header; for a missing key, the line where its table begins."""
     lines = text.split("\n")
 
     def begun(count: int) -> bool:
-        """Whether so many lines have it, or those up to the end of a value that begins in them."""
+        """Whether the key is in the first `count` lines, or in these and the rest of a value that begins in them."""
         for end in range(count, len(lines)):
             try:
                 return _has(tomllib.loads("\n".join(lines[:end]) + "\n"), place)
@@ -126,7 +126,7 @@ def _refuse(path: Path, text: str, place: Place, observed: str, next_step: str) 
 def _explain(
     path: Path, text: str, content: object, kind: Any, error: msgspec.ValidationError, given: set[str]
 ) -> NoReturn:
-    """What is wrong, in words."""
+    """Raise the error that describes what is wrong."""
     place, value, kind, error = _culprit((), content, kind, error)
     said = str(error).partition(" - at `")[0]
     if isinstance(error.__cause__, Wrong):
@@ -145,7 +145,7 @@ def _explain(
 def _culprit(
     place: Place, value: Any, kind: Any, error: msgspec.ValidationError
 ) -> tuple[Place, Any, Any, msgspec.ValidationError]:
-    """The smallest part that is not of its type: where it is, itself, its type, and what is wrong."""
+    """The innermost value that does not have its type: its place, the value, its type, and the error."""
     for step, part, its_kind in _parts(value, kind):
         try:
             msgspec.convert(part, its_kind)
@@ -155,7 +155,7 @@ def _culprit(
 
 
 def _parts(value: Any, kind: Any) -> Iterator[tuple[str | int, Any, Any]]:
-    """The values in a value, and the type that each has to have."""
+    """The values inside a value: the key or index, the value, and the type that it has to have."""
     if get_origin(kind) is Annotated:
         yield from _parts(value, get_args(kind)[0])
     elif isinstance(value, dict) and get_origin(kind) is dict:
@@ -169,7 +169,7 @@ def _parts(value: Any, kind: Any) -> Iterator[tuple[str | int, Any, Any]]:
 
 
 def _choices(kind: Any) -> list[str]:
-    """The values that a type allows, where it names them."""
+    """The values that a type allows, if it is a Literal or an Enum; else empty."""
     if get_origin(kind) is Literal:
         return list(get_args(kind))
     return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""JSON documents: each is read and written by one type, and refused where it is anything else."""
+"""JSON documents: each kind is read and written by one type, and anything else is rejected."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from schedlib.formats.strict import Strict
 T = TypeVar("T", bound="Document")
 
 LARGEST = 1 << 26
-"""Bytes of a document; a run has thousands, the counts of c2c a million."""
+"""Maximum size of a document, in bytes; a run has thousands, the counts of c2c a million."""
 
 _ENCODER = msgspec.json.Encoder()
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Document(Strict, frozen=True):
-    """What a whole file holds. Its field `schema` is a literal; what may be missing is UNSET, and nothing else has a
-    default: what is read has to be what is there.
+    """The content of a whole file.
+
+    Its field `schema` is a literal. An optional field has the default UNSET, and no other field has a default. So a
+    document never has a value that its file does not have.
 
     Attributes:
-        only_lines: no text in it holds a line end or another control character.
-        more_schema: what its JSON schema says beside the types of the fields.
+        only_lines: no text in it may contain a line end or another control character.
+        more_schema: additions to its JSON schema that the types of the fields do not express.
     """
 
     only_lines: ClassVar[bool] = False
@@ -40,13 +42,13 @@ class Document(Strict, frozen=True):
 
     @classmethod
     def kind(cls) -> str:
-        """As the file names it."""
+        """The name of this kind: the field `schema` of its files."""
         found = next(each.type for each in msgspec.structs.fields(cls) if each.name == "schema")
         return str(get_args(found)[0])
 
 
 class Refused(SchedlineError):
-    """A file that is no document of its kind.
+    """A file that is not a valid document of the expected kind.
 
     Attributes:
         why: what is wrong with it, in one line.
@@ -58,13 +60,13 @@ class Refused(SchedlineError):
 
 
 def read(path: Path, kind: type[T], next_step: str) -> T:
-    """A document.
+    """Read a document.
 
     Args:
-        next_step: what to do where it is none.
+        next_step: what to do if it is not valid.
 
     Raises:
-        Refused: it cannot be read, or is anything else.
+        Refused: it cannot be read, or is not valid.
     """
     try:
         return parse(read_regular(path, LARGEST), kind)
@@ -75,10 +77,10 @@ def read(path: Path, kind: type[T], next_step: str) -> T:
 
 
 def parse(content: bytes, kind: type[T]) -> T:
-    """A document from its bytes.
+    """Parse a document.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: it is not valid; the message says why.
     """
     try:
         found: T = _decoder(kind).decode(content)
@@ -86,8 +88,8 @@ def parse(content: bytes, kind: type[T]) -> T:
         raise ValueError(_words(error, content, kind)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"it is no whole JSON document (cut off?): {error}") from error
-    # Without escapes the same strings are in the content and in what was made of it; of a key that is there twice only
-    # one is. A look at each string would take longer than all the rest.
+    # Check each string only if necessary, because that takes longer than all the rest. Without escapes the content and
+    # the re-encoded document have the same number of quotes, unless a key is there twice: the decoder keeps only one.
     plain = b"\\" not in content and b"\x7f" not in content
     if not plain or content.count(b'"') != _ENCODER.encode(found).count(b'"'):
         json.loads(content, object_pairs_hook=_lines if kind.only_lines else _anything)
@@ -95,22 +97,22 @@ def parse(content: bytes, kind: type[T]) -> T:
 
 
 def write(path: Path, value: Document) -> None:
-    """Write a document, whole or not at all.
+    """Write a document atomically.
 
     Raises:
-        Refused: it would not be read again.
+        Refused: it would be rejected when it is read again.
     """
     write_plain(path, type(value), msgspec.to_builtins(value))
 
 
 def write_plain(path: Path, kind: type[Document], value: Mapping[str, object]) -> None:
-    """The same for a document that was put together without its type.
+    """Write a document that was built as a plain mapping.
 
     Raises:
-        Refused: it is none.
+        Refused: it is not a valid document of this kind.
     """
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    # What is no character, in the name of a file perhaps, is none in JSON either.
+    # Replace surrogates, which a file name that is not UTF-8 may contain: UTF-8 cannot encode them.
     content = text.encode(errors="replace")
     try:
         parse(content, kind)

@@ -27,7 +27,7 @@ class Method(Enum):
 
 
 class GatesUsed(Strict, frozen=True):
-    """What holds for all metrics of the gates file."""
+    """The settings that apply to all metrics of the gates file."""
 
     name: str
     alpha: Number
@@ -50,13 +50,13 @@ class GateMetric(Strict, frozen=True, kw_only=True):
     """One gating metric.
 
     Attributes:
-        direction: what is better.
-        boots: judged, base and candidate.
-        change_unit: of change, low, high, floor, detectable, budget and detect.
+        direction: which values are better.
+        boots: number of judged boots of base and candidate.
+        change_unit: unit of change, low, high, floor, detectable, budget and detect.
         low, high: the 95 % interval of the change.
-        p: Holm's; of both batches where there is a confirmation.
-        floor: what boots of the base show among themselves.
-        detectable: about what the first batch shows four times of five.
+        p: the p-value with Holm's correction; of both batches if there is a confirmation.
+        floor: how much boots of the base differ among themselves.
+        detectable: the change that the first batch would show about four times out of five.
     """
 
     tool: str
@@ -86,9 +86,9 @@ class GateShare(Strict, frozen=True, kw_only=True):
     """How much of a metric's change the layout explains; in the unit of that change.
 
     Attributes:
-        reason: why there is none.
-        change: of the placebo, against the base.
-        attributable: of the candidate, against the placebo.
+        reason: why there is no share.
+        change: the change of the placebo against the base.
+        attributable: the change of the candidate against the placebo.
     """
 
     tool: str
@@ -122,7 +122,7 @@ class GateDocument(Document, frozen=True, kw_only=True):
         tool: name and version of what wrote this file.
         started: with time zone.
         fingerprint: what is the same on both sides.
-        placebo: where runs of a placebo were given.
+        placebo: present if runs of a placebo were given.
     """
 
     schema: Literal["gate-1"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a premerge leaves of the guests: beside their consoles, from which they are judged again."""
+"""The file about the guests that premerge leaves beside their console logs, so that they can be judged again."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class GuestRow(Strict, frozen=True):
     """One guest, whose console is NAME.log.
 
     Attributes:
-        ending: as whoever booted it saw it.
-        seen: the verdict of whoever booted it.
+        ending: how it ended, as the program that booted it saw it.
+        seen: the verdict of the program that booted it.
     """
 
     name: Annotated[str, Meta(pattern="^[^/]+$")]
@@ -27,11 +27,11 @@ class GuestRow(Strict, frozen=True):
 
 
 class GuestsDocument(Document, frozen=True, kw_only=True):
-    """What each guest had to run, and what only the one who booted it could see.
+    """What each guest had to run, and what only the program that booted it could see.
 
     Attributes:
-        left_out: suites that the tree cannot have, and why.
-        expected: changes that have to be there.
+        left_out: suites that cannot be built in the tree, and why.
+        expected: changes that the tree has to have.
     """
 
     only_lines = True

@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Mark(Enum):
-    """What JUnit can say of a test that has not passed; the value is its element."""
+    """How JUnit marks a test that has not passed; the value is the name of the XML element."""
 
     SKIPPED = "skipped"
     FAILURE = "failure"
@@ -23,9 +23,9 @@ class JUnitCase:
     """A test.
 
     Attributes:
-        mark: None where it passed.
+        mark: None if it passed.
         message: one line.
-        detail: what else it said.
+        detail: the rest of its output.
     """
 
     name: str
@@ -37,14 +37,14 @@ class JUnitCase:
 
 @dataclass(frozen=True)
 class JUnitSuite:
-    """Tests that belong together; the name is their class name, too."""
+    """A group of tests; its name is also the class name of the tests."""
 
     name: str
     cases: tuple[JUnitCase, ...]
 
 
 def junit_document(suites: Sequence[JUnitSuite]) -> bytes:
-    """The file."""
+    """The content of the file."""
     root = ET.Element("testsuites")
     for suite in suites:
         _add(root, suite)
@@ -73,10 +73,10 @@ def _add(root: ET.Element, suite: JUnitSuite) -> None:
             ET.SubElement(row, case.mark.value, {"message": _text(case.message)}).text = _text(case.detail) or None
 
 
-# Everything but the characters that XML 1.0 can hold.
+# Every character that XML 1.0 cannot represent.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _text(text: str) -> str:
-    """What XML can hold of a text."""
+    """Replace the characters of a text that XML cannot represent."""
     return _NOT_XML.sub("\ufffd", text)

@@ -10,7 +10,7 @@ from schedlib.formats.strict import Count, Positive, Strict, Word
 
 
 class KernelSize(Strict, frozen=True):
-    """Of a structure, in bytes. alignment: null where no attribute asks for one."""
+    """The size of a structure, in bytes. alignment: null if no attribute asks for one."""
 
     size: Count
     alignment: Positive | None
@@ -21,10 +21,10 @@ class PackagedKernel(Strict, frozen=True):
 
     Attributes:
         role: base, candidate or placebo.
-        release: as `uname -r` will say it.
+        release: as `uname -r` will print it.
         commit, what: its source.
         files: its packages, in the same directory.
-        sizes: of structures, by tag.
+        sizes: sizes of structures, by tag.
     """
 
     role: Word
@@ -41,7 +41,7 @@ class KernelsDocument(Document, frozen=True, kw_only=True):
     Attributes:
         tree: where it came from.
         configuration: the file that it was read from.
-        notes: what differs beside the change, and warnings.
+        notes: differences other than the change, and warnings.
     """
 
     schema: Literal["kernels-1"]

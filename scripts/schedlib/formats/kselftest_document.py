@@ -11,7 +11,7 @@ from schedlib.verdict import Verdict
 
 
 class KselftestStep(Strict, frozen=True):
-    """What the tree was asked to do, and what came of it."""
+    """One step in the tree, its verdict and its output."""
 
     step: Word
     verdict: Verdict

@@ -11,7 +11,7 @@ from schedlib.verdict import Verdict
 
 
 class DiffFigure(Strict, frozen=True):
-    """A figure of both layouts; it is exact, the same on every machine. Null where a layout does not have it."""
+    """A figure of both layouts; it is exact, the same on every machine. Null if a layout does not have it."""
 
     name: Word
     unit: Word
@@ -23,7 +23,7 @@ class DiffFigure(Strict, frozen=True):
 
 
 class MovedMember(Strict, frozen=True):
-    """A member that begins on another line; null where it is not there."""
+    """A member that begins on another line; null if a layout does not have it."""
 
     member: Word
     before: Count | None
@@ -31,7 +31,7 @@ class MovedMember(Strict, frozen=True):
 
 
 class ChangedRule(Strict, frozen=True):
-    """A rule with another outcome."""
+    """A rule whose outcome differs."""
 
     id: Word
     before: Literal["pass", "fail", "n/a"]

@@ -13,14 +13,14 @@ PresenceName = Literal["present", "partial", "absent", "n/a"]
 
 
 class LayoutType(Strict, frozen=True):
-    """A structure. align: null where it is not recorded."""
+    """A structure. align: null if it is not recorded."""
 
     size: Count
     align: Positive | None
 
 
 class LayoutRule(Strict, frozen=True):
-    """What became of a rule."""
+    """The outcome of a rule."""
 
     id: Word
     outcome: Literal["pass", "fail", "n/a"]
@@ -45,11 +45,11 @@ class LayoutColumn(Strict, frozen=True):
     """One kernel.
 
     Attributes:
-        absent: why this kernel cannot be had; then line is null and the rest empty.
+        absent: why this kernel cannot be built; then line is null and the rest empty.
         line: bytes in a cache line.
         assumed: why the line size is assumed; empty when it is known.
-        presence: by change.
-        types: by tag.
+        presence: whether the kernel has each change, by its id.
+        types: structures, by tag.
     """
 
     name: Word

@@ -14,9 +14,9 @@ class GuardedLine(Strict, frozen=True):
 
     Attributes:
         type: tag of the structure.
-        left: bytes that may be added among the members before the last one falls off.
+        left: bytes that can be added among the members before the last one crosses the end of the line.
         free: bytes of the line that no member uses.
-        full: one more pointer breaks a rule.
+        full: whether one more pointer breaks a rule.
     """
 
     column: Word
@@ -29,7 +29,7 @@ class GuardedLine(Strict, frozen=True):
 
 
 class Drift(Strict, frozen=True):
-    """A member off the line of its group, and in which columns."""
+    """A member that a function touches off the line of its group, and the columns in which it does."""
 
     what: Word
     where: tuple[Word, ...]
@@ -39,7 +39,7 @@ class LayoutHeadroomDocument(Document, frozen=True, kw_only=True):
     """schedline layout headroom: how much may still be added to the guarded lines.
 
     Attributes:
-        drift: what functions touch off the line of their group, and no rule catches.
+        drift: members that functions touch off the line of their group and that no rule catches.
     """
 
     schema: Literal["layout-headroom-1"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a premerge leaves of the layouts: the offsets of base and head, from which the rules are judged again."""
+"""The file about layouts that premerge leaves: offsets of base and head, so that the rules can be judged again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schedlib.formats.strict import Count, Positive, Strict, Word
 
 
 class OffsetsType(Strict, frozen=True):
-    """A structure: size and alignment in bytes; null where it is not known."""
+    """A structure: size and alignment in bytes; align is null if it is not known."""
 
     name: Word
     size: Count
@@ -45,7 +45,7 @@ class Offsets(Strict, frozen=True):
 
 
 class OffsetsDocument(Document, frozen=True, kw_only=True):
-    """The offsets of base and head, by column; null for one that the tree cannot have."""
+    """The offsets of base and head, by column; null for a column that the tree cannot have."""
 
     only_lines = True
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The plan of a directory of runs: which there are, and in which order."""
+"""The plan of a directory of runs: which runs it has, and their order."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class PlannedRun(Strict, frozen=True, array_like=True):
 
 
 class RunPlan(Document, frozen=True, kw_only=True):
-    """All runs of a directory in their order, and what they belong to.
+    """All runs of a directory in their order, and what they have in common.
 
     Attributes:
         digest: of the suite's rows and their arguments.
-        runs: of each row.
-        machine: name of the machine, kernel and build-id, which all of them have in common.
+        runs: number of runs of each row.
+        machine: name of the machine, kernel and build-id; they are the same for all runs.
     """
 
     only_lines = True
@@ -48,5 +48,5 @@ class RunPlan(Document, frozen=True, kw_only=True):
     order: tuple[PlannedRun, ...]
 
     def part(self, run: PlannedRun) -> PlanPart:
-        """What a run's file says of the plan."""
+        """The part of the plan that a run's file records."""
         return PlanPart(self.suite, self.digest, run.row, run.number, self.seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline premerge`: what is known of a series before it is merged."""
+"""`schedline premerge`: what is known about a series before it is merged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PremergePatch(Strict, frozen=True):
     Attributes:
         commit: in the cache's repository.
         subject: the first line of its message.
-        patch_id: git's, stable.
+        patch_id: the output of `git patch-id --stable`.
         sha256: of the mail that git format-patch makes of it, without commit id and version.
     """
 
@@ -27,7 +27,7 @@ class PremergePatch(Strict, frozen=True):
 
 
 class PremergePart(Strict, frozen=True):
-    """What one part says. verdict: null where nothing was to be judged."""
+    """The result of one part. verdict: null if there was nothing to judge."""
 
     name: Word
     verdict: Verdict | None
@@ -36,7 +36,7 @@ class PremergePart(Strict, frozen=True):
 
 
 class PremergeDocument(Document, frozen=True, kw_only=True):
-    """schedline premerge: what is known of a series before it is merged.
+    """schedline premerge: what is known about a series before it is merged.
 
     Attributes:
         tool: name and version of what wrote this file.

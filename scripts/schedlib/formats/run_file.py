@@ -30,7 +30,7 @@ AGAIN = "do that run again, or move the file elsewhere"
 
 _is_name = lru_cache(10_000)(re.compile(METRIC).match)
 _Name = Annotated[str, Meta(extra_json_schema={"pattern": METRIC})]
-"""Checked in Run: to search for a pattern in each name of a million runs takes too long."""
+"""Run checks the pattern, with a cache: searching for it in each name of a million runs takes too long."""
 
 _KNOWN = {"machine_name", "machine", "kernel", "build_id", "configuration", "boot_id", "command_line"}
 
@@ -50,8 +50,8 @@ class Metric(Strict, frozen=True):
     """A number with its unit, no judgement.
 
     Attributes:
-        direction: what is better.
-        n: how many samples it is made from.
+        direction: which values are better.
+        n: number of samples that it is computed from.
         rounds: the value of each slice of the run.
     """
 
@@ -65,7 +65,7 @@ class Metric(Strict, frozen=True):
 
 
 class Absent(Strict, frozen=True):
-    """What this machine cannot show: the metrics whose name begins so."""
+    """Metrics that this machine cannot measure: those whose name begins with this name."""
 
     name: Word
     reason: Word
@@ -83,12 +83,12 @@ class CpuRow(Strict, frozen=True):
 
 
 class RunProcess(Strict, frozen=True):
-    """By schedline run: how the workload was called, and how its process ended.
+    """Written by schedline run: how the workload was called, and how its process ended.
 
     Attributes:
-        exit_status: negative for a signal; null where it was not started, or ended by us.
+        exit_status: negative for a signal; null if it was not started, or was ended by us.
         reported: the status that the tool itself reports; 0 is good.
-        missing: a program is not installed.
+        missing: whether a program is not installed.
     """
 
     argv: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -100,16 +100,16 @@ class RunProcess(Strict, frozen=True):
 
 
 class Noise(Strict, frozen=True):
-    """By schedline run: what else went on meanwhile.
+    """Written by schedline run: other activity on the machine during the run.
 
     Attributes:
-        steal_s: taken by the hypervisor, of all CPUs.
-        foreign_cpu_s: CPU time of what was not the workload: an upper bound.
+        steal_s: time that the hypervisor stole, summed over all CPUs.
+        foreign_cpu_s: CPU time of everything but the workload; an upper bound.
         foreign_switches: context switches of tasks that were not the workload's.
-        runnable_before: other tasks that could run before the start.
-        thermal_throttles: sum over CPUs; null where they are not counted.
-        cgroup_throttles: how often the CPU quota took hold; null where there is none.
-        clock_step_s: how far the system clock jumped meanwhile.
+        runnable_before: number of other runnable tasks before the start.
+        thermal_throttles: sum over CPUs; null if they are not counted.
+        cgroup_throttles: how often the CPU quota throttled the run; null if there is no quota.
+        clock_step_s: how far the system clock jumped during the run.
     """
 
     seconds: Amount
@@ -123,7 +123,7 @@ class Noise(Strict, frozen=True):
 
 
 class PlanPart(Strict, frozen=True):
-    """By schedline run: which of its runs this is.
+    """Written by schedline run: which run of the plan this is.
 
     Attributes:
         digest: of the suite's rows and their arguments.
@@ -142,9 +142,9 @@ class Run(Document, frozen=True, kw_only=True):
     Attributes:
         tool: name of what wrote this file.
         started: with time zone.
-        uptime_s: the same by the clock of this boot, which nobody sets.
+        uptime_s: the same time by CLOCK_BOOTTIME, which nobody can set.
         fingerprint: machine, kernel, build-id, configuration, command line, boot id, tool versions.
-        status: SKIP: nothing can be measured here; ERROR: the run came to nothing.
+        status: SKIP: nothing can be measured here; ERROR: the run failed.
         reason: for SKIP and ERROR.
     """
 
@@ -187,20 +187,20 @@ class Run(Document, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """How long its process took; 0 where that is not known."""
+        """How long its process took; 0 if that is not known."""
         return self.process.seconds if self.process else 0.0
 
     @property
     def row(self) -> str:
-        """What its figures belong to: a suite may run one program in several ways, and each is a tool of its own."""
+        """The name that its figures belong to. A suite may run one program in several ways; each counts as a tool."""
         return self.plan.row if self.plan else self.tool
 
     def value(self, name: str) -> float | None:
-        """The value of a metric, where the run has it."""
+        """The value of a metric, or None if the run does not have it."""
         return next((metric.value for metric in self.metrics if metric.name == name), None)
 
     def why_absent(self, name: str) -> str | None:
-        """The reason that is given for a metric, or for all that its name begins with."""
+        """The recorded reason why a metric is absent, or a group of metrics that its name begins with."""
         return next((row.reason for row in self.absent if name == row.name or name.startswith(f"{row.name}.")), None)
 
 
@@ -210,7 +210,7 @@ class Reading:
 
     Attributes:
         reported: the status that the tool itself reports, apart from that of its process; 0 is good.
-        error: why the run came to nothing.
+        error: why the run failed.
         cannot: why this machine cannot do it.
     """
 
@@ -233,7 +233,7 @@ class Head:
 
 
 def run_of(head: Head, reading: Reading) -> Run:
-    """A run; a metric that is no finite number makes it an ERROR."""
+    """Make a run of a reading. A metric that is negative or not finite makes it an ERROR."""
     bad = next((each.name for each in reading.metrics if not math.isfinite(each.value) or each.value < 0), None)
     error = reading.error or (f"{bad} is no measurement" if bad else "")
     status: Literal["DONE", "SKIP", "ERROR"] = "ERROR" if error else "SKIP" if reading.cannot else "DONE"
@@ -255,20 +255,20 @@ def run_of(head: Head, reading: Reading) -> Run:
 
 
 def read_run(path: Path) -> Run:
-    """A run.
+    """Read a run.
 
     Raises:
-        Refused: it is none.
+        Refused: it is not a valid run.
     """
     return document.read(path, Run, AGAIN)
 
 
 def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
-    """Every *.json below a directory, in the order of their paths.
+    """Read every *.json below a directory, in the order of their paths.
 
     Raises:
-        Refused: one is no run, or is there twice.
-        SchedlineError: there is none.
+        Refused: a file is not a valid run, or is a copy of another one.
+        SchedlineError: there is no such directory, or it has no run file.
     """
     seen: set[int] = set()
     paths = _paths(directory) if directory.is_dir() else None
@@ -295,7 +295,7 @@ def _paths(directory: Path) -> list[str]:
     while waiting:
         place = Path(waiting[-1]).stat()
         with os.scandir(waiting.pop()) as entries:
-            # Links may lead back.
+            # Symbolic links may lead back to a directory that was read already.
             for entry in entries if (place.st_dev, place.st_ino) not in seen else ():
                 if entry.is_dir():
                     waiting.append(entry.path)
@@ -309,7 +309,7 @@ _AHEAD = 2000
 
 
 def _contents(paths: list[str]) -> Iterator[tuple[str, bytes | OSError]]:
-    """Each file with its content; the next 2000 are read while those before are taken apart."""
+    """Each file with its content. A thread reads the next 2000 files while the caller parses the previous ones."""
     parts = [paths[place : place + _AHEAD] for place in range(0, len(paths), _AHEAD)]
     with ThreadPoolExecutor(1) as reader:
         waiting = [reader.submit(_read_all, part) for part in parts[:1]]

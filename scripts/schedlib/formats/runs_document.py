@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline run --json`: what the runs of a plan amount to."""
+"""`schedline run --json`: the results of the runs of a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedlib.verdict import Verdict
 
 
 class RunsPlan(Strict, frozen=True):
-    """What the runs belong to. runs: of each row."""
+    """The plan of the runs. runs: number of runs of each row."""
 
     suite: Word
     digest: str
@@ -38,7 +38,7 @@ class RunsRow(Strict, frozen=True):
 
 
 class RunsDocument(Document, frozen=True, kw_only=True):
-    """schedline run --json: what the runs of a plan amount to.
+    """schedline run --json: the results of the runs of a plan.
 
     Attributes:
         fingerprint: of the machine and the kernel.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What everything that is read from a file is made of: immutable, and nothing in it that is not named."""
+"""The types of everything that is read from a file: immutable, and without unknown fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 Word = Annotated[str, msgspec.Meta(min_length=1)]
-"""A text that says something."""
+"""A text that is not empty."""
 
 METRIC = r"^[a-z0-9_]+(\.[a-z0-9_]+)*$(?!\n)"
 MetricName = Annotated[str, msgspec.Meta(pattern=METRIC)]
@@ -32,7 +32,7 @@ class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Wrong(ValueError):
-    """A value that its type allows and its meaning does not.
+    """A value that has the right type but is not valid.
 
     Args:
         observed: what it is, and why that is wrong.
@@ -45,10 +45,10 @@ class Wrong(ValueError):
 
 
 def check_patterns(*patterns: str) -> None:
-    """See that these are regular expressions.
+    """Check that all patterns are regular expressions.
 
     Raises:
-        Wrong: one is none.
+        Wrong: one is not.
     """
     for pattern in patterns:
         try:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 _ROW, _WIDTH, _LEFT, _TEXT = 20, 960, 76, 11
-"""Pixels: of a row with what is below it, of a line, of the label left of it, of a letter's height."""
+"""Pixels: height of a row with the gap below it, width of a cache line, width of the label left of it, font size."""
 
 _NARROW = 6.2
-"""Pixels that a letter takes: a name that does not fit its cell is cut."""
+"""Width of a letter in pixels: a name that does not fit its cell is cut."""
 
 _STYLE = (
     f".t{{font:bold {_TEXT + 2}px sans-serif}}.l{{font:{_TEXT}px monospace;fill:#555}}"
@@ -25,7 +25,7 @@ class Cell:
 
     Attributes:
         start, size: bytes, within the line.
-        about: what a pointer on the cell shows.
+        about: the text that is shown while the mouse is over the cell.
         colour: as `#rrggbb`.
     """
 
@@ -41,9 +41,9 @@ class DrawnLine:
     """A line.
 
     Attributes:
-        number: neighbours have numbers that follow each other; elsewhere dots say that lines are left out.
-        label: left of it.
-        note: right of it.
+        number: where numbers are not consecutive, dots show that lines are left out.
+        label: text left of it.
+        note: text right of it.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Key:
     Attributes:
         colours: each with its meaning.
         step: pixels from one to the next.
-        about: behind them.
+        about: text after the colours.
     """
 
     colours: tuple[tuple[str, str], ...]
@@ -81,7 +81,7 @@ class Key:
 
 
 def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:
-    """The SVG; no name or path, whatever it holds, makes it anything but well-formed.
+    """The SVG. It is well-formed whatever the names and paths contain.
 
     Args:
         notes: pixels right of the lines.
@@ -109,7 +109,7 @@ def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text without what XML cannot hold: a path may have any byte."""
+    """Text without the characters that XML cannot represent: a path may have any byte."""
     return escape("".join(letter if letter.isprintable() else "?" for letter in text))
 
 

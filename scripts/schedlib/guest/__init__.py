@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A built kernel, booted: what goes into the guest, and what comes out of it."""
+"""Booting a built kernel: the guest's programs, its console and its results."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""built kernel -> run -> log: a guest is started, its console kept, and its end told apart."""
+"""built kernel -> run -> log: starts a guest, saves its console, and records how it ended."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from schedlib.errors import SchedlineError
 from schedlib.process import clean_environment, dying_with_us
 
 LOG_LIMIT = 256 << 20
-"""Bytes of console after which a guest is ended: it is looping."""
+"""Limit of a guest's console output in bytes; a guest that prints more is looping and is ended."""
 
 
 class Ending(Enum):
-    """How the emulator ended, as whoever ran it saw it; a saved log does not tell (UNKNOWN)."""
+    """How the emulator ended; for a saved log this is UNKNOWN."""
 
     EXITED = "exited"
     TIMED_OUT = "timed out"
@@ -38,7 +38,7 @@ class GuestRun:
     Attributes:
         argv: the command that was started.
         log: the raw console.
-        ending: whether it ended by itself.
+        ending: how it ended.
         seconds: wall time.
         times: (offset in the log, seconds since the start) for each piece that arrived.
     """
@@ -54,7 +54,7 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float) -> GuestRun:
     """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds.
 
     Raises:
-        SchedlineError: the emulator is not there or cannot be executed.
+        SchedlineError: the emulator is not installed or not executable.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
@@ -95,7 +95,7 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float) -> GuestRun:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the guest and everything it started; UML's CPUs are processes of its own group."""
+    """End the guest's whole process group, because UML runs its CPUs as processes of this group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)

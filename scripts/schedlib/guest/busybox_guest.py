@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A guest with busybox: its kernel is built, it is booted, and what it sends comes home on a disk."""
+"""A guest with busybox: builds its kernel, boots it, and gets its results back on a disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPUS = 8
 
 @dataclass(frozen=True)
 class Guest:
-    """What is booted."""
+    """A guest that is ready to boot."""
 
     cache: Path
     target: Target
@@ -35,7 +35,7 @@ class Guest:
     accel: str
 
     def pack(self, job: str, files: Mapping[str, Path], archive: Path) -> None:
-        """An initramfs for a job of selftests/, with what that needs."""
+        """Write an initramfs for a job of selftests/, with the files that the job needs."""
         busybox_image.pack(self.cache, self.kernel, self.target.arch, job, files, archive)
 
     def boot(self, archive: Path, disk: Path, log: Path, timeout: float) -> boot.GuestRun:
@@ -55,10 +55,10 @@ def prepared_guest(
     changes: ChangeOptions | None = None,
     config: Sequence[str] = (),
 ) -> Guest:
-    """Build the kernel of a tree with its changes, and what workloads need.
+    """Build the kernel of a tree with its changes and the options that workloads need.
 
     Args:
-        place: an empty directory for the kernel, which is needed as long as the guest.
+        place: an empty directory for the kernel; it has to exist as long as the guest is used.
 
     Raises:
         SchedlineError: there is no such guest, or the kernel does not build.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""built kernel -> initramfs: busybox, a job, and the machine's own tools with what they are linked to."""
+"""built kernel -> initramfs: busybox, a job, and the machine's own tools with the libraries they are linked to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MACHINES = {0x3E: "x86_64", 0xB7: "arm64"}
 
 
 def why_not_for(program: Path, arch: str) -> str:
-    """Why a program of this machine does not run in a guest of make's ARCH; nothing where it does."""
+    """Why a program of this machine does not run in a guest of make's ARCH; empty if it does."""
     with program.open("rb") as file:
         head = file.read(20)
     if head[:4] != b"\x7fELF":
@@ -38,17 +38,17 @@ def _linked(program: Path) -> dict[str, Path]:
 
 
 def with_libraries(programs: Iterable[Path]) -> dict[str, Path]:
-    """Programs, each where it lies on this machine, and what they load."""
+    """Programs and the libraries that they load. A guest has them at the same paths as this machine."""
     found: dict[str, Path] = {}
     for program in programs:
         found |= {str(program): program} | _linked(program)
-    # The C library loads it when a thread is cancelled, and nothing names it.
+    # The C library loads libgcc_s.so.1 when a thread is cancelled; ldd does not list it.
     loaded = {str(path.with_name("libgcc_s.so.1")) for path in found.values() if path.name == "libc.so.6"}
     return found | {name: Path(name) for name in loaded if Path(name).exists()}
 
 
 def busybox(cache: Path, arch: str) -> Path:
-    """A static busybox: the machine's, or where that is none for the guest, Debian's.
+    """A static busybox: this machine's, or Debian's if this machine's cannot run in the guest.
 
     Raises:
         SchedlineError: there is none.
@@ -68,7 +68,7 @@ def busybox(cache: Path, arch: str) -> Path:
 
 
 def pack(cache: Path, kernel: Kernel, arch: str, job: str, files: Mapping[str, Path], archive: Path) -> None:
-    """Pack a guest that does a job of selftests/ and ends.
+    """Pack the initramfs of a guest that does one job of selftests/ and ends.
 
     Raises:
         SchedlineError: there is no busybox for it.

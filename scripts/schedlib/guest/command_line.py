@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The command that boots a guest: the one place that knows the words of QEMU and of User-Mode Linux."""
+"""The command that boots a guest: the only module that knows the options of QEMU and User-Mode Linux."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from schedlib.options import MOST_CPUS
 from schedlib.process import run
 
 MEMORY = 512
-"""MiB of a guest, split among its nodes."""
+"""Memory of a guest in MiB, split among its NUMA nodes."""
 
 PATIENT = "rcupdate.rcu_cpu_stall_timeout=300"
-"""RT overload on emulated CPUs keeps RCU waiting for longer than it takes to be called a stall."""
+"""RT overload on emulated CPUs delays RCU for longer than the default stall timeout."""
 
 CONSOLE = ("-no-reboot", "-serial", "stdio", "-monitor", "none")
-"""The console is standard output, and a reboot is the end."""
+"""The console is standard output, and a reboot ends QEMU."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Programs:
     Attributes:
         initramfs: with an /init that ends the guest.
         arguments: for /init.
-        disk: a file of ours that the guest writes to, its /dev/vda.
+        disk: a file on the host that the guest writes to as /dev/vda.
     """
 
     initramfs: Path
@@ -53,7 +53,7 @@ def command_line(
         cpus: CPUs that are brought up.
         arguments: kernel parameters.
         accel: QEMU's accelerator, `tcg` or `kvm`; UML has none.
-        topology: how the CPUs of QEMU's guest belong together.
+        topology: the topology of QEMU's guest.
         programs: what QEMU's guest runs in place of the KUnit suites.
     """
     online, suites = f"maxcpus={cpus}", ["kunit.enable=1", "kunit.autorun=1"]
@@ -65,7 +65,7 @@ def command_line(
     if programs:
         parameters += ["kunit.enable=0", PATIENT, *arguments, "--", *programs.arguments]
         if programs.disk:
-            # QEMU takes two commas for one.
+            # QEMU reads two commas as one literal comma.
             drive = f"file={str(programs.disk).replace(',', ',,')},if=none,id=disk,format=raw,cache=unsafe"
             disk = ["-drive", drive, "-device", f"{target.disk},drive=disk"]
     else:
@@ -75,32 +75,33 @@ def command_line(
 
 
 def machine(target: Target, topology: Topology | None, console: Sequence[str] = CONSOLE) -> list[str]:
-    """QEMU and its machine; all CPUs are alike where there is no topology."""
+    """QEMU and the options for its machine. Without a topology no CPUs are grouped."""
     bare = ["-nodefaults", "-no-user-config", "-display", "none"]
     shape = shape_words(topology, target.arch) if topology else ["-smp", str(MOST_CPUS)]
     return [*target.emulator, *bare, *console, "-cpu", "max", "-m", f"{MEMORY}M", *shape]
 
 
 def what_boots(image: Path, initramfs: Path | None, parameters: Sequence[str]) -> list[str]:
-    """The kernel, the first programs and the kernel's parameters."""
+    """The options for the kernel, its initramfs and its parameters."""
     archive = ["-initrd", str(initramfs)] if initramfs else []
     return ["-kernel", str(image), *archive, "-append", " ".join(parameters)]
 
 
 def shape_words(topology: Topology, arch: str) -> list[str]:
-    """The words that give QEMU's machine this shape.
+    """The options that give QEMU's machine this shape.
 
     Args:
         arch: make's ARCH.
     """
     clusters = "clusters" if arch == "arm64" else "modules"
-    # x86 has no word for "no modules", and QEMU before 9.1 none for modules.
+    # On x86 no value of the option means "no modules", and QEMU before 9.1 does not have the option.
     level = f",{clusters}={topology.clusters}" if arch == "arm64" or topology.clusters > 1 else ""
     cores = f"cores={topology.cores},threads={topology.threads}"
     words = ["-smp", f"{topology.cpus},sockets={topology.sockets}{level},{cores}"]
     if arch != "arm64" and topology.clusters > 1:
-        # Linux takes the CPUs below one L2 cache for a cluster, and asks for it on Intel's CPUs alone, by leaf 4 of
-        # CPUID. Leaf 0x1f is cut off: QEMU 10.0.2 fails an assertion when Linux reads it. The last -cpu counts.
+        # On x86 Linux treats the CPUs that share an L2 cache as a cluster. It reads the sharing from leaf 4 of CPUID,
+        # on Intel's CPUs only. level=0x1e hides leaf 0x1f: QEMU 10.0.2 fails an assertion when Linux reads it. The
+        # last -cpu option wins.
         words += [
             "-cpu",
             "max,vendor=GenuineIntel,level=0x1e",
@@ -119,7 +120,7 @@ def shape_words(topology: Topology, arch: str) -> list[str]:
 
 
 def refuse_impossible(target: Target, topology: Topology) -> None:
-    """Let the emulator build the machine, and end before it runs.
+    """Check that the emulator can create this machine: start it with the CPUs stopped, and quit.
 
     Raises:
         SchedlineError: the emulator that is installed cannot give a guest this shape.

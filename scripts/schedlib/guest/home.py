@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What guests send: files on a disk of their own, a slot for each sender. selftests/guest_init.sh writes it."""
+"""Files that guests send back on a disk of their own, in one slot for each sender; guest_init.sh writes them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import tarfile
 from pathlib import Path
 
 SLOT = 4 << 20
-"""Bytes; SLOT of guest_init.sh, in blocks."""
+"""Bytes of a slot; SLOT in selftests/guest_init.sh is the same number in blocks."""
 
 _BLOCK = 512
 _HEAD = re.compile(rb"(\d{1,7}) ([0-9a-f]{64})\n\0*")
 
 
 def empty_disk(path: Path, slots: int) -> Path:
-    """A disk of so many slots; what is not written takes no space."""
+    """Create a disk with this number of slots, as a sparse file."""
     with path.open("wb") as file:
         file.truncate(slots * SLOT)
     return path
 
 
 def bring_home(disk: Path, slot: int, place: Path) -> str:
-    """Unpack a slot into an existing directory: plain files, all of them or none; why none, or nothing."""
+    """Unpack the plain files of a slot into an existing directory, all or none; returns why none, or an empty text."""
     with disk.open("rb") as file:
         file.seek(slot * SLOT)
         head = _HEAD.fullmatch(file.read(_BLOCK))
@@ -37,7 +37,7 @@ def bring_home(disk: Path, slot: int, place: Path) -> str:
         for member in archive:
             name = member.name.removeprefix("./")
             content = archive.extractfile(member) if member.isreg() else None
-            # Whatever a tool has made there: no path leads out of the place.
+            # Never write outside of `place`, whatever names the tools in the guest have chosen.
             if content and "/" not in name:
                 (place / name).write_bytes(content.read())
     return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""KVM is used only after a guest was seen to boot with it: an open /dev/kvm proves nothing."""
+"""Choosing KVM or TCG. KVM is used only if a guest has booted with it: an accessible /dev/kvm proves nothing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from schedlib.kernel.targets import Target
 from schedlib.progress import step
 
 PROBE_TIMEOUT = 20.0
-"""Seconds; a small kernel prints its banner in under two under TCG."""
+"""Seconds; even with TCG a small kernel prints its banner in less than two."""
 
 
 def accelerator(cache: Path, target: Target, image: Path) -> str:
-    """`kvm` when this image boots with it on this machine, else `tcg`; asked once for each boot of the machine."""
+    """`kvm` when this image boots with it on this machine, else `tcg`; tried once for each boot of the machine."""
     if target.emulator[:1] != (f"qemu-system-{machine()}",) or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     record = cache / "kvm.json"

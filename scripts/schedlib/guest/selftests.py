@@ -18,14 +18,14 @@ from schedlib.progress import step
 from schedlib.tree.kernel_tree import Tree
 
 FRAGMENT = "selftests"
-"""What the kernel has to have, in configs/kernel/."""
+"""The fragment of configs/kernel/ that the kernel needs for them."""
 
 _FLAG = re.compile(r"-[A-Za-z][^\s$]*")
 _DIRECTORIES = ("/proc", "/sys")
 
 
 def flags(makefile: str) -> list[str]:
-    """What CFLAGS adds, but for the headers of the kernel's build."""
+    """The compiler options that a Makefile adds to CFLAGS, except $(KHDR_INCLUDES)."""
     found = re.search(r"^CFLAGS \+= (.*)$", makefile, re.M)
     return _FLAG.findall(found.group(1)) if found else []
 
@@ -43,7 +43,8 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
     header = tree.read(name)
     if header is None:
         raise SchedlineError(f"{tree.origin} has no {name}", "use a kernel tree that has its selftests")
-    # From git: the work tree shows whatever was built last. The programs include ../kselftest.h.
+    # Take the header from git, because the work tree shows the commit that was built last. The programs include
+    # ../kselftest.h.
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         Path(scratch, "kselftest.h").write_text(header)
         beside = Path(scratch, COLLECTION)
@@ -53,7 +54,7 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
 
 
 def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:
-    """Compile programs without shared libraries; where each lies in the guest, and here.
+    """Link programs statically; returns the path of each on this machine, by its path in the guest.
 
     Raises:
         SchedlineError: a program does not compile.
@@ -68,12 +69,12 @@ def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target
 
 
 def own_programs() -> dict[str, Path]:
-    """Where each workload lies in a guest, and its source."""
+    """The source of each workload, by its path in a guest."""
     return {f"/{COLLECTION}/{path.stem}": path for path in sorted((SELFTESTS / COLLECTION).glob("*.c"))}
 
 
 def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str], archive: Path) -> None:
-    """Pack files, and all directories that they lie in, with the kernel's own gen_init_cpio."""
+    """Pack files and all their parent directories, with the kernel's own gen_init_cpio."""
     parents = {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"/"}
     rows = [f"dir {name} 755 0 0" for name in sorted(parents | set(directories))]
     rows += [f"file {name} {path} 755 0 0" for name, path in files.items()]
@@ -84,7 +85,7 @@ def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str]
 
 
 def initramfs(kernel: Kernel, tree: Tree, target: Target) -> Path:
-    """The programs, and an /init that runs each.
+    """An initramfs with the programs and an /init that runs each of them.
 
     Raises:
         SchedlineError: a program does not compile.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""patched tree -> built kernel: out of tree, kept warm, skipped when the stamp of an earlier build still holds."""
+"""patched tree -> built kernel: out of tree, incremental, skipped when the stamp of an earlier build still matches."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ _REPRODUCIBLE = {
     "KBUILD_BUILD_HOST": "schedline",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""With _prefix_maps(), equal sources give equal images."""
+"""Together with _prefix_maps() this makes equal sources give equal images."""
 
 
 def _prefix_maps(*directories: Path) -> dict[str, str]:
-    """Options that keep the names of directories out of the debug information, and by that out of the build-id: c2c
-    counted two builds of one source as differently as two quanta, because they lay in two places."""
+    """Options that keep directory names out of the debug information, and so out of the build-id.
+
+    Without them two builds of one source in two directories differed in c2c's counts as much as two quanta do.
+    """
     words = " ".join(f"-fdebug-prefix-map={directory}=." for directory in directories)
     return {"KCFLAGS": words, "KAFLAGS": words}
 
 
 _KEPT = (".config", "vmlinux", "usr/gen_init_cpio", f"{TESTS_DIRECTORY}/layout_fields.o")
-"""Files of a build directory that are read after the build, where it has them."""
+"""Files of a build directory that are read after the build; those that do not exist are skipped."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Kernel:
     """A built kernel.
 
     Attributes:
-        image: what the target runs.
+        image: the file that the target boots.
         build: the build directory.
         seconds: wall time of make; 0.0 when the build was up to date.
         compiler: first line of `gcc --version`.
@@ -59,7 +61,7 @@ class Kernel:
     compiler: str
 
     def kept(self, place: Path) -> Kernel:
-        """A copy in an empty directory, for a guest that runs after the build directory is given free."""
+        """Copy the kernel to an empty directory, for a guest that still runs after the build directory is unlocked."""
         for name in (str(self.image.relative_to(self.build)), *_KEPT):
             if (self.build / name).is_file():
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -68,14 +70,15 @@ class Kernel:
 
 
 def build_directory(cache: Path, tree: Tree, target: Target, configuration: Configuration) -> Path:
-    """Where a tree's build of one configuration is kept."""
+    """The directory for builds of a tree in one configuration."""
     return cache / "builds" / f"{tree.name}-{target.name}-{configuration.digest()}"
 
 
 @contextmanager
 def built(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Iterator[Kernel]:
-    """A commit, built for a target. The build directory is held until the end: nobody else builds in it meanwhile.
-    A guest should not be waited for in here; boot a copy (Kernel.kept()).
+    """Build a commit for a target, and lock the build directory until the context ends.
+
+    Do not wait for a guest while the lock is held; boot a copy (Kernel.kept()).
 
     Raises:
         SchedlineError: Kconfig dropped a line, or the kernel does not build (with the compiler's first error).
@@ -121,8 +124,9 @@ def _identity(image: Path) -> list[int]:
 def make_as_configured(
     tree: Tree, directory: Path, arch: str, wanted: Configuration, variables: Sequence[str], goals: Sequence[str]
 ) -> None:
-    """Configure the directory where that is needed, and make. If Kconfig files have changed, make asks them anew and
-    may leave lines out: then once more from the beginning.
+    """Configure the directory if that is needed, and run make.
+
+    If Kconfig files have changed, make runs Kconfig again, which may drop lines. Then configure and make once more.
 
     Raises:
         Dropped: this tree cannot have the configuration.
@@ -143,7 +147,8 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
         DoesNotBuild: it failed; the message has the first error of compiler or linker.
     """
     log = directory / "build.log"
-    # An empty LOCALVERSION keeps git's state out of the release string, which would rebuild what includes it.
+    # An empty LOCALVERSION keeps git's state out of the release string. Otherwise each commit would rebuild every
+    # file that includes that string.
     argv = ["make", f"-j{os.cpu_count() or 1}", f"ARCH={arch}", f"O={directory}", "LOCALVERSION=", *goals]
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -169,7 +174,7 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
 
 
 def first_error(text: str) -> str:
-    """The first error in a build log with the lines that explain it; its last lines when none is recognised."""
+    """The first error in a build log and the three lines after it; the last lines of the log if no error is found."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if re.search(r"(?:: (?:fatal )?error: |undefined reference|No space left|^ERROR: |: Error: )", line):

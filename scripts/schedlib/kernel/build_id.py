@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # a machine that is to be measured reads its own kernel's, and has no pyelftools
+if TYPE_CHECKING:  # a machine that is to be measured reads only its running kernel's build-id, and has no pyelftools
     from elftools.elf.elffile import ELFFile
 
 _NOTES = Path("/sys/kernel/notes")
@@ -16,21 +16,26 @@ _GNU_BUILD_ID = 3
 
 
 def build_id_of(elf: ELFFile) -> str:
-    """Of a vmlinux, in hexadecimal digits; empty where it has none."""
+    """The build-id of a vmlinux, in hexadecimal digits; empty if it has none."""
     order = "<" if elf.little_endian else ">"
     notes = (section.data() for section in elf.iter_sections("SHT_NOTE"))
     return next(filter(None, (in_notes(each, order) for each in notes)), "")
 
 
 def running_build_id() -> str:
-    """Of the running kernel, in hexadecimal digits; empty where it does not tell."""
+    """The build-id of the running kernel, in hexadecimal digits; empty if the kernel does not show it."""
     with suppress(OSError):
         return in_notes(_NOTES.read_bytes(), "=")
     return ""
 
 
 def in_notes(notes: bytes, order: str) -> str:
-    """What ELF notes tell, in this byte order of struct; empty where they tell nothing, or are cut off."""
+    """The build-id in ELF notes; empty if they have none or are truncated.
+
+    Args:
+        notes: the content of a note section.
+        order: byte order, as a prefix of a format of the module struct.
+    """
     place = 0
     with suppress(struct.error):
         while place + 12 <= len(notes):

@@ -21,12 +21,12 @@ _VERIFIED = "schedline.verified"
 
 @dataclass(frozen=True)
 class Configuration:
-    """What was asked of Kconfig: `CONFIG_X` -> value, later fragments winning.
+    """The lines requested of Kconfig: `CONFIG_X` -> value. Later fragments override earlier ones.
 
     Attributes:
         names: of the fragments.
         values: by symbol.
-        where_it_exists: symbols that not every series has; a tree that does not know one is not asked for it.
+        where_it_exists: symbols that not every series has; a tree that does not define one may lack it.
     """
 
     names: tuple[str, ...]
@@ -34,11 +34,11 @@ class Configuration:
     where_it_exists: frozenset[str] = frozenset()
 
     def without(self, names: Collection[str]) -> Configuration:
-        """The same without asking for some symbols."""
+        """A copy that does not request some symbols."""
         return replace(self, values={name: value for name, value in self.values.items() if name not in names})
 
     def text(self) -> str:
-        """As a file for KCONFIG_ALLCONFIG."""
+        """The content of a file for KCONFIG_ALLCONFIG."""
         return "".join(f"{name}={value}\n" for name, value in self.values.items())
 
     def digest(self) -> str:
@@ -47,7 +47,7 @@ class Configuration:
 
 
 class Dropped(SchedlineError):
-    """Kconfig did not take a line that was asked for; the message has the dependency that is not met."""
+    """Kconfig dropped a requested line; the message has the dependency that is not met."""
 
 
 def load(names: Sequence[str]) -> Configuration:
@@ -80,7 +80,7 @@ def load(names: Sequence[str]) -> Configuration:
 
 
 def configuration_of(names: Sequence[str], lacking: Collection[LeftOut]) -> Configuration:
-    """Fragments of configs/kernel/ in this order, without asking for suites that cannot be built.
+    """Merge fragments of configs/kernel/ in this order, without the options of suites that cannot be built.
 
     Raises:
         SchedlineError: there is no such fragment.
@@ -89,10 +89,10 @@ def configuration_of(names: Sequence[str], lacking: Collection[LeftOut]) -> Conf
 
 
 def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:
-    """Write build/.config, and see that it holds every line that was asked for.
+    """Write build/.config and check that it has every requested line.
 
     Args:
-        variables: for make, such as CROSS_COMPILE=..., of which Kconfig's answers depend.
+        variables: for make, such as CROSS_COMPILE=...; Kconfig's answers depend on them.
 
     Raises:
         Dropped: Kconfig dropped a line.
@@ -121,13 +121,13 @@ def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variabl
 
 
 def is_configured(build: Path, wanted: Configuration) -> bool:
-    """Whether a build directory was configured so, to the end, and make has not asked another Kconfig since."""
+    """Whether a build directory was completely configured as wanted, and .config has not changed since."""
     marker = build / _VERIFIED
     return (build / ".config").is_file() and marker.is_file() and marker.read_text() == _verified(build, wanted)
 
 
 def _verified(build: Path, wanted: Configuration) -> str:
-    """What was asked for, and what .config has instead of it."""
+    """The requested lines, and the values that .config has for these symbols."""
     got = _read(build / ".config")
     return wanted.text() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
 
@@ -142,7 +142,7 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def _definition(tree: Tree, arch: str, symbol: str) -> str:
-    """The lines that define a symbol; empty where this architecture has none."""
+    """The lines that define a symbol; empty if it does not exist on this architecture."""
     own = f"arch/{'x86' if arch == 'x86_64' else arch}/*Kconfig*"
     found = b""
     for paths in (["*Kconfig*", ":(exclude)arch/*/*"], [own]):
@@ -152,7 +152,7 @@ def _definition(tree: Tree, arch: str, symbol: str) -> str:
 
 
 def _unmet(tree: Tree, arch: str, symbol: str, got: Mapping[str, str]) -> str:
-    """Where a symbol is defined and what it depends on, with the current values beside it."""
+    """Why Kconfig dropped a symbol: its dependencies, with their current values."""
     search = _definition(tree, arch, symbol)
     if not search:
         return "there is no such symbol in this tree for this architecture"

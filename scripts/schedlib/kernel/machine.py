@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""This machine as selftests/sched_latency/fingerprint.h names it, so that runs of tools and of our own are of one."""
+"""This machine as selftests/sched_latency/fingerprint.h names it, so that all tools name the same machine alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HASH_START = 0xCBF29CE484222325
 
 
 def _hash(data: bytes) -> str:
-    """FNV-1a: no secret, only a short name."""
+    """FNV-1a: only for a short name, not for security."""
     value = _HASH_START
     for byte in data:
         value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
@@ -33,7 +33,7 @@ def _line(path: Path) -> str:
 
 
 def cpu_list(cpus: set[int]) -> str:
-    """As the kernel writes it: 0-3,8."""
+    """A list of CPUs in the kernel's format: 0-3,8."""
     parts = []
     for first in sorted(cpu for cpu in cpus if cpu - 1 not in cpus):
         last = first
@@ -68,7 +68,7 @@ def _nodes() -> list[frozenset[int]]:
 
 
 def _count(cpus: set[int], groups: list[frozenset[int]]) -> int:
-    """How many groups the CPUs are in; 0 where one is in none."""
+    """The number of groups that the CPUs belong to; 0 if any CPU belongs to none."""
     seen: set[int] = set()
     count = 0
     for cpu in sorted(cpus):
@@ -92,7 +92,7 @@ def _model() -> str:
 
 
 def machine_text() -> str:
-    """The machine in words; the CPUs that may be used belong to it."""
+    """A description of the machine, with the CPUs that this process may use."""
     cpus = set(os.sched_getaffinity(0))
     llcs = _count(cpus, [_llc(cpu) for cpu in cpus])
     listed = cpu_list(cpus)[:256]
@@ -100,12 +100,12 @@ def machine_text() -> str:
 
 
 def machine_name() -> str:
-    """The same as a short name."""
+    """A short name for the same."""
     return _hash(machine_text().encode())
 
 
 def boot_id() -> str:
-    """Of this boot."""
+    """The id of this boot."""
     return _line(Path("/proc/sys/kernel/random/boot_id"))
 
 
@@ -118,7 +118,7 @@ def _configuration() -> str:
 
 
 def fingerprint() -> dict[str, str]:
-    """All that is the same for each run of this boot; an empty text where something is unknown."""
+    """All that is the same for every run of this boot; what is unknown is an empty string."""
     name = os.uname()
     return {
         "machine_name": machine_name(),
@@ -136,5 +136,5 @@ def fingerprint() -> dict[str, str]:
 
 
 def now() -> tuple[str, float]:
-    """The time by the wall, and by the clock of this boot, which nobody sets."""
+    """The wall-clock time, and CLOCK_BOOTTIME, which nobody can set."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree -> plan -> built kernel: the one way for check, c2c, run, premerge, the mutants and the benchmarks."""
+"""tree -> plan -> built kernel: shared by check, c2c, run, premerge, the mutants and the benchmarks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from schedlib.tree.left_out import LeftOut, left_out
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """What is to be built, and of what; nothing is built yet.
+    """What to build, and from which tree; nothing is built yet.
 
     Attributes:
-        commit: what is built; the composition's own unless something was added on top.
-        left_out: suites that this tree is too old for.
+        commit: the commit to build; the composition's own unless something was added on top.
+        left_out: suites that cannot be built because this tree is too old.
     """
 
     tree: Tree
@@ -53,8 +53,8 @@ def plan_kernel(
 
     Args:
         fragments: of configs/kernel/, on top of the target's own.
-        expect: changes that have to be there; default: see compose().
-        base: the revision that says what is expected.
+        expect: changes that the tree has to have; default: see compose().
+        base: the revision whose changes are expected.
 
     Raises:
         SchedlineError: a tool is missing, an id is unknown, a change does not apply, or a suite that has to judge an
@@ -67,7 +67,7 @@ def plan_kernel(
 
 
 def composed_kernel(tree: Tree, target: Target, composition: Composition, fragments: Sequence[str] = ()) -> KernelPlan:
-    """The same for what is composed already.
+    """Choose the configuration for a tree that is composed already.
 
     Raises:
         SchedlineError: a tool is missing, or a suite that has to judge an expected change cannot be built.
@@ -79,10 +79,10 @@ def composed_kernel(tree: Tree, target: Target, composition: Composition, fragme
 
 
 def prepare_kernel(cache: Path, plan: KernelPlan, place: Path) -> Kernel:
-    """Build what is planned; a copy of what guests and readers need, so that nobody waits for a guest.
+    """Build a plan, and copy the files that are needed afterwards, so that no build has to wait for a guest.
 
     Args:
-        place: an empty directory for the copy; who makes it removes it, see cache.scratch().
+        place: an empty directory for the copy; the caller removes it, see cache.scratch().
 
     Raises:
         DoesNotBuild: it does not compile or link.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a test kernel is built for: User-Mode Linux and the machines of QEMU."""
+"""The targets that a test kernel is built for: User-Mode Linux and machines of QEMU."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 from schedlib.errors import SchedlineError
 
 if TYPE_CHECKING:
-    # Options are checked against TARGETS before any library is there.
+    # Options are checked against TARGETS before any library is installed.
     from schedlib.tree.kernel_tree import Tree
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a kernel is run.
+    """A machine that a kernel runs on.
 
     Attributes:
         name: the word after --on, and the base fragment in configs/kernel/.
         arch: make's ARCH.
-        image: what make builds, and the file below the build directory that is run.
-        image_target: make's name for it.
+        image: the file that is booted, as a path below the build directory.
+        image_target: the goal of make that builds it.
         classes: CPU counts of the guests that one check boots.
         timeout: seconds after which a guest is ended.
         compiler: prefix of the cross compiler, make's CROSS_COMPILE; empty for the machine's own.
-        emulator: QEMU's program and the words that choose its machine; none for UML.
+        emulator: QEMU's program and the options that choose its machine; empty for UML.
         console: the guest's serial port.
-        disk: QEMU's name for one that the guest has.
+        disk: the QEMU device for the guest's disk.
     """
 
     name: str
@@ -57,7 +57,7 @@ TARGETS = {
             emulator=("qemu-system-x86_64",),
             console="ttyS0",
         ),
-        # The newest interrupt controller: the older one ends at 8 CPUs.
+        # The newest interrupt controller (GIC): GICv2 supports only 8 CPUs.
         Target(
             "qemu-arm64",
             "arm64",
@@ -75,10 +75,10 @@ TARGETS = {
 
 
 def choose(tree: Tree, wanted: str | None) -> tuple[Target, str | None]:
-    """The target to use and, when it is not the default one, why.
+    """The target to use and, if this tree cannot use the default one, the reason.
 
     Raises:
-        SchedlineError: an unknown target, or one that this tree cannot have.
+        SchedlineError: an unknown target, or one that this tree does not support.
     """
     if wanted is not None and wanted not in TARGETS:
         raise SchedlineError(f"--on: there is no target {wanted!r}", f"choose one of {', '.join(TARGETS)}")

@@ -11,15 +11,15 @@ from schedlib.paths import CONFIGS
 
 
 class Topology(Strict, frozen=True):
-    """A machine.
+    """The shape of a machine.
 
     Attributes:
-        nodes: of NUMA, in the whole machine; the CPUs are split among them in order.
-        clusters: in a socket. On arm64 they share the tags of a cache, on x86 the L2 cache.
-        cores: in a cluster.
-        threads: on a core.
-        llcs: in a socket; more than one are what the kernel makes of one, on x86 by split_llc=.
-        memoryless: of the nodes, the last so many have CPUs alone.
+        nodes: NUMA nodes of the whole machine; the CPUs are split among them in order.
+        clusters: clusters per socket. On arm64 the CPUs of one share the tags of a cache, on x86 the L2 cache.
+        cores: cores per cluster.
+        threads: threads per core.
+        llcs: LLCs per socket. If more than one, the kernel splits the socket's one LLC (x86 only, split_llc=).
+        memoryless: number of nodes without memory; these are the last ones.
     """
 
     name: str
@@ -33,17 +33,17 @@ class Topology(Strict, frozen=True):
 
     @property
     def cpus(self) -> int:
-        """All of them."""
+        """The number of CPUs of the whole machine."""
         return self.sockets * self.clusters * self.cores * self.threads
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Kernel parameters that belong to the shape."""
+        """The kernel parameters that this shape needs."""
         return (f"split_llc={self.llcs}",) if self.llcs > 1 else ()
 
 
 def flat(cpus: int) -> Topology:
-    """So many CPUs, and no more: a shape without a name."""
+    """A nameless topology with this number of CPUs: one socket, node and cluster, one thread per core."""
     return Topology("", 1, 1, 1, cpus, 1)
 
 
@@ -51,7 +51,7 @@ def load_topology(name: str) -> Topology:
     """A topology by name.
 
     Raises:
-        SchedlineError: there is none of that name, or its file does not describe one.
+        SchedlineError: there is no topology of that name, or its file is invalid.
     """
     directory = CONFIGS / "topologies"
     known = sorted(path.stem for path in directory.glob("*.toml"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The columns that --arch and --config name, what compiling them needs, and the tree that they are compiled of."""
+"""The columns that --arch and --config name, the tools that compile them, and the tree that they are compiled from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schedlib.tree.kernel_tree import Tree, open_tree
 
 
 def columns_for(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, ...]:
-    """The columns that the options ask for; without configs each architecture's own alone."""
+    """The columns that the options ask for; without configs only each architecture's own configuration."""
     names = list(arch_table()) if "all" in archs else archs
     more = layout_data().configs if "all" in configs else configs
     own = not configs or "all" in configs
@@ -27,7 +27,7 @@ def columns_for(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, .
 
 
 def ensure_tools(columns: Sequence[Column]) -> None:
-    """See that this machine has what compiling these columns needs.
+    """Check that this machine has the tools to compile these columns.
 
     Raises:
         SchedlineError: something is missing; the next step installs it.
@@ -64,7 +64,7 @@ def composed_tree(
 
 
 def compiled_or_none(cache: Path, tree: Tree, commit: str, column: Column) -> Path | None:
-    """The object of a column; None, said why, where this architecture has no such configuration."""
+    """The object of a column. If this architecture has no such configuration, print why and return None."""
     try:
         return compiled(cache, tree, commit, column)
     except Dropped as dropped:

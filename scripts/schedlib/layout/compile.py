@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree -> object -> layout: the one unit with the offsets, compiled for any architecture, neither linked nor booted."""
+"""tree -> object -> layout: compiles the unit with the offsets for any architecture, without linking or booting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from schedlib.tree.kernel_tree import Tree, checked_out
 UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
 
 _HOST_NAMES = ("-Du32=__u32", "-Ds32=__s32", "-DS32_MAX=0x7fffffff", "-DARRAY_SIZE(a)=(sizeof(a)/sizeof((a)[0]))")
-"""What layout_rules.c takes from the kernel's headers and user space's lack."""
+"""Names that layout_rules.c takes from the kernel's headers and that user-space headers do not define."""
 
 
 def arch_table() -> dict[str, Arch]:
@@ -69,7 +69,7 @@ class Column:
 
     @once  # noqa: B019  a column lives as long as the process
     def configuration(self) -> Configuration:
-        """What Kconfig is asked for."""
+        """The lines requested of Kconfig."""
         return load([*self.arch.base, *(part for part in self.config.split("+") if part)])
 
 
@@ -91,7 +91,7 @@ def host_rules(cache: Path) -> Rules:
 
 
 def key_of(content: str, column: Column, compiler: str) -> str:
-    """The name under which an object is kept: everything that it is made of.
+    """The name of an object in the cache: a hash of everything that it is made of.
 
     Args:
         content: id of the git tree.
@@ -102,12 +102,12 @@ def key_of(content: str, column: Column, compiler: str) -> str:
 
 @once
 def compiler_of(arch: Arch) -> str:
-    """Which compiler an architecture has; asked once, a matrix has many columns."""
+    """The compiler version of an architecture; cached, because a matrix has many columns."""
     return compiler_version(arch.compiler)
 
 
 def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
-    """The object with the offsets for a commit of a tree, from the cache where it has one.
+    """The object with the offsets for a commit of a tree, from the cache if possible.
 
     Raises:
         Dropped: this architecture cannot have the configuration.
@@ -129,12 +129,12 @@ def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
 
 
 def column_directory(cache: Path, tree: Tree, column: Column) -> Path:
-    """Where the build directory of a column is kept."""
+    """The build directory of a column."""
     return cache / "builds" / f"{tree.name}-layout-{column.arch.name}-{column.configuration().digest()}"
 
 
 def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> bytes:
-    """Compile one object of a commit, in a build directory that is kept warm; its content.
+    """Compile one object of a commit, in a build directory that is kept; returns the object's content.
 
     Raises:
         Dropped: this architecture cannot have the configuration.
@@ -153,7 +153,7 @@ def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> byt
 
 
 def layout_of(path: Path, name: str) -> Layout:
-    """The layout in a compiled object, with all members where it has debug information."""
+    """The layout in a compiled object; with all members if it has debug information."""
     compiled_tables = read_fields(read_object(path), str(path))
     try:
         structures = read_members(path)

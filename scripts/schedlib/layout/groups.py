@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Members that one function touches together, and what it touches beside them (configs/layout.toml)."""
+"""Access groups: members that one function touches together, and the others that it touches (configs/layout.toml)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _found(group: Group, layout: Layout) -> list[Member]:
 
 
 def lines_touched(group: Group, layout: Layout) -> int | None:
-    """How many lines the members of a group lie on; None where the structure is not known."""
+    """The number of lines that the members of a group are on; None if the structure is not known."""
     lines = {
         line
         for member in _found(group, layout)
@@ -32,7 +32,7 @@ def lines_touched(group: Group, layout: Layout) -> int | None:
 
 
 def drift(group: Group, source: str, layout: Layout) -> list[tuple[str, int]]:
-    """Members that the function touches on other lines, and did not when its members were grouped.
+    """Members that the function touches on other lines, and did not touch when the group was defined.
 
     Args:
         source: text of the group's file.

@@ -15,12 +15,12 @@ class Guarded:
     """A line on which a rule keeps some members.
 
     Attributes:
-        rules: that say so.
+        rules: ids of these rules.
         type: tag of the structure.
         line: its number.
-        members: that are kept there, by offset.
-        left: bytes that may be added among them before the last one falls off.
-        free: bytes of the line in use by nothing.
+        members: the members that are kept there, by offset.
+        left: bytes that can be added among them before the last one crosses the end of the line.
+        free: bytes of the line that no member uses.
         pointer: size of a pointer.
     """
 
@@ -39,7 +39,7 @@ class Guarded:
 
 
 def guarded_lines(rules: Rules, layout: Layout) -> tuple[Guarded, ...]:
-    """Every line on which a rule that holds keeps two members or more; rules with the same members are one."""
+    """Every line on which a rule that holds keeps two members or more; rules with the same members share one row."""
     found: dict[tuple[str, int, tuple[str, ...]], Guarded] = {}
     pointer = 8 if Condition.BITS_64 in layout.holds else 4
     for rule in rules.rules:
@@ -56,7 +56,7 @@ def guarded_lines(rules: Rules, layout: Layout) -> tuple[Guarded, ...]:
 
 
 def free_bytes(layout: Layout, tag: str, line: int) -> int:
-    """Bytes of a line that no member uses; 0 where not all members are known."""
+    """Bytes of a line that no member uses; 0 if not all members are known."""
     structure = layout.structures.get(tag)
     if structure is None:
         return 0

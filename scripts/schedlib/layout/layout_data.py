@@ -37,11 +37,11 @@ class Group(Strict, frozen=True):
     """An access group.
 
     Attributes:
-        name: "load-balance".
-        function, file: who touches the members, and where.
+        name: such as "load-balance".
+        function, file: the function that touches the members, and its file.
         type: tag of the structure.
-        members: that should be together.
-        also: what the function touched beside them when they were grouped.
+        members: the members that should be together.
+        also: other members that the function touched when the group was defined.
     """
 
     name: Word
@@ -53,7 +53,7 @@ class Group(Strict, frozen=True):
 
 
 class LayoutData(Strict, frozen=True):
-    """The whole file. configs: of the matrix, beside each architecture's own."""
+    """The whole file. configs: the configurations of the matrix, in addition to each architecture's own."""
 
     configs: tuple[Word, ...]
     arch: dict[str, Arch]
@@ -62,7 +62,7 @@ class LayoutData(Strict, frozen=True):
 
 @cache
 def layout_data() -> LayoutData:
-    """What the file holds.
+    """The content of the file.
 
     Raises:
         SchedlineError: something in it is wrong.

@@ -15,7 +15,7 @@ from schedlib.layout.tables import Rules
 
 
 class LayoutFigure(Enum):
-    """What is counted of a structure, or of a group of members."""
+    """A figure of a structure or of a group of members."""
 
     SIZE = "size"
     LINES = "lines"
@@ -43,7 +43,7 @@ class LayoutMetric:
 
     @property
     def unit(self) -> str:
-        """What it is counted in."""
+        """The unit of the figure."""
         return "bytes" if self.figure in (LayoutFigure.SIZE, LayoutFigure.HOLES) else "lines"
 
 
@@ -52,7 +52,7 @@ class Difference:
     """Everything that differs.
 
     Attributes:
-        moved: struct.member, line before and after; None for one that is not there.
+        moved: struct.member, line before and after; None if a layout does not have it.
         rules: id, outcome before and after, where they differ.
         metrics: sizes, holes and lines touched, also those that are equal.
     """
@@ -69,7 +69,7 @@ def _holes(layout: Layout, tag: str) -> int | None:
 
 
 def compare(rules: Rules, before: Layout, after: Layout) -> Difference:
-    """Hold two layouts against each other."""
+    """Compare two layouts."""
     moved: list[tuple[str, int | None, int | None]] = []
     metrics: list[LayoutMetric] = []
     for tag in STRUCTURES:
@@ -106,7 +106,7 @@ def _moved(tag: str, before: Layout, after: Layout) -> list[tuple[str, int | Non
 
 
 def text(difference: Difference, before: Layout, after: Layout) -> Iterator[str]:
-    """As in a cover letter."""
+    """The differences, as text for a cover letter."""
     yield f"before: {before.name}, lines of {before.line} bytes"
     yield f"after:  {after.name}, lines of {after.line} bytes"
     yield ""

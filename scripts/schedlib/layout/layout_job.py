@@ -25,7 +25,7 @@ from schedlib.verdict import Verdict
 
 
 def judge_layout(options: LayoutOptions) -> Verdict:
-    """Hold every rule against the layouts that the options name.
+    """Check every rule on the layouts that the options name.
 
     Raises:
         SchedlineError: the tree, the kernel or the machine does not allow it.
@@ -73,7 +73,7 @@ def _of_tree(options: LayoutOptions) -> tuple[tuple[JudgedColumn, ...], dict[str
 def judged_columns(
     cache: Path, tree: Tree, commit: str, columns: Sequence[Column], rules: Rules, expected: frozenset[str]
 ) -> tuple[JudgedColumn, ...]:
-    """Compile what is not in the cache, and hold the rules against each column."""
+    """Compile what is not in the cache, and check the rules on each column."""
     judged: list[JudgedColumn] = []
     for column in columns:
         try:

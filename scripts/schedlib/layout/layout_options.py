@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline layout` and the verbs below it are asked for."""
+"""The options of `schedline layout` and of the verbs below it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_ARCH = "x86_64"
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """Which architectures, in which configurations; without configurations each architecture's own alone."""
+    """The architectures and configurations; without configurations only each architecture's own."""
 
     arch: tuple[str, ...] = (DEFAULT_ARCH,)
     config: tuple[str, ...] = ()
@@ -26,11 +26,11 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class LayoutOptions:
-    """Which layouts are judged: those of a tree, or else that of one kernel that is built.
+    """The layouts to judge: those of a tree, or that of one built kernel.
 
     Attributes:
-        built: the kernel is built: `vmlinux`, or the running one for None.
-        expect: changes that have to be there; None: those of `base`.
+        built: whether to judge a built kernel: `vmlinux`, or the running one if that is None.
+        expect: changes that the kernel has to have; None: those of `base`.
         require: rules that must not be n/a everywhere.
     """
 
@@ -45,7 +45,7 @@ class LayoutOptions:
     json: Path | None = None
 
     def source(self) -> list[str]:
-        """What is judged, as words of a command line."""
+        """What is judged, as command-line arguments."""
         if self.built:
             return ["--vmlinux", str(self.vmlinux)] if self.vmlinux else ["--running"]
         return self.tree.words()
@@ -64,12 +64,12 @@ class PatchOptions:
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """What `layout emit`, `explain` and `headroom` are asked.
+    """The options of `layout emit`, `explain` and `headroom`.
 
     Attributes:
-        rule: that is explained.
-        out: where the answer is written; standard output for None.
-        json: where the figures are written.
+        rule: the rule to explain.
+        out: the file for the answer; None: standard output.
+        json: the file for the figures.
     """
 
     tree: TreeOptions
@@ -87,7 +87,7 @@ class LayoutOperand:
     Attributes:
         text: as the user wrote it.
         path: a tree, a vmlinux or an object.
-        series: or a series, with these carried changes and no others. The running kernel where neither is given.
+        series: or a series, with the carried changes in `changes` and no others. With neither: the running kernel.
     """
 
     text: str
@@ -98,7 +98,7 @@ class LayoutOperand:
 
 @dataclass(frozen=True)
 class LayoutDiffOptions:
-    """What is compared, in which column, and where figures and picture are written."""
+    """The two layouts to compare, the column, and the files for figures and picture."""
 
     before: LayoutOperand
     after: LayoutOperand
@@ -130,7 +130,7 @@ def column_options(arguments: argparse.Namespace) -> ColumnOptions:
 
 
 def configurations(text: str) -> tuple[str, ...]:
-    """An argparse type: configurations, each of fragments that are joined by `+`, or all."""
+    """An argparse type: a list of configurations, each of them fragments joined by `+`; or all."""
     for name in (part for config in words(text) if config != "all" for part in config.split("+")):
         if name not in fragment_names() and not ("/" in name and Path(name).is_file()):
             raise argparse.ArgumentTypeError(unknown("fragment", name, fragment_names()))
@@ -138,7 +138,7 @@ def configurations(text: str) -> tuple[str, ...]:
 
 
 def rule_id(text: str) -> str:
-    """An argparse type: a rule by its id, or by the part behind the dot: Q1."""
+    """An argparse type: a rule by its id, or by the part after the dot: Q1."""
     return find_rule(text, rule_ids())
 
 

@@ -22,7 +22,7 @@ from schedlib.verdict import Verdict
 
 
 class _Below(argparse._SubParsersAction):  # type: ignore[type-arg]
-    """The verbs below a verb. An option in front of one of them would be lost: it is refused."""
+    """The verbs below a verb. An option in front of one of them would be lost, so it is rejected."""
 
     def __call__(
         self,

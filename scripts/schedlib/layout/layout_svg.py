@@ -23,7 +23,7 @@ def _colour(tag: str, name: str) -> str:
 
 
 def lines_to_draw(tag: str, layouts: Sequence[Layout]) -> list[int]:
-    """Lines on which something named by a rule or a group begins in any of the layouts."""
+    """Lines on which, in any of the layouts, a member begins that a rule or a group names."""
     wanted: set[int] = set()
     names = {member for group in groups() if group.type == tag for member in group.members}
     for layout in layouts:
@@ -55,7 +55,7 @@ def _object(tag: str, layout: Layout, lines: Sequence[int]) -> DrawnObject:
 
 
 def draw(layouts: Sequence[Layout]) -> str:
-    """One picture of the structures that differ, or else of all, in all layouts; later ones below earlier ones."""
+    """One picture of the structures that differ, or of all if none differs; later layouts below earlier ones."""
     differing = [tag for tag in STRUCTURES if len({layout.structures.get(tag) for layout in layouts}) > 1]
     objects = [
         _object(tag, layout, lines_to_draw(tag, layouts))

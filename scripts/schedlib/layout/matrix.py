@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rules x kernels: what is shown, and what is written as JSON (schema layout-1)."""
+"""Rules x kernels: the table for people, and the JSON document (schema layout-1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_NAMES = 8
 
 @dataclass(frozen=True)
 class JudgedColumn:
-    """One kernel: its layout with the rules' outcomes, or why it could not be had.
+    """One kernel: its layout with the rules' outcomes, or why it cannot be built.
 
     Attributes:
         absent: the reason why this architecture has no such configuration; then there is no layout.
@@ -34,12 +34,12 @@ class JudgedColumn:
     absent: str = ""
 
     def outcome(self, rule: str) -> RuleOutcome:
-        """What became of a rule here."""
+        """The outcome of a rule here."""
         return next((result.outcome for result in self.results if result.rule == rule), RuleOutcome.NA)
 
 
 def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[str]) -> JudgedColumn:
-    """Hold every rule against one kernel."""
+    """Check every rule on one kernel."""
     results = tuple(judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
     presence = {change: presence_of(rules, change, layout)[0].value for change in rules.changes()}
     return JudgedColumn(name, layout, results, presence)
@@ -56,7 +56,7 @@ def verdict_of(columns: Sequence[JudgedColumn], require: Sequence[str] = ()) -> 
 
 
 def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
-    """The matrix, one kernel on each line, a rule in each column; those that cannot exist are told below."""
+    """The matrix, one kernel on each line, a rule in each column; notes() lists the kernels that cannot be built."""
     rows = [["", "line", *(rule.id.rpartition(".")[2] for rule in rules.rules)]]
     rows += [
         [column.name, str(column.layout.line), *(_word(column.outcome(rule.id)) for rule in rules.rules)]
@@ -69,7 +69,7 @@ def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
 
 
 def key(rules: Rules) -> Iterator[str]:
-    """What the columns of the table are called for: a change on each line, with its rules."""
+    """The legend of the table: a change on each line, with its rules."""
     changes = change_table()
     for name in rules.changes():
         short = (rule.id.rpartition(".")[2] for rule in rules.rules if rule.change == name)
@@ -78,7 +78,7 @@ def key(rules: Rules) -> Iterator[str]:
 
 
 def advice(verdict: Verdict, columns: Sequence[JudgedColumn], require: Sequence[str], source: Sequence[str]) -> str:
-    """Why a verdict is neither PASS nor FAIL, and what to do next; nothing for those two.
+    """Why a verdict is neither PASS nor FAIL, and what to do next; empty for PASS and FAIL.
 
     Args:
         source: options of `schedline layout` that name what was judged.
@@ -125,7 +125,7 @@ def notes(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
 
 
 def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
-    """Clauses that could not be judged of rules that were: such a pass says less."""
+    """Clauses that could not be judged in rules that pass: such a pass proves less."""
     found: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         for result in column.results:
@@ -139,7 +139,7 @@ def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
 
 
 def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
-    """Each broken clause with reason, source, members and picture; columns with the same picture are told once."""
+    """Each broken clause with reason, source, members and picture; columns with the same text share one entry."""
     told: dict[str, list[str]] = {}
     for column in columns:
         for result in column.results:
@@ -171,7 +171,7 @@ def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
 def layout_document(
     started: datetime, fingerprint: Mapping[str, str], verdict: Verdict, columns: Sequence[JudgedColumn]
 ) -> dict[str, object]:
-    """As a document."""
+    """The content of the JSON document."""
     return {
         "schema": "layout-1",
         "tool": TOOL,

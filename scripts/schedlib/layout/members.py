@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Every member of a structure, from the debug information (DWARF or BTF) of an object, a vmlinux or the running kernel.
 
-pahole reads it; this module reads pahole.
+pahole reads the debug information; this module parses its output.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from schedlib.layout.tables import DAMAGE, Field, Type
 from schedlib.process import clean_environment
 
 STRUCTURES = ("rq", "root_domain", "cpupri", "cpupri_vec", "cpupri_line", "cpupri_leaf")
-"""The structures that the rules speak of."""
+"""The structures that the rules are about."""
 
 _TIMEOUT = 120.0
 _LONGEST = 4000
-"""Characters in a line of pahole's, with plenty to spare; and fewer than digits in a number that int() refuses."""
+"""Lines of pahole's output with more characters than this are skipped. A member's line is much shorter. A number that
+int() rejects because it has too many digits is longer."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class _Reader:
             start = self.inner.pop()
             self.aligned(text)
             if match.group("name") and match.group("offset"):
-                # What is inside of a member with a name is not direct.
+                # The members inside of a named member are not direct.
                 del self.members[start:]
                 self.add(f"struct {match.group('name')}{match.group('rest')}", match)
         elif match := _MEMBER.match(text):
@@ -125,7 +126,7 @@ def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
     """The structures in pahole's output, by tag.
 
     Args:
-        aligned: False where alignment is not recorded (BTF): what pahole prints then is guessed from the holes.
+        aligned: False if alignment is not recorded (BTF): pahole then guesses it from the holes.
     """
     found: dict[str, Structure] = {}
     reader: _Reader | None = None
@@ -203,9 +204,9 @@ def _has_dwarf(path: Path) -> bool:
 
 
 def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field | None:
-    """Find a member by its path, such as `cpupri.pri_to_cpu[0].mask`; None where there is none.
+    """Find a member by its path, such as `cpupri.pri_to_cpu[0].mask`; None if it does not exist.
 
-    `a[0].b` stands for b in every element of a, as in struct sched_layout_field, which has no words for an array of
+    `a[0].b` stands for b in every element of a, as in struct sched_layout_field, which cannot describe an array of
     arrays.
     """
     root, base, count, stride = tag, 0, 1, 0

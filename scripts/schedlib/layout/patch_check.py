@@ -18,7 +18,7 @@ from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
 _HISTORY = 100
-"""Commits in which a patch is looked for that the tree already has."""
+"""The number of last commits that are searched for a patch that the tree already has."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,17 @@ class Finding:
 
 
 def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
-    """A composed tree and the same with the patch. A tree that has the patch already is the latter; where no change
-    was applied, also one that had it within its last commits.
+    """The commits of a composed tree without and with the patch.
+
+    If the tree has the patch already, the commit without it is made or found. Without applied changes this includes a
+    patch that is among the tree's last commits.
 
     Raises:
         SchedlineError: the patch neither applies nor is in the tree.
     """
     message = "patch on standard input\n"
     is_plain = composition.commit == composition.tests
-    # The tests lengthen a Makefile; a patch that does so too fits the tree alone.
+    # The tests add lines to a Makefile. A patch that does so, too, applies only to the tree without the tests.
     for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
         if after := apply_diff(tree, base, patch, message):
             return Steps(base, after)
@@ -71,13 +73,13 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
 
 
 def _patch_ids(tree: Tree, text: bytes) -> dict[str, str]:
-    """Commit by patch id, in a log with patches."""
+    """The commits of a log with patches, by patch id."""
     rows = try_git(tree.src, "patch-id", "--stable", stdin=text).stdout.decode().split("\n")
     return {row.split()[0]: row.split()[1] for row in rows if row}
 
 
 def _place(patch: bytes, before: Layout, after: Layout, tag: str) -> tuple[str, int]:
-    """The added line that most likely did it: a new member of the structure, a moved one, the first of a header."""
+    """The added line that most likely caused a finding: a new member, a moved member, or the first line in a header."""
     lines = [row for row in added_lines(patch) if row[0].endswith(".h")] or list(added_lines(patch))
     old = before.structures.get(tag)
     new = after.structures.get(tag)

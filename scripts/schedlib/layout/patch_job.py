@@ -18,7 +18,7 @@ TIGHTEST = "numa+proxy"
 """The configuration that leaves the least room on the first line of struct rq."""
 
 _PATIENCE = 1.0
-"""Seconds without a word: a hook that takes longer says what it does."""
+"""Seconds of silence: a hook that takes longer prints what it does."""
 
 
 def judge_patch(options: PatchOptions) -> Verdict:

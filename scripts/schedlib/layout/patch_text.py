@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What can be said of a patch from its text alone."""
+"""What the text of a patch alone shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_NAMES = 3
 
 
 def require_diff(patch: bytes) -> None:
-    """Refuse what is no patch.
+    """Reject a text that is not a patch.
 
     Raises:
         SchedlineError: there is no diff in it.
@@ -27,7 +27,7 @@ def touches_layout(patch: bytes) -> bool:
 
 
 def why_untouched(patch: bytes) -> str:
-    """Why a patch cannot move a member; empty where it may."""
+    """Why a patch cannot move a member; empty if it may."""
     if not patch.strip():
         return "the patch is empty"
     if touches_layout(patch):
@@ -40,7 +40,7 @@ def why_untouched(patch: bytes) -> str:
 
 
 def added_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
-    """File, line number afterwards and text of each added line."""
+    """File, line number after the patch and text of each added line."""
     file, number = "", 0
     for line in patch.decode(errors="replace").splitlines():
         if match := re.match(r"\+\+\+ (?:b/)?(\S+)", line):

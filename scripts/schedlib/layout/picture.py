@@ -10,7 +10,7 @@ from schedlib.layout.tables import Field
 
 
 def concerned_lines(result: ClauseResult, layout: Layout) -> list[int]:
-    """The lines worth drawing: the first member's, and that of each that is not where it should be."""
+    """The lines worth drawing: those of the first member, and of each member that is not where it should be."""
     if not result.fields:
         return [layout.line_of(layout.types[result.clause.type].size - 1)]
     lines: set[int] = set()

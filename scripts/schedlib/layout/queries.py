@@ -49,7 +49,7 @@ def emit_asserts(options: QueryOptions) -> Verdict:
 
 
 def _operand(operand: LayoutOperand, column: Column, rules: Rules) -> Layout:
-    """The layout of what was named."""
+    """The layout of one side of `layout diff`."""
     path = operand.path
     if path is None and operand.series is None:
         return layout_of_built(None, rules)
@@ -65,7 +65,7 @@ def _operand(operand: LayoutOperand, column: Column, rules: Rules) -> Layout:
 
 
 def diff_layouts(options: LayoutDiffOptions) -> Verdict:
-    """Say what differs between two layouts."""
+    """Print what differs between two layouts."""
     started = datetime.now(UTC)
     doctor.require(["layout"])
     rules = host_rules(cache_dir())
@@ -104,7 +104,7 @@ def _layouts(options: QueryOptions) -> Iterator[tuple[Tree, str, Layout]]:
 
 
 def explain_rule(options: QueryOptions) -> Verdict:
-    """Say what a rule keeps and why, and draw how it stands."""
+    """Print what a rule keeps and why, and draw the members that it is about."""
     rules = host_rules(cache_dir())
     rule = rules.rule(options.rule)
     print(f"{rule.id}: {rule.reason}")
@@ -129,7 +129,7 @@ def explain_rule(options: QueryOptions) -> Verdict:
 
 
 def author_and_claim(change: str) -> tuple[str, str]:
-    """Who made a change and what the message of its carried patch says that the author saw."""
+    """The author of a change, and the author's observation in the message of its carried patch."""
     for path in sorted(PATCHES.glob(f"*/{change}.patch"), reverse=True):
         text = path.read_text()
         author = re.search(r"^From: (.+)$", text, re.M)
@@ -140,7 +140,7 @@ def author_and_claim(change: str) -> tuple[str, str]:
 
 
 def show_headroom(options: QueryOptions) -> Verdict:
-    """Say how much may be added to each guarded line."""
+    """Print how much can be added to each guarded line."""
     rules = host_rules(cache_dir())
     rows: list[dict[str, object]] = []
     told: dict[str, list[str]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which of the changes show in a kernel's source. For a directory this needs neither a repository nor a library."""
+"""Which of the changes a kernel's source has. For a directory this needs neither a repository nor a library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def of_source(read: Callable[[str], str | None]) -> Iterator[Found]:
     """Each change by its signs in the source.
 
     Args:
-        read: the text of a file of the source; None where there is no such file.
+        read: returns the text of a file of the source; None if there is no such file.
     """
     for change, signs in source_signs().items():
         text = read(signs.file)

@@ -29,11 +29,11 @@ from schedlib.tree.source import Presence, presence
 from schedlib.verdict import Verdict
 
 _ALWAYS_THERE = "runqueues"
-"""A symbol of data that every kernel has: a symbol table without it lists no data."""
+"""A data symbol that every kernel has: a symbol table without it lists no data."""
 
 
 def show_status(options: StatusOptions) -> Verdict:
-    """Say which changes a kernel has, and by what one sees it.
+    """Print which changes a kernel has, and the evidence for each.
 
     Raises:
         SchedlineError: there is no such tree or kernel, or it cannot be read.
@@ -63,7 +63,7 @@ def _opened(options: StatusOptions) -> Tree:
 
 
 def of_tree(tree: Tree) -> Iterator[Found]:
-    """By the signs in the source. For a series also: how a check gets the changes that the source lacks."""
+    """Each change by its signs in the source. For a series also how `check` applies the changes that it lacks."""
     for row in of_source(tree.read):
         patches = None if tree.is_user else patch_sets(tree)[0]
         if patches and row.presence is Presence.ABSENT and row.change in patches.order():
@@ -76,7 +76,7 @@ def of_tree(tree: Tree) -> Iterator[Found]:
 
 
 def show_applied(options: StatusOptions) -> Verdict:
-    """Apply the carried changes to a copy of a tree as `git am -3` does, and say what became of each.
+    """Apply the carried changes to a copy of a tree as `git am -3` does, and print the state of each.
 
     Without --with these are the changes that `schedline check` applies to a series.
 
@@ -100,10 +100,10 @@ def show_applied(options: StatusOptions) -> Verdict:
 
 
 def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> Iterator[Found]:
-    """By layout and symbols; a change that shows in neither of them is left out.
+    """Each change by layout or symbols; a change that neither of them can show is left out.
 
     Args:
-        symbols: None where no symbol table can be read.
+        symbols: None if no symbol table can be read.
     """
     for change in change_table().values():
         if change.symbol:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `schedline status` is asked for."""
+"""The options of `schedline status`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class StatusOptions:
     """Which kernel is looked at.
 
     Attributes:
-        built: it is built: `vmlinux`, or the running one for None.
-        apply: say how the carried changes apply, instead of what is there.
-        changes: which are applied.
+        built: whether to look at a built kernel: `vmlinux`, or the running one if that is None.
+        apply: print how the carried changes apply, instead of which changes the kernel has.
+        changes: the changes to apply.
     """
 
     tree: TreeOptions
@@ -28,6 +28,6 @@ class StatusOptions:
 
     @property
     def directory(self) -> Path | None:
-        """The directory whose files tell all that is asked for; None where a tree in the cache, or a kernel does."""
+        """The directory whose files are enough for the answer; None if a tree in the cache or a kernel is needed."""
         kdir = self.tree.kdir
         return kdir if kdir and kdir.is_dir() and not self.apply else None

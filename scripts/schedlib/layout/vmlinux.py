@@ -48,7 +48,7 @@ _USUAL_SHIFT = 6
 
 @dataclass(frozen=True)
 class KnownKernel:
-    """What is known of a kernel beside its types.
+    """What is known about a kernel apart from its types.
 
     Attributes:
         name: for people.
@@ -77,7 +77,7 @@ def running_kernel() -> KnownKernel:
 
 
 def kernel_of(path: Path) -> KnownKernel:
-    """What a vmlinux says of itself; its configuration is embedded (CONFIG_IKCONFIG), or a .config lies beside it.
+    """What is known about a vmlinux. Its configuration is embedded (CONFIG_IKCONFIG) or in a .config beside it.
 
     Raises:
         SchedlineError: it cannot be read.
@@ -119,7 +119,7 @@ def _embedded_config(path: Path) -> str:
             text = inflater.decompress(data[start + 8 : start + (1 << 20)], 1 << 22)
         except zlib.error:
             return ""
-    # Half a configuration would say n to all that the other half has.
+    # In a truncated configuration every option of the missing part would look like n.
     return text.decode(errors="replace") if inflater.eof else ""
 
 
@@ -160,7 +160,7 @@ def _line(kernel: KnownKernel) -> tuple[int, str]:
 def _conditions(
     kernel: KnownKernel, structures: Mapping[str, Structure], line: int
 ) -> tuple[frozenset[Condition], frozenset[Condition]]:
-    """The conditions that are true, and those of which nothing is known."""
+    """The conditions that are true, and those about which nothing is known."""
 
     def size(tag: str, name: str) -> int | None:
         structure = structures.get(tag)

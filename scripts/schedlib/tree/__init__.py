@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A kernel source, and the same with the tests and the changes laid in."""
+"""Kernel sources, as they are and with the tests and the changes added."""

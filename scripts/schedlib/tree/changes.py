@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The changes under test: which a tree has, and how the carried ones are applied or taken back."""
+"""The changes under test: which of them a tree has, and how carried patches are applied and changes reverted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schedlib.tree.source import SourceSigns
 
 
 class State(Enum):
-    """What became of a change in a composed tree."""
+    """The state of a change in a composed tree."""
 
     APPLIED = "applied"
     UPSTREAM = "upstream"
@@ -44,7 +44,7 @@ class Change(Strict, frozen=True):
     Attributes:
         file, start, patterns: its signs in the source.
         suite: the KUnit suite that judges it; empty while there is none.
-        symbol: its sign in a built kernel, where the layout does not tell.
+        symbol: its sign in a built kernel, where the layout does not show it.
     """
 
     id: Word
@@ -76,7 +76,7 @@ class PatchSet:
 
     @property
     def directory(self) -> Path:
-        """Where the patches lie."""
+        """The directory of the patches."""
         return PATCHES / self.name
 
     def _lines(self) -> list[list[str]]:
@@ -88,15 +88,15 @@ class PatchSet:
         return tuple(words[0] for words in self._lines())
 
     def default(self) -> tuple[str, ...]:
-        """The ids that a tree of ours gets unasked; not those marked `optional`."""
+        """The ids that are applied to our own trees by default; those marked `optional` are not."""
         return tuple(words[0] for words in self._lines() if "optional" not in words[1:])
 
     def patch(self, change: str) -> Path:
-        """The mail that makes a change."""
+        """The mail with the patch of a change."""
         return self.directory / f"{change}.patch"
 
     def revert(self, change: str) -> Path:
-        """The mail that takes a change back that is upstream in this series."""
+        """The mail with the patch that reverts a change that is upstream in this series."""
         return self.directory / "revert" / f"{change}.patch"
 
 
@@ -106,10 +106,10 @@ def change_table() -> dict[str, Change]:
 
 
 def known(ids: Collection[str], option: str) -> None:
-    """Refuse ids that do not exist.
+    """Reject ids that do not exist.
 
     Raises:
-        SchedlineError: naming the first unknown one.
+        SchedlineError: an id is unknown; the message names the first one.
     """
     unknown = sorted(set(ids) - set(change_table()))
     if unknown:
@@ -117,18 +117,21 @@ def known(ids: Collection[str], option: str) -> None:
 
 
 def is_present(tree: Tree, change: Change, commit: str | None = None) -> bool:
-    """Whether the source of a tree, at a commit, shows a change; half of one is to be judged, so one sign is enough."""
+    """Whether the source of a tree, at a commit, shows a change.
+
+    One sign is enough: a change that is only partly there must be judged, too.
+    """
     signs = SourceSigns(change.file, change.start, change.patterns)
     return any(signs.found_in(tree.read(change.file, commit) or ""))
 
 
 def present_changes(tree: Tree, commit: str | None = None) -> frozenset[str]:
-    """The ids of the changes that a tree shows at a commit (default: as its owner has it)."""
+    """The ids of the changes that a tree has at a commit (default: the tree's base)."""
     return frozenset(name for name, change in change_table().items() if is_present(tree, change, commit))
 
 
 def patch_sets(tree: Tree) -> tuple[PatchSet, ...]:
-    """The patch sets to try on a tree, the nearest version first; which one fits is found by applying it."""
+    """The patch sets to try on a tree, the nearest version first. The caller finds the one that applies."""
     names = [path.name for path in PATCHES.iterdir() if (path / "series").is_file()]
     if tree.name in names:
         return (PatchSet(tree.name),)
@@ -165,12 +168,12 @@ def apply_mail(tree: Tree, parent: str, mail: Path) -> tuple[str | None, tuple[s
 
 
 def hunks(drift: Collection[str]) -> str:
-    """The hunks of a mail that does not apply, a line each, for the end of a message."""
+    """The hunks of a mail that does not apply, one per line, for the end of a message."""
     return "\n    " + "\n    ".join(drift or ("no hunk fits",))
 
 
 def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:
-    """How each hunk of a diff meets the files of a commit; hunks that fit exactly are left out."""
+    """How each hunk of a diff applies to the files of a commit; hunks that apply exactly are left out."""
     touched = re.findall(r"^--- a/(\S+)", diff.read_text(errors="replace"), re.M)
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         for name in touched:
@@ -197,14 +200,15 @@ def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:
 def apply_changes(
     tree: Tree, parent: str, wanted: Collection[str], without: Collection[str]
 ) -> tuple[str, tuple[ChangeState, ...]]:
-    """Bring a tree to the wanted changes: carried ones applied, upstream ones kept or taken back.
+    """Make a commit with the wanted changes: carried patches are applied, upstream changes are kept or reverted.
 
     Returns:
-        The resulting commit and the state of every known change. After a conflict the commit holds what applied.
+        The resulting commit and the state of every known change. After a conflict the commit has the changes that
+        did apply.
     """
     best: tuple[str, tuple[ChangeState, ...]] | None = None
     sets, missing = patch_sets(tree), set(wanted) - present_changes(tree)
-    # One that does not carry what is wanted is not worth its complaints, however near.
+    # Skip the patch sets that lack a wanted change, however near their version is: their conflicts say nothing.
     carrying = tuple(patches for patches in sets if all(patches.patch(name).is_file() for name in missing))
     for patches in carrying or sets:
         result = _apply_set(tree, parent, patches, wanted, without)

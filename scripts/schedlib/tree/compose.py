@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree -> patched tree: the tests laid into a tree, then the changes on top, as commits."""
+"""tree -> patched tree: the tests are added to a tree, then the changes on top, as commits."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Composition:
     """A patched tree.
 
     Attributes:
-        commit: of the tests and the changes on top of the tree's base.
-        tests: commit of the tests alone.
+        commit: the commit with the tests and the changes on top of the tree's base.
+        tests: the commit with the tests alone.
         states: one for each known change.
-        expected: ids of the changes that have to be there.
+        expected: ids of the changes that the tree has to have.
     """
 
     commit: str
@@ -68,14 +68,14 @@ endif
 """
 
 _OURS = frozenset({"probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h"})
-"""What only our builds need: a tree that takes the tests for itself has the rest already."""
+"""The files that only our builds need; a tree that includes the tests itself (in_tree) does not need them."""
 
 _TAILS = {"kernel/sched/fair.c": "sched_cluster_kunit.c", "kernel/sched/topology.c": "sched_topology_kunit.c"}
-"""In the form for a tree without us: which file ends by including which test."""
+"""In the in_tree form: the file of the kernel that includes a test at its end, and that test."""
 
 
 def kunit_files(*, in_tree: bool = False) -> dict[str, Path]:
-    """What lands in kernel/sched/tests/ of a tree, by name there; a .txt is for the host."""
+    """The files for kernel/sched/tests/ of a tree, by their name there. A .txt file is for the host and left out."""
     return {
         path.name: path
         for path in sorted(KUNIT.iterdir())
@@ -86,7 +86,7 @@ def kunit_files(*, in_tree: bool = False) -> dict[str, Path]:
 
 
 def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
-    """The file's text with `line` before the anchor, or at its end; unchanged when it is already there."""
+    """The file's text with `line` added before the anchor, or at the end; unchanged when it has the line already."""
     if line.strip() in text:
         return text
     if anchor is None:
@@ -103,8 +103,8 @@ def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None, *, 
     """Commit the KUnit tests and their hooks on top of a commit.
 
     Args:
-        in_tree: with the tests of what is static included at the end of its files, instead of wrapped around them.
-            A tree that is so already stays so.
+        in_tree: add an #include of each test of static functions to the end of the kernel's file, instead of building
+            a wrapper that includes that file. A tree that has these #includes already keeps them.
     """
     rows: list[str] = []
     tails = {file: f'#include "tests/{test}"' for file, test in _TAILS.items()}
@@ -137,10 +137,11 @@ def compose(
     expect: Collection[str] | None = None,
     base: str | None = None,
 ) -> Composition:
-    """Lay tests and changes into a tree, from the cache when nothing differs from an earlier time.
+    """Add tests and changes to a tree, or take the result from the cache when the inputs are the same as before.
 
-    Our own trees get every carried change, and all of those and of those upstream are expected. A user's tree gets
-    the tests and what `with_` names; expected is `expect`, else what the revision `base` (default: @{upstream}) has.
+    Our own trees get every carried change, and both these and the upstream ones are expected. A user's tree gets the
+    tests and the changes in `with_`. The changes in `expect` are expected of it, or else those in `with_` and those
+    that the revision `base` (default: @{upstream}) has.
 
     Raises:
         SchedlineError: unknown ids, or a revision that does not exist.
@@ -188,10 +189,10 @@ def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
 
 
 def refuse_conflicts(composition: Composition) -> None:
-    """Stop where a change did not apply.
+    """Stop when a change did not apply.
 
     Raises:
-        SchedlineError: naming change, file and hunk.
+        SchedlineError: a change did not apply; the message names change, file and hunk.
     """
     for row in composition.states:
         if row.state is State.CONFLICT:

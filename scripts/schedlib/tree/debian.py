@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Kernel sources from Debian's archive, through an apt configuration of our own.
 
-The machine's sources, lists and packages stay as they are; no root is needed. The archive's signature is checked by
-apt against Debian's keyring, the package's sha256 is recorded.
+The machine's sources, lists and packages stay as they are; root is not needed. apt checks the archive's signature
+against Debian's keyring. The package's sha256 is recorded.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def mirrors() -> dict[str, str]:
 
 
 def _machine_network_settings() -> str:
-    """Proxies and certificates that the machine's apt uses; everything else of it is left out."""
+    """The proxies and certificates of the machine's apt configuration, and no other setting of it."""
     wanted = re.compile(r'^Acquire::https?::([\w.:-]*)(Proxy|CaInfo|Verify-\w+|SslCert|SslKey)\S* ".+";$', re.M | re.I)
     dump = must(["apt-config", "dump", "Acquire"])
     return "".join(match.group(0) + "\n" for match in wanted.finditer(dump))
@@ -159,7 +159,7 @@ def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "a
             f"{series.package} is no longer in {' or '.join(series.suites)}",
             f"use the other series: schedline check --series {other}, or a tree of your own: --kdir PATH",
         )
-    # Newest first within a suite; an earlier suite in the list is preferred to a newer package.
+    # Newest first within a suite. A suite that is earlier in the list is preferred, even if its package is older.
     offers = [(row[1], row[2].split()[1].split("/")[0]) for row in rows]
     version, suite = next(offer for name in series.suites for offer in offers if offer[1] == name)
     for stale in work.glob(f"{series.package}_*.deb"):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel trees in the cache: each is a git work tree of ours, whatever it came from.
+"""Kernel trees in the cache: each is a git work tree of our own, whatever its source was.
 
 A user's tree is only read. A git tree lends its objects (alternates, as `git clone --shared` does), so nothing of its
-history is copied; modified and untracked files are laid over its HEAD. Debian's package, a tarball and a plain
-directory become one commit.
+history is copied; modified and untracked files are committed on top of its HEAD. Debian's package, a tarball and a
+plain directory become one commit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from schedlib.tree import debian
 from schedlib.tree.source import require_kernel
 
 NEEDED_FREE = 6 << 30
-"""Bytes that unpacking a kernel, its git objects and one build take, with room to spare."""
+"""Free bytes needed to unpack a kernel, store its git objects and build it once, with some margin."""
 
 _IDENTITY = {
     name: value
@@ -41,7 +41,7 @@ _IDENTITY = {
         (f"GIT_{role}_DATE", "2000-01-01T00:00:00Z"),
     )
 }
-"""Fixed, so that equal content gives an equal commit id, which is what builds are stamped with."""
+"""Fixed, so that equal content gives an equal commit id. Builds are stamped with that id."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Tree:
 
     Attributes:
         name: directory name below trees/ in the cache.
-        directory: holds `src` (the git work tree) and the manifest; its locks lie beside it.
+        directory: holds `src` (the git work tree) and the manifest; its locks are beside it.
         base: commit that equals the tree as its owner has it, uncommitted changes included.
-        head: commit that the owner's tree stands on; equals `base` when nothing is modified.
+        head: commit that the owner's tree has checked out; equals `base` when nothing is modified.
         origin: for people: package and version, or the path.
         is_user: True for a tree given with --kdir.
-        dirty: number of modified and untracked files laid over `head`.
+        dirty: number of modified and untracked files that `base` adds to `head`.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Tree:
         return self.directory / "src"
 
     def read(self, path: str, commit: str | None = None) -> str | None:
-        """A file's text in a commit (default: base); None when it has no such file."""
+        """A file's text in a commit (default: base); None when the commit has no such file."""
         done = try_git(self.src, "cat-file", "blob", f"{commit or self.base}:{path}")
         return None if done.returncode else done.stdout.decode(errors="replace")
 
@@ -83,7 +83,7 @@ def at(tree: Tree, commit: str) -> Tree:
 
 
 def commit_tree(src: Path, tree: str, parent: str | None, message: str, author: dict[str, str] | None = None) -> str:
-    """Make a commit of a tree object, the same one for the same input."""
+    """Make a commit of a tree object; equal input gives an equal commit id."""
     parents = ["-p", parent] if parent else []
     return git(src, "commit-tree", tree, *parents, env=_IDENTITY | (author or {}), stdin=message.encode())
 
@@ -109,7 +109,7 @@ _BUILT = (
     "arch/*/include/generated",
     ".git",
 )
-"""What a build leaves in a plain directory. Its .gitignore does not tell: Debian's excludes the whole tree."""
+"""What a build leaves in a plain directory. .gitignore cannot be used for this: Debian's excludes the whole tree."""
 
 
 def _import_directory(src: Path, work_tree: Path, excluded: Sequence[str] = ()) -> str:
@@ -123,9 +123,9 @@ def _import_directory(src: Path, work_tree: Path, excluded: Sequence[str] = ()) 
 
 
 def _fresh(directory: Path) -> Path:
-    """An empty directory beside `directory`, for work that is renamed into place when it is whole."""
+    """Delete `directory` and create an empty one beside it, which is renamed into its place when it is complete."""
     half = directory.with_name(directory.name + ".half")
-    # Nobody may be building the tree that goes.
+    # Wait until nobody builds the tree that is to be deleted.
     with lock(_work_tree_lock(directory)):
         _work_tree_lock(directory).with_suffix(".state").unlink(missing_ok=True)
         for stale in (half, directory):
@@ -161,7 +161,7 @@ def _unpack(half: Path, unpackers: list[list[str]], what: str) -> None:
             )
         errors = processes[-1].communicate()[1].decode(errors="replace").strip().splitlines()
         if any(process.wait() for process in processes):
-            # tar's last line alone says no more than "Error is not recoverable".
+            # tar's last line says only "Error is not recoverable".
             said = "\n    ".join(errors[-3:] or ["it is damaged"])
             raise SchedlineError(
                 f"{what} cannot be unpacked:\n    {said}",
@@ -175,7 +175,7 @@ def _unpack(half: Path, unpackers: list[list[str]], what: str) -> None:
 
 
 def _whole(directory: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest, when the tree was finished and is still the one that `identity` describes."""
+    """The manifest, when the tree is complete and is still the one that `identity` describes."""
     manifest = read_json(directory / "manifest.json")
     if manifest and all(manifest.get(key) == value for key, value in identity.items()):
         return manifest
@@ -183,7 +183,7 @@ def _whole(directory: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _adopt(half: Path, directory: Path, manifest: dict[str, Any]) -> str:
-    """Commit what was unpacked in half/src and put the tree in place; the commit."""
+    """Commit what was unpacked in half/src and move the tree into place; returns the commit."""
     src = half / "src"
     with step("recording the tree in git"):
         _new_repository(src)
@@ -196,7 +196,7 @@ def _adopt(half: Path, directory: Path, manifest: dict[str, Any]) -> str:
 
 
 def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
-    """The tree that the options name: a user's, or a series, which is fetched when it is not there.
+    """The tree that the options name: a user's, or a series, which is fetched when it is not in the cache.
 
     Raises:
         SchedlineError: as open_kdir() and fetch_series().
@@ -205,7 +205,7 @@ def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
 
 
 def _opening(cache: Path, name: str) -> AbstractContextManager[None]:
-    """Held while a tree is fetched or read into the cache, and by nothing that takes longer."""
+    """The lock that is held only while a tree is fetched or read into the cache, not during a build."""
     return lock(cache / "trees" / f"{name}.open.lock")
 
 
@@ -217,7 +217,7 @@ def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path =
     """Debian's source of a series, downloaded and unpacked once.
 
     Args:
-        again: ask the archive for a newer version even when a tree is there.
+        again: ask the archive for a newer version even when the cache has a tree.
 
     Raises:
         SchedlineError: unknown series, or everything that debian.download() and unpacking can raise.
@@ -263,7 +263,7 @@ def _series_tree(directory: Path, manifest: dict[str, Any]) -> Tree:
 
 
 def cached_series(cache: Path, name: str) -> Tree | None:
-    """Debian's source of a series as the cache has it, which need not be the newest; nothing is downloaded."""
+    """Debian's source of a series from the cache, which need not be the newest version. Nothing is downloaded."""
     directory = cache / "trees" / name
     manifest = _whole(directory, {})
     return _series_tree(directory, manifest) if manifest else None
@@ -273,7 +273,7 @@ def open_kdir(cache: Path, kdir: Path) -> Tree:
     """A user's tree: a git tree, a plain directory or a tarball. It is never written to, `.git` included.
 
     Raises:
-        SchedlineError: it is no kernel tree, too old for KUnit, or cannot be read.
+        SchedlineError: it is not a kernel tree, is too old for KUnit, or cannot be read.
     """
     try:
         path = kdir.expanduser().resolve(strict=True)
@@ -332,8 +332,8 @@ def _open_git(directory: Path, path: Path) -> Tree:
     if _whole(directory, identity) is None:
         half = _fresh(directory)
         _new_repository(half / "src")
-        # Debian's trees lend their blobs too: they are what the carried patches were made against, so that a
-        # three-way merge has its base.
+        # Borrow the objects of Debian's trees, too. The carried patches were made against these trees, so a
+        # three-way merge finds its base there.
         lenders = [objects, *sorted(directory.parent.glob("[0-9]*/src/.git/objects"))]
         (half / "src/.git/objects/info/alternates").write_text("".join(f"{lender}\n" for lender in lenders))
         write_json(half / "manifest.json", identity)
@@ -353,7 +353,7 @@ def _open_git(directory: Path, path: Path) -> Tree:
 
 
 def _overlay(src: Path, commit: str, path: Path, changed: Iterable[str]) -> str:
-    """A commit on top of `commit` that holds the listed files as they are on disk; absent ones are removed."""
+    """A commit on top of `commit` with the listed files as they are on disk; files absent on disk are removed."""
     rows: list[str] = []
     for name in changed:
         file = path / name
@@ -374,7 +374,10 @@ def file_row(src: Path, name: str, data: bytes, mode: str = "100644") -> str:
 
 @contextmanager
 def _scratch_index(src: Path, commit: str) -> Iterator[dict[str, str]]:
-    """An index of its own that holds a commit, as git's environment: commits are made side by side, without a lock."""
+    """A temporary index that holds a commit, as environment variables for git.
+
+    With an index of its own each command can make commits in parallel, without a lock.
+    """
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
         git(src, "read-tree", commit, env=index)
@@ -397,11 +400,12 @@ def apply_diff(
     Args:
         options: for `git apply`.
     """
-    # Wrong line counts are forgiven, but only as a second try: the end of a file's last hunk is then guessed.
+    # Wrong line counts are tolerated (--recount), but only as a second try: git then guesses where the last hunk ends.
     with _scratch_index(tree.src, parent) as index:
         whole = index["GIT_INDEX_FILE"]
         for counted in ((), ("--recount",)):
-            # A copy for each try: one that fails may leave conflicts in it. Reading a kernel's index takes longer.
+            # Copy the index for each try, because a failed one may leave conflicts in it. A copy is faster than
+            # another read-tree of a kernel.
             tried = {"GIT_INDEX_FILE": shutil.copy(whole, f"{whole}.tried")}
             words = ("apply", "--cached", *options, *counted, "-")
             if not try_git(tree.src, *words, env=tried, stdin=diff).returncode:
@@ -410,8 +414,11 @@ def apply_diff(
 
 
 def checked_out(tree: Tree, commit: str) -> AbstractContextManager[None]:
-    """While this is held, the work tree shows a commit. Whoever wants the same commit holds it, too; whoever wants
-    another one waits. Files that do not differ keep their times, so a build stays warm."""
+    """A lock that keeps a commit checked out in the work tree.
+
+    Commands that need the same commit share the lock; those that need another commit wait. Files that do not differ
+    keep their modification times, so a later build is incremental.
+    """
     return shared_lock(
         _work_tree_lock(tree.directory), commit, lambda: _check_out(tree, commit), lambda: _is_clean(tree)
     )
@@ -424,7 +431,7 @@ def _is_clean(tree: Tree) -> bool:
 
 def _check_out(tree: Tree, commit: str) -> None:
     for name in ("index.lock", "HEAD.lock"):
-        # Left by one who was killed: nobody else may check out while the lock is held.
+        # A command that was killed left this file: nobody else can check out while the lock is held.
         (tree.src / ".git" / name).unlink(missing_ok=True)
     git(tree.src, "update-ref", "refs/schedline/built", commit)
     git(tree.src, "reset", "--quiet", "--hard", commit)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The KUnit suites that a tree is too old for."""
+"""The KUnit suites that cannot be built in a tree because it is too old."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from schedlib.tree.kernel_tree import Tree
 
 
 class OptionalSuite(Strict, frozen=True):
-    """One that not every kernel can have, as configs/suites.toml states it.
+    """A KUnit suite that not every kernel can build, as configs/suites.toml describes it.
 
     Attributes:
         option: the Kconfig symbol that builds it.
-        file, start, pattern: its sign in a tree, as those of a change.
-        why: a tree without the sign cannot have it.
-        in_tree: our builds have it nevertheless.
+        file, start, pattern: the sign that a tree can build it, in the form of a change's signs.
+        why: why a tree without the sign cannot build it.
+        in_tree: it is left out only of a tree that builds the tests itself; our builds always have it.
     """
 
     name: Word
@@ -42,7 +42,7 @@ class LeftOut:
 
     Attributes:
         option: the Kconfig symbol that would build it.
-        why: for people.
+        why: the reason, for people.
     """
 
     name: str
@@ -54,10 +54,10 @@ def left_out(tree: Tree, expected: Collection[str], *, in_tree: bool = False) ->
     """The suites that cannot be built in a tree.
 
     Args:
-        in_tree: by the tree itself, without what stands in for what it lacks.
+        in_tree: the tree builds the tests itself, without the files with which our builds supply what it lacks.
 
     Raises:
-        SchedlineError: an expected change could then not be judged.
+        SchedlineError: a suite that judges an expected change cannot be built.
     """
     suites = read_toml(CONFIGS / "suites.toml", dict[str, OptionalSuite], keys="name").values()
     found = tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A kernel's source as text: whether it is one, and which of the changes show in it.
+"""A kernel's source as text: whether a directory is a kernel source, and which of the changes it has.
 
 This needs neither a repository nor any library beyond the standard one.
 """
@@ -18,7 +18,7 @@ from schedlib.options import TreeOptions
 
 
 class Presence(Enum):
-    """What the signs of a change say."""
+    """Whether a change is present, according to its signs."""
 
     PRESENT = "present"
     PARTIAL = "partial"
@@ -27,7 +27,7 @@ class Presence(Enum):
 
 
 def presence(signs: Sequence[bool]) -> Presence:
-    """What the signs that could be judged amount to."""
+    """Whether a change is present, from those of its signs that could be checked."""
     if not signs:
         return Presence.NA
     if not any(signs):
@@ -37,14 +37,14 @@ def presence(signs: Sequence[bool]) -> Presence:
 
 @dataclass(frozen=True)
 class SourceSigns:
-    """What shows a change in a source: patterns in the body of the struct or function that begins with `start`."""
+    """The signs of a change in a source: patterns in the body of the struct or function that begins with `start`."""
 
     file: str
     start: str
     patterns: tuple[str, ...]
 
     def found_in(self, text: str) -> tuple[str, ...]:
-        """For each pattern the text of the file that matches it, else nothing."""
+        """For each pattern the text that matches it, or an empty string."""
         start = re.search(self.start, text, re.M)
         if not start:
             return tuple("" for _ in self.patterns)
@@ -71,14 +71,14 @@ def readable(pattern: str) -> str:
 
 
 def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
-    """Refuse what is no kernel source that can be tested.
+    """Reject a path that is not a kernel source, or is too old to be tested.
 
     Args:
         path: for the message.
         exists: whether the source has a file.
 
     Raises:
-        SchedlineError: it is none, or it is too old for KUnit.
+        SchedlineError: it is not a kernel source, or it is too old for KUnit.
     """
     if not exists("Kbuild") or not exists("kernel/sched/sched.h"):
         raise SchedlineError(
@@ -93,7 +93,7 @@ def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
 
 
 def require_tree(chosen: TreeOptions) -> None:
-    """Refuse a directory that is no kernel source, before anything is looked for, locked or fetched.
+    """Reject a directory that is not a kernel source, before anything is looked up, locked or fetched.
 
     Raises:
         SchedlineError: as require_kernel().
