@@ -70,21 +70,21 @@ def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
     Raises:
         SchedlineError: it did not end in time.
     """
-    words, timeout = KUNIT_RUNS[name]
+    wanted = KUNIT_RUNS[name]
     (clone.parent / "build").mkdir(exist_ok=True)
     document, log = clone.parent / f"{name}.json", clone.parent / f"{name}.log"
     argv = [
         sys.executable,
         "tools/testing/kunit/kunit.py",
         "run",
-        *words,
+        *wanted.words,
         f"--json={document}",
         f"--build_dir={clone.parent / 'build' / name}",
         f"--jobs={os.cpu_count() or 1}",
     ]
     if name == "qemu":
         argv = [*_hidden_kvm(), *argv]
-    with step(f"kunit.py run {' '.join(words)}"), log.open("wb") as file:
+    with step(f"kunit.py run {' '.join(wanted.words)}"), log.open("wb") as file:
         try:
             done = subprocess.run(
                 argv,
@@ -93,14 +93,15 @@ def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                timeout=timeout,
+                timeout=wanted.timeout,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise SchedlineError(f"kunit.py did not end within {timeout:.0f} s", f"see {log}") from error
+            raise SchedlineError(f"kunit.py did not end within {wanted.timeout:.0f} s", f"see {log}") from error
     if not document.is_file():
         return done.returncode, ["everything: kunit.py wrote no JSON"], log
-    return done.returncode, missing_tests(json.loads(document.read_text()), expected_tests(8, None)), log
+    expected = expected_tests(8, None, wanted.without)
+    return done.returncode, missing_tests(json.loads(document.read_text()), expected), log
 
 
 def run_series(options: PlainTreeOptions) -> Verdict:

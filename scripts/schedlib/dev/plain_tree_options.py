@@ -10,12 +10,30 @@ from schedlib.options import TreeOptions
 _TESTS = "--kunitconfig=kernel/sched/tests"
 _UML = ("--kernel_args=ncpus=64", "--kernel_args=maxcpus=8", "--kernel_args=seccomp=on")
 
-KUNIT_RUNS: dict[str, tuple[tuple[str, ...], float]] = {
-    "uml": ((_TESTS, *_UML), 1200),
-    "qemu": ((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 2400),
-    "alltests": (("--alltests",), 5400),
+
+@dataclass(frozen=True)
+class KunitRun:
+    """One run of kunit.py.
+
+    Attributes:
+        words: its arguments.
+        timeout: in seconds.
+        without: suites that this run does not build.
+    """
+
+    words: tuple[str, ...]
+    timeout: float
+    without: tuple[str, ...] = ()
+
+
+KUNIT_RUNS = {
+    "uml": KunitRun((_TESTS, *_UML), 1200),
+    "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 2400),
+    # These rebuild sched domains, so their options have no `default KUNIT_ALL_TESTS`.
+    "alltests": KunitRun(
+        ("--alltests",), 5400, ("sched_topology", "sched_root_domain", "sched_cluster", "sched_wakeup")
+    ),
 }
-"""For each run: arguments for kunit.py, and the time limit in seconds."""
 
 
 @dataclass(frozen=True)
