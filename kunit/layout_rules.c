@@ -67,6 +67,9 @@ const struct sched_layout_rules sched_layout_rules = {
 		{ "rd-lines.R7", "rd-lines",
 		  "as the change was measured: rto_push_work on the second line, rto_lock and rto_loop_* on the third, cpupri from the fourth",
 		  RD_LINES },
+		{ "rd-lines.R8", "rd-lines",
+		  "each partition has a root_domain: what it takes beside cpupri is a budget, to be raised on purpose",
+		  RD_LINES },
 	},
 	.cpupri_lines = {
 		{ "cpupri-lines.C1", "cpupri-lines",
@@ -83,6 +86,9 @@ const struct sched_layout_rules sched_layout_rules = {
 		  CPUPRI_LINES },
 		{ "cpupri-lines.C5", "cpupri-lines",
 		  "one CPU shares no line with another: there the alignment would only take memory",
+		  CPUPRI_LINES },
+		{ "cpupri-lines.C6", "cpupri-lines",
+		  "two lines for each of 101 priorities are 11 KB more for each root_domain: a budget, to be raised on purpose",
 		  CPUPRI_LINES },
 		{ "cpupri.S1", "cpupri-lines",
 		  "counts are written and masks are read by every CPU that moves an RT task, at all priorities alike",
@@ -107,6 +113,8 @@ const struct sched_layout_rules sched_layout_rules = {
 #define RQ_CLOCK_LINE \
 	"clock_task clock_pelt clock lost_idle_time " \
 	"clock_update_flags clock_pelt_idle clock_idle"
+
+#define RTO_LOOP	"rto_loop_next rto_lock rto_loop rto_cpu rto_loop_start"
 
 #define NEEDS(cond)	(1U << LAYOUT_##cond)
 
@@ -145,6 +153,7 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	  "rq", "clock_task" },
 	{ "rq-order.Q4", LAYOUT_ON_LINE, NEEDS(64BIT) | NEEDS(LINE_MIN_64), 1, LAYOUT_ANY_LINE,
 	  "rq", RQ_CLOCK_LINE },
+	{ "rq-order.Q4", LAYOUT_UNBROKEN, 0, 1, 0, "rq", RQ_CLOCK_LINE },
 	{ "rq-order.Q5", LAYOUT_APART, 0, 0, 0,
 	  "rq", "nr_iowait nr_running nr_switches __lock clock_task" },
 	{ "rq-order.Q6", LAYOUT_APART, 0, 0, 0, "rq", "numa_migrate_on nr_running" },
@@ -159,7 +168,13 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	{ "rd-lines.R2", LAYOUT_ALIGNED, 0, 1, 0, "root_domain", "pd" },
 	{ "rd-lines.R2", LAYOUT_APART, 0, 1, 0, "root_domain", "cpupri pd rto_mask" },
 	{ "rd-lines.R2", LAYOUT_APART, 0, 1, 0, "root_domain", "rto_count pd rto_mask" },
+	{ "rd-lines.R2", LAYOUT_APART, 0, 1, 0, "root_domain", "rto_mask " RTO_LOOP },
+	{ "rd-lines.R2", LAYOUT_ON_LINE, NEEDS(MASK_8) | NEEDS(LINE_MIN_64), 1, LAYOUT_ANY_LINE,
+	  "root_domain", "pd rto_mask" },
+	{ "rd-lines.R2", LAYOUT_ALONE, 0, 1, 0, "root_domain", "pd rto_mask" },
+	{ "rd-lines.R2", LAYOUT_ALONE, 0, 1, 0, "root_domain", "rto_mask pd" },
 	{ "rd-lines.R3", LAYOUT_ALIGNED, 0, 1, 0, "root_domain", "overloaded" },
+	{ "rd-lines.R3", LAYOUT_ALONE, 0, 1, 0, "root_domain", "overloaded overutilized" },
 	{ "rd-lines.R3", LAYOUT_ON_LINE, 0, 1, LAYOUT_LAST_LINE,
 	  "root_domain", "overloaded overutilized" },
 	{ "rd-lines.R3", LAYOUT_APART, 0, 1, 0, "root_domain", "overloaded rto_count rto_mask" },
@@ -170,6 +185,7 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	  "root_domain", "rto_count rto_loop rto_loop_next rto_loop_start" },
 	{ "rd-lines.R5", LAYOUT_ON_LINE, NEEDS(LINE_MIN_64), 0, LAYOUT_ANY_LINE,
 	  "root_domain", "rto_loop_next rto_loop_start" },
+	{ "rd-lines.R5", LAYOUT_UNBROKEN, 0, 1, 0, "root_domain", RTO_LOOP },
 	{ "rd-lines.R6", LAYOUT_TYPE_ALIGNED, 0, 1, 0, "root_domain", "" },
 	{ "rd-lines.R6", LAYOUT_TYPE_PADDED, 0, 1, 0, "root_domain", "" },
 #define AS_DESCRIBED	(NEEDS(64BIT) | NEEDS(LINE_64) | NEEDS(MASK_8) | NEEDS(PLAIN_LOCKS))
@@ -177,6 +193,7 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	{ "rd-lines.R7", LAYOUT_ON_LINE, AS_DESCRIBED, 0, 2,
 	  "root_domain", "rto_lock rto_loop rto_loop_next rto_loop_start" },
 	{ "rd-lines.R7", LAYOUT_STARTS_ON, AS_DESCRIBED, 0, 3, "root_domain", "cpupri" },
+	{ "rd-lines.R8", LAYOUT_TYPE_MOST, AS_DESCRIBED, 0, 320, "root_domain", "cpupri" },
 
 	/* Without SMP ____cacheline_aligned_in_smp is empty. */
 	{ "cpupri-lines.C1", LAYOUT_ALIGNED, NEEDS(SMP), 1, 0, "cpupri_vec", "mask" },
@@ -187,6 +204,10 @@ const struct sched_layout_clause sched_layout_clauses[] = {
 	{ "cpupri-lines.C4", LAYOUT_ALIGNED, NEEDS(SMP), 1, 0, "cpupri", "cpu_to_pri" },
 	{ "cpupri-lines.C5", LAYOUT_TYPE_SMALL,
 	  NEEDS(UP) | NEEDS(MASK_8) | NEEDS(LINE_MIN_64), 1, 0, "cpupri_vec", "" },
+	{ "cpupri-lines.C1", LAYOUT_ALONE, NEEDS(SMP), 1, 0, "cpupri_vec", "count" },
+	{ "cpupri-lines.C1", LAYOUT_ALONE, NEEDS(SMP), 1, 0, "cpupri_vec", "mask" },
+	{ "cpupri-lines.C6", LAYOUT_TYPE_MOST,
+	  NEEDS(SMP) | NEEDS(LINE_64) | NEEDS(MASK_8), 1, 128, "cpupri_vec", "" },
 	/* True of every design that keeps them apart, not of aligned vecs only. */
 	{ "cpupri.S1", LAYOUT_APART, NEEDS(SMP), 1, 0,
 	  "root_domain", "cpupri.pri_to_cpu[0].count cpupri.pri_to_cpu[0].mask" },
@@ -208,7 +229,7 @@ const char sched_layout_kinds[LAYOUT_NR_KINDS][48] = {
 	[LAYOUT_ON_LINE]	= "all lie entirely on",
 	[LAYOUT_STARTS_ON]	= "all start on",
 	[LAYOUT_APART]		= "the first shares no line with the others",
-	[LAYOUT_ALONE]		= "no other member is on their line",
+	[LAYOUT_ALONE]		= "no other member is on the lines of the first",
 	[LAYOUT_FOLLOWS]	= "the first lies behind the others",
 	[LAYOUT_SAME_OFFSET]	= "all have one offset",
 	[LAYOUT_OWN_OFFSET]	= "the first has an offset of its own",
@@ -216,6 +237,8 @@ const char sched_layout_kinds[LAYOUT_NR_KINDS][48] = {
 	[LAYOUT_TYPE_ALIGNED]	= "the type is aligned to a line",
 	[LAYOUT_TYPE_PADDED]	= "the type's size is whole lines",
 	[LAYOUT_TYPE_SMALL]	= "the type is smaller than a line",
+	[LAYOUT_UNBROKEN]	= "no other member lies between them",
+	[LAYOUT_TYPE_MOST]	= "bytes of the type without them, at most",
 };
 
 /* Each completes "needs ..." */

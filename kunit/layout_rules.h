@@ -33,8 +33,8 @@ struct sched_layout_rule {
 /* One array for each change, so that each is a parameterised test of its own. */
 struct sched_layout_rules {
 	struct sched_layout_rule	rq_order[9];
-	struct sched_layout_rule	rd_lines[7];
-	struct sched_layout_rule	cpupri_lines[6];
+	struct sched_layout_rule	rd_lines[8];
+	struct sched_layout_rule	cpupri_lines[7];
 	struct sched_layout_rule	cpupri_split[3];
 };
 
@@ -44,7 +44,7 @@ enum sched_layout_kind {
 	LAYOUT_ON_LINE,		/* every byte of all lies on line @arg */
 	LAYOUT_STARTS_ON,	/* the first byte of each lies on line @arg */
 	LAYOUT_APART,		/* no line holds bytes of the first and of another */
-	LAYOUT_ALONE,		/* the first's line holds these and nothing else */
+	LAYOUT_ALONE,		/* the first's lines hold these and nothing else */
 	LAYOUT_FOLLOWS,		/* the first starts behind the start of each other */
 	LAYOUT_SAME_OFFSET,	/* all start at the first's offset */
 	LAYOUT_OWN_OFFSET,	/* no other starts at the first's offset */
@@ -52,6 +52,8 @@ enum sched_layout_kind {
 	LAYOUT_TYPE_ALIGNED,	/* the type is aligned to a line (no members) */
 	LAYOUT_TYPE_PADDED,	/* the type's size is whole lines (no members) */
 	LAYOUT_TYPE_SMALL,	/* the type is smaller than a line (no members) */
+	LAYOUT_UNBROKEN,	/* no other member lies between these */
+	LAYOUT_TYPE_MOST,	/* bytes of the type without these: @arg at most */
 	LAYOUT_NR_KINDS
 };
 

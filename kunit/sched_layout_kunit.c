@@ -32,18 +32,57 @@ static const char * const change_ids[] = {
  * Which bytes of struct rq belong to a member, listed in sched_layout_fields or
  * not: those that are not zero once the compiler has cleared the padding.
  */
-static union {
-	struct rq	rq;
-	u8		byte[sizeof(struct rq)];
-} in_use;
+#define IN_USE(type)					\
+static union {						\
+	struct {					\
+		struct type	object;			\
+		u8		last;			\
+	} whole;					\
+	u8	byte[sizeof(struct type) + 1];		\
+} type##_in_use
+
+IN_USE(rq);
+IN_USE(cpupri_vec);
+#ifdef CONFIG_SMP
+IN_USE(root_domain);
+#endif
+
+static const struct {
+	const char	*type;
+	const u8	*byte;
+	size_t		size;
+} in_use[] = {
+	{ "rq", rq_in_use.byte, sizeof(rq_in_use) },
+	{ "cpupri_vec", cpupri_vec_in_use.byte, sizeof(cpupri_vec_in_use) },
+#ifdef CONFIG_SMP
+	{ "root_domain", root_domain_in_use.byte, sizeof(root_domain_in_use) },
+#endif
+};
 
 #if __has_builtin(__builtin_clear_padding)
 #define clear_padding(p)	__builtin_clear_padding(p)
-#define knows_padding(type)	(!strcmp(type, "rq"))
 #else
 #define clear_padding(p)	((void)(p))
-#define knows_padding(type)	false
 #endif
+
+#define FIND_PADDING(type)						\
+	do {								\
+		memset(&type##_in_use, 0xff, sizeof(type##_in_use));	\
+		clear_padding(&type##_in_use.whole);			\
+	} while (0)
+
+/*
+ * NULL where it is not known: the last byte is padding, so a compiler that
+ * left it as it was did not get that far. gcc 12 stops at an array of
+ * structures with padding, such as that in cpupri.
+ */
+static const u8 *bytes_in_use(const char *type)
+{
+	for (int i = 0; i < ARRAY_SIZE(in_use); i++)
+		if (!strcmp(in_use[i].type, type) && !in_use[i].byte[in_use[i].size - 1])
+			return in_use[i].byte;
+	return NULL;
+}
 
 /* The members that a clause names. */
 struct members {
@@ -112,10 +151,6 @@ static bool clause_applies(const struct sched_layout_clause *c, struct members *
 		snprintf(why, size, "needs %s", sched_layout_conditions[__ffs(lacks)]);
 		return false;
 	}
-	if (c->kind == LAYOUT_ALONE && !knows_padding(c->type)) {
-		snprintf(why, size, "needs a compiler that tells where the padding is");
-		return false;
-	}
 	if (!m->type) {
 		snprintf(why, size, "no struct %s in this configuration", c->type);
 		return false;
@@ -131,7 +166,11 @@ static bool clause_applies(const struct sched_layout_clause *c, struct members *
 				 c->type, (int)len, name);
 			return false;
 		}
-		if (f && m->nr < ARRAY_SIZE(m->field))
+		if (f && m->nr == ARRAY_SIZE(m->field)) {
+			snprintf(why, size, "too many members in this clause");
+			return false;
+		}
+		if (f)
 			m->field[m->nr++] = f;
 		asked++;
 		name += len + optional;
@@ -141,6 +180,10 @@ static bool clause_applies(const struct sched_layout_clause *c, struct members *
 	/* A comparison with nothing would be true of anything. */
 	if (asked > 1 && m->nr < 2) {
 		snprintf(why, size, "nothing to compare with in this configuration");
+		return false;
+	}
+	if ((c->kind == LAYOUT_ALONE || c->kind == LAYOUT_UNBROKEN) && !bytes_in_use(c->type)) {
+		snprintf(why, size, "needs a compiler that tells where the padding is");
 		return false;
 	}
 	return true;
@@ -178,15 +221,43 @@ static bool covered(const struct members *m, u32 pos)
 	return false;
 }
 
+/* Whether all that is in use from @pos to @end belongs to the members. */
+static bool all_covered(const struct members *m, u32 pos, u32 end)
+{
+	const u8 *used = bytes_in_use(m->type->type);
+
+	for (; pos < end; pos++)
+		if (used[pos] && !covered(m, pos))
+			return false;
+	return true;
+}
+
 static bool alone(const struct members *m)
 {
 	u32 line = sched_layout_env.line, pos = line_of(m->field[0]->offset) * line;
-	u32 end = min(pos + line, m->type->size);
+	u32 end = (line_of(last_byte(m->field[0])) + 1) * line;
 
-	for (; pos < end; pos++)
-		if (in_use.byte[pos] && !covered(m, pos))
-			return false;
-	return true;
+	return all_covered(m, pos, min(end, m->type->size));
+}
+
+static bool unbroken(const struct members *m)
+{
+	u32 pos = m->type->size, end = 0;
+
+	for (unsigned int i = 0; i < m->nr; i++) {
+		pos = min(pos, m->field[i]->offset);
+		end = max(end, last_byte(m->field[i]) + 1);
+	}
+	return all_covered(m, pos, end);
+}
+
+static u32 other_bytes(const struct members *m)
+{
+	u32 size = m->type->size;
+
+	for (unsigned int i = 0; i < m->nr; i++)
+		size -= m->field[i]->size;
+	return size;
 }
 
 static u32 bytes_left(const struct members *m)
@@ -216,6 +287,8 @@ static bool member_holds(const struct sched_layout_clause *c, const struct membe
 		return f == first || !share_line(first, f);
 	case LAYOUT_ALONE:
 		return alone(m);
+	case LAYOUT_UNBROKEN:
+		return unbroken(m);
 	case LAYOUT_FOLLOWS:
 		return f == first || first->offset > f->offset;
 	case LAYOUT_SAME_OFFSET:
@@ -238,6 +311,8 @@ static bool clause_holds(const struct sched_layout_clause *c, const struct membe
 		return m->type->size % sched_layout_env.line == 0;
 	case LAYOUT_TYPE_SMALL:
 		return m->type->size < sched_layout_env.line;
+	case LAYOUT_TYPE_MOST:
+		return other_bytes(m) <= (u32)c->arg;
 	default:
 		for (unsigned int i = 0; i < m->nr; i++)
 			if (!member_holds(c, m, m->field[i]))
@@ -260,7 +335,7 @@ static void describe(const struct sched_layout_clause *c, const struct members *
 {
 	char arg[16] = "";
 
-	if (c->kind == LAYOUT_HEADROOM)
+	if (c->kind == LAYOUT_HEADROOM || c->kind == LAYOUT_TYPE_MOST)
 		snprintf(arg, sizeof(arg), " %d", c->arg);
 	else if (c->kind != LAYOUT_ON_LINE && c->kind != LAYOUT_STARTS_ON)
 		;
@@ -360,14 +435,15 @@ static const struct sched_layout_field *next_field(const char *type,
 /* What lies between two listed members. */
 static void draw_gap(struct kunit *test, const char *type, u32 from, u32 to)
 {
+	const u8 *bytes = bytes_in_use(type);
 	char what[40] = "(hole or not listed)";
 	u32 used = 0;
 
 	if (from >= to)
 		return;
-	if (knows_padding(type)) {
+	if (bytes) {
 		for (u32 i = from; i < to; i++)
-			used += !!in_use.byte[i];
+			used += !!bytes[i];
 		snprintf(what, sizeof(what), used ? "(not listed, %u in use)" : "(hole)", used);
 	}
 	kunit_err(test, "    %7u %7u      %s\n", from, to - from, what);
@@ -581,8 +657,11 @@ static void changes(struct kunit *test)
 
 static int sched_layout_init(struct kunit_suite *suite)
 {
-	memset(&in_use, 0xff, sizeof(in_use));
-	clear_padding(&in_use.rq);
+	FIND_PADDING(rq);
+	FIND_PADDING(cpupri_vec);
+#ifdef CONFIG_SMP
+	FIND_PADDING(root_domain);
+#endif
 	return 0;
 }
 

@@ -145,10 +145,12 @@ def _assertions(clause: Clause, guards: Guards) -> Iterator[tuple[tuple[str, ...
     for name in required:
         own |= set(guards.members[clause.type, name])
     needs = " && ".join(_name(condition) for condition in sorted(clause.needs)) or "1"
+    others = "".join(f" - sizeof_field(struct {clause.type}, {name})" for name in required)
     whole = {
         ClauseKind.TYPE_ALIGNED: f"__alignof__(struct {clause.type}) % SMP_CACHE_BYTES == 0",
         ClauseKind.TYPE_PADDED: f"sizeof(struct {clause.type}) % SMP_CACHE_BYTES == 0",
         ClauseKind.TYPE_SMALL: f"sizeof(struct {clause.type}) < SMP_CACHE_BYTES",
+        ClauseKind.TYPE_MOST: f"sizeof(struct {clause.type}){others} <= {clause.arg}",
     }.get(clause.kind)
     if whole:
         yield tuple(sorted(own)), _wrapped(clause.rule, needs, whole)
@@ -162,7 +164,7 @@ def _assertions(clause: Clause, guards: Guards) -> Iterator[tuple[tuple[str, ...
 def emit(rules: Rules, changes: Collection[str]) -> str:
     """The C file for the changes that a tree has; empty text when it has none.
 
-    A clause on what shares a line unlisted (LAYOUT_ALONE) cannot be told at compile time and stays with KUnit.
+    The compiler cannot tell what else lies on a line (LAYOUT_ALONE, LAYOUT_UNBROKEN); such clauses are left to KUnit.
     """
     chosen = [rule for rule in rules.rules if rule.change in changes]
     if not chosen:
@@ -175,7 +177,7 @@ def emit(rules: Rules, changes: Collection[str]) -> str:
         rows.append(((), "\n/*\n" + "".join(f" * {line}\n" for line in comment) + " */"))
         for clause in rules.of(rule.id):
             rows += sorted(_assertions(clause, guards), key=lambda row: len(row[0]))
-            if clause.kind is not ClauseKind.ALONE:
+            if clause.kind not in (ClauseKind.ALONE, ClauseKind.UNBROKEN):
                 used |= clause.needs
     names = sorted(used)
     defines = []

@@ -133,7 +133,7 @@ def author_and_claim(change: str) -> tuple[str, str]:
     for path in sorted(PATCHES.glob(f"*/{change}.patch"), reverse=True):
         text = path.read_text()
         author = re.search(r"^From: (.+)$", text, re.M)
-        claim = re.search(r"^The author saw .*?(?=\n\n)", text, re.M | re.S)
+        claim = re.search(r"^Measured in the mail.*?(?=\n\n)", text, re.M | re.S)
         if author and claim:
             return author.group(1), " ".join(claim.group(0).split())
     return "unknown", "not measured"

@@ -156,8 +156,6 @@ def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:
         if condition in layout.unknown:
             return na(f"whether it has {words} is not known without its configuration")
         return na(f"needs {words}")
-    if clause.kind is ClauseKind.ALONE and clause.type not in layout.structures:
-        return na(Unrecorded.PADDING)
     kind = layout.types.get(clause.type)
     if kind is None:
         return na(f"no struct {clause.type} in this configuration")
@@ -169,6 +167,8 @@ def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:
             return na(f"no {clause.type}.{name} in this configuration")
     if len(clause.members) > 1 and len(fields) < 2:
         return na("nothing to compare with in this configuration")
+    if clause.kind in (ClauseKind.ALONE, ClauseKind.UNBROKEN) and clause.type not in layout.structures:
+        return na(Unrecorded.PADDING)
     holds = _holds(clause, fields, kind, layout)
     if holds is None:
         return na(Unrecorded.ALIGNMENT)
@@ -180,6 +180,8 @@ def _holds(clause: Clause, fields: Sequence[Field], kind: Type, layout: Layout) 
         return kind.size % layout.line == 0
     if clause.kind is ClauseKind.TYPE_SMALL:
         return kind.size < layout.line
+    if clause.kind is ClauseKind.TYPE_MOST:
+        return kind.size - sum(member.size for member in fields) <= clause.arg
     if clause.kind is ClauseKind.TYPE_ALIGNED:
         if kind.align is not None:
             return kind.align % layout.line == 0
@@ -228,7 +230,11 @@ def member_holds(clause: Clause, fields: Sequence[Field], member: Field, layout:
         case ClauseKind.APART:
             return member is first or not share_line(first, member, layout)
         case ClauseKind.ALONE:
-            return not _strangers(fields, layout)
+            first_line, last_line = layout.line_of(first.offset), layout.line_of(first.last)
+            return not _strangers(fields, range(first_line * line, (last_line + 1) * line), layout)
+        case ClauseKind.UNBROKEN:
+            span = range(min(field.offset for field in fields), max(field.last for field in fields) + 1)
+            return not _strangers(fields, span, layout)
         case ClauseKind.FOLLOWS:
             return member is first or first.offset > member.offset
         case ClauseKind.SAME_OFFSET:
@@ -241,10 +247,9 @@ def member_holds(clause: Clause, fields: Sequence[Field], member: Field, layout:
             return False
 
 
-def _strangers(fields: Sequence[Field], layout: Layout) -> list[str]:
-    """Members with bytes on the first one's line that belong to none of the listed ones."""
-    start = layout.line_of(fields[0].offset) * layout.line
-    others = set(range(start, start + layout.line))
+def _strangers(fields: Sequence[Field], span: range, layout: Layout) -> list[str]:
+    """Other members of the structure with bytes in a span of it."""
+    others = set(span)
     for field in fields:
         others -= set(range(field.offset, field.last + 1))
     return [
@@ -258,7 +263,7 @@ def describe(result: ClauseResult, layout: Layout, rules: Rules) -> str:
     """A clause in words."""
     clause = result.clause
     arg = ""
-    if clause.kind is ClauseKind.HEADROOM:
+    if clause.kind in (ClauseKind.HEADROOM, ClauseKind.TYPE_MOST):
         arg = f" {clause.arg}"
     elif clause.kind in (ClauseKind.ON_LINE, ClauseKind.STARTS_ON):
         if clause.arg == ANY_LINE:

@@ -39,6 +39,8 @@ class ClauseKind(IntEnum):
     TYPE_ALIGNED = 9
     TYPE_PADDED = 10
     TYPE_SMALL = 11
+    UNBROKEN = 12
+    TYPE_MOST = 13
 
 
 class Condition(IntEnum):

@@ -77,6 +77,6 @@ def test_toy_kernel_before_and_after_a_change() -> None:
     moved = {name for name, _, _ in found.moved}
     assert {"root_domain.rto_mask", "root_domain.overloaded"} <= moved
     assert {"root_domain.refcount", "rq.idle"}.isdisjoint(moved)
-    assert {rule for rule, _, _ in found.rules} == {f"rd-lines.R{number}" for number in range(1, 8)}
+    assert {rule for rule, _, _ in found.rules} == {f"rd-lines.R{number}" for number in range(1, 9)}
     assert {(one, other) for _, one, other in found.rules} == {("n/a", "pass")}
     assert metrics(compare(toys.real_rules(), toy(), toy("WIDE")))["load-balance lines touched"] == (1, 2)

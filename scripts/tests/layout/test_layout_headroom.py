@@ -91,6 +91,7 @@ def test_toy_kernel() -> None:
         "rq-order.Q1",
         "rq-order.Q3",
         "rq-order.Q4",
+        "rd-lines.R2",
         "rd-lines.R3",
         "rd-lines.R5",
         "rd-lines.R7",

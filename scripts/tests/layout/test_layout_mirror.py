@@ -16,6 +16,7 @@ from schedlib.paths import KUNIT
 
 pytestmark = pytest.mark.tools
 
+UNTOLD = "needs a compiler that tells where the padding is"
 CHANGES = ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split")
 
 _KUNIT_H = """\
@@ -170,7 +171,13 @@ def outside(where: Layout, expected: tuple[str, ...]) -> dict[str, tuple[str, st
 def test_both_readers_agree(names: tuple[str, ...], line: int, expected: tuple[str, ...]) -> None:
     toys.needs("pahole")
     where = layout_of(toys.fields_object(*names, line=line), "toy")
-    assert outside(where, expected) == inside(names, line, expected)
+    kernel, host = inside(names, line, expected), outside(where, expected)
+    # gcc 12 cannot tell the padding of root_domain; debug information can.
+    untold = {rule for rule, (_, reason) in kernel.items() if reason == UNTOLD}
+    assert untold <= {"rd-lines.R5"}
+    assert {rule: found for rule, found in host.items() if rule not in untold} == {
+        rule: found for rule, found in kernel.items() if rule not in untold
+    }
 
 
 def test_the_kernels_reader_can_fail() -> None:
