@@ -78,7 +78,7 @@ def test_every_run_knows_what_has_to_run(tmp_path: Path) -> None:
 def test_words_of_the_verbs(tmp_path: Path) -> None:
     assert read_words(kselftest_verb, "kselftest", "--json", str(tmp_path / "x")).json == tmp_path / "x"
     assert read_words(plain_tree_verb, "test-tree", "--skip", "qemu,alltests").skip == ("qemu", "alltests")
-    assert f"--kunitconfig={TESTS_DIRECTORY}" in KUNIT_RUNS["uml"][0]
+    assert f"--kunitconfig={TESTS_DIRECTORY}" in KUNIT_RUNS["uml"].words
     with pytest.raises(SystemExit) as error:
         read_words(plain_tree_verb, "test-tree", "--skip", "emu")
     assert error.value.code == 2

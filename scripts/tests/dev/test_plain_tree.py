@@ -29,6 +29,6 @@ def test_alltests_is_not_asked_for_what_it_does_not_build() -> None:
 
 def test_a_test_that_failed_or_is_not_there_is_missing() -> None:
     cases = [{"name": "a", "status": "PASS"}, {"name": "b", "status": "SKIP"}, {"name": "c", "status": "FAIL"}]
-    document = {"sub_groups": [{"name": "suite", "test_cases": cases}]}
+    document: dict[str, object] = {"sub_groups": [{"name": "suite", "test_cases": cases}]}
     wanted = [f"suite:{name}" for name in "abcd"]
     assert missing_tests(document, wanted) == ["suite:c", "suite:d"]
