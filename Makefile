@@ -64,7 +64,7 @@ fetch: ## a kernel source from Debian into the cache (SERIES=7.3, 6.12 or 6.1)
 doctor: ## which jobs this machine is ready for, and what the others lack (INSTALL=1 installs it)
 	$(schedline) doctor $(options)
 
-test: ## this project's own tests (LONG=1: with those that build a kernel for themselves alone; K=word)
+test: ## this project's own tests (LONG=1: also the tests that build a kernel only for themselves; K=word)
 	$(call ready,test)
 	$(schedline) dev test $(options)
 

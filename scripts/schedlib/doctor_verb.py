@@ -38,13 +38,13 @@ def add_parser(verbs: Verbs) -> None:
         ],
         text="""
         Nothing is installed without --install. That option installs Debian packages, and puts the Python libraries
-        into the cache. The exit code is 2 when a job that was named is not ready; without a name that job is check.""",
+        into the cache. The exit code is 2 if a named job is not ready; without a name, if check is not.""",
         operands="[JOB ...]",
         read=_read,
         job=_doctor,
         libraries=(),
     )
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of {', '.join(doctor.JOBS)}")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"some of {', '.join(doctor.JOBS)}")
     parser.add_argument("--install", action="store_true", help="install what the named jobs lack")
 
 
@@ -70,7 +70,7 @@ def _doctor(options: DoctorOptions) -> Verdict:
 
 def _show(names: Sequence[str], *, whole: bool) -> None:
     if whole:
-        kvm = "there; used where a guest boots with it" if Path("/dev/kvm").exists() else "absent"
+        kvm = "present; used if a guest boots with it" if Path("/dev/kvm").exists() else "absent"
         print(f"machine: {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
         print(f"/dev/kvm: {kvm}")
     lacking = []

@@ -38,8 +38,8 @@ def activate(requirements: str, *, download: bool = True) -> Path:
     if not (directory / "complete").is_file():
         if not download:
             raise SchedlineError(
-                f"the Python libraries of {requirements} are not in the cache, and nothing is downloaded onto a "
-                "machine that is to be measured",
+                f"the Python libraries of {requirements} are not in the cache, and nothing is downloaded to a "
+                "machine that is measured",
                 "schedline doctor --install run",
             )
         with lock(directory.parent / f"{directory.name}.lock"):

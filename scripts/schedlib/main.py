@@ -47,13 +47,13 @@ from schedlib.verdict import BISECT_SKIP, Verdict
 GROUPS = (
     ("on a kernel tree", (check_verb, layout_verb, status_verb, c2c_verb, premerge_verb, export_verb, kernels_verb)),
     ("on measurements", (run_verb, gate_verb)),
-    ("beside these", (judge_verb, fetch_verb, doctor_verb)),
+    ("other", (judge_verb, fetch_verb, doctor_verb)),
 )
 # fmt: on
 DEV = (own_tests_verb, mutants_verb, bench_verb, litmus_verb, plain_tree_verb, kselftest_verb)
 
 _ABOUT = """\
-schedline: tests that hold the Linux scheduler's cache lines, and its wake-up path, where five patches put them.
+schedline: tests for the cache lines of the Linux scheduler and for its wake-up path.
 
   schedline check                  Debian's 7.3 with the changes, in User-Mode Linux
   schedline check --kdir ~/linux   your tree as it is, uncommitted changes included

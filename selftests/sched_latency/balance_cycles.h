@@ -50,8 +50,8 @@ static inline const char *why_no_cycles(const char *event)
 		return NULL;
 	}
 	if (errno == EACCES || errno == EPERM)
-		return "the cycles of the whole machine need root or CAP_PERFMON";
-	return "this machine, or its kernel, counts no cycles";
+		return "counting the cycles of the whole machine needs root or CAP_PERFMON";
+	return "this machine or its kernel cannot count cycles";
 }
 
 /* Start perf, and wait until it counts. If it does not, record the reason. */
@@ -132,7 +132,7 @@ static inline void read_samples(FILE *script, struct results *results, const cha
 	}
 	if (strange || !samples) {
 		add_absent(results, "balance", "%s", strange ?
-			   "perf took another event than cycles" : "perf recorded no sample");
+			   "perf counted another event than cycles" : "perf recorded no sample");
 		return;
 	}
 	add_metric(results, EXACT, NEITHER, "samples", samples, "balance.samples")->n = samples;

@@ -99,7 +99,7 @@ static inline void budget_read(struct budget *budget, FILE *file, const char *to
 
 		number++;
 		if (sscanf(text, "# machine %31s", machine) == 1 && strcmp(machine, machine_name()))
-			ksft_exit_fail_msg("%s: of another machine, %s; this one is %s\n",
+			ksft_exit_fail_msg("%s: from another machine, %s; this one is %s\n",
 					   budget->path, machine, machine_name());
 		if (text[0] == '#' || text[0] == '\n')
 			continue;

@@ -335,7 +335,7 @@ int main(int argc, char **argv)
 	known_defect = argc > 1 && !strcmp(argv[1], "-k");
 	ksft_print_header();
 	if (argc > 1 + known_defect)
-		ksft_exit_fail_msg("usage: %s [-k]; -k: skip what is a known defect\n", argv[0]);
+		ksft_exit_fail_msg("usage: %s [-k]; -k: skip a known defect\n", argv[0]);
 	if (geteuid())
 		ksft_exit_skip("only root can make cpuset partitions\n");
 	if (!find_cgroup())

@@ -219,14 +219,14 @@ static const char *cannot(void)
 	}
 	if (nr_places)
 		return cluster_domains() ? NULL :
-		       "no domain for clusters: CONFIG_SCHED_CLUSTER, or a partition";
-	return named ? "the CPUs that may be used are no cluster and others of its LLC" :
+		       "no domain for clusters: no CONFIG_SCHED_CLUSTER, or a cpuset partition";
+	return named ? "the CPUs that may be used are not a cluster and other CPUs of its LLC" :
 	       "no cluster here is more than a core and less than an LLC";
 }
 
 static const struct option_row rows[] = {
-	{ "rounds", 0, COUNT, &nr_rounds, 1, MOST_ROUNDS, "each from another cluster" },
-	{ "wakeups", 0, COUNT, &wakeups, 1, 1e9, "in each round" },
+	{ "rounds", 0, COUNT, &nr_rounds, 1, MOST_ROUNDS, "rounds, each from another cluster" },
+	{ "wakeups", 0, COUNT, &wakeups, 1, 1e9, "wake-ups in each round" },
 };
 
 static const struct test tests[] = {

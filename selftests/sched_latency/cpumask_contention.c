@@ -234,7 +234,7 @@ static void run_slice(struct results *results, enum variant variant, int round)
 	if (checking)
 		return;
 	if (!turns)
-		give_up(results, "%s: no operation in %g s; more --seconds?", names[variant],
+		give_up(results, "%s: no operation in %g s; try more --seconds", names[variant],
 			seconds);
 	for (int i = 0; i < nr_cpus; i++) {
 		turns_on = workers[2 * i].turns + workers[2 * i + 1].turns;
@@ -266,16 +266,16 @@ static const char *cannot_show(enum variant variant)
 		return variant == BY_NODE ? "sysfs shows no node of these CPUs" :
 					 "sysfs shows no last level cache of these CPUs";
 	if (nr_cpus < 3)
-		return "one or two CPUs do not contend as many do";
+		return "one or two CPUs are too few for contention";
 	if (groups[variant] == 1)
 		return variant == BY_NODE ? "one NUMA node: its mask is the global one" :
 		       variant == BY_LLC ? "one LLC: its mask is the global one" :
 					"one LLC: its bytes are on lines that all CPUs write";
 	if (groups[variant] == nr_cpus)
-		return "each CPU would have a mask of its own: no CPUs share";
+		return "each CPU would have a mask of its own, so no CPUs share one";
 	for (int round = 0; round < nr_rounds; round++)
 		if (net(GLOBAL, round) <= 0)
-			return "an operation on the global mask takes less than the clock can tell";
+			return "an operation on the global mask takes less time than the clock can measure";
 	return NULL;
 }
 
@@ -383,9 +383,9 @@ static void measure(struct results *results)
 
 static const struct option_row rows[] = {
 	{ "rounds", 0, COUNT, &nr_rounds, 1, MOST_ROUNDS, "how often each variant is measured" },
-	{ "seconds", 0, NUMBER, &seconds, 0.001, 3600, "how long each time" },
+	{ "seconds", 0, NUMBER, &seconds, 0.001, 3600, "length of each measurement" },
 	{ "sysfs", 0, WORD, &sysfs, 0, 0,
-	  "another machine's topology: a rehearsal, no figures" },
+	  "use another machine's topology, as a rehearsal without figures" },
 	/* For the test of this test: bits are changed without a locked instruction. */
 	{ "racy", 0, FLAG, &racy, 0, 0, NULL },
 };

@@ -111,7 +111,7 @@ static inline void judge_ratio(struct verdict *verdict, const struct test *test,
 	}
 	if (nr < FEWEST_SLICES) {
 		verdict->result = KSFT_SKIP;
-		snprintf(verdict->text, sizeof(verdict->text), "%d slices are no proof, %d are", nr,
+		snprintf(verdict->text, sizeof(verdict->text), "%d slices are too few, %d are needed", nr,
 			 FEWEST_SLICES);
 		return;
 	}
@@ -178,7 +178,7 @@ static inline void judge_budget(struct verdict *verdict, struct results **runs, 
 			continue;
 		if (!metric)
 			len += snprintf(verdict->text + len, sizeof(verdict->text) - len,
-					"%s%s has a budget and was not measured", len ? "; " : "",
+					"%s%s has a budget, but was not measured", len ? "; " : "",
 					line->metric);
 		else
 			len += snprintf(verdict->text + len, sizeof(verdict->text) - len,

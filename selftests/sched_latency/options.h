@@ -36,17 +36,17 @@ static struct {
 
 static const struct option_row common_rows[] = {
 	{ "cpus", 0, CPUS, &common.cpus, 0, 0,
-	  "these CPUs alone, such as 0-3,8 (all that may be used)" },
+	  "use only these CPUs, such as 0-3,8 (all that may be used)" },
 	{ "json", 0, WORD, &common.json, 0, 0,
-	  "write the run there; of several runs the second one to FILE-2" },
+	  "write the run to FILE; if there are several, the second to FILE-2" },
 	{ "runs", 0, COUNT, &common.runs, 1, 100,
-	  "how often (1; 5 where there is a budget; 10 with --record)" },
+	  "number of runs (1; 5 if there is a budget; 10 with --record)" },
 	{ "budget", 0, WORD, &common.budget, 0, 0,
-	  "hold the runs against this file in place of this machine's own" },
+	  "judge the runs by this budget file, not by this machine's own" },
 	{ "record", 0, FLAG, &common.record, 0, 0,
 	  "write what is measured to the budget file, as the baseline" },
 	{ "inject-delay-us", 0, NUMBER, &common.inject_us, 0, 1e6,
-	  "be late by so much on purpose, to see that it is noticed" },
+	  "inject this delay to check that a regression is caught" },
 	{ NULL, 'k', FLAG, &common.known_defect, 0, 0, NULL },
 };
 
@@ -90,7 +90,7 @@ static inline void print_usage(const char *name, const char *about, const char *
 	printf("usage: %s [options]\n\n%s\n\n", name, about);
 	print_rows(rows, nr);
 	print_rows(common_rows, ARRAY_SIZE(common_rows));
-	printf("  %-22s this\n\nexamples:\n%s", "--help", examples);
+	printf("  %-22s print this text\n\nexamples:\n%s", "--help", examples);
 }
 
 static inline void take_value(const struct option_row *row, const char *text)
@@ -188,7 +188,7 @@ static inline void choose_allowed(void)
 	}
 	cpus_and(&both, &there);
 	if (!cpus_equal(&both, &common.cpus))
-		ksft_exit_fail_msg("--cpus: some are offline, or may not be used\n");
+		ksft_exit_fail_msg("--cpus: some are offline or may not be used\n");
 }
 
 #endif

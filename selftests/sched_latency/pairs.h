@@ -16,8 +16,8 @@ static const char * const not_here[DISTANCES] = {
 	[SAME_CORE] = "no two of these CPUs share a core",
 	[SAME_CLUSTER] = "no two of these CPUs share a cluster that is more than a core",
 	[SAME_LLC] = "no two of these CPUs share an LLC, but no cluster",
-	[OTHER_LLC] = "no two of these CPUs are of one node and different LLCs",
-	[OTHER_NODE] = "these CPUs are of one node",
+	[OTHER_LLC] = "no two of these CPUs are in one node and different LLCs",
+	[OTHER_NODE] = "these CPUs are all in one node",
 	[FREE] = "one CPU: the other thread has no choice",
 };
 

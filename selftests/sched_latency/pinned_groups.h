@@ -117,7 +117,7 @@ static inline void *stage_thread(void *argument)
 	int user, kernel;
 
 	if (!run_on(&stage->group->cpus) || !be_realtime(GROUPS_PRIORITY))
-		groups_error = "SCHED_FIFO or the CPUs of a group are refused";
+		groups_error = "SCHED_FIFO or the CPUs of a group are not allowed";
 	user = open_counter(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true, false);
 	kernel = open_counter(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false, true);
 	pthread_barrier_wait(&groups_ready);

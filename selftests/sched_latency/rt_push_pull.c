@@ -99,7 +99,7 @@ static void *run_thread(void *argument)
 	struct rt_thread *own = argument;
 
 	if (!run_on(&common.cpus) || !be_realtime(own->priority))
-		own->error = "SCHED_FIFO or its CPUs are refused";
+		own->error = "its SCHED_FIFO or its CPUs are not allowed";
 	/* First until all threads are ready, then until the start is set. */
 	pthread_barrier_wait(&ready);
 	pthread_barrier_wait(&ready);
@@ -195,12 +195,12 @@ static void report_overload(struct results *results)
 		add_metric(results, RATE, NEITHER, "1/s", changes / counted_s,
 			   "overload.cpu_changes_per_s");
 	else
-		add_absent(results, "overload.cpu_changes_per_s", "one CPU: there is no other");
+		add_absent(results, "overload.cpu_changes_per_s", "one CPU: threads cannot change CPUs");
 	if (migrations >= 0)
 		add_metric(results, RATE, NEITHER, "1/s", migrations / counted_s,
 			   "overload.migrations_per_s");
 	else
-		add_absent(results, "overload.migrations_per_s", "perf_event_open: refused");
+		add_absent(results, "overload.migrations_per_s", "perf_event_open is not allowed");
 	report_placement(results);
 	add_quantiles(results, "overload.late", every, GATE_P50);
 	add_quantiles(results, "overload.late_first", first, GATE_P50);
@@ -244,14 +244,14 @@ static const char *cannot(void)
 
 static const struct option_row rows[] = {
 	{ "profile", 0, WORD, &profile, 0, 0, "overload, pinned-groups" },
-	{ "seconds", 's', NUMBER, &seconds, 0.01, 86400, "how long each profile is" },
-	{ "warm-up", 0, NUMBER, &warm_up, 0, 3600, "what comes before, and is not counted" },
-	{ "threads", 't', COUNT, &nr_threads, 1, 20000, "of overload (2 for each CPU, and 1)" },
-	{ "burst-us", 0, NUMBER, &burst_us, 1, 10000, "of work, then it sleeps" },
-	{ "load", 0, NUMBER, &load, 1, 85, "percent of the CPUs that all threads want" },
-	{ "groups", 'g', COUNT, &groups.nr, 1, MOST_CPUS, "of pinned-groups (as many as fit)" },
+	{ "seconds", 's', NUMBER, &seconds, 0.01, 86400, "length of each profile" },
+	{ "warm-up", 0, NUMBER, &warm_up, 0, 3600, "seconds before each profile, not counted" },
+	{ "threads", 't', COUNT, &nr_threads, 1, 20000, "threads of overload (2 for each CPU, and 1)" },
+	{ "burst-us", 0, NUMBER, &burst_us, 1, 10000, "work of a thread before it sleeps" },
+	{ "load", 0, NUMBER, &load, 1, 85, "CPU time of all threads, in percent of all CPUs" },
+	{ "groups", 'g', COUNT, &groups.nr, 1, MOST_CPUS, "groups of pinned-groups (as many as fit)" },
 	{ "group-size", 0, COUNT, &groups.size, 1, MOST_CPUS, "CPUs of a group" },
-	{ "frame-us", 0, NUMBER, &groups.frame_us, 1, 10000, "of work on a frame, in each stage" },
+	{ "frame-us", 0, NUMBER, &groups.frame_us, 1, 10000, "work on a frame in each stage" },
 };
 
 static const struct test tests[] = {

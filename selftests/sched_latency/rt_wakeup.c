@@ -58,7 +58,7 @@ static void *work(void *argument)
 	if (!run_on_cpu(own->cpu))
 		own->error = "its CPU cannot be used";
 	else if (!be_realtime(priority))
-		own->error = "SCHED_FIFO is refused";
+		own->error = "SCHED_FIFO is not allowed";
 	/* First until all threads are ready, then until the start is set. */
 	pthread_barrier_wait(&ready);
 	pthread_barrier_wait(&ready);
@@ -123,12 +123,12 @@ static const char *cannot(void)
 }
 
 static const struct option_row rows[] = {
-	{ "seconds", 's', NUMBER, &seconds, 0.01, 86400, "how long a run is" },
-	{ "cycles", 'l', COUNT, &cycles, 1, 1e9, "so many wake-ups on each CPU, no time" },
-	{ "warm-up", 0, NUMBER, &warm_up, 0, 3600, "what comes before, and is not counted" },
-	{ "interval-us", 'i', NUMBER, &interval_us, 50, 1e6, "between two wake-ups of a thread" },
-	{ "distance-us", 'd', NUMBER, &distance_us, 0, 1e6, "between the threads" },
-	{ "priority", 'p', COUNT, &priority, 1, 98, "of SCHED_FIFO" },
+	{ "seconds", 's', NUMBER, &seconds, 0.01, 86400, "length of a run" },
+	{ "cycles", 'l', COUNT, &cycles, 1, 1e9, "make N wake-ups on each CPU, whatever time it takes" },
+	{ "warm-up", 0, NUMBER, &warm_up, 0, 3600, "seconds before the run, not counted" },
+	{ "interval-us", 'i', NUMBER, &interval_us, 50, 1e6, "time between two wake-ups of a thread" },
+	{ "distance-us", 'd', NUMBER, &distance_us, 0, 1e6, "time between the threads' wake-ups" },
+	{ "priority", 'p', COUNT, &priority, 1, 98, "priority of the SCHED_FIFO threads" },
 };
 
 static const struct test tests[] = {

@@ -103,12 +103,12 @@ static inline const char *made_up_topology(void)
 	if (slow && !strcmp(slow, "yes"))
 		return "KSFT_MACHINE_SLOW=yes: the times of this machine mean nothing";
 	if (strcmp(sysfs, "/sys"))
-		return "a rehearsal: the CPUs of that machine are not here";
+		return "a rehearsal: this machine does not have those CPUs";
 	if ((read_line(text, sizeof(text), "/sys/class/dmi/id/sys_vendor") &&
 	     !strcmp(text, "QEMU")) ||
 	    (read_line(text, sizeof(text), "/sys/firmware/devicetree/base/compatible") &&
 	     !strcmp(text, "linux,dummy-virt")))
-		return "QEMU made up this topology: its CPUs do not share caches like that";
+		return "QEMU invented this topology: its CPUs do not share caches like that";
 	return NULL;
 }
 

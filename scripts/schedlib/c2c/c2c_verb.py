@@ -24,7 +24,7 @@ def add_parser(verbs: Verbs) -> None:
         "cache-line traffic of the scheduler, counted on emulated CPUs",
         first=[
             "schedline c2c --kdir ~/linux --out after   which fields the CPUs take from each other",
-            "schedline c2c diff before after            what a change did to that; one verdict",
+            "schedline c2c diff before after            how a change affects that; one verdict",
         ],
         text="""
         Boots a kernel in QEMU with a plugin that sends each access to some objects of the scheduler through a model
@@ -58,28 +58,28 @@ def add_parser(verbs: Verbs) -> None:
     )
     about = "; ".join(f"{each.name}: {each.about}" for each in WORKLOADS.values())
     parser.add_argument("--workload", choices=list(WORKLOADS), default="rt", help=f"{about} (default: rt)")
-    parser.add_argument("--rounds", type=_number, metavar="N", help="how often each thread goes round")
+    parser.add_argument("--rounds", type=_number, metavar="N", help="how many rounds each thread makes")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=_cpus, default=CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {CPUS})")
     options.add_topology_option(
-        shape, "the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes tell near from far"
+        shape, "the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes define near and far"
     )
     parser.add_argument(
         "--objects",
         type=some_of("object", lambda: KINDS),
         default=DEFAULT,
         metavar="NAME,...",
-        help=f"of {', '.join(KINDS)} (default: {','.join(DEFAULT)})",
+        help=f"what to watch: {', '.join(KINDS)} (default: {','.join(DEFAULT)})",
     )
     parser.add_argument(
         "--quanta",
         type=_quanta,
         default=QUANTA,
         metavar="N,...",
-        help=f"blocks of code in a CPU's turn, a guest for each (default: {','.join(map(str, QUANTA))})",
+        help=f"length of a CPU's turn in blocks of code, one guest for each (default: {','.join(map(str, QUANTA))})",
     )
     parser.add_argument("--line", type=int, choices=LINES, default=LINES[0], help="bytes of a cache line (64)")
-    options.add_config_option(parser, "of configs/kernel/, on top of what c2c needs")
+    options.add_config_option(parser, "fragments of configs/kernel/, or paths, on top of those that c2c needs")
     parser.add_argument("--cpupri", choices=cpupri_variants(), help="a kernel with cpupri-split in this variant")
     parser.add_argument(
         "--timeout",
@@ -101,18 +101,18 @@ def _add_diff(verbs: Verbs) -> None:
         "two results by field: false sharing, misses, HITM; one verdict",
         first=[
             "schedline c2c --without rd-lines --out base   a result to compare with",
-            "schedline c2c diff base candidate             FAIL when a line is shared that was not before",
+            "schedline c2c diff base candidate             FAIL if a line is shared that was not before",
         ],
         text="""
-        Compares two results of schedline c2c field by field, wherever a field lies in each, and holds them against
-        the budgets of a gates file. The verdict is INCONCLUSIVE when the quanta do not agree.""",
+        Compares two results of schedline c2c field by field, even if a field has moved, and judges them by the
+        budgets of a gates file. The verdict is INCONCLUSIVE if the quanta disagree.""",
         operands="BASE CANDIDATE",
         read=lambda arguments: C2cDiffOptions(arguments.base, arguments.candidate, arguments.gates, arguments.json),
         job=_diff,
     )
     place = options.existing_path
     parser.add_argument("base", type=place, metavar="BASE", help="a result, or the directory that has one")
-    parser.add_argument("candidate", type=place, metavar="CANDIDATE", help="the same of the other kernel")
+    parser.add_argument("candidate", type=place, metavar="CANDIDATE", help="the same for the other kernel")
     parser.add_argument(
         "--gates",
         type=place,
@@ -120,7 +120,7 @@ def _add_diff(verbs: Verbs) -> None:
         metavar="FILE",
         help="budgets (default: %(default)s)",
     )
-    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the answer here (c2c-diff-1)")
+    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-diff-1)")
 
 
 def _number(text: str) -> int:
@@ -132,14 +132,14 @@ def _number(text: str) -> int:
 def _cpus(text: str) -> int:
     value = options.cpu_count(text)
     if value < 2:
-        raise argparse.ArgumentTypeError("one CPU takes lines from nobody; give 2 or more")
+        raise argparse.ArgumentTypeError("one CPU shares no lines; give 2 or more")
     return value
 
 
 def _quanta(text: str) -> tuple[int, ...]:
     values = tuple(_number(word) for word in text.split(","))
     if len(set(values)) != len(values):
-        raise argparse.ArgumentTypeError("the same quantum twice is the same guest twice")
+        raise argparse.ArgumentTypeError("a quantum is listed twice; name each once")
     return values
 
 

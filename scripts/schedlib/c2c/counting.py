@@ -118,7 +118,7 @@ def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
     for name in (PER_CPU_OFFSETS, _BANNER):
         symbol = known.symbol(name)
         if symbol is None:
-            raise SchedlineError(f"this kernel has no {name}", "it has to be one for SMP")
+            raise SchedlineError(f"this kernel has no {name}", "build it with CONFIG_SMP")
         symbols[name] = symbol.address
     return plugin_guest.plan_text(looked_at, symbols[PER_CPU_OFFSETS], [(symbols[_BANNER], _BANNER_TEXT)])
 
@@ -193,7 +193,7 @@ def _located(raw: Raw, looked_at: Sequence[Watch]) -> tuple[Located, ...]:
     nowhere = [watch for watch in looked_at if watch.key not in {each.watch.key for each in found}]
     if nowhere and not nowhere[0].prefix:
         raise SchedlineError(
-            f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is null on each",
+            f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is NULL on all CPUs",
             "leave it out, or give the guest a --topology in which it has one",
         )
     return found

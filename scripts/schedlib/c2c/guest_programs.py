@@ -31,8 +31,8 @@ WORKLOADS = {
     for each in (
         Workload("rt", "RT overload: pushes, pulls and priorities of two SCHED_FIFO threads for each CPU", 200),
         Workload("wakeup", "pairs of fair threads that wake each other", 200),
-        Workload("wakeup-idle", "pairs that answer each other through pipes, one for four CPUs: most are idle", 500),
-        Workload("balance", "more fair threads than CPUs, put on one again and again", 40),
-        Workload("partition", "a cpuset partition comes and goes, and root_domains with it", 10, ("cpusets",)),
+        Workload("wakeup-idle", "pairs that answer each other through pipes, one for four CPUs, so most are idle", 500),
+        Workload("balance", "more fair threads than CPUs, all moved to one CPU again and again", 40),
+        Workload("partition", "a cpuset partition comes and goes, and its root_domain with it", 10, ("cpusets",)),
     )
 }

@@ -43,7 +43,7 @@ def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow],
     cells = {path: counts for (_, path), counts in _cells(rows).items()}
     lines = totals(rows, lambda row: row.line)
     skew = watched.skews[0]
-    about = f"{watched.owner}: {watched.size} bytes, {watched.number} of it"
+    about = f"{watched.owner}: {watched.size} bytes, {watched.number} instances"
     if len(watched.skews) > 1 or skew:
         about += f", begins {', '.join(map(str, watched.skews))} bytes into a line"
     kept = sorted(sorted(lines, key=lambda number: (-lines[number].misses, number))[:_MOST_LINES])

@@ -133,7 +133,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
     found = _VERSION.search(said)
     if not found or found.groups() != ("7", "2"):
         raise SchedlineError(
-            f"c2c needs QEMU 7.2, for its plugins and what they have to reach beside the API; this is {said or 'none'}",
+            f"c2c needs QEMU 7.2, because its plugin uses symbols outside the plugin API; this is {said or 'none'}",
             f"use Debian 12's {package}, or put it first into PATH",
         )
     # A QEMU that was built without plugins does not list the option in its help.
@@ -243,8 +243,8 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> GuestRun:
     if done.ending is not Ending.EXITED or "c2c: done," not in text:
         how = "hung" if done.ending is Ending.TIMED_OUT else "ended early"
         raise SchedlineError(
-            f"the guest {how}, {done.seconds:.0f} s after its start: its program did not come to its end",
-            f"see {done.log}; --timeout gives it longer",
+            f"the guest {how}, {done.seconds:.0f} s after its start: its program did not finish",
+            f"see {done.log}; --timeout gives it more time",
         )
     return done
 

@@ -87,7 +87,7 @@ def read_raw(path: Path) -> Raw:
     try:
         return _read(rows)
     except (ValueError, LookupError, TypeError) as error:
-        raise SchedlineError(f"{path} is not what the plugin writes, or not whole: {error}", "run again") from error
+        raise SchedlineError(f"{path} is not a file of the plugin, or is incomplete: {error}", "run again") from error
 
 
 def _read(rows: Sequence[Sequence[str]]) -> Raw:

@@ -160,7 +160,7 @@ def _table(
     rows += [(name, *(_change(columns[count][name]) for count in COUNTS)) for name in names[:most]]
     yield from grid(rows, 1)
     if len(names) > most:
-        yield f"{len(names) - most} others moved less"
+        yield f"{len(names) - most} others changed less"
 
 
 def _moved(pair: Pair) -> int:

@@ -48,9 +48,9 @@ def _objects(result: TrafficResult) -> Iterator[str]:
     yield from _spreads("object", [objects_of(each.rows) for each in result.quanta])
     for watched in result.watched:
         if watched.later and not watched.prefix:
-            yield f"allocated while others were counted: {watched.later} of {watched.number} {watched.owner}"
+            yield f"allocated after counting began: {watched.later} of {watched.number} {watched.owner}"
     for key, number in result.absent.items():
-        yield f"not there on {number} CPUs: {key}"
+        yield f"absent on {number} CPUs: {key}"
 
 
 def _spreads(title: str, tables: Sequence[Mapping[str, Counts]], most: int = 1000) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _hot_lines(result: TrafficResult) -> Iterator[str]:
     misses = sum(row.counts.misses for row in shown.rows) or 1
     lines = totals(shown.rows, line_name)
     hottest = sorted(lines, key=lambda name: (-lines[name].misses, name))[:_LINES]
-    yield f"hot lines, quantum {shown.quantum}; share of all misses, and of the line's"
+    yield f"hot lines, quantum {shown.quantum}; share of all misses, and of the misses of the line"
     for name in hottest:
         counts = lines[name]
         if not counts.misses:
@@ -111,7 +111,7 @@ def _line_rows(rows: Sequence[TrafficRow], line: Counts) -> Iterator[tuple[str, 
 
 def _fields(result: TrafficResult) -> Iterator[str]:
     yield ""
-    yield "fields; the middle of the quanta, and how far they lie apart"
+    yield "fields; median of the quanta, and their range"
     yield from _spreads("field", [totals(each.rows, field_name) for each in result.quanta], _FIELDS)
     yield ""
     yield "functions"
@@ -127,7 +127,7 @@ def _sources(result: TrafficResult) -> Iterator[str]:
     functions = [totals(each.rows, function_name) for each in result.quanta]
     hottest = sorted(functions[len(functions) // 2].items(), key=lambda item: (-item[1].misses, item[0]))[:_FUNCTIONS]
     yield ""
-    yield "where misses were answered: in the cluster, else in the LLC, else in the node, else in another; nowhere"
+    yield "where misses were answered: in the same cluster, LLC or node, or in another node; cold: in no cache"
     rows: list[tuple[str, ...]] = [("object or function", *DISTANCES, "cold")]
     for names, found in ((sorted(tables[0]), tables), ([name for name, _ in hottest], functions)):
         for name in names:

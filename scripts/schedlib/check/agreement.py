@@ -33,5 +33,5 @@ def disagreements(
         unseen = any(clause.unrecorded is Unrecorded.PADDING for clause in result.clauses)
         if said is result.outcome or (said is RuleOutcome.FAIL and unseen):
             continue
-        text = f"{rule}: the kernel says {said.value}, the object that it was linked from {result.outcome.value}"
+        text = f"{rule}: the kernel reports {said.value}, its object file shows {result.outcome.value}"
         yield Problem("layout-disagrees", test.line, text, Verdict.FAIL, test.name)

@@ -60,7 +60,7 @@ def make_plan(
         SchedlineError: there is no such topology, the emulator does not support it, or the target cannot run selftests.
     """
     if options.selftests and not target.emulator:
-        raise SchedlineError(f"--selftests: a guest on {target.name} runs KUnit alone", "use --on qemu-arm64")
+        raise SchedlineError(f"--selftests: a guest on {target.name} can only run KUnit", "use --on qemu-arm64")
     topology = load_topology(options.topology) if options.topology else None
     if topology:
         refuse_impossible(target, topology)

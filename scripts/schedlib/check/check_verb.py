@@ -32,11 +32,11 @@ def add_parser(verbs: Verbs) -> None:
         Copies a kernel source, adds the KUnit tests and the changes, builds it, and boots it with several CPUs. The
         whole console log is judged against the list of tests that it must contain. Your tree is only read.
 
-        A change that your tree lacks is skipped, unless --expect or --base says that it must be there.""",
+        A change that your tree lacks is skipped, unless --expect or --base says that it must be present.""",
         examples=[
             "schedline check --series 6.12                   6.12 in QEMU (its UML has one CPU)",
             "schedline check --series 6.1                    Debian 12's kernel with the cluster scan added",
-            "schedline check --kdir ~/linux --base v7.3      what v7.3 has must be there",
+            "schedline check --kdir ~/linux --base v7.3      the changes of v7.3 must be present",
             "schedline check --kdir ~/linux --with rd-lines  your tree with a carried change",
             "schedline check --without rd-lines              see the rules fail without the change",
             "schedline check --only sched_layout.rd_lines --cpus 8",
@@ -62,7 +62,7 @@ def add_parser(verbs: Verbs) -> None:
     shape.add_argument("--cpus", type=_cpus, default=(), metavar="N,...", help="CPUs of the guests (default: 8 and 64)")
     options.add_topology_option(shape, "boot one guest in QEMU with the shape in configs/topologies/NAME.toml")
     options.add_config_option(parser, "fragments of configs/kernel/, or paths, added in this order")
-    options.add_cpupri_option(parser, "build and boot cpupri-split once for each")
+    options.add_cpupri_option(parser, "build and boot cpupri-split once for each variant")
     parser.add_argument(
         "--sanitize",
         choices=sorted(SANITIZERS),
@@ -70,10 +70,10 @@ def add_parser(verbs: Verbs) -> None:
         "configs/known-races.toml",
     )
     parser.add_argument(
-        "--expect", type=some_of("change", change_ids), metavar="ID,...", help="changes that have to be there"
+        "--expect", type=some_of("change", change_ids), metavar="ID,...", help="changes that must be present"
     )
     parser.add_argument(
-        "--base", metavar="REV", help="expect what this revision of your tree has (default: @{upstream})"
+        "--base", metavar="REV", help="expect the changes that this revision of your tree has (default: @{upstream})"
     )
     parser.add_argument(
         "--require",
@@ -101,7 +101,7 @@ def add_parser(verbs: Verbs) -> None:
     )
     parser.add_argument("--out", type=options.new_path, metavar="DIR", help="directory for logs and results")
     parser.add_argument(
-        "--again", action="store_true", help="build and boot also when nothing has changed since an earlier verdict"
+        "--again", action="store_true", help="build and boot even if nothing has changed since an earlier verdict"
     )
     parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
 

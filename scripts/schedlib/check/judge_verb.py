@@ -26,16 +26,16 @@ def add_parser(verbs: Verbs) -> None:
         ],
         text="""
         Judges logs as `schedline check` judges its own guests: the whole log, against the list of tests that had to
-        run. A panic, a splat, a missing plan, a lost test, and a failed expectation in front of an `ok` are failures.
+        run. A panic, a splat, a missing plan, a lost test, and a failed expectation before an `ok` are failures.
 
-        A saved log has to show its end. It is complete when the last words of the kernel (`reboot: Power down`) or of
-        LAVA stand behind all tests, or, without a boot, the totals of run_kselftest.sh or the elapsed time of kunit.py.
-        Without them it is INCONCLUSIVE where kunit_shutdown= asks for a shutdown, where the last line is cut off, and
-        where the boot is in it and its lines carry no time stamps. Other logs, such as a capture of dmesg, pass when
+        A saved log must show its end. With a boot, the last message of the kernel (`reboot: Power down`) or of LAVA
+        must follow all tests; without a boot, the totals of run_kselftest.sh or the elapsed time of kunit.py. If the
+        end is missing, the log is INCONCLUSIVE if kunit_shutdown= asks for a shutdown, if the last line is cut off, or
+        if the log contains the boot and its lines have no time stamps. Other logs, such as a capture of dmesg, pass if
         all planned tests ended, and the verdict says "as far as the log goes".
 
         A list of tests has one full name on each line (suite:case or suite:case:parameter) and # comments. After a
-        name, classes=8,64 means that only guests with so many CPUs run it.""",
+        name, classes=8,64 means that the test runs only in guests with 8 or 64 CPUs.""",
         examples=[
             "schedline judge --require sched_layout --junit junit.xml uml-8.log uml-64.log",
             "dmesg | schedline judge -",
@@ -46,8 +46,8 @@ def add_parser(verbs: Verbs) -> None:
         libraries=(),
     )
     parser.add_argument("logs", nargs="+", metavar="LOG", help="console log; - is standard input")
-    parser.add_argument("--tests", type=existing_path, metavar="FILE", help="list of the tests that had to run")
-    parser.add_argument("--cpus", type=int, metavar="N", help="CPUs of the guest: which classes of the list count")
+    parser.add_argument("--tests", type=existing_path, metavar="FILE", help="list of the tests that must have run")
+    parser.add_argument("--cpus", type=int, metavar="N", help="CPUs of the guest, to select tests by their classes=")
     parser.add_argument("--require", type=words, default=(), metavar="ID,...", help="a skip of these is an error")
     parser.add_argument(
         "--ending", choices=sorted(_ENDINGS), default="unknown", help="how the run ended, if you saw it"
@@ -58,7 +58,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def _read(arguments: argparse.Namespace) -> JudgeOptions:
     if arguments.cpus is not None and not arguments.tests:
-        raise SchedlineError("--cpus chooses from a list of tests, and there is none", "add --tests FILE")
+        raise SchedlineError("--cpus selects tests from a list, and no list is given", "add --tests FILE")
     return JudgeOptions(
         tuple(arguments.logs),
         arguments.tests,

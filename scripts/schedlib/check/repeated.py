@@ -84,7 +84,7 @@ def repeat(cache: Path, digest: str, also: Path | None) -> Verdict | None:
         return None
     if also:
         write_atomic(also, content)
-    say("nothing has changed since an earlier check: this is its verdict again (--again boots anyway)")
+    say("nothing has changed since an earlier check, so its verdict is repeated (--again boots anyway)")
     for line in record["lines"]:
         tell(line)
     return Verdict[record["verdict"]]

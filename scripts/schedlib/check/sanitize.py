@@ -47,7 +47,7 @@ def scaled(target: Target, sanitizer: str) -> Target:
     """
     if target.name != TARGET:
         raise SchedlineError(
-            f"--sanitize {sanitizer}: a guest on {target.name} cannot have it",
+            f"--sanitize {sanitizer}: not available in a guest on {target.name}",
             f"leave --on out, or use --on {TARGET}",
         )
     return replace(target, classes=CPUS, timeout=target.timeout * SANITIZERS[sanitizer].slower)

@@ -45,5 +45,5 @@ def load_expected(path: Path, cpu_class: int | None) -> tuple[str, ...]:
             kept.append(name)
     if not kept:
         for_class = "" if cpu_class is None else f" for {cpu_class} CPUs"
-        raise SchedlineError(f"{path} lists no test{for_class}: any log would do", "add a test, or take another list")
+        raise SchedlineError(f"{path} lists no test{for_class}: any log would pass", "add a test, or name another list")
     return tuple(kept)

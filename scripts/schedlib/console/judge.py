@@ -150,7 +150,7 @@ def judge(
     times: Sequence[tuple[int, float]] = (),
     known_races: Explain | None = None,
 ) -> Judgement:
-    """Judge a console log (DESIGN, decision 5).
+    """Judge a console log.
 
     Args:
         log: the raw bytes of the whole log.
@@ -433,17 +433,17 @@ def _saved_end(seen: _Log) -> Iterator[Problem]:
     if last and not seen.banner and (last.totals or seen.runner > behind or not last.complete):
         return  # the runner's last message, or an incomplete plan, which is a flaw already
     if seen.shutdown:
-        why = f"there are tests behind the shutdown of line {seen.shutdown}"
+        why = f"tests follow the shutdown in line {seen.shutdown}"
     elif seen.asked:
-        why = "the command line asks for a shutdown behind the tests (kunit_shutdown=), and none is there"
+        why = "the command line asks for a shutdown after the tests (kunit_shutdown=), and the log has none"
     elif seen.cut:
-        why = "the last line has no end"
+        why = "the last line is cut off"
     elif last and last.complete and (last.stamped or not seen.banner):
-        text = "all planned tests ended, and the log does not show what came then: it passes as far as it goes"
+        text = "all planned tests ended, but the log does not show what followed: it passes as far as it goes"
         yield Problem(OPEN_END, seen.last_line, text, Verdict.PASS)
         return
     else:
-        why = "the last words of the kernel are not there"
+        why = "the last message of the kernel is missing"
     advice = "save the log to its end" + ("" if seen.banner else ", or say --ending exited if you saw it end")
     text = f"the end of the log may be missing: {why}; {advice}"
     yield Problem("no-shutdown", seen.last_line, text, Verdict.INCONCLUSIVE)

@@ -319,7 +319,7 @@ class Reader:
             if tests is None:
                 self._not_ok.add(name)
         elif self._failed:
-            doubt = f"an expectation failed in it, but its result is {status.value!r}"
+            doubt = f"one of its expectations failed, but its result is {status.value!r}"
             self._unaccounted(f"the result of {name!r} is {status.value!r}", name)
         test = Test(name, status, reason, self._line.number, began, moment, tuple(self._log), tests, doubt)
         if len(self._stack) == 1 and not self._inner:
@@ -433,7 +433,7 @@ class Reader:
         if test.name in frame.names or (suite and test.name in self._suites):
             # Parameters may share a description; a case or a suite that appears twice ran twice.
             kind = "duplicate-name" if self._inner or len(self._stack) > 2 else "duplicate"
-            self._flaw(kind, f"{test.name!r} is there twice", test.name)
+            self._flaw(kind, f"{test.name!r} appears twice", test.name)
         frame.names.add(test.name)
         if suite:
             self._suites.add(test.name)
@@ -454,11 +454,11 @@ class Reader:
             return test
         statuses = {each.status for each in inside}
         if test.status is not Status.NOT_OK and statuses & {Status.NOT_OK, Status.NONE}:
-            self._flaw("parent-ok", f"{test.name!r} is {test.status.value} although a test in it failed", test.name)
+            self._flaw("parent-ok", f"{test.name!r} is {test.status.value} although one of its tests failed", test.name)
         elif test.status is Status.SKIP and Status.OK in statuses and not test.name.startswith(PROGRAM):
-            self._flaw("contradiction", f"{test.name!r} is skipped although a test in it ran", test.name)
+            self._flaw("contradiction", f"{test.name!r} is skipped although one of its tests ran", test.name)
         elif test.status is Status.OK and statuses == {Status.SKIP}:
-            self._flaw("skip-as-pass", f"{test.name!r} passed although all tests in it were skipped", test.name)
+            self._flaw("skip-as-pass", f"{test.name!r} passed although all of its tests were skipped", test.name)
         elif test.status is Status.OK and test.tests == () and len(self._stack) > 1:
             self._flaw("no-subtests", f"{test.name!r} passed without any test in it", test.name)
         if test.status is Status.SKIP and not test.reason:
@@ -536,7 +536,7 @@ class Reader:
             return test
         return replace(test, tests=(test.tests or ()) + inner)
 
-    def _unaccounted(self, why: str = "no result follows that it could belong to", test: str = "") -> None:
+    def _unaccounted(self, why: str = "no result follows to which it could belong", test: str = "") -> None:
         """Record a flaw if a failed expectation is not followed by a failed result."""
         if self._failed:
             text = f"{self._failed.text.strip()[:LONGEST_QUOTE]}: {why}"

@@ -38,7 +38,7 @@ def add_parser(verbs: Verbs) -> None:
         job=_bench,
         libraries=("requirements-gate.txt", "requirements.txt"),
     )
-    parser.add_argument("--only", choices=KINDS, help="the figures of one kind")
+    parser.add_argument("--only", choices=KINDS, help="only the figures of one kind")
     parser.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
 
 

@@ -171,7 +171,7 @@ def _tried(todo: Sequence[Step]) -> list[StepRow]:
     for one in todo:
         rows.append(_told((one.name, *run_step(one))))
         if not one.expected and rows[-1][1] is not Verdict.PASS:
-            say("what comes after it is not tried")
+            say("the steps after it are skipped")
             break
     return rows
 

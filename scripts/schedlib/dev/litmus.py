@@ -72,7 +72,7 @@ def variants(path: Path) -> dict[str, str]:
     if not text.partition("\n")[0].endswith(f" {name}"):
         raise SchedlineError(f"{path} has another name inside", f"let its first line end in {name}")
     if unknown := sorted(unseen - set(names)):
-        raise SchedlineError(f"{path}: no line is left out of {', '.join(unknown)}", "correct the line ` * Unseen:`")
+        raise SchedlineError(f"{path}: no line is marked for {', '.join(unknown)}", "correct the line ` * Unseen:`")
     fixes = [each for each in names if each.startswith("fix-")]
     remedies = tuple(fixes) if result[2] == "Sometimes" else ()
     made: dict[str, tuple[tuple[str, ...], str]] = {name: ((), result[2])}
@@ -106,7 +106,7 @@ def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
         raise SchedlineError(f"--only: no litmus test matches {only!r}", f"ls {LITMUS}")
     if lacking := [name for name in ("herd7", "/usr/bin/time") if not shutil.which(name)]:
         raise SchedlineError(
-            f"{lacking[0]} is not here, and the kernel's scripts run litmus tests with it",
+            f"{lacking[0]} is not installed, and the kernel's scripts need it to run litmus tests",
             "install the packages herdtools7 (7.58 or later, in Debian after 13) and time",
         )
     c = {name: text for name, text in files.items() if text.startswith("C ")}

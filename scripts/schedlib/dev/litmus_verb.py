@@ -31,7 +31,7 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Runs the litmus tests of kunit/litmus/ with herd7 and the memory model of a kernel tree, by the kernel's own
         scripts. Each test is run as it is, with each remedy of a known defect, and with each barrier left out, which
-        has to make the bad outcome possible. The tests model cpupri of 6.12 and 7.3; the tree's own is not read.""",
+        has to make the bad outcome possible. The tests model cpupri of 6.12 and 7.3, not the tree's own.""",
         read=lambda arguments: LitmusOptions(options.tree_options(arguments), arguments.only),
         job=_litmus,
     )

@@ -36,12 +36,12 @@ def add_parser(verbs: Verbs) -> None:
         "--on",
         type=one_of("target", lambda: (*TARGETS, EMULATED)),
         metavar="TARGET",
-        help=f"{', '.join(TARGETS)}; or {EMULATED}: count the traffic of those that have a Traffic header",
+        help=f"{', '.join(TARGETS)}; or {EMULATED}: count the traffic of the mutants that have a Traffic header",
     )
     parser.add_argument(
         "--from", dest="from_", type=options.existing_path, metavar="DIR", help="diffs of your own instead"
     )
-    parser.add_argument("--only", metavar="GLOB", help="those whose <change>/<slug> matches")
+    parser.add_argument("--only", metavar="GLOB", help="only those whose <change>/<slug> matches")
     parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the table here")
 
 

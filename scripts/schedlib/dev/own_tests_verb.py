@@ -37,7 +37,9 @@ def add_parser(verbs: Verbs) -> None:
         libraries=_LIBRARIES,
     )
     everything.add_argument("-k", "--k", metavar="EXPRESSION", help="only the tests that match (as pytest -k)")
-    everything.add_argument("--long", action="store_true", help="also those that build a kernel for themselves alone")
+    everything.add_argument(
+        "--long", action="store_true", help="also the tests that build a kernel only for themselves"
+    )
     quick = add_verb(
         verbs,
         "quick",

@@ -33,7 +33,7 @@ def add_parser(verbs: Verbs) -> None:
         type=some_of("run", lambda: KUNIT_RUNS),
         default=(),
         metavar="RUN,...",
-        help=f"of {', '.join(KUNIT_RUNS)}",
+        help=f"leave out some of {', '.join(KUNIT_RUNS)}",
     )
 
 

@@ -87,7 +87,7 @@ def _run(argv: Sequence[str], place: Path) -> Finished:
     if done.exit_status != 0 or done.problem:
         said = (done.problem or done.stdout + done.stderr).strip().splitlines()[-1:]
         raise SchedlineError(
-            f"{Path(argv[0]).name} ended with {done.exit_status}: {' '.join(said)}", "be root, and try it by hand"
+            f"{Path(argv[0]).name} ended with {done.exit_status}: {' '.join(said)}", "run it by hand as root"
         )
     return done
 

@@ -28,10 +28,10 @@ from schedlib.verdict import Verdict
 DOCUMENT = "Documentation/scheduler/sched-kunit.rst"
 
 _COVER = """\
-These tests hold the cache-line layout of struct rq, struct root_domain and
-struct cpupri_vec, and the behaviour of cpupri, where a few changes put them.
-Nothing in the tree does so today: the next field added undoes a layout in
-silence.
+These tests check the cache-line layout of struct rq, struct root_domain and
+struct cpupri_vec, and the behaviour of cpupri, as a few changes defined them.
+Nothing in the tree checks them today: one more field can undo a layout
+silently.
 
   ./tools/testing/kunit/kunit.py run --kunitconfig={directory} \\
       --kernel_args=ncpus=64 --kernel_args=maxcpus=8 --kernel_args=seccomp=on
@@ -40,7 +40,7 @@ runs them in User-Mode Linux. A layout rule of a change that the tree does not
 have is skipped with the reason; sched_layout_kunit.expect=ID,... turns that
 into a failure. {document} has the details.
 
-The workloads run on the target, and want it for themselves:
+The workloads run on the target, which should do nothing else meanwhile:
 
   make TARGETS=sched_latency kselftest
 """
@@ -101,8 +101,8 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
         raise SchedlineError(f"{out} is not an empty directory", "name another: -o DIR")
     for suite in left_out(tree, (), in_tree=True):
         raise SchedlineError(
-            f"{tree.origin} is too old to take the tests for itself: {suite.name} cannot be built, {suite.why}",
-            "leave the tree as it is: schedline check --kdir PATH tests it from outside",
+            f"{tree.origin} is too old to include the tests: {suite.name} cannot be built, {suite.why}",
+            "test it without an export: schedline check --kdir PATH",
         )
     author = _author(tree)
     tests = add_tests(tree, add_sched_fix(tree, tree.head, author), author, in_tree=True)
@@ -133,7 +133,7 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
     text = cover.read_text().replace("*** SUBJECT HERE ***", "sched: KUnit tests for cache-line layout and cpupri")
     blurb = _COVER.format(directory=TESTS_DIRECTORY, document=DOCUMENT)
     if titles:
-        blurb += "\nBehind the tests come the changes themselves:\n" + "".join(f"  - {title}\n" for title in titles)
+        blurb += "\nThe changes themselves follow the tests:\n" + "".join(f"  - {title}\n" for title in titles)
     write_atomic(out / "0000-cover-letter.txt", text.replace("*** BLURB HERE ***\n", blurb))
     cover.unlink()
     return tuple(sorted(out.glob("*.patch")))

@@ -29,7 +29,7 @@ def add_parser(verbs: Verbs) -> None:
         "a git am-able series of tests and changes for a kernel tree",
         first=[
             "schedline export --kdir ~/linux -o /tmp/series                  the tests alone",
-            "schedline export --kdir ~/linux --with rd-lines -o /tmp/series  and a carried change behind them",
+            "schedline export --kdir ~/linux --with rd-lines -o /tmp/series  and a carried change after them",
         ],
         text="""
         Writes patches against the HEAD of a tree: the KUnit tests, their documentation, the workloads for

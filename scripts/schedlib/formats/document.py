@@ -146,7 +146,7 @@ def _anything(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is there twice")
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} appears twice")
     return found
 
 

@@ -175,15 +175,15 @@ class Run(Document, frozen=True, kw_only=True):
             raise ValueError("its fingerprint has no boot_id, and the unit of a comparison is a boot")
         names = [metric.name for metric in self.metrics]
         if len(set(names)) < len(names):
-            raise ValueError(f"the metric {next(name for name in names if names.count(name) > 1)} is there twice")
+            raise ValueError(f"the metric {next(name for name in names if names.count(name) > 1)} appears twice")
         below = next((metric.name for metric in self.metrics if metric.value < 0), None)
         if below and self.tool != DIFFERENCES:
             raise ValueError(f"the metric {below} is below 0")
         for name in names:
             if not _is_name(name):
-                raise ValueError(f"a metric is called {name!r}")
+                raise ValueError(f"{name!r} is not a name for a metric")
         if done and self.process and (self.process.timed_out or (self.process.exit_status or 0) < 0):
-            raise ValueError("it is DONE, and its process was ended")
+            raise ValueError("it is DONE, but its process was killed")
 
     @property
     def seconds(self) -> float:
@@ -235,7 +235,7 @@ class Head:
 def run_of(head: Head, reading: Reading) -> Run:
     """Make a run of a reading. A metric that is negative or not finite makes it an ERROR."""
     bad = next((each.name for each in reading.metrics if not math.isfinite(each.value) or each.value < 0), None)
-    error = reading.error or (f"{bad} is no measurement" if bad else "")
+    error = reading.error or (f"{bad} is negative or not finite" if bad else "")
     status: Literal["DONE", "SKIP", "ERROR"] = "ERROR" if error else "SKIP" if reading.cannot else "DONE"
     if status == "DONE" and not reading.metrics:
         status, error = "ERROR", "nothing was measured"
@@ -274,7 +274,7 @@ def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
     paths = _paths(directory) if directory.is_dir() else None
     if not paths:
         what = "is no directory" if paths is None else "holds no run file"
-        raise SchedlineError(f"{directory} {what}", "name a directory of run files: one run, one JSON")
+        raise SchedlineError(f"{directory} {what}", "name a directory of run files: one JSON file for each run")
     for path, content in _contents(paths):
         try:
             if isinstance(content, OSError):
@@ -282,7 +282,7 @@ def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
             run = document.parse(content, Run)
             same = hash((run.row, run.fingerprint["boot_id"], run.started, run.uptime_s))
             if same in seen:
-                raise ValueError(f"it is a copy: this run of {run.row}, {run.started:%FT%TZ}, is there twice")
+                raise ValueError(f"it is a copy: this run of {run.row}, {run.started:%FT%TZ}, appears twice")
         except ValueError as error:
             raise Refused(path, Run, str(error), AGAIN) from error
         seen.add(same)

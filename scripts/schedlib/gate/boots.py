@@ -133,7 +133,7 @@ class _Reader:
         """Add a run file."""
         tool = run.row
         if self.tool_of.setdefault(tool, run.tool) != run.tool:
-            raise Refused(path, Run, f"{tool} is {run.tool} here and {self.tool_of[tool]} in the runs before", AGAIN)
+            raise Refused(path, Run, f"{tool} is {run.tool} here and {self.tool_of[tool]} in earlier runs", AGAIN)
         self.fingerprints.setdefault(tuple(run.fingerprint.items()), set()).add(tool)
         if run.status == "SKIP":
             self.skipped[tool] = run.reason
@@ -155,7 +155,7 @@ class _Reader:
             if about is None:
                 about = self.about[key] = About(metric.unit, metric.direction, metric.kind)
             elif metric.unit != about.unit or metric.direction != about.direction or metric.kind != about.kind:
-                why = f"{metric.name} has another unit, direction or kind than in the runs before"
+                why = f"{metric.name} has another unit, direction or kind than in earlier runs"
                 raise Refused(path, Run, why, AGAIN)
             figure = boot.figures.get(key)
             if figure is None:

@@ -91,7 +91,7 @@ def _values(side: Side, key: Key, direction: str) -> Values:
     if len(side.boots) > MOST_BOOTS:
         raise SchedlineError(
             f"{side.name} has {len(side.boots)} boots, more than {MOST_BOOTS}",
-            "is boot_id the kernel's? Give the boots of one campaign",
+            "check that boot_id is the kernel's, and give the boots of one campaign",
         )
     about = side.about[key]
     if about.direction not in (direction, "neither"):
@@ -122,7 +122,7 @@ def _tested(gate: Gate, samples: dict[str, tuple[Claim, Values, Values]]) -> lis
         centre = abs(float(np.median(base)))
         counts = base.size, candidate.size
         if centre == 0:
-            out.append(Answer(claim, NOT_SHOWN, "it is 0 in the base: no percentage of it", boots=counts))
+            out.append(Answer(claim, NOT_SHOWN, "it is 0 in the base, so a percentage has no meaning", boots=counts))
             continue
         change = 100 * sign * float(shift(base, candidate)) / centre
         low, high = sorted(100 * sign * float(end) / centre for end in shift_interval(base, candidate))
@@ -132,9 +132,9 @@ def _tested(gate: Gate, samples: dict[str, tuple[Claim, Values, Values]]) -> lis
         elif worse[name] <= gate.alpha:
             state, reason = WORSE, "the candidate is worse than the base"
         elif better[name] > gate.alpha:
-            state, reason = NOT_SHOWN, "no improvement that stands out of the noise"
+            state, reason = NOT_SHOWN, "no improvement above the noise"
         else:
-            state, reason = (SHOWN, "") if reached else (SMALLER, "better, and by less than claimed")
+            state, reason = (SHOWN, "") if reached else (SMALLER, "better, but by less than claimed")
         p = float(better[name]) if claim.judged else None
         out.append(Answer(claim, state, reason, change, low, high, p, counts))
     return out

@@ -143,7 +143,7 @@ def _notes(sides: Sequence[Side]) -> list[str]:
     if builds[0] == builds[1]:
         notes.append("base and candidate are the same kernel: an A/A campaign")
     notes += [
-        f"ERROR: {len(side.failed)} runs of {side.name} came to nothing, the first: {side.failed[0]}"
+        f"ERROR: {len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}"
         for side in sides
         if side.failed
     ]

@@ -105,7 +105,9 @@ def placebo_text(placebo: Side, shares: Sequence[Share]) -> str:
         if share.reason:
             out += wrapped(f"{share.row.rule.name}: no share: {share.reason}")
         elif not share.shown:
-            out += wrapped(f"{share.row.rule.name}: the placebo changes as much: nothing is the layout's")
+            out += wrapped(
+                f"{share.row.rule.name}: the placebo changes as much: no part of the change comes from the layout"
+            )
     out += wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
     return "\n".join(out)
 

@@ -28,16 +28,16 @@ def add_parser(verbs: Verbs) -> None:
 
         Boot both kernels in turn (ABBA or random pairs), at least as often as the gates file says. A FAIL needs a
         confirmation: as many boots again, in the same directories or given by --confirm. Without it a difference is
-        INCONCLUSIVE. Boots after those are not judged. Results of different machines or settings are rejected.
+        INCONCLUSIVE. Later boots are not judged. Results of different machines or settings are rejected.
 
         The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
         boot by boot, the environment, what was skipped, the command.""",
         examples=[
             "schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json",
             "schedline gate runs/base runs/candidate --confirm again/base again/candidate",
-            "schedline gate runs/base runs/candidate --placebo runs/placebo    how much of a change is the layout's",
+            "schedline gate runs/base runs/candidate --placebo runs/placebo    how much comes from the layout",
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
-            "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims these show",
+            "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims hold",
         ],
         operands="BASE CANDIDATE",
         read=_read,
@@ -51,25 +51,27 @@ def add_parser(verbs: Verbs) -> None:
         "--gates",
         type=gates_file,
         metavar="NAME|FILE",
-        help="what is compared, from configs/gates (default: default; for claims: claims)",
+        help="gates file, or its name in configs/gates (default: default; for claims: claims)",
     )
     parser.add_argument(
         "--confirm",
         nargs=2,
         type=runs,
         metavar=("BASE", "CANDIDATE"),
-        help="one fresh batch of both kernels, measured after the first",
+        help="runs of a second batch of both kernels, measured after the first",
     )
     parser.add_argument(
         "--placebo",
         type=runs,
         metavar="DIR",
-        help="runs of the placebo kernel: how much of a change is the layout's?",
+        help="runs of the placebo kernel, to see how much of a change comes from the layout",
     )
     parser.add_argument(
-        "--expect-improvement", action="store_true", help="which of the file's claims do the runs show?"
+        "--expect-improvement", action="store_true", help="say which claims of the gates file the runs confirm"
     )
-    parser.add_argument("--json", type=options.new_file, metavar="FILE", help="write the answer here (schema gate-1)")
+    parser.add_argument(
+        "--json", type=options.new_file, metavar="FILE", help="write the result here too (schema gate-1)"
+    )
     parser.add_argument("--html", type=options.new_file, metavar="FILE", help="write the page here")
     parser.add_argument(
         "--picture",
@@ -85,13 +87,13 @@ def _read(arguments: argparse.Namespace) -> GateOptions:
     if arguments.expect_improvement:
         for given, observed in (
             (arguments.confirm, "--expect-improvement takes all boots as one batch: it has no --confirm"),
-            (arguments.placebo, "claims are held against the base alone: --expect-improvement has no --placebo"),
-            (arguments.html, "the page draws metrics: it has no place for --expect-improvement"),
+            (arguments.placebo, "claims are compared with the base alone: --expect-improvement has no --placebo"),
+            (arguments.html, "the page shows metrics, not claims: --expect-improvement has no --html"),
         ):
             if given:
                 raise SchedlineError(observed, "leave out one of the two")
     if arguments.picture and not arguments.html:
-        raise SchedlineError("--picture is for the page, and no page is asked for", "add --html FILE")
+        raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
     for picture in arguments.picture:
         read_svg(picture)
     return GateOptions(

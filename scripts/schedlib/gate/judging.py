@@ -101,11 +101,11 @@ def _sample(
         short = [boot.id for boot in side.boots if _runs(boot, rule.key) < boot.runs[rule.tool]]
         if short:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
-            return MetricRow(rule, about, Verdict.ERROR, f"{reason}; what is left out could be the slow ones")
+            return MetricRow(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
         if len(side.boots) > MOST_BOOTS:
             raise SchedlineError(
                 f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
-                "is boot_id the kernel's? Give the boots of one campaign",
+                "check that boot_id is the kernel's, and give the boots of one campaign",
             )
     if rule.method is Method.EQUAL:
         return _equal(rule, about, chosen)
@@ -251,11 +251,11 @@ def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: Gat
     shown = detectable(*values, gate.alpha / CONFIRM)
     centre = abs(float(np.median(values[0])))
     if not np.isfinite(shown):
-        could = "these could show no change of any size"
+        could = "these boots can show no change of any size"
     elif rule.absolute or centre == 0:
-        could = f"these could show a change of about {shown:.3g}"
+        could = f"the smallest change that these boots can show is about {shown:.3g}"
     else:
-        could = f"these could show a change of about {100 * shown / centre:.1f} %"
+        could = f"the smallest change that these boots can show is about {100 * shown / centre:.1f} %"
     return f"too few boots: boot {more} ({could})"
 
 
@@ -327,13 +327,15 @@ def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: boo
     if sample.problem:
         return replace(row, verdict=Verdict.INCONCLUSIVE, reason=sample.problem, p=None)
     if failed:
-        return replace(row, verdict=Verdict.FAIL, reason="both batches show it, over the budget and the A/A floor")
+        return replace(
+            row, verdict=Verdict.FAIL, reason="both batches show a change above the budget and the A/A floor"
+        )
     if tripped and evidence.confirm is None:
-        reason = f"the first batch shows it; boot both kernels {gate.boots} more times, in turn, to confirm it or not"
+        reason = f"the first batch shows a change; to confirm it, boot both kernels {gate.boots} more times, in turn"
         return replace(row, verdict=Verdict.INCONCLUSIVE, reason=reason)
     if not excluded:
         return replace(row, verdict=Verdict.INCONCLUSIVE, reason=_noise(sample))
-    return replace(row, reason="the first batch showed it, the confirmation did not bear it out" if tripped else "")
+    return replace(row, reason="the first batch showed a change, but the confirmation did not" if tripped else "")
 
 
 def _noise(sample: _Sample) -> str:
@@ -343,8 +345,6 @@ def _noise(sample: _Sample) -> str:
     if floor >= rule.detect:
         return (
             f"too noisy: boots of the base alone differ by {floor:.3g} {unit} (A/A floor), "
-            f"so {rule.detect:g} {unit} cannot be excluded"
+            f"so a change of {rule.detect:g} {unit} cannot be excluded"
         )
-    return (
-        f"a change for the worse by up to {worst:.3g} {unit} is not excluded, and a pass has to exclude {rule.detect:g}"
-    )
+    return f"it may be worse by up to {worst:.3g} {unit}; a pass has to exclude {rule.detect:g}"

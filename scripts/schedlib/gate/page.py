@@ -27,7 +27,7 @@ _MOST = 100
 _MEANS = {
     Verdict.PASS: "the changes that the gates file names are excluded",
     Verdict.FAIL: "became worse: ",
-    Verdict.ERROR: "something came to nothing, so this proves nothing",
+    Verdict.ERROR: "some runs or metrics gave no result, so this proves nothing",
     Verdict.INCONCLUSIVE: "these runs decide nothing; the reasons are beside the metrics",
 }
 

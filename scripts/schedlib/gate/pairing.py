@@ -54,14 +54,14 @@ def refuse_differences(sides: Sequence[Side], compared: frozenset[str]) -> None:
         if plain not in compared and len(set(given)) > 1:
             raise SchedlineError(
                 f"{name} differs between {' and '.join(side.name for side in sides)}: {_shown(common)}; "
-                "the difference would be taken for the kernel's",
-                f'measure both alike; where that is what you compare: compared = [..., "{plain}"] in the gates file',
+                "the difference would look like an effect of the kernel",
+                f'measure both alike; if you compare this on purpose: compared = [..., "{plain}"] in the gates file',
             )
     for place, one in enumerate(sides):
         for other in sides[place + 1 :]:
             if both := sorted({boot.id for boot in one.boots} & {boot.id for boot in other.boots}):
                 raise SchedlineError(
-                    f"boot {both[0]} is in {one.name} and in {other.name}; a boot is of one kernel and one batch",
+                    f"boot {both[0]} is in {one.name} and in {other.name}; a boot belongs to one kernel and one batch",
                     "move its runs to where they belong",
                 )
 
@@ -84,7 +84,7 @@ def batches(base: Side, candidate: Side, confirm: tuple[Side, Side] | None, boot
         starts = [boot.started for boot in (*second.base, *second.candidate)]
         if starts and min(starts) <= max((boot.started for boot in (*first.base, *first.candidate)), default=0.0):
             raise SchedlineError(
-                "the confirmation has a boot that is older than one of the first batch: it is not fresh",
+                "the confirmation has a boot that is older than one of the first batch: it is not a new batch",
                 "boot both kernels again, after the first batch, and give those runs to --confirm",
             )
         return Batches(first, second)
@@ -105,4 +105,6 @@ def order_problem(batch: Batch) -> str:
     allowed = _LEAD + abs(len(batch.base) - len(batch.candidate))
     if furthest <= allowed:
         return ""
-    return f"one kernel was booted {furthest} times more than the other at some point, so a drift would look like it"
+    return (
+        f"one kernel was booted {furthest} times more than the other at some point, so a drift could look like a change"
+    )

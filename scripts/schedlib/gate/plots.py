@@ -127,7 +127,7 @@ def _described(points: Sequence[Point], unit: str) -> str:
         if values := values_of_kernel(points, kernel):
             confirming = sum(point.confirms for point in points if point.kernel == kernel)
             boots = f"{len(values)} boot{'s' * (len(values) > 1)}" + (
-                f", {confirming} of them to confirm" if confirming else ""
+                f", {confirming} of them in the confirmation" if confirming else ""
             )
             parts.append(f"{kernel}: {boots}, from {number(min(values))} to {number(max(values))} {unit}")
     return "; ".join(parts)

@@ -59,14 +59,16 @@ class GateRule(Strict, frozen=True):
                 'gate on a quantile, or on samples over a bound with method = "rate"',
             )
         if self.direction == "neither" and not equal:
-            raise Wrong(f"{where}: neither is better, so nothing is worse", 'write direction = "lower" or "higher"')
+            raise Wrong(
+                f"{where}: with direction neither nothing can become worse", 'write direction = "lower" or "higher"'
+            )
         if self.budget == _UNSAID and not equal:
             raise Wrong(
-                f"{where} has no budget: nobody said how much worse it may become",
+                f"{where} has no budget, so nothing says how much worse it may become",
                 "add budget = 3 (percent), or absolute = true and a budget in the metric's unit",
             )
         if rate and self.absolute is False:
-            raise Wrong(f"{where}: a share of what is often 0 is no budget", "drop absolute = false")
+            raise Wrong(f"{where}: a value that is often 0 cannot have a budget in percent", "drop absolute = false")
         budget = max(self.budget, 0.0)
         detect = 3 * budget if self.detect == _UNSAID else self.detect
         if detect < budget or (not equal and detect == 0):

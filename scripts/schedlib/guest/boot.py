@@ -62,7 +62,9 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float) -> GuestRun:
     size = 0
     with log.open("wb", buffering=0) as file:
         if shutil.which(argv[0]) is None:
-            raise SchedlineError(f"{argv[0]} cannot be started: it is not there or not executable", "schedline doctor")
+            raise SchedlineError(
+                f"{argv[0]} cannot be started: it does not exist or is not executable", "schedline doctor"
+            )
         process = subprocess.Popen(
             dying_with_us(argv),
             stdin=subprocess.DEVNULL,

@@ -65,7 +65,7 @@ def prepared_guest(
     """
     target, _ = choose(tree, on)
     if not target.emulator:
-        raise SchedlineError(f"--on {target.name}: its guest has no disk that brings runs home", f"use --on {TARGET}")
+        raise SchedlineError(f"--on {target.name}: its guest has no disk that returns the runs", f"use --on {TARGET}")
     doctor.require([f"{target.name}-selftests", "in-guest"])
     topology = topology or flat(CPUS)
     refuse_impossible(target, topology)

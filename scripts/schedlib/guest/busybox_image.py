@@ -26,7 +26,7 @@ def why_not_for(program: Path, arch: str) -> str:
     with program.open("rb") as file:
         head = file.read(20)
     if head[:4] != b"\x7fELF":
-        return f"{program} is no program but a script, and the guest has busybox alone"
+        return f"{program} is a script, and the guest has only busybox"
     if _MACHINES.get(int.from_bytes(head[18:20], "little")) != arch:
         return f"{program} is for this machine's CPU, not for {arch}"
     return ""

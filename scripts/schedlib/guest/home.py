@@ -30,9 +30,9 @@ def bring_home(disk: Path, slot: int, place: Path) -> str:
         head = _HEAD.fullmatch(file.read(_BLOCK))
         data = file.read(int(head.group(1))) if head else b""
     if not head:
-        return "nothing came home from the guest"
+        return "the guest returned no data"
     if hashlib.sha256(data).hexdigest().encode() != head.group(2):
-        return "what came home from the guest is damaged"
+        return "the data that the guest returned are damaged"
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         for member in archive:
             name = member.name.removeprefix("./")

@@ -26,7 +26,7 @@ def accelerator(cache: Path, target: Target, image: Path) -> str:
     known = read_json(record)
     if known is None or known.get("boot_id") != boot_id():
         log = cache / "kvm-probe.log"
-        with step("trying whether a guest boots with KVM"):
+        with step("testing whether a guest boots with KVM"):
             run_guest(command_line(target, image, 1, ["kunit.filter_glob=none"], "kvm"), log, PROBE_TIMEOUT)
         known = {"boot_id": boot_id(), "boots": b"Linux version" in log.read_bytes()}
         write_json(record, known)

@@ -158,7 +158,7 @@ def _unmet(tree: Tree, arch: str, symbol: str, got: Mapping[str, str]) -> str:
         return "there is no such symbol in this tree for this architecture"
     depends = re.findall(r"^\s+depends on (.+)$", search.split("\n--\n")[0], re.M)
     if not depends:
-        return "it is selected, ranged or promptless there"
+        return "another option selects it, or it has a range or no prompt"
     names = dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]*\b", " ".join(depends)))
     values = ", ".join(f"{name}={got.get('CONFIG_' + name, 'n')}" for name in names)
     return f"it depends on {' && '.join(depends)} ({values})"

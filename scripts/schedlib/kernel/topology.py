@@ -62,7 +62,9 @@ def load_topology(name: str) -> Topology:
     if topology.cpus > MOST_CPUS:
         refuse(path, (), f"has {topology.cpus} CPUs", f"write {MOST_CPUS} at most")
     if topology.cpus % topology.nodes:
-        refuse(path, ("nodes",), f"does not divide the {topology.cpus} CPUs", "write as many CPUs for each node")
+        refuse(path, ("nodes",), f"does not divide the {topology.cpus} CPUs", "give each node the same number of CPUs")
     if topology.memoryless >= topology.nodes:
-        refuse(path, ("memoryless",), f"leaves none of {topology.nodes} nodes with memory", "leave memory in one")
+        refuse(
+            path, ("memoryless",), f"leaves none of {topology.nodes} nodes with memory", "leave memory in at least one"
+        )
     return topology

@@ -47,7 +47,7 @@ def verify(file: Path, directory: Path) -> Verdict:
     said = block_in(content.decode(errors="replace"))
     if said is None:
         raise SchedlineError(
-            f"{file} holds no whole evidence, from {BEGIN!r} to its end", "schedline premerge evidence DIR"
+            f"{file} holds no complete evidence, from {BEGIN!r} to its end", "schedline premerge evidence DIR"
         )
     made = evidence(directory, host_rules(cache_dir()))
     problems = list(
@@ -57,12 +57,12 @@ def verify(file: Path, directory: Path) -> Verdict:
         rows = try_git(directory, "patch-id", "--stable", stdin=content).stdout.decode().splitlines()
         for identity in [row.split()[0] for row in rows]:
             if identity not in made.patch_ids:
-                problems.append(f"{file}: its patch, {identity}, is none of those that the data are about")
+                problems.append(f"{file}: the data are not about its patch, {identity}")
     else:
-        print("the patch itself was not given: its id is taken as the sender says")
+        print("the patch itself was not given, so its id is not checked")
     for line in problems:
         print(printable(line))
     verdict = worst([made.verdict, Verdict.FAIL if problems else Verdict.PASS])
-    print("the text is not what the data show" if problems else "the data show what the text says")
+    print("the data do not show what the text says" if problems else "the data show what the text says")
     print(f"verdict: {verdict.name}")
     return verdict

@@ -30,18 +30,18 @@ def add_parser(verbs: Verbs) -> None:
         architecture, KUnit on base and head, the runs of base, candidate and placebo. It fits under the --- of a patch,
         or into a reply.
 
-        `verify FILE DIR` makes the text again from the raw data in DIR (offsets, consoles, runs), by its own rules and
-        lists of tests, and says whether FILE, a text or a mail, tells what they show. The sender is believed in two
-        things only, and the text names both: the mutants, and what was left out.
+        `verify FILE DIR` makes the text again from the raw data in DIR (offsets, consoles, runs), with the rules and
+        lists of tests of this schedline, and says whether FILE, a text or a mail, agrees with it. Two things cannot be
+        verified, and the text names both: the mutants, and what was left out.
 
-        verify ends with 1 where FILE and DIR differ, else as the verdict that DIR gives.""",
+        verify exits with 1 if FILE and DIR differ, else with the code of the verdict that DIR gives.""",
         examples=["schedline premerge evidence premerge-out      to standard output"],
         read=_read,
         job=_evidence,
         libraries=_libraries,
     )
     parser.usage = f"{parser.prog} [-o FILE] DIR\n       {parser.prog} verify FILE DIR"
-    parser.add_argument("words", nargs="+", metavar="DIR | verify FILE DIR", help="the --out of a premerge")
+    parser.add_argument("words", nargs="+", metavar="DIR | verify FILE DIR", help="directory that premerge --out wrote")
     parser.add_argument("-o", "--out", type=options.new_file, metavar="FILE", help="write the text here")
 
 

@@ -71,8 +71,8 @@ def layout(
         objects = [compiled_or_none(cache, tree, commit, column) for commit in commits]
         kept[column.name] = None
         if objects[0] is None or objects[1] is None:
-            tests.append((column.name, None, "this tree cannot have the configuration"))
-            lines.append(f"{column.name}: skipped: this tree cannot have the configuration")
+            tests.append((column.name, None, "this tree does not support the configuration"))
+            lines.append(f"{column.name}: skipped: this tree does not support the configuration")
             continue
         before, after = (layout_of(each, column.name) for each in objects if each)
         offsets = [read_fields(read_object(each), str(each)) for each in objects if each]
@@ -151,7 +151,7 @@ def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str]
     head = booted(cache, tree, series.head, target, expected, out / "head")
     verdict, new, old = blame(base, head)
     lines = [f"fails since the series: {name}" for name in new] + [f"fails on the base, too: {name}" for name in old]
-    lines += [f"mended by the series: {name}" for name in sorted(base.failed - head.failed)]
+    lines += [f"fixed by the series: {name}" for name in sorted(base.failed - head.failed)]
     summary = (
         f"{target.name}: {head.passed} passed, {len(head.failed)} failed ({len(new)} new), {head.skipped} skipped; "
         f"base {base.passed}, {len(base.failed)}, {base.skipped}"
@@ -175,9 +175,11 @@ def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[st
         rows.append((mutant, fate))
     fitting = [row for row in rows if row[1] is not Fate.DOES_NOT_APPLY]
     bad = [mutant for mutant, fate in fitting if fate not in mutants.GOOD]
-    summary = f"{len(fitting) - len(bad)} of {len(fitting)} killed; {len(rows) - len(fitting)} do not fit this tree"
+    summary = (
+        f"{len(fitting) - len(bad)} of {len(fitting)} killed; {len(rows) - len(fitting)} do not apply to this tree"
+    )
     if not fitting:
-        return Part("mutants", None, f"none of {len(rows)} fits what the series touches")
+        return Part("mutants", None, f"none of {len(rows)} mutants of the touched files applies to this tree")
     lines = tuple(f"survives: {mutant.name}: {mutant.breaks}" for mutant in bad)
     tests = tuple(
         (mutant.name, Verdict.INCONCLUSIVE if fate not in mutants.GOOD else Verdict.PASS, mutant.breaks)

@@ -22,7 +22,7 @@ def refuse_old(out: Path) -> None:
         SchedlineError: such a file exists.
     """
     if old := next((name for name in (SERIES, LAYOUTS, "base", "head", TRAFFIC, RUNS) if (out / name).exists()), None):
-        raise SchedlineError(f"--out: {out} has {old} of an earlier premerge", "name a new directory, or remove that")
+        raise SchedlineError(f"--out: {out} has {old} of an earlier premerge", "name a new directory, or remove it")
 
 
 def require_premerge(directory: Path) -> None:

@@ -29,7 +29,7 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Compares a series with its base: the layout on each architecture, the KUnit suites on both, the cache-line
         traffic of both on emulated CPUs, the mutants of the files that the series touches, and runs of a real machine
-        where there are some. What fails on the base already is told apart, for it is not the series' fault.
+        if there are some. Tests that already fail on the base are listed apart, because the series did not break them.
 
         `schedline premerge evidence DIR` makes a short text for a mail from the --out of a premerge.""",
         examples=[
@@ -46,18 +46,18 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument(
         "--kdir", type=options.existing_path, metavar="PATH", help="your kernel tree (git); it is only read"
     )
-    parser.add_argument("--base", metavar="REV", help="the revision that the series is made for")
+    parser.add_argument("--base", metavar="REV", help="the revision that the series is based on")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--head", metavar="REV", help="the last commit of the series (default: HEAD)")
     what.add_argument(
-        "--mbox", type=options.existing_path, metavar="FILE", help="mails in place of commits, as b4 am writes them"
+        "--mbox", type=options.existing_path, metavar="FILE", help="mails instead of commits, as b4 am writes them"
     )
     parser.add_argument(
         "--arch",
         type=some_of("architecture", arch_names, everything="all"),
         default=arch_names(),
         metavar="ARCH,...",
-        help="for the layout (default: all)",
+        help="architectures for the layout (default: all)",
     )
     parser.add_argument(
         "--skip",
@@ -77,7 +77,10 @@ def add_parser(verbs: Verbs) -> None:
         "--placebo", type=options.existing_directory, metavar="DIR", help="with --runs: runs of the placebo kernel"
     )
     parser.add_argument(
-        "--gates", type=gate_options.gates_file, metavar="NAME|FILE", help="with --runs: what the gate compares"
+        "--gates",
+        type=gate_options.gates_file,
+        metavar="NAME|FILE",
+        help="with --runs: the gates file, or its name in configs/gates",
     )
     parser.add_argument(
         "--out", type=options.new_directory, metavar="DIR", help="directory for logs, page, JSON, JUnit and KCIDB"
@@ -92,13 +95,13 @@ def _read(arguments: argparse.Namespace) -> PremergeOptions:
     # If argparse required these two, it would also require them for `premerge evidence`.
     if arguments.kdir is None or arguments.base is None:
         raise SchedlineError(
-            "premerge needs a kernel tree and what the series is made for",
+            "premerge needs a kernel tree and the revision that the series is based on",
             "schedline premerge --kdir PATH --base REV, or schedline premerge evidence DIR",
         )
     if not (arguments.kdir / ".git").exists():
         raise SchedlineError(f"{arguments.kdir} is no git tree, and a series needs revisions", "give a git tree")
     if (arguments.placebo or arguments.gates) and not arguments.runs:
-        raise SchedlineError("--placebo and --gates are for the runs of base and candidate", "give --runs, too")
+        raise SchedlineError("--placebo and --gates need the runs of base and candidate", "give --runs, too")
     if arguments.out:
         refuse_old(arguments.out)
     return PremergeOptions(

@@ -53,7 +53,7 @@ def read_layouts(out: Path) -> dict[str, Pair | None] | None:
     try:
         return {name: (_compiled(pair[0]), _compiled(pair[1])) if pair else None for name, pair in columns.items()}
     except KeyError as error:
-        raise Refused(out / LAYOUTS, OffsetsDocument, f"there is no condition {error}", _AGAIN) from error
+        raise Refused(out / LAYOUTS, OffsetsDocument, f"{error} is an unknown condition", _AGAIN) from error
 
 
 def _compiled(found: Offsets) -> Compiled:

@@ -47,8 +47,8 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> P
     last = _applied(tree, first, mbox) if mbox else revision(tree, head or "HEAD", "--head")
     if try_git(tree.src, "merge-base", "--is-ancestor", first, last).returncode:
         raise SchedlineError(
-            f"{base} is no ancestor of {head}: their difference is more than a series",
-            f"give the revision that the series is made for: git merge-base {base} {head}",
+            f"{base} is not an ancestor of {head}, so their difference is not one series",
+            f"give the revision that the series is based on: git merge-base {base} {head}",
         )
     rows = git(tree.src, "rev-list", "--reverse", "--no-merges", f"{first}..{last}").split()
     if not rows:
@@ -80,12 +80,12 @@ def _applied(tree: Tree, base: str, mbox: Path) -> str:
             if applied is None:
                 raise SchedlineError(
                     f"{mbox}: patch {number} of {len(patches)} does not apply:{hunks(drift)}",
-                    "give the revision that the series was made for (its base-commit: line) as --base",
+                    "give the revision that the series is based on (its base-commit: line) as --base",
                 )
             if git(tree.src, "rev-parse", f"{applied}^{{tree}}") == git(tree.src, "rev-parse", f"{commit}^{{tree}}"):
                 raise SchedlineError(
-                    f"{mbox}: patch {number} of {len(patches)} changes nothing: the base has it",
-                    "give the revision that the series was made for as --base",
+                    f"{mbox}: patch {number} of {len(patches)} changes nothing: the base already has it",
+                    "give the revision that the series is based on as --base",
                 )
             commit = applied
     return commit

@@ -65,8 +65,8 @@ def report(directory: Path) -> Verdict:
     plan = saved_plan(directory)
     for run in plan.order if plan else ():
         if not (directory / run.file).exists():
-            print(f"{run.row}, run {run.number}: {run.file} is not there")
-            judged.append(JudgedRun(run.row, run.number, Verdict.ERROR, "not there"))
+            print(f"{run.row}, run {run.number}: {run.file} is missing")
+            judged.append(JudgedRun(run.row, run.number, Verdict.ERROR, "its file is missing"))
     for line in table(suite, judged, runs):
         tell(line)
     machine = next(iter(runs.values())).fingerprint

@@ -81,8 +81,8 @@ def _measured(
     if plan:
         verdict, _ = conclude(suite, plan, out, plan.machine, started, options.json, options.lava)
     else:
-        say("nothing came home that tells which guest it was, so none of its runs is kept")
-    say("emulated CPUs: the latencies and rates say nothing of a machine; each workload did its work, or did not")
+        say("the guest returned no fingerprint, so none of its runs is kept")
+    say("emulated CPUs: latencies and rates mean nothing; the runs show only whether each workload did its work")
     for problem in judgement.problems:
         if problem.verdict is not Verdict.PASS:
             print(f"console: {problem.kind}: {problem.text}")

@@ -79,7 +79,7 @@ def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
     """Why a row cannot be run in a guest, and whether a program is missing. Root can use SCHED_FIFO in the guest."""
     why, missing = why_not(row, "")
     if not why and row.tool and TOOLS[row.tool].driver:
-        why = "Python starts it, which the guest has not"
+        why = "it needs Python, which the guest lacks"
     if not why:
         why = next((reason for program in _programs(row) if (reason := why_not_for(program, arch))), "")
     return why, missing

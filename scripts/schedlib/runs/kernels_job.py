@@ -54,7 +54,7 @@ def _native_arch() -> str:
     native = next((arch.make for arch in archs if not arch.compiler), None)
     if native is None:
         known = ", ".join(arch.name for arch in archs)
-        raise SchedlineError(f"no kernel is built for {platform.machine()}", f"known are {known}")
+        raise SchedlineError(f"kernels cannot be built for {platform.machine()}", f"known are {known}")
     return native
 
 
@@ -88,7 +88,7 @@ def boot_lines(built: Sequence[Built]) -> list[str]:
             "install:",
             *(f"    tar -C / -xf {file}   # then depmod and an initramfs" for kernel in built for file in kernel.files),
         ]
-    lines.append("boot once; without a further command the machine comes back with the kernel that it has now:")
+    lines.append("boot once; the reboot after that starts the current default kernel again:")
     if shutil.which("bootctl") and Path("/boot/loader").is_dir():
         once = "bootctl set-oneshot '*{release}*.conf' && systemctl reboot"
     elif grub := next((name for name in ("grub-reboot", "grub2-reboot") if shutil.which(name)), None):
@@ -96,5 +96,8 @@ def boot_lines(built: Sequence[Built]) -> list[str]:
     else:
         once = "kexec -l /boot/vmlinuz-{release} --initrd=/boot/initrd.img-{release} --reuse-cmdline && systemctl kexec"
     lines += [f"    {once.format(release=kernel.release)}" for kernel in built]
-    order = "the base first in one round, last in the next"
-    return [*lines, f"in turn ({order}), 10 boots of each, and in each: schedline run --suite rt --out runs/<kernel>"]
+    order = "base first in one round, last in the next"
+    return [
+        *lines,
+        f"boot in turn ({order}), 10 boots of each kernel; in each boot: schedline run --suite rt --out runs/<kernel>",
+    ]

@@ -26,12 +26,12 @@ def add_parser(verbs: Verbs) -> None:
             "schedline kernels --config my.config --kdir ~/linux --base v7.3 --head my-branch",
         ],
         text="""
-        Builds two kernels from one configuration with one toolchain, so that they differ in nothing but the change,
-        and packages them under names of their own. Functions are aligned to 64 bytes in both. Otherwise they would
-        move with the change.
+        Builds two kernels from one configuration with one toolchain, so that they differ only in the change, and
+        packages them under different names. Functions are aligned to 64 bytes in both. Otherwise the change would
+        also move functions.
 
-        --placebo builds a third kernel, with the candidate's sizes and the base's order of members. A gain that it
-        shows, too, does not come from the layout. Placebos are carried for the changes of this project; for another
+        --placebo builds a third kernel, with the candidate's sizes and the base's order of members. A gain that the
+        placebo also shows does not come from the layout. This project has placebos for its own changes; for another
         change, give a patch.""",
         examples=[
             "schedline kernels --config my.config --kdir ~/linux --base v7.3 --head my-branch --placebo pad.patch",
@@ -41,18 +41,18 @@ def add_parser(verbs: Verbs) -> None:
         job=_kernels,
     )
     parser.add_argument(
-        "--config", type=options.existing_path, required=True, metavar="FILE", help="the .config of all of them"
+        "--config", type=options.existing_path, required=True, metavar="FILE", help="the .config of all kernels"
     )
     options.add_tree_options(parser)
     parser.add_argument("--base", metavar="REV", help="revision of your tree without the change")
-    parser.add_argument("--head", metavar="REV", help="revision of your tree with it")
+    parser.add_argument("--head", metavar="REV", help="revision of your tree with the change")
     changes = some_of("change", change_ids)
     parser.add_argument(
         "--change",
         type=changes,
         default=(),
         metavar="ID,...",
-        help="instead of revisions: carried changes, without and with",
+        help="instead of revisions: build without and with these carried changes",
     )
     parser.add_argument(
         "--with", dest="with_", type=changes, default=(), metavar="ID,...", help="changes that all kernels get"
@@ -63,7 +63,7 @@ def add_parser(verbs: Verbs) -> None:
         type=options.existing_path,
         const=True,
         metavar="FILE",
-        help="a third kernel, by the carried placebo of the change or by this patch",
+        help="build a third kernel, with the carried placebo of the change or with this patch",
     )
     parser.add_argument("--package", choices=("deb", "tar"), default="deb", help="deb (default) or tar")
     parser.add_argument(
@@ -71,7 +71,7 @@ def add_parser(verbs: Verbs) -> None:
         type=options.new_directory,
         default=Path("kernels"),
         metavar="DIR",
-        help="where they go (default: ./kernels)",
+        help="directory for the packages (default: ./kernels)",
     )
 
 
@@ -85,12 +85,14 @@ def _read(arguments: argparse.Namespace) -> KernelsOptions:
         raise SchedlineError(f"--config: {config} has no CONFIG_ line", "give a .config")
     named = arguments.base is not None or arguments.head is not None
     if named == bool(arguments.change):
-        raise SchedlineError("it is not clear what is compared", "give --base and --head, or --change")
+        raise SchedlineError(
+            "name either two revisions or carried changes to compare", "give --base and --head, or --change"
+        )
     if named and not (arguments.kdir and arguments.base and arguments.head):
-        raise SchedlineError("revisions are those of your tree", "give --kdir, --base and --head")
+        raise SchedlineError("--base and --head must be given together, with --kdir", "give --kdir, --base and --head")
     carried = arguments.placebo is True
     if carried and len(arguments.change) != 1:
-        raise SchedlineError("a carried placebo is for one change", "give one --change, or --placebo FILE")
+        raise SchedlineError("a carried placebo belongs to one change", "give one --change, or --placebo FILE")
     placebo: Path | None = None if carried else arguments.placebo
     if placebo and not placebo.is_file():
         raise SchedlineError(f"--placebo: {placebo} is no file", "git format-patch -1 makes one")

@@ -85,12 +85,12 @@ def _ending(finished: Finished, good: frozenset[int], row: WorkloadRow) -> str:
     if finished.problem:
         return finished.problem
     if finished.timed_out:
-        return f"ended after {time_limit(row):.0f} s: it takes about {row.seconds:g} s"
+        return f"stopped after {time_limit(row):.0f} s; it should take about {row.seconds:g} s"
     status = finished.exit_status
     if status is not None and status < 0:
         killer = signal.Signals(-status)
         unclear = killer in (signal.SIGKILL, signal.SIGXCPU)
-        why = ": by hand, for want of memory (see dmesg), or as an RT task that did not sleep" if unclear else ""
+        why = ": by a user, by the OOM killer (see dmesg), or because an RT task did not sleep" if unclear else ""
         return f"killed by {killer.name}{why}"
     if status not in good:
         return f"exit status {status}: {last_line(Output((), status, finished.stdout, finished.stderr))}"
@@ -102,7 +102,7 @@ def _clock_set(beside: Noise) -> str:
     step = beside.clock_step_s or 0.0
     if abs(step) <= 0.1 + 0.001 * beside.seconds:
         return ""
-    return f"the clock of the wall was set by {step:g} s meanwhile, or the machine slept: tools measure by it"
+    return f"the system clock jumped by {step:g} s, or the machine was suspended; some tools measure with this clock"
 
 
 def read_output(tool: Tool, output: Output) -> Reading:
@@ -144,7 +144,7 @@ def _tool_run(head: Head, row: WorkloadRow, tool: Tool, argv: Sequence[str], fin
     ending = _ending(finished, tool.good, row)
     reading = Reading(error=ending)
     if finished.cannot:
-        reading = Reading(cannot=f"no network of its own, which {tool.name} needs: {finished.cannot}; be root")
+        reading = Reading(cannot=f"{tool.name} needs a network namespace of its own: {finished.cannot}; run as root")
     elif not ending:
         output = Output(argv, finished.exit_status, finished.stdout, finished.stderr, _files(place))
         reading = read_output(tool, output)
@@ -158,7 +158,7 @@ def _own_run(head: Head, row: WorkloadRow, argv: Sequence[str], finished: Finish
         found = run_of(head, Reading(error=ending)) if ending else run_file.read_run(place / OWN_JSON)
     except Refused as refused:
         said = last_line(Output((), None, finished.stdout, ""))
-        found = run_of(head, Reading(error=f"it left no run: {refused.why}; it said: {said}"))
+        found = run_of(head, Reading(error=f"it wrote no valid run: {refused.why}; it printed: {said}"))
     return replace(found, process=_process(argv, finished))
 
 

@@ -115,7 +115,7 @@ def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mappin
         listed = ", ".join(f"{name} {base[name]} and {other[name]}" for name in differ[:5])
         raise SchedlineError(
             f"base and {role} are not configured alike: {listed}",
-            "set these in the configuration, so that neither tree chooses for itself",
+            "set these in the configuration, so that both trees have the same values",
         )
     return [
         f"only in {role if name in other else 'base'}: {name}={other.get(name, base.get(name))}"
@@ -177,7 +177,7 @@ def packaged(
         files = sorted(place.glob("linux-image-*.deb") if kind == "deb" else build.glob("*.tar"))
         files = [file for file in files if "-dbg" not in file.name]
         if not files:
-            raise SchedlineError(f"make {PACKAGES[kind][0]} left no package", f"see {build / 'build.log'}")
+            raise SchedlineError(f"make {PACKAGES[kind][0]} made no package", f"see {build / 'build.log'}")
         done = identity | {"release": release, "files": [str(file) for file in files]}
         write_json(record, done)
     files = [Path(file) for file in done["files"]]
@@ -222,10 +222,10 @@ def kernels(
     if values["base"].get(ALIGNED) != "y":
         notes.append(
             f"WARNING: {ALIGNED} could not be set (it needs EXPERT and an architecture that has it): "
-            "functions move with the change, and with them their speed"
+            "the change also moves functions, which changes their speed"
         )
     changed = changed_mitigations(plain, values["base"])
-    notes += [f"WARNING: aligned functions change a mitigation: {each}" for each in changed]
+    notes += [f"WARNING: aligning functions changes a mitigation: {each}" for each in changed]
     if "placebo" in sizes:
         refuse_other_sizes(sizes["candidate"], sizes["placebo"])
     built = []

@@ -74,14 +74,14 @@ def refuse_another(plan: RunPlan, wanted: RunPlan, out: Path) -> None:
     if (plan.suite, plan.rows) != (wanted.suite, wanted.rows):
         raise SchedlineError(f"{out} has runs of the suite {plan.suite}: {', '.join(plan.rows)}", next_step)
     if plan.digest != wanted.digest:
-        raise SchedlineError(f"the rows of {plan.suite}, or the CPUs, are others than when {out} was begun", next_step)
+        raise SchedlineError(f"the rows of {plan.suite} or the CPUs have changed since {out} was started", next_step)
     if plan.runs != wanted.runs:
-        raise SchedlineError(f"{out} was begun with --runs {plan.runs}, not {wanted.runs}", next_step)
+        raise SchedlineError(f"{out} was started with --runs {plan.runs}, not {wanted.runs}", next_step)
     for name in SAME:
         if plan.machine.get(name) != wanted.machine[name]:
             raise SchedlineError(
-                f"{out} was begun with another {name.replace('_', ' ')}: {plan.machine.get(name)}, "
-                f"here it is {wanted.machine[name]}; their figures are not mixed",
+                f"{out} was started with another {name.replace('_', ' ')}: {plan.machine.get(name)}, "
+                f"here it is {wanted.machine[name]}; their figures must not be mixed",
                 next_step,
             )
 
@@ -93,5 +93,5 @@ def why_not_kept(plan: RunPlan, run: PlannedRun, out: Path) -> str | None:
     except Refused as refused:
         return refused.why
     if found.plan != plan.part(run):
-        return "of another plan"
+        return "it belongs to another plan"
     return None if found.status == "DONE" else f"it was {found.status}: {found.reason}"

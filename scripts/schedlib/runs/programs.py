@@ -42,8 +42,8 @@ def compiled(cache: Path, names: Collection[str]) -> Path:
         if tree is None:
             raise SchedlineError(
                 f"{lacking[0]}.c includes the kernel's kselftest.h, and {cache} has no kernel source. Nothing is "
-                "downloaded unasked onto a machine that is to be measured",
-                f"schedline fetch --series {DEFAULT_SERIES} (about 170 MB; it disturbs what is measured meanwhile), "
+                "downloaded automatically to a machine that is measured",
+                f"schedline fetch --series {DEFAULT_SERIES} (about 170 MB; it disturbs running measurements), "
                 f"or copy {cache}/trees/{DEFAULT_SERIES} from another machine",
             )
         with step(f"compiling {len(lacking)} workloads"):

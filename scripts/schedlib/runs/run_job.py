@@ -107,7 +107,7 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path) -> Verd
     again = f"schedline run --out {shlex.quote(str(out))}"
     say(f"suite {plan.suite}: {len(suite.rows)} workloads, runs of each: {plan.runs}, seed {plan.seed}; {out}")
     if len(todo) < len(plan.order):
-        say(f"{len(plan.order) - len(todo)} of {len(plan.order)} are there and valid")
+        say(f"{len(plan.order) - len(todo)} of {len(plan.order)} runs are done and valid")
     own = {row.program for row in suite.rows if row.program and any(run.row == row.name for run in todo)}
     programs = None
     if own:
@@ -117,11 +117,11 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path) -> Verd
     try:
         _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()), _journal(cache))
     except (KeyboardInterrupt, SystemExit):
-        say(f"ended; what is done is kept. next: {again}")
+        say(f"stopped; finished runs are kept. next: {again}")
         raise
     verdict, missing = conclude(suite, plan, out, machine, started, options.json, options.lava)
     if missing:
-        say("next: schedline doctor tells what to install; then " + again)
+        say("next: schedline doctor says what to install; then " + again)
     print(f"runs: {out}")
     print(f"verdict: {verdict.value}")
     return verdict
@@ -134,7 +134,7 @@ def _plan(options: RunOptions, suite: Suite, out: Path, machine: dict[str, str])
     if saved:
         refuse_another(saved, wanted, out)
         if options.seed is not None and options.seed != saved.seed:
-            raise SchedlineError(f"{out} was begun with --seed {saved.seed}", "name another directory with --out")
+            raise SchedlineError(f"{out} was started with --seed {saved.seed}", "name another directory with --out")
     return saved or wanted
 
 
@@ -154,7 +154,7 @@ def _measure_all(
                 measured = measure(row, means, Path(place))
             if measured.run.status == "ERROR" and not shutil.disk_usage(place).free:
                 raise SchedlineError(
-                    f"the disk of {out} is full: what {run.row} wrote there was cut", "make room: df -h"
+                    f"the disk of {out} is full: the output of {run.row} was cut off", "make room: df -h"
                 )
             if (Path(place) / KEPT).exists():
                 shutil.copyfile(Path(place) / KEPT, out / f"{run.row}-{run.number}.{KEPT}")

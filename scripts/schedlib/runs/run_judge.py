@@ -60,7 +60,7 @@ def judge_run(row: WorkloadRow, number: int, found: Run) -> JudgedRun:
     if found.value("latency.idle_threads"):
         return JudgedRun(row.name, number, Verdict.FAIL, "not every thread ran")
     if row.program and process and process.exit_status:
-        return JudgedRun(row.name, number, Verdict.FAIL, "a test of it failed: see its log")
+        return JudgedRun(row.name, number, Verdict.FAIL, "one of its tests failed: see its log")
     return JudgedRun(row.name, number, Verdict.PASS, "")
 
 

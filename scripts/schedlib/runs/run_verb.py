@@ -30,28 +30,28 @@ def add_parser(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "run",
-        "RT and wake-up workloads and tools on this machine, each run a file",
+        "RT and wake-up workloads and tools on this machine, one file for each run",
         first=[
             "schedline run --suite quick                           a few minutes: does everything work here?",
             "schedline run --suite rt --runs 10 --out results/rt   a plan; the same command again goes on with it",
         ],
         text="""
-        Runs the workloads of a suite (configs/workloads/), each in runs of its own, in random order. Each run becomes
-        a JSON file (schema run-1) and a log. After Ctrl-C, kill -9 or a reboot only the run that was under way is
-        lost: the same command goes on. No setting of the machine is changed. What a tool changes is put back. Nothing
-        is installed or downloaded. The workloads of selftests/sched_latency hold their thresholds themselves: see
-        their --record.
+        Runs the workloads of a suite (configs/workloads/) in random order. Each run writes a JSON file (schema run-1)
+        and a log. After Ctrl-C, kill -9 or a reboot only the current run is lost: the same command goes on. schedline
+        changes no setting of the machine, and restores what a tool changes. Nothing is installed or downloaded. The
+        workloads of selftests/sched_latency have thresholds of their own: see their --record.
 
-        With --in-guest a kernel is built as by check, and a guest with busybox runs the suite: does every workload
-        work on that kernel? The latencies of emulated CPUs say nothing. Thresholds that need real caches are skipped.
+        With --in-guest, schedline builds a kernel as `schedline check` does and runs the suite in a guest with
+        busybox, to see whether each workload works on that kernel. Latencies of emulated CPUs mean nothing. Thresholds
+        that need real caches are skipped.
 
-        PASS: every run did its work. FAIL: one did none, or says that it failed. ERROR: a required program is
-        missing, or a run came to nothing. INCONCLUSIVE: nothing could be run here.""",
+        PASS: every run did its work. FAIL: a run did no work, or reported a failure. ERROR: a required program is
+        missing, or a run gave no result. INCONCLUSIVE: no workload can run here.""",
         examples=[
-            "schedline run --out results/rt                  go on: suite and runs are in the directory",
+            "schedline run --out results/rt                  go on with the plan in the directory",
             "schedline run --suite quick --only cyclictest-quick,hackbench-quick",
             "schedline run --suite lkml --list",
-            "schedline run --report results/rt               what runs amount to that were brought home",
+            "schedline run --report results/rt               sum up runs, also of another machine",
             "schedline run --in-guest                        quick, in QEMU, on 7.3 with all changes",
             "schedline run --in-guest --kdir ~/linux --topology jacobsville --on qemu-arm64",
         ],
@@ -63,30 +63,32 @@ def add_parser(verbs: Verbs) -> None:
         "--suite",
         type=one_of("suite", workload_suites),
         metavar="NAME",
-        help=f"what to run: {', '.join(workload_suites())}",
+        help=f"the workloads to run: {', '.join(workload_suites())}",
     )
-    parser.add_argument("--runs", type=_runs, metavar="N", help="how often each (default: 1)")
+    parser.add_argument("--runs", type=_runs, metavar="N", help="how often to run each workload (default: 1)")
     parser.add_argument(
         "--out",
         type=options.new_directory,
         metavar="DIR",
-        help="where the runs go (default: a new directory in the cache)",
+        help="directory for the runs (default: a new one in the cache)",
     )
-    parser.add_argument("--only", type=words, default=(), metavar="ROW,...", help="these rows of the suite")
-    parser.add_argument("--seed", type=int, metavar="N", help="of the random order (default: a new one each time)")
+    parser.add_argument("--only", type=words, default=(), metavar="ROW,...", help="run only these rows of the suite")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the random order (default: a new one each time)")
     parser.add_argument("--list", action="store_true", help="print the rows, their commands and durations; run nothing")
     parser.add_argument(
         "--report",
         type=options.existing_path,
         metavar="DIR",
-        help="print what the run files there amount to; run nothing",
+        help="sum up the run files in DIR; run nothing",
     )
-    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write what the runs amount to")
+    parser.add_argument(
+        "--json", type=options.new_path, metavar="FILE", help="write the summary as JSON (schema runs-1)"
+    )
     parser.add_argument(
         "--lava",
         type=options.new_path,
         metavar="FILE",
-        help="write verdicts and figures as send-to-lava.sh reads them",
+        help="write verdicts and figures in the format of send-to-lava.sh",
     )
     _add_guest_options(parser)
 
@@ -95,8 +97,8 @@ def _add_guest_options(parser: argparse.ArgumentParser) -> None:
     """Add --in-guest and the options of the guest."""
     group = parser.add_argument_group(
         "in a guest",
-        "The kernel is chosen as for check, with --kdir, --series, --with and --without; 7.3 with all changes unless "
-        "these say otherwise.",
+        "The kernel is chosen as for check, with --kdir, --series, --with and --without (default: 7.3 with all "
+        "changes).",
     )
     group.add_argument(
         "--in-guest", action="store_true", help="boot a kernel in QEMU and run the suite there (default suite: quick)"
@@ -111,9 +113,9 @@ def _add_guest_options(parser: argparse.ArgumentParser) -> None:
     )
     shape = group.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=options.cpu_count, metavar="N", help="CPUs of the guest (default: 8)")
-    options.add_topology_option(shape, "its shape, in configs/topologies/NAME.toml")
+    options.add_topology_option(shape, "boot the guest with the shape in configs/topologies/NAME.toml")
     options.add_config_option(group, "fragments of configs/kernel/, or paths, added in this order")
-    options.add_cpupri_option(group, "a guest with cpupri-split for each")
+    options.add_cpupri_option(group, "boot a guest with cpupri-split for each variant")
     group.add_argument("--timeout", type=options.seconds, metavar="SECONDS", help="end the guest after this time")
 
 
@@ -127,7 +129,8 @@ def _read(arguments: argparse.Namespace) -> RunOptions:
     given = [name for name in _OF_A_GUEST if getattr(arguments, name)]
     if given and not arguments.in_guest:
         raise SchedlineError(
-            f"--{given[0].strip('_')} chooses a guest, and the workloads would run on this machine", "add --in-guest"
+            f"--{given[0].strip('_')} is for a guest, and without --in-guest the workloads run on this machine",
+            "add --in-guest",
         )
     suite: str | None = arguments.suite or ("quick" if arguments.in_guest else None)
     begun = _begun(arguments) if arguments.out else None

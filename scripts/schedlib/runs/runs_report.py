@@ -40,7 +40,7 @@ def _noise(runs: Sequence[Run]) -> str:
     ]
     for events, text in (
         (sum(each.thermal_throttles or 0 for each in found), "thermal throttles"),
-        (sum(each.cgroup_throttles or 0 for each in found), "ends of the CPU quota"),
+        (sum(each.cgroup_throttles or 0 for each in found), "CPU quota throttles"),
     ):
         if events:
             parts.append(f"{events} {text}")
@@ -69,7 +69,7 @@ def table(suite: Suite, judged: Sequence[JudgedRun], runs: Mapping[tuple[str, in
             elif reasons:
                 lines.append(f"    {name}  absent: {min(reasons)}")
         if noise := _noise(done):
-            lines.append(f"    beside it: {noise}")
+            lines.append(f"    interference: {noise}")
         for reason in dict.fromkeys(each.reason for each in mine if each.reason):
             lines.append(f"    {reason}")
     return lines

@@ -20,8 +20,8 @@ GUARD = Path(guard_program.__file__)
 RT_SECONDS = 5.0
 """Default limit of CPU time without sleep: the kernel kills an RT task that exceeds it."""
 
-_NO_ROOT = "SCHED_FIFO needs root, or a limit for it: ulimit -r"
-_REFUSED = "SCHED_FIFO is refused to root: the cgroup has no cpu.rt_runtime_us, or a container"
+_NO_ROOT = "SCHED_FIFO needs root, or a limit for it (ulimit -r)"
+_REFUSED = "root may not use SCHED_FIFO: the cgroup has no cpu.rt_runtime_us, or a container forbids it"
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def run_guarded(
         # The kernel has killed the tool together with the guard, and the tool's children have become ours.
         guard_program.end_all(others)
         raise SchedlineError(
-            f"what guards {argv[0]} ended with {guard.returncode}, so nothing is known of it",
-            "run the command again to go on; dmesg tells whether memory ran out",
+            f"the guard process of {argv[0]} ended with {guard.returncode}, so its result is lost",
+            "run the command again to go on; dmesg says whether memory ran out",
         )
     report = json.loads(said)
     return Finished(

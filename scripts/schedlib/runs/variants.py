@@ -114,7 +114,7 @@ def with_placebo(tree: Tree, sources: Sequence[KernelSource], mail: Path) -> Ker
             return KernelSource("placebo", commit, f"{source.role} with {mail.name}")
     raise SchedlineError(
         f"{mail} applies neither to the base nor to the candidate:{hunks(drift)}",
-        "make it for one of the two",
+        "rebase it onto one of the two",
     )
 
 

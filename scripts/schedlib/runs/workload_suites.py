@@ -48,19 +48,19 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if bool(self.tool) == bool(self.program):
-            raise Wrong("does not name either a tool or a program", "add tool or program, one of them")
+            raise Wrong("must name either a tool or a program", "write tool or program, one of them")
         if self.tool and self.tool not in TOOLS:
-            raise Wrong(f"names no tool: {self.tool}", nearest(self.tool, TOOLS))
+            raise Wrong(f"names an unknown tool: {self.tool}", nearest(self.tool, TOOLS))
         programs = [path.stem for path in OWN.glob("*.c")]
         if self.program and self.program not in programs:
-            raise Wrong(f"names no program: {self.program}", nearest(self.program, programs))
+            raise Wrong(f"names an unknown program: {self.program}", nearest(self.program, programs))
         if self.work not in self.metrics:
-            raise Wrong(f"does work that is none of its metrics: {self.work}", nearest(self.work, self.metrics))
+            raise Wrong(f"has a work that is not one of its metrics: {self.work}", nearest(self.work, self.metrics))
         try:
             self.words(1)
         except (LookupError, ValueError) as error:
             raise Wrong(
-                f"has an argument with something else in braces: {error}", "write {cpus} or {half_cpus}"
+                f"has an argument with an unknown name in braces: {error}", "write {cpus} or {half_cpus}"
             ) from error
         if self.required is None:
             msgspec.structs.force_setattr(self, "required", bool(self.program))
@@ -111,7 +111,7 @@ def load_suite(name: str) -> Suite:
     rows: dict[str, WorkloadRow] = {}
     for number, other in enumerate(found.include):
         if other not in suite_names():
-            refuse(path, ("include", number), f"names no suite: {other}", nearest(other, suite_names()))
+            refuse(path, ("include", number), f"names an unknown suite: {other}", nearest(other, suite_names()))
         for row in load_suite(other).rows:
             if rows.setdefault(row.name, row) != row:
                 refuse(path, ("include", number), f"has a second row {row.name}", "rename one of them")
@@ -120,7 +120,7 @@ def load_suite(name: str) -> Suite:
             refuse(path, ("rows", key), "is a row of a suite that it includes", "rename one of them")
         rows[key] = row
     if not rows:
-        refuse(path, (), "has no rows", "CONTRIBUTING.md says what a row has")
+        refuse(path, (), "has no rows", "CONTRIBUTING.md says what a row needs")
     return Suite(name, found.about, tuple(rows.values()))
 
 

@@ -50,8 +50,8 @@ class Composition:
 
 
 _WRAPPED = """
-# The tests of select_idle_sibling() and of the domains need what is static there,
-# and to be told what this kernel has.
+# The tests of select_idle_sibling() and of the domains use static functions of these
+# files, and a generated header that says which features this kernel has.
 ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST
 obj-y := $(patsubst fair.o,tests/wrap_fair.o,$(patsubst build_utility.o,tests/wrap_build_utility.o,$(obj-y)))
 
@@ -93,7 +93,7 @@ def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
         return text.rstrip("\n") + "\n" + line
     if text.count(anchor) != 1:
         raise SchedlineError(
-            f"{file} has no line `{anchor.strip()}` before which the tests could be hooked in",
+            f"{file} has no line `{anchor.strip()}` before which the tests are added",
             "use a tree nearer to 6.12 or 7.3, or report this tree's version",
         )
     return text.replace(anchor, line + anchor)

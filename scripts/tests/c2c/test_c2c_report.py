@@ -115,7 +115,7 @@ def test_the_plugins_output_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", range(7))
 def test_half_of_an_output_is_refused(tmp_path: Path, kept: int) -> None:
     (tmp_path / "raw").write_text("".join(RAW.splitlines(keepends=True)[:kept]))
-    with pytest.raises(SchedlineError, match="not whole"):
+    with pytest.raises(SchedlineError, match="is incomplete"):
         read_raw(tmp_path / "raw")
 
 

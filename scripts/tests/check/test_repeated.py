@@ -41,7 +41,7 @@ def test_verdict_and_text_are_told_again(results: Path, capsys: pytest.CaptureFi
     assert repeated.repeat(cache, "d1", cache / "also.json") is Verdict.PASS
     said = capsys.readouterr()
     assert said.out == "".join(f"{line}\n" for line in LINES)
-    assert "this is its verdict again" in said.err
+    assert "so its verdict is repeated" in said.err
     assert json.loads((cache / "also.json").read_text()) == {"status": "PASS"}
 
 

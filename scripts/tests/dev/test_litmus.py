@@ -92,7 +92,7 @@ def test_a_mutant_of_a_known_defect_is_tried_on_top_of_the_remedy(tmp_path: Path
     [
         (" * Result: Never", " * Result: perhaps", "does not say what to expect"),
         ("C small", "C large", "another name inside"),
-        (" * Result: Never", " * Result: Never\n * Unseen: three: no reason", "no line is left out of three"),
+        (" * Result: Never", " * Result: Never\n * Unseen: three: no reason", "no line is marked for three"),
     ],
 )
 def test_what_is_wrong_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -233,7 +233,7 @@ def test_what_is_missing_is_named(kernel: Path, cache: Path, tmp_path: Path, mon
     with pytest.raises(SchedlineError, match="has no tools/memory-model"):
         check(tree)
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(SchedlineError, match="herd7 is not here") as caught:
+    with pytest.raises(SchedlineError, match="herd7 is not installed") as caught:
         check(tree)
     assert "herdtools7" in str(caught.value)
 

@@ -114,7 +114,7 @@ def test_smaller_than_claimed_is_no_pass(tmp_path: Path, capsys: pytest.CaptureF
             found = metric(value, name="latency.mean", unit="us", kind="exact")
             campaign.save(campaign.place / name, run(name, f"{name}{place}", minute, [found], tool="cyclictest"))
     assert main(["gate", str(campaign.base), str(campaign.candidate), "--expect-improvement"]) == 3
-    assert "smaller: better, and by less than claimed" in capsys.readouterr().out
+    assert "smaller: better, but by less than claimed" in capsys.readouterr().out
 
 
 def test_nothing_judged_is_inconclusive() -> None:

@@ -81,7 +81,7 @@ def test_confirmation_has_to_be_fresh(campaign: Campaign, tmp_path: Path) -> Non
     again = Campaign(tmp_path / "again")
     campaign.boots(noise(1), noise(2, factor=1.25), first=10_000)
     again.boots(noise(3), noise(4, factor=1.25))
-    assert "not fresh" in refused(campaign, "--confirm", str(again.base), str(again.candidate))
+    assert "not a new batch" in refused(campaign, "--confirm", str(again.base), str(again.candidate))
 
 
 def test_higher_is_better(campaign: Campaign) -> None:
@@ -100,7 +100,7 @@ def test_too_few_boots_says_how_many_and_what_they_show(campaign: Campaign, caps
     assert main(campaign.words()) == 3
     said = printed(capsys)
     assert "3 more of the base and 4 more of the candidate" in said
-    assert "could show a change of about" in said
+    assert "the smallest change that these boots can show is about" in said
 
 
 def test_one_run(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,7 +249,7 @@ def test_runs_duplicated(campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
     path = next(iter(campaign.candidate.iterdir()))
     (campaign.candidate / "copy.json").write_text(path.read_text())
-    assert "there twice" in refused(campaign)
+    assert "appears twice" in refused(campaign)
 
 
 def test_base_against_itself(campaign: Campaign) -> None:
@@ -313,7 +313,7 @@ def test_a_run_that_came_to_nothing_is_an_error(campaign: Campaign, capsys: pyte
         ("timer.p99", "max_latency", "coin toss"),
         ('"rank"', '"median"', "gates.toml:9: metric.method is 'median'\n  next: did you mean mean?"),
         ('direction = "lower"\n', "", "gates.toml:5: metric lacks direction"),
-        ('"lower"', '"neither"', "nothing is worse"),
+        ('"lower"', '"neither"', "nothing can become worse"),
         ('"lower"', '"higher"', "is better"),
         ('"rank"', '"rate"', "does not fit"),
         ('"rank"', '"rate"\nabsolute = false', "often 0"),
@@ -364,9 +364,9 @@ def test_words_are_checked_before_libraries_are_needed(campaign: Campaign, tmp_p
         ([*words, "--html", page, "--picture", absent], "absent: no such file"),
         ([*words, "--html", page, "--picture", file], "is no SVG"),
         ([*words, "--picture", file], "add --html FILE"),
-        ([*words, "--expect-improvement", "--placebo", words[1]], "claims are held against the base alone"),
+        ([*words, "--expect-improvement", "--placebo", words[1]], "claims are compared with the base alone"),
         ([*words, "--expect-improvement", "--confirm", *words[1:3]], "takes all boots as one batch"),
-        ([*words, "--expect-improvement", "--html", page], "the page draws metrics"),
+        ([*words, "--expect-improvement", "--html", page], "the page shows metrics, not claims"),
         ([*words, "--html", f"{absent}/new/x.html", "--json", f"{absent}.json"], ""),
     ]
     found = said_without_libraries(gate_verb, [line for line, _ in pairs])

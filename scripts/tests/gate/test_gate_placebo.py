@@ -54,7 +54,7 @@ def test_gain_of_the_size_alone(campaign: Campaign, capsys: pytest.CaptureFixtur
     found = share(campaign, "--placebo", placebo(campaign, noise(3, factor=0.8)))
     assert float(str(found["low"])) <= 0 <= float(str(found["high"]))
     assert float(str(found["change"])) < -14
-    assert "nothing is the layout's" in capsys.readouterr().out.replace("\n    ", " ")
+    assert "no part of the change comes from the layout" in capsys.readouterr().out.replace("\n    ", " ")
 
 
 def test_a_metric_of_which_more_is_better(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_page_says_everything(campaign: Campaign) -> None:
     assert len(plots_seen) == 2 * 3
     assert all(each["role"] == "img" for each in plots_seen)
     assert said.count("placebo: 10 boots, from") == len(plots_seen)
-    assert said.count("20 boots, 10 of them to confirm, from") == 2 * len(plots_seen)
+    assert said.count("20 boots, 10 of them in the confirmation, from") == 2 * len(plots_seen)
     assert not re.search(r"\b(nan|inf)\b", "".join(str(attributes) for _, attributes in seen.tags), re.I)
 
 
@@ -136,7 +136,7 @@ def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
     campaign.save(campaign.candidate, broken)
     said = " ".join(stands_alone(page(compared(campaign, placebo=False), [], [])).text.split())
     assert "Nothing: base and candidate are the same kernel." in said
-    assert "ERROR: 1 runs of candidate came to nothing" in said and "an A/A campaign" in said
+    assert "ERROR: 1 runs of candidate gave no result" in said and "an A/A campaign" in said
     assert said.count("it was killed") == 3  # in the notes, in the list, and in the text
 
 
@@ -231,5 +231,5 @@ def test_confirmation_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
     more = ["--confirm", str(again.base), str(again.candidate), "--html", str(out)]
     assert main(first.words(*more)) == 1
     said = stands_alone(out.read_text()).text
-    assert "the confirmation's candidate" in said and "20 boots, 10 of them to confirm" in said
+    assert "the confirmation's candidate" in said and "20 boots, 10 of them in the confirmation" in said
     assert f"page: {out}" in capsys.readouterr().out

@@ -120,7 +120,7 @@ def test_defect_is_known_until_its_fix_is_expected(
 
 
 def test_selftests_that_cannot_be() -> None:
-    with pytest.raises(SchedlineError, match="KUnit alone"):
+    with pytest.raises(SchedlineError, match="only run KUnit"):
         make_plan(TARGETS["uml"], CheckOptions(selftests=True), frozenset())
     with pytest.raises(SchedlineError, match="drop one"):
         read_words(check_verb, "check", "--selftests", "--only", "sched_layout")

@@ -189,7 +189,7 @@ def test_a_text_that_says_more_than_the_data(
     assert was in text
     (tmp_path / "said.txt").write_text(text.replace(was, lie))
     assert main(["premerge", "evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
-    assert "the text is not what the data show" in capsys.readouterr().out
+    assert "the data do not show what the text says" in capsys.readouterr().out
 
 
 def test_data_that_became_worse(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
     assert "patch itself was not given" not in capsys.readouterr().out
     file.write_text(file.read_text().replace("+int one;", "+int two;"))
     assert main(["premerge", "evidence", "verify", str(file), str(out)]) == 1
-    assert "none of those that the data are about" in capsys.readouterr().out
+    assert "the data are not about its patch" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", [premerge_files.LAYOUTS, f"head/{premerge_files.GUESTS}"])
@@ -251,7 +251,7 @@ def test_a_condition_that_is_none(out: Path) -> None:
     content = json.loads((out / premerge_files.LAYOUTS).read_text())
     content["columns"]["x86_64"][1]["holds"] = ["NOTHING"]
     (out / premerge_files.LAYOUTS).write_text(json.dumps(content))
-    with pytest.raises(SchedlineError, match="there is no condition 'NOTHING'"):
+    with pytest.raises(SchedlineError, match="'NOTHING' is an unknown condition"):
         main(["premerge", "evidence", str(out)])
 
 
@@ -267,7 +267,7 @@ def test_nothing_there(out: Path, tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match="neither"):
         main(["premerge", "evidence", str(empty)])
     (empty / "said.txt").write_text(f"{BEGIN}\nhalf")
-    with pytest.raises(SchedlineError, match="no whole evidence"):
+    with pytest.raises(SchedlineError, match="no complete evidence"):
         main(["premerge", "evidence", "verify", str(empty / "said.txt"), str(out)])
 
 

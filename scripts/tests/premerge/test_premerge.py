@@ -75,7 +75,7 @@ def test_series_that_are_none(tree: Tree, series_kdir: Path, tmp_path: Path) -> 
         read_series(tree, "nowhere", None, None)
     with pytest.raises(SchedlineError, match="no patch between"):
         read_series(tree, "HEAD", None, None)
-    with pytest.raises(SchedlineError, match="no ancestor"):
+    with pytest.raises(SchedlineError, match="not an ancestor"):
         read_series(tree, "HEAD", "base", None)
     with pytest.raises(SchedlineError, match="no file"):
         read_series(tree, "base", None, tmp_path / "absent")
@@ -117,7 +117,7 @@ def test_what_failed_before_is_not_its_fault_and_no_pass(monkeypatch: pytest.Mon
     assert kunit_part(monkeypatch, tree, bad, worse).verdict is Verdict.FAIL
     mended = kunit_part(monkeypatch, tree, bad, GOOD)
     assert mended.verdict is Verdict.PASS
-    assert mended.lines == ("mended by the series: sched_cpupri:oracle",)
+    assert mended.lines == ("fixed by the series: sched_cpupri:oracle",)
 
 
 @pytest.mark.parametrize(

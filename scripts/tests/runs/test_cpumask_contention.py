@@ -128,8 +128,8 @@ def test_more_cpus_than_a_cpu_set_has(program: Path, tmp_path: Path) -> None:
         ((8, 2, 1), (), ("llc_bytes",), "one LLC: its bytes are on lines that all CPUs write"),
         ((8, 2, 0), (), ("llc", "llc_bytes"), "sysfs shows no last level cache of these CPUs"),
         ((8, 0, 2), (), ("node",), "sysfs shows no node of these CPUs"),
-        ((4, 2, 4), (), ("llc",), "each CPU would have a mask of its own: no CPUs share"),
-        ((8, 2, 2), ("--cpus", "0,4"), ("node", "llc", "llc_bytes"), "one or two CPUs do not contend as many do"),
+        ((4, 2, 4), (), ("llc",), "each CPU would have a mask of its own, so no CPUs share one"),
+        ((8, 2, 2), ("--cpus", "0,4"), ("node", "llc", "llc_bytes"), "one or two CPUs are too few for contention"),
     ],
 )
 def test_what_a_machine_cannot_show_is_said(

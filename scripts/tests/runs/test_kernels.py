@@ -149,12 +149,21 @@ def test_boot_falls_back() -> None:
     ("words", "message"),
     [
         (["--config", "{top}", "--change", "rd-lines"], "Is a directory"),
-        (["--config", "{config}"], "not clear what is compared"),
-        (["--config", "{config}", "--change", "rd-lines", "--base", "a", "--head", "b"], "not clear what is compared"),
-        (["--config", "{config}", "--base", "a", "--head", "b"], "revisions are those of your tree"),
-        (["--config", "{config}", "--kdir", "{top}", "--base", "a"], "revisions are those of your tree"),
+        (["--config", "{config}"], "name either two revisions or"),
+        (
+            ["--config", "{config}", "--change", "rd-lines", "--base", "a", "--head", "b"],
+            "name either two revisions or",
+        ),
+        (
+            ["--config", "{config}", "--base", "a", "--head", "b"],
+            "--base and --head must be given together, with --kdir",
+        ),
+        (
+            ["--config", "{config}", "--kdir", "{top}", "--base", "a"],
+            "--base and --head must be given together, with --kdir",
+        ),
         (["--config", "{empty}", "--change", "rd-lines"], "has no CONFIG_ line"),
-        (["--config", "{config}", "--change", "rd-lines,cpupri-lines", "--placebo"], "is for one change"),
+        (["--config", "{config}", "--change", "rd-lines,cpupri-lines", "--placebo"], "belongs to one change"),
         (["--config", "{config}", "--change", "rd-lines", "--placebo", "{top}"], "is no file"),
     ],
 )

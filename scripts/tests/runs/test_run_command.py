@@ -70,7 +70,7 @@ def test_nothing_is_run_twice(play: Place) -> None:
     before = play.called()
     done = play.run("--runs", "2")
     assert done.returncode == 0
-    assert "4 of 4 are there and valid" in done.stderr
+    assert "4 of 4 runs are done and valid" in done.stderr
     assert play.called() == before
     # Only a damaged run is repeated.
     (play.out / "bench-2.json").write_text("{")
@@ -84,7 +84,7 @@ def test_suite_and_runs_are_in_the_directory(play: Place) -> None:
     argv = [word for word in play.argv() if word not in ("--suite", "play")]
     done = subprocess.run(argv, check=False, capture_output=True, text=True, env=play.environment)
     assert done.returncode == 0, done.stderr
-    assert "2 of 2 are there and valid" in done.stderr
+    assert "2 of 2 runs are done and valid" in done.stderr
 
 
 def test_success_without_work_is_no_pass(play: Place) -> None:
@@ -113,7 +113,7 @@ def test_a_failure_that_the_tool_reports_is_one(play: Place) -> None:
         ("echo 'no memory' >&2; exit 3\n", "exit status 3: no memory"),
         (
             "kill -9 $$\n",
-            "killed by SIGKILL: by hand, for want of memory (see dmesg), or as an RT task that did not sleep",
+            "killed by SIGKILL: by a user, by the OOM killer (see dmesg), or because an RT task did not sleep",
         ),
         ("kill -15 $$\n", "killed by SIGTERM"),
         ("", "no number of tasks in its output"),
@@ -153,9 +153,9 @@ def test_nothing_that_could_be_run_is_inconclusive(play: Place) -> None:
 def test_another_plan_is_refused(play: Place) -> None:
     assert play.run().returncode == 0
     for words, message in (
-        (["--runs", "2"], "was begun with --runs 1, not 2"),
+        (["--runs", "2"], "was started with --runs 1, not 2"),
         (["--only", "bench"], "has runs of the suite play"),
-        (["--seed", "1"], "was begun with --seed"),
+        (["--seed", "1"], "was started with --seed"),
     ):
         done = play.run(*words)
         assert done.returncode != 0
@@ -170,7 +170,7 @@ def test_another_plan_is_refused(play: Place) -> None:
         (["--runs", "0"], "'0' is not a number of runs; 1 to 1000 are possible"),
         (["--out", ""], "the path is empty"),
         (["--out", "/proc/version/out"], "/proc/version is no directory"),
-        (["--without", "rd-lines"], "--without chooses a guest"),
+        (["--without", "rd-lines"], "--without is for a guest"),
         (["--in-guest", "--on", "uml"], "there is no guest 'uml'. Known: qemu-x86_64, qemu-arm64"),
         (["--in-guest", "--with", "rd-line"], "Did you mean rd-lines?"),
         (["--in-guest", "--topology", "nothing"], "there is no topology 'nothing'"),

@@ -39,7 +39,7 @@ def test_a_tool_that_hangs_is_ended(play: Place, monkeypatch: pytest.MonkeyPatch
     row = WorkloadRow(name="bench", tool="hackbench", seconds=1, work="tasks", metrics={"tasks": "tasks"})
     found = measure.measure(row, measure.Means(None, KNOWN, ""), place).run
     assert found.status == "ERROR"
-    assert found.reason.startswith("ended after 1 s")
+    assert found.reason.startswith("stopped after 1 s")
     assert found.process and found.process.timed_out and found.process.exit_status is None
     assert not alive(int((play.directory / "pid").read_text()))
 
@@ -79,7 +79,7 @@ def test_killed_leaves_nothing_and_goes_on(number: signal.Signals, play: Place) 
     play.tool("hackbench", HACKBENCH)
     done = play.run("--runs", "2", "--only", "inversions,bench")
     assert done.returncode == 0, done.stderr
-    assert "3 of 4 are there and valid" in done.stderr
+    assert "3 of 4 runs are done and valid" in done.stderr
     assert {path.name for path in play.out.glob(".*")} == {".lock"}
 
 
@@ -136,7 +136,7 @@ def test_a_disk_that_a_tool_has_filled_is_said(
     monkeypatch.setenv("SCHEDLINE_CACHE", str(play.directory / "cache"))
     monkeypatch.setattr(workload_suites, "SUITES", play.configs / "workloads")
     usage = shutil.disk_usage(play.directory)
-    for free, expected in ((usage.free, "exit status 3"), (0, "is full: what bench wrote there was cut")):
+    for free, expected in ((usage.free, "exit status 3"), (0, "is full: the output of bench was cut off")):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
         wanted = RunOptions("play", ("bench",), out=play.out)
         with suppress(SchedlineError) if free else pytest.raises(SchedlineError, match=expected):

@@ -147,7 +147,7 @@ def test_what_came_home_is_a_run_of_the_guest(played: Played, tmp_path: Path) ->
         ({"sends": {0: left(), 1: left(sleeps=0)}}, Verdict.FAIL, ""),
         ({"sends": {0: left(), 1: left(status="1")}}, Verdict.FAIL, ""),
         ({"sends": {0: left(), 1: left(status="139")}}, Verdict.ERROR, "killed by SIGSEGV"),
-        ({"sends": {0: left()}}, Verdict.ERROR, "nothing came home from the guest"),
+        ({"sends": {0: left()}}, Verdict.ERROR, "the guest returned no data"),
         ({"console": console("ok", "not ok")}, Verdict.FAIL, ""),
         ({"console": console("ok")}, Verdict.FAIL, ""),
         ({"console": console("ok", "ok", more=PANIC)}, Verdict.FAIL, ""),
@@ -178,7 +178,7 @@ def test_a_directory_that_has_runs_is_refused(tmp_path: Path) -> None:
 
 def test_words_of_a_guest_need_one(tmp_path: Path) -> None:
     for words in (["--without", "rd-lines"], ["--kdir", str(tmp_path)], ["--cpus", "8"], ["--config", "numa"]):
-        with pytest.raises(SchedlineError, match=f"{words[0]} chooses a guest"):
+        with pytest.raises(SchedlineError, match=f"{words[0]} is for a guest"):
             read_words(run_verb, "run", "--suite", "quick", *words)
         assert read_words(run_verb, "run", "--in-guest", *words).guest
 
@@ -209,7 +209,7 @@ def test_what_is_sent_comes_home_whole(tmp_path: Path) -> None:
     place.mkdir()
     assert home.bring_home(disk, 2, place) == ""
     assert {path.name: path.read_bytes() for path in place.iterdir()} == files
-    assert home.bring_home(disk, 1, place) == "nothing came home from the guest"
+    assert home.bring_home(disk, 1, place) == "the guest returned no data"
 
 
 @pytest.mark.tools
@@ -221,9 +221,9 @@ def test_half_of_it_is_not_trusted(tmp_path: Path) -> None:
     place.mkdir()
     for cut in (whole[:5000], whole[:600] + bytes(len(whole) - 600), whole.replace(b"xxx", b"xyx", 1)):
         disk.write_bytes(cut)
-        assert home.bring_home(disk, 0, place) == "what came home from the guest is damaged"
+        assert home.bring_home(disk, 0, place) == "the data that the guest returned are damaged"
     disk.write_bytes(bytes(512) + whole[512:])
-    assert home.bring_home(disk, 0, place) == "nothing came home from the guest"
+    assert home.bring_home(disk, 0, place) == "the guest returned no data"
     assert not list(place.iterdir())
 
 
@@ -313,7 +313,7 @@ def test_what_cannot_run_in_the_guest_is_a_skip_with_the_reason(tools: Path) -> 
     why, missing = in_guest.why_not_in_guest(row, "arm64")
     assert "not for arm64" in why and not missing
     (tools / "hackbench").write_text("#!/bin/sh\n")
-    assert "no program but a script" in in_guest.why_not_in_guest(row, "x86_64")[0]
+    assert "is a script, and the guest has only busybox" in in_guest.why_not_in_guest(row, "x86_64")[0]
 
 
 @pytest.mark.tools

@@ -73,16 +73,21 @@ def test_a_run_of_ours_is_one_of_the_plan(place: Place, tmp_path: Path) -> None:
     ("text", "ending", "verdict", "reason"),
     [
         (done(), "exit 0", Verdict.PASS, ""),
-        (done(), "exit 1", Verdict.FAIL, "a test of it failed: see its log"),
+        (done(), "exit 1", Verdict.FAIL, "one of its tests failed: see its log"),
         (done(0), "exit 0", Verdict.FAIL, "no work was done: sleeps is 0"),
         (done(), "kill -9 $$", Verdict.ERROR, "killed by SIGKILL"),
         (
             done()[:200],
             "exit 0",
             Verdict.ERROR,
-            "it left no run: it is no whole JSON document (cut off?): Input data was tr",
+            "it wrote no valid run: it is no whole JSON document (cut off?): Input data was tr",
         ),
-        ("", "exit 1", Verdict.ERROR, "it left no run: it is no whole JSON document (cut off?): Input data was tr"),
+        (
+            "",
+            "exit 1",
+            Verdict.ERROR,
+            "it wrote no valid run: it is no whole JSON document (cut off?): Input data was tr",
+        ),
         (done(), "exit 3", Verdict.ERROR, "exit status 3: not ok 1 slept"),
     ],
 )
@@ -97,7 +102,7 @@ def test_what_it_wrote_is_held_against_how_it_ended(
 
 def test_a_guard_that_was_killed_is_said(tmp_path: Path) -> None:
     # The tool kills its parent, the guard. Its own child survives that kill, and must be ended, too.
-    with pytest.raises(SchedlineError, match="what guards sh ended with -9"):
+    with pytest.raises(SchedlineError, match="the guard process of sh ended with -9"):
         run_guarded(["sh", "-c", "setsid sleep 1000 & echo $! > child; kill -9 $PPID; exec sleep 1000"], tmp_path, 60)
     assert not Path("/proc", (tmp_path / "child").read_text().strip()).exists()
 

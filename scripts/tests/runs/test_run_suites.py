@@ -83,19 +83,25 @@ ROW = 'seconds = 1\nwork = "tasks"\nmetrics = { "tasks" = "tasks" }\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[rows.a]\n" + ROW, "mine.toml:2: rows.a does not name either a tool or a program"),
-        ('[rows.a]\ntool = "hackbnch"\n' + ROW, "names no tool: hackbnch\n  next: did you mean hackbench?"),
-        ('[rows.a]\nprogram = "rt_wakup"\n' + ROW, "names no program: rt_wakup\n  next: did you mean rt_wakeup?"),
+        ("[rows.a]\n" + ROW, "mine.toml:2: rows.a must name either a tool or a program"),
+        ('[rows.a]\ntool = "hackbnch"\n' + ROW, "names an unknown tool: hackbnch\n  next: did you mean hackbench?"),
+        (
+            '[rows.a]\nprogram = "rt_wakup"\n' + ROW,
+            "names an unknown program: rt_wakup\n  next: did you mean rt_wakeup?",
+        ),
         (
             '[rows.a]\ntool = "hackbench"\nsecnds = 1\n' + ROW,
             "4: rows.a.secnds is unknown\n  next: did you mean",
         ),
         ('[rows.a]\ntool = "hackbench"\nwork = "x"\nseconds = 1\n', "mine.toml:2: rows.a lacks metrics"),
         ('[rows.a]\ntool = "hackbench"\nwork = "x"\nseconds = 1\nmetrics = {}\n', "mine.toml:6: rows.a.metrics is"),
-        ('[rows.a]\ntool = "hackbench"\nwork = "x"\nseconds = 1\nmetrics = { "y" = "s" }\n', "none of its metrics: x"),
-        ('[rows.a]\ntool = "hackbench"\narguments = ["{cpu}"]\n' + ROW, "something else in braces: 'cpu'"),
+        (
+            '[rows.a]\ntool = "hackbench"\nwork = "x"\nseconds = 1\nmetrics = { "y" = "s" }\n',
+            "not one of its metrics: x",
+        ),
+        ('[rows.a]\ntool = "hackbench"\narguments = ["{cpu}"]\n' + ROW, "an unknown name in braces: 'cpu'"),
         ('[rows.A]\ntool = "hackbench"\n' + ROW, "rows.A.name is 'A'"),
-        ('include = ["quikc"]\n', "2: include names no suite: quikc\n  next: did you mean quick?"),
+        ('include = ["quikc"]\n', "2: include names an unknown suite: quikc\n  next: did you mean quick?"),
         ("", "has no rows"),
         ("[rows", "Expected"),
     ],
@@ -139,7 +145,7 @@ def test_a_directory_belongs_to_one_plan(tmp_path: Path) -> None:
         "--runs 3, not 4": new_plan(suite, 4, 42, MACHINE),
         "another kernel: 7.3, here it is 7.4": new_plan(suite, 3, 42, MACHINE | {"kernel": "7.4"}),
         "another build id": new_plan(suite, 3, 42, MACHINE | {"build_id": "c"}),
-        "others than when": msgspec.structs.replace(plan, digest="other"),
+        "have changed since": msgspec.structs.replace(plan, digest="other"),
     }
     for message, other in others.items():
         with pytest.raises(SchedlineError, match=message):

@@ -88,7 +88,7 @@ BAD = {
     "cyclictest-nobody": ("cyclictest", "it wrote no results: Probably missing capabilities"),
     "cyclictest-killed": ("cyclictest", "it wrote no results: WARN: distance is ignored"),
     "pi_stress-nobody": ("pi_stress", "it wrote no results: main: boosting to max priority: 0x1"),
-    "pi_stress-killed": ("pi_stress", "it wrote no results: it said nothing"),
+    "pi_stress-killed": ("pi_stress", "it wrote no results: it printed nothing"),
     "hackbench-killed": ("hackbench", "no time in its output"),
     "hackbench-zero": ("hackbench", "no number of tasks in its output"),
     "stress-ng-nobody": ("stress-ng", "it ran nothing: cyclic stressor needs to be run with CAP_SYS_NICE"),
@@ -243,7 +243,7 @@ def test_a_failure_that_a_tool_reports_is_kept_apart() -> None:
 def test_what_is_no_number_is_no_measurement(value: float) -> None:
     reading = read("hackbench", "hackbench-good")
     bad = replace(reading, metrics=(msgspec.structs.replace(reading.metrics[0], value=value), *reading.metrics[1:]))
-    assert run_of(HEAD, bad).reason == "tasks is no measurement"
+    assert run_of(HEAD, bad).reason == "tasks is negative or not finite"
 
 
 def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_what_has_a_budget_has_to_be_measured(place: Place, tmp_path: Path) -> N
     (tmp_path / "budget").write_text(GOOD.replace("sleeps_per_s", "bogus"))
     code, said = place.tiny(TOOL, "--budget", tmp_path / "budget")
     assert code == 1
-    assert "within_budget: bogus has a budget and was not measured" in said
+    assert "within_budget: bogus has a budget, but was not measured" in said
 
 
 Judge = Callable[..., tuple[int, str]]

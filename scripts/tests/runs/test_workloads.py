@@ -94,7 +94,7 @@ def test_help_has_examples_and_each_option(tool: str, place: Place) -> None:
         (("--runs", "2.5"), "--runs 2.5: not a whole number from 1 to 100"),
         (("--inject-delay-us", "nan"), "--inject-delay-us nan: not a number from 0 to 1000000"),
         (("--cpus", "3-1"), "--cpus 3-1: not a list such as 0-3,8"),
-        (("--cpus", "8191"), "--cpus: some are offline, or may not be used"),
+        (("--cpus", "8191"), "--cpus: some are offline or may not be used"),
         (("--cpus", "8192"), "--cpus 8192: not a list such as 0-3,8"),
         (("--runs",), "--runs is no option, or lacks its value"),
         (("--bogus",), "--bogus is no option"),
@@ -192,7 +192,7 @@ MOVED = {
 """The message of each tool when the kernel has moved a thread."""
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: there is no other to be moved to")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: threads cannot change CPUs to be moved to")
 @pytest.mark.parametrize("tool", tools(*MOVED))
 def test_a_cpu_that_goes_away_is_seen(tool: str, place: Place) -> None:
     # Move the threads as the kernel does if the CPU to which they are pinned goes offline.

@@ -62,5 +62,5 @@ def test_its_option_is_not_asked_for() -> None:
 
 
 def test_old_tree_is_not_given_the_tests_to_keep(old: Tree, tmp_path: Path) -> None:
-    with pytest.raises(SchedlineError, match="too old to take the tests"):
+    with pytest.raises(SchedlineError, match="too old to include the tests"):
         export(old, tmp_path / "series", (), ())

@@ -52,7 +52,7 @@ def main() -> int:
     seconds, argv = float(sys.argv[3]), [sys.argv[1], *sys.argv[4:]]
     if THROTTLING.exists() and THROTTLING.read_text().strip() == "-1":
         # The threads never sleep: without throttling, nothing else would run on their CPUs.
-        print(f"{THROTTLING} is -1: nothing keeps RT threads from taking the machine", file=sys.stderr)
+        print(f"{THROTTLING} is -1: without RT throttling the threads would block the machine", file=sys.stderr)
         return 4
     places = groups(sorted(os.sched_getaffinity(0)))
     for cpus in places:

@@ -107,7 +107,7 @@ class Tool:
 def last_line(output: Output) -> str:
     """The last line of the output, for messages."""
     lines = [line.strip() for line in (output.stdout + "\n" + output.stderr).splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "it said nothing"
+    return lines[-1][:200] if lines else "it printed nothing"
 
 
 def number(pattern: str, text: str, what: str) -> float:
