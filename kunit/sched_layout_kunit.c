@@ -72,15 +72,19 @@ static const struct {
 	} while (0)
 
 /*
- * NULL where it is not known: the last byte is padding, so a compiler that
- * left it as it was did not get that far. gcc 12 stops at an array of
- * structures with padding, such as that in cpupri.
+ * NULL where it is not known up to @end. The compiler clears from front to
+ * back, so it got as far as the last byte that is zero. gcc 12 gets no further
+ * than an array of structures with padding, such as that in cpupri.
  */
-static const u8 *bytes_in_use(const char *type)
+static const u8 *bytes_in_use(const char *type, u32 end)
 {
-	for (int i = 0; i < ARRAY_SIZE(in_use); i++)
-		if (!strcmp(in_use[i].type, type) && !in_use[i].byte[in_use[i].size - 1])
-			return in_use[i].byte;
+	for (int i = 0; i < ARRAY_SIZE(in_use); i++) {
+		if (strcmp(in_use[i].type, type))
+			continue;
+		for (size_t pos = end; pos < in_use[i].size; pos++)
+			if (!in_use[i].byte[pos])
+				return in_use[i].byte;
+	}
 	return NULL;
 }
 
@@ -138,6 +142,31 @@ static const struct sched_layout_clause *next_clause(const char *rule,
 	return NULL;
 }
 
+/* Bytes of a structure, @end being the first behind them. */
+struct span {
+	u32	start;
+	u32	end;
+};
+
+static struct span lines_of_first(const struct members *m)
+{
+	u32 line = sched_layout_env.line;
+	u32 end = (line_of(last_byte(m->field[0])) + 1) * line;
+
+	return (struct span){ line_of(m->field[0]->offset) * line, min(end, m->type->size) };
+}
+
+static struct span span_of_all(const struct members *m)
+{
+	struct span span = { m->type->size, 0 };
+
+	for (unsigned int i = 0; i < m->nr; i++) {
+		span.start = min(span.start, m->field[i]->offset);
+		span.end = max(span.end, last_byte(m->field[i]) + 1);
+	}
+	return span;
+}
+
 /* Fills @m; false, with the reason in @why, if the clause does not apply here. */
 static bool clause_applies(const struct sched_layout_clause *c, struct members *m,
 			   char *why, size_t size)
@@ -182,7 +211,8 @@ static bool clause_applies(const struct sched_layout_clause *c, struct members *
 		snprintf(why, size, "nothing to compare with in this configuration");
 		return false;
 	}
-	if ((c->kind == LAYOUT_ALONE || c->kind == LAYOUT_UNBROKEN) && !bytes_in_use(c->type)) {
+	if ((c->kind == LAYOUT_ALONE && !bytes_in_use(c->type, lines_of_first(m).end)) ||
+	    (c->kind == LAYOUT_UNBROKEN && !bytes_in_use(c->type, span_of_all(m).end))) {
 		snprintf(why, size, "needs a compiler that tells where the padding is");
 		return false;
 	}
@@ -221,34 +251,15 @@ static bool covered(const struct members *m, u32 pos)
 	return false;
 }
 
-/* Whether all that is in use from @pos to @end belongs to the members. */
-static bool all_covered(const struct members *m, u32 pos, u32 end)
+/* Whether all that is in use there belongs to the members. */
+static bool all_covered(const struct members *m, struct span span)
 {
-	const u8 *used = bytes_in_use(m->type->type);
+	const u8 *used = bytes_in_use(m->type->type, span.end);
 
-	for (; pos < end; pos++)
+	for (u32 pos = span.start; pos < span.end; pos++)
 		if (used[pos] && !covered(m, pos))
 			return false;
 	return true;
-}
-
-static bool alone(const struct members *m)
-{
-	u32 line = sched_layout_env.line, pos = line_of(m->field[0]->offset) * line;
-	u32 end = (line_of(last_byte(m->field[0])) + 1) * line;
-
-	return all_covered(m, pos, min(end, m->type->size));
-}
-
-static bool unbroken(const struct members *m)
-{
-	u32 pos = m->type->size, end = 0;
-
-	for (unsigned int i = 0; i < m->nr; i++) {
-		pos = min(pos, m->field[i]->offset);
-		end = max(end, last_byte(m->field[i]) + 1);
-	}
-	return all_covered(m, pos, end);
 }
 
 static u32 other_bytes(const struct members *m)
@@ -286,9 +297,9 @@ static bool member_holds(const struct sched_layout_clause *c, const struct membe
 	case LAYOUT_APART:
 		return f == first || !share_line(first, f);
 	case LAYOUT_ALONE:
-		return alone(m);
+		return all_covered(m, lines_of_first(m));
 	case LAYOUT_UNBROKEN:
-		return unbroken(m);
+		return all_covered(m, span_of_all(m));
 	case LAYOUT_FOLLOWS:
 		return f == first || first->offset > f->offset;
 	case LAYOUT_SAME_OFFSET:
@@ -435,7 +446,7 @@ static const struct sched_layout_field *next_field(const char *type,
 /* What lies between two listed members. */
 static void draw_gap(struct kunit *test, const char *type, u32 from, u32 to)
 {
-	const u8 *bytes = bytes_in_use(type);
+	const u8 *bytes = bytes_in_use(type, to);
 	char what[40] = "(hole or not listed)";
 	u32 used = 0;
 
