@@ -68,7 +68,7 @@ test: ## this project's own tests (LONG=1: also the tests that build a kernel on
 	$(call ready,test)
 	$(schedline) dev test $(options)
 
-quick: ## the tests that need only Python and git, in parallel (K=word)
+quick: ## the tests that need only Python and git, in parallel (K=word; SEED=number repeats an order)
 	$(schedline) dev quick $(options)
 
 mutants: ## prove that each test can fail (FROM=dir for diffs of your own)

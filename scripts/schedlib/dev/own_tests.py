@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ _NO_TESTS = 5
 Checks = list[tuple[str, Sequence[str]]]
 
 
-def test(expression: str | None, *, long: bool) -> Verdict:
+def test(expression: str | None, seed: int | None, *, long: bool) -> Verdict:
     """Style, types, shell scripts and all tests.
 
     Raises:
@@ -38,23 +39,27 @@ def test(expression: str | None, *, long: bool) -> Verdict:
         [
             *_style(python),
             ("shellcheck", ["shellcheck", *map(str, _shell_scripts())]),
-            _quick_tests(python, expression),
+            quick_tests(python, expression, seed),
             # Not in random order: tests of the same kernel are next to each other, so that it is built once.
             ("pytest", [python, "-m", "pytest", "-p", "no:randomly", "-m", others, *_chosen(expression)]),
         ]
     )
 
 
-def quick(expression: str | None) -> Verdict:
+def quick(expression: str | None, seed: int | None) -> Verdict:
     """Style, types and the tests that need only Python and git, in parallel."""
     python = _python()
-    return _all([*_style(python), _quick_tests(python, expression)])
+    return _all([*_style(python), quick_tests(python, expression, seed)])
 
 
-def _quick_tests(python: str, expression: str | None) -> tuple[str, Sequence[str]]:
-    """The tests that need only Python and git: in parallel, and in random order, whose seed is printed."""
-    words = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal", "-m", QUICK, "-q", *_chosen(expression)]
-    return "pytest, what needs only Python and git", [python, "-m", "pytest", *words]
+def quick_tests(python: str, expression: str | None, seed: int | None) -> tuple[str, Sequence[str]]:
+    """The tests that need only Python and git: in parallel, and in random order. The step's name has the seed."""
+    drawn = secrets.randbelow(1 << 31) if seed is None else seed
+    words = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal", f"--randomly-seed={drawn}"]
+    return (
+        f"pytest, what needs only Python and git (SEED={drawn})",
+        [python, "-m", "pytest", *words, "-m", QUICK, "-q", *_chosen(expression)],
+    )
 
 
 def _chosen(expression: str | None) -> list[str]:
