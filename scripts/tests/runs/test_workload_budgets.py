@@ -111,7 +111,7 @@ GOOD = f"{TOOL} sleeps_per_s sleeps/s higher 50% 1 1 1 1 1"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("# machine 0123456789abcdef a laptop\n", "of another machine, 0123456789abcdef; this one is "),
+        ("# machine 0123456789abcdef a laptop\n", "from another machine, 0123456789abcdef; this one is "),
         (f"{GOOD}\n\n{TOOL} bogus\n", ":3: not tool, metric, unit, direction, budget (25% or 20us), 5 to 20 values"),
         (GOOD[:-2], ":1: not tool"),
         (GOOD + " x", ":1: not tool"),
