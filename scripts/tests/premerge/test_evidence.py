@@ -87,7 +87,7 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
         f"base-commit: {'b' * 40}",
         f"patch-id: {PATCH}",
         "sched: Move a field",
-        "PPPPPPPPP  PPPPPPP   PPPP-P        ---",
+        "PPPPPPPPP  PPPPPPPP  PPPP-PP       ---",
         "3 of 3 killed",
         "skipped, needs CONFIG_NUMA: 1 of demo_pass",
         "arm       cannot be had",
@@ -180,7 +180,7 @@ def test_verify(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("was", "lie"),
-    [("  PASS", "  FAIL"), ("PPPP-P ", "PPPPPP "), ("verdict: PASS", "verdict: FAIL"), ("b" * 40, "d" * 40)],
+    [("  PASS", "  FAIL"), ("PPPP-PP", "PPPPPPP"), ("verdict: PASS", "verdict: FAIL"), ("b" * 40, "d" * 40)],
 )
 def test_a_text_that_says_more_than_the_data(
     out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, was: str, lie: str
