@@ -111,8 +111,8 @@ static inline void judge_ratio(struct verdict *verdict, const struct test *test,
 	}
 	if (nr < FEWEST_SLICES) {
 		verdict->result = KSFT_SKIP;
-		snprintf(verdict->text, sizeof(verdict->text), "%d slices are too few, %d are needed", nr,
-			 FEWEST_SLICES);
+		snprintf(verdict->text, sizeof(verdict->text),
+			 "%d slices are too few, %d are needed", nr, FEWEST_SLICES);
 		return;
 	}
 	if (wrong < slices_table[nr - FEWEST_SLICES])

@@ -36,7 +36,7 @@ static inline const char *why_no_realtime(int priority)
 	if (errno == EPERM && geteuid())
 		return "SCHED_FIFO needs root, CAP_SYS_NICE or RLIMIT_RTPRIO";
 	if (errno == EPERM)
-		return "SCHED_FIFO is not allowed: the cgroup has no cpu.rt_runtime_us, or a container";
+		return "SCHED_FIFO is not allowed: no cpu.rt_runtime_us, or a container";
 	return strerror(errno);
 }
 

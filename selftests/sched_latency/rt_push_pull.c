@@ -195,7 +195,8 @@ static void report_overload(struct results *results)
 		add_metric(results, RATE, NEITHER, "1/s", changes / counted_s,
 			   "overload.cpu_changes_per_s");
 	else
-		add_absent(results, "overload.cpu_changes_per_s", "one CPU: threads cannot change CPUs");
+		add_absent(results, "overload.cpu_changes_per_s",
+			   "one CPU: threads cannot change CPUs");
 	if (migrations >= 0)
 		add_metric(results, RATE, NEITHER, "1/s", migrations / counted_s,
 			   "overload.migrations_per_s");
@@ -246,10 +247,10 @@ static const struct option_row rows[] = {
 	{ "profile", 0, WORD, &profile, 0, 0, "overload, pinned-groups" },
 	{ "seconds", 's', NUMBER, &seconds, 0.01, 86400, "length of each profile" },
 	{ "warm-up", 0, NUMBER, &warm_up, 0, 3600, "seconds before each profile, not counted" },
-	{ "threads", 't', COUNT, &nr_threads, 1, 20000, "threads of overload (2 for each CPU, and 1)" },
+	{ "threads", 't', COUNT, &nr_threads, 1, 20000, "threads of overload (2 per CPU, and 1)" },
 	{ "burst-us", 0, NUMBER, &burst_us, 1, 10000, "work of a thread before it sleeps" },
 	{ "load", 0, NUMBER, &load, 1, 85, "CPU time of all threads, in percent of all CPUs" },
-	{ "groups", 'g', COUNT, &groups.nr, 1, MOST_CPUS, "groups of pinned-groups (as many as fit)" },
+	{ "groups", 'g', COUNT, &groups.nr, 1, MOST_CPUS, "groups of pinned-groups (what fits)" },
 	{ "group-size", 0, COUNT, &groups.size, 1, MOST_CPUS, "CPUs of a group" },
 	{ "frame-us", 0, NUMBER, &groups.frame_us, 1, 10000, "work on a frame in each stage" },
 };

@@ -124,9 +124,9 @@ static const char *cannot(void)
 
 static const struct option_row rows[] = {
 	{ "seconds", 's', NUMBER, &seconds, 0.01, 86400, "length of a run" },
-	{ "cycles", 'l', COUNT, &cycles, 1, 1e9, "make N wake-ups on each CPU, whatever time it takes" },
+	{ "cycles", 'l', COUNT, &cycles, 1, 1e9, "make N wake-ups on each CPU, however long" },
 	{ "warm-up", 0, NUMBER, &warm_up, 0, 3600, "seconds before the run, not counted" },
-	{ "interval-us", 'i', NUMBER, &interval_us, 50, 1e6, "time between two wake-ups of a thread" },
+	{ "interval-us", 'i', NUMBER, &interval_us, 50, 1e6, "time between wake-ups of a thread" },
 	{ "distance-us", 'd', NUMBER, &distance_us, 0, 1e6, "time between the threads' wake-ups" },
 	{ "priority", 'p', COUNT, &priority, 1, 98, "priority of the SCHED_FIFO threads" },
 };

@@ -129,7 +129,7 @@ static void await_ready(struct results *results)
 
 		syscall(SYS_futex, &gate->ready, FUTEX_WAIT, ready, &second, NULL, 0);
 		if (!waitid(P_ALL, 0, &gone, WEXITED | WNOHANG | WNOWAIT) && gone.si_pid)
-			give_up(results, "a child ended before its first sleep: %d", gone.si_status);
+			give_up(results, "a child ended before it slept: %d", gone.si_status);
 	}
 }
 
@@ -211,7 +211,7 @@ static const char *cannot(void)
 static const struct option_row rows[] = {
 	{ "children", 'c', COUNT, &nr_children, 1, MOST_CHILDREN,
 	  "processes that sleep (10 for each CPU)" },
-	{ "log-loops", 'l', COUNT, &log_loops, 0, 30, "each process sleeps 2 to the power of N times" },
+	{ "log-loops", 'l', COUNT, &log_loops, 0, 30, "each process sleeps 2^N times" },
 	{ "sleep-ms", 'm', COUNT, &sleep_ms, 0, 60000, "length of each sleep" },
 	{ "no-perf", 0, FLAG, &no_perf, 0, 0, "do not count the balancer's cycles with perf" },
 	/* For tests on machines without cycles. */

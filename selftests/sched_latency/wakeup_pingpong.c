@@ -301,7 +301,7 @@ static void measure(struct results *results)
 static const struct option_row rows[] = {
 	{ "rounds", 0, COUNT, &nr_rounds, 1, MOST_ROUNDS, "slices of each pair and way" },
 	{ "slice-ms", 0, NUMBER, &slice_ms, 1, 1e6, "length of a slice" },
-	{ "warm-up-ms", 0, NUMBER, &warm_up_ms, 0, 1e6, "time before each slice that is not counted" },
+	{ "warm-up-ms", 0, NUMBER, &warm_up_ms, 0, 1e6, "time before each slice, not counted" },
 };
 
 static const struct test tests[] = {
