@@ -29,8 +29,9 @@ static const char * const change_ids[] = {
 #define WORDS	240	/* bytes for a clause in words */
 
 /*
- * Which bytes of struct rq belong to a member, listed in sched_layout_fields or
- * not: those that are not zero once the compiler has cleared the padding.
+ * Which bytes of a structure belong to a member, listed in
+ * sched_layout_fields or not: those that are not zero once the compiler has
+ * cleared the padding.
  */
 #define IN_USE(type)					\
 static union {						\

@@ -76,3 +76,12 @@ def must(
             next_step,
         )
     return done.stdout.decode(errors="surrogateescape")
+
+
+def version_of(program: str) -> str:
+    """The first line that a program prints for --version.
+
+    Raises:
+        SchedlineError: the program is not installed.
+    """
+    return run([program, "--version"]).stdout.decode(errors="replace").split("\n")[0]

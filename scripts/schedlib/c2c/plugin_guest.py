@@ -19,7 +19,7 @@ from schedlib.guest.selftests import pack
 from schedlib.kernel.build import Kernel
 from schedlib.kernel.targets import TARGETS, Target
 from schedlib.kernel.topology import Topology
-from schedlib.process import must, run
+from schedlib.process import must, run, version_of
 
 DEFAULT_TARGET = TARGETS["qemu-x86_64"]
 SHIFT = 2
@@ -129,7 +129,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
         SchedlineError: it is another version, or was built without plugins.
     """
     emulator, package = target.emulator[0], _ARCHES[target.arch].package
-    said = run([emulator, "--version"]).stdout.decode(errors="replace").split("\n")[0]
+    said = version_of(emulator)
     found = _VERSION.search(said)
     if not found or found.groups() != ("7", "2"):
         raise SchedlineError(

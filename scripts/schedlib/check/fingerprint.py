@@ -18,7 +18,7 @@ from schedlib.kernel.build import Kernel
 from schedlib.kernel.build_id import build_id_of
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.machine import boot_id, machine_text
-from schedlib.process import run
+from schedlib.process import version_of
 
 
 def fingerprint(kernel: Kernel, boots: Sequence[JudgedBoot], configuration: Configuration) -> dict[str, str]:
@@ -29,7 +29,7 @@ def fingerprint(kernel: Kernel, boots: Sequence[JudgedBoot], configuration: Conf
         banner = banner or (found.group(0) if found else b"")
     config = kernel.build / ".config"
     emulator = boots[0].argv[0] if boots else ""
-    version = run([emulator, "--version"]).stdout.decode(errors="replace").split("\n")[0] if "qemu" in emulator else ""
+    version = version_of(emulator) if "qemu" in emulator else ""
     return {
         "machine": machine_text(),
         "host_kernel": platform.release(),

@@ -18,7 +18,7 @@ from schedlib.kernel.build import compiler_version
 from schedlib.kernel.machine import machine_text
 from schedlib.kernel.prepare import KernelPlan
 from schedlib.paths import CONFIGS, KUNIT, PATCHES, SELFTESTS
-from schedlib.process import run
+from schedlib.process import version_of
 from schedlib.progress import say
 from schedlib.verdict import Verdict
 
@@ -36,7 +36,7 @@ def state(options: CheckOptions, kernel: KernelPlan, plan: CheckPlan) -> str:
         kernel.commit,
         kernel.configuration.text(),
         compiler_version(kernel.target.compiler),
-        run([emulator[0], "--version"]).stdout.decode(errors="replace") if emulator else "",
+        version_of(emulator[0]) if emulator else "",
         machine_text(),
         platform.release(),
         sys.version,

@@ -69,18 +69,16 @@ def least_pairs(recorded: int, batch: int = BATCH, family: int = FAMILY) -> int:
         ValueError: there are too few runs to prove anything.
     """
     allowed = FALSE_ALARMS / family
-    pairs, every = recorded * batch, _every(recorded, batch)
+    most = allowed * _every(recorded, batch)
     spare, orders = 1, _orders(recorded, batch, 1)
     # Orders that lose few pairs are counted quickly, so start with these.
-    while Fraction(sum(orders.values()), every) <= allowed:
+    while sum(orders.values()) <= most:
         spare *= 2
         orders = _orders(recorded, batch, spare)
-    while spare >= 0 and Fraction(sum(orders.values()), every) > allowed:
-        orders.pop(spare, None)
-        spare -= 1
-    if spare < 0:
+    too_many = next(lost for lost in sorted(orders) if sum(orders[each] for each in orders if each <= lost) > most)
+    if not too_many:
         raise ValueError(f"{recorded} recorded runs against two batches of {batch} prove nothing")
-    return pairs - spare
+    return recorded * batch - too_many + 1
 
 
 def least_slices(slices: int) -> int:

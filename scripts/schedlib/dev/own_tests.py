@@ -98,8 +98,9 @@ def _all(checks: Checks) -> Verdict:
         with step(name):
             done = subprocess.run(argv, cwd=PROJECT, env=_environment(), stdin=subprocess.DEVNULL, check=False)
         sys.stdout.flush()
-        pytests += [done.returncode] if name.startswith("pytest") else []
-        if done.returncode and not (name.startswith("pytest") and done.returncode == _NO_TESTS):
+        if "pytest" in argv:
+            pytests.append(done.returncode)
+        if done.returncode and not ("pytest" in argv and done.returncode == _NO_TESTS):
             failed.append(name)
     if all(code == _NO_TESTS for code in pytests):
         failed.append("pytest (no test has such a name)")

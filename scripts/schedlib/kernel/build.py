@@ -17,7 +17,7 @@ from schedlib.cache import lock, read_json, write_json
 from schedlib.errors import DoesNotBuild
 from schedlib.kernel.kconfig import Configuration, configure, is_configured
 from schedlib.kernel.targets import Target
-from schedlib.process import clean_environment, dying_with_us, run
+from schedlib.process import clean_environment, dying_with_us, version_of
 from schedlib.progress import step
 from schedlib.tree.compose import TESTS_DIRECTORY
 from schedlib.tree.kernel_tree import Tree, checked_out
@@ -110,7 +110,7 @@ def _build(directory: Path, tree: Tree, commit: str, target: Target, configurati
 
 def compiler_version(prefix: str) -> str:
     """The first line of `gcc --version`, of the compiler with this prefix."""
-    return run([f"{prefix}gcc", "--version"]).stdout.decode(errors="replace").split("\n")[0]
+    return version_of(f"{prefix}gcc")
 
 
 def _identity(image: Path) -> list[int]:

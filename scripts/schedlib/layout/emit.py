@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, ClauseKind, Condition, Rules
+from schedlib.layout.tables import ANY_LINE, LAST_LINE, UNLISTED, Clause, ClauseKind, Condition, Rules
 from schedlib.paths import KUNIT
 from schedlib.tree.compose import TESTS_DIRECTORY, hooked
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
@@ -177,7 +177,7 @@ def emit(rules: Rules, changes: Collection[str]) -> str:
         rows.append(((), "\n/*\n" + "".join(f" * {line}\n" for line in comment) + " */"))
         for clause in rules.of(rule.id):
             rows += sorted(_assertions(clause, guards), key=lambda row: len(row[0]))
-            if clause.kind not in (ClauseKind.ALONE, ClauseKind.UNBROKEN):
+            if clause.kind not in UNLISTED:
                 used |= clause.needs
     names = sorted(used)
     defines = []

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from enum import Enum
 
 from schedlib.layout.members import Structure, resolve
-from schedlib.layout.tables import ANY_LINE, LAST_LINE, Clause, ClauseKind, Compiled, Condition, Field, Rules, Type
+from schedlib.layout.tables import (
+    ANY_LINE,
+    LAST_LINE,
+    UNLISTED,
+    Clause,
+    ClauseKind,
+    Compiled,
+    Condition,
+    Field,
+    Rules,
+    Type,
+)
 from schedlib.tree.source import Presence, presence
 
 
@@ -167,7 +178,7 @@ def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:
             return na(f"no {clause.type}.{name} in this configuration")
     if len(clause.members) > 1 and len(fields) < 2:
         return na("nothing to compare with in this configuration")
-    if clause.kind in (ClauseKind.ALONE, ClauseKind.UNBROKEN) and clause.type not in layout.structures:
+    if clause.kind in UNLISTED and clause.type not in layout.structures:
         return na(Unrecorded.PADDING)
     holds = _holds(clause, fields, kind, layout)
     if holds is None:

@@ -43,6 +43,10 @@ class ClauseKind(IntEnum):
     TYPE_MOST = 13
 
 
+UNLISTED = frozenset({ClauseKind.ALONE, ClauseKind.UNBROKEN})
+"""The kinds that are about members which no clause lists. Judging them needs all members of the structure."""
+
+
 class Condition(IntEnum):
     """enum sched_layout_condition: bit numbers."""
 
