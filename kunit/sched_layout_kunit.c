@@ -168,6 +168,18 @@ static struct span span_of_all(const struct members *m)
 	return span;
 }
 
+/* Whether a clause is about members that it does not list. */
+static bool is_about_unlisted(const struct sched_layout_clause *c)
+{
+	return c->kind == LAYOUT_ALONE || c->kind == LAYOUT_UNBROKEN;
+}
+
+/* Where such a clause wants none of them. */
+static struct span span_of(const struct sched_layout_clause *c, const struct members *m)
+{
+	return c->kind == LAYOUT_ALONE ? lines_of_first(m) : span_of_all(m);
+}
+
 /* Fills @m; false, with the reason in @why, if the clause does not apply here. */
 static bool clause_applies(const struct sched_layout_clause *c, struct members *m,
 			   char *why, size_t size)
@@ -212,8 +224,7 @@ static bool clause_applies(const struct sched_layout_clause *c, struct members *
 		snprintf(why, size, "nothing to compare with in this configuration");
 		return false;
 	}
-	if ((c->kind == LAYOUT_ALONE && !bytes_in_use(c->type, lines_of_first(m).end)) ||
-	    (c->kind == LAYOUT_UNBROKEN && !bytes_in_use(c->type, span_of_all(m).end))) {
+	if (is_about_unlisted(c) && !bytes_in_use(c->type, span_of(c, m).end)) {
 		snprintf(why, size, "needs a compiler that tells where the padding is");
 		return false;
 	}
@@ -298,9 +309,8 @@ static bool member_holds(const struct sched_layout_clause *c, const struct membe
 	case LAYOUT_APART:
 		return f == first || !share_line(first, f);
 	case LAYOUT_ALONE:
-		return all_covered(m, lines_of_first(m));
 	case LAYOUT_UNBROKEN:
-		return all_covered(m, span_of_all(m));
+		return all_covered(m, span_of(c, m));
 	case LAYOUT_FOLLOWS:
 		return f == first || first->offset > f->offset;
 	case LAYOUT_SAME_OFFSET:
