@@ -26,7 +26,7 @@ static const char * const change_ids[] = {
 	"rq-order", "rd-lines", "cpupri-lines", "cpupri-split",
 };
 
-#define WORDS	240	/* bytes for a clause in words */
+#define WORDS	400	/* bytes for a clause in words */
 
 /*
  * Which bytes of a structure belong to a member, listed in
@@ -89,11 +89,12 @@ static const u8 *bytes_in_use(const char *type, u32 end)
 	return NULL;
 }
 
-/* The members that a clause names. */
+/* The members that a clause names: @nr of its own, then @nr_others. */
 struct members {
 	const struct sched_layout_type	*type;
-	const struct sched_layout_field	*field[16];
+	const struct sched_layout_field	*field[LAYOUT_MOST_MEMBERS];
 	unsigned int			nr;
+	unsigned int			nr_others;
 };
 
 enum verdict { CLAUSE_HOLDS, CLAUSE_BROKEN, CLAUSE_NA };
@@ -137,7 +138,7 @@ static const struct sched_layout_clause *next_clause(const char *rule,
 						     const struct sched_layout_clause *c)
 {
 	for (c = c ? c + 1 : sched_layout_clauses;
-	     c < sched_layout_clauses + sched_layout_index.nr_clauses; c++)
+	     c < sched_layout_clauses + sched_layout_nr_clauses; c++)
 		if (!strcmp(c->rule, rule))
 			return c;
 	return NULL;
@@ -149,12 +150,12 @@ struct span {
 	u32	end;
 };
 
-static struct span lines_of_first(const struct members *m)
+static struct span lines_of(const struct members *m, const struct sched_layout_field *f)
 {
 	u32 line = sched_layout_env.line;
-	u32 end = (line_of(last_byte(m->field[0])) + 1) * line;
+	u32 end = (line_of(last_byte(f)) + 1) * line;
 
-	return (struct span){ line_of(m->field[0]->offset) * line, min(end, m->type->size) };
+	return (struct span){ line_of(f->offset) * line, min(end, m->type->size) };
 }
 
 static struct span span_of_all(const struct members *m)
@@ -168,63 +169,91 @@ static struct span span_of_all(const struct members *m)
 	return span;
 }
 
+/* Up to where the padding has to be known. */
+static u32 end_of(const struct sched_layout_clause *c, const struct members *m)
+{
+	u32 end = 0;
+
+	if (c->kind == LAYOUT_UNBROKEN)
+		return span_of_all(m).end;
+	for (unsigned int i = 0; i < m->nr; i++)
+		end = max(end, lines_of(m, m->field[i]).end);
+	return end;
+}
+
 /* Whether a clause is about members that it does not list. */
 static bool is_about_unlisted(const struct sched_layout_clause *c)
 {
 	return c->kind == LAYOUT_ALONE || c->kind == LAYOUT_UNBROKEN;
 }
 
-/* Where such a clause wants none of them. */
-static struct span span_of(const struct sched_layout_clause *c, const struct members *m)
+/* Whether it needs two members or more: one alone would keep it in any case. */
+static bool is_about_several(const struct sched_layout_clause *c)
 {
-	return c->kind == LAYOUT_ALONE ? lines_of_first(m) : span_of_all(m);
+	return c->kind == LAYOUT_UNBROKEN || c->kind == LAYOUT_SAME_OFFSET ||
+	       (c->arg == LAYOUT_ANY_LINE &&
+		(c->kind == LAYOUT_ON_LINE || c->kind == LAYOUT_STARTS_ON));
+}
+
+static bool is_about_others(const struct sched_layout_clause *c)
+{
+	return c->kind == LAYOUT_APART || c->kind == LAYOUT_FOLLOWS ||
+	       c->kind == LAYOUT_OWN_OFFSET;
+}
+
+static bool is_about_type(const struct sched_layout_clause *c)
+{
+	return c->kind == LAYOUT_TYPE_ALIGNED || c->kind == LAYOUT_TYPE_PADDED ||
+	       c->kind == LAYOUT_TYPE_SMALL || c->kind == LAYOUT_TYPE_MOST;
+}
+
+/* Adds those of @names to @m that this configuration has; returns how many. */
+static unsigned int add_members(struct members *m, const char *names)
+{
+	unsigned int at = m->nr + m->nr_others, nr = 0;
+
+	while (names && *names) {
+		size_t len = strcspn(names, " ");
+		const struct sched_layout_field *f = find_field(m->type->type, names, len);
+
+		if (f)
+			m->field[at + nr++] = f;
+		names += len;
+		names += strspn(names, " ");
+	}
+	return nr;
 }
 
 /* Fills @m; false, with the reason in @why, if the clause does not apply here. */
 static bool clause_applies(const struct sched_layout_clause *c, struct members *m,
 			   char *why, size_t size)
 {
-	u32 lacks = c->needs & ~sched_layout_env.holds;
-	const char *name = c->members;
-	unsigned int asked = 0;
-
 	*m = (struct members){ .type = find_type(c->type) };
-	if (lacks) {
-		snprintf(why, size, "needs %s", sched_layout_conditions[__ffs(lacks)]);
-		return false;
+	for (int i = 0; i < LAYOUT_NR_CONDITIONS; i++) {
+		if (c->needs & BIT(i) && !sched_layout_conditions[i].holds) {
+			snprintf(why, size, "needs %s", sched_layout_needs[i]);
+			return false;
+		}
 	}
 	if (!m->type) {
 		snprintf(why, size, "no struct %s in this configuration", c->type);
 		return false;
 	}
 
-	while (*name) {
-		size_t len = strcspn(name, " ?");
-		bool optional = name[len] == '?';
-		const struct sched_layout_field *f = find_field(c->type, name, len);
-
-		if (!f && !optional) {
-			snprintf(why, size, "no %s.%.*s in this configuration",
-				 c->type, (int)len, name);
-			return false;
-		}
-		if (f && m->nr == ARRAY_SIZE(m->field)) {
-			snprintf(why, size, "too many members in this clause");
-			return false;
-		}
-		if (f)
-			m->field[m->nr++] = f;
-		asked++;
-		name += len + optional;
-		name += strspn(name, " ");
+	m->nr = add_members(m, c->members);
+	m->nr_others = add_members(m, c->others);
+	if (!is_about_type(c) && !m->nr) {
+		snprintf(why, size, "no %s.%s in this configuration", c->type,
+			 c->members ?: "member of the clause");
+		return false;
 	}
-
 	/* A comparison with nothing would be true of anything. */
-	if (asked > 1 && m->nr < 2) {
+	if ((is_about_others(c) && !m->nr_others) ||
+	    (is_about_several(c) && m->nr < 2 && strchr(c->members, ' '))) {
 		snprintf(why, size, "nothing to compare with in this configuration");
 		return false;
 	}
-	if (is_about_unlisted(c) && !bytes_in_use(c->type, span_of(c, m).end)) {
+	if (is_about_unlisted(c) && !bytes_in_use(c->type, end_of(c, m))) {
 		snprintf(why, size, "needs a compiler that tells where the padding is");
 		return false;
 	}
@@ -257,13 +286,13 @@ static u32 wanted_line(const struct sched_layout_clause *c, const struct members
 
 static bool covered(const struct members *m, u32 pos)
 {
-	for (unsigned int i = 0; i < m->nr; i++)
+	for (unsigned int i = 0; i < m->nr + m->nr_others; i++)
 		if (pos >= m->field[i]->offset && pos <= last_byte(m->field[i]))
 			return true;
 	return false;
 }
 
-/* Whether all that is in use there belongs to the members. */
+/* Whether all that is in use there belongs to the members and the others. */
 static bool all_covered(const struct members *m, struct span span)
 {
 	const u8 *used = bytes_in_use(m->type->type, span.end);
@@ -292,11 +321,34 @@ static u32 bytes_left(const struct members *m)
 	return sched_layout_env.line - 1 - last % sched_layout_env.line;
 }
 
-static bool member_holds(const struct sched_layout_clause *c, const struct members *m,
-			 const struct sched_layout_field *f)
+static bool pair_holds(const struct sched_layout_clause *c, const struct sched_layout_field *f,
+		       const struct sched_layout_field *other)
 {
-	const struct sched_layout_field *first = m->field[0];
+	switch (c->kind) {
+	case LAYOUT_APART:
+		return !share_line(f, other);
+	case LAYOUT_FOLLOWS:
+		return f->offset > other->offset;
+	case LAYOUT_OWN_OFFSET:
+		return f->offset != other->offset;
+	default:
+		return true;
+	}
+}
+
+/* Whether a clause is true of one of its members, or of one of the others. */
+static bool member_holds(const struct sched_layout_clause *c, const struct members *m,
+			 unsigned int nr)
+{
+	const struct sched_layout_field *f = m->field[nr];
 	u32 line = sched_layout_env.line;
+
+	if (nr >= m->nr) {
+		for (unsigned int i = 0; i < m->nr; i++)
+			if (!pair_holds(c, m->field[i], f))
+				return false;
+		return true;
+	}
 
 	switch (c->kind) {
 	case LAYOUT_ALIGNED:
@@ -306,21 +358,19 @@ static bool member_holds(const struct sched_layout_clause *c, const struct membe
 		       line_of(last_byte(f)) == wanted_line(c, m);
 	case LAYOUT_STARTS_ON:
 		return line_of(f->offset) == wanted_line(c, m);
-	case LAYOUT_APART:
-		return f == first || !share_line(first, f);
 	case LAYOUT_ALONE:
+		return all_covered(m, lines_of(m, f));
 	case LAYOUT_UNBROKEN:
-		return all_covered(m, span_of(c, m));
-	case LAYOUT_FOLLOWS:
-		return f == first || first->offset > f->offset;
+		return all_covered(m, span_of_all(m));
 	case LAYOUT_SAME_OFFSET:
-		return f->offset == first->offset;
-	case LAYOUT_OWN_OFFSET:
-		return f == first || f->offset != first->offset;
+		return f->offset == m->field[0]->offset;
 	case LAYOUT_HEADROOM:
 		return bytes_left(m) >= c->arg;
 	default:
-		return false;
+		for (unsigned int i = m->nr; i < m->nr + m->nr_others; i++)
+			if (!pair_holds(c, f, m->field[i]))
+				return false;
+		return is_about_others(c);
 	}
 }
 
@@ -337,7 +387,7 @@ static bool clause_holds(const struct sched_layout_clause *c, const struct membe
 		return other_bytes(m) <= (u32)c->arg;
 	default:
 		for (unsigned int i = 0; i < m->nr; i++)
-			if (!member_holds(c, m, m->field[i]))
+			if (!member_holds(c, m, i))
 				return false;
 		return m->nr > 0;
 	}
@@ -355,8 +405,11 @@ static enum verdict clause_verdict(const struct sched_layout_clause *c, struct m
 static void describe(const struct sched_layout_clause *c, const struct members *m,
 		     char *buf, size_t size)
 {
+	const char *others = "";
 	char arg[16] = "";
 
+	if (c->others)
+		others = c->kind == LAYOUT_ALONE ? "; allowed: " : "; others: ";
 	if (c->kind == LAYOUT_HEADROOM || c->kind == LAYOUT_TYPE_MOST)
 		snprintf(arg, sizeof(arg), " %d", c->arg);
 	else if (c->kind != LAYOUT_ON_LINE && c->kind != LAYOUT_STARTS_ON)
@@ -365,8 +418,9 @@ static void describe(const struct sched_layout_clause *c, const struct members *
 		strscpy(arg, " one line");
 	else
 		snprintf(arg, sizeof(arg), " line %u", wanted_line(c, m));
-	snprintf(buf, size, "struct %s: %s%s%s%s", c->type, sched_layout_kinds[c->kind], arg,
-		 *c->members ? ": " : "", c->members);
+	snprintf(buf, size, "struct %s: %s%s%s%s%s%s", c->type, sched_layout_kinds[c->kind], arg,
+		 c->members ? ": " : "", c->members ?: "", others,
+		 c->others ?: "");
 }
 
 /*
@@ -416,10 +470,10 @@ static bool concerns(const struct sched_layout_clause *c, const struct members *
 {
 	if (!m->nr)
 		return line == line_of(m->type->size - 1);
-	for (unsigned int i = 0; i < m->nr; i++) {
+	for (unsigned int i = 0; i < m->nr + m->nr_others; i++) {
 		const struct sched_layout_field *f = m->field[i];
 
-		if (i > 0 && member_holds(c, m, f))
+		if (i > 0 && member_holds(c, m, i))
 			continue;
 		if (line == line_of(f->offset) || line == line_of(last_byte(f)))
 			return true;
@@ -429,7 +483,7 @@ static bool concerns(const struct sched_layout_clause *c, const struct members *
 
 static bool names(const struct members *m, const struct sched_layout_field *f)
 {
-	for (unsigned int i = 0; i < m->nr; i++)
+	for (unsigned int i = 0; i < m->nr + m->nr_others; i++)
 		if (m->field[i] == f)
 			return true;
 	return false;
@@ -519,7 +573,7 @@ static void report(struct kunit *test, const struct sched_layout_clause *c,
 		  c->forced ? "forced in every configuration" : "observed");
 	kunit_err(test, "  struct %s: size %u, aligned to %u, lines of %u\n",
 		  t->type, t->size, t->align, sched_layout_env.line);
-	for (unsigned int i = 0; i < m->nr; i++)
+	for (unsigned int i = 0; i < m->nr + m->nr_others; i++)
 		print_member(test, m->field[i]);
 	draw(test, c, m);
 }
@@ -532,7 +586,7 @@ static bool is_absent(struct kunit *test, const char *change)
 	if (presence_of(change, why, sizeof(why)) != CHANGE_ABSENT)
 		return false;
 	if (!is_expected(expect, change))
-		kunit_skip(test, "%s is not in this tree (not so: %s)", change, why);
+		kunit_skip(test, "%s is not in this tree (unmet: %s)", change, why);
 	return true;
 }
 

@@ -16,7 +16,7 @@ import schedlib
 
 PACKAGE = Path(schedlib.__file__).parent
 
-FLOW = ("tree", "kernel", "guest", "console")
+FLOW = ("contracts", "tree", "kernel", "guest", "console")
 """Each folder may import those before it, and formats."""
 
 FORMATS = "formats"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from schedlib.console.judge import Problem, TestOutcome, TestResult
+from schedlib.contracts.contract_rules import Rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, judge_rule
-from schedlib.layout.tables import Rules
 from schedlib.verdict import Verdict
 
 _SUITE = "sched_layout"

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from schedlib.cache import cache_dir
 from schedlib.check import sanitize
 from schedlib.check.agreement import disagreements
 from schedlib.check.check_plan import CheckPlan
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import Judgement, Problem, judge, with_problems
 from schedlib.console.known_races import explained
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.guest.boot import run_guest
 from schedlib.guest.command_line import Programs, command_line
 from schedlib.kernel.build import Kernel
-from schedlib.layout.compile import UNIT, host_rules
+from schedlib.layout.compile import UNIT
 from schedlib.layout.rule_judge import from_tables
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.progress import step
@@ -56,4 +56,4 @@ def _disagreements(judgement: Judgement, kernel: Kernel, expected: frozenset[str
     if not unit.is_file():
         return ()
     layout = from_tables(unit.name, read_fields(read_object(unit), str(unit)), {})
-    return tuple(disagreements(host_rules(cache_dir()), layout, judgement.tests, expected))
+    return tuple(disagreements(our_rules(), layout, judgement.tests, expected))

@@ -16,13 +16,14 @@ from schedlib.check.check_boots import boot_and_judge
 from schedlib.check.check_plan import CheckPlan
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import TestOutcome
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.guest.kvm import accelerator
 from schedlib.kernel.build import Kernel, built
 from schedlib.kernel.prepare import KernelPlan, composed_kernel
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import ensure_tools
-from schedlib.layout.compile import Column, arch_table, compiled, host_rules, layout_of
+from schedlib.layout.compile import Column, arch_table, compiled, layout_of
 from schedlib.layout.rule_judge import RuleOutcome, judge_rule
 from schedlib.names import words
 from schedlib.paths import CONFIGS
@@ -225,7 +226,7 @@ def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected
     """The layout rules that fail on a mutant that is compiled and not booted."""
     column = Column(arch_table()[str(mutant.on)], "+".join(mutant.config))
     ensure_tools([column])
-    rules = host_rules(cache)
+    rules = our_rules()
     layout = layout_of(compiled(cache, tree, commit, column), column.name)
     results = (judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
     return frozenset(result.rule for result in results if result.outcome is RuleOutcome.FAIL)

@@ -22,6 +22,7 @@ from schedlib.check import sanitize
 from schedlib.check.check_boots import boot_and_judge
 from schedlib.check.check_plan import CheckPlan
 from schedlib.check.mutants import MUTANTS, Mutant, read_mutants
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.dev import c2c_cost, workload_cost
 from schedlib.dev.gate_proof import proof
 from schedlib.formats import document
@@ -32,7 +33,6 @@ from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import TARGETS, Target
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import UNIT, Column, chosen_archs, made
-from schedlib.layout.members import STRUCTURES
 from schedlib.layout.vmlinux import RUNNING_BTF
 from schedlib.names import cpupri_variants
 from schedlib.options import TreeOptions
@@ -138,7 +138,7 @@ def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
         rows.append(_row(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
         vmlinux = next(place.glob("builds/*/vmlinux"))
         judged = _timed("--vmlinux", partial(run, [*command, "--vmlinux", str(vmlinux)]))
-        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(vmlinux)]))
+        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(our_rules().types()), str(vmlinux)]))
         size = f"{vmlinux.stat().st_size >> 20} MB"
         rows.append(_row(f"layout --vmlinux of {arch.name} ({size}, DWARF) / pahole alone", judged, bare, "-"))
         shutil.rmtree(place)
@@ -153,7 +153,7 @@ def _layouts_from_cache() -> list[BenchRow]:
     rows = [_row("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
     if RUNNING_BTF.exists():
         judged = _timed("--running", partial(run, [*command, "--running"]))
-        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(RUNNING_BTF)]))
+        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(our_rules().types()), str(RUNNING_BTF)]))
         size = f"{RUNNING_BTF.stat().st_size / (1 << 20):.1f} MB of BTF"
         rows.append(_row(f"layout --running ({size}) / pahole alone", judged, bare, "under 1 s"))
     return rows

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.export.export_selftests import add_sched_fix, add_selftests
 from schedlib.git import git, try_git
-from schedlib.layout.compile import host_rules
 from schedlib.layout.emit import add_asserts
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import KUNIT
 from schedlib.progress import say
 from schedlib.tree.changes import State, apply_changes, change_table, known
-from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, hooked
+from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, hooked, with_tables
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_tree
 from schedlib.tree.left_out import left_out
 from schedlib.verdict import Verdict
@@ -114,9 +114,10 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
                 f"{row.id} does not apply to {tree.origin}:\n    " + "\n    ".join(row.drift),
                 "export without it, or rebase it by hand",
             )
+    commit = with_tables(tree, commit, author)
     there = {row.id for row in states if row.state.is_there}
     if there:
-        commit = add_asserts(tree, commit, host_rules(cache_dir()), there, author)
+        commit = add_asserts(tree, commit, our_rules(), there, author)
     titles = [change_table()[row.id].title for row in states if row.state in (State.APPLIED, State.REVERTED)]
     git(
         tree.src,

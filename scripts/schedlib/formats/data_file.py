@@ -132,7 +132,7 @@ def _explain(
     if isinstance(error.__cause__, Wrong):
         _refuse(path, text, place, said, error.__cause__.next_step)
     if found := re.fullmatch(r"Object contains unknown field `(.*)`", said, re.S):
-        known = {field.name for field in msgspec.structs.fields(kind)} - given
+        known = {field.encode_name for field in msgspec.structs.fields(kind)} - given
         _refuse(path, text, (*place, found[1]), "is unknown", nearest(found[1], known))
     if found := re.fullmatch(r"Object missing required field `(.*)`", said):
         _refuse(path, text, place, f"lacks {found[1]}", f"add {found[1]} = ...")
@@ -162,7 +162,9 @@ def _parts(value: Any, kind: Any) -> Iterator[tuple[str | int, Any, Any]]:
         yield from ((key, part, get_args(kind)[1]) for key, part in value.items())
     elif isinstance(value, dict) and isinstance(kind, type):
         yield from (
-            (each.name, value[each.name], each.type) for each in msgspec.structs.fields(kind) if each.name in value
+            (each.encode_name, value[each.encode_name], each.type)
+            for each in msgspec.structs.fields(kind)
+            if each.encode_name in value
         )
     elif isinstance(value, list):
         yield from ((number, part, get_args(kind)[0]) for number, part in enumerate(value))

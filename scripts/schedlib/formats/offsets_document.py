@@ -34,12 +34,12 @@ class Offsets(Strict, frozen=True):
     Attributes:
         line: bytes in a cache line.
         mask: bytes in a cpumask_var_t.
-        holds: the conditions of the rules that are true.
+        holds: whether each condition of the contracts is true.
     """
 
     line: Positive
     mask: Count
-    holds: tuple[Word, ...]
+    holds: dict[Word, bool]
     types: tuple[OffsetsType, ...]
     fields: tuple[OffsetsField, ...]
 
@@ -49,5 +49,5 @@ class OffsetsDocument(Document, frozen=True, kw_only=True):
 
     only_lines = True
 
-    schema: Literal["offsets-1"]
+    schema: Literal["offsets-2"]
     columns: dict[str, tuple[Offsets, Offsets] | None]

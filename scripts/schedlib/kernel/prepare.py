@@ -12,7 +12,7 @@ from schedlib.kernel.build import Kernel, built
 from schedlib.kernel.kconfig import Configuration, configuration_of
 from schedlib.kernel.targets import Target
 from schedlib.options import ChangeOptions
-from schedlib.tree.compose import Composition, compose, refuse_conflicts
+from schedlib.tree.compose import Composition, compose, refuse_conflicts, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree
 from schedlib.tree.left_out import LeftOut, left_out
 
@@ -70,9 +70,11 @@ def composed_kernel(tree: Tree, target: Target, composition: Composition, fragme
     """Choose the configuration for a tree that is composed already.
 
     Raises:
-        SchedlineError: a tool is missing, or a suite that has to judge an expected change cannot be built.
+        SchedlineError: a tool is missing, a suite that has to judge an expected change cannot be built, or the tree
+            lacks a member that the rules of a change are about.
     """
     doctor.require(["build", target.name])
+    refuse_lost_members(tree, composition.commit)
     lacking = left_out(tree, composition.expected)
     configuration = configuration_of([target.name, *fragments], lacking)
     return KernelPlan(tree, target, composition, configuration, composition.commit, lacking)

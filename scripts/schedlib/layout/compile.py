@@ -21,17 +21,12 @@ from schedlib.kernel.kconfig import Configuration, Dropped, load
 from schedlib.layout.layout_data import Arch, layout_data
 from schedlib.layout.members import read_members
 from schedlib.layout.rule_judge import Layout, from_tables
-from schedlib.layout.tables import Rules, read_fields, read_object, read_rules
-from schedlib.paths import KUNIT
-from schedlib.process import must
+from schedlib.layout.tables import read_fields, read_object
 from schedlib.progress import step
-from schedlib.tree.compose import TESTS_DIRECTORY
+from schedlib.tree.compose import TESTS_DIRECTORY, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, checked_out
 
 UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
-
-_HOST_NAMES = ("-Du32=__u32", "-Ds32=__s32", "-DS32_MAX=0x7fffffff", "-DARRAY_SIZE(a)=(sizeof(a)/sizeof((a)[0]))")
-"""Names that layout_rules.c takes from the kernel's headers and that user-space headers do not define."""
 
 
 def arch_table() -> dict[str, Arch]:
@@ -73,23 +68,6 @@ class Column:
         return load([*self.arch.base, *(part for part in self.config.split("+") if part)])
 
 
-def host_rules(cache: Path) -> Rules:
-    """The tables of kunit/layout_rules.c, compiled by this machine's compiler; no kernel is needed.
-
-    Raises:
-        SchedlineError: there is no compiler, or the file does not compile.
-    """
-    source, header = KUNIT / "layout_rules.c", KUNIT / "layout_rules.h"
-    key = hashlib.sha256(source.read_bytes() + header.read_bytes()).hexdigest()[:16]
-    kept = cache / "layout" / f"rules-{key}.o"
-    if not kept.is_file():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        half = kept.with_suffix(".half")
-        must(["gcc", "-c", *_HOST_NAMES, "-o", half, source], next_step="apt-get install gcc libc6-dev")
-        half.replace(kept)
-    return read_rules(read_object(kept), str(source))
-
-
 def key_of(content: str, column: Column, compiler: str) -> str:
     """The name of an object in the cache: a hash of everything that it is made of.
 
@@ -111,7 +89,8 @@ def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
 
     Raises:
         Dropped: this architecture cannot have the configuration.
-        SchedlineError: no compiler, or the unit does not build.
+        SchedlineError: no compiler, the unit does not build, or the tree lacks a member that the rules of one of its
+            changes are about.
     """
     content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
     kept = cache / "layout" / f"{key_of(content, column, compiler_of(column.arch))}.o"
@@ -119,6 +98,7 @@ def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
         return kept
     if known := read_json(kept.with_suffix(".json")):
         raise Dropped(known["observed"], known["next_step"])
+    refuse_lost_members(tree, commit)
     try:
         unit = made(cache, tree, commit, column, UNIT)
     except Dropped as dropped:

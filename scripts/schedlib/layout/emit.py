@@ -6,9 +6,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from itertools import product
 
-from schedlib.layout.tables import ANY_LINE, LAST_LINE, UNLISTED, Clause, ClauseKind, Condition, Rules
+from schedlib.contracts.c_tables import guarded
+from schedlib.contracts.conditions import in_c
+from schedlib.contracts.contract_rules import Clause, Rules
+from schedlib.contracts.struct_source import Source, read_source
+from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.paths import KUNIT
 from schedlib.tree.compose import TESTS_DIRECTORY, hooked
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
@@ -25,7 +29,7 @@ _HEAD = """\
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The layout rules as assertions: a member added in the wrong place does not
- * build. Made from layout_rules.c by "schedline layout emit", for the changes
+ * build. Made from the contracts by "schedline layout emit", for the changes
  * that this tree has: {changes}.
  *
  * If one fails, the message names the rule. Move the new member elsewhere;
@@ -43,79 +47,50 @@ _HEAD = """\
 #define LAST_BYTE(type, member)	((offsetofend(struct type, member) - 1) % SMP_CACHE_BYTES)
 
 #define REQUIRE(rule, needs, expr)	static_assert(!(needs) || (expr), rule)
+
 """
-
-_KIND_NAMES = {Condition.BITS_64: "IS_64BIT"}
-
-
-@dataclass(frozen=True)
-class Guards:
-    """Under which #ifdefs layout_fields.c lists types and members, and how it decides the conditions."""
-
-    types: dict[str, tuple[str, ...]]
-    members: dict[tuple[str, str], tuple[str, ...]]
-    conditions: dict[str, str]
-    locks: str
-
-
-def read_guards() -> Guards:
-    """From the text of kunit/layout_fields.c."""
-    text = (KUNIT / "layout_fields.c").read_text()
-    types: dict[str, tuple[str, ...]] = {}
-    members: dict[tuple[str, str], tuple[str, ...]] = {}
-    stack: list[str] = []
-    for line in text.splitlines():
-        if match := re.match(r"#\s*if(n?)def (\w+)", line):
-            stack.append(f"{'!' if match.group(1) else ''}defined({match.group(2)})")
-        elif line.startswith("#endif"):
-            stack.pop()
-        elif match := re.match(r"\tTYPE\((\w+)\)", line):
-            types[match.group(1)] = tuple(stack)
-        elif match := re.match(r"\t(?:MEMBER|IN_VECS)\((\w+), ([\w.\[\]]+)\)", line):
-            members[match.group(1), match.group(2)] = tuple(stack)
-    conditions = dict(re.findall(r"HOLDS\((\w+), (.+?)\)(?: \||,)$", text, re.M))
-    locks = re.search(r"^#define LOCKS_DEBUGGED\s+(.+)$", text, re.M)
-    return Guards(types, members, conditions, locks.group(1) if locks else "0")
-
-
-def _name(condition: Condition) -> str:
-    return _KIND_NAMES.get(condition, condition.name)
 
 
 def _line(clause: Clause, first: str) -> str:
     if clause.arg == ANY_LINE:
         return f"LINE({clause.type}, {first})"
-    if clause.arg == LAST_LINE:
-        return f"LAST_LINE({clause.type})"
-    return str(clause.arg)
+    return f"LAST_LINE({clause.type})" if clause.arg == LAST_LINE else str(clause.arg)
 
 
-def _expressions(clause: Clause, first: str, name: str) -> Iterator[str]:
-    """What must be true of one member of a clause, beside the first."""
+def _expression(clause: Clause, first: str, name: str) -> str:
+    """What must be true of one member of a clause; empty if nothing can be said of it alone."""
     tag = clause.type
     match clause.kind:
         case ClauseKind.ALIGNED:
-            yield f"offsetof(struct {tag}, {name}) % SMP_CACHE_BYTES == 0"
+            return f"offsetof(struct {tag}, {name}) % SMP_CACHE_BYTES == 0"
         case ClauseKind.ON_LINE:
             wanted = _line(clause, first)
             begins = "" if clause.arg == ANY_LINE and name == first else f"LINE({tag}, {name}) == {wanted} && "
-            yield f"{begins}END({tag}, {name}) == {wanted}"
+            return f"{begins}END({tag}, {name}) == {wanted}"
         case ClauseKind.STARTS_ON if clause.arg != ANY_LINE or name != first:
-            yield f"LINE({tag}, {name}) == {_line(clause, first)}"
+            return f"LINE({tag}, {name}) == {_line(clause, first)}"
         case ClauseKind.HEADROOM:
-            yield f"LAST_BYTE({tag}, {name}) < SMP_CACHE_BYTES - {clause.arg}"
-        case ClauseKind.APART if name != first:
-            yield _apart(tag, first, name)
-            if "[0]" in first or "[0]" in name:
-                # Of an array, neighbours stand for all.
-                yield _apart(tag, first.replace("[0]", "[1]"), name)
-                yield _apart(tag, first, name.replace("[0]", "[1]"))
-        case ClauseKind.FOLLOWS if name != first:
-            yield f"offsetof(struct {tag}, {first}) > offsetof(struct {tag}, {name})"
+            return f"LAST_BYTE({tag}, {name}) < SMP_CACHE_BYTES - {clause.arg}"
         case ClauseKind.SAME_OFFSET if name != first:
-            yield f"offsetof(struct {tag}, {name}) == offsetof(struct {tag}, {first})"
-        case ClauseKind.OWN_OFFSET if name != first:
-            yield f"offsetof(struct {tag}, {name}) != offsetof(struct {tag}, {first})"
+            return f"offsetof(struct {tag}, {name}) == offsetof(struct {tag}, {first})"
+        case _:
+            return ""
+
+
+def _comparisons(clause: Clause, name: str, other: str) -> Iterator[str]:
+    """What must be true of a member and one of the others."""
+    tag = clause.type
+    match clause.kind:
+        case ClauseKind.APART:
+            yield _apart(tag, name, other)
+            if "[0]" in name or "[0]" in other:
+                # Of an array, neighbours stand for all.
+                yield _apart(tag, name.replace("[0]", "[1]"), other)
+                yield _apart(tag, name, other.replace("[0]", "[1]"))
+        case ClauseKind.FOLLOWS:
+            yield f"offsetof(struct {tag}, {name}) > offsetof(struct {tag}, {other})"
+        case ClauseKind.OWN_OFFSET:
+            yield f"offsetof(struct {tag}, {name}) != offsetof(struct {tag}, {other})"
         case _:
             return
 
@@ -124,110 +99,89 @@ def _apart(tag: str, one: str, other: str) -> str:
     return f"END({tag}, {one}) < LINE({tag}, {other}) || END({tag}, {other}) < LINE({tag}, {one})"
 
 
-def _wrapped(rule: str, needs: str, expression: str) -> str:
+def _whole(clause: Clause, source: Source) -> str:
+    """What must be true of the type; empty if the clause is about members."""
+    tag = clause.type
+    without = "".join(f" - sizeof_field(struct {tag}, {name})" for name in clause.members if source.find(tag, name))
+    return {
+        ClauseKind.TYPE_ALIGNED: f"__alignof__(struct {tag}) % SMP_CACHE_BYTES == 0",
+        ClauseKind.TYPE_PADDED: f"sizeof(struct {tag}) % SMP_CACHE_BYTES == 0",
+        ClauseKind.TYPE_SMALL: f"sizeof(struct {tag}) < SMP_CACHE_BYTES",
+        ClauseKind.TYPE_MOST: f"sizeof(struct {tag}){without} <= {clause.arg}",
+    }.get(clause.kind, "")
+
+
+def _wrapped(clause: Clause, expression: str) -> str:
     """One assertion in lines of at most 100 columns."""
-    head = f'REQUIRE("{rule}", {needs},'
-    if len(head) + len(expression) < 98:
-        return f"{head} {expression});"
-    parts = [expression]
-    for break_behind in (" ||", " &&", " <"):
-        if max(map(len, parts)) > 90:
-            parts = [
-                piece for part in parts for piece in part.replace(f"{break_behind} ", f"{break_behind}\n").split("\n")
-            ]
-    return head + "".join(f"\n\t{part}" for part in parts) + ");"
+    needs = " && ".join(in_c(condition) for condition in sorted(clause.needs)) or "1"
+    text = f'REQUIRE("{clause.rule}", {needs}, {expression});'
+    # Long expressions are broken behind an operator or a comma, as the kernel does.
+    words = re.sub(r"( \|\|| &&| <| >| ==|,) ", r"\1\n", text).split("\n")
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1].expandtabs()) + 1 + len(word) <= 98:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"\t{word}")
+    return "\n".join(lines)
 
 
-def _assertions(clause: Clause, guards: Guards) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each assertion of a clause with the #ifdefs that it needs."""
-    own = set(guards.types[clause.type])
-    required = [name for name in clause.members if not name.endswith("?")]
-    for name in required:
-        own |= set(guards.members[clause.type, name])
-    needs = " && ".join(_name(condition) for condition in sorted(clause.needs)) or "1"
-    others = "".join(f" - sizeof_field(struct {clause.type}, {name})" for name in required)
-    whole = {
-        ClauseKind.TYPE_ALIGNED: f"__alignof__(struct {clause.type}) % SMP_CACHE_BYTES == 0",
-        ClauseKind.TYPE_PADDED: f"sizeof(struct {clause.type}) % SMP_CACHE_BYTES == 0",
-        ClauseKind.TYPE_SMALL: f"sizeof(struct {clause.type}) < SMP_CACHE_BYTES",
-        ClauseKind.TYPE_MOST: f"sizeof(struct {clause.type}){others} <= {clause.arg}",
-    }.get(clause.kind)
-    if whole:
-        yield tuple(sorted(own)), _wrapped(clause.rule, needs, whole)
-    for member in clause.members:
-        name = member.removesuffix("?")
-        needed = own | set(guards.members[clause.type, name])
-        for expression in _expressions(clause, clause.members[0].removesuffix("?"), name):
-            yield tuple(sorted(needed)), _wrapped(clause.rule, needs, expression)
+def _assertions(clause: Clause, source: Source) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each assertion of a clause with the #if that it needs."""
+    tag = clause.type
+    if tag not in source.structs:
+        return
+
+    def guards(*names: str) -> tuple[str, ...]:
+        found = [*source.structs[tag].guards]
+        for name in names:
+            declared = source.find(tag, name)
+            found += declared.guards if declared else ()
+        return tuple(dict.fromkeys(found))
+
+    members, others = ([name for name in names if source.find(tag, name)] for names in (clause.members, clause.others))
+    if whole := _whole(clause, source):
+        yield guards(*members), _wrapped(clause, whole)
+        return
+    for name in members:
+        if expression := _expression(clause, members[0], name):
+            yield guards(members[0], name), _wrapped(clause, expression)
+    for name, other in product(members, others):
+        for expression in _comparisons(clause, name, other):
+            yield guards(name, other), _wrapped(clause, expression)
 
 
-def emit(rules: Rules, changes: Collection[str]) -> str:
+def emit(rules: Rules, changes: Collection[str], source: Source) -> str:
     """The C file for the changes that a tree has; empty text when it has none.
 
-    The compiler cannot tell what else lies on a line (LAYOUT_ALONE, LAYOUT_UNBROKEN); such clauses are left to KUnit.
+    The compiler cannot tell what else lies on a line (`closed`, `unbroken`); such clauses are left to KUnit.
     """
     chosen = [rule for rule in rules.rules if rule.change in changes]
     if not chosen:
         return ""
-    guards = read_guards()
     rows: list[tuple[tuple[str, ...], str]] = []
-    used: set[Condition] = set()
     for rule in chosen:
         comment = textwrap.wrap(f"{rule.id}: {rule.reason}", 76)
         rows.append(((), "\n/*\n" + "".join(f" * {line}\n" for line in comment) + " */"))
         for clause in rules.of(rule.id):
-            rows += sorted(_assertions(clause, guards), key=lambda row: len(row[0]))
-            if clause.kind not in UNLISTED:
-                used |= clause.needs
-    names = sorted(used)
-    defines = []
-    if {Condition.PLAIN_LOCKS, Condition.DEBUG_LOCKS} & used:
-        defines.append(f"#define LOCKS_DEBUGGED\t\t{guards.locks}")
-    defines += [_define(_name(name), guards.conditions[_guard_name(name)]) for name in names]
+            rows += sorted(_assertions(clause, source), key=lambda row: (len(row[0]), row[0]))
     listed = ", ".join(dict.fromkeys(rule.change for rule in chosen))
-    return _HEAD.format(changes=listed) + "\n" + "\n".join(defines) + "\n" + _joined(rows)
+    return _HEAD.format(changes=listed).rstrip("\n") + "\n" + "\n".join(guarded(rows)) + "\n"
 
 
-def _define(name: str, expression: str) -> str:
-    value = expression if re.fullmatch(r"\w+\(\w+\)", expression) else f"({expression})"
-    tabs = "\t" * max(1, 4 - (len("#define ") + len(name)) // 8)
-    return f"#define {name}{tabs}{value}"
+def source_of(tree: Tree, commit: str) -> Source:
+    """The declarations of a commit."""
+    return read_source(lambda file: tree.read(file, commit))
 
 
 def add_asserts(
     tree: Tree, parent: str, rules: Rules, changes: Collection[str], author: dict[str, str] | None = None
 ) -> str:
     """Commit the assertions for some changes on top of a commit that has the tests; `parent` when there are none."""
-    text = emit(rules, changes)
+    text = emit(rules, changes, source_of(tree, parent))
     if not text:
         return parent
     makefile = hooked(tree.read(_MAKEFILE, parent) or "", _MAKEFILE_LINES, None, _MAKEFILE)
     rows = [file_row(tree.src, FILE, text.encode()), file_row(tree.src, _MAKEFILE, makefile.encode())]
     message = (KUNIT / "asserts-commit-message.txt").read_text()
     return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
-
-
-def _guard_name(condition: Condition) -> str:
-    return "64BIT" if condition is Condition.BITS_64 else condition.name
-
-
-def _joined(rows: list[tuple[tuple[str, ...], str]]) -> str:
-    """The assertions, neighbours under the same #ifdefs together."""
-    lines: list[str] = []
-    current: tuple[str, ...] = ()
-    for needed, text in rows:
-        if needed != current:
-            if current:
-                lines.append("#endif")
-            if needed:
-                lines.append(f"#if {' && '.join(needed)}" if len(needed) > 1 else _if_one(needed[0]))
-            current = needed
-        lines.append(text)
-    if current:
-        lines.append("#endif")
-    return "\n".join(lines) + "\n"
-
-
-def _if_one(guard: str) -> str:
-    name = re.sub(r"!?defined\((\w+)\)", r"\1", guard)
-    return f"#{'ifndef' if guard.startswith('!') else 'ifdef'} {name}"

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from schedlib.contracts.contract_rules import Rules
+from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.rule_judge import Layout, RuleOutcome, bytes_left, judge_rule
-from schedlib.layout.tables import ClauseKind, Condition, Rules
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Guarded:
 def guarded_lines(rules: Rules, layout: Layout) -> tuple[Guarded, ...]:
     """Every line on which a rule that holds keeps two members or more; rules with the same members share one row."""
     found: dict[tuple[str, int, tuple[str, ...]], Guarded] = {}
-    pointer = 8 if Condition.BITS_64 in layout.holds else 4
+    pointer = 8 if "64bit" in layout.holds else 4
     for rule in rules.rules:
         for result in judge_rule(rules, rule.id, layout).clauses:
             clause, fields = result.clause, sorted(result.fields, key=lambda field: field.offset)

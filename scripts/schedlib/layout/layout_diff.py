@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.layout.groups import groups, lines_touched
 from schedlib.layout.headroom import free_bytes
-from schedlib.layout.members import STRUCTURES, Member
+from schedlib.layout.members import Member
 from schedlib.layout.rule_judge import Layout, judge_rule
-from schedlib.layout.tables import Rules
 
 
 class LayoutFigure(Enum):
@@ -72,7 +72,7 @@ def compare(rules: Rules, before: Layout, after: Layout) -> Difference:
     """Compare two layouts."""
     moved: list[tuple[str, int | None, int | None]] = []
     metrics: list[LayoutMetric] = []
-    for tag in STRUCTURES:
+    for tag in our_rules().types():
         old, new = before.types.get(tag), after.types.get(tag)
         metrics += [
             LayoutMetric(tag, LayoutFigure.SIZE, old.size if old else None, new.size if new else None),

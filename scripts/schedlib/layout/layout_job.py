@@ -10,15 +10,15 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
+from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.formats import document
 from schedlib.formats.layout_document import LayoutDocument
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout import matrix
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools
-from schedlib.layout.compile import Column, compiled, compiler_of, host_rules, layout_of
+from schedlib.layout.compile import Column, compiled, compiler_of, layout_of
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.matrix import JudgedColumn, judge_column
-from schedlib.layout.tables import Rules
 from schedlib.layout.vmlinux import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -34,7 +34,7 @@ def judge_layout(options: LayoutOptions) -> Verdict:
     columns, fingerprint, rules = _of_kernel(options) if options.built else _of_tree(options)
     for text in (*matrix.failures(rules, columns), *matrix.table(rules, columns)):
         print(text)
-    for text in (*matrix.key(rules), *matrix.notes(rules, columns)):
+    for text in (*matrix.key(rules), *matrix.notes(rules, columns), *matrix.open_findings(rules, columns)):
         print(text)
     verdict = matrix.verdict_of(columns, options.require)
     print(f"verdict: {verdict.name}")
@@ -48,7 +48,7 @@ def judge_layout(options: LayoutOptions) -> Verdict:
 
 def _of_kernel(options: LayoutOptions) -> tuple[tuple[JudgedColumn, ...], dict[str, str], Rules]:
     doctor.require(["layout"])
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     kernel = kernel_of(options.vmlinux) if options.vmlinux else running_kernel()
     layout = layout_of_kernel(options.vmlinux or RUNNING_BTF, kernel, rules)
     column = judge_column(rules, kernel.name, layout, frozenset(options.expect or ()))
@@ -59,7 +59,7 @@ def _of_tree(options: LayoutOptions) -> tuple[tuple[JudgedColumn, ...], dict[str
     wanted = columns_for(options.columns.arch, options.columns.config)
     ensure_tools(wanted)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     columns = judged_columns(cache_dir(), tree, composition.commit, wanted, rules, composition.expected)
     fingerprint = {
         "tree": tree.origin,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
 from schedlib.layout.groups import groups
-from schedlib.layout.members import STRUCTURES
 from schedlib.layout.rule_judge import Layout
 
 _COLOURS = {"load-balance": "#9ecae1", "idle": "#9ecae1", "clock": "#a1d99b"}
@@ -56,10 +56,10 @@ def _object(tag: str, layout: Layout, lines: Sequence[int]) -> DrawnObject:
 
 def draw(layouts: Sequence[Layout]) -> str:
     """One picture of the structures that differ, or of all if none differs; later layouts below earlier ones."""
-    differing = [tag for tag in STRUCTURES if len({layout.structures.get(tag) for layout in layouts}) > 1]
+    differing = [tag for tag in our_rules().types() if len({layout.structures.get(tag) for layout in layouts}) > 1]
     objects = [
         _object(tag, layout, lines_to_draw(tag, layouts))
-        for tag in differing or STRUCTURES
+        for tag in differing or our_rules().types()
         for layout in layouts
         if tag in layout.structures
     ]

@@ -9,9 +9,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from schedlib import TOOL
+from schedlib.contracts.contract_rules import Rules
 from schedlib.layout.picture import draw_clause
-from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, Unrecorded, describe, judge_rule, presence_of
-from schedlib.layout.tables import Rules
+from schedlib.layout.rule_judge import (
+    Layout,
+    RuleOutcome,
+    RuleResult,
+    Unrecorded,
+    describe,
+    intruders,
+    judge_rule,
+    presence_of,
+    shared_members,
+)
 from schedlib.tree.changes import change_table
 from schedlib.verdict import Verdict
 
@@ -132,10 +142,24 @@ def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
             if result.outcome is RuleOutcome.PASS and column.layout:
                 for clause in result.clauses:
                     if clause.unrecorded is Unrecorded.ALIGNMENT:
-                        what = describe(clause, column.layout, rules)
+                        what = describe(clause, column.layout)
                         found.setdefault((f"{result.rule}, {what}", clause.reason), []).append(column.name)
     for (what, reason), names in found.items():
         yield f"not judged, {reason}: {what} ({', '.join(names)})"
+
+
+def open_findings(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """The exceptions of the contracts that cost something, wherever the members share a line."""
+    told: dict[str, list[str]] = {}
+    layouts = [column.layout for column in columns if column.layout]
+    for layout in layouts:
+        for finding in rules.findings:
+            ones, others = shared_members(layout, finding.type, finding.members, finding.others)
+            if ones:
+                text = f"struct {finding.type}: {' '.join(ones)} on a line with {' '.join(others)}: {finding.why}"
+                told.setdefault(text, []).append(layout.name)
+    for text, names in told.items():
+        yield f"open finding, {text}" + (f" ({', '.join(names)})" if len(names) < len(layouts) else "")
 
 
 def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
@@ -159,8 +183,10 @@ def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
         if clause.outcome is RuleOutcome.NA:
             continue
         state = "is broken" if clause.outcome is RuleOutcome.FAIL else "holds by accident"
-        lines = [f"{rule.id}, {describe(clause, layout, rules)}, {state}"]
+        lines = [f"{rule.id}, {describe(clause, layout)}, {state}"]
         lines += [f"    {result.reason}"] if result.reason else []
+        if found := intruders(clause, layout):
+            lines += [f"    there now: {', '.join(found)}"]
         lines += [f"    why: {rule.reason}"]
         forced = "forced in every configuration" if clause.clause.forced else "observed"
         lines += [f"    source: {rule.source}, {forced}"]

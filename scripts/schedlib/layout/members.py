@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout.tables import DAMAGE, Field, Type
 from schedlib.process import clean_environment
-
-STRUCTURES = ("rq", "root_domain", "cpupri", "cpupri_vec", "cpupri_line", "cpupri_leaf")
-"""The structures that the rules are about."""
 
 _TIMEOUT = 120.0
 _LONGEST = 4000
@@ -149,8 +147,11 @@ def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
     return found
 
 
-def read_members(path: Path, structures: Sequence[str] = STRUCTURES) -> dict[str, Structure]:
+def read_members(path: Path, structures: Sequence[str] = ()) -> dict[str, Structure]:
     """The structures of a file, or of the running kernel (/sys/kernel/btf/vmlinux), by tag.
+
+    Args:
+        structures: their tags; empty for those that have a contract.
 
     Raises:
         SchedlineError: the file cannot be read, holds no debug information or none of the structures.
@@ -171,7 +172,7 @@ def read_members(path: Path, structures: Sequence[str] = STRUCTURES) -> dict[str
     options = ["-F", "btf"] if btf else []
     try:
         done = subprocess.run(
-            [pahole, *options, "-C", ",".join(structures), str(path)],
+            [pahole, *options, "-C", ",".join(structures or our_rules().types()), str(path)],
             env=clean_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,

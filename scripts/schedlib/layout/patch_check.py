@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.layout.headroom import Guarded, eaten, guarded_lines
 from schedlib.layout.patch_text import added_lines
 from schedlib.layout.picture import member_line
-from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, describe, judge_rule
-from schedlib.layout.tables import Rules
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, describe, intruders, judge_rule
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
@@ -116,10 +116,13 @@ def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Itera
         for result in results:
             tag = result.clause.type
             file, number = _place(patch, before, after, tag)
-            places = "; ".join(member_line(field, after) for field in result.fields)
-            what = describe(result, after, rules)
+            places = "; ".join(member_line(field, after) for field in result.named)
+            what = describe(result, after)
             state = "is broken" if now.outcome is RuleOutcome.FAIL else f"can no longer be judged ({now.reason})"
-            yield Finding(file, number, True, f"{rule.id}: {what}: {state} on {after.name}: {places}. {rule.reason}")
+            found = intruders(result, after)
+            there = f"; there now: {', '.join(found)}" if found else ""
+            text = f"{rule.id}: {what}: {state} on {after.name}: {places}{there}. {rule.reason}"
+            yield Finding(file, number, True, text)
     for old, new in eaten(guarded_lines(rules, before), guarded_lines(rules, after)):
         if broken.isdisjoint(new.rules):
             file, number = _place(patch, before, after, new.type)

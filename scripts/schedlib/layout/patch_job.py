@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from schedlib.cache import cache_dir
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools
-from schedlib.layout.compile import compiled, host_rules, layout_of
+from schedlib.layout.compile import compiled, layout_of
 from schedlib.layout.layout_options import PatchOptions
 from schedlib.layout.patch_check import Steps, findings, steps
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say, step
-from schedlib.tree.compose import TESTS_DIRECTORY, add_tests
+from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, with_tables
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
@@ -30,7 +31,7 @@ def judge_patch(options: PatchOptions) -> Verdict:
     cache = cache_dir()
     columns = columns_for(options.columns.arch, options.columns.config or (TIGHTEST,))
     ensure_tools(columns)
-    rules = host_rules(cache)
+    rules = our_rules()
     with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
         tree, both = _prepared(options)
     errors = warnings = 0
@@ -74,4 +75,8 @@ def _prepared(options: PatchOptions) -> tuple[Tree, Steps]:
 
 def _tested(tree: Tree, commit: str) -> str:
     """A commit with the tests, which hold the unit that is compiled."""
-    return commit if tree.read(f"{TESTS_DIRECTORY}/layout_fields.c", commit) else add_tests(tree, commit)
+    return (
+        with_tables(tree, commit)
+        if tree.read(f"{TESTS_DIRECTORY}/layout_fields.c", commit)
+        else add_tests(tree, commit)
+    )

@@ -14,8 +14,8 @@ def concerned_lines(result: ClauseResult, layout: Layout) -> list[int]:
     if not result.fields:
         return [layout.line_of(layout.types[result.clause.type].size - 1)]
     lines: set[int] = set()
-    for number, member in enumerate(result.fields):
-        if number == 0 or not member_holds(result.clause, result.fields, member, layout):
+    for number, member in enumerate(result.named):
+        if number == 0 or not member_holds(result, member, layout):
             lines |= {layout.line_of(member.offset), layout.line_of(member.last)}
     return sorted(lines)
 
@@ -61,8 +61,8 @@ def draw_clause(result: ClauseResult, layout: Layout) -> Iterator[str]:
     kind = layout.types[tag]
     aligned = f", aligned to {kind.align}" if kind.align else ""
     yield f"struct {tag}: size {kind.size}{aligned}, lines of {layout.line}"
-    for field in result.fields:
+    for field in result.named:
         yield f"  {member_line(field, layout)}"
-    marked = frozenset(field.member for field in result.fields)
+    marked = frozenset(field.member for field in result.named)
     for line in concerned_lines(result, layout):
         yield from (f"  {text}" for text in draw_line(tag, line, layout, marked))

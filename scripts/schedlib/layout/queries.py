@@ -3,29 +3,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, write_atomic
+from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.layout_diff_document import LayoutDiffDocument
 from schedlib.formats.layout_headroom_document import LayoutHeadroomDocument
 from schedlib.layout import layout_diff, layout_svg
 from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools
-from schedlib.layout.compile import Column, compiled, host_rules, layout_of
-from schedlib.layout.emit import emit
+from schedlib.layout.compile import Column, compiled, layout_of
+from schedlib.layout.emit import emit, source_of
 from schedlib.layout.groups import drift, groups
 from schedlib.layout.headroom import guarded_lines
 from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand, QueryOptions
 from schedlib.layout.picture import draw_clause
 from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
-from schedlib.layout.tables import Rules
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import PATCHES
 from schedlib.tree.changes import PatchSet, change_table
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -34,7 +32,9 @@ from schedlib.verdict import Verdict
 def emit_asserts(options: QueryOptions) -> Verdict:
     """Write the rules of the changes that a tree has as static assertions."""
     tree, composition = composed_tree(options.tree, options.changes)
-    text = emit(host_rules(cache_dir()), {row.id for row in composition.states if row.state.is_there})
+    text = emit(
+        our_rules(), {row.id for row in composition.states if row.state.is_there}, source_of(tree, composition.commit)
+    )
     if not text:
         raise SchedlineError(
             f"{tree.origin} has none of the changes, so there is nothing to assert",
@@ -68,7 +68,7 @@ def diff_layouts(options: LayoutDiffOptions) -> Verdict:
     """Print what differs between two layouts."""
     started = datetime.now(UTC)
     doctor.require(["layout"])
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     (column,) = columns_for(options.columns.arch, options.columns.config)
     before, after = (_operand(operand, column, rules) for operand in (options.before, options.after))
     difference = layout_diff.compare(rules, before, after)
@@ -105,43 +105,32 @@ def _layouts(options: QueryOptions) -> Iterator[tuple[Tree, str, Layout]]:
 
 def explain_rule(options: QueryOptions) -> Verdict:
     """Print what a rule keeps and why, and draw the members that it is about."""
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     rule = rules.rule(options.rule)
     print(f"{rule.id}: {rule.reason}")
     print(f"change: {rule.change}, {change_table()[rule.change].title}")
-    author, brought = author_and_claim(rule.change)
-    print(f"by: {author}, {rule.source}")
-    print(f"to lose: {brought}")
+    change = change_table()[rule.change]
+    print(f"by: {change.author}, {rule.source}")
+    print(f"gain, as the mail says: {change.gain}")
     for _, _, layout in _layouts(options):
         presence, missing = presence_of(rules, rule.change, layout)
         print(
             f"\non {layout.name}, lines of {layout.line}: {rule.change} is {presence.value}"
-            + (f" (not so: {missing})" if missing else "")
+            + (f" (unmet: {missing})" if missing else "")
         )
         for result in judge_rule(rules, rule.id, layout).clauses:
             forced = "forced in every configuration" if result.clause.forced else "observed"
             reason = f", {result.reason}" if result.reason else ""
-            print(f"  {result.outcome.value}{reason}: {describe(result, layout, rules)} ({forced})")
+            print(f"  {result.outcome.value}{reason}: {describe(result, layout)} ({forced})")
             if result.fields or not result.clause.members:
                 for line in draw_clause(result, layout):
                     print(f"    {line}")
     return Verdict.PASS
 
 
-def author_and_claim(change: str) -> tuple[str, str]:
-    """The author of a change, and the author's observation in the message of its carried patch."""
-    for path in sorted(PATCHES.glob(f"*/{change}.patch"), reverse=True):
-        text = path.read_text()
-        author = re.search(r"^From: (.+)$", text, re.M)
-        claim = re.search(r"^Measured in the mail.*?(?=\n\n)", text, re.M | re.S)
-        if author and claim:
-            return author.group(1), " ".join(claim.group(0).split())
-    return "unknown", "not measured"
-
-
 def show_headroom(options: QueryOptions) -> Verdict:
     """Print how much can be added to each guarded line."""
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     rows: list[dict[str, object]] = []
     told: dict[str, list[str]] = {}
     for tree, commit, layout in _layouts(options):

@@ -4,22 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from schedlib.contracts.conditions import in_words
+from schedlib.contracts.contract_rules import COMPARED, UNLISTED, WORDS, Clause, Rules, our_rules
+from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.layout.members import Structure, resolve
-from schedlib.layout.tables import (
-    ANY_LINE,
-    LAST_LINE,
-    UNLISTED,
-    Clause,
-    ClauseKind,
-    Compiled,
-    Condition,
-    Field,
-    Rules,
-    Type,
-)
+from schedlib.layout.tables import Compiled, Field, Type
 from schedlib.tree.source import Presence, presence
 
 
@@ -41,8 +33,8 @@ class Layout:
     name: str
     line: int
     assumed: str
-    holds: frozenset[Condition]
-    unknown: frozenset[Condition]
+    holds: frozenset[str]
+    unknown: frozenset[str]
     types: Mapping[str, Type]
     fields: Mapping[tuple[str, str], Field]
     structures: Mapping[str, Structure]
@@ -61,7 +53,9 @@ def from_tables(name: str, compiled: Compiled, structures: Mapping[str, Structur
     types = {row.name: row for row in compiled.types}
     fields = {(row.type, row.member): row for row in compiled.fields}
     known = {tag: structure for tag, structure in structures.items() if tag in types}
-    return Layout(name, compiled.line, "", compiled.holds, frozenset(), types, fields, known)
+    holds = frozenset(condition for condition, value in compiled.holds.items() if value)
+    unknown = frozenset(our_rules().conditions()) - set(compiled.holds)
+    return Layout(name, compiled.line, "", holds, unknown, types, fields, known)
 
 
 def from_members(
@@ -69,16 +63,15 @@ def from_members(
     rules: Rules,
     structures: Mapping[str, Structure],
     line: int,
-    holds: frozenset[Condition],
-    unknown: frozenset[Condition],
+    holds: frozenset[str],
+    unknown: frozenset[str],
     assumed: str,
 ) -> Layout:
     """The layout of a kernel that somebody else built, from its debug information."""
     types = {tag: structure.type for tag, structure in structures.items()}
     fields: dict[tuple[str, str], Field] = {}
     for clause in rules.clauses:
-        for member in clause.members:
-            path = member.removesuffix("?")
+        for path in clause.named:
             found = resolve(structures, clause.type, path)
             if found:
                 fields[clause.type, path] = found
@@ -102,17 +95,25 @@ class Unrecorded(Enum):
 
 @dataclass(frozen=True)
 class ClauseResult:
-    """A clause, its members that exist here, and the reason where it is n/a.
+    """A clause, and the reason where it is n/a.
 
     Attributes:
+        fields: its members that exist here.
+        others: those of the others that exist here.
         unrecorded: set where another source could judge it.
     """
 
     clause: Clause
     outcome: RuleOutcome
     fields: tuple[Field, ...]
+    others: tuple[Field, ...] = ()
     reason: str = ""
     unrecorded: Unrecorded | None = None
+
+    @property
+    def named(self) -> tuple[Field, ...]:
+        """Members and others."""
+        return self.fields + self.others
 
 
 @dataclass(frozen=True)
@@ -132,10 +133,10 @@ def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str]
         expected: ids of the changes that have to be there.
     """
     rule = rules.rule(name)
-    results = tuple(judge_clause(clause, layout, rules) for clause in rules.of(name))
+    results = tuple(judge_clause(clause, layout) for clause in rules.of(name))
     applicable = [result for result in results if result.outcome is not RuleOutcome.NA]
     found, missing = presence_of(rules, rule.change, layout)
-    absent = f"{rule.change} is not in this tree (not so: {missing})" if found is Presence.ABSENT else ""
+    absent = f"{rule.change} is not in this tree (unmet: {missing})" if found is Presence.ABSENT else ""
     if absent and rule.change not in expected:
         return RuleResult(name, RuleOutcome.NA, results, absent)
     if not applicable:
@@ -148,56 +149,64 @@ def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str]
 
 def presence_of(rules: Rules, change: str, layout: Layout) -> tuple[Presence, str]:
     """Whether a change is there, by its signs; and the first sign that is missing."""
-    results = [judge_clause(clause, layout, rules) for clause in rules.of(change)]
-    missing = next((describe(r, layout, rules) for r in results if r.outcome is RuleOutcome.FAIL), "")
+    results = [judge_clause(clause, layout) for clause in rules.of(change)]
+    missing = next((describe(r, layout) for r in results if r.outcome is RuleOutcome.FAIL), "")
     return presence([r.outcome is RuleOutcome.PASS for r in results if r.outcome is not RuleOutcome.NA]), missing
 
 
-def judge_clause(clause: Clause, layout: Layout, rules: Rules) -> ClauseResult:
+_SEVERAL = frozenset({ClauseKind.UNBROKEN, ClauseKind.SAME_OFFSET})
+
+
+def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     """Judge one clause."""
 
     def na(reason: str | Unrecorded) -> ClauseResult:
         if isinstance(reason, Unrecorded):
-            return ClauseResult(clause, RuleOutcome.NA, tuple(fields), reason.value, reason)
-        return ClauseResult(clause, RuleOutcome.NA, tuple(fields), reason)
+            return ClauseResult(clause, RuleOutcome.NA, fields, others, reason.value, reason)
+        return ClauseResult(clause, RuleOutcome.NA, fields, others, reason)
 
-    fields: list[Field] = []
+    fields, others = (
+        tuple(filter(None, (layout.fields.get((clause.type, name)) for name in names)))
+        for names in (clause.members, clause.others)
+    )
     for condition in sorted(clause.needs - layout.holds):
-        words = rules.conditions[condition]
         if condition in layout.unknown:
-            return na(f"whether it has {words} is not known without its configuration")
-        return na(f"needs {words}")
+            return na(f"whether it has {in_words(condition)} is not known without its configuration")
+        return na(f"needs {in_words(condition)}")
     kind = layout.types.get(clause.type)
     if kind is None:
         return na(f"no struct {clause.type} in this configuration")
-    for name in clause.members:
-        found = layout.fields.get((clause.type, name.removesuffix("?")))
-        if found:
-            fields.append(found)
-        elif not name.endswith("?"):
-            return na(f"no {clause.type}.{name} in this configuration")
-    if len(clause.members) > 1 and len(fields) < 2:
+    if clause.kind not in _OF_TYPE and not fields:
+        return na(f"no {clause.type}.{' '.join(clause.members)} in this configuration")
+    is_about_several = clause.kind in _SEVERAL or (clause.kind in _ON_LINES and clause.arg == ANY_LINE)
+    if (clause.kind in COMPARED and not others) or (is_about_several and len(fields) < 2 <= len(clause.members)):
         return na("nothing to compare with in this configuration")
     if clause.kind in UNLISTED and clause.type not in layout.structures:
         return na(Unrecorded.PADDING)
-    holds = _holds(clause, fields, kind, layout)
+    result = ClauseResult(clause, RuleOutcome.PASS, fields, others)
+    holds = _holds(result, kind, layout)
     if holds is None:
         return na(Unrecorded.ALIGNMENT)
-    return ClauseResult(clause, RuleOutcome.PASS if holds else RuleOutcome.FAIL, tuple(fields))
+    return result if holds else replace(result, outcome=RuleOutcome.FAIL)
 
 
-def _holds(clause: Clause, fields: Sequence[Field], kind: Type, layout: Layout) -> bool | None:
+_OF_TYPE = frozenset({ClauseKind.TYPE_ALIGNED, ClauseKind.TYPE_PADDED, ClauseKind.TYPE_SMALL, ClauseKind.TYPE_MOST})
+_ON_LINES = frozenset({ClauseKind.ON_LINE, ClauseKind.STARTS_ON})
+
+
+def _holds(result: ClauseResult, kind: Type, layout: Layout) -> bool | None:
+    clause = result.clause
     if clause.kind is ClauseKind.TYPE_PADDED:
         return kind.size % layout.line == 0
     if clause.kind is ClauseKind.TYPE_SMALL:
         return kind.size < layout.line
     if clause.kind is ClauseKind.TYPE_MOST:
-        return kind.size - sum(member.size for member in fields) <= clause.arg
+        return kind.size - sum(member.size for member in result.fields) <= clause.arg
     if clause.kind is ClauseKind.TYPE_ALIGNED:
         if kind.align is not None:
             return kind.align % layout.line == 0
         return False if kind.size % layout.line else None
-    return bool(fields) and all(member_holds(clause, fields, member, layout) for member in fields)
+    return all(member_holds(result, member, layout) for member in result.fields)
 
 
 def share_line(one: Field, other: Field, layout: Layout) -> bool:
@@ -211,6 +220,17 @@ def share_line(one: Field, other: Field, layout: Layout) -> bool:
             ):
                 return True
     return False
+
+
+def shared_members(
+    layout: Layout, tag: str, members: Sequence[str], others: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Those of some members that share a line with others, and those others."""
+    one, other = ([field for name in names if (field := layout.fields.get((tag, name)))] for names in (members, others))
+    return (
+        [each.member for each in one if any(share_line(each, field, layout) for field in other)],
+        [each.member for each in other if any(share_line(each, field, layout) for field in one)],
+    )
 
 
 def wanted_line(clause: Clause, fields: Sequence[Field], layout: Layout) -> int:
@@ -227,9 +247,24 @@ def bytes_left(fields: Sequence[Field], layout: Layout) -> int:
     return layout.line - 1 - max(member.last for member in fields) % layout.line
 
 
-def member_holds(clause: Clause, fields: Sequence[Field], member: Field, layout: Layout) -> bool:
-    """Whether a clause is true of one of its members."""
-    first, line = fields[0], layout.line
+def pair_holds(kind: ClauseKind, member: Field, other: Field, layout: Layout) -> bool:
+    """Whether a clause of a kind that compares is true of a member and one of the others."""
+    match kind:
+        case ClauseKind.APART:
+            return not share_line(member, other, layout)
+        case ClauseKind.FOLLOWS:
+            return member.offset > other.offset
+        case ClauseKind.OWN_OFFSET:
+            return member.offset != other.offset
+        case _:
+            return True
+
+
+def member_holds(result: ClauseResult, member: Field, layout: Layout) -> bool:
+    """Whether a clause is true of one of its members, or of one of the others."""
+    clause, fields, line = result.clause, result.fields, layout.line
+    if member not in fields:
+        return all(pair_holds(clause.kind, each, member, layout) for each in fields)
     match clause.kind:
         case ClauseKind.ALIGNED:
             return member.offset % line == 0 and member.stride % line == 0
@@ -238,39 +273,45 @@ def member_holds(clause: Clause, fields: Sequence[Field], member: Field, layout:
             return layout.line_of(member.offset) == wanted == layout.line_of(member.last)
         case ClauseKind.STARTS_ON:
             return layout.line_of(member.offset) == wanted_line(clause, fields, layout)
-        case ClauseKind.APART:
-            return member is first or not share_line(first, member, layout)
         case ClauseKind.ALONE:
-            first_line, last_line = layout.line_of(first.offset), layout.line_of(first.last)
-            return not _strangers(fields, range(first_line * line, (last_line + 1) * line), layout)
+            first, last = layout.line_of(member.offset), layout.line_of(member.last)
+            return not strangers(result, range(first * line, (last + 1) * line), layout)
         case ClauseKind.UNBROKEN:
             span = range(min(field.offset for field in fields), max(field.last for field in fields) + 1)
-            return not _strangers(fields, span, layout)
-        case ClauseKind.FOLLOWS:
-            return member is first or first.offset > member.offset
+            return not strangers(result, span, layout)
         case ClauseKind.SAME_OFFSET:
-            return member.offset == first.offset
-        case ClauseKind.OWN_OFFSET:
-            return member is first or member.offset != first.offset
+            return member.offset == fields[0].offset
         case ClauseKind.HEADROOM:
             return bytes_left(fields, layout) >= clause.arg
         case _:
-            return False
+            return all(pair_holds(clause.kind, member, other, layout) for other in result.others)
 
 
-def _strangers(fields: Sequence[Field], span: range, layout: Layout) -> list[str]:
-    """Other members of the structure with bytes in a span of it."""
-    others = set(span)
-    for field in fields:
-        others -= set(range(field.offset, field.last + 1))
+def intruders(result: ClauseResult, layout: Layout) -> list[str]:
+    """The members that lie where a clause wants none but those that it names; empty for clauses of other kinds."""
+    if result.clause.kind not in UNLISTED or result.clause.type not in layout.structures or not result.fields:
+        return []
+    if result.clause.kind is ClauseKind.UNBROKEN:
+        ends = min(field.offset for field in result.fields), max(field.last for field in result.fields) + 1
+        return strangers(result, range(*ends), layout)
+    lines = {line for each in result.fields for line in (layout.line_of(each.offset), layout.line_of(each.last))}
+    spans = (range(line * layout.line, (line + 1) * layout.line) for line in sorted(lines))
+    return list(dict.fromkeys(name for span in spans for name in strangers(result, span, layout)))
+
+
+def strangers(result: ClauseResult, span: range, layout: Layout) -> list[str]:
+    """Members that a clause does not name, with bytes in a span of the structure that no named member has."""
+    unnamed = set(span)
+    for field in result.named:
+        unnamed -= set(range(field.offset, field.last + 1))
     return [
         member.name
-        for member in layout.structures[fields[0].type].members
-        if not others.isdisjoint(range(member.offset, member.offset + member.size))
+        for member in layout.structures[result.clause.type].members
+        if not unnamed.isdisjoint(range(member.offset, member.offset + member.size))
     ]
 
 
-def describe(result: ClauseResult, layout: Layout, rules: Rules) -> str:
+def describe(result: ClauseResult, layout: Layout) -> str:
     """A clause in words."""
     clause = result.clause
     arg = ""
@@ -284,4 +325,6 @@ def describe(result: ClauseResult, layout: Layout, rules: Rules) -> str:
         else:
             arg = f" line {wanted_line(clause, result.fields, layout)}"
     members = f": {' '.join(clause.members)}" if clause.members else ""
-    return f"struct {clause.type}: {rules.kinds[clause.kind]}{arg}{members}"
+    label = "allowed" if clause.kind is ClauseKind.ALONE else "others"
+    others = f"; {label}: {' '.join(clause.others)}" if clause.others else ""
+    return f"struct {clause.type}: {WORDS[clause.kind]}{arg}{members}{others}"

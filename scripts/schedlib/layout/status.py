@@ -14,13 +14,13 @@ from elftools.elf.sections import SymbolTableSection
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir
+from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.formats import document
 from schedlib.formats.status_document import StatusDocument
-from schedlib.layout.compile import host_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, describe, judge_clause
 from schedlib.layout.source_status import Found, of_directory, of_source, show
 from schedlib.layout.status_options import StatusOptions
-from schedlib.layout.tables import DAMAGE, Rules
+from schedlib.layout.tables import DAMAGE
 from schedlib.layout.vmlinux import RUNNING_BTF, layout_of_built
 from schedlib.tree.changes import Change, State, change_table, patch_sets
 from schedlib.tree.compose import compose
@@ -40,7 +40,7 @@ def show_status(options: StatusOptions) -> Verdict:
     """
     if options.built:
         doctor.require(["layout"])
-        rules = host_rules(cache_dir())
+        rules = our_rules()
         layout = layout_of_built(options.vmlinux, rules)
         symbols = symbols_of(options.vmlinux) if options.vmlinux else running_symbols()
         name, found = layout.name, tuple(of_kernel(rules, layout, symbols))
@@ -109,11 +109,11 @@ def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> I
         if change.symbol:
             yield _by_symbol(change, symbols)
         elif rules.of(change.id):
-            results = [judge_clause(clause, layout, rules) for clause in rules.of(change.id)]
+            results = [judge_clause(clause, layout) for clause in rules.of(change.id)]
             judged = [result for result in results if result.outcome is not RuleOutcome.NA]
             holding = [result for result in judged if result.outcome is RuleOutcome.PASS]
-            evidence = [f"so: {describe(result, layout, rules)}" for result in holding]
-            evidence += [f"not so: {describe(result, layout, rules)}" for result in judged if result not in holding]
+            evidence = [f"met: {describe(result, layout)}" for result in holding]
+            evidence += [f"unmet: {describe(result, layout)}" for result in judged if result not in holding]
             evidence += [f"n/a: {result.reason}" for result in results if result.outcome is RuleOutcome.NA]
             yield Found(change.id, presence([result in holding for result in judged]), tuple(evidence))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tables of kunit/layout_rules.c and kunit/layout_fields.c, read out of object files.
+"""The tables of layout_fields.c, which contracts/c_tables.py makes, read out of object files.
 
 kunit/layout_rules.h says what each record means; its names are used here.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,52 +19,15 @@ from elftools.elf.sections import SymbolTableSection
 
 from schedlib.errors import SchedlineError
 
-VERSION = 1
+VERSION = 2
 """SCHED_LAYOUT_VERSION of the tables that this module reads."""
 
+_NUMBERS = {"type": 8, "field": 16, "condition": 4}
+"""Bytes of numbers behind the names in each record."""
 
-class ClauseKind(IntEnum):
-    """enum sched_layout_kind."""
+_MOST = 1 << 20
+"""More of anything is damage."""
 
-    ALIGNED = 0
-    ON_LINE = 1
-    STARTS_ON = 2
-    APART = 3
-    ALONE = 4
-    FOLLOWS = 5
-    SAME_OFFSET = 6
-    OWN_OFFSET = 7
-    HEADROOM = 8
-    TYPE_ALIGNED = 9
-    TYPE_PADDED = 10
-    TYPE_SMALL = 11
-    UNBROKEN = 12
-    TYPE_MOST = 13
-
-
-UNLISTED = frozenset({ClauseKind.ALONE, ClauseKind.UNBROKEN})
-"""The kinds that are about members which no clause lists. Judging them needs all members of the structure."""
-
-
-class Condition(IntEnum):
-    """enum sched_layout_condition: bit numbers."""
-
-    SMP = 0
-    BITS_64 = 1
-    LINE_64 = 2
-    LINE_MIN_64 = 3
-    LINE_MAX_128 = 4
-    MASK_8 = 5
-    PLAIN_LOCKS = 6
-    DEBUG_LOCKS = 7
-    PROXY_EXEC = 8
-    NO_PROXY_EXEC = 9
-    UP = 10
-    CPUPRI_SPLIT = 11
-
-
-ANY_LINE = (1 << 31) - 1
-LAST_LINE = -1
 
 DAMAGE = (
     ELFError,
@@ -80,63 +42,6 @@ DAMAGE = (
     MemoryError,
 )
 """What pyelftools raises when it reads a damaged file."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """struct sched_layout_rule: what is promised, and to whose benefit."""
-
-    id: str
-    change: str
-    reason: str
-    source: str
-
-
-@dataclass(frozen=True)
-class Clause:
-    """struct sched_layout_clause. A member with `?` behind it may be configured out."""
-
-    rule: str
-    kind: ClauseKind
-    needs: frozenset[Condition]
-    forced: bool
-    arg: int
-    type: str
-    members: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Everything that layout_rules.c says; the same for every kernel.
-
-    Attributes:
-        kinds: the words for each Kind.
-        conditions: what completes "needs ..." for each Condition.
-    """
-
-    rules: tuple[Rule, ...]
-    clauses: tuple[Clause, ...]
-    kinds: tuple[str, ...]
-    conditions: tuple[str, ...]
-
-    def of(self, owner: str) -> tuple[Clause, ...]:
-        """The clauses of a rule, or the signs of a change."""
-        return tuple(clause for clause in self.clauses if clause.rule == owner)
-
-    def changes(self) -> tuple[str, ...]:
-        """The changes that made the rules, in order."""
-        return tuple(dict.fromkeys(rule.change for rule in self.rules))
-
-    def rule(self, name: str) -> Rule:
-        """A rule by its id.
-
-        Raises:
-            SchedlineError: there is none.
-        """
-        for rule in self.rules:
-            if rule.id == name:
-                return rule
-        raise SchedlineError(f"there is no rule {name!r}", f"choose one of {', '.join(r.id for r in self.rules)}")
 
 
 @dataclass(frozen=True)
@@ -165,8 +70,12 @@ class Field:
         return self.offset + max(self.size, 1) - 1
 
 
-class _Object:
-    """Symbols of an ELF relocatable object and the bytes behind them."""
+class ObjectFile:
+    """Symbols of an ELF relocatable object and the bytes behind them.
+
+    Raises:
+        SchedlineError: it is damaged, or has no symbol table.
+    """
 
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
@@ -219,39 +128,6 @@ def _text(value: bytes) -> str:
     return value.split(b"\0")[0].decode("ascii", "replace")
 
 
-def read_rules(data: bytes, name: str) -> Rules:
-    """The tables of layout_rules.c in an object file.
-
-    Raises:
-        SchedlineError: it is damaged, or of another version.
-    """
-    source = _Object(data, name)
-    index = source.numbers("sched_layout_index", "version rule_size nr_rules clause_size nr_clauses")
-    rules = tuple(
-        Rule(*map(str, row))
-        for row in source.records("sched_layout_rules", "24s16s176s96s", index["rule_size"], index["nr_rules"])
-    )
-    clauses: list[Clause] = []
-    for row in source.records("sched_layout_clauses", "24sIIIi16s144s", index["clause_size"], index["nr_clauses"]):
-        rule, kind, needs, forced, arg, kind_of_type, members = row
-        if kind not in ClauseKind.__members__.values():
-            raise SchedlineError(f"{name} holds a clause of the unknown kind {kind}", "build it again from this tree")
-        clauses.append(
-            Clause(
-                str(rule),
-                ClauseKind(int(kind)),
-                _bits(int(needs)),
-                bool(forced),
-                int(arg),
-                str(kind_of_type),
-                tuple(str(members).split()),
-            )
-        )
-    kinds = (str(row[0]) for row in source.records("sched_layout_kinds", "48s", 48, len(ClauseKind)))
-    conditions = (str(row[0]) for row in source.records("sched_layout_conditions", "32s", 32, len(Condition)))
-    return Rules(rules, tuple(clauses), tuple(kinds), tuple(conditions))
-
-
 @dataclass(frozen=True)
 class Compiled:
     """The tables of layout_fields.c, as some compiler filled them for some kernel.
@@ -259,12 +135,12 @@ class Compiled:
     Attributes:
         line: bytes in a cache line.
         mask: bytes in a cpumask_var_t.
-        holds: the conditions that are true; every other one is false.
+        holds: whether each condition of the contracts is true, in their words.
     """
 
     line: int
     mask: int
-    holds: frozenset[Condition]
+    holds: Mapping[str, bool]
     types: tuple[Type, ...]
     fields: tuple[Field, ...]
 
@@ -275,23 +151,29 @@ def read_fields(data: bytes, name: str) -> Compiled:
     Raises:
         SchedlineError: it is damaged, or of another version.
     """
-    source = _Object(data, name)
-    env = source.numbers("sched_layout_env", "version type_size nr_types field_size nr_fields line mask holds")
+    source = ObjectFile(data, name)
+    names = "version type_size nr_types field_size nr_fields condition_size nr_conditions line mask"
+    env = source.numbers("sched_layout_env", names)
     if not env["line"] or env["line"] & (env["line"] - 1):
         raise SchedlineError(f"{name} says that a line has {env['line']} bytes", "build it again")
-    types = source.records("sched_layout_types", "16sII", env["type_size"], env["nr_types"])
-    fields = source.records("sched_layout_fields", "16s32sIIII", env["field_size"], env["nr_fields"])
+    name_size = env["type_size"] - _NUMBERS["type"]
+    text_size = env["condition_size"] - _NUMBERS["condition"]
+    member_size = env["field_size"] - name_size - _NUMBERS["field"]
+    if min(name_size, text_size, member_size) <= 0 or max(env.values()) > _MOST:
+        raise SchedlineError(f"{name} holds records of impossible sizes", "build it again from this tree")
+    types = source.records("sched_layout_types", f"{name_size}sII", env["type_size"], env["nr_types"])
+    form = f"{name_size}s{member_size}sIIII"
+    fields = source.records("sched_layout_fields", form, env["field_size"], env["nr_fields"])
+    conditions = source.records(
+        "sched_layout_conditions", f"{text_size}sI", env["condition_size"], env["nr_conditions"]
+    )
     return Compiled(
         env["line"],
         env["mask"],
-        _bits(env["holds"]),
+        {str(text): bool(holds) for text, holds in conditions},
         tuple(Type(str(tag), int(size), int(align)) for tag, size, align in types),
         tuple(Field(str(tag), str(member), *map(int, numbers)) for tag, member, *numbers in fields),
     )
-
-
-def _bits(value: int) -> frozenset[Condition]:
-    return frozenset(condition for condition in Condition if value >> condition & 1)
 
 
 def read_object(path: Path) -> bytes:

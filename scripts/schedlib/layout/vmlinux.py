@@ -15,11 +15,13 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
+from schedlib.contracts.conditions import Facts, is_met
+from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout, from_members
-from schedlib.layout.tables import DAMAGE, Condition, Rules
+from schedlib.layout.tables import DAMAGE
 
 RUNNING_BTF = Path("/sys/kernel/btf/vmlinux")
 
@@ -141,7 +143,7 @@ def layout_of_kernel(path: Path, kernel: KnownKernel, rules: Rules) -> Layout:
     """
     structures = read_members(path)
     line, assumed = _line(kernel)
-    holds, unknown = _conditions(kernel, structures, line)
+    holds, unknown = _conditions(kernel, rules, structures, line)
     return from_members(kernel.name, rules, structures, line, holds, unknown, assumed)
 
 
@@ -158,8 +160,8 @@ def _line(kernel: KnownKernel) -> tuple[int, str]:
 
 
 def _conditions(
-    kernel: KnownKernel, structures: Mapping[str, Structure], line: int
-) -> tuple[frozenset[Condition], frozenset[Condition]]:
+    kernel: KnownKernel, rules: Rules, structures: Mapping[str, Structure], line: int
+) -> tuple[frozenset[str], frozenset[str]]:
     """The conditions that are true, and those about which nothing is known."""
 
     def size(tag: str, name: str) -> int | None:
@@ -167,28 +169,16 @@ def _conditions(
         member = structure.member(name) if structure else None
         return member.size if member else None
 
-    pointer, mask, lock = size("rq", "idle"), size("root_domain", "rto_mask"), size("rq", "__lock")
-    known: dict[Condition, bool | None] = {
-        Condition.BITS_64: None if pointer is None else pointer == 8,
-        Condition.LINE_64: line == 64,
-        Condition.LINE_MIN_64: line >= 64,
-        Condition.LINE_MAX_128: line <= 128,
-        Condition.MASK_8: None if mask is None else mask == 8,
-        # An arch_spinlock_t has 4 bytes wherever these structures are found.
-        Condition.PLAIN_LOCKS: None if lock is None else lock == 4,
-        Condition.DEBUG_LOCKS: None if lock is None else lock > 4,
-        Condition.SMP: None,
-        Condition.UP: None,
-        Condition.PROXY_EXEC: None,
-        Condition.NO_PROXY_EXEC: None,
-        Condition.CPUPRI_SPLIT: size("cpupri", "leaves") is not None,
-    }
-    if kernel.config:
-        proxy = kernel.config.get("CONFIG_SCHED_PROXY_EXEC") == "y"
-        smp = kernel.config.get("CONFIG_SMP") == "y"
-        known[Condition.SMP], known[Condition.UP] = smp, not smp
-        known[Condition.PROXY_EXEC], known[Condition.NO_PROXY_EXEC] = proxy, not proxy
+    config: dict[str, bool | None] = {}
+    for condition in rules.conditions():
+        option = condition.removeprefix("!")
+        if option.startswith("CONFIG_"):
+            config[option] = kernel.config.get(option) == "y" if kernel.config else None
+    # The only option that shows in the structures.
+    config["CONFIG_SCHED_CPUPRI_SPLIT"] = size("cpupri", "leaves") is not None
+    facts = Facts(line, size("rq", "idle"), size("root_domain", "rto_mask"), size("rq", "__lock"), config)
+    met = {condition: is_met(condition, facts) for condition in rules.conditions()}
     return (
-        frozenset(condition for condition, value in known.items() if value),
-        frozenset(condition for condition, value in known.items() if value is None),
+        frozenset(condition for condition, value in met.items() if value),
+        frozenset(condition for condition, value in met.items() if value is None),
     )

@@ -13,13 +13,13 @@ from pathlib import Path
 from schedlib import TOOL
 from schedlib.check.check_results import JudgedBoot, skips
 from schedlib.console.judge import TestOutcome
+from schedlib.contracts.contract_rules import Rules
 from schedlib.formats import document
 from schedlib.formats.cover_letter import printable, wrapped
 from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate import gate_options
 from schedlib.layout.patch_check import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, from_tables, judge_rule, presence_of
-from schedlib.layout.tables import Rules
 from schedlib.premerge import record
 from schedlib.premerge.emulated import compared
 from schedlib.premerge.parts import Booted, blame, said_by

@@ -8,11 +8,11 @@ import re
 import sys
 from pathlib import Path
 
-from schedlib.cache import cache_dir, write_atomic
+from schedlib.cache import write_atomic
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats.cover_letter import printable
 from schedlib.git import try_git
-from schedlib.layout.compile import host_rules
 from schedlib.premerge.evidence import BEGIN, block_in, evidence
 from schedlib.verdict import Verdict, worst
 
@@ -23,7 +23,7 @@ def make(directory: Path, out: Path | None) -> Verdict:
     Raises:
         SchedlineError: the data are damaged.
     """
-    made = evidence(directory, host_rules(cache_dir()))
+    made = evidence(directory, our_rules())
     if out:
         write_atomic(out, made.text)
     else:
@@ -49,7 +49,7 @@ def verify(file: Path, directory: Path) -> Verdict:
         raise SchedlineError(
             f"{file} holds no complete evidence, from {BEGIN!r} to its end", "schedline premerge evidence DIR"
         )
-    made = evidence(directory, host_rules(cache_dir()))
+    made = evidence(directory, our_rules())
     problems = list(
         difflib.unified_diff(said.splitlines(), made.text.splitlines(), "said", "shown by the data", "", "", 1)
     )

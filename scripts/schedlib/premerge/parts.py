@@ -15,11 +15,12 @@ from schedlib.check.check_boots import boot_and_judge
 from schedlib.check.check_plan import CheckPlan
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import Fate
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.guest.kvm import accelerator
 from schedlib.kernel.prepare import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import compiled_or_none
-from schedlib.layout.compile import Column, host_rules, layout_of
+from schedlib.layout.compile import Column, layout_of
 from schedlib.layout.layout_diff import LayoutFigure, compare
 from schedlib.layout.patch_check import findings
 from schedlib.layout.patch_text import touches_layout
@@ -61,7 +62,7 @@ def layout(
     """The layout rules that the series breaks, and what it moves. The offsets are kept in `out`."""
     if not touches_layout(series.diff):
         return Part("layout", Verdict.PASS, "no header and no Kconfig is touched: no offset can change")
-    rules = host_rules(cache)
+    rules = our_rules()
     commits = [compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head)]
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []

@@ -15,13 +15,14 @@ from schedlib.check.check_results import JudgedBoot
 from schedlib.check.test_list import expected_tests
 from schedlib.console.judge import judge
 from schedlib.console.known_races import explained
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Refused
 from schedlib.formats.guests_document import GuestsDocument
 from schedlib.formats.offsets_document import Offsets, OffsetsDocument
 from schedlib.guest.boot import Ending
-from schedlib.layout.tables import Compiled, Condition, Field, Type
+from schedlib.layout.tables import Compiled, Field, Type
 from schedlib.premerge.premerge_files import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import worst
 
@@ -34,11 +35,11 @@ Pair = tuple[Compiled, Compiled]
 def write_layouts(out: Path, pairs: Mapping[str, Pair | None]) -> None:
     """Keep the offsets of each column; None for a column that this tree cannot have."""
     columns = {name: [_plain(each) for each in pair] if pair else None for name, pair in pairs.items()}
-    document.write_plain(out / LAYOUTS, OffsetsDocument, {"schema": "offsets-1", "columns": columns})
+    document.write_plain(out / LAYOUTS, OffsetsDocument, {"schema": "offsets-2", "columns": columns})
 
 
 def _plain(compiled: Compiled) -> dict[str, object]:
-    return asdict(compiled) | {"holds": sorted(condition.name for condition in compiled.holds)}
+    return asdict(compiled)
 
 
 def read_layouts(out: Path) -> dict[str, Pair | None] | None:
@@ -50,16 +51,17 @@ def read_layouts(out: Path) -> dict[str, Pair | None] | None:
     if not (out / LAYOUTS).exists():
         return None
     columns = document.read(out / LAYOUTS, OffsetsDocument, _AGAIN).columns
-    try:
-        return {name: (_compiled(pair[0]), _compiled(pair[1])) if pair else None for name, pair in columns.items()}
-    except KeyError as error:
-        raise Refused(out / LAYOUTS, OffsetsDocument, f"{error} is an unknown condition", _AGAIN) from error
+    for name, pair in columns.items():
+        for offsets in pair or ():
+            if other := set(offsets.holds) ^ set(our_rules().conditions()):
+                why = f"holds for {name} knows the conditions of other contracts: {', '.join(sorted(other))}"
+                raise Refused(out / LAYOUTS, OffsetsDocument, why, _AGAIN)
+    return {name: (_compiled(pair[0]), _compiled(pair[1])) if pair else None for name, pair in columns.items()}
 
 
 def _compiled(found: Offsets) -> Compiled:
-    holds = frozenset(Condition[name] for name in found.holds)
     types = tuple(Type(*astuple(row)) for row in found.types)
-    return Compiled(found.line, found.mask, holds, types, tuple(Field(*astuple(row)) for row in found.fields))
+    return Compiled(found.line, found.mask, found.holds, types, tuple(Field(*astuple(row)) for row in found.fields))
 
 
 def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:

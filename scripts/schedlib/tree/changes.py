@@ -45,6 +45,9 @@ class Change(Strict, frozen=True):
         file, start, patterns: its signs in the source.
         suite: the KUnit suite that judges it; empty while there is none.
         symbol: its sign in a built kernel, where the layout does not show it.
+        source: commit, Message-ID or address of the mail.
+        author: name and address.
+        gain: what the author measured, as the mail says.
     """
 
     id: Word
@@ -54,6 +57,9 @@ class Change(Strict, frozen=True):
     patterns: Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
     suite: str = ""
     symbol: str = ""
+    source: str = ""
+    author: str = "unknown"
+    gain: str = "not measured"
 
     def __post_init__(self) -> None:
         check_patterns(self.start, *self.patterns)

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import read_json, write_json
+from schedlib.contracts import c_tables
+from schedlib.contracts.c_tables import require_members, tables
+from schedlib.contracts.contract_rules import CONTRACTS, our_rules
+from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, KUNIT, PATCHES
@@ -125,8 +129,32 @@ def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None, *, 
     makefile = hooked(tree.read(_MAKEFILE, parent) or "", _MAKEFILE_LINE, None, _MAKEFILE)
     put(_MAKEFILE, (makefile if in_tree else hooked(makefile, _WRAPPED, None, _MAKEFILE)).encode())
     put(_KCONFIG, hooked(tree.read(_KCONFIG, parent) or "", _KCONFIG_LINE, _KCONFIG_ANCHOR, _KCONFIG).encode())
+    rows += _table_rows(tree, parent)
     message = (KUNIT / "commit-message.txt").read_text()
     return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
+
+
+def _table_rows(tree: Tree, commit: str) -> list[str]:
+    """The tables that the contracts give for the structures of a commit, where the commit does not have them."""
+    source = read_source(lambda file: tree.read(file, commit))
+    files = {f"{TESTS_DIRECTORY}/{name}": text for name, text in tables(our_rules(), source).items()}
+    return [file_row(tree.src, name, text.encode()) for name, text in files.items() if tree.read(name, commit) != text]
+
+
+def with_tables(tree: Tree, commit: str, author: dict[str, str] | None = None) -> str:
+    """A commit that has the tests, with the tables for its structures, which a change or a patch may have altered."""
+    rows = _table_rows(tree, commit)
+    message = (KUNIT / "tables-commit-message.txt").read_text()
+    return commit_tree(tree.src, edit_tree(tree.src, commit, rows), commit, message, author) if rows else commit
+
+
+def refuse_lost_members(tree: Tree, commit: str) -> None:
+    """Stop when a commit has a change, and in no configuration a member that the change's rules are about.
+
+    Raises:
+        SchedlineError: there is one.
+    """
+    require_members(our_rules(), read_source(lambda file: tree.read(file, commit)), present_changes(tree, commit))
 
 
 def compose(
@@ -164,7 +192,8 @@ def compose(
         )
         return Composition(known_before["commit"], known_before["tests"], states, expected)
     tests = add_tests(tree, tree.base)
-    commit, states = apply_changes(tree, tests, wanted, without)
+    changed, states = apply_changes(tree, tests, wanted, without)
+    commit = with_tables(tree, changed)
     rows = [{"id": row.id, "state": row.state.value, "drift": row.drift} for row in states]
     write_json(record, {"commit": commit, "tests": tests, "states": rows})
     return Composition(commit, tests, states, expected)
@@ -181,7 +210,9 @@ def _changes_of_base(tree: Tree, base: str | None) -> frozenset[str]:
 
 def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
     digest = hashlib.sha256(f"{tree.base} {sorted(wanted)} {sorted(without)} {sorted(change_table())}".encode())
-    files = [*kunit_files().values(), *sorted(PATCHES.rglob("*")), CONFIGS / "changes.toml", Path(__file__)]
+    made_by = (Path(c_tables.__file__).parent, CONTRACTS, PATCHES)
+    files = [*kunit_files().values(), CONFIGS / "changes.toml", Path(__file__)]
+    files += [path for directory in made_by for path in sorted(directory.rglob("*")) if path.suffix != ".pyc"]
     for path in files:
         if path.is_file():
             digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())

@@ -10,6 +10,7 @@ import pytest
 
 from conftest import git, read_words
 from schedlib import doctor
+from schedlib.contracts import c_tables
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
 from schedlib.export.export_job import DOCUMENT, export, export_tree
@@ -27,7 +28,8 @@ def test_series_applies_to_a_fresh_clone(kernel: Path, cache: Path, tmp_path: Pa
     git(tmp_path, "clone", "-q", str(kernel), str(tmp_path / "clone"))
     git(tmp_path / "clone", "am", "-q", *map(str, patches))
     tests = sorted(path.name for path in (tmp_path / "clone/kernel/sched/tests").iterdir())
-    assert tests == sorted(kunit_files(in_tree=True))
+    made = (c_tables.HEADER, c_tables.RULES, c_tables.FIELDS)
+    assert tests == sorted([*kunit_files(in_tree=True), *made])
     assert not any(name.startswith("wrap_") or name.endswith(".sh") for name in tests)
     included = {
         word

@@ -19,6 +19,7 @@ from schedlib.c2c.traffic_diff import load_metrics
 from schedlib.console.known_races import explained
 from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import read_contract
 from schedlib.formats.data_file import Place, line_of, read_toml
 from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
 from schedlib.gate.rules import load_gate
@@ -213,6 +214,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "known-races.toml": lambda path: explained((), path),
     "topologies": lambda path: read_toml(path, Topology, stem="name"),
     "workloads": lambda path: read_toml(path, SuiteFile, keys="name", below=("rows",)),
+    "contracts": read_contract,
     "gates": lambda path: load_gate(str(path)),
     "gates/c2c.toml": load_metrics,
 }

@@ -9,8 +9,8 @@ import pytest
 import toys
 from toys import clause, layout, rules_of, structure, toy
 
+from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.layout_diff import Difference, LayoutFigure, LayoutMetric, compare, json_metrics, text
-from schedlib.layout.tables import ClauseKind
 
 pytestmark = pytest.mark.tools
 
@@ -77,6 +77,6 @@ def test_toy_kernel_before_and_after_a_change() -> None:
     moved = {name for name, _, _ in found.moved}
     assert {"root_domain.rto_mask", "root_domain.overloaded"} <= moved
     assert {"root_domain.refcount", "rq.idle"}.isdisjoint(moved)
-    assert {rule for rule, _, _ in found.rules} == {f"rd-lines.R{number}" for number in range(1, 9)}
+    assert {rule for rule, _, _ in found.rules} == {f"rd-lines.R{number}" for number in range(1, 10)}
     assert {(one, other) for _, one, other in found.rules} == {("n/a", "pass")}
     assert metrics(compare(toys.real_rules(), toy(), toy("WIDE")))["load-balance lines touched"] == (1, 2)

@@ -9,8 +9,8 @@ import pytest
 import toys
 from toys import clause, layout, rules_of, structure, toy
 
+from schedlib.formats.contract_file import ANY_LINE, ClauseKind
 from schedlib.layout.headroom import eaten, free_bytes, guarded_lines
-from schedlib.layout.tables import ANY_LINE, ClauseKind, Condition
 
 pytestmark = pytest.mark.tools
 
@@ -42,7 +42,7 @@ def test_only_lines_that_a_rule_keeps() -> None:
     where = layout(structure("rq", 256, *PLACES))
     assert guarded_lines(rules_of(clause(ClauseKind.ON_LINE, "a", ANY_LINE)), where) == ()
     assert guarded_lines(rules_of(clause(ClauseKind.APART, "a b")), where) == ()
-    assert guarded_lines(rules_of(replace(KEPT, needs=frozenset({Condition.SMP}))), where) == ()
+    assert guarded_lines(rules_of(replace(KEPT, needs=frozenset({"CONFIG_SMP"}))), where) == ()
     assert guarded_lines(RULES, layout(structure("rq", 256, ("a", 64, 8), ("b", 128, 8)))) == ()
     assert len(guarded_lines(RULES, where)) == 1
 

@@ -16,9 +16,19 @@ from toys import clause, layout, rules_of, structure, toy
 
 from by_schema import validator
 from schedlib import formats
-from schedlib.layout.matrix import JudgedColumn, failures, judge_column, layout_document, notes, table, verdict_of
+from schedlib.contracts.contract_rules import OpenFinding
+from schedlib.formats.contract_file import ClauseKind
+from schedlib.layout.matrix import (
+    JudgedColumn,
+    failures,
+    judge_column,
+    layout_document,
+    notes,
+    open_findings,
+    table,
+    verdict_of,
+)
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult
-from schedlib.layout.tables import ClauseKind
 from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.tools
@@ -91,15 +101,16 @@ def test_notes_say_why_something_is_na() -> None:
     lines = list(notes(rules, [column("one", toy()), column("two", toy("-CONFIG_NUMA_BALANCING")), DROPPED]))
     assert "no column arm+up: CONFIG_SMP=n was dropped" in lines
     assert "n/a, needs CONFIG_SMP=n: cpupri-lines.C5" in lines
-    assert "n/a, needs CONFIG_SCHED_CPUPRI_SPLIT: cpupri-split.L1, cpupri-split.L2, cpupri-split.L3" in lines
+    assert "n/a, needs CONFIG_SCHED_CPUPRI_SPLIT: cpupri-split.L1, cpupri-split.L3" in lines
+    assert "n/a, no struct cpupri_leaf in this configuration: cpupri-split.L2" in lines
     assert "n/a, no rq.numa_migrate_on in this configuration: rq-order.Q6 (two)" in lines
-    assert len(lines) == 4
+    assert len(lines) == 5
 
 
 def test_notes_group_the_rules_of_a_reason() -> None:
     (line,) = (line for line in notes(toys.real_rules(), [column("old", toy("OLD_RD"))]) if "rd-lines is not" in line)
-    assert line.startswith("n/a, rd-lines is not in this tree (not so: struct root_domain: ")
-    assert line.endswith(": " + ", ".join(f"rd-lines.R{number}" for number in range(1, 9)))
+    assert line.startswith("n/a, rd-lines is not in this tree (unmet: struct root_domain: ")
+    assert line.endswith(": " + ", ".join(f"rd-lines.R{number}" for number in range(1, 10)))
 
 
 def test_notes_say_what_is_assumed() -> None:
@@ -133,11 +144,12 @@ def test_failures() -> None:
     assert list(failures(rules, [column("good", toy()), DROPPED])) == []
     (text,) = failures(rules, [column("one", toy("STRANGER")), column("two", toy("STRANGER"))])
     lines = text.split("\n")
-    assert lines[0].startswith("FAIL rq-order.Q2, struct rq: no other member is on the lines of the first: nr_running ")
+    assert lines[0].startswith("FAIL rq-order.Q2, struct rq: no other member is on the lines of these: nr_running ")
     assert lines[0].endswith(", is broken (one, two)")
     assert f"    why: {rules.rule('rq-order.Q2').reason}" in lines
     assert f"    source: {rules.rule('rq-order.Q2').source}, observed" in lines
-    assert [line.split() for line in lines if line.endswith("stranger")] == [["40", "4", "stranger"]]
+    assert "    there now: stranger" in lines
+    assert ["40", "4", "stranger"] in [line.split() for line in lines]
     assert any(line.lstrip().startswith(">") and line.endswith(" idle") for line in lines)
 
 
@@ -223,3 +235,13 @@ def test_a_member_whose_name_reads_like_a_reason_is_not_told_as_one() -> None:
     judged = judge_column(rules, "btf", where, frozenset())
     assert judged.outcome("x.R1") is RuleOutcome.PASS
     assert list(notes(rules, [judged])) == []
+
+
+def test_open_findings_are_told_where_members_share_a_line() -> None:
+    rules = replace(rules_of(), findings=(OpenFinding("rq", ("a", "b"), ("c", "d"), "it costs"),))
+    near = layout(structure("rq", 256, ("a", 0, 8), ("b", 64, 8), ("c", 8, 8), ("d", 128, 8)))
+    far = layout(structure("rq", 256, ("a", 0, 8), ("b", 8, 8), ("c", 64, 8), ("d", 128, 8)))
+    columns = [judge_column(rules, each.name, each, frozenset()) for each in (near, replace(far, name="far"))]
+    assert list(open_findings(rules, columns)) == ["open finding, struct rq: a on a line with c: it costs (toy)"]
+    assert list(open_findings(rules, columns[:1])) == ["open finding, struct rq: a on a line with c: it costs"]
+    assert list(open_findings(rules, [columns[1], DROPPED])) == []

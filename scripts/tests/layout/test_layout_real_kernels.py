@@ -13,11 +13,12 @@ import pytest
 
 from schedlib.cache import cache_dir
 from schedlib.check.mutants import MUTANTS, read_mutant
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.git import git
 from schedlib.kernel.kconfig import load
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.layout.compile import UNIT, Column, arch_table, column_directory, compiled, host_rules, layout_of, made
+from schedlib.layout.compile import UNIT, Column, arch_table, column_directory, compiled, layout_of, made
 from schedlib.layout.emit import FILE, add_asserts
 from schedlib.layout.layout_diff import compare
 from schedlib.layout.members import resolve
@@ -61,7 +62,7 @@ def layout(name: str, changes: str, inline: Path) -> Layout:
 
 @pytest.mark.parametrize("name", arch_table())
 def test_every_rule_holds_or_does_not_apply(name: str, inline_512: Path) -> None:
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     results = [judge_rule(rules, rule.id, layout(name, BOTH, inline_512), EVERYWHERE) for rule in rules.rules]
     assert [result.rule for result in results if result.outcome is RuleOutcome.FAIL] == []
     assert sum(result.outcome is RuleOutcome.PASS for result in results) >= 16
@@ -125,14 +126,14 @@ def judged_by_debug_information(
     (place / ".config").write_bytes((column_directory(cache_dir(), tree, wanted) / ".config").read_bytes())
     if btf:
         subprocess.run(["pahole", "-J", f"--btf_encode_detached={place / 'btf'}", str(vmlinux)], check=True)
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     found = layout_of_kernel(place / "btf" if btf else vmlinux, kernel_of(vmlinux), rules)
     return {rule.id: judge_rule(rules, rule.id, found, EVERYWHERE).outcome for rule in rules.rules}, found
 
 
 @pytest.mark.parametrize(("name", "btf"), [*((name, False) for name in arch_table()), ("x86_64", True)])
 def test_debug_information_gives_the_same_verdicts(name: str, btf: bool, inline_512: Path, tmp_path: Path) -> None:
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     compiled_here = layout(name, BOTH, inline_512)
     expected = {rule.id: judge_rule(rules, rule.id, compiled_here, EVERYWHERE).outcome for rule in rules.rules}
     found, where = judged_by_debug_information(name, inline_512, tmp_path, btf=btf)
@@ -145,7 +146,7 @@ def test_debug_information_gives_the_same_verdicts(name: str, btf: bool, inline_
 
 
 def test_without_the_changes_their_rules_fail(inline_512: Path) -> None:
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     bare = layout("x86_64", "", inline_512)
     for rule in rules.rules:
         if rule.change in ("rd-lines", "cpupri-lines") and rule.id != "cpupri-lines.C5":
@@ -157,7 +158,7 @@ def test_what_rq_order_brought(inline_512: Path) -> None:
     tree = fetch_series(cache_dir(), "6.12")
     commit = compose(tree, without=EVERYWHERE).commit
     old = layout_of(compiled(cache_dir(), tree, commit, column("x86_64+numa", inline_512)), "6.12")
-    rules = host_rules(cache_dir())
+    rules = our_rules()
     difference = compare(rules, old, layout("x86_64+numa", "", inline_512))
     touched = {metric.name: (metric.before, metric.after) for metric in difference.metrics if "touched" in metric.name}
     assert touched == {
@@ -176,7 +177,7 @@ def test_what_rq_order_brought(inline_512: Path) -> None:
 def asserted(tree: Tree, changes: str = BOTH) -> str:
     """The composed tree with the assertions on top."""
     commit = compose(tree, without={"rd-lines", "cpupri-lines"} - set(changes.split(","))).commit
-    return add_asserts(tree, commit, host_rules(cache_dir()), {"rq-order", *changes.split(",")} - {""})
+    return add_asserts(tree, commit, our_rules(), {"rq-order", *changes.split(",")} - {""})
 
 
 @pytest.mark.parametrize("name", [*arch_table(), "x86_64+numa+proxy", "x86_64+lockdep", "x86_64+inline-512"])

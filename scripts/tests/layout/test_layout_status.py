@@ -25,7 +25,6 @@ from schedlib.layout import status_verb
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.source_status import Found, of_directory, of_source
 from schedlib.layout.status import of_kernel, of_tree, symbols_of
-from schedlib.layout.tables import Condition
 from schedlib.paths import PROJECT
 from schedlib.tree import changes, compose
 from schedlib.tree.kernel_tree import open_kdir
@@ -67,8 +66,8 @@ def test_toy_kernel() -> None:
 def test_change_by_layout(older: str, change: str) -> None:
     assert presence(toy()) | {change: "absent"} == presence(toy(older))
     evidence = found(toy(older))[change].evidence
-    assert evidence and all(text.startswith("not so: struct ") for text in evidence)
-    assert all(text.startswith("so: struct ") for text in found(toy())[change].evidence)
+    assert evidence and all(text.startswith("unmet: struct ") for text in evidence)
+    assert all(text.startswith("met: struct ") for text in found(toy())[change].evidence)
 
 
 def test_part_of_a_change() -> None:
@@ -84,7 +83,7 @@ def test_part_of_a_change() -> None:
     )
     row = found(half)["rq-order"]
     assert row.presence is Presence.PARTIAL
-    assert [text.partition(":")[0] for text in row.evidence] == ["so", "not so", "not so"]
+    assert [text.partition(":")[0] for text in row.evidence] == ["met", "unmet", "unmet"]
 
 
 def test_change_that_cannot_be_told() -> None:
@@ -94,7 +93,7 @@ def test_change_that_cannot_be_told() -> None:
     row = found(replace(toy(), types=unaligned))["cpupri-lines"]
     assert row.presence is Presence.PRESENT
     assert "n/a: the alignment of a type is not recorded there" in row.evidence
-    unknown = replace(toy(), holds=toy().holds - {Condition.SMP}, unknown=frozenset({Condition.SMP}))
+    unknown = replace(toy(), holds=toy().holds - {"CONFIG_SMP"}, unknown=frozenset({"CONFIG_SMP"}))
     assert found(unknown)["cpupri-lines"].presence is Presence.NA
 
 

@@ -92,7 +92,7 @@ def test_any_name(member: str, name: str) -> None:
 def test_equal_structures_are_drawn_when_nothing_differs() -> None:
     heads = [text for _, text in texts(picture(toy(), toy()), "t")]
     assert [head.split()[1].rstrip(",") for head in heads] == [
-        tag for tag in ("rq", "root_domain", "cpupri", "cpupri_vec") for _ in range(2)
+        tag for tag in ("rq", "root_domain", "cpupri_vec", "cpupri") for _ in range(2)
     ]
 
 

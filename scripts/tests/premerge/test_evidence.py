@@ -87,7 +87,7 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
         f"base-commit: {'b' * 40}",
         f"patch-id: {PATCH}",
         "sched: Move a field",
-        "PPPPPPPPP  PPPPPPPP  PPPP-PP       ---",
+        "PPPPPPPPP  PPPPPPPPP  PPPP-PP       ---",
         "3 of 3 killed",
         "skipped, needs CONFIG_NUMA: 1 of demo_pass",
         "arm       cannot be had",
@@ -229,12 +229,12 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
         "[]",
         '{"schema": "other"}',
         '{"schema": "guests-1", "guests": [{}]}',
-        '{"schema": "offsets-1", "columns": {"x": [1, 2]}}',
+        '{"schema": "offsets-2", "columns": {"x": [1, 2]}}',
     ],
 )
 def test_damage(out: Path, name: str, content: str) -> None:
     (out / name).write_text(content)
-    with pytest.raises(SchedlineError, match=f"{name} is no (offsets|guests)-1: "):
+    with pytest.raises(SchedlineError, match=f"{name} is no (offsets-2|guests-1): "):
         main(["premerge", "evidence", str(out)])
 
 
@@ -249,9 +249,9 @@ def test_offsets_that_are_none(out: Path, number: object) -> None:
 
 def test_a_condition_that_is_none(out: Path) -> None:
     content = json.loads((out / premerge_files.LAYOUTS).read_text())
-    content["columns"]["x86_64"][1]["holds"] = ["NOTHING"]
+    content["columns"]["x86_64"][1]["holds"]["NOTHING"] = True
     (out / premerge_files.LAYOUTS).write_text(json.dumps(content))
-    with pytest.raises(SchedlineError, match="'NOTHING' is an unknown condition"):
+    with pytest.raises(SchedlineError, match="holds for x86_64 knows the conditions of other contracts: NOTHING"):
         main(["premerge", "evidence", str(out)])
 
 

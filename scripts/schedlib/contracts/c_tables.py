@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0
+"""rules and a tree's source -> the C tables that kunit/sched_layout_kunit.c judges inside of that tree's kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from schedlib.contracts.conditions import in_c, in_words
+from schedlib.contracts.contract_rules import WORDS, Clause, Rule, Rules
+from schedlib.contracts.struct_source import HEADERS, Source
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
+
+_SPDX = "/* SPDX-License-Identifier: GPL-2.0 */\n"
+_SPDX_C = "// SPDX-License-Identifier: GPL-2.0\n"
+_WIDTH = 100
+
+HEADER, RULES, FIELDS = "layout_contracts.h", "layout_rules.c", "layout_fields.c"
+"""The names of the files."""
+
+
+def tables(rules: Rules, source: Source) -> dict[str, str]:
+    """The three files, by name, for a tree that declares `source`."""
+    return {HEADER: _header(rules, source), RULES: _rules(rules, source), FIELDS: _fields(rules, source)}
+
+
+def require_members(rules: Rules, source: Source, present: Collection[str]) -> None:
+    """Reject a tree that has a change, and in no configuration a member that the change's rules name.
+
+    Args:
+        present: the changes that the tree has, by its source.
+
+    Raises:
+        SchedlineError: a structure or a member is missing. Judging the rules without it would prove nothing.
+    """
+    owner = {rule.id: rule.change for rule in rules.rules}
+    for clause in rules.clauses:
+        if owner.get(clause.rule) not in present:
+            continue
+        for name in clause.named:
+            spellings = next(
+                (text.split("|") for tag, text in rules.spelled if tag == clause.type and name in text.split("|")),
+                [name],
+            )
+            if not any(source.find(clause.type, spelling) for spelling in spellings):
+                raise SchedlineError(
+                    f"this tree has no {clause.type}.{' and no '.join(spellings)} in any configuration, which "
+                    f"{clause.rule} is about",
+                    f"correct configs/contracts/sched/{clause.type}.toml, or the member's name in {HEADERS[0]}",
+                )
+
+
+def _name(condition: str) -> str:
+    """The enumerator of a condition: LAYOUT_LINE_MIN_64 for `line >= 64`."""
+    text = condition.replace("line >=", "line_min").replace("line <=", "line_max").replace("==", "")
+    return "LAYOUT_" + re.sub(r"\W+", "_", text.replace("!", "no_")).upper()
+
+
+def _array(change: str) -> str:
+    return change.replace("-", "_")
+
+
+def _known(clause: Clause, names: Sequence[str], source: Source) -> list[str]:
+    return [name for name in names if source.find(clause.type, name)]
+
+
+def _header(rules: Rules, source: Source) -> str:
+    listed = [name for tag in rules.types() for name in _members(rules, source, tag)]
+    most = max((len(clause.named) for clause in rules.clauses), default=1)
+    arrays = "".join(
+        f"\tstruct sched_layout_rule\t{_array(change)}[{sum(rule.change == change for rule in rules.rules)}];\n"
+        for change in rules.changes()
+    )
+    conditions = "".join(f"\t{_name(condition)},\n" for condition in rules.conditions())
+    return f"""{_SPDX}/*
+ * Made from the contracts, like layout_rules.c and layout_fields.c: how many
+ * there are of everything, and how long the names are.
+ */
+#ifndef _KERNEL_SCHED_TESTS_LAYOUT_CONTRACTS_H
+#define _KERNEL_SCHED_TESTS_LAYOUT_CONTRACTS_H
+
+#define LAYOUT_TYPE_LEN\t\t{_room(rules.types())}
+#define LAYOUT_MEMBER_LEN\t{_room(listed)}
+#define LAYOUT_CONDITION_LEN\t{_room(rules.conditions())}
+#define LAYOUT_MOST_MEMBERS\t{most}
+
+/* What must be true of a kernel for a clause to apply to it: bit numbers. */
+enum sched_layout_need {{
+{conditions}\tLAYOUT_NR_CONDITIONS
+}};
+
+/* One array for each change, so that each is a parameterised test of its own. */
+struct sched_layout_rules {{
+{arrays}}};
+
+#endif /* _KERNEL_SCHED_TESTS_LAYOUT_CONTRACTS_H */
+"""
+
+
+def _room(names: Collection[str]) -> int:
+    """Bytes for any of the names and its end, in whole words."""
+    return (max(map(len, names), default=0) + 4) // 4 * 4
+
+
+def _text(text: str, indent: str) -> str:
+    """A C string; a long one on a line of its own, not split, as checkpatch wants it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f' "{escaped}"' if len(escaped) <= _WIDTH - 8 * len(indent) - 16 else f'\n{indent}"{escaped}"'
+
+
+def _rules(rules: Rules, source: Source) -> str:
+    parts = [
+        f"""{_SPDX_C}/*
+ * The layout rules, made from the contracts of schedline. See layout_rules.h.
+ */
+#include <linux/bits.h>
+#include <linux/kernel.h>
+
+#include "layout_rules.h"
+
+const struct sched_layout_rules sched_layout_rules = {{
+"""
+    ]
+    for change in rules.changes():
+        its = (rule for rule in rules.rules if rule.change == change)
+        parts.append(f"\t.{_array(change)} = {{\n{''.join(_rule(rule) for rule in its)}\t}},\n")
+    parts.append("};\n\nconst struct sched_layout_clause sched_layout_clauses[] = {\n")
+    parts += [_clause(clause, source) for clause in rules.clauses]
+    parts.append("};\n\nconst u32 sched_layout_nr_clauses = ARRAY_SIZE(sched_layout_clauses);\n\n")
+    parts.append("const char * const sched_layout_kinds[LAYOUT_NR_KINDS] = {\n")
+    parts += [f'\t[LAYOUT_{kind.name}]{_tabs(kind.name)}= "{words}",\n' for kind, words in WORDS.items()]
+    parts.append('};\n\n/* Each completes "needs ..." */\n')
+    parts.append("const char * const sched_layout_needs[LAYOUT_NR_CONDITIONS] = {\n")
+    parts += [f'\t[{_name(condition)}] = "{in_words(condition)}",\n' for condition in rules.conditions()]
+    return "".join(parts) + "};\n"
+
+
+def _record(indent: str, rows: Sequence[tuple[str, str]]) -> str:
+    """A record with designated initialisers."""
+    inner = "".join(f"{indent}\t.{name}\t={value},\n" for name, value in rows)
+    return f"{indent}{{\n{inner}{indent}}},\n"
+
+
+def _rule(rule: Rule) -> str:
+    texts = {"id": rule.id, "change": rule.change, "reason": rule.reason, "source": rule.source}
+    return _record("\t\t", [(name, _text(text, "\t\t\t\t")) for name, text in texts.items()])
+
+
+def _tabs(name: str) -> str:
+    return "\t" * (3 - (len(name) + 9) // 8)
+
+
+def _clause(clause: Clause, source: Source) -> str:
+    rows = [("rule", f' "{clause.rule}"'), ("kind", f" LAYOUT_{clause.kind.name}")]
+    if clause.needs:
+        rows.append(("needs", " " + " | ".join(f"BIT({_name(condition)})" for condition in sorted(clause.needs))))
+    rows += [("forced", " true")] if clause.forced else []
+    if clause.kind in (ClauseKind.ON_LINE, ClauseKind.STARTS_ON, ClauseKind.HEADROOM, ClauseKind.TYPE_MOST):
+        lines = {ANY_LINE: "LAYOUT_ANY_LINE", LAST_LINE: "LAYOUT_LAST_LINE"}
+        rows.append(("arg", f" {lines.get(clause.arg, clause.arg)}"))
+    rows.append(("type", f' "{clause.type}"'))
+    rows.append(("members", _text(" ".join(_known(clause, clause.members, source)), "\t\t\t")))
+    rows.append(("others", _text(" ".join(_known(clause, clause.others, source)), "\t\t\t")))
+    return _record("\t", [row for row in rows if row[1] != ' ""'])
+
+
+def _members(rules: Rules, source: Source, tag: str) -> list[str]:
+    """What is listed of a structure: its members in order, and what the clauses name inside of them."""
+    direct = [name for (owner, name), found in source.members.items() if owner == tag and found.has_offset]
+    inner = [name for clause in rules.clauses if clause.type == tag for name in clause.named if "." in name]
+    return direct + [name for name in dict.fromkeys(inner) if source.find(tag, name)]
+
+
+_ELEMENT_SIZES = " \\\n".join(
+    f"\t  {text}"
+    for text in (
+        "sizeof_field(struct type, array[0].member),",
+        "sizeof_field(struct type, array) / sizeof_field(struct type, array[0]),",
+        "sizeof_field(struct type, array[0])",
+    )
+)
+
+
+def _fields(rules: Rules, source: Source) -> str:
+    tags = [tag for tag in rules.types() if tag in source.structs]
+    types = [(source.structs[tag].guards, f"\tTYPE({tag}),") for tag in tags]
+    rows: list[tuple[tuple[str, ...], str]] = []
+    for tag in tags:
+        for name in _members(rules, source, tag):
+            found = source.find(tag, name)
+            guards = found.guards if found else ()
+            array, _, rest = name.partition("[0].")
+            row = f"\tMEMBER({tag}, {name})," if not rest else f"\tELEMENT({tag}, {array}, {rest}),"
+            rows.append((guards, row))
+    conditions = "".join(
+        f'\t[{_name(condition)}] = {{\n\t\t"{condition}", {in_c(condition)}\n\t}},\n'
+        for condition in rules.conditions()
+    )
+    return f"""{_SPDX_C}/*
+ * Where the compiler put the members of the structures that have a contract.
+ * Made from the contracts and the declarations of this tree. Needs no link:
+ * compiled for any architecture, the tables can be read out of the object.
+ */
+#include <linux/build_bug.h>
+#include <linux/mmu_context.h>
+
+#include "../sched.h"
+#include "layout_rules.h"
+
+#define TYPE(type)	{{ #type, sizeof(struct type), __alignof__(struct type) }}
+
+const struct sched_layout_type sched_layout_types[] = {{
+{_joined(types)}
+}};
+
+#define MEMBER(type, member) \\
+	{{ #type, #member, offsetof(struct type, member), sizeof_field(struct type, member), 1, 0 }}
+/* A member of every element of an array. */
+#define ELEMENT(type, array, member) \\
+	{{ #type, #array "[0]." #member, offsetof(struct type, array[0].member), \\
+{_ELEMENT_SIZES} }}
+
+const struct sched_layout_field sched_layout_fields[] = {{
+{_joined(rows)}
+}};
+
+const struct sched_layout_condition sched_layout_conditions[LAYOUT_NR_CONDITIONS] = {{
+{conditions}}};
+
+const struct sched_layout_env sched_layout_env = {{
+	.version	= SCHED_LAYOUT_VERSION,
+	.type_size	= sizeof(sched_layout_types[0]),
+	.nr_types	= ARRAY_SIZE(sched_layout_types),
+	.field_size	= sizeof(sched_layout_fields[0]),
+	.nr_fields	= ARRAY_SIZE(sched_layout_fields),
+	.condition_size	= sizeof(sched_layout_conditions[0]),
+	.nr_conditions	= LAYOUT_NR_CONDITIONS,
+	.line		= SMP_CACHE_BYTES,
+	.mask		= sizeof(cpumask_var_t),
+}};
+"""
+
+
+def guarded(rows: Sequence[tuple[tuple[str, ...], str]]) -> Iterator[str]:
+    """Lines of C, neighbours under the same conditions in one #if."""
+    current: tuple[str, ...] = ()
+    for guards, text in rows:
+        if guards != current:
+            if current:
+                yield "#endif"
+            if guards:
+                yield _if(guards)
+            current = guards
+        yield text
+    if current:
+        yield "#endif"
+
+
+def _joined(rows: Sequence[tuple[tuple[str, ...], str]]) -> str:
+    return "\n".join(guarded(rows))
+
+
+def _if(guards: tuple[str, ...]) -> str:
+    if len(guards) == 1 and (match := re.fullmatch(r"(!?)defined\((\w+)\)", guards[0])):
+        return f"#{'ifndef' if match[1] else 'ifdef'} {match[2]}"
+    return f"#if {' && '.join(guards)}"

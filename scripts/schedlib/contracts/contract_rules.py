@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The contracts as rules and clauses: what is judged, in a kernel and outside of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import (
+    ANY_LINE,
+    LAST_LINE,
+    ClauseKind,
+    Contract,
+    MemberGroup,
+    Promise,
+    may_share,
+    read_contract,
+)
+from schedlib.formats.data_file import Place, nearest, refuse
+from schedlib.names import plain_toml
+from schedlib.paths import CONFIGS
+
+CONTRACTS = CONFIGS / "contracts" / "sched"
+
+UNLISTED = frozenset({ClauseKind.ALONE, ClauseKind.UNBROKEN})
+"""The kinds that are about members which no clause lists. Judging them needs all members of the structure."""
+
+COMPARED = frozenset({ClauseKind.APART, ClauseKind.FOLLOWS, ClauseKind.OWN_OFFSET})
+"""The kinds that compare members with others. Without others there is nothing to judge."""
+
+WORDS = {
+    ClauseKind.ALIGNED: "each starts on a line boundary",
+    ClauseKind.ON_LINE: "all lie entirely on",
+    ClauseKind.STARTS_ON: "all start on",
+    ClauseKind.APART: "these share no line with the others",
+    ClauseKind.ALONE: "no other member is on the lines of these",
+    ClauseKind.UNBROKEN: "no other member lies between them",
+    ClauseKind.FOLLOWS: "these lie behind the others",
+    ClauseKind.SAME_OFFSET: "all have one offset",
+    ClauseKind.OWN_OFFSET: "none of the others has the offset of these",
+    ClauseKind.HEADROOM: "bytes left on the line of the last, at least",
+    ClauseKind.TYPE_ALIGNED: "the type is aligned to a line",
+    ClauseKind.TYPE_PADDED: "the type's size is whole lines",
+    ClauseKind.TYPE_SMALL: "the type is smaller than a line",
+    ClauseKind.TYPE_MOST: "bytes of the type without them, at most",
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is promised, and to whose benefit.
+
+    Attributes:
+        change: the kernel change that made the promise.
+        source: commit or Message-ID of the change.
+    """
+
+    id: str
+    change: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One thing to be checked.
+
+    Attributes:
+        rule: the rule that it belongs to; the name of a change for a sign of that change.
+        needs: conditions; without all of them the clause is n/a.
+        forced: whether an attribute or the order in the source brings it about in every configuration.
+        arg: a line, ANY_LINE, LAST_LINE, or bytes; see ClauseKind.
+        type: tag of the structure.
+        members, others: see ClauseKind. One that a kernel lacks is left out.
+    """
+
+    rule: str
+    kind: ClauseKind
+    needs: frozenset[str]
+    forced: bool
+    arg: int
+    type: str
+    members: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All members that it names."""
+        return self.members + self.others
+
+
+@dataclass(frozen=True)
+class OpenFinding:
+    """Two groups that share lines although that costs something."""
+
+    type: str
+    members: tuple[str, ...]
+    others: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the contracts say; the same for every kernel.
+
+    Attributes:
+        spelled: the members of which a tree has one of several, such as `visit_cookie|visit_gen`, by structure.
+    """
+
+    rules: tuple[Rule, ...]
+    clauses: tuple[Clause, ...]
+    findings: tuple[OpenFinding, ...] = ()
+    spelled: tuple[tuple[str, str], ...] = ()
+
+    def of(self, owner: str) -> tuple[Clause, ...]:
+        """The clauses of a rule, or the signs of a change."""
+        return tuple(clause for clause in self.clauses if clause.rule == owner)
+
+    def changes(self) -> tuple[str, ...]:
+        """The changes that made the rules, in order."""
+        return tuple(dict.fromkeys(rule.change for rule in self.rules))
+
+    def types(self) -> tuple[str, ...]:
+        """The structures that the rules are about."""
+        return tuple(dict.fromkeys(clause.type for clause in self.clauses))
+
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions of all clauses, in a fixed order."""
+        return tuple(sorted({condition for clause in self.clauses for condition in clause.needs}))
+
+    def rule(self, name: str) -> Rule:
+        """A rule by its id.
+
+        Raises:
+            SchedlineError: there is none.
+        """
+        for rule in self.rules:
+            if rule.id == name:
+                return rule
+        raise SchedlineError(f"there is no rule {name!r}", f"choose one of {', '.join(r.id for r in self.rules)}")
+
+
+@cache
+def our_rules() -> Rules:
+    """The rules of the contracts in configs/contracts/sched.
+
+    Raises:
+        SchedlineError: a contract is wrong.
+    """
+    return rules_of(tuple(sorted(CONTRACTS.glob("*.toml"))))
+
+
+def rules_of(paths: tuple[Path, ...]) -> Rules:
+    """The rules of some contracts, in the order of the changes and of their ids.
+
+    Raises:
+        SchedlineError: a contract is wrong, or two contradict each other.
+    """
+    with plain_toml("changes.toml") as rows:
+        sources = {name: row.get("source", "") for name, row in rows.items()}
+    rules: dict[str, Rule] = {}
+    clauses: list[Clause] = []
+    findings: list[OpenFinding] = []
+    spelled: list[tuple[str, str]] = []
+    contracts = [(path, read_contract(path)) for path in paths]
+    for path, contract in contracts:
+        for at, row in enumerate(contract.rule):
+            change = row.change or row.id.partition(".")[0]
+            if change not in sources:
+                refuse(path, ("rule", at, "id"), f"{row.id!r} is of no known change", nearest(change, sources))
+            if row.id in rules:
+                refuse(path, ("rule", at, "id"), f"{row.id!r} is there twice", "choose another number")
+            rules[row.id] = Rule(row.id, change, row.why, sources[change])
+    for path, contract in contracts:
+        made = _Lowered(contract)
+        clauses += made.signs() + made.promises() + list(made.apart())
+        findings += made.findings()
+        spelled += [(contract.struct, name) for name in made.names() if "|" in name]
+        _check_ids(path, contract, rules, sources)
+    for path, contract in contracts:
+        for at, row in enumerate(contract.rule):
+            if not any(clause.rule == row.id for clause in clauses):
+                refuse(path, ("rule", at, "id"), f"{row.id!r} keeps nothing", "add a promise with this id")
+    order = {change: number for number, change in enumerate(sources)}
+    ordered = sorted(rules.values(), key=lambda rule: (order[rule.change], _number(rule.id)))
+    place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
+    clauses.sort(key=lambda clause: place[clause.rule])
+    return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(spelled))
+
+
+def _number(name: str) -> list[tuple[int, str]]:
+    """An id as people sort it: R2 before R10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _check_ids(path: Path, contract: Contract, rules: dict[str, Rule], changes: dict[str, str]) -> None:
+    named: list[tuple[Place, str]] = [(("promise", at, "id"), row.id) for at, row in enumerate(contract.promise)]
+    named += [(("type", at, "id"), row.id) for at, row in enumerate(contract.type)]
+    for at, group in enumerate(contract.group):
+        if group.apart and group.apart not in rules:
+            refuse(path, ("group", at, "apart"), f"names the rule {group.apart!r}", nearest(group.apart, rules))
+        for number, promise in enumerate(group.promise):
+            named.append((("group", at, "promise", number, "id"), promise.id))
+    for place, name in named:
+        if name not in rules:
+            refuse(path, place, f"names the rule {name!r}", nearest(name, rules))
+    for at, sign in enumerate(contract.sign):
+        if sign.change not in changes:
+            refuse(path, ("sign", at, "change"), f"names {sign.change!r}", nearest(sign.change, changes))
+
+
+class _Lowered:
+    """One contract as clauses."""
+
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+
+    def names(self) -> Iterator[str]:
+        """Every member, as the contract spells it."""
+        for group in self.contract.group:
+            yield from group.members
+
+    def signs(self) -> list[Clause]:
+        """What tells that a change is there."""
+        return [
+            self._clause(row.change, ClauseKind(row.keep), row.when, row.of, row.others, forced=True)
+            for row in self.contract.sign
+        ]
+
+    def promises(self) -> list[Clause]:
+        """What is kept, as written."""
+        made = [self._promise(row, group.members) for group in self.contract.group for row in group.promise]
+        made += [self._promise(row, ()) for row in self.contract.promise]
+        made += [
+            self._clause(row.id, ClauseKind(row.keep), row.when, row.without, forced=row.forced, arg=row.bytes or 0)
+            for row in self.contract.type
+        ]
+        return made
+
+    def _promise(self, row: Promise, members: tuple[str, ...]) -> Clause:
+        kind = ClauseKind(row.keep)
+        line = {"last": LAST_LINE, None: ANY_LINE if kind in (ClauseKind.ON_LINE, ClauseKind.STARTS_ON) else 0}
+        arg = row.bytes or (row.line if isinstance(row.line, int) else line[row.line])
+        return self._clause(row.id, kind, row.when, row.of or members, row.others, forced=row.forced, arg=arg)
+
+    def _clause(
+        self,
+        rule: str,
+        kind: ClauseKind,
+        when: tuple[str, ...],
+        members: tuple[str, ...] = (),
+        others: tuple[str, ...] = (),
+        *,
+        forced: bool,
+        arg: int = 0,
+    ) -> Clause:
+        tag = self.contract.struct
+        return Clause(rule, kind, frozenset(when), forced, arg, tag, _each(members), _each(others))
+
+    def apart(self) -> Iterator[Clause]:
+        """What the classes forbid: one clause for the conditions of each group that names a rule for it."""
+        kept: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+        groups = self.contract.groups()
+        for one, other, when in self._conflicts():
+            rule = one.apart or other.apart
+            first, second = (one, other) if one.apart else (other, one)
+            if rule and when is not None:
+                kept.setdefault((rule, first.name, when), []).extend(second.members)
+        for (rule, name, when), others in kept.items():
+            yield self._clause(rule, ClauseKind.APART, when, groups[name].members, tuple(others), forced=False)
+
+    def _conflicts(self) -> Iterator[tuple[MemberGroup, MemberGroup, tuple[str, ...] | None]]:
+        """The pairs of groups that may not share a line, and the conditions for that; None if they may after all."""
+        rows = {frozenset({row.group, name}): row for row in self.contract.exception for name in row.with_}
+        for one, other in combinations(self.contract.group, 2):
+            if may_share(one.class_, other.class_):
+                continue
+            row = rows.get(frozenset({one.name, other.name}))
+            yield one, other, (() if row is None else row.apart_when or None)
+
+    def findings(self) -> list[OpenFinding]:
+        """The exceptions that cost something."""
+        groups = self.contract.groups()
+        return [
+            OpenFinding(self.contract.struct, _each(groups[row.group].members), _each(groups[name].members), row.why)
+            for row in self.contract.exception
+            if row.open
+            for name in row.with_
+        ]
+
+
+def _each(members: tuple[str, ...]) -> tuple[str, ...]:
+    """The members, those with two spellings as two."""
+    return tuple(name for spelled in members for name in spelled.split("|"))

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-2.0
+"""configs/contracts/<subsystem>/<struct>.toml: who reads and writes the members of a structure, and what is kept.
+
+docs/contracts.md explains the format to its users.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from schedlib.formats.data_file import nearest, read_toml, refuse
+from schedlib.formats.strict import Positive, Strict, Whole, Word
+
+Condition = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(64bit|line (==|<=|>=) [0-9]+|mask == [0-9]+|locks (plain|debugged)|!?CONFIG_[A-Z0-9_]+)$"),
+]
+"""What must be true of a kernel. `mask` is the size of a cpumask_var_t in bytes."""
+
+Conditions = tuple[Condition, ...]
+Words = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
+
+LARGEST_LINE = 256
+"""Bytes in the longest cache line of an architecture of the kernel (s390)."""
+
+
+class ClauseKind(Enum):
+    """What a promise keeps. `of` and `others` are members."""
+
+    ALIGNED = "starts a line"
+    """Each of `of` starts on a line boundary."""
+    ON_LINE = "on one line"
+    """Every byte of `of` lies on one line: `line`, or else any."""
+    STARTS_ON = "starts on line"
+    """The first byte of each lies on one line: `line`, or else any."""
+    APART = "apart"
+    """No line has bytes of `of` and of `others`."""
+    ALONE = "closed"
+    """The lines of `of` have no member but these and `others`."""
+    UNBROKEN = "unbroken"
+    """No other member lies between those of `of`."""
+    FOLLOWS = "behind"
+    """Each of `of` lies behind each of `others`."""
+    SAME_OFFSET = "same offset"
+    """All of `of` have one offset."""
+    OWN_OFFSET = "own offset"
+    """None of `others` has the offset of one of `of`."""
+    HEADROOM = "headroom"
+    """At least `bytes` bytes are left on the line of the last of `of`."""
+    TYPE_ALIGNED = "aligned"
+    """The type is aligned to a line."""
+    TYPE_PADDED = "whole lines"
+    """The type's size is a multiple of a line's."""
+    TYPE_SMALL = "smaller than a line"
+    """The type's size is smaller than a line's."""
+    TYPE_MOST = "at most"
+    """The type, without the members in `without`, has at most `bytes` bytes."""
+
+
+class AccessClass(Enum):
+    """How the members of a group are accessed."""
+
+    READ_MOSTLY = "read-mostly"
+    OWNER = "owner"
+    PUBLISHED = "published"
+    SHARED = "shared"
+    LOCK = "lock"
+    COLD = "cold"
+
+
+ANY_LINE, LAST_LINE = -1, -2
+"""Instead of a line's number: any, but one for all; the last of the type."""
+
+
+class RuleRow(Strict, frozen=True):
+    """A rule: its public id, which never changes, and what goes wrong when it is broken.
+
+    Attributes:
+        change: the change that made it, where the id does not begin with it.
+    """
+
+    id: Word
+    why: Word
+    change: str = ""
+
+
+class Promise(Strict, frozen=True):
+    """Something to be kept about members.
+
+    Attributes:
+        id: the rule that it belongs to.
+        of: the members; empty for all of the group.
+        others: see ClauseKind.
+        line: see ClauseKind.
+        bytes: see ClauseKind.
+        forced: whether an attribute or the order in the source brings it about in every configuration.
+    """
+
+    id: Word
+    keep: Literal[
+        "starts a line",
+        "on one line",
+        "starts on line",
+        "apart",
+        "closed",
+        "unbroken",
+        "behind",
+        "same offset",
+        "own offset",
+        "headroom",
+    ]
+    of: tuple[Word, ...] = ()
+    others: tuple[Word, ...] = ()
+    line: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] | Literal["last"] | None = None
+    bytes: Positive | None = None
+    when: Conditions = ()
+    forced: bool = False
+
+
+class TypePromise(Strict, frozen=True):
+    """Something to be kept about the whole type.
+
+    Attributes:
+        without: members that do not count.
+    """
+
+    id: Word
+    keep: Literal["aligned", "whole lines", "smaller than a line", "at most"]
+    bytes: Whole | None = None
+    without: tuple[Word, ...] = ()
+    when: Conditions = ()
+    forced: bool = False
+
+
+class ChangeSign(Strict, frozen=True):
+    """Something that is true if a change is in a kernel. One sign is enough."""
+
+    change: Word
+    keep: Literal["behind", "apart", "own offset", "aligned"]
+    of: tuple[Word, ...] = ()
+    others: tuple[Word, ...] = ()
+    when: Conditions = ()
+
+
+class MemberGroup(Strict, frozen=True):
+    """Members that are accessed in the same way.
+
+    Attributes:
+        apart: the rule that is broken when a group of a class that does not fit shares a line with this one.
+        readers: functions.
+        writers: functions.
+    """
+
+    name: Word
+    class_: AccessClass = msgspec.field(name="class")
+    members: Words = msgspec.field()
+    apart: str = ""
+    readers: tuple[Word, ...] = ()
+    writers: tuple[Word, ...] = ()
+    promise: tuple[Promise, ...] = ()
+
+
+class Exemption(Strict, frozen=True):
+    """Groups that may share a line although their classes do not fit: `group` with each of `with`.
+
+    Attributes:
+        apart_when: the conditions under which they still may not.
+        open: whether it costs something: a finding that is reported.
+    """
+
+    group: Word
+    with_: Words = msgspec.field(name="with")
+    why: Word = msgspec.field()
+    apart_when: Conditions = ()
+    open: bool = False
+
+
+class Contract(Strict, frozen=True):
+    """The contract of one structure."""
+
+    struct: Word
+    rule: tuple[RuleRow, ...] = ()
+    sign: tuple[ChangeSign, ...] = ()
+    group: tuple[MemberGroup, ...] = ()
+    exception: tuple[Exemption, ...] = ()
+    promise: tuple[Promise, ...] = ()
+    type: tuple[TypePromise, ...] = ()
+
+    def groups(self) -> dict[str, MemberGroup]:
+        """The groups by name."""
+        return {group.name: group for group in self.group}
+
+
+def read_contract(path: Path) -> Contract:
+    """Read a contract.
+
+    Raises:
+        SchedlineError: something in it is unknown, missing or contradicts itself. The text names file, line and key.
+    """
+    contract = read_toml(path, Contract)
+    _check_groups(path, contract)
+    _check_exceptions(path, contract)
+    for at, group in enumerate(contract.group):
+        for number, promise in enumerate(group.promise):
+            place = ("group", at, "promise", number)
+            _check_promise(path, place, promise, group.members)
+    for number, promise in enumerate(contract.promise):
+        _check_promise(path, ("promise", number), promise, ())
+    for number, row in enumerate(contract.type):
+        if (row.bytes is None) is (row.keep == "at most"):
+            refuse(path, ("type", number), f"keeps {row.keep!r}", "`at most` needs bytes = ..., the others have none")
+    for number, sign in enumerate(contract.sign):
+        if (sign.keep == "aligned") is bool(sign.of):
+            refuse(path, ("sign", number), f"keeps {sign.keep!r}", "`aligned` is about the type, the others need of")
+    return contract
+
+
+def _check_groups(path: Path, contract: Contract) -> None:
+    owner: dict[str, str] = {}
+    for at, group in enumerate(contract.group):
+        if group.name in [each.name for each in contract.group[:at]]:
+            refuse(path, ("group", at, "name"), f"{group.name!r} is there twice", "give each group a name of its own")
+        for member in (name for spelled in group.members for name in spelled.split("|")):
+            if member in owner:
+                both = f"{member!r} is in the groups {owner[member]} and {group.name}"
+                refuse(path, ("group", at, "members"), both, "a member has one owner: leave it in one group")
+            owner[member] = group.name
+
+
+def _check_exceptions(path: Path, contract: Contract) -> None:
+    groups = contract.groups()
+    for at, row in enumerate(contract.exception):
+        for key, name in (("group", row.group), *(("with", name) for name in row.with_)):
+            if name not in groups:
+                refuse(path, ("exception", at, key), f"names the group {name!r}", nearest(name, groups))
+        for name in row.with_:
+            one, other = groups[row.group], groups[name]
+            if may_share(one.class_, other.class_):
+                both = f"names {name!r}: {one.class_.value} and {other.class_.value} may share a line anyway"
+                refuse(path, ("exception", at, "with"), both, "leave it out")
+
+
+_NEEDS_OTHERS = frozenset({"apart", "behind", "own offset"})
+_TAKES_LINE = frozenset({"on one line", "starts on line"})
+
+
+def _check_promise(path: Path, place: tuple[str | int, ...], promise: Promise, members: tuple[str, ...]) -> None:
+    for name in promise.of:
+        if members and name not in members:
+            refuse(path, (*place, "of"), f"names {name!r}, which is not in its group", nearest(name, members))
+    if not (promise.of or members):
+        refuse(path, place, "names no members", 'add of = ["..."]')
+    keep = promise.keep
+    if keep in _NEEDS_OTHERS and not promise.others:
+        refuse(path, place, f"keeps {keep!r} and names no others", 'add others = ["..."]')
+    if promise.others and keep not in _NEEDS_OTHERS | {"closed"}:
+        refuse(path, (*place, "others"), f"means nothing for {keep!r}", "leave it out")
+    if promise.line is not None and keep not in _TAKES_LINE:
+        refuse(path, (*place, "line"), f"means nothing for {keep!r}", "leave it out")
+    if (promise.bytes is None) is (keep == "headroom"):
+        refuse(path, place, f"keeps {keep!r}", "`headroom` needs bytes = ..., the others have none")
+    if promise.bytes is not None and promise.bytes >= LARGEST_LINE:
+        refuse(path, (*place, "bytes"), f"is {promise.bytes}", f"no line has more than {LARGEST_LINE} bytes")
+    if both := set(promise.of or members) & set(promise.others):
+        refuse(path, (*place, "others"), f"has {sorted(both)[0]!r}, which is in `of`, too", "leave it out of one")
+
+
+_MAY_SHARE = frozenset(
+    {
+        frozenset({AccessClass.READ_MOSTLY}),
+        frozenset({AccessClass.OWNER}),
+    }
+)
+
+
+def may_share(one: AccessClass, other: AccessClass) -> bool:
+    """Whether two groups of these classes may share a line. Any class may share one with cold members."""
+    return AccessClass.COLD in (one, other) or frozenset({one, other}) in _MAY_SHARE

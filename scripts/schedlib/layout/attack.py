@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Attacks on the contracts: a new member at every place of a structure, and each contracted member behind each other.
+
+All variants of a structure are compiled at once, each under a name of its own. Nothing is booted.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import combinations
+from typing import NamedTuple
+
+from schedlib.contracts.contract_rules import Clause, Rules
+from schedlib.contracts.struct_source import read_source
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import AccessClass, ClauseKind, Contract
+from schedlib.layout.members import Member, Structure
+from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_clause
+from schedlib.layout.tables import Field, ObjectFile, Type
+
+NEW = "schedline_new"
+"""The name of the new member."""
+
+ADDED = {"atomic_t": "written", "void *": "read"}
+"""The types of the new member, and how such a member is usually accessed."""
+
+
+class Attack(NamedTuple):
+    """One variant of a structure.
+
+    Attributes:
+        text: what was done, for people.
+        declarations: the body.
+        moved: the members that were moved; empty for a new member.
+    """
+
+    text: str
+    declarations: tuple[str, ...]
+    moved: tuple[str, ...]
+
+
+class Kind(Enum):
+    """What an attack did, told by offsets and classes, without the rules."""
+
+    CLOSED = "new member on a closed line"
+    OPEN = "new member where nothing hot is touched"
+    BESIDE = "new member on an open line of hot members"
+    CHANGED = "move that changes who shares a line with a member that a rule protects"
+    EXEMPT = "move that changes that only for members without a rule, or that may share a line by an exception"
+    SAME = "move that changes nothing of that"
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """The result of one attack: the rules that complain."""
+
+    struct: str
+    text: str
+    kind: Kind
+    complaints: tuple[str, ...]
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether the rules should have said something else."""
+        if self.kind in (Kind.CLOSED, Kind.CHANGED):
+            return not self.complaints
+        return self.kind is Kind.OPEN and bool(self.complaints)
+
+
+def declarations(preprocessed: str, tag: str) -> tuple[str, ...]:
+    """The declarations in the body of a structure, from the preprocessor's output.
+
+    Raises:
+        SchedlineError: the structure is not defined there.
+    """
+    plain = re.sub(r"^#.*$", "", preprocessed, flags=re.M)
+    start = re.search(rf"\bstruct\s+{tag}\s*\{{", plain)
+    if start is None:
+        raise SchedlineError(f"struct {tag} is not defined in this configuration", "choose another --config")
+    depth, found, text = 0, [], ""
+    for char in plain[start.end() :]:
+        if char == "}" and depth == 0:
+            break
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        text += char
+        if char == ";" and depth == 0:
+            found.append(" ".join(text.split()))
+            text = ""
+    return tuple(found)
+
+
+def names_in(declaration: str) -> tuple[str, ...]:
+    """The members that a declaration declares, those with an offset."""
+    text = f"struct x {{\n{declaration}\n}};\n"
+    return tuple(name for (_, name), each in read_source(lambda _: text).members.items() if each.has_offset)
+
+
+def attacks(body: Sequence[str], contracted: frozenset[str]) -> Iterator[Attack]:
+    """Each attack on a structure.
+
+    Args:
+        contracted: the members that the contract names.
+    """
+    labels = [", ".join(names_in(each)) or each for each in body]
+    for kind, access in ADDED.items():
+        for place in range(len(body) + 1):
+            after = f"behind {labels[place - 1]}" if place else "first"
+            changed = (*body[:place], f"{kind} {NEW};", *body[place:])
+            yield Attack(f"new {access} member {after}", changed, ())
+    for place, declaration in enumerate(body):
+        names = names_in(declaration)
+        if contracted.isdisjoint(names):
+            continue
+        rest = (*body[:place], *body[place + 1 :])
+        rest_labels = (*labels[:place], *labels[place + 1 :])
+        for target in range(len(rest) + 1):
+            if target != place:
+                after = f"behind {rest_labels[target - 1]}" if target else "first"
+                yield Attack(f"{labels[place]} {after}", (*rest[:target], declaration, *rest[target:]), names)
+
+
+def unit(tag: str, variants: Sequence[Attack], names: Sequence[str]) -> str:
+    """A C file with the variants, and the size, alignment and offsets of each.
+
+    Args:
+        names: the members of the original.
+    """
+    parts = ['// SPDX-License-Identifier: GPL-2.0\n#include <linux/mmu_context.h>\n#include "../sched.h"\n']
+    for number, attack in enumerate(variants):
+        its_tag = f"{tag}__{number}"
+        listed = [*names, *(() if attack.moved else (NEW,))]
+        whole = f"sizeof(struct {its_tag}), __alignof__(struct {its_tag})"
+        offsets = ", ".join(f"offsetof(struct {its_tag}, {name})" for name in listed)
+        parts.append(
+            f"struct {its_tag} {{ {' '.join(attack.declarations)} }};\n"
+            f"extern const unsigned int at_{its_tag}[];\n"
+            f"const unsigned int at_{its_tag}[] = {{ {whole}, {offsets} }};\n"
+        )
+    return "\n".join(parts)
+
+
+def read_variants(data: bytes, tag: str, variants: Sequence[Attack], base: Layout) -> Iterator[Layout]:
+    """The layout with each variant in the place of the structure."""
+    source = ObjectFile(data, f"the variants of {tag}")
+    original = base.structures[tag]
+    known = {member.name: member for member in original.members}
+    names = attackable(original)
+    for number, attack in enumerate(variants):
+        words = source.bytes_of(f"at_{tag}__{number}")
+        size, align, *offsets = struct.unpack(f"{source.order}{len(words) // 4}I", words)
+        placed = dict(zip(names, offsets, strict=False))
+        members = [replace(known[name], offset=offset) for name, offset in placed.items()]
+        if not attack.moved:
+            kind = next(kind for kind in ADDED if any(each == f"{kind} {NEW};" for each in attack.declarations))
+            bytes_ = 4 if kind == "atomic_t" else known_pointer(base)
+            members.append(Member(NEW, kind, offsets[-1], bytes_))
+        yield with_structure(base, tag, Type(tag, size, align), members, placed)
+
+
+def known_pointer(layout: Layout) -> int:
+    """Bytes in a pointer."""
+    return 8 if "64bit" in layout.holds else 4
+
+
+def attackable(structure: Structure) -> tuple[str, ...]:
+    """The members of which the offset can be asked, in order."""
+    return tuple(dict.fromkeys(member.name for member in structure.members))
+
+
+def with_structure(base: Layout, tag: str, kind: Type, members: Sequence[Member], placed: Mapping[str, int]) -> Layout:
+    """A layout in which one structure is another."""
+    old = {member.name: member.offset for member in base.structures[tag].members}
+    fields: dict[tuple[str, str], Field] = dict(base.fields)
+    for (owner, path), field in base.fields.items():
+        root = path.split(".")[0].removesuffix("[0]")
+        if owner == tag and root in placed:
+            fields[owner, path] = replace(field, offset=field.offset + placed[root] - old[root])
+    ordered = tuple(sorted(members, key=lambda member: member.offset))
+    return replace(
+        base,
+        types={**base.types, tag: kind},
+        structures={**base.structures, tag: Structure(kind, ordered)},
+        fields=fields,
+    )
+
+
+def hot_members(contract: Contract) -> frozenset[str]:
+    """The members of the groups that are not cold."""
+    return frozenset(
+        name
+        for group in contract.group
+        if group.class_ is not AccessClass.COLD
+        for spelled in group.members
+        for name in spelled.split("|")
+    )
+
+
+def protected_pairs(contract: Contract, layout: Layout) -> frozenset[frozenset[str]]:
+    """The pairs of hot members of which one at least has a rule, without those that an exception is about."""
+    group_of = {name: group for group in contract.group for text in group.members for name in text.split("|")}
+    exempt = {
+        frozenset({row.group, name})
+        for row in contract.exception
+        for name in row.with_
+        if not row.apart_when or not layout.holds.issuperset(row.apart_when)
+    }
+    return frozenset(
+        frozenset({one, other})
+        for one, other in combinations(sorted(hot_members(contract)), 2)
+        if any(group_of[name].apart or group_of[name].promise for name in (one, other))
+        and frozenset({group_of[one].name, group_of[other].name}) not in exempt
+    )
+
+
+def sharing(layout: Layout, tag: str, members: frozenset[str]) -> frozenset[frozenset[str]]:
+    """The pairs of members that have bytes on one line."""
+    where = {
+        member.name: (layout.line_of(member.offset), layout.line_of(member.last))
+        for member in layout.structures[tag].members
+        if member.name in members
+    }
+    return frozenset(
+        frozenset({one, other})
+        for (one, its), (other, others) in combinations(where.items(), 2)
+        if its[0] <= others[1] and others[0] <= its[1]
+    )
+
+
+def judge_attack(
+    rules: Rules, contract: Contract, base: Layout, attack: Attack, changed: Layout, passing: Sequence[Clause]
+) -> Attacked:
+    """What an attack did, and the rules that complain.
+
+    Args:
+        passing: the clauses about the structure that hold on `base`.
+    """
+    tag, hot = contract.struct, hot_members(contract)
+    results = [judge_clause(clause, changed) for clause in passing]
+    broken = [result.clause.rule for result in results if result.outcome is not RuleOutcome.PASS]
+    complaints = tuple(rule.id for rule in rules.rules if rule.id in broken)
+    differing = sharing(base, tag, hot) ^ sharing(changed, tag, hot)
+    same = not differing
+    if attack.moved:
+        harms = not differing.isdisjoint(protected_pairs(contract, base))
+        kind = Kind.CHANGED if harms else Kind.EXEMPT if differing else Kind.SAME
+        return Attacked(tag, attack.text, kind, complaints)
+    closed = frozenset(name for clause in passing if clause.kind is ClauseKind.ALONE for name in clause.members)
+    beside = {name for pair in sharing(changed, tag, hot | closed | {NEW}) if NEW in pair for name in pair - {NEW}}
+    if beside & closed:
+        kind = Kind.CLOSED
+    elif beside or not same or changed.types[tag].size != base.types[tag].size:
+        kind = Kind.BESIDE
+    else:
+        kind = Kind.OPEN
+    return Attacked(tag, attack.text, kind, complaints)
+
+
+def passing_clauses(rules: Rules, tag: str, layout: Layout) -> tuple[Clause, ...]:
+    """The clauses about a structure that hold."""
+    ours = {rule.id for rule in rules.rules}
+    return tuple(
+        clause
+        for clause in rules.clauses
+        if clause.type == tag and clause.rule in ours and judge_clause(clause, layout).outcome is RuleOutcome.PASS
+    )

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tree -> variants of each contracted structure -> what the rules say of each attack."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from schedlib.cache import lock, write_atomic
+from schedlib.contracts.contract_rules import CONTRACTS, our_rules
+from schedlib.formats.contract_file import Contract, read_contract
+from schedlib.kernel.build import make_as_configured
+from schedlib.layout.attack import (
+    Attack,
+    Attacked,
+    Kind,
+    attackable,
+    attacks,
+    declarations,
+    judge_attack,
+    passing_clauses,
+    read_variants,
+    unit,
+)
+from schedlib.layout.columns import ensure_tools
+from schedlib.layout.compile import UNIT, Column, column_directory, compiled, layout_of
+from schedlib.layout.rule_judge import Layout
+from schedlib.progress import step
+from schedlib.tree.compose import TESTS_DIRECTORY
+from schedlib.tree.kernel_tree import Tree, checked_out, commit_tree, edit_tree, file_row
+
+_AT_ONCE = 400
+"""Variants in one file, so that two processors have work."""
+
+
+def attack_column(cache: Path, tree: Tree, commit: str, column: Column) -> tuple[Attacked, ...]:
+    """Try every attack on every contracted structure of a commit, for one architecture and configuration.
+
+    Raises:
+        SchedlineError: no compiler, or the kernel does not build.
+    """
+    ensure_tools([column])
+    base = layout_of(compiled(cache, tree, commit, column), column.name)
+    preprocessed = _make(cache, tree, commit, column, [UNIT.replace(".o", ".i")])[0].decode(errors="replace")
+    found: list[Attacked] = []
+    work: list[tuple[Contract, list[Attack], str]] = []
+    for path in sorted(CONTRACTS.glob("*.toml")):
+        contract = read_contract(path)
+        if contract.struct not in base.structures or not passing_clauses(our_rules(), contract.struct, base):
+            continue
+        named = frozenset(name for group in contract.group for spelled in group.members for name in spelled.split("|"))
+        tried = list(attacks(declarations(preprocessed, contract.struct), named))
+        for first in range(0, len(tried), _AT_ONCE):
+            work.append((contract, tried[first : first + _AT_ONCE], f"attack_{contract.struct}_{first}"))
+    rows = [
+        file_row(
+            tree.src,
+            f"{TESTS_DIRECTORY}/{name}.c",
+            unit(contract.struct, some, attackable(base.structures[contract.struct])).encode(),
+        )
+        for contract, some, name in work
+    ]
+    attacked = commit_tree(tree.src, edit_tree(tree.src, commit, rows), commit, "attacks on the contracts\n")
+    objects = _make(cache, tree, attacked, column, [f"{TESTS_DIRECTORY}/{name}.o" for _, _, name in work])
+    with step(f"judging {sum(len(some) for _, some, _ in work)} attacks"):
+        for (contract, some, _), data in zip(work, objects, strict=True):
+            found += _judged(contract, some, data, base)
+    return tuple(found)
+
+
+def _judged(contract: Contract, some: Sequence[Attack], data: bytes, base: Layout) -> Iterator[Attacked]:
+    passing = passing_clauses(our_rules(), contract.struct, base)
+    variants = read_variants(data, contract.struct, some, base)
+    for attack, changed in zip(some, variants, strict=True):
+        yield judge_attack(our_rules(), contract, base, attack, changed, passing)
+
+
+def _make(cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[str]) -> list[bytes]:
+    """Files that make writes, for a commit."""
+    build = column_directory(cache, tree, column)
+    variables = [f"CROSS_COMPILE={column.arch.compiler}"]
+    with (
+        lock(build.with_name(f"{build.name}.lock")),
+        checked_out(tree, commit),
+        step(f"compiling {len(units)} files for {column.name}"),
+    ):
+        make_as_configured(tree, build, column.arch.make, column.configuration(), variables, ["KCFLAGS=-w", *units])
+        return [(build / name).read_bytes() for name in units]
+
+
+def table(found: Sequence[Attacked]) -> Iterator[str]:
+    """Markdown: for each structure and kind of attack, how many were tried and how many complained; then the misses."""
+    yield "| structure | attack | tried | complained |"
+    yield "|---|---|---|---|"
+    tried = Counter((row.struct, row.kind) for row in found)
+    loud = Counter((row.struct, row.kind) for row in found if row.complaints)
+    for struct in dict.fromkeys(row.struct for row in found):
+        for kind in Kind:
+            if tried[struct, kind]:
+                yield f"| `{struct}` | {kind.value} | {tried[struct, kind]} | {loud[struct, kind]} |"
+    misses = [row for row in found if row.is_miss]
+    yield ""
+    yield f"{len(misses)} misses{':' if misses else ''}"
+    for row in misses:
+        said = f": complaint of {', '.join(row.complaints)}" if row.complaints else ": no complaint"
+        yield f"- `{row.struct}`: {row.text} ({row.kind.value}){said}"
+
+
+def write_table(found: Sequence[Attacked], out: Path) -> None:
+    """Write the table to a file."""
+    write_atomic(out, "\n".join(table(found)) + "\n")

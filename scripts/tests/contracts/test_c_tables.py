@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The C tables say what the rules say, for the members that a tree has."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import toys
+
+from schedlib.contracts.c_tables import FIELDS, HEADER, RULES, require_members, tables
+from schedlib.contracts.contract_rules import WORDS, our_rules
+from schedlib.contracts.struct_source import read_source
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
+from schedlib.paths import KUNIT
+
+MADE = tables(our_rules(), toys.toy_source())
+LINES = {"LAYOUT_ANY_LINE": ANY_LINE, "LAYOUT_LAST_LINE": LAST_LINE}
+
+
+def records(text: str, start: str) -> list[dict[str, str]]:
+    """The records of one table, by the names of their initialisers."""
+    begin = text.index(start)
+    body = text[begin : text.index("\n};", begin)]
+    return [
+        {name: " ".join(value.split()) for name, value in re.findall(r"\.(\w+)\t=\s+(.*),$", record, re.M)}
+        for record in re.findall(r"\{\n(\t+\.(?:id|rule)\t.*?)\n\t+\},", body, re.S)
+    ]
+
+
+def test_rules_are_those_of_the_contracts() -> None:
+    rows = records(MADE[RULES], "sched_layout_rules = {")
+    assert [(row["id"], row["change"]) for row in rows] == [(f'"{r.id}"', f'"{r.change}"') for r in our_rules().rules]
+    assert [row["reason"] for row in rows] == [f'"{rule.reason}"' for rule in our_rules().rules]
+    assert rows[0]["source"] == '"89951fc1f820 (\\"sched: Reorder some fields in struct rq\\")"'
+
+
+def test_clauses_are_those_of_the_contracts() -> None:
+    rows = records(MADE[RULES], "sched_layout_clauses[] = {")
+    assert len(rows) == len(our_rules().clauses)
+    for row, clause in zip(rows, our_rules().clauses, strict=True):
+        assert row["rule"] == f'"{clause.rule}"'
+        assert row["kind"] == f"LAYOUT_{clause.kind.name}"
+        assert len(re.findall(r"BIT\(", row.get("needs", ""))) == len(clause.needs)
+        assert ("forced" in row) is clause.forced
+        arg = row.get("arg", "0")
+        assert LINES.get(arg, arg if arg in LINES else int(arg) if arg.isdigit() else None) == (
+            clause.arg if "arg" in row else 0
+        )
+        for name in ("members", "others"):
+            wanted = [each for each in getattr(clause, name) if toys.toy_source().find(clause.type, each)]
+            assert row.get(name, '""').strip('"').split() == wanted
+
+
+def test_the_kernels_enum_has_the_same_kinds_in_words() -> None:
+    header = (KUNIT / "layout_rules.h").read_text()
+    match = re.search(r"^enum sched_layout_kind \{(.*?)^\};", header, re.M | re.S)
+    assert match
+    known = re.findall(r"^\tLAYOUT_(?!NR_)(\w+),", match[1], re.M)
+    assert known == [kind.name for kind in ClauseKind]
+    assert set(WORDS) == set(ClauseKind)
+
+
+def test_lines_are_those_of_the_header() -> None:
+    header = (KUNIT / "layout_rules.h").read_text()
+    assert re.search(rf"LAYOUT_ANY_LINE\t\t\({ANY_LINE}\)", header)
+    assert re.search(rf"LAYOUT_LAST_LINE\t\({LAST_LINE}\)", header)
+
+
+def test_every_member_of_a_clause_that_the_tree_has_is_listed() -> None:
+    listed = set(re.findall(r"MEMBER\((\w+), (\w+)\)", MADE[FIELDS]))
+    listed |= {
+        (tag, f"{array}[0].{name}") for tag, array, name in re.findall(r"ELEMENT\((\w+), (\S+), (\w+)\)", MADE[FIELDS])
+    }
+    for clause in our_rules().clauses:
+        for name in clause.named:
+            assert ((clause.type, name) in listed) is bool(toys.toy_source().find(clause.type, name))
+
+
+def test_a_name_may_be_of_any_length() -> None:
+    name = "a_member_with_a_name_that_is_longer_than_any_that_the_kernel_has_had_so_far"
+    text = toys.SCHED_H.replace("u32 nr_running;", f"u32 nr_running;\n\tu32 {name};")
+    made = tables(our_rules(), read_source({"kernel/sched/sched.h": text}.get))
+    room = re.search(r"LAYOUT_MEMBER_LEN\t(\d+)", made[HEADER])
+    assert room and len(name) < int(room[1]) <= len(name) + 4
+
+
+def test_a_structure_that_the_tree_does_not_have_is_left_out() -> None:
+    made = tables(our_rules(), read_source(lambda _: None))
+    assert "MEMBER(rq" not in made[FIELDS]
+    assert 'type\t= "rq"' in made[RULES]
+
+
+def renamed(old: str, new: str) -> None:
+    """Ask for the members of a toy kernel in which one has another name."""
+    text = toys.SCHED_H.replace(f" {old}", f" {new}")
+    assert text != toys.SCHED_H
+    require_members(our_rules(), read_source({"kernel/sched/sched.h": text}.get), {"rd-lines", "rq-order"})
+
+
+def test_a_member_that_no_configuration_has_is_an_error() -> None:
+    with pytest.raises(SchedlineError, match=r"no root_domain.rto_cpu in any configuration, which rd-lines.R\d"):
+        renamed("rto_cpu", "rto_processor")
+    source = read_source({"kernel/sched/sched.h": toys.SCHED_H.replace(" rto_cpu", " gone")}.get)
+    require_members(our_rules(), source, {"rq-order"})
+
+
+def test_one_of_two_spellings_is_enough() -> None:
+    assert toys.toy_source().find("root_domain", "visit_gen") is None
+    with pytest.raises(SchedlineError, match=r"no root_domain.visit_cookie and no visit_gen in any configuration"):
+        renamed("visit_cookie", "visited")

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Structures and members are found in C source with the conditions under which the compiler sees them."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedlib.contracts.struct_source import Declared, read_source
+
+TEXT = """\
+#ifndef _SCHED_H
+#define _SCHED_H
+/* struct rq { int in_a_comment; }; */
+struct rq;
+#ifdef CONFIG_SMP
+struct root_domain {
+	atomic_t		refcount, rto_count;	// both
+	struct rcu_head		rcu;
+#if defined(CONFIG_A) && \\
+	defined(CONFIG_B)
+	int			both;
+#elif defined(CONFIG_C)
+	int			third;
+#else
+	int			neither;
+#endif
+	struct cpupri		cpupri ____cacheline_aligned;
+};
+#endif /* CONFIG_SMP */
+
+struct rq {
+	unsigned int		nr_running;	/* int nr_gone; */
+#ifdef CONFIG_PROXY
+	struct task_struct __rcu	*donor;
+	struct task_struct __rcu	*curr;
+#else
+	union {
+		struct task_struct __rcu *donor;
+		struct task_struct __rcu *curr;
+	};
+#endif
+	unsigned long		bits[NR][2];
+	unsigned int		flag : 1, other_flag:2;
+	int			(*callback)(struct rq *rq, int nr);
+	struct {
+		int		inner;
+	} named;
+	struct cpupri_vec	vec[CPUPRI_NR_PRIORITIES];
+	const struct sched_class *next_class;
+	char			open[];
+} ____cacheline_aligned;
+#endif
+"""
+VEC = "struct cpupri_vec {\n\tatomic_t count;\n\tcpumask_var_t mask ____cacheline_aligned_in_smp;\n};\n"
+SOURCE = read_source({"kernel/sched/sched.h": TEXT, "kernel/sched/cpupri.h": VEC}.get)
+
+
+def test_structures() -> None:
+    assert {tag: found.guards for tag, found in SOURCE.structs.items()} == {
+        "root_domain": ("defined(CONFIG_SMP)",),
+        "rq": (),
+        "cpupri_vec": (),
+    }
+
+
+def test_members_of_a_structure_in_order() -> None:
+    names = [name for tag, name in SOURCE.members if tag == "rq"]
+    assert names == [
+        *(
+            "nr_running",
+            "donor",
+            "curr",
+            "bits",
+            "flag",
+            "other_flag",
+            "callback",
+            "named",
+            "vec",
+            "next_class",
+            "open",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tag", "path", "guards"),
+    [
+        ("rq", "nr_running", ()),
+        ("rq", "donor", ()),
+        ("rq", "vec[0].mask", ()),
+        ("root_domain", "rto_count", ("defined(CONFIG_SMP)",)),
+        ("root_domain", "both", ("defined(CONFIG_SMP)", "(defined(CONFIG_A) && defined(CONFIG_B))")),
+        (
+            "root_domain",
+            "third",
+            ("defined(CONFIG_SMP)", "!(defined(CONFIG_A) && defined(CONFIG_B)) && defined(CONFIG_C)"),
+        ),
+        (
+            "root_domain",
+            "neither",
+            ("defined(CONFIG_SMP)", "!(defined(CONFIG_A) && defined(CONFIG_B)) && !defined(CONFIG_C)"),
+        ),
+    ],
+)
+def test_guards(tag: str, path: str, guards: tuple[str, ...]) -> None:
+    found = SOURCE.find(tag, path)
+    assert found is not None
+    assert tuple(" ".join(guard.split()) for guard in found.guards) == guards
+
+
+@pytest.mark.parametrize(
+    ("tag", "path"), [("rq", "nr_gone"), ("rq", "inner"), ("cfs_rq", "x"), ("rq", "vec[0].nothing")]
+)
+def test_what_is_not_there(tag: str, path: str) -> None:
+    assert SOURCE.find(tag, path) is None
+
+
+def test_types() -> None:
+    assert SOURCE.members["rq", "vec"] == Declared((), "cpupri_vec")
+    assert SOURCE.members["rq", "next_class"].type == ""
+    assert SOURCE.members["root_domain", "cpupri"].type == "cpupri"
+    assert [name for (_, name), found in SOURCE.members.items() if not found.has_offset] == [
+        "flag",
+        "other_flag",
+        "open",
+    ]
+
+
+def test_a_member_under_one_condition_and_under_another() -> None:
+    text = "struct rq {\n#ifdef A\n\tint a;\n#endif\n#ifdef B\n\tlong a;\n#endif\n};\n"
+    found = read_source({"kernel/sched/sched.h": text}.get).find("rq", "a")
+    assert found is not None
+    assert found.guards == ("((defined(A)) || (defined(B)))",)
+
+
+def test_a_structure_that_is_defined_twice() -> None:
+    text = "#ifdef A\nstruct rq {\n\tint a, b;\n};\n#else\nstruct rq {\n\tint a;\n};\n#endif\n"
+    source = read_source({"kernel/sched/sched.h": text}.get)
+    assert source.structs["rq"].guards == ()
+    assert source.find("rq", "a") == Declared(())
+    assert source.find("rq", "b") == Declared(("defined(A)",))
+
+
+def test_a_tree_without_the_files() -> None:
+    assert read_source(lambda _: None).structs == {}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Attacks: each place and each move is tried, what it does is told by offsets, and misses are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import toys
+from toys import clause, layout, rules_of, structure
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import ClauseKind, read_contract
+from schedlib.layout.attack import (
+    ADDED,
+    NEW,
+    Attacked,
+    Kind,
+    attackable,
+    attacks,
+    declarations,
+    judge_attack,
+    names_in,
+    passing_clauses,
+    read_variants,
+    unit,
+)
+from schedlib.layout.attack_job import table
+from schedlib.layout.rule_judge import Layout
+
+PREPROCESSED = """\
+# 1 "x.h"
+struct rq;
+struct other { int z; };
+struct rq {
+ long a;
+# 12 "x.h"
+ union { long b; long c; };
+ atomic_t d
+   __attribute__((__aligned__((1 << (6))))), e;
+ struct { int x; } f;
+} __attribute__((__aligned__(64)));
+"""
+
+
+def test_declarations_and_their_names() -> None:
+    body = declarations(PREPROCESSED, "rq")
+    assert body == (
+        "long a;",
+        "union { long b; long c; };",
+        "atomic_t d __attribute__((__aligned__((1 << (6))))), e;",
+        "struct { int x; } f;",
+    )
+    assert [names_in(each) for each in body] == [("a",), ("b", "c"), ("d", "e"), ("f",)]
+    with pytest.raises(SchedlineError, match="struct cfs_rq is not defined"):
+        declarations(PREPROCESSED, "cfs_rq")
+
+
+def test_every_place_and_every_move() -> None:
+    body = ("long a;", "long b;", "long c;")
+    found = list(attacks(body, frozenset({"a", "c"})))
+    added = [each for each in found if not each.moved]
+    assert len(added) == len(ADDED) * 4
+    assert added[1].declarations == ("long a;", f"atomic_t {NEW};", "long b;", "long c;")
+    moved = [each for each in found if each.moved]
+    assert [each.text for each in moved] == ["a behind b", "a behind c", "c first", "c behind a"]
+    assert moved[2].declarations == ("long c;", "long a;", "long b;")
+
+
+CONTRACT = """\
+struct = "rq"
+
+[[rule]]
+id = "rq-order.Q1"
+why = "it hurts"
+
+[[group]]
+name = "read"
+class = "read-mostly"
+apart = "rq-order.Q1"
+members = ["a"]
+
+[[group]]
+name = "written"
+class = "shared"
+members = ["b"]
+
+[[group]]
+name = "rare"
+class = "shared"
+members = ["c"]
+
+[[exception]]
+group = "rare"
+with = ["read"]
+why = "it is rare"
+"""
+BASE = layout(structure("rq", 256, ("a", 0, 8), ("b", 64, 8), ("c", 128, 8), ("cold", 192, 8)))
+CLOSED = clause(ClauseKind.ALONE, "a")
+APART = clause(ClauseKind.APART, "a b")
+
+
+def judged(directory: Path, changed: Layout, *, moved: bool) -> Attacked:
+    """The result of an attack that gives a layout."""
+    path = directory / "rq.toml"
+    path.write_text(CONTRACT)
+    rules = rules_of(CLOSED, APART)
+    attack = next(each for each in attacks(("long a;", "long b;"), frozenset("a")) if bool(each.moved) is moved)
+    passing = passing_clauses(rules, "rq", BASE)
+    assert passing == (CLOSED, APART)
+    return judge_attack(rules, read_contract(path), BASE, attack, changed, passing)
+
+
+@pytest.mark.parametrize(
+    ("members", "kind", "complains"),
+    [
+        ((("a", 0, 8), ("b", 64, 8), ("c", 128, 8), ("cold", 192, 8), (NEW, 8, 4)), Kind.CLOSED, True),
+        ((("a", 0, 8), ("b", 64, 8), ("c", 128, 8), ("cold", 192, 8), (NEW, 72, 4)), Kind.BESIDE, False),
+        ((("a", 0, 8), ("b", 64, 8), ("c", 128, 8), ("cold", 192, 8), (NEW, 200, 4)), Kind.OPEN, False),
+        ((("a", 0, 8), ("b", 8, 8), ("c", 128, 8), ("cold", 192, 8)), Kind.CHANGED, True),
+        ((("a", 128, 8), ("b", 64, 8), ("c", 136, 8), ("cold", 192, 8)), Kind.EXEMPT, True),
+        ((("a", 128, 8), ("b", 64, 8), ("c", 0, 8), ("cold", 192, 8)), Kind.SAME, False),
+    ],
+)
+def test_what_an_attack_did(
+    members: tuple[tuple[str, int, int], ...], kind: Kind, complains: bool, tmp_path: Path
+) -> None:
+    new = any(name == NEW for name, _, _ in members)
+    found = judged(tmp_path, layout(structure("rq", 256, *members)), moved=not new)
+    assert (found.kind, bool(found.complaints)) == (kind, complains)
+    assert not found.is_miss
+
+
+@pytest.mark.parametrize(
+    ("kind", "complaints", "is_miss"),
+    [
+        (Kind.CLOSED, (), True),
+        (Kind.CLOSED, ("x.R1",), False),
+        (Kind.CHANGED, (), True),
+        (Kind.OPEN, ("x.R1",), True),
+        (Kind.OPEN, (), False),
+        (Kind.EXEMPT, (), False),
+        (Kind.BESIDE, ("x.R1",), False),
+    ],
+)
+def test_misses(kind: Kind, complaints: tuple[str, ...], is_miss: bool) -> None:
+    row = Attacked("rq", "a behind b", kind, complaints)
+    assert row.is_miss is is_miss
+    lines = list(table([row]))
+    assert lines[2] == f"| `rq` | {kind.value} | 1 | {len(complaints)} |"
+    assert lines[4] == ("1 misses:" if is_miss else "0 misses")
+
+
+@pytest.mark.tools
+def test_variants_are_compiled_and_read(tmp_path: Path) -> None:
+    base = toys.toy()
+    body = declarations(toys.SCHED_H.split("struct rq {")[0] + "struct rq { u32 nr_running; void *idle; };", "rq")
+    small = replace(base, structures={"rq": structure("rq", 16, ("nr_running", 0, 4), ("idle", 8, 8))}, fields={})
+    tried = list(attacks(body, frozenset({"idle"})))
+    names = attackable(small.structures["rq"])
+    source = tmp_path / "unit.c"
+    source.write_text(unit("rq", tried, names).replace("../sched.h", str(toys.workshop() / "sched.h")))
+    assert toys.gcc(source, source.with_suffix(".o"), *toys.defines()).returncode == 0
+    found = list(read_variants(source.with_suffix(".o").read_bytes(), "rq", tried, small))
+    placed = [{member.name: member.offset for member in each.structures["rq"].members} for each in found]
+    by_text = dict(zip((each.text for each in tried), placed, strict=True))
+    assert by_text["new written member first"] == {NEW: 0, "nr_running": 4, "idle": 8}
+    assert by_text["new read member behind nr_running"] == {"nr_running": 0, NEW: 8, "idle": 16}
+    assert by_text["idle first"] == {"idle": 0, "nr_running": 8}
+    assert found[-1].types["rq"].size == 16
