@@ -23,14 +23,7 @@ from schedlib import doctor_verb
 from schedlib.c2c import c2c_verb
 from schedlib.cache import cache_path
 from schedlib.check import check_verb, judge_verb
-from schedlib.dev import (
-    bench_verb,
-    kselftest_verb,
-    litmus_verb,
-    mutants_verb,
-    own_tests_verb,
-    plain_tree_verb,
-)
+from schedlib.dev import bench_verb, kselftest_verb, litmus_verb, mutants_verb, own_tests_verb, plain_tree_verb
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb

@@ -114,11 +114,7 @@ def _add_diff(verbs: Verbs) -> None:
     parser.add_argument("base", type=place, metavar="BASE", help="a result, or the directory that has one")
     parser.add_argument("candidate", type=place, metavar="CANDIDATE", help="the same for the other kernel")
     parser.add_argument(
-        "--gates",
-        type=place,
-        default=CONFIGS / "gates/c2c.toml",
-        metavar="FILE",
-        help="budgets (default: %(default)s)",
+        "--gates", type=place, default=CONFIGS / "gates/c2c.toml", metavar="FILE", help="budgets (default: %(default)s)"
     )
     parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-diff-1)")
 

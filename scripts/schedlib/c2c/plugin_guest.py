@@ -139,8 +139,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
     # A QEMU that was built without plugins does not list the option in its help.
     if b"-plugin" not in run([emulator, "-help"]).stdout:
         raise SchedlineError(
-            f"this {emulator} was built without plugins",
-            f"use Debian 12's {package}, or configure --enable-plugins",
+            f"this {emulator} was built without plugins", f"use Debian 12's {package}, or configure --enable-plugins"
         )
     return said
 

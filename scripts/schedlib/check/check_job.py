@@ -52,12 +52,7 @@ def _check(options: CheckOptions) -> Verdict:
         doctor.require([f"{target.name}-selftests"])
     needed = [*([selftests.FRAGMENT] if options.selftests else []), *([options.sanitize] if options.sanitize else [])]
     kernel_plan = plan_kernel(
-        tree,
-        target,
-        [*needed, *options.config],
-        changes=options.changes,
-        expect=options.expect,
-        base=options.base,
+        tree, target, [*needed, *options.config], changes=options.changes, expect=options.expect, base=options.base
     )
     plan = make_plan(target, options, kernel_plan.composition.expected, kernel_plan.left_out)
     for cpus in plan.classes:

@@ -76,11 +76,7 @@ def add_parser(verbs: Verbs) -> None:
         "--base", metavar="REV", help="expect the changes that this revision of your tree has (default: @{upstream})"
     )
     parser.add_argument(
-        "--require",
-        type=words,
-        default=(),
-        metavar="TEST,...",
-        help="a skip of these tests or suites is an error",
+        "--require", type=words, default=(), metavar="TEST,...", help="a skip of these tests or suites is an error"
     )
     parser.add_argument(
         "--selftests", action="store_true", help="run the programs of selftests/ in the guests instead of KUnit"

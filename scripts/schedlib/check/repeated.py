@@ -61,8 +61,7 @@ def remember(cache: Path, digest: str, verdict: Verdict, out: Path, lines: tuple
     if verdict in REPEATED:
         results = hashlib.sha256((out / "results.json").read_bytes()).hexdigest()
         write_json(
-            _record(cache, digest),
-            {"verdict": verdict.name, "out": str(out), "results": results, "lines": lines},
+            _record(cache, digest), {"verdict": verdict.name, "out": str(out), "results": results, "lines": lines}
         )
 
 

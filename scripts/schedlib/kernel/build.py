@@ -168,8 +168,7 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
             raise
     if status:
         raise DoesNotBuild(
-            f"the kernel does not build:\n    {first_error(log.read_text(errors='replace'))}",
-            f"see {log}",
+            f"the kernel does not build:\n    {first_error(log.read_text(errors='replace'))}", f"see {log}"
         )
 
 
