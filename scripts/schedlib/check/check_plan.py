@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from schedlib.check.check_options import CheckOptions
-from schedlib.check.test_list import expected_tests
+from schedlib.console.expected import expected_tests
 from schedlib.errors import SchedlineError
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import Target

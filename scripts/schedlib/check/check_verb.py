@@ -113,7 +113,7 @@ def _word(text: str) -> str:
 
 
 def _read(arguments: argparse.Namespace) -> CheckOptions:
-    from schedlib.check.test_list import expected_tests
+    from schedlib.console.expected import expected_tests
     from schedlib.errors import SchedlineError
 
     tree = options.tree_options(arguments)

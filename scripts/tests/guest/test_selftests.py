@@ -14,7 +14,7 @@ from schedlib.check import check_verb
 from schedlib.check.check_boots import boot_and_judge
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_plan import make_plan
-from schedlib.check.test_list import expected_tests
+from schedlib.console.expected import expected_tests
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import judge
 from schedlib.errors import SchedlineError

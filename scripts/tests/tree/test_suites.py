@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SCHED_H
-from schedlib.check.test_list import expected_tests
+from schedlib.console.expected import expected_tests
 from schedlib.errors import SchedlineError
 from schedlib.export.export_job import export
 from schedlib.kernel.kconfig import load
