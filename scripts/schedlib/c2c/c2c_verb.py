@@ -107,7 +107,7 @@ def _add_diff(verbs: Verbs) -> None:
         Compares two results of schedline c2c field by field, even if a field has moved, and judges them by the
         budgets of a gates file. The verdict is INCONCLUSIVE if the quanta disagree.""",
         operands="BASE CANDIDATE",
-        read=lambda arguments: C2cDiffOptions(arguments.base, arguments.candidate, arguments.gates, arguments.json),
+        read=lambda arguments: options.options_of(C2cDiffOptions, arguments),
         job=_diff,
     )
     place = options.existing_path
@@ -142,24 +142,7 @@ def _quanta(text: str) -> tuple[int, ...]:
 def _read(arguments: argparse.Namespace) -> C2cOptions:
     tree = options.tree_options(arguments)
     require_tree(tree)
-    return C2cOptions(
-        tree=tree,
-        changes=options.change_options(arguments),
-        on=arguments.on,
-        workload=arguments.workload,
-        rounds=arguments.rounds,
-        cpus=arguments.cpus,
-        topology=arguments.topology,
-        objects=arguments.objects,
-        quanta=arguments.quanta,
-        line=arguments.line,
-        config=arguments.config,
-        cpupri=arguments.cpupri,
-        timeout=arguments.timeout,
-        out=arguments.out,
-        json=arguments.json,
-        svg=arguments.svg,
-    )
+    return options.options_of(C2cOptions, arguments, tree=tree, changes=options.change_options(arguments))
 
 
 def _count(wanted: C2cOptions) -> Verdict:

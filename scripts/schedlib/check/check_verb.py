@@ -122,27 +122,9 @@ def _read(arguments: argparse.Namespace) -> CheckOptions:
         raise SchedlineError("--only chooses KUnit suites, and --selftests runs none", "drop one of them")
     if arguments.only:
         expected_tests(options.MOST_CPUS, arguments.only)
-    return CheckOptions(
-        tree=tree,
-        changes=options.change_options(arguments),
-        on=arguments.on,
-        cpus=arguments.cpus,
-        topology=arguments.topology,
-        config=arguments.config,
-        cpupri=arguments.cpupri,
-        sanitize=arguments.sanitize,
-        expect=arguments.expect,
-        base=arguments.base,
-        require=arguments.require,
-        selftests=arguments.selftests,
-        only=arguments.only,
-        kernel_args=tuple(arguments.kernel_arg),
-        timeout=arguments.timeout,
-        json=arguments.json,
-        out=arguments.out,
-        verbose=arguments.verbose,
-        again=arguments.again,
-    )
+    changes = options.change_options(arguments)
+    kernel_args = tuple(arguments.kernel_arg)
+    return options.options_of(CheckOptions, arguments, tree=tree, changes=changes, kernel_args=kernel_args)
 
 
 def _check(wanted: CheckOptions) -> Verdict:

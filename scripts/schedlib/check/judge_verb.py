@@ -9,7 +9,7 @@ from schedlib.check.saved_logs import JudgeOptions, judge_logs
 from schedlib.errors import SchedlineError
 from schedlib.guest.boot import Ending
 from schedlib.names import words
-from schedlib.options import Verbs, add_verb, existing_path, new_path
+from schedlib.options import Verbs, add_verb, existing_path, new_path, options_of
 
 _ENDINGS = {ending.value.replace(" ", "-"): ending for ending in Ending}
 
@@ -59,12 +59,4 @@ def add_parser(verbs: Verbs) -> None:
 def _read(arguments: argparse.Namespace) -> JudgeOptions:
     if arguments.cpus is not None and not arguments.tests:
         raise SchedlineError("--cpus selects tests from a list, and no list is given", "add --tests FILE")
-    return JudgeOptions(
-        tuple(arguments.logs),
-        arguments.tests,
-        arguments.cpus,
-        arguments.require,
-        _ENDINGS[arguments.ending],
-        arguments.json,
-        arguments.junit,
-    )
+    return options_of(JudgeOptions, arguments, logs=tuple(arguments.logs), ending=_ENDINGS[arguments.ending])
