@@ -12,8 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from schedlib.cache import read_json, scratch, write_json
-from schedlib.check.check_boots import boot_and_judge
-from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import TestOutcome
 from schedlib.errors import DoesNotBuild, SchedlineError

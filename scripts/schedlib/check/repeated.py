@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from schedlib.cache import read_json, write_atomic, write_json
+from schedlib.check.check_boots import CheckPlan
 from schedlib.check.check_options import CheckOptions
-from schedlib.check.check_plan import CheckPlan
 from schedlib.formats.cover_letter import tell
 from schedlib.kernel.build import compiler_version
 from schedlib.kernel.machine import machine_text

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from schedlib.cache import scratch
 from schedlib.check import mutants
-from schedlib.check.check_boots import boot_and_judge
-from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import Fate
 from schedlib.guest.kvm import accelerator

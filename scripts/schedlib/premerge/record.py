@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import astuple
 
-from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_boots import CheckPlan
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.expected import expected_tests
 from schedlib.console.judge import judge

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from schedlib.check import repeated
+from schedlib.check.check_boots import CheckPlan, make_plan
 from schedlib.check.check_options import CheckOptions
-from schedlib.check.check_plan import CheckPlan, make_plan
 from schedlib.kernel.kconfig import configuration_of
 from schedlib.kernel.prepare import KernelPlan
 from schedlib.kernel.targets import TARGETS
