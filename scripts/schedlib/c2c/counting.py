@@ -21,8 +21,7 @@ from schedlib.c2c.raw import Raw
 from schedlib.c2c.traffic_table import rows
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, Watched
-from schedlib.kernel.build import Kernel
-from schedlib.kernel.prepare import KernelPlan, composed_kernel, plan_kernel, prepare_kernel
+from schedlib.kernel.build import Kernel, KernelPlan, composed_kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import flat
 from schedlib.options import ChangeOptions

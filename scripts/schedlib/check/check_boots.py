@@ -24,8 +24,7 @@ from schedlib.layout.compile import UNIT, host_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, from_tables, judge_rule
 from schedlib.layout.tables import Rules, read_fields, read_object
 from schedlib.progress import step
-from schedlib.tree.changes import change_table
-from schedlib.tree.left_out import LeftOut
+from schedlib.tree.changes import OptionalSuite, change_table
 from schedlib.verdict import Verdict
 
 
@@ -40,7 +39,7 @@ class CheckPlan:
     only: str | None
     timeout: float
     topology: Topology | None = None
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OptionalSuite, ...] = ()
     selftests: bool = False
     sanitizer: str | None = None
 
@@ -65,7 +64,7 @@ def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
 
 
 def make_plan(
-    target: Target, options: CheckOptions, expected: frozenset[str], left_out: tuple[LeftOut, ...] = ()
+    target: Target, options: CheckOptions, expected: frozenset[str], left_out: tuple[OptionalSuite, ...] = ()
 ) -> CheckPlan:
     """The plan that the options ask for.
 

@@ -21,12 +21,11 @@ from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
 from schedlib.formats.cover_letter import tell
 from schedlib.guest import selftests
-from schedlib.guest.kvm import accelerator
-from schedlib.kernel.build import Kernel
+from schedlib.guest.command_line import accelerator
+from schedlib.kernel.build import Kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.build_id import build_id_of
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.machine import boot_id, machine_text
-from schedlib.kernel.prepare import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import choose
 from schedlib.process import version_of
 from schedlib.progress import say

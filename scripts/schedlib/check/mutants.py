@@ -16,9 +16,8 @@ from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import TestOutcome
 from schedlib.errors import DoesNotBuild, SchedlineError
-from schedlib.guest.kvm import accelerator
-from schedlib.kernel.build import Kernel, built
-from schedlib.kernel.prepare import KernelPlan, composed_kernel
+from schedlib.guest.command_line import accelerator
+from schedlib.kernel.build import Kernel, KernelPlan, built, composed_kernel
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import Column, arch_table, compiled, host_rules, layout_of

@@ -23,10 +23,9 @@ from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
 from schedlib.formats.check_document import CheckDocument
 from schedlib.formats.junit import junit_document
-from schedlib.tree.changes import State, change_table
+from schedlib.tree.changes import OptionalSuite, State, change_table
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
-from schedlib.tree.left_out import LeftOut
 from schedlib.verdict import Verdict, worst
 
 
@@ -41,7 +40,7 @@ class Summary:
     out: Path
     fingerprint: dict[str, str]
     reproduce: str
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OptionalSuite, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
+from schedlib.guest.boot import run_guest
+from schedlib.kernel.machine import boot_id
 from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import Topology
 from schedlib.options import MOST_CPUS
 from schedlib.process import run
+from schedlib.progress import step
 
 MEMORY = 512
 """Memory of a guest in MiB, split among its NUMA nodes."""
@@ -21,6 +27,10 @@ PATIENT = "rcupdate.rcu_cpu_stall_timeout=300"
 
 CONSOLE = ("-no-reboot", "-serial", "stdio", "-monitor", "none")
 """The console is standard output, and a reboot ends QEMU."""
+
+
+PROBE_TIMEOUT = 20.0
+"""Seconds; even with TCG a small kernel prints its banner in less than two."""
 
 
 @dataclass(frozen=True)
@@ -141,3 +151,21 @@ def refuse_impossible(target: Target, topology: Topology) -> None:
             f"--topology {topology.name}: the {target.emulator[0]} of this machine cannot do that:\n    {said}",
             "use --on qemu-arm64, or put a newer QEMU (modules of x86 came with 9.1, their caches with 9.2) into PATH",
         )
+
+
+def accelerator(cache: Path, target: Target, image: Path) -> str:
+    """`kvm` when this image boots with it on this machine, else `tcg`; tried once for each boot of the machine.
+
+    An accessible /dev/kvm proves nothing.
+    """
+    if target.emulator[:1] != (f"qemu-system-{platform.machine()}",) or not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    record = cache / "kvm.json"
+    known = read_json(record)
+    if known is None or known.get("boot_id") != boot_id():
+        log = cache / "kvm-probe.log"
+        with step("testing whether a guest boots with KVM"):
+            run_guest(command_line(target, image, 1, ["kunit.filter_glob=none"], "kvm"), log, PROBE_TIMEOUT)
+        known = {"boot_id": boot_id(), "boots": b"Linux version" in log.read_bytes()}
+        write_json(record, known)
+    return "kvm" if known["boots"] else "tcg"

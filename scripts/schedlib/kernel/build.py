@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""patched tree -> built kernel: out of tree, incremental, skipped when the stamp of an earlier build still matches."""
+"""tree -> patched tree -> built kernel: planned, then built out of tree.
+
+A build is incremental. It is skipped when the stamp of an earlier one still matches.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,21 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from schedlib import doctor
 from schedlib.cache import lock, read_json, write_json
 from schedlib.errors import DoesNotBuild
-from schedlib.kernel.kconfig import Configuration, configure, is_configured
+from schedlib.kernel.kconfig import Configuration, configure, is_configured, load
 from schedlib.kernel.targets import Target
+from schedlib.options import ChangeOptions
 from schedlib.process import clean_environment, dying_with_us, version_of
 from schedlib.progress import step
-from schedlib.tree.compose import TESTS_DIRECTORY
+from schedlib.tree.changes import OptionalSuite, left_out
+from schedlib.tree.compose import TESTS_DIRECTORY, Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, checked_out
 
 _REPRODUCIBLE = {
@@ -67,6 +73,81 @@ class Kernel:
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.build / name, place / name)
         return replace(self, image=place / self.image.relative_to(self.build), build=place)
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """What to build, and from which tree; nothing is built yet.
+
+    Attributes:
+        commit: the commit to build; the composition's own unless something was added on top.
+        left_out: suites that cannot be built because this tree is too old.
+    """
+
+    tree: Tree
+    target: Target
+    composition: Composition
+    configuration: Configuration
+    commit: str
+    left_out: tuple[OptionalSuite, ...] = ()
+
+    def describe(self) -> str:
+        """The tree with the state of each change, for people."""
+        dirty = f" (dirty: {self.tree.dirty} files)" if self.tree.dirty else ""
+        changes = ", ".join(f"{row.id} {row.state.value}" for row in self.composition.states)
+        return f"{self.tree.origin}{dirty} [{changes}]"
+
+
+def plan_kernel(
+    tree: Tree,
+    target: Target,
+    fragments: Sequence[str] = (),
+    *,
+    changes: ChangeOptions | None = None,
+    expect: Collection[str] | None = None,
+    base: str | None = None,
+) -> KernelPlan:
+    """Compose a tree and choose its configuration.
+
+    Args:
+        fragments: of configs/kernel/, on top of the target's own.
+        expect: changes that the tree has to have; default: see compose().
+        base: the revision whose changes are expected.
+
+    Raises:
+        SchedlineError: a tool is missing, an id is unknown, a change does not apply, or a suite that has to judge an
+            expected change cannot be built.
+    """
+    changes = changes or ChangeOptions()
+    composition = compose(tree, with_=changes.with_, without=changes.without, expect=expect, base=base)
+    refuse_conflicts(composition)
+    return composed_kernel(tree, target, composition, fragments)
+
+
+def composed_kernel(tree: Tree, target: Target, composition: Composition, fragments: Sequence[str] = ()) -> KernelPlan:
+    """Choose the configuration for a tree that is composed already.
+
+    Raises:
+        SchedlineError: a tool is missing, or a suite that has to judge an expected change cannot be built.
+    """
+    doctor.require(["build", target.name])
+    lacking = left_out(tree, composition.expected)
+    configuration = load([target.name, *fragments]).without([suite.option for suite in lacking])
+    return KernelPlan(tree, target, composition, configuration, composition.commit, lacking)
+
+
+def prepare_kernel(cache: Path, plan: KernelPlan, place: Path) -> Kernel:
+    """Build a plan, and copy the files that are needed afterwards, so that no build has to wait for a guest.
+
+    Args:
+        place: an empty directory for the copy; the caller removes it, see cache.scratch().
+
+    Raises:
+        DoesNotBuild: it does not compile or link.
+        SchedlineError: Kconfig dropped a line.
+    """
+    with built(cache, plan.tree, plan.commit, plan.target, plan.configuration) as kernel:
+        return kernel.kept(place)
 
 
 def build_directory(cache: Path, tree: Tree, target: Target, configuration: Configuration) -> Path:

@@ -14,7 +14,6 @@ from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
 from schedlib.process import must, run
 from schedlib.tree.kernel_tree import Tree
-from schedlib.tree.left_out import LeftOut
 
 _VERIFIED = "schedline.verified"
 
@@ -77,15 +76,6 @@ def load(names: Sequence[str]) -> Configuration:
             elif line.strip() and not line.lstrip().startswith("#"):
                 raise SchedlineError(f"{path}: {line!r} is no Kconfig assignment", "write CONFIG_NAME=y")
     return Configuration(tuple(names), values, frozenset(where_it_exists))
-
-
-def configuration_of(names: Sequence[str], lacking: Collection[LeftOut]) -> Configuration:
-    """Merge fragments of configs/kernel/ in this order, without the options of suites that cannot be built.
-
-    Raises:
-        SchedlineError: there is no such fragment.
-    """
-    return load(names).without([suite.option for suite in lacking])
 
 
 def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:

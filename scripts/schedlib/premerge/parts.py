@@ -14,8 +14,8 @@ from schedlib.check import mutants
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import Fate
-from schedlib.guest.kvm import accelerator
-from schedlib.kernel.prepare import plan_kernel, prepare_kernel
+from schedlib.guest.command_line import accelerator
+from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import compiled_or_none
 from schedlib.layout.compile import Column, host_rules, layout_of

@@ -22,7 +22,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
-from schedlib.guest import busybox_image, home
+from schedlib.guest import busybox_guest, home
 from schedlib.guest.boot import Ending, GuestRun
 from schedlib.guest.busybox_guest import TARGET, Guest
 from schedlib.kernel.build import Kernel
@@ -323,14 +323,14 @@ def test_a_shell_that_the_guest_cannot_run_is_not_taken(
     fetched = tmp_path / "apt/busybox-x86_64/busybox"
     fetched.parent.mkdir(parents=True)
     fetched.write_text("kept")
-    monkeypatch.setattr(busybox_image, "download", lambda *_, **__: pytest.fail("it is there"))
-    assert busybox_image.busybox(tmp_path, "x86_64") == fetched
+    monkeypatch.setattr(busybox_guest, "download", lambda *_, **__: pytest.fail("it is there"))
+    assert busybox_guest.busybox(tmp_path, "x86_64") == fetched
     # This busybox is linked to libraries that the guest lacks.
     (tools / "busybox").write_bytes(Path("/bin/true").read_bytes())
     (tools / "busybox").chmod(0o755)
-    assert busybox_image.busybox(tmp_path, "x86_64") == fetched
+    assert busybox_guest.busybox(tmp_path, "x86_64") == fetched
     monkeypatch.setenv("PATH", PATH)
-    assert busybox_image.busybox(tmp_path, "x86_64") != fetched
+    assert busybox_guest.busybox(tmp_path, "x86_64") != fetched
 
 
 def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
