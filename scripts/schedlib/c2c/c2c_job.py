@@ -8,9 +8,8 @@ from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import heat_map, traffic_diff, traffic_report
-from schedlib.c2c.c2c_options import C2cDiffOptions, C2cOptions
+from schedlib.c2c.c2c_options import WORKLOADS, C2cDiffOptions, C2cOptions
 from schedlib.c2c.counting import Wanted, built, measure, source
-from schedlib.c2c.guest_programs import WORKLOADS
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.formats import document

@@ -6,9 +6,18 @@ from __future__ import annotations
 import argparse
 
 from schedlib import options
-from schedlib.c2c.c2c_options import CPUS, LINES, QUANTA, TIMEOUT, TRACED, C2cDiffOptions, C2cOptions
-from schedlib.c2c.guest_programs import WORKLOADS
-from schedlib.c2c.object_kinds import DEFAULT, KINDS
+from schedlib.c2c.c2c_options import (
+    CPUS,
+    DEFAULT,
+    KINDS,
+    LINES,
+    QUANTA,
+    TIMEOUT,
+    TRACED,
+    WORKLOADS,
+    C2cDiffOptions,
+    C2cOptions,
+)
 from schedlib.names import cpupri_variants, some_of
 from schedlib.options import MOST_CPUS, Verbs, add_verb
 from schedlib.paths import CONFIGS

@@ -11,17 +11,18 @@ from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import CPUS, LINES, TIMEOUT
-from schedlib.c2c.guest_programs import WORKLOADS
+from schedlib.c2c.c2c_options import CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.object_kinds import TAGS
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Located, Resolver, Watch, watches
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.c2c.raw import Raw
 from schedlib.c2c.traffic_table import rows
+from schedlib.cache import scratch
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, Watched
-from schedlib.kernel.build import Kernel, KernelPlan, composed_kernel, plan_kernel, prepare_kernel
+from schedlib.formats import document
+from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, Watched, read_result
+from schedlib.git import git
+from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import flat
 from schedlib.options import ChangeOptions
@@ -100,11 +101,6 @@ def built(cache: Path, of: MeasuredSource, place: Path) -> Subject:
     """
     say(of.planned.describe())
     return Subject(of.planned, of.emulator, prepare_kernel(cache, of.planned, place))
-
-
-def default_setting(workload: str) -> Setting:
-    """The setting that is used by default."""
-    return Setting(flat(CPUS), LINES[0], 0, WORKLOADS[workload].rounds, TIMEOUT)
 
 
 def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
@@ -231,3 +227,32 @@ def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, 
         "mode": plugin_guest.mode(made.planned.target),
         "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }
+
+
+def remembered(
+    cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, composition: Composition | None = None
+) -> TrafficResult:
+    """Return what `schedline c2c` measures by default, from the cache if possible.
+
+    Args:
+        composition: what to measure; None composes it from the tree.
+        logs: directory for the console logs; created only if a guest has to boot.
+
+    Raises:
+        SchedlineError: see source(), built() and measure().
+    """
+    workload = "rt"
+    wanted = Wanted(workload, DEFAULT, quanta, Setting(flat(CPUS), LINES[0], 0, WORKLOADS[workload].rounds, TIMEOUT))
+    of = source(tree, wanted, composition)
+    content = git(tree.src, "rev-parse", f"{of.planned.commit}^{{tree}}")
+    programs = [path.name for path in (plugin_guest.plugin(cache), plugin_guest.program(cache, workload))]
+    compiler = compiler_version(of.planned.target.compiler)
+    depends = f"{content} {of.planned.configuration.digest()} {compiler} {of.emulator} {programs} {wanted}"
+    kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
+    if kept.is_file():
+        return read_result(kept)
+    logs.mkdir(parents=True, exist_ok=True)
+    with scratch(cache) as place:
+        result = measure(cache, built(cache, of, place / "kernel"), wanted, place, logs)
+    document.write(kept, result)
+    return result

@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from schedlib.c2c.c2c_options import KINDS, ObjectKind
 from schedlib.c2c.kernel_map import KernelMap, MappedStructure, Symbol
-from schedlib.c2c.object_kinds import KINDS, ObjectKind
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, Place
 

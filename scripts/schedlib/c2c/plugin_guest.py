@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.c2c.guest_programs import SOURCES
+from schedlib.c2c.c2c_options import SOURCES
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.raw import Raw, read_raw
 from schedlib.errors import SchedlineError

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import toy_kernel
 
+from schedlib.c2c.c2c_options import KINDS, TAGS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.object_kinds import KINDS, TAGS
 from schedlib.c2c.objects import Located, Resolver, watches
 from schedlib.c2c.raw import Record
 from schedlib.c2c.traffic_table import field_name, line_name, rows
