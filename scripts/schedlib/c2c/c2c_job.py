@@ -54,13 +54,13 @@ def count(options: C2cOptions) -> Verdict:
     cache = cache_dir()
     wanted = wanted_of(options)
     doctor.require(["build", *options.tree.needs])
-    of = source(open_tree(cache, options.tree), wanted)
+    planned = source(open_tree(cache, options.tree), wanted)
     out = results_directory(cache, options.out)
     # If this run fails, files of an earlier run must not be taken for its results.
     for name in (C2C_FILE, _TEXT, _PICTURE):
         (out / name).unlink(missing_ok=True)
     with scratch(cache) as place:
-        result = measure(cache, built(cache, of, place / "kernel"), wanted, place, out)
+        result = measure(cache, built(cache, planned, place / "kernel"), wanted, place, out)
     _write(result, out, options)
     return Verdict.PASS
 

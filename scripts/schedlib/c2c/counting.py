@@ -20,7 +20,7 @@ from schedlib.c2c.traffic_table import rows
 from schedlib.cache import scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, Watched, read_result
+from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, read_result
 from schedlib.git import git
 from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target
@@ -30,9 +30,7 @@ from schedlib.progress import say, step
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
 
-FRAGMENT = "c2c"
-_BANNER = "linux_banner"
-_BANNER_TEXT = b"Linux ve"
+_FRAGMENT = "c2c"
 
 
 @dataclass(frozen=True)
@@ -56,17 +54,10 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class MeasuredSource:
-    """What to build the measured kernel from, and the emulator that runs it."""
-
-    planned: KernelPlan
-    emulator: str
-
-
-@dataclass(frozen=True)
-class Subject(MeasuredSource):
+class Subject:
     """A built kernel that can be measured."""
 
+    planned: KernelPlan
     kernel: Kernel
 
     @property
@@ -75,7 +66,7 @@ class Subject(MeasuredSource):
         return self.kernel.build / "vmlinux"
 
 
-def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> MeasuredSource:
+def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> KernelPlan:
     """Plan the kernel that `check --on` would build for the target, with the options that c2c needs. Builds nothing.
 
     Args:
@@ -86,36 +77,41 @@ def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -
     """
     target = wanted.target
     doctor.require([f"{target.name}-c2c"])
-    emulator = plugin_guest.refuse_other_qemu(target)
-    fragments = [FRAGMENT, f"{FRAGMENT}-{target.arch}", *wanted.config]
+    plugin_guest.refuse_other_qemu(target)
+    fragments = [_FRAGMENT, f"{_FRAGMENT}-{target.arch}", *wanted.config]
     if composition:
-        return MeasuredSource(composed_kernel(tree, target, composition, fragments), emulator)
-    return MeasuredSource(plan_kernel(tree, target, fragments, changes=wanted.changes), emulator)
+        return composed_kernel(tree, target, composition, fragments)
+    return plan_kernel(tree, target, fragments, changes=wanted.changes)
 
 
-def built(cache: Path, of: MeasuredSource, place: Path) -> Subject:
+def built(cache: Path, planned: KernelPlan, place: Path) -> Subject:
     """Build the kernel, and copy it to `place`, an empty directory.
 
     Raises:
         SchedlineError: it does not build.
     """
-    say(of.planned.describe())
-    return Subject(of.planned, of.emulator, prepare_kernel(cache, of.planned, place))
+    say(planned.describe())
+    return Subject(planned, prepare_kernel(cache, planned, place))
 
 
 def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
-    """The text of the plan file, which tells the plugin what to watch.
+    """The text of the plan file, which tells the plugin what to watch and how to know the kernel; see objects.h.
 
     Raises:
         SchedlineError: the kernel lacks a symbol that is needed to find objects.
     """
-    symbols = {}
-    for name in (PER_CPU_OFFSETS, _BANNER):
+    addresses = []
+    for name in ("linux_banner", PER_CPU_OFFSETS):
         symbol = known.symbol(name)
         if symbol is None:
             raise SchedlineError(f"this kernel has no {name}", "build it with CONFIG_SMP")
-        symbols[name] = symbol.address
-    return plugin_guest.plan_text(looked_at, symbols[PER_CPU_OFFSETS], [(symbols[_BANNER], _BANNER_TEXT)])
+        addresses.append(symbol.address)
+    lines = [f"expect {addresses[0]:x} {int.from_bytes(b'Linux ve', 'little'):x}", f"offsets {addresses[1]:x}"]
+    for watch in looked_at:
+        kind = "percpu" if watch.per_cpu else "static"
+        words = ["watch", watch.key, kind, f"{watch.address:x}", str(watch.size), *map(str, watch.hops)]
+        lines.append(" ".join(words))
+    return "\n".join(lines) + "\n"
 
 
 def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path) -> TrafficResult:
@@ -168,7 +164,6 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         objects=tuple(wanted.objects),
     )
     changes = {row.id: row.state.value for row in made.planned.composition.states}
-    watched = _watched(known, looked_at, located, wanted.setting.line)
     return TrafficResult(
         schema="c2c-1",
         tool=TOOL,
@@ -176,7 +171,7 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         fingerprint=_fingerprint(made, known, library, binary),
         changes=changes,
         parameters=parameters,
-        watched=watched,
+        watched=Resolver(known, chosen.line, located).watched(looked_at),
         absent=dict(sorted(absent.items())),
         quanta=tuple(quanta),
     )
@@ -194,26 +189,6 @@ def _located(raw: Raw, looked_at: Sequence[Watch]) -> tuple[Located, ...]:
     return found
 
 
-def _watched(
-    known: KernelMap, looked_at: Sequence[Watch], located: Sequence[Located], line: int
-) -> tuple[Watched, ...]:
-    resolver = Resolver(known, line, located)
-    number, later, skews = resolver.distinct(), resolver.later(), resolver.skews()
-    return tuple(
-        Watched(
-            watch.owner,
-            watch.prefix,
-            watch.size,
-            number[watch.key],
-            later[watch.key],
-            skews[watch.key],
-            known.structures[watch.tag].fields if watch.tag and not watch.prefix else (),
-        )
-        for watch in looked_at
-        if watch.key in number
-    )
-
-
 def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, str]:
     config = (made.kernel.build / ".config").read_bytes()
     return {
@@ -223,7 +198,7 @@ def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, 
         "configuration": "+".join(made.planned.configuration.names),
         "configuration_sha256": hashlib.sha256(config).hexdigest(),
         "compiler": made.kernel.compiler,
-        "emulator": made.emulator,
+        "emulator": plugin_guest.refuse_other_qemu(made.planned.target),
         "mode": plugin_guest.mode(made.planned.target),
         "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }
@@ -243,16 +218,17 @@ def remembered(
     """
     workload = "rt"
     wanted = Wanted(workload, DEFAULT, quanta, Setting(flat(CPUS), LINES[0], 0, WORKLOADS[workload].rounds, TIMEOUT))
-    of = source(tree, wanted, composition)
-    content = git(tree.src, "rev-parse", f"{of.planned.commit}^{{tree}}")
+    planned = source(tree, wanted, composition)
+    emulator = plugin_guest.refuse_other_qemu(planned.target)
+    content = git(tree.src, "rev-parse", f"{planned.commit}^{{tree}}")
     programs = [path.name for path in (plugin_guest.plugin(cache), plugin_guest.program(cache, workload))]
-    compiler = compiler_version(of.planned.target.compiler)
-    depends = f"{content} {of.planned.configuration.digest()} {compiler} {of.emulator} {programs} {wanted}"
+    compiler = compiler_version(planned.target.compiler)
+    depends = f"{content} {planned.configuration.digest()} {compiler} {emulator} {programs} {wanted}"
     kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
     if kept.is_file():
         return read_result(kept)
     logs.mkdir(parents=True, exist_ok=True)
     with scratch(cache) as place:
-        result = measure(cache, built(cache, of, place / "kernel"), wanted, place, logs)
+        result = measure(cache, built(cache, planned, place / "kernel"), wanted, place, logs)
     document.write(kept, result)
     return result

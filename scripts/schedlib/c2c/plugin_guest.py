@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.c2c.c2c_options import SOURCES
-from schedlib.c2c.objects import Watch
 from schedlib.c2c.raw import Raw, read_raw
 from schedlib.errors import SchedlineError
 from schedlib.guest.boot import Ending, GuestRun, run_guest
@@ -178,22 +177,6 @@ def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path
     source = f"guest_{workload.replace('-', '_')}.c"
     flags = ("-static", "-no-pie", "-pthread")
     return _compiled(cache, f"guest-{workload}", [source], *flags, compiler=target.compiler)
-
-
-def plan_text(watches: Sequence[Watch], offsets: int, expected: Sequence[tuple[int, bytes]] = ()) -> str:
-    """The plan, which lists what the plugin watches; see objects.h.
-
-    Args:
-        offsets: address of the table of per-CPU offsets.
-        expected: addresses, and the eight bytes that must be there.
-    """
-    lines = [f"expect {address:x} {int.from_bytes(text[:8], 'little'):x}" for address, text in expected]
-    lines.append(f"offsets {offsets:x}")
-    for watch in watches:
-        kind = "percpu" if watch.per_cpu else "static"
-        words = ["watch", watch.key, kind, f"{watch.address:x}", str(watch.size), *map(str, watch.hops)]
-        lines.append(" ".join(words))
-    return "\n".join(lines) + "\n"
 
 
 def argv(

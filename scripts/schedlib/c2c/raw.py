@@ -51,17 +51,12 @@ class Raw:
 
     Attributes:
         absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
-        callbacks: accesses that QEMU reported to the plugin between the markers.
         watched: accesses to watched lines.
     """
 
-    cpus: int
-    line: int
-    quantum: int
     instances: tuple[Instance, ...]
     absent: dict[str, int]
     records: tuple[Record, ...]
-    callbacks: int
     watched: int
 
 
@@ -93,7 +88,6 @@ def read_raw(path: Path) -> Raw:
 def _read(rows: Sequence[Sequence[str]]) -> Raw:
     if " ".join(rows[0]) != HEAD or rows[1][0] != "machine" or rows[-1][0] != "end" or rows[-2][0] != "seen":
         raise ValueError("no head, or no end")
-    cpus, line, _, _, _, quantum = map(int, rows[1][1:])
     instances: list[Instance] = []
     absent: dict[str, int] = {}
     records: list[Record] = []
@@ -107,5 +101,5 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
             records.append(read_record(row))
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
-    callbacks, watched = map(int, rows[-2][1:])
-    return Raw(cpus, line, quantum, tuple(instances), absent, tuple(records), callbacks, watched)
+    _, watched = map(int, rows[-2][1:])
+    return Raw(tuple(instances), absent, tuple(records), watched)

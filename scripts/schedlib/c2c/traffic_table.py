@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from msgspec.structs import asdict
+
 from schedlib.c2c.objects import Resolver
 from schedlib.c2c.raw import Record
 from schedlib.formats.c2c_document import AccessKind, Counts, Place, TrafficRow
@@ -22,18 +24,7 @@ def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...
         key = (resolver.place(record.address, record.epoch), record.size, record.kind, resolver.function(record.pc))
         found.setdefault(key, []).append(record.counts)
     return tuple(
-        TrafficRow(
-            place.owner,
-            place.prefix,
-            place.line,
-            place.offset,
-            place.path,
-            place.neighbour,
-            size,
-            kind,
-            function,
-            Counts.sum(parts),
-        )
+        TrafficRow(**asdict(place), size=size, kind=kind, function=function, counts=Counts.sum(parts))
         for (place, size, kind, function), parts in sorted(found.items())
     )
 
