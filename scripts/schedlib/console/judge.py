@@ -28,14 +28,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from schedlib.console.expected import load_expected
 from schedlib.console.ktap import PROGRAM, Flaw, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
 from schedlib.console.log_lines import Sign, lines, reports, sign
 from schedlib.console.races import Explain, RaceReader, RaceReport
 from schedlib.guest.boot import Ending
 from schedlib.verdict import Verdict, worst
-
-__all__ = ["Judgement", "Problem", "TestOutcome", "TestResult", "judge", "load_expected"]
 
 
 class TestOutcome(Enum):
@@ -168,10 +165,9 @@ def judge(
     alive = bool(seen.banner or seen.report.streams)
     clock = _Clock(times)
     doubts = {each.test: each.text for each in seen.report.flaws if _flaw_verdict(each) is Verdict.FAIL}
-    named = [
-        result for stream in seen.report.streams for result in _results(stream, frozenset(expected), doubts, clock)
-    ]
-    problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, frozenset(expected))]
+    listed = frozenset(expected)
+    named = [result for stream in seen.report.streams for result in _results(stream, listed, doubts, clock)]
+    problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, listed)]
     crash = next((problem for problem in problems if problem.kind in ("panic", "hang", "died", "timeout")), None)
     tests = _accounted(named, expected, seen, crash, alive)
     problems += [Problem("known-race", report.line, f"{report.text}: {why}", Verdict.PASS) for report, why in intended]
@@ -182,14 +178,8 @@ def judge(
         problems = [replace(problem, verdict=Verdict.ERROR) for problem in problems if problem.kind != "no-tests"]
         problems.insert(0, Problem("no-banner", 0, f"the kernel did not boot: {said}", Verdict.ERROR))
     elif ending is Ending.KILLED:
-        stopped = [problem.kind in _STOPPED for problem in problems]
-        problems = [
-            replace(each, verdict=Verdict.ERROR) if early else each
-            for each, early in zip(problems, stopped, strict=True)
-        ]
-    if any(test.outcome is TestOutcome.SKIP for test in tests) and all(
-        test.outcome is TestOutcome.SKIP for test in tests
-    ):
+        problems = [replace(each, verdict=Verdict.ERROR) if each.kind in _STOPPED else each for each in problems]
+    if {test.outcome for test in tests} == {TestOutcome.SKIP}:
         problems.append(Problem("all-skipped", 0, "every test was skipped: nothing was tested", Verdict.INCONCLUSIVE))
     excused = not alive or ending is Ending.KILLED
     verdict = worst([*_outcome_verdicts(tests, excused), *(problem.verdict for problem in problems)])
@@ -304,18 +294,13 @@ def _accounted(
     running = _running(seen, found, expected)
     why = f"{crash.kind}: {crash.text}" if crash else ("not in the log" if alive else "the kernel did not boot")
     if running:
-        found[running] = _crashed(found.get(running), running, why)
+        before = found.get(running, TestResult(running, TestOutcome.CRASHED))
+        reason = f"was running when the log stopped ({why})"
+        found[running] = replace(before, outcome=TestOutcome.CRASHED, reason=reason)
     for name in expected:
         if name not in found:
             found[name] = _absent(name, found, why)
     return tuple(found.values())
-
-
-def _crashed(before: TestResult | None, name: str, why: str) -> TestResult:
-    reason = f"was running when the log stopped ({why})"
-    if before is None:
-        return TestResult(name, TestOutcome.CRASHED, reason)
-    return replace(before, outcome=TestOutcome.CRASHED, reason=reason)
 
 
 def _running(seen: _Log, found: dict[str, TestResult], expected: Collection[str]) -> str:
