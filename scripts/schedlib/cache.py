@@ -37,7 +37,9 @@ def cache_dir() -> Path:
     """
     base = cache_path()
     try:
-        make_writable(base)
+        base.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=base):
+            pass
     except OSError as error:
         raise SchedlineError(
             f"the cache {base} cannot be written: {error.strerror}",
@@ -66,17 +68,6 @@ def scratch(cache: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def make_writable(directory: Path) -> None:
-    """Create a directory and check that files can be written to it, before any work is wasted.
-
-    Raises:
-        OSError: the directory cannot be created or written to.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=directory):
-        pass
-
-
 def write_atomic(path: Path, data: str | bytes) -> None:
     """Write a file atomically: a reader never sees half of it, not even after kill -9."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,19 +94,13 @@ def read_regular(path: Path | str, most: int) -> bytes:
     Raises:
         OSError: it cannot be read, is no regular file, or has more bytes than `most`.
     """
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(file)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
         if status.st_size > most:
             raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, more than {most}", str(path))
-        content = os.read(file, status.st_size + 1)
-        while 0 < len(content) < status.st_size and (more := os.read(file, status.st_size - len(content))):
-            content += more
-        return content
-    finally:
-        os.close(file)
+        return file.read(status.st_size)
 
 
 def write_json(path: Path, value: Any) -> None:
