@@ -34,17 +34,7 @@ _REPRODUCIBLE = {
     "KBUILD_BUILD_HOST": "schedline",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""Together with _prefix_maps() this makes equal sources give equal images."""
-
-
-def _prefix_maps(*directories: Path) -> dict[str, str]:
-    """Options that keep directory names out of the debug information, and so out of the build-id.
-
-    Without them two builds of one source in two directories differed in c2c's counts as much as two quanta do.
-    """
-    words = " ".join(f"-fdebug-prefix-map={directory}=." for directory in directories)
-    return {"KCFLAGS": words, "KAFLAGS": words}
-
+"""Together with -fdebug-prefix-map this makes equal sources give equal images."""
 
 _KEPT = (".config", "vmlinux", "usr/gen_init_cpio", f"{TESTS_DIRECTORY}/layout_fields.o")
 """Files of a build directory that are read after the build; those that do not exist are skipped."""
@@ -183,8 +173,8 @@ def _build(directory: Path, tree: Tree, commit: str, target: Target, configurati
             with step(f"configuring {'+'.join(configuration.names)}"):
                 configure(tree, directory, target.arch, configuration, variables)
         start = time.monotonic()
-        with step(f"building {target.image_target} for {target.name} with {os.cpu_count()} jobs"):
-            make_as_configured(tree, directory, target.arch, configuration, variables, [target.image_target])
+        with step(f"building {target.goal} for {target.name} with {os.cpu_count()} jobs"):
+            make_as_configured(tree, directory, target.arch, configuration, variables, [target.goal])
     write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
     return Kernel(image, directory, time.monotonic() - start, compiler)
 
@@ -230,6 +220,9 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
     log = directory / "build.log"
     # An empty LOCALVERSION keeps git's state out of the release string. Otherwise each commit would rebuild every
     # file that includes that string.
+    # Keep directory names out of the debug information, and so out of the build-id. Otherwise two builds of one source
+    # in two directories differ in c2c's counts as much as two quanta do.
+    flags = f"-fdebug-prefix-map={directory}=. -fdebug-prefix-map={src}=."
     argv = ["make", f"-j{os.cpu_count() or 1}", f"ARCH={arch}", f"O={directory}", "LOCALVERSION=", *goals]
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -238,7 +231,7 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
-            env=clean_environment(_REPRODUCIBLE | _prefix_maps(directory, src)),
+            env=clean_environment(_REPRODUCIBLE | {"KCFLAGS": flags, "KAFLAGS": flags}),
             start_new_session=True,
         )
         try:
@@ -248,9 +241,8 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
             process.wait()
             raise
     if status:
-        raise DoesNotBuild(
-            f"the kernel does not build:\n    {first_error(log.read_text(errors='replace'))}", f"see {log}"
-        )
+        said = first_error(log.read_text(errors="replace"))
+        raise DoesNotBuild(f"the kernel does not build:\n    {said}", f"see {log}")
 
 
 def first_error(text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
+from schedlib.names import fragment_names
 from schedlib.paths import CONFIGS
 from schedlib.process import must, run
 from schedlib.tree.kernel_tree import Tree
@@ -62,10 +63,8 @@ def load(names: Sequence[str]) -> Configuration:
         try:
             lines = path.read_text().splitlines()
         except OSError as error:
-            have = ", ".join(sorted(path.stem for path in (CONFIGS / "kernel").glob("*.config")))
-            raise SchedlineError(
-                f"--config: there is no fragment {name!r}", f"choose from {have}, or give a path"
-            ) from error
+            have = f"choose from {', '.join(fragment_names())}, or give a path"
+            raise SchedlineError(f"--config: there is no fragment {name!r}", have) from error
         for line in lines:
             if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*(# where it exists)?", line):
                 values[match.group(1)] = match.group(2)
@@ -97,7 +96,7 @@ def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variabl
         cwd=tree.src,
         next_step="is this tree complete? make allnoconfig in it shows the same error",
     )
-    got = _read(build / ".config")
+    got = parse_config((build / ".config").read_text())
     for name, value in wanted.values.items():
         actual = got.get(name, "n")
         symbol = name.removeprefix("CONFIG_")
@@ -118,17 +117,13 @@ def is_configured(build: Path, wanted: Configuration) -> bool:
 
 def _verified(build: Path, wanted: Configuration) -> str:
     """The requested lines, and the values that .config has for these symbols."""
-    got = _read(build / ".config")
+    got = parse_config((build / ".config").read_text())
     return wanted.text() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
 
 
 def parse_config(text: str) -> dict[str, str]:
     """The values in a .config."""
     return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
-
-
-def _read(path: Path) -> dict[str, str]:
-    return parse_config(path.read_text())
 
 
 def _definition(tree: Tree, arch: str, symbol: str) -> str:

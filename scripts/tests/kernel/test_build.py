@@ -18,7 +18,7 @@ from schedlib.tree.kernel_tree import Tree, open_kdir
 
 pytestmark = pytest.mark.tools
 
-TARGET = Target("uml", "um", "vmlinux", "vmlinux", (8,), 60)
+TARGET = Target("uml", "um", "vmlinux", (8,), 60)
 
 # A stand-in for the kernel's build: the image counts how often it was made.
 MAKEFILE = """\
