@@ -24,13 +24,7 @@ SOURCES = PROJECT / "scripts/c2c"
 
 @dataclass(frozen=True)
 class Workload:
-    """A program of scripts/c2c/.
-
-    Attributes:
-        about: what it does, for the help text.
-        rounds: default number of rounds of each thread.
-        config: fragments of configs/kernel/ that it needs.
-    """
+    """A program of scripts/c2c/: what it does, default rounds of each thread, fragments of configs/kernel/ it needs."""
 
     name: str
     about: str

@@ -142,12 +142,12 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
             made.planned.target, made.kernel.image, archive, setting, library, place / "plan", out
         )
         with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
-            done, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
+            operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
         located = _located(raw, looked_at)
         optional = {watch.key for watch in looked_at if watch.optional}
         absent |= {key: number for key, number in raw.absent.items() if key not in optional}
         resolver = Resolver(known, setting.line, located)
-        quanta.append(Quantum(quantum, plugin_guest.operations(done.log), raw.watched, rows(resolver, raw.records)))
+        quanta.append(Quantum(quantum, operations, raw.watched, rows(resolver, raw.records)))
     chosen = wanted.setting
     parameters = TrafficParameters(
         on=made.planned.target.name,

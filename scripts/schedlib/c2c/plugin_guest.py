@@ -12,7 +12,7 @@ from pathlib import Path
 from schedlib.c2c.c2c_options import SOURCES
 from schedlib.c2c.raw import Raw, read_raw
 from schedlib.errors import SchedlineError
-from schedlib.guest.boot import Ending, GuestRun, run_guest
+from schedlib.guest.boot import Ending, run_guest
 from schedlib.guest.command_line import PATIENT, machine, what_boots
 from schedlib.guest.selftests import pack
 from schedlib.kernel.build import Kernel
@@ -24,16 +24,8 @@ DEFAULT_TARGET = TARGETS["qemu-x86_64"]
 SHIFT = 2
 """For -icount: an instruction takes 2^SHIFT ns of the guest's time."""
 
-_MODE = (
-    "-accel",
-    "tcg,thread=single",
-    "-icount",
-    f"shift={SHIFT},sleep=off",
-    "-rtc",
-    "base=2000-01-01,clock=vm",
-    "-seed",
-    "1",
-)
+_CLOCK = ("-icount", f"shift={SHIFT},sleep=off", "-rtc", "base=2000-01-01,clock=vm")
+_MODE = ("-accel", "tcg,thread=single", *_CLOCK, "-seed", "1")
 """Every source of randomness in a guest is the same in each run."""
 
 _PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
@@ -41,13 +33,7 @@ _PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
 
 @dataclass(frozen=True)
 class _Arch:
-    """What differs between architectures.
-
-    Attributes:
-        package: the Debian package with its QEMU.
-        mode: arguments for QEMU.
-        parameters: parameters of the kernel.
-    """
+    """What differs between architectures: Debian's package of QEMU, arguments for QEMU, parameters of the kernel."""
 
     package: str
     mode: tuple[str, ...] = ()
@@ -189,15 +175,8 @@ def argv(
     """
     words = [*machine(target, setting.topology), *_MODE, *_ARCHES[target.arch].mode]
     if library:
-        options = {
-            "plan": plan,
-            "out": out,
-            "line": setting.line,
-            "quantum": setting.quantum,
-            "cluster": setting.per_cluster,
-            "llc": setting.per_llc,
-            "node": setting.per_node,
-        }
+        options = {"plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum}
+        options |= {"cluster": setting.per_cluster, "llc": setting.per_llc, "node": setting.per_node}
         shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
     asked = [*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)]
@@ -211,7 +190,7 @@ def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
     return archive
 
 
-def boot(words: Sequence[str], log: Path, timeout: float) -> GuestRun:
+def boot(words: Sequence[str], log: Path, timeout: float) -> None:
     """Run a guest to its end.
 
     Raises:
@@ -228,20 +207,14 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> GuestRun:
             f"the guest {how}, {done.seconds:.0f} s after its start: its program did not finish",
             f"see {done.log}; --timeout gives it more time",
         )
-    return done
 
 
-def operations(log: Path) -> int:
-    """The number of operations that the program reports."""
-    found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
-    return int(found.group(1)) if found else 0
-
-
-def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[GuestRun, Raw]:
-    """Run a guest under the plugin, and read what the plugin wrote to `out`.
+def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[int, Raw]:
+    """Run a guest under the plugin; the number of operations that its program did, and what the plugin wrote to `out`.
 
     Raises:
         SchedlineError: see boot() and read_raw().
     """
-    done = boot(words, log, timeout)
-    return done, read_raw(out)
+    boot(words, log, timeout)
+    found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
+    return int(found.group(1)) if found else 0, read_raw(out)
