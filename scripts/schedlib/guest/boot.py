@@ -36,9 +36,7 @@ class GuestRun:
     """One guest, run to its end.
 
     Attributes:
-        argv: the command that was started.
         log: the raw console.
-        ending: how it ended.
         seconds: wall time.
         times: (offset in the log, seconds since the start) for each piece that arrived.
     """

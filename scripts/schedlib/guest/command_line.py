@@ -35,13 +35,7 @@ PROBE_TIMEOUT = 20.0
 
 @dataclass(frozen=True)
 class Programs:
-    """What a guest runs when it has booted.
-
-    Attributes:
-        initramfs: with an /init that ends the guest.
-        arguments: for /init.
-        disk: a file on the host that the guest writes to as /dev/vda.
-    """
+    """What a guest runs: an initramfs whose /init ends it, arguments for /init, and a file of the host as /dev/vda."""
 
     initramfs: Path
     arguments: tuple[str, ...] = ()
@@ -112,12 +106,8 @@ def shape_words(topology: Topology, arch: str) -> list[str]:
         # On x86 Linux treats the CPUs that share an L2 cache as a cluster. It reads the sharing from leaf 4 of CPUID,
         # on Intel's CPUs only. level=0x1e hides leaf 0x1f: QEMU 10.0.2 fails an assertion when Linux reads it. The
         # last -cpu option wins.
-        words += [
-            "-cpu",
-            "max,vendor=GenuineIntel,level=0x1e",
-            "-machine",
-            "smp-cache.0.cache=l2,smp-cache.0.topology=module",
-        ]
+        words += ["-cpu", "max,vendor=GenuineIntel,level=0x1e"]
+        words += ["-machine", "smp-cache.0.cache=l2,smp-cache.0.topology=module"]
     size = topology.cpus // topology.nodes
     filled = topology.nodes - topology.memoryless
     for node in range(topology.nodes if topology.nodes > 1 else 0):

@@ -42,13 +42,10 @@ _KEPT = (".config", "vmlinux", "usr/gen_init_cpio", f"{TESTS_DIRECTORY}/layout_f
 
 @dataclass(frozen=True)
 class Kernel:
-    """A built kernel.
+    """A built kernel: the image that is booted, the directory of the build, and the compiler's first line of --version.
 
     Attributes:
-        image: the file that the target boots.
-        build: the build directory.
         seconds: wall time of make; 0.0 when the build was up to date.
-        compiler: first line of `gcc --version`.
     """
 
     image: Path

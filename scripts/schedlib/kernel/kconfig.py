@@ -24,8 +24,6 @@ class Configuration:
     """The lines requested of Kconfig: `CONFIG_X` -> value. Later fragments override earlier ones.
 
     Attributes:
-        names: of the fragments.
-        values: by symbol.
         where_it_exists: symbols that not every series has; a tree that does not define one may lack it.
     """
 
