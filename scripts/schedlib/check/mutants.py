@@ -210,9 +210,8 @@ def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Ke
     accel = accelerator(cache, plan.target, kernel.image)
     failed: frozenset[str] = frozenset()
     for cpus in plan.target.classes:
-        guests = CheckPlan(
-            plan.target, (cpus,), plan.composition.expected, (), None, plan.target.timeout, left_out=plan.left_out
-        )
+        expected, timeout = plan.composition.expected, plan.target.timeout
+        guests = CheckPlan(plan.target, (cpus,), expected, (), None, timeout, left_out=plan.left_out)
         failed |= failing(boot_and_judge(guests, kernel, folder, (), accel))
         if not failed.isdisjoint(mutant.killed_by):
             break
@@ -233,6 +232,5 @@ def _code(build_directory: Path) -> str:
     """Digest of the scheduler's machine code and data, to prove that a mutant changes nothing."""
     digest = hashlib.sha256()
     for unit in sorted((build_directory / "kernel/sched").rglob("*.o")):
-        if unit.name != "built-in.a":
-            digest.update(must(["objdump", "-s", "-r", "-j", ".text", "-j", ".rodata", "-j", ".data", unit]).encode())
+        digest.update(must(["objdump", "-s", "-r", "-j", ".text", "-j", ".rodata", "-j", ".data", unit]).encode())
     return digest.hexdigest()
