@@ -13,17 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from schedlib.names import (
-    change_ids,
-    cpupri_variants,
-    fragment_names,
-    one_of,
-    series_names,
-    some_of,
-    topology_names,
-    unknown,
-    words,
-)
+from schedlib import names
+from schedlib.names import one_of, some_of, unknown, words
 from schedlib.verdict import Verdict
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -147,9 +138,9 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument(
         "--series",
-        type=one_of("series", series_names),
+        type=one_of("series", names.series_names),
         metavar="NAME",
-        help=f"a kernel that Debian packages: {', '.join(series_names())} (default: {DEFAULT_SERIES})",
+        help=f"a kernel that Debian packages: {', '.join(names.series_names())} (default: {DEFAULT_SERIES})",
     )
 
 
@@ -163,14 +154,14 @@ def add_change_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with",
         dest="with_",
-        type=some_of("change", change_ids),
+        type=some_of("change", names.change_ids),
         default=(),
         metavar="ID,...",
         help="apply these carried changes (a series gets its changes anyway)",
     )
     parser.add_argument(
         "--without",
-        type=some_of("change", change_ids),
+        type=some_of("change", names.change_ids),
         default=(),
         metavar="ID,...",
         help="leave these changes out; revert them where they are upstream",
@@ -184,7 +175,7 @@ def change_options(arguments: argparse.Namespace) -> ChangeOptions:
 
 def add_topology_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--topology."""
-    parser.add_argument("--topology", type=one_of("topology", topology_names), metavar="NAME", help=about)
+    parser.add_argument("--topology", type=one_of("topology", names.topology_names), metavar="NAME", help=about)
 
 
 def add_config_option(parser: argparse._ActionsContainer, about: str) -> None:
@@ -196,10 +187,10 @@ def add_cpupri_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--cpupri: variants of cpupri-split; each needs its own kernel."""
     parser.add_argument(
         "--cpupri",
-        type=some_of("variant of cpupri-split", cpupri_variants, everything="all"),
+        type=some_of("variant of cpupri-split", names.cpupri_variants, everything="all"),
         default=(),
         metavar="NAME,...",
-        help=f"{about}: {', '.join(cpupri_variants())}, or all",
+        help=f"{about}: {', '.join(names.cpupri_variants())}, or all",
     )
 
 
@@ -255,8 +246,8 @@ def new_file(text: str) -> Path:
 def fragments(text: str) -> tuple[str, ...]:
     """An argparse type: fragments of configs/kernel/, or paths of other fragments."""
     for name in words(text):
-        if name not in fragment_names() and not Path(name).is_file():
-            raise argparse.ArgumentTypeError(unknown("fragment", name, fragment_names()))
+        if name not in names.fragment_names() and not Path(name).is_file():
+            raise argparse.ArgumentTypeError(unknown("fragment", name, names.fragment_names()))
     return words(text)
 
 

@@ -12,16 +12,8 @@ from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, KUNIT, PATCHES
-from schedlib.tree.changes import (
-    ChangeState,
-    State,
-    apply_changes,
-    change_table,
-    hunks,
-    known,
-    patch_sets,
-    present_changes,
-)
+from schedlib.tree import changes
+from schedlib.tree.changes import ChangeState, State, change_table, present_changes
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
 
 TESTS_DIRECTORY = "kernel/sched/tests"
@@ -147,8 +139,8 @@ def compose(
         SchedlineError: unknown ids, or a revision that does not exist.
     """
     for ids, option in ((with_, "--with"), (without, "--without"), (expect or (), "--expect")):
-        known(ids, option)
-    carried = () if tree.is_user else tuple(name for patches in patch_sets(tree) for name in patches.default())
+        changes.known(ids, option)
+    carried = () if tree.is_user else tuple(name for patches in changes.patch_sets(tree) for name in patches.default())
     wanted = {*carried, *with_} - set(without)
     if expect is not None:
         expected = frozenset(expect)
@@ -164,7 +156,7 @@ def compose(
         )
         return Composition(known_before["commit"], known_before["tests"], states, expected)
     tests = add_tests(tree, tree.base)
-    commit, states = apply_changes(tree, tests, wanted, without)
+    commit, states = changes.apply_changes(tree, tests, wanted, without)
     rows = [{"id": row.id, "state": row.state.value, "drift": row.drift} for row in states]
     write_json(record, {"commit": commit, "tests": tests, "states": rows})
     return Composition(commit, tests, states, expected)
@@ -197,6 +189,6 @@ def refuse_conflicts(composition: Composition) -> None:
     for row in composition.states:
         if row.state is State.CONFLICT:
             raise SchedlineError(
-                f"{row.id} does not apply:{hunks(row.drift)}",
+                f"{row.id} does not apply:{changes.hunks(row.drift)}",
                 f"leave it out (--without {row.id}), or rebase its patch; schedline status --apply shows all changes",
             )
