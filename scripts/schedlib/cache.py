@@ -30,11 +30,7 @@ def cache_path() -> Path:
 
 
 def cache_dir() -> Path:
-    """The cache directory, created when absent.
-
-    Raises:
-        SchedlineError: the directory cannot be written.
-    """
+    """The cache directory, created when absent; SchedlineError if it cannot be written."""
     base = cache_path()
     try:
         base.mkdir(parents=True, exist_ok=True)

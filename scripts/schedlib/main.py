@@ -83,11 +83,7 @@ def parser() -> VerbParser:
 
 
 def main(words: Sequence[str]) -> int:
-    """Check the arguments, prepare the libraries and do the job; returns the exit code.
-
-    Raises:
-        SchedlineError: the arguments are invalid, or this machine cannot do the job.
-    """
+    """Check the arguments, prepare the libraries and do the job; the exit code. SchedlineError if it cannot be done."""
     arguments = parser().parse_args(words)
     options: Any = arguments.read(arguments)
     for requirements in arguments.libraries(options):

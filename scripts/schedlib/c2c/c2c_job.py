@@ -27,11 +27,7 @@ _TEXT, _PICTURE = "c2c.txt", "c2c.svg"
 
 
 def wanted_of(options: C2cOptions) -> Wanted:
-    """The measurement that the options ask for.
-
-    Raises:
-        SchedlineError: the emulator cannot give a guest the topology.
-    """
+    """The measurement that the options ask for; SchedlineError if the emulator cannot give a guest the topology."""
     target = TARGETS[options.on]
     topology = load_topology(options.topology) if options.topology else flat(options.cpus)
     if options.topology:
@@ -46,11 +42,7 @@ def wanted_of(options: C2cOptions) -> Wanted:
 
 
 def count(options: C2cOptions) -> Verdict:
-    """Build, boot a guest for each quantum, and report the counts.
-
-    Raises:
-        SchedlineError: the kernel does not build, or a guest did not finish.
-    """
+    """Build, boot a guest for each quantum, and report the counts; SchedlineError if one of these fails."""
     cache = cache_dir()
     wanted = wanted_of(options)
     doctor.require(["build", *options.tree.needs])
@@ -79,11 +71,7 @@ def _write(result: TrafficResult, out: Path, options: C2cOptions) -> None:
 
 
 def diff(options: C2cDiffOptions) -> Verdict:
-    """Compare two results.
-
-    Raises:
-        SchedlineError: a file is not a result, or their settings differ.
-    """
+    """Compare two results; SchedlineError if a file is not a result, or their settings differ."""
     base, candidate = read_result(options.base), read_result(options.candidate)
     traffic_diff.refuse_unlike(base, candidate)
     judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(options.gates))

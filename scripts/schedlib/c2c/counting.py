@@ -85,11 +85,7 @@ def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -
 
 
 def built(cache: Path, planned: KernelPlan, place: Path) -> Subject:
-    """Build the kernel, and copy it to `place`, an empty directory.
-
-    Raises:
-        SchedlineError: it does not build.
-    """
+    """Build the kernel, and copy it to `place`, an empty directory; SchedlineError if it does not build."""
     say(planned.describe())
     return Subject(planned, prepare_kernel(cache, planned, place))
 
@@ -207,14 +203,11 @@ def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, 
 def remembered(
     cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, composition: Composition | None = None
 ) -> TrafficResult:
-    """Return what `schedline c2c` measures by default, from the cache if possible.
+    """What `schedline c2c` measures by default, from the cache if possible; raises what source() and measure() do.
 
     Args:
         composition: what to measure; None composes it from the tree.
         logs: directory for the console logs; created only if a guest has to boot.
-
-    Raises:
-        SchedlineError: see source(), built() and measure().
     """
     workload = "rt"
     wanted = Wanted(workload, DEFAULT, quanta, Setting(flat(CPUS), LINES[0], 0, WORKLOADS[workload].rounds, TIMEOUT))

@@ -58,11 +58,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class KernelMap:
-    """The symbols and structures of a kernel.
-
-    Attributes:
-        functions, data: sorted by address.
-    """
+    """The symbols and structures of a kernel; functions and data are sorted by address."""
 
     build_id: str
     structures: Mapping[str, MappedStructure]

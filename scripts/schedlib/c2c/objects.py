@@ -64,11 +64,7 @@ def _field_of(known: KernelMap, name: str, tag: str, path: str) -> MappedField:
 
 
 def watches(known: KernelMap, names: Sequence[str], cpus: int) -> tuple[Watch, ...]:
-    """The watches for some objects on a machine with this number of CPUs.
-
-    Raises:
-        SchedlineError: an object is unknown, or this kernel lacks it.
-    """
+    """The watches for some objects on a machine with these CPUs; SchedlineError if the kernel lacks an object."""
     found: dict[str, Watch] = {}
     for name in names:
         if name not in KINDS:
@@ -144,11 +140,7 @@ class Located:
 
 
 class Resolver:
-    """Resolves addresses to objects that were located.
-
-    Args:
-        line: bytes of a cache line.
-    """
+    """Resolves addresses to objects that were located; `line` is the size of a cache line in bytes."""
 
     def __init__(self, known: KernelMap, line: int, located: Sequence[Located]) -> None:
         self._known, self._line = known, line
@@ -180,11 +172,7 @@ class Resolver:
         return tuple(found)
 
     def place(self, address: int, epoch: int = 1) -> Place:
-        """What lay at an address on a watched line.
-
-        Raises:
-            ValueError: no watched object lies on the line.
-        """
+        """What lay at an address on a watched line; ValueError if no watched object lies on the line."""
         at = bisect_right(self._places, (epoch, address)) - 1
         span = self._spans[at] if at >= 0 else None
         inside = span is not None and span.epoch == epoch and address < span.address + span.watch.size

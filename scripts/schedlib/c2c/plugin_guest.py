@@ -108,11 +108,7 @@ def mode(target: Target) -> str:
 
 
 def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
-    """Return QEMU's version, if the plugin supports it.
-
-    Raises:
-        SchedlineError: it is another version, or was built without plugins.
-    """
+    """QEMU's version; SchedlineError if the plugin does not support it, or it was built without plugins."""
     emulator, package = target.emulator[0], _ARCHES[target.arch].package
     said = version_of(emulator)
     found = _VERSION.search(said)
@@ -145,21 +141,13 @@ def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str, compi
 
 
 def plugin(cache: Path) -> Path:
-    """The plugin.
-
-    Raises:
-        SchedlineError: it does not compile.
-    """
+    """The plugin; SchedlineError if it does not compile."""
     sources = sorted(path.name for path in SOURCES.glob("*.c") if not _PROGRAMS.fullmatch(path.stem))
     return _compiled(cache, "plugin", sources, "-shared", "-fPIC", "-fvisibility=hidden")
 
 
 def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path:
-    """A workload's program, linked statically and at fixed addresses.
-
-    Raises:
-        SchedlineError: it does not compile.
-    """
+    """A workload's program, linked statically and at fixed addresses; SchedlineError if it does not compile."""
     source = f"guest_{workload.replace('-', '_')}.c"
     flags = ("-static", "-no-pie", "-pthread")
     return _compiled(cache, f"guest-{workload}", [source], *flags, compiler=target.compiler)
@@ -168,11 +156,7 @@ def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path
 def argv(
     target: Target, kernel: Path, archive: Path, setting: Setting, library: Path | None, plan: Path, out: Path
 ) -> list[str]:
-    """QEMU's command.
-
-    Args:
-        library: the plugin; None boots the same guest without it.
-    """
+    """QEMU's command; without the plugin (library None) it boots the same guest."""
     words = [*machine(target, setting.topology), *_MODE, *_ARCHES[target.arch].mode]
     if library:
         options = {"plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum}
@@ -191,11 +175,7 @@ def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
 
 
 def boot(words: Sequence[str], log: Path, timeout: float) -> None:
-    """Run a guest to its end.
-
-    Raises:
-        SchedlineError: it panicked, hung, or its program failed.
-    """
+    """Run a guest to its end; SchedlineError if it panicked, hung, or its program failed."""
     done = run_guest(words, log, timeout)
     text = done.log.read_text(errors="replace")
     for pattern, what in _TROUBLE:
@@ -210,11 +190,7 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> None:
 
 
 def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[int, Raw]:
-    """Run a guest under the plugin; the number of operations that its program did, and what the plugin wrote to `out`.
-
-    Raises:
-        SchedlineError: see boot() and read_raw().
-    """
+    """Run a guest under the plugin, see boot(); its program's operations, and what the plugin wrote to `out`."""
     boot(words, log, timeout)
     found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
     return int(found.group(1)) if found else 0, read_raw(out)

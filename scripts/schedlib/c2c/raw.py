@@ -67,11 +67,7 @@ def read_record(words: Sequence[str]) -> Record:
 
 
 def read_raw(path: Path) -> Raw:
-    """Read the plugin's output.
-
-    Raises:
-        SchedlineError: the file is missing or incomplete.
-    """
+    """Read the plugin's output; SchedlineError if the file is missing or incomplete."""
     try:
         rows = [line.split() for line in path.read_text().splitlines()]
     except OSError as error:

@@ -40,20 +40,12 @@ class Pair:
 
 
 def load_metrics(path: Path) -> tuple[TrafficMetric, ...]:
-    """The metrics of a gates file.
-
-    Raises:
-        SchedlineError: the file is not a gates file.
-    """
+    """The metrics of a gates file; SchedlineError if it is none."""
     return read_toml(path, TrafficGates).metric
 
 
 def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:
-    """Reject results that cannot be compared because their guests or models differ.
-
-    Raises:
-        SchedlineError: they differ.
-    """
+    """Reject, with a SchedlineError, results that cannot be compared because their guests or models differ."""
     one, other = asdict(base.parameters), asdict(candidate.parameters)
     for side, result in ((one, base), (other, candidate)):
         side["quanta"] = [each.quantum for each in result.quanta]

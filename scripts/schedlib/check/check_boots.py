@@ -66,11 +66,7 @@ def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
 def make_plan(
     target: Target, options: CheckOptions, expected: frozenset[str], left_out: tuple[OptionalSuite, ...] = ()
 ) -> CheckPlan:
-    """The plan that the options ask for.
-
-    Raises:
-        SchedlineError: there is no such topology, the emulator does not support it, or the target cannot run selftests.
-    """
+    """The plan that the options ask for; SchedlineError if the target cannot have the topology or run selftests."""
     if options.selftests and not target.emulator:
         raise SchedlineError(f"--selftests: a guest on {target.name} can only run KUnit", "use --on qemu-arm64")
     topology = load_topology(options.topology) if options.topology else None
@@ -93,11 +89,7 @@ def make_plan(
 def boot_and_judge(
     plan: CheckPlan, kernel: Kernel, out: Path, require: Sequence[str], accel: str, archive: Path | None = None
 ) -> tuple[JudgedBoot, ...]:
-    """Boot one guest for each CPU class, keep its raw log in `out`, and judge it.
-
-    Args:
-        archive: an initramfs with the selftests, if the plan runs them.
-    """
+    """Boot one guest for each CPU class, with `archive` as its initramfs; keep its raw log in `out`, and judge it."""
     boots: list[JudgedBoot] = []
     # -k skips the known defect, unless its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)

@@ -34,11 +34,7 @@ from schedlib.verdict import Verdict, worst
 
 
 def check(options: CheckOptions) -> Verdict:
-    """Check a tree, or each variant of cpupri-split in it.
-
-    Raises:
-        SchedlineError: the tree, the machine or the options do not allow it, or the kernel does not build.
-    """
+    """Check a tree, or each variant of cpupri-split in it; SchedlineError if that cannot be done."""
     if not options.cpupri:
         return _check(options)
     out = results_directory(cache_dir(), options.out)

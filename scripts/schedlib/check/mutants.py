@@ -76,11 +76,7 @@ _HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Config", "With", "
 
 
 def read_mutant(path: Path, name: str) -> Mutant:
-    """Parse one mutant file.
-
-    Raises:
-        SchedlineError: an unknown header, or no diff in the file.
-    """
+    """Parse one mutant file; SchedlineError for an unknown header, or no diff in the file."""
     text = path.read_text(errors="surrogateescape")
     start = re.search(r"^(?:diff --git |--- a/)", text, re.M)
     if start is None:
@@ -108,11 +104,7 @@ def read_mutant(path: Path, name: str) -> Mutant:
 
 
 def read_mutants(directory: Path) -> tuple[Mutant, ...]:
-    """Every *.diff and *.patch below a directory, by name.
-
-    Raises:
-        SchedlineError: the directory does not exist or has no mutants.
-    """
+    """Every *.diff and *.patch below a directory, by name; SchedlineError if there are none."""
     found = sorted(path for pattern in ("*.diff", "*.patch") for path in directory.rglob(pattern))
     if not found:
         raise SchedlineError(f"there are no mutants (*.diff, *.patch) below {directory}", "check the path")
@@ -144,11 +136,7 @@ def fate_of(mutant: Mutant, failed: frozenset[str], same_code: bool) -> Fate:
 def applied(tree: Tree, mutant: Mutant, expect: frozenset[str] | None = None) -> tuple[Composition, str | None]:
     """The tree that a mutant is applied to, and the commit with the mutant; None if its diff does not apply.
 
-    Args:
-        expect: the changes that the tree has to have, in addition to those that the mutant needs.
-
-    Raises:
-        SchedlineError: a change that the mutant needs does not apply.
+    The tree has to have the changes in `expect` and those that the mutant needs; SchedlineError if one does not apply.
     """
     expected = None if expect is None else expect | set(mutant.with_)
     composition = compose(tree, with_=mutant.with_, without=mutant.without, expect=expected)
@@ -159,10 +147,7 @@ def applied(tree: Tree, mutant: Mutant, expect: frozenset[str] | None = None) ->
 def try_mutant(
     cache: Path, tree: Tree, mutant: Mutant, on: str | None, out: Path, expect: frozenset[str] | None = None
 ) -> tuple[Fate, frozenset[str], float]:
-    """Apply, build, boot and judge one mutant; or compile it for an architecture and judge the layout.
-
-    Args:
-        expect: the changes that the tree has to have, in addition to those that the mutant needs.
+    """Apply, build, boot and judge one mutant; or compile it for an architecture and judge the layout; see applied().
 
     Returns:
         Its fate, what failed, and the seconds that it took. For a mutant that is to be booted, the cache keeps the

@@ -65,10 +65,9 @@ def remember(cache: Path, digest: str, verdict: Verdict, out: Path, lines: tuple
 
 
 def repeat(cache: Path, digest: str, also: Path | None) -> Verdict | None:
-    """Print a recorded verdict again; None if there is none, or its results were removed or changed.
+    """Print a recorded verdict again, and write its results to `also`, too.
 
-    Args:
-        also: a second file for the JSON results.
+    None if there is none, or its results were removed or changed.
     """
     record = read_json(_record(cache, digest))
     if record is None:

@@ -79,11 +79,7 @@ def write(summary: Summary, also: Path | None) -> None:
 
 
 def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
-    """The report, failures first and the verdict last.
-
-    Args:
-        verbose: name each skipped test, not only the number for each reason.
-    """
+    """The report, failures first and the verdict last; if verbose, it names each skipped test."""
     out: list[str] = []
     failed = _failed(summary.boots)
     for (name, outcome), (boots, test) in failed.items():

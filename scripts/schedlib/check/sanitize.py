@@ -40,11 +40,7 @@ SANITIZERS = {
 
 
 def scaled(target: Target, sanitizer: str) -> Target:
-    """The target with the limits of a guest that a sanitizer slows down.
-
-    Raises:
-        SchedlineError: the target is not the one for sanitizers.
-    """
+    """The target with a sanitizer's limits for guests; SchedlineError if it is not the one for sanitizers."""
     if target.name != TARGET:
         raise SchedlineError(
             f"--sanitize {sanitizer}: not available in a guest on {target.name}",

@@ -46,11 +46,7 @@ class JudgeOptions:
 
 
 def judge_logs(options: JudgeOptions) -> Verdict:
-    """Judge saved logs and print what was found; returns the worst verdict.
-
-    Raises:
-        SchedlineError: a log or the list cannot be read, or a result cannot be written.
-    """
+    """Judge saved logs and print the findings; the worst verdict. SchedlineError if a file cannot be read or written."""
     started = datetime.now(UTC)
     expected = load_expected(options.tests, options.cpus) if options.tests else ()
     boots = []

@@ -51,8 +51,7 @@ class GuestRun:
 def run_guest(argv: Sequence[str], log: Path, timeout: float) -> GuestRun:
     """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds.
 
-    Raises:
-        SchedlineError: the emulator is not installed or not executable.
+    SchedlineError if the emulator is not installed or not executable.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()

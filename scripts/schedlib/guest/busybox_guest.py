@@ -59,11 +59,7 @@ def with_libraries(programs: Iterable[Path]) -> dict[str, Path]:
 
 
 def busybox(cache: Path, arch: str) -> Path:
-    """A static busybox: this machine's, or Debian's if this machine's cannot run in the guest.
-
-    Raises:
-        SchedlineError: there is none.
-    """
+    """A static busybox: this machine's, or Debian's if that cannot run in a guest; SchedlineError if there is none."""
     here = shutil.which("busybox")
     if here and not why_not_for(Path(here), arch) and not _linked(Path(here)):
         return Path(here)
@@ -89,11 +85,7 @@ class Guest:
     accel: str
 
     def pack(self, job: str, files: Mapping[str, Path], archive: Path) -> None:
-        """Write an initramfs for a job of selftests/, with the files that the job needs.
-
-        Raises:
-            SchedlineError: there is no busybox for it.
-        """
+        """Write an initramfs for a job of selftests/ with the files that it needs, and with busybox()."""
         shell = busybox(self.cache, self.target.arch)
         own = {"/init": SELFTESTS / "guest_init.sh", "/job": SELFTESTS / job, "/bin/busybox": shell}
         selftests.pack(self.kernel, own | dict(files), (), archive)

@@ -92,11 +92,7 @@ def what_boots(image: Path, initramfs: Path | None, parameters: Sequence[str]) -
 
 
 def shape_words(topology: Topology, arch: str) -> list[str]:
-    """The options that give QEMU's machine this shape.
-
-    Args:
-        arch: make's ARCH.
-    """
+    """The options that give QEMU's machine of make's ARCH this shape."""
     clusters = "clusters" if arch == "arm64" else "modules"
     # On x86 no value of the option means "no modules", and QEMU before 9.1 does not have the option.
     level = f",{clusters}={topology.clusters}" if arch == "arm64" or topology.clusters > 1 else ""
@@ -122,8 +118,7 @@ def shape_words(topology: Topology, arch: str) -> list[str]:
 def refuse_impossible(target: Target, topology: Topology) -> None:
     """Check that the emulator can create this machine: start it with the CPUs stopped, and quit.
 
-    Raises:
-        SchedlineError: the emulator that is installed cannot give a guest this shape.
+    SchedlineError if it cannot.
     """
     if not target.emulator:
         raise SchedlineError(

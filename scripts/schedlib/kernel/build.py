@@ -112,11 +112,7 @@ def plan_kernel(
 
 
 def composed_kernel(tree: Tree, target: Target, composition: Composition, fragments: Sequence[str] = ()) -> KernelPlan:
-    """Choose the configuration for a tree that is composed already.
-
-    Raises:
-        SchedlineError: a tool is missing, or a suite that has to judge an expected change cannot be built.
-    """
+    """Choose the configuration for a tree that is composed already; SchedlineError as plan_kernel()."""
     doctor.require(["build", target.name])
     lacking = left_out(tree, composition.expected)
     configuration = load([target.name, *fragments]).without([suite.option for suite in lacking])
@@ -209,11 +205,7 @@ def make_as_configured(
 
 
 def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
-    """Run make in a kernel tree; its output goes to <directory>/build.log.
-
-    Raises:
-        DoesNotBuild: it failed; the message has the first error of compiler or linker.
-    """
+    """Run make, with its output in <directory>/build.log; DoesNotBuild, with the first error, if it fails."""
     log = directory / "build.log"
     # An empty LOCALVERSION keeps git's state out of the release string. Otherwise each commit would rebuild every
     # file that includes that string.

@@ -49,11 +49,7 @@ def flat(cpus: int) -> Topology:
 
 
 def load_topology(name: str) -> Topology:
-    """A topology by name.
-
-    Raises:
-        SchedlineError: there is no topology of that name, or its file is invalid.
-    """
+    """A topology by name; SchedlineError if there is none of that name, or its file is invalid."""
     if name not in topology_names():
         raise SchedlineError(f"--topology: there is no {name!r}", nearest(name, topology_names()))
     path = CONFIGS / "topologies" / f"{name}.toml"

@@ -106,11 +106,7 @@ def change_table() -> dict[str, Change]:
 
 
 def known(ids: Collection[str], option: str) -> None:
-    """Reject ids that do not exist.
-
-    Raises:
-        SchedlineError: an id is unknown; the message names the first one.
-    """
+    """Reject ids that do not exist, with a SchedlineError that names the first one."""
     unknown = sorted(set(ids) - set(change_table()))
     if unknown:
         raise SchedlineError(f"{option}: there is no change {unknown[0]!r}", f"choose from {', '.join(change_table())}")

@@ -181,11 +181,7 @@ def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
 
 
 def refuse_conflicts(composition: Composition) -> None:
-    """Stop when a change did not apply.
-
-    Raises:
-        SchedlineError: a change did not apply; the message names change, file and hunk.
-    """
+    """Stop when a change did not apply, with a SchedlineError that names change, file and hunk."""
     for row in composition.states:
         if row.state is State.CONFLICT:
             raise SchedlineError(

@@ -72,8 +72,7 @@ def sha256_of(path: Path) -> str:
 def mirrors() -> dict[str, str]:
     """The machine's own mirrors: {'archive': URI, 'security': URI}, read from its apt configuration.
 
-    Raises:
-        SchedlineError: there is no apt, or it knows no Debian archive.
+    SchedlineError if there is no apt, or it knows no Debian archive.
     """
     listed = must(
         ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],

@@ -166,11 +166,7 @@ def _adopt(half: Path, directory: Path, manifest: dict[str, Any]) -> str:
 
 
 def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
-    """The tree that the options name: a user's, or a series, which is fetched when it is not in the cache.
-
-    Raises:
-        SchedlineError: as open_kdir() and fetch_series().
-    """
+    """The tree that the options name: a user's, or a series; see open_kdir() and fetch_series()."""
     return open_kdir(cache, chosen.kdir) if chosen.kdir else fetch_series(cache, chosen.series or DEFAULT_SERIES)
 
 
@@ -349,11 +345,7 @@ def edit_tree(src: Path, commit: str, rows: Iterable[str]) -> str:
 def apply_diff(
     tree: Tree, parent: str, diff: bytes, message: str, *options: str, author: dict[str, str] | None = None
 ) -> str | None:
-    """A commit with a diff on top of `parent`, made without a work tree; None when the diff does not apply.
-
-    Args:
-        options: for `git apply`.
-    """
+    """A commit with a diff on top of `parent`, made by `git apply` without a work tree; None when it does not apply."""
     # Wrong line counts are tolerated (--recount), but only as a second try: git then guesses where the last hunk ends.
     with _scratch_index(tree.src, parent) as index:
         whole = index["GIT_INDEX_FILE"]

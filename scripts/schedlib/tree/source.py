@@ -71,14 +71,11 @@ def readable(pattern: str) -> str:
 
 
 def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
-    """Reject a path that is not a kernel source, or is too old to be tested.
+    """Reject, with a SchedlineError, what is not a kernel source, or is too old for KUnit.
 
     Args:
         path: for the message.
         exists: whether the source has a file.
-
-    Raises:
-        SchedlineError: it is not a kernel source, or it is too old for KUnit.
     """
     if not exists("Kbuild") or not exists("kernel/sched/sched.h"):
         raise SchedlineError(
@@ -93,11 +90,7 @@ def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
 
 
 def require_tree(chosen: TreeOptions) -> None:
-    """Reject a directory that is not a kernel source, before anything is looked up, locked or fetched.
-
-    Raises:
-        SchedlineError: as require_kernel().
-    """
+    """Reject a directory, see require_kernel(), before anything is looked up, locked or fetched."""
     kdir = chosen.kdir
     if kdir is not None and kdir.is_dir():
         require_kernel(kdir, lambda name: (kdir / name).exists())
