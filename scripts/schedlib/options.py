@@ -130,18 +130,10 @@ class ChangeOptions:
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
     """--kdir, --series."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--kdir",
-        type=existing_path,
-        metavar="PATH",
-        help="your kernel tree (git, plain directory or tarball); it is only read, never written to",
-    )
-    which.add_argument(
-        "--series",
-        type=one_of("series", names.series_names),
-        metavar="NAME",
-        help=f"a kernel that Debian packages: {', '.join(names.series_names())} (default: {DEFAULT_SERIES})",
-    )
+    about = "your kernel tree (git, plain directory or tarball); it is only read, never written to"
+    which.add_argument("--kdir", type=existing_path, metavar="PATH", help=about)
+    about = f"a kernel that Debian packages: {', '.join(names.series_names())} (default: {DEFAULT_SERIES})"
+    which.add_argument("--series", type=one_of("series", names.series_names), metavar="NAME", help=about)
 
 
 def tree_options(arguments: argparse.Namespace) -> TreeOptions:
@@ -151,21 +143,11 @@ def tree_options(arguments: argparse.Namespace) -> TreeOptions:
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
     """--with, --without."""
-    parser.add_argument(
-        "--with",
-        dest="with_",
-        type=some_of("change", names.change_ids),
-        default=(),
-        metavar="ID,...",
-        help="apply these carried changes (a series gets its changes anyway)",
-    )
-    parser.add_argument(
-        "--without",
-        type=some_of("change", names.change_ids),
-        default=(),
-        metavar="ID,...",
-        help="leave these changes out; revert them where they are upstream",
-    )
+    chosen = some_of("change", names.change_ids)
+    about = "apply these carried changes (a series gets its changes anyway)"
+    parser.add_argument("--with", dest="with_", type=chosen, default=(), metavar="ID,...", help=about)
+    about = "leave these changes out; revert them where they are upstream"
+    parser.add_argument("--without", type=chosen, default=(), metavar="ID,...", help=about)
 
 
 def change_options(arguments: argparse.Namespace) -> ChangeOptions:
@@ -185,13 +167,9 @@ def add_config_option(parser: argparse._ActionsContainer, about: str) -> None:
 
 def add_cpupri_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--cpupri: variants of cpupri-split; each needs its own kernel."""
-    parser.add_argument(
-        "--cpupri",
-        type=some_of("variant of cpupri-split", names.cpupri_variants, everything="all"),
-        default=(),
-        metavar="NAME,...",
-        help=f"{about}: {', '.join(names.cpupri_variants())}, or all",
-    )
+    chosen = some_of("variant of cpupri-split", names.cpupri_variants, everything="all")
+    about = f"{about}: {', '.join(names.cpupri_variants())}, or all"
+    parser.add_argument("--cpupri", type=chosen, default=(), metavar="NAME,...", help=about)
 
 
 def _path(text: str) -> Path:

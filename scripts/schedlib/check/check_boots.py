@@ -72,18 +72,9 @@ def make_plan(
     topology = load_topology(options.topology) if options.topology else None
     if topology:
         refuse_impossible(target, topology)
-    return CheckPlan(
-        target,
-        (topology.cpus,) if topology else options.cpus or target.classes,
-        expected,
-        options.kernel_args,
-        options.only,
-        options.timeout or target.timeout,
-        topology,
-        left_out,
-        options.selftests,
-        options.sanitize,
-    )
+    classes = (topology.cpus,) if topology else options.cpus or target.classes
+    asked = (options.kernel_args, options.only, options.timeout or target.timeout, topology)
+    return CheckPlan(target, classes, expected, *asked, left_out, options.selftests, options.sanitize)
 
 
 def boot_and_judge(

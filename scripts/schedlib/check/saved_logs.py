@@ -46,7 +46,7 @@ class JudgeOptions:
 
 
 def judge_logs(options: JudgeOptions) -> Verdict:
-    """Judge saved logs and print the findings; the worst verdict. SchedlineError if a file cannot be read or written."""
+    """Judge saved logs and print the findings; the worst verdict. SchedlineError if a file cannot be used."""
     started = datetime.now(UTC)
     expected = load_expected(options.tests, options.cpus) if options.tests else ()
     boots = []

@@ -37,13 +37,9 @@ def add_parser(verbs: Verbs) -> None:
         read=lambda arguments: options_of(FetchOptions, arguments),
         job=_fetch,
     )
-    parser.add_argument(
-        "--series",
-        type=one_of("series", series_names),
-        default=DEFAULT_SERIES,
-        metavar="NAME",
-        help=f"{', '.join(series_names())} (default: {DEFAULT_SERIES})",
-    )
+    chosen = one_of("series", series_names)
+    about = f"{', '.join(series_names())} (default: {DEFAULT_SERIES})"
+    parser.add_argument("--series", type=chosen, default=DEFAULT_SERIES, metavar="NAME", help=about)
     parser.add_argument("--again", action="store_true", help="look for a newer version")
 
 
