@@ -37,10 +37,8 @@ def cache_dir() -> Path:
         with tempfile.TemporaryFile(dir=base):
             pass
     except OSError as error:
-        raise SchedlineError(
-            f"the cache {base} cannot be written: {error.strerror}",
-            "name another directory: SCHEDLINE_CACHE=/path/with/space",
-        ) from error
+        observed = f"the cache {base} cannot be written: {error.strerror}"
+        raise SchedlineError(observed, "name another directory: SCHEDLINE_CACHE=/path/with/space") from error
     return base.resolve()
 
 

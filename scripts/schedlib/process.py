@@ -66,10 +66,8 @@ def must(
     done = run(argv, cwd=cwd, env=env, stdin=stdin)
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-8:]
-        raise SchedlineError(
-            f"`{' '.join(str(word) for word in argv)}` failed ({done.returncode}):\n    " + "\n    ".join(said),
-            next_step,
-        )
+        observed = f"`{' '.join(str(word) for word in argv)}` failed ({done.returncode}):\n    " + "\n    ".join(said)
+        raise SchedlineError(observed, next_step)
     return done.stdout.decode(errors="surrogateescape")
 
 

@@ -178,10 +178,8 @@ def _located(raw: Raw, looked_at: Sequence[Watch]) -> tuple[Located, ...]:
     found = tuple(Located(by_key[each.key], each.cpu, each.address, each.epoch) for each in raw.instances)
     nowhere = [watch for watch in looked_at if watch.key not in {each.watch.key for each in found}]
     if nowhere and not nowhere[0].prefix:
-        raise SchedlineError(
-            f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is NULL on all CPUs",
-            "leave it out, or give the guest a --topology in which it has one",
-        )
+        observed = f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is NULL on all CPUs"
+        raise SchedlineError(observed, "leave it out, or give the guest a --topology in which it has one")
     return found
 
 

@@ -183,10 +183,8 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> None:
             raise SchedlineError(f"{what}: {found.group(1).strip()}", f"see {done.log}")
     if done.ending is not Ending.EXITED or "c2c: done," not in text:
         how = "hung" if done.ending is Ending.TIMED_OUT else "ended early"
-        raise SchedlineError(
-            f"the guest {how}, {done.seconds:.0f} s after its start: its program did not finish",
-            f"see {done.log}; --timeout gives it more time",
-        )
+        observed = f"the guest {how}, {done.seconds:.0f} s after its start: its program did not finish"
+        raise SchedlineError(observed, f"see {done.log}; --timeout gives it more time")
 
 
 def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[int, Raw]:

@@ -71,10 +71,8 @@ def read_raw(path: Path) -> Raw:
     try:
         rows = [line.split() for line in path.read_text().splitlines()]
     except OSError as error:
-        raise SchedlineError(
-            "the plugin has written nothing: the stop marker of the guest's program was not reached",
-            f"see {path.parent}",
-        ) from error
+        observed = "the plugin has written nothing: the stop marker of the guest's program was not reached"
+        raise SchedlineError(observed, f"see {path.parent}") from error
     try:
         return _read(rows)
     except (ValueError, LookupError, TypeError) as error:

@@ -56,10 +56,8 @@ def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:
     differing = sorted(name for name in one | other if one.get(name) != other.get(name))
     if differing:
         name = differing[0]
-        raise SchedlineError(
-            f"the results are not alike: {name} is {one.get(name)} in BASE and {other.get(name)} in CANDIDATE",
-            "measure both with the same options, on the same machine",
-        )
+        observed = f"the results are not alike: {name} is {one.get(name)} in BASE and {other.get(name)} in CANDIDATE"
+        raise SchedlineError(observed, "measure both with the same options, on the same machine")
 
 
 def _pairs(base: TrafficResult, candidate: TrafficResult, count: str, key: Callable[[TrafficRow], str]) -> list[Pair]:

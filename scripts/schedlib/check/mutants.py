@@ -87,20 +87,12 @@ def read_mutant(path: Path, name: str) -> Mutant:
             if match.group(1) not in _HEADERS:
                 raise SchedlineError(f"{path}: unknown header {match.group(1)!r}", f"use {', '.join(sorted(_HEADERS))}")
             fields[match.group(1)] = match.group(2)
-    for key in ("With", "Without"):
-        known(words(fields.get(key, "")), f"{path}: {key}")
-    return Mutant(
-        name,
-        fields.get("Breaks", ""),
-        words(fields.get("Killed-by", "")),
-        words(fields.get("Series", "")),
-        fields.get("On"),
-        words(fields.get("Config", "")),
-        words(fields.get("With", "")),
-        words(fields.get("Without", "")),
-        words(fields.get("Traffic", "")),
-        text[start.start() :].encode(errors="surrogateescape"),
-    )
+    listed = ("Killed-by", "Series", "Config", "With", "Without", "Traffic")
+    killed_by, series, config, with_, without, traffic = (words(fields.get(key, "")) for key in listed)
+    known(with_, f"{path}: With")
+    known(without, f"{path}: Without")
+    breaks, diff = fields.get("Breaks", ""), text[start.start() :].encode(errors="surrogateescape")
+    return Mutant(name, breaks, killed_by, series, fields.get("On"), config, with_, without, traffic, diff)
 
 
 def read_mutants(directory: Path) -> tuple[Mutant, ...]:

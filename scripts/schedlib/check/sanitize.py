@@ -42,10 +42,8 @@ SANITIZERS = {
 def scaled(target: Target, sanitizer: str) -> Target:
     """The target with a sanitizer's limits for guests; SchedlineError if it is not the one for sanitizers."""
     if target.name != TARGET:
-        raise SchedlineError(
-            f"--sanitize {sanitizer}: not available in a guest on {target.name}",
-            f"leave --on out, or use --on {TARGET}",
-        )
+        observed = f"--sanitize {sanitizer}: not available in a guest on {target.name}"
+        raise SchedlineError(observed, f"leave --on out, or use --on {TARGET}")
     return replace(target, classes=CPUS, timeout=target.timeout * SANITIZERS[sanitizer].slower)
 
 

@@ -8,17 +8,7 @@ unless the next result is `not ok`. KUnit forgets the failure if the case is the
 that other tasks print.
 
 The end of a log may be missing. The program that ran the guest knows how it ended. A saved log (Ending.UNKNOWN) has to
-show its end:
-
-1. The log is complete if the last message of the kernel (`reboot: Power down`, `System halted`, ...) or of LAVA's
-   dispatcher follows all tests. A log without a booting kernel is complete if the totals of run_kselftest.sh or the
-   elapsed time of kunit.py follow them.
-2. Otherwise the log is INCONCLUSIVE if its command line asks for a shutdown after the tests (kunit_shutdown=, which
-   kunit.py and `schedline check` set), or if its last line has no newline. It is also INCONCLUSIVE if it contains the
-   boot and its lines have no time stamps: then it is a console log, and a console log ends with the kernel.
-3. All other logs are a capture of dmesg, a file of results, or the output of a runner that prints no totals
-   (run_kselftest.sh of 6.12). If all planned tests ended, such a log passes as far as it goes, and the verdict has to
-   say so (OPEN_END).
+show its end, by the rules that `schedline judge --help` states: _saved_end() has them in the same order.
 """
 
 from __future__ import annotations

@@ -84,10 +84,8 @@ def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
     if anchor is None:
         return text.rstrip("\n") + "\n" + line
     if text.count(anchor) != 1:
-        raise SchedlineError(
-            f"{file} has no line `{anchor.strip()}` before which the tests are added",
-            "use a tree nearer to 6.12 or 7.3, or report this tree's version",
-        )
+        observed = f"{file} has no line `{anchor.strip()}` before which the tests are added"
+        raise SchedlineError(observed, "use a tree nearer to 6.12 or 7.3, or report this tree's version")
     return text.replace(anchor, line + anchor)
 
 

@@ -112,10 +112,8 @@ def _fresh(directory: Path) -> Path:
     half.mkdir(parents=True)
     free = shutil.disk_usage(half).free
     if free < NEEDED_FREE:
-        raise SchedlineError(
-            f"{half.parent} has {free >> 20} MiB free; a kernel tree and its build need {NEEDED_FREE >> 20} MiB",
-            "make room, or put the cache elsewhere: SCHEDLINE_CACHE=/path/with/space",
-        )
+        observed = f"{half.parent} has {free >> 20} MiB free; a kernel tree and its build need {NEEDED_FREE >> 20} MiB"
+        raise SchedlineError(observed, "make room, or put the cache elsewhere: SCHEDLINE_CACHE=/path/with/space")
     return half
 
 
@@ -132,10 +130,8 @@ def _unpack(half: Path, file: Path, what: str, inner: str = "") -> None:
             if done.returncode:
                 # tar's last line says only "Error is not recoverable".
                 errors = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
-                raise SchedlineError(
-                    f"{what} cannot be unpacked:\n    " + "\n    ".join(errors or ["it is damaged"]),
-                    "check the file and the free space (df -h), then run the command again",
-                )
+                observed = f"{what} cannot be unpacked:\n    " + "\n    ".join(errors or ["it is damaged"])
+                raise SchedlineError(observed, "check the file and the free space (df -h), then run the command again")
     shutil.rmtree(package, ignore_errors=True)
     tops = list(target.iterdir())
     if len(tops) != 1 or not (tops[0] / "Kbuild").is_file():

@@ -78,15 +78,11 @@ def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
         exists: whether the source has a file.
     """
     if not exists("Kbuild") or not exists("kernel/sched/sched.h"):
-        raise SchedlineError(
-            f"{path} is no kernel tree (no Kbuild, no kernel/sched/sched.h)",
-            "give the top directory of a kernel source tree: --kdir PATH",
-        )
+        observed = f"{path} is no kernel tree (no Kbuild, no kernel/sched/sched.h)"
+        raise SchedlineError(observed, "give the top directory of a kernel source tree: --kdir PATH")
     if not exists("lib/kunit/test.c") or not exists("kernel/sched/build_policy.c"):
-        raise SchedlineError(
-            f"{path} is too old: it has no lib/kunit/test.c or no kernel/sched/build_policy.c",
-            "use a kernel of 5.18 or later; 6.1, 6.12 and 7.3 are tested",
-        )
+        observed = f"{path} is too old: it has no lib/kunit/test.c or no kernel/sched/build_policy.c"
+        raise SchedlineError(observed, "use a kernel of 5.18 or later; 6.1, 6.12 and 7.3 are tested")
 
 
 def require_tree(chosen: TreeOptions) -> None:
