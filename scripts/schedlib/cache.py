@@ -154,10 +154,9 @@ def shared_lock(
 
 
 def _text(path: Path) -> str:
-    try:
+    with suppress(OSError):
         return path.read_text()
-    except OSError:
-        return ""
+    return ""
 
 
 def _acquire(file: IO[str], kind: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 from msgspec.structs import asdict
@@ -44,14 +45,11 @@ def field_name(row: TrafficRow) -> str:
     return f"{row.owner}.{_INDEX.sub('[]', row.path)}"
 
 
-def object_name(row: TrafficRow) -> str:
-    """The object."""
-    return row.owner
+object_name: Callable[[TrafficRow], str] = attrgetter("owner")
+"""The object."""
 
-
-def function_name(row: TrafficRow) -> str:
-    """The function's symbol. Inlined code counts for the function that it was inlined into."""
-    return row.function
+function_name: Callable[[TrafficRow], str] = attrgetter("function")
+"""The function's symbol. Inlined code counts for the function that it was inlined into."""
 
 
 def line_name(row: TrafficRow) -> tuple[str, str, int]:

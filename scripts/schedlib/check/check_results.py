@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -110,11 +111,9 @@ def _plain(value: object, *names: str) -> dict[str, object]:
 
 def _sha256(path: Path) -> str | None:
     """The hash of a file; None if it does not exist any more (a pipe, a removed log)."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
+    with suppress(OSError), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
 
 
 def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:

@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import itemgetter
 
 from schedlib.console.ktap import PROGRAM, Flaw, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
 from schedlib.console.log_lines import Sign, lines, reports, sign
@@ -153,10 +154,9 @@ def judge(
     own = {number for report, _ in intended for number in report.own}
     seen = replace(seen, signs=tuple(each for each in seen.signs if each.line not in own))
     alive = bool(seen.banner or seen.report.streams)
-    clock = _Clock(times)
     doubts = {each.test: each.text for each in seen.report.flaws if _flaw_verdict(each) is Verdict.FAIL}
     listed = frozenset(expected)
-    named = [result for stream in seen.report.streams for result in _results(stream, listed, doubts, clock)]
+    named = [result for stream in seen.report.streams for result in _results(stream, listed, doubts, times)]
     problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, listed)]
     crash = next((problem for problem in problems if problem.kind in ("panic", "hang", "died", "timeout")), None)
     tests = _accounted(named, expected, seen, crash, alive)
@@ -215,26 +215,16 @@ def _scan(log: bytes) -> _Log:
 # Tests.
 
 
-class _Clock:
-    """The time at a place in the log, by the kernel's clock or else the host's, in seconds."""
-
-    def __init__(self, times: Sequence[tuple[int, float]]) -> None:
-        self._offsets = [offset for offset, _ in times]
-        self._seconds = [seconds for _, seconds in times]
-
-    def between(self, began: Moment, ended: Moment) -> float | None:
-        if began.stamp is not None and ended.stamp is not None:
-            return round(max(0.0, ended.stamp - began.stamp), 6)
-        first, last = self._at(began.offset), self._at(ended.offset)
-        return None if first is None or last is None else round(max(0.0, last - first), 6)
-
-    def _at(self, offset: int) -> float | None:
-        piece = bisect_right(self._offsets, max(0, offset - 1)) - 1
-        return self._seconds[piece] if piece >= 0 else None
+def _between(began: Moment, ended: Moment, times: Sequence[tuple[int, float]]) -> float | None:
+    """The seconds between two places in the log, by the kernel's clock or else the host's."""
+    if began.stamp is not None and ended.stamp is not None:
+        return round(max(0.0, ended.stamp - began.stamp), 6)
+    first, last = (bisect_right(times, max(0, at.offset - 1), key=itemgetter(0)) - 1 for at in (began, ended))
+    return None if min(first, last) < 0 else round(max(0.0, times[last][1] - times[first][1]), 6)
 
 
 def _results(
-    stream: Stream, expected: frozenset[str], doubts: Mapping[str, str], clock: _Clock
+    stream: Stream, expected: frozenset[str], doubts: Mapping[str, str], times: Sequence[tuple[int, float]]
 ) -> Iterator[TestResult]:
     """The results of a stream: innermost tests, programs, listed tests, and failed tests without a failed subtest."""
     if stream.skipped is not None and not stream.tests:
@@ -248,10 +238,10 @@ def _results(
         unexplained = test.status is Status.NOT_OK and _BROKEN.isdisjoint(each.status for each in test.tests or ())
         empty = test.tests is None or (not test.tests and test.status is Status.SKIP)
         if empty or program or unexplained or name in expected:
-            yield _result(name, test, clock, doubts.get(test.name, "") if program else "")
+            yield _result(name, test, times, doubts.get(test.name, "") if program else "")
 
 
-def _result(name: str, test: Test, clock: _Clock, doubt: str) -> TestResult:
+def _result(name: str, test: Test, times: Sequence[tuple[int, float]], doubt: str) -> TestResult:
     outcome, reason = _OUTCOMES[test.status], test.reason
     xfail = test.status is Status.XFAIL
     if xfail:
@@ -268,7 +258,7 @@ def _result(name: str, test: Test, clock: _Clock, doubt: str) -> TestResult:
     told = [line.rstrip() for line in test.log]
     if outcome in (TestOutcome.PASS, TestOutcome.SKIP):
         told = [line for line in told if line.lstrip().startswith("#")]
-    seconds = clock.between(test.began, test.ended)
+    seconds = _between(test.began, test.ended, times)
     return TestResult(name, outcome, reason, seconds, tuple(told), test.line, xfail and outcome is TestOutcome.PASS)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from schedlib.console.log_lines import EXPECTATION, LogLine, lines
+from schedlib.console.log_lines import EXPECTATION, LogLine
 
 
 class Status(Enum):
@@ -534,11 +534,3 @@ def short_name(name: str) -> str:
 def first_reason(tests: Iterable[Test]) -> str:
     """The reason of the first skipped test that has one."""
     return next((test.reason for test in tests if test.status is Status.SKIP and test.reason), "")
-
-
-def read(log: bytes) -> Report:
-    """All streams and flaws of a log."""
-    reader = Reader()
-    for line in lines(log):
-        reader.feed(line)
-    return reader.finish()

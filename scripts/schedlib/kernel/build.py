@@ -10,9 +10,8 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,15 +41,10 @@ _KEPT = (".config", "vmlinux", "usr/gen_init_cpio", f"{TESTS_DIRECTORY}/layout_f
 
 @dataclass(frozen=True)
 class Kernel:
-    """A built kernel: the image that is booted, the directory of the build, and the compiler's first line of --version.
-
-    Attributes:
-        seconds: wall time of make; 0.0 when the build was up to date.
-    """
+    """A built kernel: the image that is booted, the build directory, and the first line of the compiler's --version."""
 
     image: Path
     build: Path
-    seconds: float
     compiler: str
 
     def kept(self, place: Path) -> Kernel:
@@ -159,17 +153,16 @@ def _build(directory: Path, tree: Tree, commit: str, target: Target, configurati
     stamp = {"commit": commit, "configuration": configuration.text(), "compiler": compiler}
     written = read_json(directory / "stamp.json")
     if written and written == stamp | {"image": _identity(image)}:
-        return Kernel(image, directory, 0.0, compiler)
+        return Kernel(image, directory, compiler)
     (directory / "stamp.json").unlink(missing_ok=True)
     with checked_out(tree, commit):
         if not is_configured(directory, configuration):
             with step(f"configuring {'+'.join(configuration.names)}"):
                 configure(tree, directory, target.arch, configuration, variables)
-        start = time.monotonic()
         with step(f"building {target.goal} for {target.name} with {os.cpu_count()} jobs"):
             make_as_configured(tree, directory, target.arch, configuration, variables, [target.goal])
     write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
-    return Kernel(image, directory, time.monotonic() - start, compiler)
+    return Kernel(image, directory, compiler)
 
 
 def compiler_version(prefix: str) -> str:
@@ -178,11 +171,10 @@ def compiler_version(prefix: str) -> str:
 
 
 def _identity(image: Path) -> list[int]:
-    try:
+    with suppress(OSError):
         status = image.stat()
-    except OSError:
-        return []
-    return [status.st_size, status.st_mtime_ns]
+        return [status.st_size, status.st_mtime_ns]
+    return []
 
 
 def make_as_configured(

@@ -60,7 +60,7 @@ def built(kernel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[K
     script(cache / "build/usr/gen_init_cpio", 'cat "$1"')
     monkeypatch.setenv("PATH", f"{cache}:{os.environ['PATH']}")
     write_files(kernel, {f"{KSELFTESTS}/kselftest.h": "/* of the tree */\n"})
-    return Kernel(cache / "image", cache / "build", 0.0, "gcc"), open_kdir(cache, kernel)
+    return Kernel(cache / "image", cache / "build", "gcc"), open_kdir(cache, kernel)
 
 
 def test_every_program_is_in_the_initramfs(built: tuple[Kernel, Tree]) -> None:

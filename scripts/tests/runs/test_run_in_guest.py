@@ -105,7 +105,7 @@ class Played(Guest):
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     """A guest that ran the storm once, without a failure."""
     monkeypatch.setattr(guest_runs, "_archive", lambda *_: tmp_path / "archive")
-    guest = Played(tmp_path, TARGETS["qemu-x86_64"], flat(8), Kernel(tmp_path, tmp_path, 0.0, "gcc"), "tcg")
+    guest = Played(tmp_path, TARGETS["qemu-x86_64"], flat(8), Kernel(tmp_path, tmp_path, "gcc"), "tcg")
     object.__setattr__(guest, "sends", {0: left(), 1: left()})
     object.__setattr__(guest, "console", console("ok", "ok"))
     return guest
