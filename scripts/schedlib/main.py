@@ -36,13 +36,11 @@ from schedlib.runs import kernels_verb, run_verb
 from schedlib.tree import fetch_verb
 from schedlib.verdict import BISECT_SKIP, Verdict
 
-# fmt: off
 GROUPS = (
     ("on a kernel tree", (check_verb, layout_verb, status_verb, c2c_verb, premerge_verb, export_verb, kernels_verb)),
     ("on measurements", (run_verb, gate_verb)),
     ("other", (judge_verb, fetch_verb, doctor_verb)),
 )
-# fmt: on
 DEV = (own_tests_verb, mutants_verb, bench_verb, litmus_verb, plain_tree_verb, kselftest_verb)
 
 _ABOUT = """\

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import heat_map, traffic_diff, traffic_report
@@ -14,7 +13,7 @@ from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.formats import document
 from schedlib.formats.c2c_diff_document import TrafficDiffDocument
-from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
+from schedlib.formats.c2c_document import C2C_FILE, read_result
 from schedlib.formats.cover_letter import tell
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
@@ -53,11 +52,6 @@ def count(options: C2cOptions) -> Verdict:
         (out / name).unlink(missing_ok=True)
     with scratch(cache) as place:
         result = measure(cache, built(cache, planned, place / "kernel"), wanted, place, out)
-    _write(result, out, options)
-    return Verdict.PASS
-
-
-def _write(result: TrafficResult, out: Path, options: C2cOptions) -> None:
     text, picture = traffic_report.text(result), heat_map.draw(result)
     write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, picture)
@@ -68,6 +62,7 @@ def _write(result: TrafficResult, out: Path, options: C2cOptions) -> None:
         write_atomic(options.svg, picture)
     print(text, end="")
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
+    return Verdict.PASS
 
 
 def diff(options: C2cDiffOptions) -> Verdict:

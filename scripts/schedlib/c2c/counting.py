@@ -35,13 +35,10 @@ _FRAGMENT = "c2c"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to measure.
+    """What to measure: what C2cOptions says, for one target.
 
-    Attributes:
-        quanta: lengths of a CPU's turn in blocks of code; a guest boots for each.
-        setting: how the guests run; its quantum is ignored.
-        config: fragments of configs/kernel/ in addition to those that c2c needs.
-        target: the emulator, and the architecture of the kernel.
+    `setting` is how the guests run; its quantum is ignored, because a guest boots for each of `quanta`. `config` comes
+    on top of the fragments of configs/kernel/ that c2c needs.
     """
 
     workload: str

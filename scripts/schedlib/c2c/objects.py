@@ -127,11 +127,7 @@ def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
 
 @dataclass(frozen=True)
 class Located:
-    """Where a watch was found, and for which CPU if it is per-CPU.
-
-    Attributes:
-        epoch: 1 for an object that existed at the start. An object in reused memory has a higher one.
-    """
+    """Where a watch was found, for which CPU if it is per-CPU; an object in reused memory has an epoch above 1."""
 
     watch: Watch
     cpu: int

@@ -19,12 +19,7 @@ CPUS = (8,)
 
 @dataclass(frozen=True)
 class Sanitizer:
-    """A sanitizer that a kernel can be built with.
-
-    Attributes:
-        slower: factor by which the time limit of a guest is longer.
-        sign: what the kernel says when it is on; empty for one that says nothing.
-    """
+    """A sanitizer: the factor for a guest's time limit, and what the kernel says when it is on, if anything."""
 
     slower: int
     sign: str

@@ -59,8 +59,7 @@ class TestResult:
 class Problem:
     """A problem of the log as a whole; with the verdict PASS it is only a remark.
 
-    Attributes:
-        test: the test that was running, or was the next to end, when it was printed.
+    `test` is the test that was running, or was the next to end, when it was printed.
     """
 
     kind: str
