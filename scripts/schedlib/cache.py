@@ -30,19 +30,15 @@ def cache_path() -> Path:
 
 
 def cache_dir() -> Path:
-    """The cache directory, created when absent.
-
-    Raises:
-        SchedlineError: the directory cannot be written.
-    """
+    """The cache directory, created when absent; SchedlineError if it cannot be written."""
     base = cache_path()
     try:
-        make_writable(base)
+        base.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=base):
+            pass
     except OSError as error:
-        raise SchedlineError(
-            f"the cache {base} cannot be written: {error.strerror}",
-            "name another directory: SCHEDLINE_CACHE=/path/with/space",
-        ) from error
+        observed = f"the cache {base} cannot be written: {error.strerror}"
+        raise SchedlineError(observed, "name another directory: SCHEDLINE_CACHE=/path/with/space") from error
     return base.resolve()
 
 
@@ -64,17 +60,6 @@ def scratch(cache: Path) -> Iterator[Path]:
             shutil.rmtree(stale, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=place, prefix=f"{os.getpid()}-") as name:
         yield Path(name)
-
-
-def make_writable(directory: Path) -> None:
-    """Create a directory and check that files can be written to it, before any work is wasted.
-
-    Raises:
-        OSError: the directory cannot be created or written to.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=directory):
-        pass
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
@@ -103,19 +88,13 @@ def read_regular(path: Path | str, most: int) -> bytes:
     Raises:
         OSError: it cannot be read, is no regular file, or has more bytes than `most`.
     """
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(file)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
         if status.st_size > most:
             raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, more than {most}", str(path))
-        content = os.read(file, status.st_size + 1)
-        while 0 < len(content) < status.st_size and (more := os.read(file, status.st_size - len(content))):
-            content += more
-        return content
-    finally:
-        os.close(file)
+        return file.read(status.st_size)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -175,10 +154,9 @@ def shared_lock(
 
 
 def _text(path: Path) -> str:
-    try:
+    with suppress(OSError):
         return path.read_text()
-    except OSError:
-        return ""
+    return ""
 
 
 def _acquire(file: IO[str], kind: int) -> None:

@@ -168,10 +168,14 @@ def listed(needs: Iterable[Need]) -> str:
     return "\n".join(f"    {need.name}: {need.why} (package {need.package})" for need in needs)
 
 
-def install_command(needs: Iterable[Need]) -> list[str]:
+def _lacks(needs: Iterable[Need], next_step: str) -> SchedlineError:
+    other = "install them with this system's package manager"
+    return SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step if shutil.which("apt-get") else other)
+
+
+def _install_command(needs: Iterable[Need]) -> list[str]:
     """The command that installs them on Debian; root has to run it."""
-    packages = dict.fromkeys(need.package for need in needs)
-    return ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    return ["apt-get", "install", "-y", "--no-install-recommends", *dict.fromkeys(need.package for need in needs)]
 
 
 def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
@@ -181,13 +185,8 @@ def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
         SchedlineError: something is missing; the next step is the command that installs it.
     """
     needs = (*missing(jobs), *(need for need in more if not need.is_met()))
-    if not needs:
-        return
-    if shutil.which("apt-get"):
-        how = " ".join(["sudo", *install_command(needs)])
-    else:
-        how = "install them with this system's package manager"
-    raise SchedlineError(f"this machine lacks:\n{listed(needs)}", how)
+    if needs:
+        raise _lacks(needs, " ".join(["sudo", *_install_command(needs)]))
 
 
 def install(needs: Sequence[Need]) -> None:
@@ -198,11 +197,9 @@ def install(needs: Sequence[Need]) -> None:
     """
     if not needs:
         return
-    command = install_command(needs)
-    if not shutil.which("apt-get"):
-        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", "install them with this system's package manager")
-    if os.geteuid() != 0:
-        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", " ".join(["sudo", *command]))
+    command = _install_command(needs)
+    if not shutil.which("apt-get") or os.geteuid() != 0:
+        raise _lacks(needs, " ".join(["sudo", *command]))
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     with step(" ".join(command)):
         done = run(command, env=env)

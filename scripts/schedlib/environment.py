@@ -62,10 +62,8 @@ def _create(directory: Path, python: Path, requirements: Path) -> None:
     say(f"installing the Python libraries of {requirements.name} into the cache ...")
     shutil.rmtree(directory, ignore_errors=True)
     if _run([sys.executable, "-m", "venv", str(directory)]).returncode:
-        raise SchedlineError(
-            "this Python cannot create a virtual environment, which holds the pinned libraries",
-            "apt-get install python3-venv",
-        )
+        observed = "this Python cannot create a virtual environment, which holds the pinned libraries"
+        raise SchedlineError(observed, "apt-get install python3-venv")
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     # The requirements files list every package that is needed; kcidb-io declares dependencies that its schemas do
     # not use.

@@ -27,11 +27,7 @@ _ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERM
 
 
 def git(repository: Path, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes | None = None) -> str:
-    """Run git in a repository; its output without the last newline.
-
-    Raises:
-        SchedlineError: git failed.
-    """
+    """Run git in a repository; its output without the last newline, or a SchedlineError if git failed."""
     return must([*_PREFIX, "-C", repository, *words], env=_ENVIRONMENT | dict(env or {}), stdin=stdin).removesuffix(
         "\n"
     )

@@ -23,14 +23,7 @@ from schedlib import doctor_verb
 from schedlib.c2c import c2c_verb
 from schedlib.cache import cache_path
 from schedlib.check import check_verb, judge_verb
-from schedlib.dev import (
-    bench_verb,
-    kselftest_verb,
-    litmus_verb,
-    mutants_verb,
-    own_tests_verb,
-    plain_tree_verb,
-)
+from schedlib.dev import bench_verb, kselftest_verb, litmus_verb, mutants_verb, own_tests_verb, plain_tree_verb
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
@@ -43,13 +36,11 @@ from schedlib.runs import kernels_verb, run_verb
 from schedlib.tree import fetch_verb
 from schedlib.verdict import BISECT_SKIP, Verdict
 
-# fmt: off
 GROUPS = (
     ("on a kernel tree", (check_verb, layout_verb, status_verb, c2c_verb, premerge_verb, export_verb, kernels_verb)),
     ("on measurements", (run_verb, gate_verb)),
     ("other", (judge_verb, fetch_verb, doctor_verb)),
 )
-# fmt: on
 DEV = (own_tests_verb, mutants_verb, bench_verb, litmus_verb, plain_tree_verb, kselftest_verb)
 
 _ABOUT = """\
@@ -90,11 +81,7 @@ def parser() -> VerbParser:
 
 
 def main(words: Sequence[str]) -> int:
-    """Check the arguments, prepare the libraries and do the job; returns the exit code.
-
-    Raises:
-        SchedlineError: the arguments are invalid, or this machine cannot do the job.
-    """
+    """Check the arguments, prepare the libraries and do the job; the exit code. SchedlineError if it cannot be done."""
     arguments = parser().parse_args(words)
     options: Any = arguments.read(arguments)
     for requirements in arguments.libraries(options):

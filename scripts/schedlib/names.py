@@ -110,11 +110,7 @@ def one_of(what: str, allowed: Callable[[], Iterable[str]]) -> Callable[[str], s
 def some_of(
     what: str, allowed: Callable[[], Iterable[str]], *, everything: str | None = None
 ) -> Callable[[str], tuple[str, ...]]:
-    """An argparse type: a comma separated list of allowed names.
-
-    Args:
-        everything: a word that stands for all of them.
-    """
+    """An argparse type: a comma separated list of allowed names, or a word that stands for everything."""
 
     def read(text: str) -> tuple[str, ...]:
         known = tuple(allowed())

@@ -4,25 +4,17 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from schedlib.names import (
-    change_ids,
-    cpupri_variants,
-    fragment_names,
-    one_of,
-    series_names,
-    some_of,
-    topology_names,
-    unknown,
-    words,
-)
+from schedlib import names
+from schedlib.names import one_of, some_of, unknown, words
 from schedlib.verdict import Verdict
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -102,6 +94,12 @@ def add_verb(
     return parser
 
 
+def options_of(kind: Callable[..., Options], arguments: argparse.Namespace, **others: object) -> Options:
+    """A verb's options: each field has the value of the argument of its name, or the one given here."""
+    given = vars(arguments) | others
+    return kind(**{name: given[name] for name in inspect.signature(kind).parameters})
+
+
 @dataclass(frozen=True)
 class TreeOptions:
     """Which kernel source: a user's tree, or else a series that Debian packages."""
@@ -132,74 +130,46 @@ class ChangeOptions:
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
     """--kdir, --series."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--kdir",
-        type=existing_path,
-        metavar="PATH",
-        help="your kernel tree (git, plain directory or tarball); it is only read, never written to",
-    )
-    which.add_argument(
-        "--series",
-        type=one_of("series", series_names),
-        metavar="NAME",
-        help=f"a kernel that Debian packages: {', '.join(series_names())} (default: {DEFAULT_SERIES})",
-    )
+    about = "your kernel tree (git, plain directory or tarball); it is only read, never written to"
+    which.add_argument("--kdir", type=existing_path, metavar="PATH", help=about)
+    about = f"a kernel that Debian packages: {', '.join(names.series_names())} (default: {DEFAULT_SERIES})"
+    which.add_argument("--series", type=one_of("series", names.series_names), metavar="NAME", help=about)
 
 
 def tree_options(arguments: argparse.Namespace) -> TreeOptions:
     """What add_tree_options() read."""
-    return TreeOptions(arguments.kdir, arguments.series)
+    return options_of(TreeOptions, arguments)
 
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
     """--with, --without."""
-    parser.add_argument(
-        "--with",
-        dest="with_",
-        type=some_of("change", change_ids),
-        default=(),
-        metavar="ID,...",
-        help="apply these carried changes (a series gets its changes anyway)",
-    )
-    parser.add_argument(
-        "--without",
-        type=some_of("change", change_ids),
-        default=(),
-        metavar="ID,...",
-        help="leave these changes out; revert them where they are upstream",
-    )
+    chosen = some_of("change", names.change_ids)
+    about = "apply these carried changes (a series gets its changes anyway)"
+    parser.add_argument("--with", dest="with_", type=chosen, default=(), metavar="ID,...", help=about)
+    about = "leave these changes out; revert them where they are upstream"
+    parser.add_argument("--without", type=chosen, default=(), metavar="ID,...", help=about)
 
 
 def change_options(arguments: argparse.Namespace) -> ChangeOptions:
     """What add_change_options() read."""
-    return ChangeOptions(arguments.with_, arguments.without)
+    return options_of(ChangeOptions, arguments)
 
 
-class _Adds(Protocol):
-    """A parser, or a group of its options."""
-
-    def add_argument(self, *names: str, **words: Any) -> argparse.Action: ...
-
-
-def add_topology_option(parser: _Adds, about: str) -> None:
+def add_topology_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--topology."""
-    parser.add_argument("--topology", type=one_of("topology", topology_names), metavar="NAME", help=about)
+    parser.add_argument("--topology", type=one_of("topology", names.topology_names), metavar="NAME", help=about)
 
 
-def add_config_option(parser: _Adds, about: str) -> None:
+def add_config_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--config: fragments of a kernel configuration."""
     parser.add_argument("--config", type=fragments, default=(), metavar="FRAGMENT,...", help=about)
 
 
-def add_cpupri_option(parser: _Adds, about: str) -> None:
+def add_cpupri_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--cpupri: variants of cpupri-split; each needs its own kernel."""
-    parser.add_argument(
-        "--cpupri",
-        type=some_of("variant of cpupri-split", cpupri_variants, everything="all"),
-        default=(),
-        metavar="NAME,...",
-        help=f"{about}: {', '.join(cpupri_variants())}, or all",
-    )
+    chosen = some_of("variant of cpupri-split", names.cpupri_variants, everything="all")
+    about = f"{about}: {', '.join(names.cpupri_variants())}, or all"
+    parser.add_argument("--cpupri", type=chosen, default=(), metavar="NAME,...", help=about)
 
 
 def _path(text: str) -> Path:
@@ -254,8 +224,8 @@ def new_file(text: str) -> Path:
 def fragments(text: str) -> tuple[str, ...]:
     """An argparse type: fragments of configs/kernel/, or paths of other fragments."""
     for name in words(text):
-        if name not in fragment_names() and not Path(name).is_file():
-            raise argparse.ArgumentTypeError(unknown("fragment", name, fragment_names()))
+        if name not in names.fragment_names() and not Path(name).is_file():
+            raise argparse.ArgumentTypeError(unknown("fragment", name, names.fragment_names()))
     return words(text)
 
 

@@ -35,11 +35,7 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end, whatever its exit status.
-
-    Raises:
-        SchedlineError: the program is not installed, or `cwd` vanished.
-    """
+    """Run a program to its end, whatever its exit status; SchedlineError if it is not installed, or `cwd` vanished."""
     try:
         return subprocess.run(
             [str(word) for word in argv],
@@ -65,23 +61,16 @@ def must(
 ) -> str:
     """Run a program that has to succeed; returns its standard output.
 
-    Raises:
-        SchedlineError: it is not installed or it failed; the message ends with the last lines that it printed.
+    SchedlineError if it is not installed or fails; the message ends with the last lines that it printed.
     """
     done = run(argv, cwd=cwd, env=env, stdin=stdin)
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-8:]
-        raise SchedlineError(
-            f"`{' '.join(str(word) for word in argv)}` failed ({done.returncode}):\n    " + "\n    ".join(said),
-            next_step,
-        )
+        observed = f"`{' '.join(str(word) for word in argv)}` failed ({done.returncode}):\n    " + "\n    ".join(said)
+        raise SchedlineError(observed, next_step)
     return done.stdout.decode(errors="surrogateescape")
 
 
 def version_of(program: str) -> str:
-    """The first line that a program prints for --version.
-
-    Raises:
-        SchedlineError: the program is not installed.
-    """
+    """The first line that a program prints for --version; SchedlineError if it is not installed."""
     return run([program, "--version"]).stdout.decode(errors="replace").split("\n")[0]

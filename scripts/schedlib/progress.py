@@ -68,11 +68,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def step(text: str, *, after: float = 0.0) -> Iterator[None]:
-    """Show that a step runs, and how long it took. On a terminal the seconds count up.
-
-    Args:
-        after: seconds; a step that ends earlier prints no line.
-    """
+    """Show that a step runs, and how long it took, unless it ends before `after` seconds; a terminal counts them."""
     start = time.monotonic()
     done = threading.Event()
     counter = threading.Thread(target=_count, args=(text, start, after, done), daemon=True)

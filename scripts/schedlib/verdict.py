@@ -21,12 +21,7 @@ class Verdict(Enum):
         return _EXIT_CODES[self]
 
 
-_EXIT_CODES = {
-    Verdict.PASS: 0,
-    Verdict.FAIL: 1,
-    Verdict.ERROR: 2,
-    Verdict.INCONCLUSIVE: 3,
-}
+_EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.ERROR: 2, Verdict.INCONCLUSIVE: 3}
 
 # An environment problem must never hide a real failure, and "too few runs" must never hide an environment problem.
 _PRIORITY = (Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.PASS)

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import heat_map, traffic_diff, traffic_report
-from schedlib.c2c.c2c_options import C2cDiffOptions, C2cOptions
+from schedlib.c2c.c2c_options import WORKLOADS, C2cDiffOptions, C2cOptions
 from schedlib.c2c.counting import Wanted, built, measure, source
-from schedlib.c2c.guest_programs import WORKLOADS
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.formats import document
 from schedlib.formats.c2c_diff_document import TrafficDiffDocument
-from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
+from schedlib.formats.c2c_document import C2C_FILE, read_result
 from schedlib.formats.cover_letter import tell
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
@@ -28,11 +26,7 @@ _TEXT, _PICTURE = "c2c.txt", "c2c.svg"
 
 
 def wanted_of(options: C2cOptions) -> Wanted:
-    """The measurement that the options ask for.
-
-    Raises:
-        SchedlineError: the emulator cannot give a guest the topology.
-    """
+    """The measurement that the options ask for; SchedlineError if the emulator cannot give a guest the topology."""
     target = TARGETS[options.on]
     topology = load_topology(options.topology) if options.topology else flat(options.cpus)
     if options.topology:
@@ -47,26 +41,17 @@ def wanted_of(options: C2cOptions) -> Wanted:
 
 
 def count(options: C2cOptions) -> Verdict:
-    """Build, boot a guest for each quantum, and report the counts.
-
-    Raises:
-        SchedlineError: the kernel does not build, or a guest did not finish.
-    """
+    """Build, boot a guest for each quantum, and report the counts; SchedlineError if one of these fails."""
     cache = cache_dir()
     wanted = wanted_of(options)
     doctor.require(["build", *options.tree.needs])
-    of = source(open_tree(cache, options.tree), wanted)
+    planned = source(open_tree(cache, options.tree), wanted)
     out = results_directory(cache, options.out)
     # If this run fails, files of an earlier run must not be taken for its results.
     for name in (C2C_FILE, _TEXT, _PICTURE):
         (out / name).unlink(missing_ok=True)
     with scratch(cache) as place:
-        result = measure(cache, built(cache, of, place / "kernel"), wanted, place, out)
-    _write(result, out, options)
-    return Verdict.PASS
-
-
-def _write(result: TrafficResult, out: Path, options: C2cOptions) -> None:
+        result = measure(cache, built(cache, planned, place / "kernel"), wanted, place, out)
     text, picture = traffic_report.text(result), heat_map.draw(result)
     write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, picture)
@@ -77,14 +62,11 @@ def _write(result: TrafficResult, out: Path, options: C2cOptions) -> None:
         write_atomic(options.svg, picture)
     print(text, end="")
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
+    return Verdict.PASS
 
 
 def diff(options: C2cDiffOptions) -> Verdict:
-    """Compare two results.
-
-    Raises:
-        SchedlineError: a file is not a result, or their settings differ.
-    """
+    """Compare two results; SchedlineError if a file is not a result, or their settings differ."""
     base, candidate = read_result(options.base), read_result(options.candidate)
     traffic_diff.refuse_unlike(base, candidate)
     judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(options.gates))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline c2c`, and their defaults."""
+"""The options of `schedline c2c`: the programs that a guest can run, the objects that can be watched, the defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from schedlib.kernel.targets import TARGETS
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import CONFIGS
+from schedlib.paths import CONFIGS, PROJECT
 
 TRACED = tuple(name for name, target in TARGETS.items() if (CONFIGS / "kernel" / f"c2c-{target.arch}.config").is_file())
 """The targets that the plugin supports."""
@@ -17,6 +17,77 @@ QUANTA = (97, 100, 103)
 CPUS = 16
 LINES = (64, 128, 256)
 TIMEOUT = 600.0
+
+SOURCES = PROJECT / "scripts/c2c"
+"""The plugin, and the programs that a guest runs between the markers."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A program of scripts/c2c/: what it does, default rounds of each thread, fragments of configs/kernel/ it needs."""
+
+    name: str
+    about: str
+    rounds: int
+    config: tuple[str, ...] = ()
+
+
+WORKLOADS = {
+    each.name: each
+    for each in (
+        Workload("rt", "RT overload: pushes, pulls and priorities of two SCHED_FIFO threads for each CPU", 200),
+        Workload("wakeup", "pairs of fair threads that wake each other", 200),
+        Workload("wakeup-idle", "pairs that answer each other through pipes, one for four CPUs, so most are idle", 500),
+        Workload("balance", "more fair threads than CPUs, all moved to one CPU again and again", 40),
+        Workload("partition", "a cpuset partition comes and goes, and its root_domain with it", 10, ("cpusets",)),
+    )
+}
+
+
+@dataclass(frozen=True)
+class ObjectKind:
+    """An object that --objects accepts.
+
+    Attributes:
+        symbol: the variable from which it is found.
+        tag: its structure, or the variable's name where the type has none.
+        hops: pointers to follow from the variable, each as (structure, pointer in it); an empty structure means that
+            the variable itself is the pointer.
+        part: the only member of its structure to watch; empty for the whole structure.
+        masks: also watch the memory behind its pointers: off-stack masks, and arrays of one element for each CPU.
+    """
+
+    symbol: str
+    tag: str
+    per_cpu: bool = True
+    hops: tuple[tuple[str, str], ...] = ()
+    part: str = ""
+    masks: bool = False
+
+
+_RD = (("rq", "rd"),)
+_SD = (("rq", "sd"),)
+
+KINDS = {
+    "rq": ObjectKind("runqueues", "rq"),
+    "root_domain": ObjectKind("runqueues", "root_domain", hops=_RD, masks=True),
+    "cpupri": ObjectKind("runqueues", "root_domain", hops=_RD, part="cpupri", masks=True),
+    "cpudl": ObjectKind("runqueues", "root_domain", hops=_RD, part="cpudl", masks=True),
+    "def_root_domain": ObjectKind("def_root_domain", "root_domain", per_cpu=False),
+    "nohz": ObjectKind("nohz", "nohz", per_cpu=False, masks=True),
+    "sched_domain": ObjectKind("runqueues", "sched_domain", hops=_SD),
+    "sched_domain_shared": ObjectKind("sd_llc_shared", "sched_domain_shared", hops=(("", ""),)),
+    "sched_group": ObjectKind("runqueues", "sched_group", hops=(*_SD, ("sched_domain", "groups"))),
+    "sched_group_capacity": ObjectKind(
+        "runqueues", "sched_group_capacity", hops=(*_SD, ("sched_domain", "groups"), ("sched_group", "sgc"))
+    ),
+}
+"""The objects by name."""
+
+DEFAULT = ("rq", "root_domain")
+
+TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place"})
+"""The structures whose fields are needed."""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,18 @@ from __future__ import annotations
 import argparse
 
 from schedlib import options
-from schedlib.c2c.c2c_options import CPUS, LINES, QUANTA, TIMEOUT, TRACED, C2cDiffOptions, C2cOptions
-from schedlib.c2c.guest_programs import WORKLOADS
-from schedlib.c2c.object_kinds import DEFAULT, KINDS
+from schedlib.c2c.c2c_options import (
+    CPUS,
+    DEFAULT,
+    KINDS,
+    LINES,
+    QUANTA,
+    TIMEOUT,
+    TRACED,
+    WORKLOADS,
+    C2cDiffOptions,
+    C2cOptions,
+)
 from schedlib.names import cpupri_variants, some_of
 from schedlib.options import MOST_CPUS, Verbs, add_verb
 from schedlib.paths import CONFIGS
@@ -50,47 +59,28 @@ def add_parser(verbs: Verbs) -> None:
     )
     options.add_tree_options(parser)
     options.add_change_options(parser)
-    parser.add_argument(
-        "--on",
-        choices=TRACED,
-        default=TRACED[0],
-        help=f"emulator and architecture (default: {TRACED[0]}); QEMU 7.2 has clusters on arm64 only",
-    )
+    add = parser.add_argument
+    about = f"emulator and architecture (default: {TRACED[0]}); QEMU 7.2 has clusters on arm64 only"
+    add("--on", choices=TRACED, default=TRACED[0], help=about)
     about = "; ".join(f"{each.name}: {each.about}" for each in WORKLOADS.values())
-    parser.add_argument("--workload", choices=list(WORKLOADS), default="rt", help=f"{about} (default: rt)")
-    parser.add_argument("--rounds", type=_number, metavar="N", help="how many rounds each thread makes")
+    add("--workload", choices=list(WORKLOADS), default="rt", help=f"{about} (default: rt)")
+    add("--rounds", type=_number, metavar="N", help="how many rounds each thread makes")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=_cpus, default=CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {CPUS})")
-    options.add_topology_option(
-        shape, "the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes define near and far"
-    )
-    parser.add_argument(
-        "--objects",
-        type=some_of("object", lambda: KINDS),
-        default=DEFAULT,
-        metavar="NAME,...",
-        help=f"what to watch: {', '.join(KINDS)} (default: {','.join(DEFAULT)})",
-    )
-    parser.add_argument(
-        "--quanta",
-        type=_quanta,
-        default=QUANTA,
-        metavar="N,...",
-        help=f"length of a CPU's turn in blocks of code, one guest for each (default: {','.join(map(str, QUANTA))})",
-    )
-    parser.add_argument("--line", type=int, choices=LINES, default=LINES[0], help="bytes of a cache line (64)")
+    about = "the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes define near and far"
+    options.add_topology_option(shape, about)
+    about = f"what to watch: {', '.join(KINDS)} (default: {','.join(DEFAULT)})"
+    add("--objects", type=some_of("object", lambda: KINDS), default=DEFAULT, metavar="NAME,...", help=about)
+    about = f"length of a CPU's turn in blocks of code, one guest for each (default: {','.join(map(str, QUANTA))})"
+    add("--quanta", type=_quanta, default=QUANTA, metavar="N,...", help=about)
+    add("--line", type=int, choices=LINES, default=LINES[0], help="bytes of a cache line (64)")
     options.add_config_option(parser, "fragments of configs/kernel/, or paths, on top of those that c2c needs")
-    parser.add_argument("--cpupri", choices=cpupri_variants(), help="a kernel with cpupri-split in this variant")
-    parser.add_argument(
-        "--timeout",
-        type=options.seconds,
-        default=TIMEOUT,
-        metavar="SECONDS",
-        help=f"end a guest after this time ({TIMEOUT:.0f})",
-    )
-    parser.add_argument("--out", type=options.new_path, metavar="DIR", help="directory for the results")
-    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-1)")
-    parser.add_argument("--svg", type=options.new_path, metavar="FILE", help="write a picture of the lines here too")
+    add("--cpupri", choices=cpupri_variants(), help="a kernel with cpupri-split in this variant")
+    about = f"end a guest after this time ({TIMEOUT:.0f})"
+    add("--timeout", type=options.seconds, default=TIMEOUT, metavar="SECONDS", help=about)
+    add("--out", type=options.new_path, metavar="DIR", help="directory for the results")
+    add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-1)")
+    add("--svg", type=options.new_path, metavar="FILE", help="write a picture of the lines here too")
     _add_diff(parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline c2c VERB --help"))
 
 
@@ -107,20 +97,16 @@ def _add_diff(verbs: Verbs) -> None:
         Compares two results of schedline c2c field by field, even if a field has moved, and judges them by the
         budgets of a gates file. The verdict is INCONCLUSIVE if the quanta disagree.""",
         operands="BASE CANDIDATE",
-        read=lambda arguments: C2cDiffOptions(arguments.base, arguments.candidate, arguments.gates, arguments.json),
+        read=lambda arguments: options.options_of(C2cDiffOptions, arguments),
         job=_diff,
     )
-    place = options.existing_path
-    parser.add_argument("base", type=place, metavar="BASE", help="a result, or the directory that has one")
-    parser.add_argument("candidate", type=place, metavar="CANDIDATE", help="the same for the other kernel")
-    parser.add_argument(
-        "--gates",
-        type=place,
-        default=CONFIGS / "gates/c2c.toml",
-        metavar="FILE",
-        help="budgets (default: %(default)s)",
+    add, place = parser.add_argument, options.existing_path
+    add("base", type=place, metavar="BASE", help="a result, or the directory that has one")
+    add("candidate", type=place, metavar="CANDIDATE", help="the same for the other kernel")
+    add(
+        "--gates", type=place, default=CONFIGS / "gates/c2c.toml", metavar="FILE", help="budgets (default: %(default)s)"
     )
-    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-diff-1)")
+    add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-diff-1)")
 
 
 def _number(text: str) -> int:
@@ -146,24 +132,7 @@ def _quanta(text: str) -> tuple[int, ...]:
 def _read(arguments: argparse.Namespace) -> C2cOptions:
     tree = options.tree_options(arguments)
     require_tree(tree)
-    return C2cOptions(
-        tree=tree,
-        changes=options.change_options(arguments),
-        on=arguments.on,
-        workload=arguments.workload,
-        rounds=arguments.rounds,
-        cpus=arguments.cpus,
-        topology=arguments.topology,
-        objects=arguments.objects,
-        quanta=arguments.quanta,
-        line=arguments.line,
-        config=arguments.config,
-        cpupri=arguments.cpupri,
-        timeout=arguments.timeout,
-        out=arguments.out,
-        json=arguments.json,
-        svg=arguments.svg,
-    )
+    return options.options_of(C2cOptions, arguments, tree=tree, changes=options.change_options(arguments))
 
 
 def _count(wanted: C2cOptions) -> Verdict:

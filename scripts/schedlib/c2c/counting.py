@@ -11,18 +11,18 @@ from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import CPUS, LINES, TIMEOUT
-from schedlib.c2c.guest_programs import WORKLOADS
+from schedlib.c2c.c2c_options import CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.object_kinds import TAGS
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Located, Resolver, Watch, watches
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.c2c.raw import Raw
 from schedlib.c2c.traffic_table import rows
+from schedlib.cache import scratch
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, Watched
-from schedlib.kernel.build import Kernel
-from schedlib.kernel.prepare import KernelPlan, composed_kernel, plan_kernel, prepare_kernel
+from schedlib.formats import document
+from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, read_result
+from schedlib.git import git
+from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import flat
 from schedlib.options import ChangeOptions
@@ -30,20 +30,15 @@ from schedlib.progress import say, step
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
 
-FRAGMENT = "c2c"
-_BANNER = "linux_banner"
-_BANNER_TEXT = b"Linux ve"
+_FRAGMENT = "c2c"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to measure.
+    """What to measure: what C2cOptions says, for one target.
 
-    Attributes:
-        quanta: lengths of a CPU's turn in blocks of code; a guest boots for each.
-        setting: how the guests run; its quantum is ignored.
-        config: fragments of configs/kernel/ in addition to those that c2c needs.
-        target: the emulator, and the architecture of the kernel.
+    `setting` is how the guests run; its quantum is ignored, because a guest boots for each of `quanta`. `config` comes
+    on top of the fragments of configs/kernel/ that c2c needs.
     """
 
     workload: str
@@ -56,17 +51,10 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class MeasuredSource:
-    """What to build the measured kernel from, and the emulator that runs it."""
-
-    planned: KernelPlan
-    emulator: str
-
-
-@dataclass(frozen=True)
-class Subject(MeasuredSource):
+class Subject:
     """A built kernel that can be measured."""
 
+    planned: KernelPlan
     kernel: Kernel
 
     @property
@@ -75,7 +63,7 @@ class Subject(MeasuredSource):
         return self.kernel.build / "vmlinux"
 
 
-def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> MeasuredSource:
+def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -> KernelPlan:
     """Plan the kernel that `check --on` would build for the target, with the options that c2c needs. Builds nothing.
 
     Args:
@@ -86,41 +74,37 @@ def source(tree: Tree, wanted: Wanted, composition: Composition | None = None) -
     """
     target = wanted.target
     doctor.require([f"{target.name}-c2c"])
-    emulator = plugin_guest.refuse_other_qemu(target)
-    fragments = [FRAGMENT, f"{FRAGMENT}-{target.arch}", *wanted.config]
+    plugin_guest.refuse_other_qemu(target)
+    fragments = [_FRAGMENT, f"{_FRAGMENT}-{target.arch}", *wanted.config]
     if composition:
-        return MeasuredSource(composed_kernel(tree, target, composition, fragments), emulator)
-    return MeasuredSource(plan_kernel(tree, target, fragments, changes=wanted.changes), emulator)
+        return composed_kernel(tree, target, composition, fragments)
+    return plan_kernel(tree, target, fragments, changes=wanted.changes)
 
 
-def built(cache: Path, of: MeasuredSource, place: Path) -> Subject:
-    """Build the kernel, and copy it to `place`, an empty directory.
-
-    Raises:
-        SchedlineError: it does not build.
-    """
-    say(of.planned.describe())
-    return Subject(of.planned, of.emulator, prepare_kernel(cache, of.planned, place))
-
-
-def default_setting(workload: str) -> Setting:
-    """The setting that is used by default."""
-    return Setting(flat(CPUS), LINES[0], 0, WORKLOADS[workload].rounds, TIMEOUT)
+def built(cache: Path, planned: KernelPlan, place: Path) -> Subject:
+    """Build the kernel, and copy it to `place`, an empty directory; SchedlineError if it does not build."""
+    say(planned.describe())
+    return Subject(planned, prepare_kernel(cache, planned, place))
 
 
 def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
-    """The text of the plan file, which tells the plugin what to watch.
+    """The text of the plan file, which tells the plugin what to watch and how to know the kernel; see objects.h.
 
     Raises:
         SchedlineError: the kernel lacks a symbol that is needed to find objects.
     """
-    symbols = {}
-    for name in (PER_CPU_OFFSETS, _BANNER):
+    addresses = []
+    for name in ("linux_banner", PER_CPU_OFFSETS):
         symbol = known.symbol(name)
         if symbol is None:
             raise SchedlineError(f"this kernel has no {name}", "build it with CONFIG_SMP")
-        symbols[name] = symbol.address
-    return plugin_guest.plan_text(looked_at, symbols[PER_CPU_OFFSETS], [(symbols[_BANNER], _BANNER_TEXT)])
+        addresses.append(symbol.address)
+    lines = [f"expect {addresses[0]:x} {int.from_bytes(b'Linux ve', 'little'):x}", f"offsets {addresses[1]:x}"]
+    for watch in looked_at:
+        kind = "percpu" if watch.per_cpu else "static"
+        words = ["watch", watch.key, kind, f"{watch.address:x}", str(watch.size), *map(str, watch.hops)]
+        lines.append(" ".join(words))
+    return "\n".join(lines) + "\n"
 
 
 def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path) -> TrafficResult:
@@ -151,12 +135,12 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
             made.planned.target, made.kernel.image, archive, setting, library, place / "plan", out
         )
         with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
-            done, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
+            operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
         located = _located(raw, looked_at)
         optional = {watch.key for watch in looked_at if watch.optional}
         absent |= {key: number for key, number in raw.absent.items() if key not in optional}
         resolver = Resolver(known, setting.line, located)
-        quanta.append(Quantum(quantum, plugin_guest.operations(done.log), raw.watched, rows(resolver, raw.records)))
+        quanta.append(Quantum(quantum, operations, raw.watched, rows(resolver, raw.records)))
     chosen = wanted.setting
     parameters = TrafficParameters(
         on=made.planned.target.name,
@@ -173,7 +157,6 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         objects=tuple(wanted.objects),
     )
     changes = {row.id: row.state.value for row in made.planned.composition.states}
-    watched = _watched(known, looked_at, located, wanted.setting.line)
     return TrafficResult(
         schema="c2c-1",
         tool=TOOL,
@@ -181,7 +164,7 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         fingerprint=_fingerprint(made, known, library, binary),
         changes=changes,
         parameters=parameters,
-        watched=watched,
+        watched=Resolver(known, chosen.line, located).watched(looked_at),
         absent=dict(sorted(absent.items())),
         quanta=tuple(quanta),
     )
@@ -192,31 +175,9 @@ def _located(raw: Raw, looked_at: Sequence[Watch]) -> tuple[Located, ...]:
     found = tuple(Located(by_key[each.key], each.cpu, each.address, each.epoch) for each in raw.instances)
     nowhere = [watch for watch in looked_at if watch.key not in {each.watch.key for each in found}]
     if nowhere and not nowhere[0].prefix:
-        raise SchedlineError(
-            f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is NULL on all CPUs",
-            "leave it out, or give the guest a --topology in which it has one",
-        )
+        observed = f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is NULL on all CPUs"
+        raise SchedlineError(observed, "leave it out, or give the guest a --topology in which it has one")
     return found
-
-
-def _watched(
-    known: KernelMap, looked_at: Sequence[Watch], located: Sequence[Located], line: int
-) -> tuple[Watched, ...]:
-    resolver = Resolver(known, line, located)
-    number, later, skews = resolver.distinct(), resolver.later(), resolver.skews()
-    return tuple(
-        Watched(
-            watch.owner,
-            watch.prefix,
-            watch.size,
-            number[watch.key],
-            later[watch.key],
-            skews[watch.key],
-            known.structures[watch.tag].fields if watch.tag and not watch.prefix else (),
-        )
-        for watch in looked_at
-        if watch.key in number
-    )
 
 
 def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, str]:
@@ -228,7 +189,34 @@ def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, 
         "configuration": "+".join(made.planned.configuration.names),
         "configuration_sha256": hashlib.sha256(config).hexdigest(),
         "compiler": made.kernel.compiler,
-        "emulator": made.emulator,
+        "emulator": plugin_guest.refuse_other_qemu(made.planned.target),
         "mode": plugin_guest.mode(made.planned.target),
         "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }
+
+
+def remembered(
+    cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, composition: Composition | None = None
+) -> TrafficResult:
+    """What `schedline c2c` measures by default, from the cache if possible; raises what source() and measure() do.
+
+    Args:
+        composition: what to measure; None composes it from the tree.
+        logs: directory for the console logs; created only if a guest has to boot.
+    """
+    workload = "rt"
+    wanted = Wanted(workload, DEFAULT, quanta, Setting(flat(CPUS), LINES[0], 0, WORKLOADS[workload].rounds, TIMEOUT))
+    planned = source(tree, wanted, composition)
+    emulator = plugin_guest.refuse_other_qemu(planned.target)
+    content = git(tree.src, "rev-parse", f"{planned.commit}^{{tree}}")
+    programs = [path.name for path in (plugin_guest.plugin(cache), plugin_guest.program(cache, workload))]
+    compiler = compiler_version(planned.target.compiler)
+    depends = f"{content} {planned.configuration.digest()} {compiler} {emulator} {programs} {wanted}"
+    kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
+    if kept.is_file():
+        return read_result(kept)
+    logs.mkdir(parents=True, exist_ok=True)
+    with scratch(cache) as place:
+        result = measure(cache, built(cache, planned, place / "kernel"), wanted, place, logs)
+    document.write(kept, result)
+    return result

@@ -27,7 +27,8 @@ def draw(result: TrafficResult) -> str:
     shown = result.quanta[len(result.quanta) // 2]
     table = [row for row in shown.rows if not row.neighbour and not row.prefix]
     whole = [watched for watched in result.watched if watched.fields and not watched.prefix]
-    hottest = max((counts.false_shared for counts in _cells(table).values()), default=0)
+    cells = totals(table, lambda row: (row.owner, row.path))
+    hottest = max((counts.false_shared for counts in cells.values()), default=0)
     objects = [
         _object(result, watched, [row for row in table if row.owner == watched.owner], hottest) for watched in whole
     ]
@@ -35,20 +36,15 @@ def draw(result: TrafficResult) -> str:
     return picture(objects, Key(shades, 120, "misses by pure false sharing of a field"), _NOTES)
 
 
-def _cells(table: Sequence[TrafficRow]) -> Mapping[tuple[str, str], Counts]:
-    return totals(table, lambda row: (row.owner, row.path))
-
-
 def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow], hottest: int) -> DrawnObject:
-    cells = {path: counts for (_, path), counts in _cells(rows).items()}
+    cells = totals(rows, lambda row: row.path)
     lines = totals(rows, lambda row: row.line)
     skew = watched.skews[0]
     about = f"{watched.owner}: {watched.size} bytes, {watched.number} instances"
     if len(watched.skews) > 1 or skew:
         about += f", begins {', '.join(map(str, watched.skews))} bytes into a line"
-    kept = sorted(sorted(lines, key=lambda number: (-lines[number].misses, number))[:_MOST_LINES])
     drawn = []
-    for number in kept:
+    for number in sorted(sorted(lines, key=lambda number: (-lines[number].misses, number))[:_MOST_LINES]):
         start = number * result.line - skew
         said = f"{lines[number].false_shared} of {lines[number].misses} misses false"
         fields = tuple(_fields(start, result.line, watched.fields, cells, hottest))

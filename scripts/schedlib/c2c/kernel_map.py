@@ -6,8 +6,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from elftools.dwarf.compileunit import CompileUnit
@@ -25,24 +25,10 @@ VERSION = 1
 UNIT = "kernel/sched/fair.c"
 """The unit whose types are read: it includes all of the scheduler's headers, and defines `nohz`."""
 
-WHOLE = frozenset(
-    (
-        "atomic_t",
-        "atomic64_t",
-        "atomic_long_t",
-        "refcount_t",
-        "raw_spinlock_t",
-        "spinlock_t",
-        "seqcount_t",
-        "list_head",
-        "hlist_node",
-        "callback_head",
-        "rb_node",
-        "llist_node",
-        "llist_head",
-        "cpumask",
-    )
-)
+_NUMBERS = {"atomic_t", "atomic64_t", "atomic_long_t", "refcount_t", "cpumask"}
+_LOCKS = {"raw_spinlock_t", "spinlock_t", "seqcount_t"}
+_LINKS = {"list_head", "hlist_node", "callback_head", "rb_node", "llist_node", "llist_head"}
+WHOLE = frozenset(_NUMBERS | _LOCKS | _LINKS)
 """Types that count as one field, whatever they contain."""
 
 _MOST_ELEMENTS = 512
@@ -72,11 +58,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class KernelMap:
-    """The symbols and structures of a kernel.
-
-    Attributes:
-        functions, data: sorted by address.
-    """
+    """The symbols and structures of a kernel; functions and data are sorted by address."""
 
     build_id: str
     structures: Mapping[str, MappedStructure]
@@ -103,14 +85,13 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
             elf = ELFFile(file)
             build_id = build_id_of(elf)
             if not build_id:
-                raise SchedlineError(
-                    "this vmlinux has no build-id", "build it with --build-id, as the kernel's Makefile does"
-                )
+                next_step = "build it with --build-id, as the kernel's Makefile does"
+                raise SchedlineError("this vmlinux has no build-id", next_step)
             place = kept / f"map-{build_id}.json"
             found = read_json(place)
             wanted = {"version": VERSION, "tags": sorted(tags)}
             if found and {name: found.get(name) for name in wanted} == wanted:
-                return _from_document(found)
+                return msgspec.convert(found, KernelMap)
             functions, data = _symbols(elf)
             if not functions or not data:
                 raise _stripped(vmlinux, "symbols")
@@ -125,15 +106,6 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
         ) from error
     write_json(place, wanted | msgspec.to_builtins(read))
     return read
-
-
-def _from_document(found: Mapping[str, Any]) -> KernelMap:
-    structures = {
-        tag: MappedStructure(row["size"], tuple(MappedField(**field) for field in row["fields"]))
-        for tag, row in found["structures"].items()
-    }
-    functions, data = (tuple(Symbol(**row) for row in found[name]) for name in ("functions", "data"))
-    return KernelMap(found["build_id"], structures, functions, data)
 
 
 def _stripped(vmlinux: Path, what: str) -> SchedlineError:
@@ -153,8 +125,8 @@ def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
         if section and info & 15 in (_FUNCTION, _DATA):
             word = text[name : text.index(b"\0", name)].decode(errors="replace")
             found[info & 15 == _DATA].append(Symbol(address, size, word))
-    order = sorted(found[0], key=lambda symbol: (symbol.address, symbol.name))
-    return tuple(order), tuple(sorted(found[1], key=lambda symbol: (symbol.address, symbol.name)))
+    functions, data = (tuple(sorted(each, key=attrgetter("address", "name"))) for each in found)
+    return functions, data
 
 
 def _structures(elf: ELFFile, vmlinux: Path, tags: frozenset[str]) -> dict[str, MappedStructure]:
@@ -223,10 +195,6 @@ def _elements(array: DIE) -> int:
     return number
 
 
-def _pointee(pointer: DIE) -> str:
-    return _name(_plain(_type(pointer))) if "DW_AT_type" in pointer.attributes else "void"
-
-
 def _fields(die: DIE, start: int, path: str) -> Iterator[MappedField]:
     """The fields of a type at the offset `start`; their names begin with `path`."""
     kind = _plain(die)
@@ -244,9 +212,11 @@ def _fields(die: DIE, start: int, path: str) -> Iterator[MappedField]:
             for index in range(number):
                 yield from _fields(element, start + index * _size(element), f"{path}[{index}]")
             return
-    size = _size(kind)
-    if size:
-        yield MappedField(start, size, path, _pointee(kind) if kind.tag == "DW_TAG_pointer_type" else "")
+    pointee = ""
+    if kind.tag == "DW_TAG_pointer_type":
+        pointee = _name(_plain(_type(kind))) if "DW_AT_type" in kind.attributes else "void"
+    if size := _size(kind):
+        yield MappedField(start, size, path, pointee)
 
 
 def _member(member: DIE, start: int, path: str) -> Iterator[MappedField]:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from schedlib.c2c.c2c_options import KINDS, ObjectKind
 from schedlib.c2c.kernel_map import KernelMap, MappedStructure, Symbol
-from schedlib.c2c.object_kinds import KINDS, ObjectKind
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import MappedField, Place
+from schedlib.formats.c2c_document import MappedField, Place, Watched
 
 PER_CPU_OFFSETS = "__per_cpu_offset"
-
-
 _ONE_FOR_EACH_CPU = ("cpudl_item", "cpupri_place")
 _POINTER = 8
 
@@ -66,11 +64,7 @@ def _field_of(known: KernelMap, name: str, tag: str, path: str) -> MappedField:
 
 
 def watches(known: KernelMap, names: Sequence[str], cpus: int) -> tuple[Watch, ...]:
-    """The watches for some objects on a machine with this number of CPUs.
-
-    Raises:
-        SchedlineError: an object is unknown, or this kernel lacks it.
-    """
+    """The watches for some objects on a machine with these CPUs; SchedlineError if the kernel lacks an object."""
     found: dict[str, Watch] = {}
     for name in names:
         if name not in KINDS:
@@ -133,11 +127,7 @@ def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
 
 @dataclass(frozen=True)
 class Located:
-    """Where a watch was found, and for which CPU if it is per-CPU.
-
-    Attributes:
-        epoch: 1 for an object that existed at the start. An object in reused memory has a higher one.
-    """
+    """Where a watch was found, for which CPU if it is per-CPU; an object in reused memory has an epoch above 1."""
 
     watch: Watch
     cpu: int
@@ -145,90 +135,60 @@ class Located:
     epoch: int = 1
 
 
-@dataclass
 class Resolver:
-    """Resolves addresses to objects that were located.
+    """Resolves addresses to objects that were located; `line` is the size of a cache line in bytes."""
 
-    Args:
-        line: bytes of a cache line.
-    """
-
-    known: KernelMap
-    line: int
-    located: Sequence[Located]
-    _spans: list[Located] = field(default_factory=list)
-    _places: list[tuple[int, int]] = field(default_factory=list)
-    _on_line: dict[int, list[Located]] = field(default_factory=dict)
-    _bytes: dict[str, list[int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, known: KernelMap, line: int, located: Sequence[Located]) -> None:
+        self._known, self._line = known, line
+        self._spans: list[Located] = []
         # Keep an object once even if it was found twice: because all CPUs share it, or as part of another object.
-        for span in sorted(self.located, key=lambda each: (each.epoch, each.address, -each.watch.size)):
+        for span in sorted(located, key=lambda each: (each.epoch, each.address, -each.watch.size)):
             before = self._spans[-1] if self._spans else None
             if before is None or span.epoch != before.epoch or span.address >= before.address + before.watch.size:
                 self._spans.append(span)
         self._places = [(span.epoch, span.address) for span in self._spans]
+        self._on_line: dict[int, list[Located]] = {}
         for span in self._spans:
-            last = (span.address + span.watch.size - 1) // self.line
-            for number in range(span.address // self.line, last + 1):
+            for number in range(span.address // line, (span.address + span.watch.size - 1) // line + 1):
                 self._on_line.setdefault(number, []).append(span)
-        self._functions = [symbol.address for symbol in self.known.functions]
-        self._data = [symbol.address for symbol in self.known.data]
+        self._bytes: dict[str, list[int]] = {}
+        self._functions = [symbol.address for symbol in known.functions]
+        self._data = [symbol.address for symbol in known.data]
 
-    def distinct(self) -> dict[str, int]:
-        """The number of distinct objects of each key."""
-        found: dict[str, int] = {}
-        for span in self._spans:
-            found[span.watch.key] = found.get(span.watch.key, 0) + 1
-        return found
-
-    def later(self) -> dict[str, int]:
-        """The number of objects of each key that did not exist at the start."""
-        found = dict.fromkeys(self.distinct(), 0)
-        for span in self._spans:
-            found[span.watch.key] += span.epoch > 1
-        return found
-
-    def skews(self) -> dict[str, tuple[int, ...]]:
-        """Where on a line the objects of each key begin, in bytes."""
-        found: dict[str, set[int]] = {}
-        for span in self._spans:
-            found.setdefault(span.watch.key, set()).add((span.address - span.watch.offset) % self.line)
-        return {key: tuple(sorted(values)) for key, values in found.items()}
+    def watched(self, looked_at: Sequence[Watch]) -> tuple[Watched, ...]:
+        """What was found of each watch that was found."""
+        found = []
+        for watch in looked_at:
+            spans = [span for span in self._spans if span.watch.key == watch.key]
+            later = sum(span.epoch > 1 for span in spans)
+            skews = tuple(sorted({(span.address - watch.offset) % self._line for span in spans}))
+            fields = self._known.structures[watch.tag].fields if watch.tag and not watch.prefix else ()
+            if spans:
+                found.append(Watched(watch.owner, watch.prefix, watch.size, len(spans), later, skews, fields))
+        return tuple(found)
 
     def place(self, address: int, epoch: int = 1) -> Place:
-        """What lay at an address on a watched line.
-
-        Raises:
-            ValueError: no watched object lies on the line.
-        """
+        """What lay at an address on a watched line; ValueError if no watched object lies on the line."""
         at = bisect_right(self._places, (epoch, address)) - 1
-        inside = self._spans[at] if at >= 0 else None
-        if inside and inside.epoch == epoch and address < inside.address + inside.watch.size:
-            return self._inside(inside, address)
-        around = self._on_line.get(address // self.line)
-        if not around:
-            raise ValueError(f"{address:x} lies on no watched line")
-        return self._beside(next((span for span in reversed(around) if span.address <= address), around[0]), address)
+        span = self._spans[at] if at >= 0 else None
+        inside = span is not None and span.epoch == epoch and address < span.address + span.watch.size
+        if span is None or not inside:
+            around = self._on_line.get(address // self._line)
+            if not around:
+                raise ValueError(f"{address:x} lies on no watched line")
+            span = next((each for each in reversed(around) if each.address <= address), around[0])
+        watch, begin = span.watch, span.address - span.watch.offset
+        offset, line = address - begin, address // self._line - begin // self._line
+        path = self._path(watch, offset) if inside else self._neighbour(watch, offset)
+        return Place(watch.owner, watch.prefix, line, offset, path, neighbour=not inside)
 
-    def _line(self, span: Located, address: int) -> int:
-        return address // self.line - (span.address - span.watch.offset) // self.line
-
-    def _inside(self, span: Located, address: int) -> Place:
-        watch, offset = span.watch, address - span.address + span.watch.offset
-        path = self._path(watch, offset)
-        return Place(watch.owner, watch.prefix, self._line(span, address), offset, path, neighbour=False)
-
-    def _beside(self, span: Located, address: int) -> Place:
-        watch, offset = span.watch, address - span.address + span.watch.offset
-        name = ""
-        if not watch.hops:
-            found = _at(self.known.data, self._data, watch.address + offset - watch.offset)
-            name = found.name if found else ""
-        return Place(watch.owner, watch.prefix, self._line(span, address), offset, name, neighbour=True)
+    def _neighbour(self, watch: Watch, offset: int) -> str:
+        """The variable beside a variable; what lies beside an object behind a pointer is not known."""
+        found = None if watch.hops else _at(self._known.data, self._data, watch.address + offset - watch.offset)
+        return found.name if found else ""
 
     def _path(self, watch: Watch, offset: int) -> str:
-        structure = self.known.structures.get(watch.tag)
+        structure = self._known.structures.get(watch.tag)
         if structure is None:
             return watch.prefix
         if watch.prefix:
@@ -248,7 +208,7 @@ class Resolver:
 
     def function(self, pc: int) -> str:
         """The function that an instruction belongs to."""
-        found = _at(self.known.functions, self._functions, pc)
+        found = _at(self._known.functions, self._functions, pc)
         return found.name if found else f"{pc:#x}"
 
 

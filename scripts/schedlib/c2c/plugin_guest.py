@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.c2c.guest_programs import SOURCES
-from schedlib.c2c.objects import Watch
+from schedlib.c2c.c2c_options import SOURCES
 from schedlib.c2c.raw import Raw, read_raw
 from schedlib.errors import SchedlineError
-from schedlib.guest.boot import Ending, GuestRun, run_guest
+from schedlib.guest.boot import Ending, run_guest
 from schedlib.guest.command_line import PATIENT, machine, what_boots
 from schedlib.guest.selftests import pack
 from schedlib.kernel.build import Kernel
@@ -25,16 +24,8 @@ DEFAULT_TARGET = TARGETS["qemu-x86_64"]
 SHIFT = 2
 """For -icount: an instruction takes 2^SHIFT ns of the guest's time."""
 
-_MODE = (
-    "-accel",
-    "tcg,thread=single",
-    "-icount",
-    f"shift={SHIFT},sleep=off",
-    "-rtc",
-    "base=2000-01-01,clock=vm",
-    "-seed",
-    "1",
-)
+_CLOCK = ("-icount", f"shift={SHIFT},sleep=off", "-rtc", "base=2000-01-01,clock=vm")
+_MODE = ("-accel", "tcg,thread=single", *_CLOCK, "-seed", "1")
 """Every source of randomness in a guest is the same in each run."""
 
 _PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
@@ -42,13 +33,7 @@ _PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
 
 @dataclass(frozen=True)
 class _Arch:
-    """What differs between architectures.
-
-    Attributes:
-        package: the Debian package with its QEMU.
-        mode: arguments for QEMU.
-        parameters: parameters of the kernel.
-    """
+    """What differs between architectures: Debian's package of QEMU, arguments for QEMU, parameters of the kernel."""
 
     package: str
     mode: tuple[str, ...] = ()
@@ -123,11 +108,7 @@ def mode(target: Target) -> str:
 
 
 def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
-    """Return QEMU's version, if the plugin supports it.
-
-    Raises:
-        SchedlineError: it is another version, or was built without plugins.
-    """
+    """QEMU's version; SchedlineError if the plugin does not support it, or it was built without plugins."""
     emulator, package = target.emulator[0], _ARCHES[target.arch].package
     said = version_of(emulator)
     found = _VERSION.search(said)
@@ -139,8 +120,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
     # A QEMU that was built without plugins does not list the option in its help.
     if b"-plugin" not in run([emulator, "-help"]).stdout:
         raise SchedlineError(
-            f"this {emulator} was built without plugins",
-            f"use Debian 12's {package}, or configure --enable-plugins",
+            f"this {emulator} was built without plugins", f"use Debian 12's {package}, or configure --enable-plugins"
         )
     return said
 
@@ -161,61 +141,26 @@ def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str, compi
 
 
 def plugin(cache: Path) -> Path:
-    """The plugin.
-
-    Raises:
-        SchedlineError: it does not compile.
-    """
+    """The plugin; SchedlineError if it does not compile."""
     sources = sorted(path.name for path in SOURCES.glob("*.c") if not _PROGRAMS.fullmatch(path.stem))
     return _compiled(cache, "plugin", sources, "-shared", "-fPIC", "-fvisibility=hidden")
 
 
 def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path:
-    """A workload's program, linked statically and at fixed addresses.
-
-    Raises:
-        SchedlineError: it does not compile.
-    """
+    """A workload's program, linked statically and at fixed addresses; SchedlineError if it does not compile."""
     source = f"guest_{workload.replace('-', '_')}.c"
     flags = ("-static", "-no-pie", "-pthread")
     return _compiled(cache, f"guest-{workload}", [source], *flags, compiler=target.compiler)
 
 
-def plan_text(watches: Sequence[Watch], offsets: int, expected: Sequence[tuple[int, bytes]] = ()) -> str:
-    """The plan, which lists what the plugin watches; see objects.h.
-
-    Args:
-        offsets: address of the table of per-CPU offsets.
-        expected: addresses, and the eight bytes that must be there.
-    """
-    lines = [f"expect {address:x} {int.from_bytes(text[:8], 'little'):x}" for address, text in expected]
-    lines.append(f"offsets {offsets:x}")
-    for watch in watches:
-        kind = "percpu" if watch.per_cpu else "static"
-        words = ["watch", watch.key, kind, f"{watch.address:x}", str(watch.size), *map(str, watch.hops)]
-        lines.append(" ".join(words))
-    return "\n".join(lines) + "\n"
-
-
 def argv(
     target: Target, kernel: Path, archive: Path, setting: Setting, library: Path | None, plan: Path, out: Path
 ) -> list[str]:
-    """QEMU's command.
-
-    Args:
-        library: the plugin; None boots the same guest without it.
-    """
+    """QEMU's command; without the plugin (library None) it boots the same guest."""
     words = [*machine(target, setting.topology), *_MODE, *_ARCHES[target.arch].mode]
     if library:
-        options = {
-            "plan": plan,
-            "out": out,
-            "line": setting.line,
-            "quantum": setting.quantum,
-            "cluster": setting.per_cluster,
-            "llc": setting.per_llc,
-            "node": setting.per_node,
-        }
+        options = {"plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum}
+        options |= {"cluster": setting.per_cluster, "llc": setting.per_llc, "node": setting.per_node}
         shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
     asked = [*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)]
@@ -229,12 +174,8 @@ def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
     return archive
 
 
-def boot(words: Sequence[str], log: Path, timeout: float) -> GuestRun:
-    """Run a guest to its end.
-
-    Raises:
-        SchedlineError: it panicked, hung, or its program failed.
-    """
+def boot(words: Sequence[str], log: Path, timeout: float) -> None:
+    """Run a guest to its end; SchedlineError if it panicked, hung, or its program failed."""
     done = run_guest(words, log, timeout)
     text = done.log.read_text(errors="replace")
     for pattern, what in _TROUBLE:
@@ -242,24 +183,12 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> GuestRun:
             raise SchedlineError(f"{what}: {found.group(1).strip()}", f"see {done.log}")
     if done.ending is not Ending.EXITED or "c2c: done," not in text:
         how = "hung" if done.ending is Ending.TIMED_OUT else "ended early"
-        raise SchedlineError(
-            f"the guest {how}, {done.seconds:.0f} s after its start: its program did not finish",
-            f"see {done.log}; --timeout gives it more time",
-        )
-    return done
+        observed = f"the guest {how}, {done.seconds:.0f} s after its start: its program did not finish"
+        raise SchedlineError(observed, f"see {done.log}; --timeout gives it more time")
 
 
-def operations(log: Path) -> int:
-    """The number of operations that the program reports."""
+def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[int, Raw]:
+    """Run a guest under the plugin, see boot(); its program's operations, and what the plugin wrote to `out`."""
+    boot(words, log, timeout)
     found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
-    return int(found.group(1)) if found else 0
-
-
-def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[GuestRun, Raw]:
-    """Run a guest under the plugin, and read what the plugin wrote to `out`.
-
-    Raises:
-        SchedlineError: see boot() and read_raw().
-    """
-    done = boot(words, log, timeout)
-    return done, read_raw(out)
+    return int(found.group(1)) if found else 0, read_raw(out)

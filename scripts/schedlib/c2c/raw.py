@@ -51,17 +51,12 @@ class Raw:
 
     Attributes:
         absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
-        callbacks: accesses that QEMU reported to the plugin between the markers.
         watched: accesses to watched lines.
     """
 
-    cpus: int
-    line: int
-    quantum: int
     instances: tuple[Instance, ...]
     absent: dict[str, int]
     records: tuple[Record, ...]
-    callbacks: int
     watched: int
 
 
@@ -72,18 +67,12 @@ def read_record(words: Sequence[str]) -> Record:
 
 
 def read_raw(path: Path) -> Raw:
-    """Read the plugin's output.
-
-    Raises:
-        SchedlineError: the file is missing or incomplete.
-    """
+    """Read the plugin's output; SchedlineError if the file is missing or incomplete."""
     try:
         rows = [line.split() for line in path.read_text().splitlines()]
     except OSError as error:
-        raise SchedlineError(
-            "the plugin has written nothing: the stop marker of the guest's program was not reached",
-            f"see {path.parent}",
-        ) from error
+        observed = "the plugin has written nothing: the stop marker of the guest's program was not reached"
+        raise SchedlineError(observed, f"see {path.parent}") from error
     try:
         return _read(rows)
     except (ValueError, LookupError, TypeError) as error:
@@ -93,7 +82,6 @@ def read_raw(path: Path) -> Raw:
 def _read(rows: Sequence[Sequence[str]]) -> Raw:
     if " ".join(rows[0]) != HEAD or rows[1][0] != "machine" or rows[-1][0] != "end" or rows[-2][0] != "seen":
         raise ValueError("no head, or no end")
-    cpus, line, _, _, _, quantum = map(int, rows[1][1:])
     instances: list[Instance] = []
     absent: dict[str, int] = {}
     records: list[Record] = []
@@ -107,5 +95,5 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
             records.append(read_record(row))
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
-    callbacks, watched = map(int, rows[-2][1:])
-    return Raw(cpus, line, quantum, tuple(instances), absent, tuple(records), callbacks, watched)
+    _, watched = map(int, rows[-2][1:])
+    return Raw(tuple(instances), absent, tuple(records), watched)

@@ -40,20 +40,12 @@ class Pair:
 
 
 def load_metrics(path: Path) -> tuple[TrafficMetric, ...]:
-    """The metrics of a gates file.
-
-    Raises:
-        SchedlineError: the file is not a gates file.
-    """
+    """The metrics of a gates file; SchedlineError if it is none."""
     return read_toml(path, TrafficGates).metric
 
 
 def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:
-    """Reject results that cannot be compared because their guests or models differ.
-
-    Raises:
-        SchedlineError: they differ.
-    """
+    """Reject, with a SchedlineError, results that cannot be compared because their guests or models differ."""
     one, other = asdict(base.parameters), asdict(candidate.parameters)
     for side, result in ((one, base), (other, candidate)):
         side["quanta"] = [each.quantum for each in result.quanta]
@@ -64,10 +56,8 @@ def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:
     differing = sorted(name for name in one | other if one.get(name) != other.get(name))
     if differing:
         name = differing[0]
-        raise SchedlineError(
-            f"the results are not alike: {name} is {one.get(name)} in BASE and {other.get(name)} in CANDIDATE",
-            "measure both with the same options, on the same machine",
-        )
+        observed = f"the results are not alike: {name} is {one.get(name)} in BASE and {other.get(name)} in CANDIDATE"
+        raise SchedlineError(observed, "measure both with the same options, on the same machine")
 
 
 def _pairs(base: TrafficResult, candidate: TrafficResult, count: str, key: Callable[[TrafficRow], str]) -> list[Pair]:

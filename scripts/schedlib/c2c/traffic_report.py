@@ -96,17 +96,17 @@ def _line_rows(rows: Sequence[TrafficRow], line: Counts) -> Iterator[tuple[str, 
     yield ("share", "false", "HITM", "misses", "accesses", "kind", "offset", "function", "field")
     groups = totals(rows, lambda row: (row.kind, row.offset, row.function, field_name(row)))
     ordered = sorted(groups, key=lambda key: (-groups[key].misses, key))
+
+    def row(counts: Counts, *about: str) -> tuple[str, ...]:
+        numbers = (counts.false_shared, counts.hitm, counts.misses, counts.accesses)
+        return (f"{counts.misses / line.misses:.1%}", *map(str, numbers), *about)
+
     for key in ordered[:_ROWS]:
         kind, offset, function, name = key
-        counts = groups[key]
-        numbers = (counts.false_shared, counts.hitm, counts.misses, counts.accesses)
-        share = counts.misses / line.misses if line.misses else 0.0
-        yield (f"{share:.1%}", *map(str, numbers), kind, f"{offset:#x}", function, name)
+        yield row(groups[key], kind, f"{offset:#x}", function, name)
     if len(ordered) > _ROWS:
         rest = Counts.sum(groups[key] for key in ordered[_ROWS:])
-        numbers = (rest.false_shared, rest.hitm, rest.misses, rest.accesses)
-        share = rest.misses / line.misses if line.misses else 0.0
-        yield (f"{share:.1%}", *map(str, numbers), "", "", f"{len(ordered) - _ROWS} others", "")
+        yield row(rest, "", "", f"{len(ordered) - _ROWS} others", "")
 
 
 def _fields(result: TrafficResult) -> Iterator[str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TypeVar
+
+from msgspec.structs import asdict
 
 from schedlib.c2c.objects import Resolver
 from schedlib.c2c.raw import Record
@@ -22,18 +25,7 @@ def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...
         key = (resolver.place(record.address, record.epoch), record.size, record.kind, resolver.function(record.pc))
         found.setdefault(key, []).append(record.counts)
     return tuple(
-        TrafficRow(
-            place.owner,
-            place.prefix,
-            place.line,
-            place.offset,
-            place.path,
-            place.neighbour,
-            size,
-            kind,
-            function,
-            Counts.sum(parts),
-        )
+        TrafficRow(**asdict(place), size=size, kind=kind, function=function, counts=Counts.sum(parts))
         for (place, size, kind, function), parts in sorted(found.items())
     )
 
@@ -53,14 +45,11 @@ def field_name(row: TrafficRow) -> str:
     return f"{row.owner}.{_INDEX.sub('[]', row.path)}"
 
 
-def object_name(row: TrafficRow) -> str:
-    """The object."""
-    return row.owner
+object_name: Callable[[TrafficRow], str] = attrgetter("owner")
+"""The object."""
 
-
-def function_name(row: TrafficRow) -> str:
-    """The function's symbol. Inlined code counts for the function that it was inlined into."""
-    return row.function
+function_name: Callable[[TrafficRow], str] = attrgetter("function")
+"""The function's symbol. Inlined code counts for the function that it was inlined into."""
 
 
 def line_name(row: TrafficRow) -> tuple[str, str, int]:

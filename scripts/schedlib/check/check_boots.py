@@ -1,35 +1,86 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A plan and a built kernel -> guests, booted one after the other and judged."""
+"""What a check boots, and the judgement of each guest: its log, and its layout rules against the kernel's object."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.check import sanitize
-from schedlib.check.agreement import disagreements
-from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
-from schedlib.console.judge import Judgement, Problem, judge, with_problems
+from schedlib.console.expected import expected_tests
+from schedlib.console.judge import Problem, TestOutcome, TestResult, judge, with_problems
 from schedlib.console.known_races import explained
-from schedlib.contracts.contract_rules import our_rules
+from schedlib.contracts.contract_rules import Rules, our_rules
+from schedlib.errors import SchedlineError
 from schedlib.guest.boot import run_guest
-from schedlib.guest.command_line import Programs, command_line
+from schedlib.guest.command_line import Programs, command_line, refuse_impossible
 from schedlib.kernel.build import Kernel
+from schedlib.kernel.targets import Target
+from schedlib.kernel.topology import Topology, load_topology
 from schedlib.layout.compile import UNIT
-from schedlib.layout.rule_judge import from_tables
+from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, from_tables, judge_rule
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.progress import step
+from schedlib.tree.changes import OptionalSuite, change_table
+from schedlib.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """The guests to boot: target, CPU counts, expected changes, kernel parameters, and the suites that are left out."""
+
+    target: Target
+    classes: tuple[int, ...]
+    expected: frozenset[str]
+    arguments: tuple[str, ...]
+    only: str | None
+    timeout: float
+    topology: Topology | None = None
+    left_out: tuple[OptionalSuite, ...] = ()
+    selftests: bool = False
+    sanitizer: str | None = None
+
+    def tests(self, cpus: int) -> tuple[str, ...]:
+        """The tests that a guest with this number of CPUs has to run: the KUnit suites, or the selftests instead."""
+        return expected_tests(cpus, self.only, [suite.name for suite in self.left_out], selftests=self.selftests)
+
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters for the guest kernel."""
+        only = (f"kunit.filter_glob={self.only}",) if self.only else ()
+        shape = self.topology.arguments if self.topology else ()
+        return (*expect_arguments(self.expected), *only, *shape, *self.arguments)
+
+
+def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
+    """The kernel parameters that tell each suite which of the changes that it judges are expected."""
+    by_suite: dict[str, list[str]] = {}
+    for name, change in sorted(change_table().items()):
+        if change.suite and name in expected:
+            by_suite.setdefault(change.suite, []).append(name)
+    return tuple(f"{suite}_kunit.expect={','.join(names)}" for suite, names in by_suite.items())
+
+
+def make_plan(
+    target: Target, options: CheckOptions, expected: frozenset[str], left_out: tuple[OptionalSuite, ...] = ()
+) -> CheckPlan:
+    """The plan that the options ask for; SchedlineError if the target cannot have the topology or run selftests."""
+    if options.selftests and not target.emulator:
+        raise SchedlineError(f"--selftests: a guest on {target.name} can only run KUnit", "use --on qemu-arm64")
+    topology = load_topology(options.topology) if options.topology else None
+    if topology:
+        refuse_impossible(target, topology)
+    classes = (topology.cpus,) if topology else options.cpus or target.classes
+    asked = (options.kernel_args, options.only, options.timeout or target.timeout, topology)
+    return CheckPlan(target, classes, expected, *asked, left_out, options.selftests, options.sanitize)
 
 
 def boot_and_judge(
     plan: CheckPlan, kernel: Kernel, out: Path, require: Sequence[str], accel: str, archive: Path | None = None
 ) -> tuple[JudgedBoot, ...]:
-    """Boot one guest for each CPU class, keep its raw log in `out`, and judge it.
-
-    Args:
-        archive: an initramfs with the selftests, if the plan runs them.
-    """
+    """Boot one guest for each CPU class, with `archive` as its initramfs; keep its raw log in `out`, and judge it."""
     boots: list[JudgedBoot] = []
     # -k skips the known defect, unless its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)
@@ -42,7 +93,11 @@ def boot_and_judge(
             run = run_guest(argv, out / f"{name}.log", plan.timeout)
         log = run.log.read_bytes()
         judgement = judge(log, expected, ending=run.ending, require=require, times=run.times, known_races=explained)
-        problems = _disagreements(judgement, kernel, plan.expected)
+        unit = kernel.build / UNIT
+        problems: list[Problem] = []
+        if unit.is_file():
+            layout = from_tables(unit.name, read_fields(read_object(unit), str(unit)), {})
+            problems += disagreements(our_rules(), layout, judgement.tests, plan.expected)
         if plan.sanitizer:
             problems += sanitize.silent(plan.sanitizer, log)
         judgement = with_problems(judgement, problems)
@@ -50,10 +105,26 @@ def boot_and_judge(
     return tuple(boots)
 
 
-def _disagreements(judgement: Judgement, kernel: Kernel, expected: frozenset[str]) -> tuple[Problem, ...]:
-    """A problem for each layout rule on which the booted kernel and its object differ."""
-    unit = kernel.build / UNIT
-    if not unit.is_file():
-        return ()
-    layout = from_tables(unit.name, read_fields(read_object(unit), str(unit)), {})
-    return tuple(disagreements(our_rules(), layout, judgement.tests, expected))
+_SAME = {TestOutcome.PASS: RuleOutcome.PASS, TestOutcome.FAIL: RuleOutcome.FAIL, TestOutcome.SKIP: RuleOutcome.NA}
+
+
+def disagreements(
+    rules: Rules, layout: Layout, tests: Sequence[TestResult], expected: frozenset[str]
+) -> Iterator[Problem]:
+    """A problem for each rule on which the kernel and its object differ.
+
+    A failure only in the kernel is no problem if the rule has a clause that the object cannot judge, because it has
+    no debug information.
+    """
+    known = {rule.id for rule in rules.rules}
+    for test in tests:
+        suite, rule = test.name.split(":")[0], test.name.split(":")[-1]
+        if suite != "sched_layout" or rule not in known or test.outcome not in _SAME:
+            continue
+        result = judge_rule(rules, rule, layout, expected)
+        said = _SAME[test.outcome]
+        unseen = any(clause.unrecorded is Unrecorded.PADDING for clause in result.clauses)
+        if said is result.outcome or (said is RuleOutcome.FAIL and unseen):
+            continue
+        text = f"{rule}: the kernel reports {said.value}, its object file shows {result.outcome.value}"
+        yield Problem("layout-disagrees", test.line, text, Verdict.FAIL, test.name)

@@ -6,8 +6,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 
 from schedlib import TOOL
@@ -79,16 +81,7 @@ def check_document(
         "fingerprint": dict(fingerprint),
         "status": verdict.name,
         "tree": dict(tree) if tree is not None else None,
-        "changes": [
-            {
-                "id": change.id,
-                "expected": change.expected,
-                "present": change.present,
-                "state": change.state,
-                "verdict": change.verdict.name,
-            }
-            for change in changes
-        ],
+        "changes": [_plain(change, "id", "expected", "present", "state", "verdict") for change in changes],
         "boots": [_boot_document(boot) for boot in boots],
     }
 
@@ -103,36 +96,24 @@ def _boot_document(boot: JudgedBoot) -> dict[str, object]:
         "seconds": boot.seconds,
         "verdict": boot.judgement.verdict.name,
         "tests": [
-            {
-                "name": test.name,
-                "outcome": test.outcome.name,
-                "reason": test.reason,
-                "duration_s": test.duration_s,
-                "diagnostics": list(test.diagnostics),
-                "line": test.line,
-            }
+            _plain(test, "name", "outcome", "reason", "duration_s", "diagnostics", "line")
             for test in boot.judgement.tests
         ],
-        "problems": [
-            {
-                "kind": problem.kind,
-                "line": problem.line,
-                "text": problem.text,
-                "verdict": problem.verdict.name,
-                "test": problem.test,
-            }
-            for problem in boot.judgement.problems
-        ],
+        "problems": [_plain(problem, "kind", "line", "text", "verdict", "test") for problem in boot.judgement.problems],
     }
+
+
+def _plain(value: object, *names: str) -> dict[str, object]:
+    """Some attributes of an object as JSON has them."""
+    found = {name: getattr(value, name) for name in names}
+    return {name: each.value if isinstance(each, Enum) else each for name, each in found.items()}
 
 
 def _sha256(path: Path) -> str | None:
     """The hash of a file; None if it does not exist any more (a pipe, a removed log)."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
+    with suppress(OSError), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
 
 
 def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
@@ -186,11 +167,7 @@ def _ktap_line(number: int, name: str, test: TestResult) -> str:
         return f"{line} # SKIP {_word(_reason(test))}"
     if test.outcome is TestOutcome.PASS:
         return line
-    return (
-        f"{line} # {_word(_reason(test))}"
-        if test.outcome is TestOutcome.FAIL
-        else f"{line} # ERROR {_word(_reason(test))}"
-    )
+    return f"{line} # {'' if test.outcome is TestOutcome.FAIL else 'ERROR '}{_word(_reason(test))}"
 
 
 def _status(tests: Sequence[TestResult]) -> str:
@@ -233,9 +210,8 @@ def _console(judgement: Judgement) -> TestResult:
     if not bad:
         nothing = next((each.text for each in judgement.problems if each.verdict is Verdict.INCONCLUSIVE), "")
         return TestResult("console", TestOutcome.SKIP if nothing else TestOutcome.PASS, nothing)
-    return TestResult(
-        "console", TestOutcome.FAIL, problem_text(bad[0]), None, tuple(problem_text(each) for each in bad)
-    )
+    texts = tuple(problem_text(each) for each in bad)
+    return TestResult("console", TestOutcome.FAIL, texts[0], diagnostics=texts)
 
 
 def problem_text(problem: Problem) -> str:

@@ -52,58 +52,30 @@ def add_parser(verbs: Verbs) -> None:
     )
     options.add_tree_options(parser)
     options.add_change_options(parser)
-    parser.add_argument(
-        "--on",
-        type=one_of("target", lambda: TARGETS),
-        metavar="TARGET",
-        help=f"{' or '.join(TARGETS)} (default: uml where it has SMP)",
-    )
+    add = parser.add_argument
+    about = f"{' or '.join(TARGETS)} (default: uml where it has SMP)"
+    add("--on", type=one_of("target", lambda: TARGETS), metavar="TARGET", help=about)
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=_cpus, default=(), metavar="N,...", help="CPUs of the guests (default: 8 and 64)")
     options.add_topology_option(shape, "boot one guest in QEMU with the shape in configs/topologies/NAME.toml")
     options.add_config_option(parser, "fragments of configs/kernel/, or paths, added in this order")
     options.add_cpupri_option(parser, "build and boot cpupri-split once for each variant")
-    parser.add_argument(
-        "--sanitize",
-        choices=sorted(SANITIZERS),
-        help=f"build with this and boot {TARGET} with 8 CPUs; a report fails, except for the intended races in "
-        "configs/known-races.toml",
-    )
-    parser.add_argument(
-        "--expect", type=some_of("change", change_ids), metavar="ID,...", help="changes that must be present"
-    )
-    parser.add_argument(
-        "--base", metavar="REV", help="expect the changes that this revision of your tree has (default: @{upstream})"
-    )
-    parser.add_argument(
-        "--require",
-        type=words,
-        default=(),
-        metavar="TEST,...",
-        help="a skip of these tests or suites is an error",
-    )
-    parser.add_argument(
-        "--selftests", action="store_true", help="run the programs of selftests/ in the guests instead of KUnit"
-    )
-    parser.add_argument("--only", type=_word, metavar="SUITE[.CASE]", help="run only these (globs allowed)")
-    parser.add_argument(
-        "--kernel-arg",
-        type=_word,
-        action="append",
-        default=[],
-        metavar="ARG",
-        help="a parameter for the guest kernel, such as sched_cpupri_kunit.seed=7",
-    )
-    parser.add_argument("--timeout", type=options.seconds, metavar="SECONDS", help="end a guest after this time")
-    parser.add_argument("--verbose", action="store_true", help="list each skipped test")
-    parser.add_argument(
-        "--json", type=options.new_path, metavar="FILE", help="write the results here too (--cpupri: FILE-NAME)"
-    )
-    parser.add_argument("--out", type=options.new_path, metavar="DIR", help="directory for logs and results")
-    parser.add_argument(
-        "--again", action="store_true", help="build and boot even if nothing has changed since an earlier verdict"
-    )
-    parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
+    races = "configs/known-races.toml"
+    about = f"build with this and boot {TARGET} with 8 CPUs; a report fails, except for the intended races in {races}"
+    add("--sanitize", choices=sorted(SANITIZERS), help=about)
+    add("--expect", type=some_of("change", change_ids), metavar="ID,...", help="changes that must be present")
+    add("--base", metavar="REV", help="expect the changes that this revision of your tree has (default: @{upstream})")
+    add("--require", type=words, default=(), metavar="TEST,...", help="a skip of these tests or suites is an error")
+    add("--selftests", action="store_true", help="run the programs of selftests/ in the guests instead of KUnit")
+    add("--only", type=_word, metavar="SUITE[.CASE]", help="run only these (globs allowed)")
+    about = "a parameter for the guest kernel, such as sched_cpupri_kunit.seed=7"
+    add("--kernel-arg", type=_word, action="append", default=[], metavar="ARG", help=about)
+    add("--timeout", type=options.seconds, metavar="SECONDS", help="end a guest after this time")
+    add("--verbose", action="store_true", help="list each skipped test")
+    add("--json", type=options.new_path, metavar="FILE", help="write the results here too (--cpupri: FILE-NAME)")
+    add("--out", type=options.new_path, metavar="DIR", help="directory for logs and results")
+    add("--again", action="store_true", help="build and boot even if nothing has changed since an earlier verdict")
+    add("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
 
 
 def _cpus(text: str) -> tuple[int, ...]:
@@ -117,7 +89,7 @@ def _word(text: str) -> str:
 
 
 def _read(arguments: argparse.Namespace) -> CheckOptions:
-    from schedlib.check.test_list import expected_tests
+    from schedlib.console.expected import expected_tests
     from schedlib.errors import SchedlineError
 
     tree = options.tree_options(arguments)
@@ -126,27 +98,9 @@ def _read(arguments: argparse.Namespace) -> CheckOptions:
         raise SchedlineError("--only chooses KUnit suites, and --selftests runs none", "drop one of them")
     if arguments.only:
         expected_tests(options.MOST_CPUS, arguments.only)
-    return CheckOptions(
-        tree=tree,
-        changes=options.change_options(arguments),
-        on=arguments.on,
-        cpus=arguments.cpus,
-        topology=arguments.topology,
-        config=arguments.config,
-        cpupri=arguments.cpupri,
-        sanitize=arguments.sanitize,
-        expect=arguments.expect,
-        base=arguments.base,
-        require=arguments.require,
-        selftests=arguments.selftests,
-        only=arguments.only,
-        kernel_args=tuple(arguments.kernel_arg),
-        timeout=arguments.timeout,
-        json=arguments.json,
-        out=arguments.out,
-        verbose=arguments.verbose,
-        again=arguments.again,
-    )
+    changes = options.change_options(arguments)
+    kernel_args = tuple(arguments.kernel_arg)
+    return options.options_of(CheckOptions, arguments, tree=tree, changes=changes, kernel_args=kernel_args)
 
 
 def _check(wanted: CheckOptions) -> Verdict:

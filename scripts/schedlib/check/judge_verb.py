@@ -9,7 +9,7 @@ from schedlib.check.saved_logs import JudgeOptions, judge_logs
 from schedlib.errors import SchedlineError
 from schedlib.guest.boot import Ending
 from schedlib.names import words
-from schedlib.options import Verbs, add_verb, existing_path, new_path
+from schedlib.options import Verbs, add_verb, existing_path, new_path, options_of
 
 _ENDINGS = {ending.value.replace(" ", "-"): ending for ending in Ending}
 
@@ -45,26 +45,17 @@ def add_parser(verbs: Verbs) -> None:
         job=judge_logs,
         libraries=(),
     )
-    parser.add_argument("logs", nargs="+", metavar="LOG", help="console log; - is standard input")
-    parser.add_argument("--tests", type=existing_path, metavar="FILE", help="list of the tests that must have run")
-    parser.add_argument("--cpus", type=int, metavar="N", help="CPUs of the guest, to select tests by their classes=")
-    parser.add_argument("--require", type=words, default=(), metavar="ID,...", help="a skip of these is an error")
-    parser.add_argument(
-        "--ending", choices=sorted(_ENDINGS), default="unknown", help="how the run ended, if you saw it"
-    )
-    parser.add_argument("--json", type=new_path, metavar="FILE", help="write the results as JSON (schema check-1)")
-    parser.add_argument("--junit", type=new_path, metavar="FILE", help="write the results as JUnit XML")
+    add = parser.add_argument
+    add("logs", nargs="+", metavar="LOG", help="console log; - is standard input")
+    add("--tests", type=existing_path, metavar="FILE", help="list of the tests that must have run")
+    add("--cpus", type=int, metavar="N", help="CPUs of the guest, to select tests by their classes=")
+    add("--require", type=words, default=(), metavar="ID,...", help="a skip of these is an error")
+    add("--ending", choices=sorted(_ENDINGS), default="unknown", help="how the run ended, if you saw it")
+    add("--json", type=new_path, metavar="FILE", help="write the results as JSON (schema check-1)")
+    add("--junit", type=new_path, metavar="FILE", help="write the results as JUnit XML")
 
 
 def _read(arguments: argparse.Namespace) -> JudgeOptions:
     if arguments.cpus is not None and not arguments.tests:
         raise SchedlineError("--cpus selects tests from a list, and no list is given", "add --tests FILE")
-    return JudgeOptions(
-        tuple(arguments.logs),
-        arguments.tests,
-        arguments.cpus,
-        arguments.require,
-        _ENDINGS[arguments.ending],
-        arguments.json,
-        arguments.junit,
-    )
+    return options_of(JudgeOptions, arguments, logs=tuple(arguments.logs), ending=_ENDINGS[arguments.ending])

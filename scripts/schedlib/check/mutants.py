@@ -12,15 +12,13 @@ from enum import Enum
 from pathlib import Path
 
 from schedlib.cache import read_json, scratch, write_json
-from schedlib.check.check_boots import boot_and_judge
-from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import TestOutcome
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import DoesNotBuild, SchedlineError
-from schedlib.guest.kvm import accelerator
-from schedlib.kernel.build import Kernel, built
-from schedlib.kernel.prepare import KernelPlan, composed_kernel
+from schedlib.guest.command_line import accelerator
+from schedlib.kernel.build import Kernel, KernelPlan, built, composed_kernel
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import Column, arch_table, compiled, layout_of
@@ -79,11 +77,7 @@ _HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Config", "With", "
 
 
 def read_mutant(path: Path, name: str) -> Mutant:
-    """Parse one mutant file.
-
-    Raises:
-        SchedlineError: an unknown header, or no diff in the file.
-    """
+    """Parse one mutant file; SchedlineError for an unknown header, or no diff in the file."""
     text = path.read_text(errors="surrogateescape")
     start = re.search(r"^(?:diff --git |--- a/)", text, re.M)
     if start is None:
@@ -94,28 +88,16 @@ def read_mutant(path: Path, name: str) -> Mutant:
             if match.group(1) not in _HEADERS:
                 raise SchedlineError(f"{path}: unknown header {match.group(1)!r}", f"use {', '.join(sorted(_HEADERS))}")
             fields[match.group(1)] = match.group(2)
-    for key in ("With", "Without"):
-        known(words(fields.get(key, "")), f"{path}: {key}")
-    return Mutant(
-        name,
-        fields.get("Breaks", ""),
-        words(fields.get("Killed-by", "")),
-        words(fields.get("Series", "")),
-        fields.get("On"),
-        words(fields.get("Config", "")),
-        words(fields.get("With", "")),
-        words(fields.get("Without", "")),
-        words(fields.get("Traffic", "")),
-        text[start.start() :].encode(errors="surrogateescape"),
-    )
+    listed = ("Killed-by", "Series", "Config", "With", "Without", "Traffic")
+    killed_by, series, config, with_, without, traffic = (words(fields.get(key, "")) for key in listed)
+    known(with_, f"{path}: With")
+    known(without, f"{path}: Without")
+    breaks, diff = fields.get("Breaks", ""), text[start.start() :].encode(errors="surrogateescape")
+    return Mutant(name, breaks, killed_by, series, fields.get("On"), config, with_, without, traffic, diff)
 
 
 def read_mutants(directory: Path) -> tuple[Mutant, ...]:
-    """Every *.diff and *.patch below a directory, by name.
-
-    Raises:
-        SchedlineError: the directory does not exist or has no mutants.
-    """
+    """Every *.diff and *.patch below a directory, by name; SchedlineError if there are none."""
     found = sorted(path for pattern in ("*.diff", "*.patch") for path in directory.rglob(pattern))
     if not found:
         raise SchedlineError(f"there are no mutants (*.diff, *.patch) below {directory}", "check the path")
@@ -147,11 +129,7 @@ def fate_of(mutant: Mutant, failed: frozenset[str], same_code: bool) -> Fate:
 def applied(tree: Tree, mutant: Mutant, expect: frozenset[str] | None = None) -> tuple[Composition, str | None]:
     """The tree that a mutant is applied to, and the commit with the mutant; None if its diff does not apply.
 
-    Args:
-        expect: the changes that the tree has to have, in addition to those that the mutant needs.
-
-    Raises:
-        SchedlineError: a change that the mutant needs does not apply.
+    The tree has to have the changes in `expect` and those that the mutant needs; SchedlineError if one does not apply.
     """
     expected = None if expect is None else expect | set(mutant.with_)
     composition = compose(tree, with_=mutant.with_, without=mutant.without, expect=expected)
@@ -162,10 +140,7 @@ def applied(tree: Tree, mutant: Mutant, expect: frozenset[str] | None = None) ->
 def try_mutant(
     cache: Path, tree: Tree, mutant: Mutant, on: str | None, out: Path, expect: frozenset[str] | None = None
 ) -> tuple[Fate, frozenset[str], float]:
-    """Apply, build, boot and judge one mutant; or compile it for an architecture and judge the layout.
-
-    Args:
-        expect: the changes that the tree has to have, in addition to those that the mutant needs.
+    """Apply, build, boot and judge one mutant; or compile it for an architecture and judge the layout; see applied().
 
     Returns:
         Its fate, what failed, and the seconds that it took. For a mutant that is to be booted, the cache keeps the
@@ -213,9 +188,8 @@ def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Ke
     accel = accelerator(cache, plan.target, kernel.image)
     failed: frozenset[str] = frozenset()
     for cpus in plan.target.classes:
-        guests = CheckPlan(
-            plan.target, (cpus,), plan.composition.expected, (), None, plan.target.timeout, left_out=plan.left_out
-        )
+        expected, timeout = plan.composition.expected, plan.target.timeout
+        guests = CheckPlan(plan.target, (cpus,), expected, (), None, timeout, left_out=plan.left_out)
         failed |= failing(boot_and_judge(guests, kernel, folder, (), accel))
         if not failed.isdisjoint(mutant.killed_by):
             break
@@ -236,6 +210,5 @@ def _code(build_directory: Path) -> str:
     """Digest of the scheduler's machine code and data, to prove that a mutant changes nothing."""
     digest = hashlib.sha256()
     for unit in sorted((build_directory / "kernel/sched").rglob("*.o")):
-        if unit.name != "built-in.a":
-            digest.update(must(["objdump", "-s", "-r", "-j", ".text", "-j", ".rodata", "-j", ".data", unit]).encode())
+        digest.update(must(["objdump", "-s", "-r", "-j", ".text", "-j", ".rodata", "-j", ".data", unit]).encode())
     return digest.hexdigest()

@@ -11,12 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from schedlib.cache import read_json, write_atomic, write_json
+from schedlib.check.check_boots import CheckPlan
 from schedlib.check.check_options import CheckOptions
-from schedlib.check.check_plan import CheckPlan
 from schedlib.formats.cover_letter import tell
-from schedlib.kernel.build import compiler_version
+from schedlib.kernel.build import KernelPlan, compiler_version
 from schedlib.kernel.machine import machine_text
-from schedlib.kernel.prepare import KernelPlan
 from schedlib.paths import CONFIGS, KUNIT, PATCHES, SELFTESTS
 from schedlib.process import version_of
 from schedlib.progress import say
@@ -61,16 +60,14 @@ def remember(cache: Path, digest: str, verdict: Verdict, out: Path, lines: tuple
     if verdict in REPEATED:
         results = hashlib.sha256((out / "results.json").read_bytes()).hexdigest()
         write_json(
-            _record(cache, digest),
-            {"verdict": verdict.name, "out": str(out), "results": results, "lines": lines},
+            _record(cache, digest), {"verdict": verdict.name, "out": str(out), "results": results, "lines": lines}
         )
 
 
 def repeat(cache: Path, digest: str, also: Path | None) -> Verdict | None:
-    """Print a recorded verdict again; None if there is none, or its results were removed or changed.
+    """Print a recorded verdict again, and write its results to `also`, too.
 
-    Args:
-        also: a second file for the JSON results.
+    None if there is none, or its results were removed or changed.
     """
     record = read_json(_record(cache, digest))
     if record is None:

@@ -10,23 +10,15 @@ from datetime import datetime
 from pathlib import Path
 
 from schedlib.cache import write_atomic
-from schedlib.check.check_results import (
-    ChangeResult,
-    JudgedBoot,
-    check_document,
-    junit_suites,
-    ktap_text,
-    problem_text,
-    skips,
-)
+from schedlib.check import check_results
+from schedlib.check.check_results import ChangeResult, JudgedBoot, problem_text, skips
 from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
 from schedlib.formats.check_document import CheckDocument
 from schedlib.formats.junit import junit_document
-from schedlib.tree.changes import State, change_table
+from schedlib.tree.changes import OptionalSuite, State, change_table
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
-from schedlib.tree.left_out import LeftOut
 from schedlib.verdict import Verdict, worst
 
 
@@ -41,7 +33,7 @@ class Summary:
     out: Path
     fingerprint: dict[str, str]
     reproduce: str
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OptionalSuite, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -72,7 +64,7 @@ class Summary:
 
 def write(summary: Summary, also: Path | None) -> None:
     """Write results.json, junit.xml and results.ktap beside the logs, and the JSON also to `also`."""
-    found = check_document(
+    found = check_results.check_document(
         started=summary.started,
         fingerprint=summary.fingerprint,
         verdict=summary.verdict,
@@ -82,16 +74,12 @@ def write(summary: Summary, also: Path | None) -> None:
     )
     for file in (summary.out / "results.json", *([also] if also else [])):
         document.write_plain(file, CheckDocument, found)
-    write_atomic(summary.out / "junit.xml", junit_document(junit_suites(summary.boots)))
-    write_atomic(summary.out / "results.ktap", ktap_text(summary.boots))
+    write_atomic(summary.out / "junit.xml", junit_document(check_results.junit_suites(summary.boots)))
+    write_atomic(summary.out / "results.ktap", check_results.ktap_text(summary.boots))
 
 
 def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
-    """The report, failures first and the verdict last.
-
-    Args:
-        verbose: name each skipped test, not only the number for each reason.
-    """
+    """The report, failures first and the verdict last; if verbose, it names each skipped test."""
     out: list[str] = []
     failed = _failed(summary.boots)
     for (name, outcome), (boots, test) in failed.items():
@@ -103,32 +91,16 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
             mark = "note" if problem.verdict is Verdict.PASS else problem.verdict.name
             out.append(f"{mark} {boot.name} {problem_text(problem)}")
     out.append(f"tree: {summary.tree.origin}" + (f" (dirty: {summary.tree.dirty} files)" if summary.tree.dirty else ""))
-    out += _table(
-        ("change", "expected", "source", "kernel", "rules"),
-        [
-            (
-                row.id,
-                "yes" if row.expected else "no",
-                row.state,
-                row.present,
-                row.verdict.name if row.verdict is not Verdict.INCONCLUSIVE else "skipped",
-            )
-            for row in summary.changes()
-        ],
-    )
-    out += _table(
-        ("guest", "verdict", "passed", "failed", "skipped", "seconds", "log"),
-        [
-            (
-                boot.name,
-                boot.judgement.verdict.name,
-                *_counts(boot.judgement.tests),
-                f"{boot.seconds or 0:.1f}",
-                str(boot.log),
-            )
-            for boot in summary.boots
-        ],
-    )
+    changes = []
+    for row in summary.changes():
+        rules = "skipped" if row.verdict is Verdict.INCONCLUSIVE else row.verdict.name
+        changes.append((row.id, "yes" if row.expected else "no", row.state, row.present, rules))
+    out += _table(("change", "expected", "source", "kernel", "rules"), changes)
+    guests = []
+    for boot in summary.boots:
+        verdict, counts = boot.judgement.verdict.name, _counts(boot.judgement.tests)
+        guests.append((boot.name, verdict, *counts, f"{boot.seconds or 0:.1f}", str(boot.log)))
+    out += _table(("guest", "verdict", "passed", "failed", "skipped", "seconds", "log"), guests)
     for suite in summary.left_out:
         out.append(f"left out: {suite.name}: {suite.why}")
     skipped = skips(summary.boots)

@@ -19,12 +19,7 @@ CPUS = (8,)
 
 @dataclass(frozen=True)
 class Sanitizer:
-    """A sanitizer that a kernel can be built with.
-
-    Attributes:
-        slower: factor by which the time limit of a guest is longer.
-        sign: what the kernel says when it is on; empty for one that says nothing.
-    """
+    """A sanitizer: the factor for a guest's time limit, and what the kernel says when it is on, if anything."""
 
     slower: int
     sign: str
@@ -40,16 +35,10 @@ SANITIZERS = {
 
 
 def scaled(target: Target, sanitizer: str) -> Target:
-    """The target with the limits of a guest that a sanitizer slows down.
-
-    Raises:
-        SchedlineError: the target is not the one for sanitizers.
-    """
+    """The target with a sanitizer's limits for guests; SchedlineError if it is not the one for sanitizers."""
     if target.name != TARGET:
-        raise SchedlineError(
-            f"--sanitize {sanitizer}: not available in a guest on {target.name}",
-            f"leave --on out, or use --on {TARGET}",
-        )
+        observed = f"--sanitize {sanitizer}: not available in a guest on {target.name}"
+        raise SchedlineError(observed, f"leave --on out, or use --on {TARGET}")
     return replace(target, classes=CPUS, timeout=target.timeout * SANITIZERS[sanitizer].slower)
 
 

@@ -27,13 +27,9 @@ _SHOWN_LINES = 60
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """What is judged, and against what.
+    """What is judged ("-" is standard input), and against what.
 
-    Attributes:
-        logs: files; "-" is standard input.
-        tests: a list of the tests that had to run.
-        cpus: CPU count of the guest, which selects tests by their classes in the list.
-        require: tests and suites that must not be skipped.
+    The list `tests` names what had to run in a guest with `cpus` CPUs; `require` names what must not be skipped.
     """
 
     logs: tuple[str, ...]
@@ -46,11 +42,7 @@ class JudgeOptions:
 
 
 def judge_logs(options: JudgeOptions) -> Verdict:
-    """Judge saved logs and print what was found; returns the worst verdict.
-
-    Raises:
-        SchedlineError: a log or the list cannot be read, or a result cannot be written.
-    """
+    """Judge saved logs and print the findings; the worst verdict. SchedlineError if a file cannot be used."""
     started = datetime.now(UTC)
     expected = load_expected(options.tests, options.cpus) if options.tests else ()
     boots = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The list of tests that a run must contain.
+"""The list of tests that a run must contain, such as kunit/tests.txt or selftests/tests.txt.
 
 Each line has one full name; `#` begins a comment. `classes=8,64` after the name means that only guests with 8 or 64
 CPUs run the test.
@@ -8,9 +8,12 @@ CPUs run the test.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
+from schedlib.paths import KUNIT, SELFTESTS
 
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _CLASSES = re.compile(r"\s+classes=(\S*)$")
@@ -46,4 +49,18 @@ def load_expected(path: Path, cpu_class: int | None) -> tuple[str, ...]:
     if not kept:
         for_class = "" if cpu_class is None else f" for {cpu_class} CPUs"
         raise SchedlineError(f"{path} lists no test{for_class}: any log would pass", "add a test, or name another list")
+    return tuple(kept)
+
+
+def expected_tests(
+    cpus: int, only: str | None, without: Collection[str] = (), *, selftests: bool = False
+) -> tuple[str, ...]:
+    """The full names of the tests that a guest with this number of CPUs has to run, except suites in `without`."""
+    listed = load_expected((SELFTESTS if selftests else KUNIT) / "tests.txt", cpus)
+    parts = {name: name.split(":") for name in listed if name.split(":")[0] not in without}
+    suite, _, case = (only or "*").partition(".")
+    kept = [name for name, own in parts.items() if fnmatchcase(own[0], suite) and fnmatchcase(own[1], case or "*")]
+    if only and not kept:
+        suites = ", ".join(dict.fromkeys(own[0] for own in parts.values()))
+        raise SchedlineError(f"--only: no test matches {only!r}", f"suites are {suites}; see kunit/tests.txt")
     return tuple(kept)

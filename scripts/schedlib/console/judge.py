@@ -8,17 +8,7 @@ unless the next result is `not ok`. KUnit forgets the failure if the case is the
 that other tasks print.
 
 The end of a log may be missing. The program that ran the guest knows how it ended. A saved log (Ending.UNKNOWN) has to
-show its end:
-
-1. The log is complete if the last message of the kernel (`reboot: Power down`, `System halted`, ...) or of LAVA's
-   dispatcher follows all tests. A log without a booting kernel is complete if the totals of run_kselftest.sh or the
-   elapsed time of kunit.py follow them.
-2. Otherwise the log is INCONCLUSIVE if its command line asks for a shutdown after the tests (kunit_shutdown=, which
-   kunit.py and `schedline check` set), or if its last line has no newline. It is also INCONCLUSIVE if it contains the
-   boot and its lines have no time stamps: then it is a console log, and a console log ends with the kernel.
-3. All other logs are a capture of dmesg, a file of results, or the output of a runner that prints no totals
-   (run_kselftest.sh of 6.12). If all planned tests ended, such a log passes as far as it goes, and the verdict has to
-   say so (OPEN_END).
+show its end, by the rules that `schedline judge --help` states: _saved_end() has them in the same order.
 """
 
 from __future__ import annotations
@@ -27,15 +17,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import itemgetter
 
-from schedlib.console.expected import load_expected
 from schedlib.console.ktap import PROGRAM, Flaw, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
 from schedlib.console.log_lines import Sign, lines, reports, sign
 from schedlib.console.races import Explain, RaceReader, RaceReport
 from schedlib.guest.boot import Ending
 from schedlib.verdict import Verdict, worst
-
-__all__ = ["Judgement", "Problem", "TestOutcome", "TestResult", "judge", "load_expected"]
 
 
 class TestOutcome(Enum):
@@ -71,8 +59,7 @@ class TestResult:
 class Problem:
     """A problem of the log as a whole; with the verdict PASS it is only a remark.
 
-    Attributes:
-        test: the test that was running, or was the next to end, when it was printed.
+    `test` is the test that was running, or was the next to end, when it was printed.
     """
 
     kind: str
@@ -166,12 +153,10 @@ def judge(
     own = {number for report, _ in intended for number in report.own}
     seen = replace(seen, signs=tuple(each for each in seen.signs if each.line not in own))
     alive = bool(seen.banner or seen.report.streams)
-    clock = _Clock(times)
     doubts = {each.test: each.text for each in seen.report.flaws if _flaw_verdict(each) is Verdict.FAIL}
-    named = [
-        result for stream in seen.report.streams for result in _results(stream, frozenset(expected), doubts, clock)
-    ]
-    problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, frozenset(expected))]
+    listed = frozenset(expected)
+    named = [result for stream in seen.report.streams for result in _results(stream, listed, doubts, times)]
+    problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, listed)]
     crash = next((problem for problem in problems if problem.kind in ("panic", "hang", "died", "timeout")), None)
     tests = _accounted(named, expected, seen, crash, alive)
     problems += [Problem("known-race", report.line, f"{report.text}: {why}", Verdict.PASS) for report, why in intended]
@@ -182,14 +167,8 @@ def judge(
         problems = [replace(problem, verdict=Verdict.ERROR) for problem in problems if problem.kind != "no-tests"]
         problems.insert(0, Problem("no-banner", 0, f"the kernel did not boot: {said}", Verdict.ERROR))
     elif ending is Ending.KILLED:
-        stopped = [problem.kind in _STOPPED for problem in problems]
-        problems = [
-            replace(each, verdict=Verdict.ERROR) if early else each
-            for each, early in zip(problems, stopped, strict=True)
-        ]
-    if any(test.outcome is TestOutcome.SKIP for test in tests) and all(
-        test.outcome is TestOutcome.SKIP for test in tests
-    ):
+        problems = [replace(each, verdict=Verdict.ERROR) if each.kind in _STOPPED else each for each in problems]
+    if {test.outcome for test in tests} == {TestOutcome.SKIP}:
         problems.append(Problem("all-skipped", 0, "every test was skipped: nothing was tested", Verdict.INCONCLUSIVE))
     excused = not alive or ending is Ending.KILLED
     verdict = worst([*_outcome_verdicts(tests, excused), *(problem.verdict for problem in problems)])
@@ -235,26 +214,16 @@ def _scan(log: bytes) -> _Log:
 # Tests.
 
 
-class _Clock:
-    """The time at a place in the log, by the kernel's clock or else the host's, in seconds."""
-
-    def __init__(self, times: Sequence[tuple[int, float]]) -> None:
-        self._offsets = [offset for offset, _ in times]
-        self._seconds = [seconds for _, seconds in times]
-
-    def between(self, began: Moment, ended: Moment) -> float | None:
-        if began.stamp is not None and ended.stamp is not None:
-            return round(max(0.0, ended.stamp - began.stamp), 6)
-        first, last = self._at(began.offset), self._at(ended.offset)
-        return None if first is None or last is None else round(max(0.0, last - first), 6)
-
-    def _at(self, offset: int) -> float | None:
-        piece = bisect_right(self._offsets, max(0, offset - 1)) - 1
-        return self._seconds[piece] if piece >= 0 else None
+def _between(began: Moment, ended: Moment, times: Sequence[tuple[int, float]]) -> float | None:
+    """The seconds between two places in the log, by the kernel's clock or else the host's."""
+    if began.stamp is not None and ended.stamp is not None:
+        return round(max(0.0, ended.stamp - began.stamp), 6)
+    first, last = (bisect_right(times, max(0, at.offset - 1), key=itemgetter(0)) - 1 for at in (began, ended))
+    return None if min(first, last) < 0 else round(max(0.0, times[last][1] - times[first][1]), 6)
 
 
 def _results(
-    stream: Stream, expected: frozenset[str], doubts: Mapping[str, str], clock: _Clock
+    stream: Stream, expected: frozenset[str], doubts: Mapping[str, str], times: Sequence[tuple[int, float]]
 ) -> Iterator[TestResult]:
     """The results of a stream: innermost tests, programs, listed tests, and failed tests without a failed subtest."""
     if stream.skipped is not None and not stream.tests:
@@ -268,10 +237,10 @@ def _results(
         unexplained = test.status is Status.NOT_OK and _BROKEN.isdisjoint(each.status for each in test.tests or ())
         empty = test.tests is None or (not test.tests and test.status is Status.SKIP)
         if empty or program or unexplained or name in expected:
-            yield _result(name, test, clock, doubts.get(test.name, "") if program else "")
+            yield _result(name, test, times, doubts.get(test.name, "") if program else "")
 
 
-def _result(name: str, test: Test, clock: _Clock, doubt: str) -> TestResult:
+def _result(name: str, test: Test, times: Sequence[tuple[int, float]], doubt: str) -> TestResult:
     outcome, reason = _OUTCOMES[test.status], test.reason
     xfail = test.status is Status.XFAIL
     if xfail:
@@ -288,7 +257,7 @@ def _result(name: str, test: Test, clock: _Clock, doubt: str) -> TestResult:
     told = [line.rstrip() for line in test.log]
     if outcome in (TestOutcome.PASS, TestOutcome.SKIP):
         told = [line for line in told if line.lstrip().startswith("#")]
-    seconds = clock.between(test.began, test.ended)
+    seconds = _between(test.began, test.ended, times)
     return TestResult(name, outcome, reason, seconds, tuple(told), test.line, xfail and outcome is TestOutcome.PASS)
 
 
@@ -304,18 +273,13 @@ def _accounted(
     running = _running(seen, found, expected)
     why = f"{crash.kind}: {crash.text}" if crash else ("not in the log" if alive else "the kernel did not boot")
     if running:
-        found[running] = _crashed(found.get(running), running, why)
+        before = found.get(running, TestResult(running, TestOutcome.CRASHED))
+        reason = f"was running when the log stopped ({why})"
+        found[running] = replace(before, outcome=TestOutcome.CRASHED, reason=reason)
     for name in expected:
         if name not in found:
             found[name] = _absent(name, found, why)
     return tuple(found.values())
-
-
-def _crashed(before: TestResult | None, name: str, why: str) -> TestResult:
-    reason = f"was running when the log stopped ({why})"
-    if before is None:
-        return TestResult(name, TestOutcome.CRASHED, reason)
-    return replace(before, outcome=TestOutcome.CRASHED, reason=reason)
 
 
 def _running(seen: _Log, found: dict[str, TestResult], expected: Collection[str]) -> str:

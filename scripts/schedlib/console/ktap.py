@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from schedlib.console.log_lines import EXPECTATION, LogLine, lines
+from schedlib.console.log_lines import EXPECTATION, LogLine
 
 
 class Status(Enum):
@@ -254,7 +254,8 @@ class Reader:
             self._unaccounted()
             self._open_stream(_Frame(indent, self._line.number, moment), kunit=ktap)
             return
-        self._abandon(down_to=indent)
+        while len(self._stack) > 1 and self._stack[-1].indent >= indent:
+            self._orphan(self._stack.pop())
         self._open(_Frame(indent, self._line.number, moment))
 
     def _subtest(self, name: str, indent: int) -> None:
@@ -367,19 +368,13 @@ class Reader:
         self._here = frame.began
         self._hint = ""
 
-    def _abandon(self, down_to: int) -> None:
-        """Close the levels with at least this indentation, which have no result line."""
-        while len(self._stack) > 1 and self._stack[-1].indent >= down_to:
-            self._orphan(self._stack.pop())
-
     def _orphan(self, frame: _Frame, *, at_end: bool = False) -> None:
         """Add a level without a result line to its parent, with its tests."""
         name = frame.name or "?"
         self._flaw("truncated" if at_end else "no-result", f"no result line for {name!r}", name)
         self._check(frame)
-        self._stack[-1].tests.append(
-            Test(name, Status.NONE, "no result line", frame.line, frame.began, self._here, (), tuple(frame.tests))
-        )
+        lost = Test(name, Status.NONE, "no result line", frame.line, frame.began, self._here, (), tuple(frame.tests))
+        self._stack[-1].tests.append(lost)
 
     def _check(self, frame: _Frame) -> None:
         """Compare the plan of a level that ends here with the number of its last result."""
@@ -409,20 +404,9 @@ class Reader:
             self._flaw("no-result", "output of a program without its result line")
         frame = self._stack.pop()
         self._check(frame)
-        complete = frame.plan is not None and frame.plan == frame.number
-        stamped = self._here.stamp is not None
-        self._streams.append(
-            Stream(
-                frame.line,
-                self._kunit,
-                tuple(frame.tests),
-                tuple(running),
-                complete,
-                frame.skipped,
-                stamped,
-                frame.totals,
-            )
-        )
+        complete, stamped = frame.plan == frame.number, self._here.stamp is not None
+        inside = (frame.line, self._kunit, tuple(frame.tests), tuple(running))
+        self._streams.append(Stream(*inside, complete, frame.skipped, stamped, frame.totals))
 
     def _add(self, frame: _Frame, test: Test, number: int) -> None:
         if number != frame.number + 1:
@@ -471,19 +455,15 @@ class Reader:
         seen = (len(found) - failed - skipped, failed, skipped, len(found))
         if seen != counts:
             said = "pass:{} fail:{} skip:{} total:{}"
-            self._flaws.append(
-                Flaw("bad-totals", line, f"{name}: log says {said.format(*counts)}, found {said.format(*seen)}", name)
-            )
+            text = f"{name}: log says {said.format(*counts)}, found {said.format(*seen)}"
+            self._flaws.append(Flaw("bad-totals", line, text, name))
 
     def _totals(self, frame: _Frame, counts: tuple[int, ...]) -> None:
         frame.totals = True
         found = [each.status for each in frame.tests]
         said = (counts[0] + counts[2] + counts[3], counts[1] + counts[5], counts[4])
-        seen = (
-            found.count(Status.OK) + found.count(Status.XFAIL),
-            found.count(Status.NOT_OK),
-            found.count(Status.SKIP),
-        )
+        passed = found.count(Status.OK) + found.count(Status.XFAIL)
+        seen = (passed, found.count(Status.NOT_OK), found.count(Status.SKIP))
         if said != seen:
             text = "{} passed, {} failed, {} skipped"
             self._flaw("bad-totals", f"the log says {text.format(*said)}; its results say {text.format(*seen)}")
@@ -500,9 +480,8 @@ class Reader:
     def _unfinished(self, name: str, began: Moment, line: int) -> None:
         self._flaw("no-result", f"no result line for {name!r}", name)
         tests = self._take_inner(name)
-        self._stack[0].tests.append(
-            Test(name, Status.NONE, "no result line", line, began, self._here, tuple(self._log), tests)
-        )
+        lost = Test(name, Status.NONE, "no result line", line, began, self._here, tuple(self._log), tests)
+        self._stack[0].tests.append(lost)
 
     def _take_inner(self, name: str) -> tuple[Test, ...] | None:
         """The tests that the program printed as TAP of its own; also starts a new reader for the next program."""
@@ -555,11 +534,3 @@ def short_name(name: str) -> str:
 def first_reason(tests: Iterable[Test]) -> str:
     """The reason of the first skipped test that has one."""
     return next((test.reason for test in tests if test.status is Status.SKIP and test.reason), "")
-
-
-def read(log: bytes) -> Report:
-    """All streams and flaws of a log."""
-    reader = Reader()
-    for line in lines(log):
-        reader.feed(line)
-    return reader.finish()

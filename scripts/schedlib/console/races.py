@@ -54,28 +54,24 @@ class RaceReader:
 
     def __init__(self) -> None:
         self.reports: list[RaceReport] = []
-        self._open: RaceReport | None = None
+        self.open: RaceReport | None = None
+        """The report that is being read. If there is none, only the first line of a report matters."""
         self._trailer = False
-
-    @property
-    def open(self) -> bool:
-        """Whether a report is being read. If not, only the first line of a report matters."""
-        return self._open is not None
 
     def feed(self, line: LogLine) -> None:
         """Take the next line."""
         text = line.text
         if _HEADLINE.match(text):
-            self._open = RaceReport(line.number, text.strip(), {line.number})
+            self.open = RaceReport(line.number, text.strip(), {line.number})
             self._trailer = False
-            self.reports.append(self._open)
+            self.reports.append(self.open)
             return
-        report = self._open
+        report = self.open
         if report is None:
             return
         if text.startswith("=========="):
             report.complete = self._trailer
-            self._open = None
+            self.open = None
         elif text.startswith(_TRAILER):
             self._trailer = True
         elif self._trailer and text.startswith(("CPU: ", "Hardware name: ")):

@@ -19,8 +19,7 @@ from schedlib import doctor
 from schedlib.c2c import counting as c2c
 from schedlib.cache import cache_dir, scratch
 from schedlib.check import sanitize
-from schedlib.check.check_boots import boot_and_judge
-from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.mutants import MUTANTS, Mutant, read_mutants
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.dev import c2c_cost, workload_cost

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedlib.c2c import plugin_guest
+from schedlib.c2c.c2c_options import DEFAULT, TAGS, WORKLOADS
 from schedlib.c2c.counting import Subject, Wanted, plan
-from schedlib.c2c.guest_programs import WORKLOADS
 from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.object_kinds import DEFAULT, TAGS
 from schedlib.c2c.objects import watches
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.kernel.topology import flat

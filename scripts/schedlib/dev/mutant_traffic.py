@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from schedlib.c2c import traffic_diff
-from schedlib.c2c.remembered import remembered
+from schedlib.c2c.counting import remembered
 from schedlib.check.mutants import Fate, Mutant, applied
 from schedlib.paths import CONFIGS
 from schedlib.tree.compose import Composition

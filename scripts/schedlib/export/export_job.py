@@ -19,10 +19,9 @@ from schedlib.layout.emit import add_asserts
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import KUNIT
 from schedlib.progress import say
-from schedlib.tree.changes import State, apply_changes, change_table, known
+from schedlib.tree.changes import State, apply_changes, change_table, known, left_out
 from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, hooked, with_tables
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_tree
-from schedlib.tree.left_out import left_out
 from schedlib.verdict import Verdict
 
 DOCUMENT = "Documentation/scheduler/sched-kunit.rst"

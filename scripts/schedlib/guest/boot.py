@@ -36,9 +36,7 @@ class GuestRun:
     """One guest, run to its end.
 
     Attributes:
-        argv: the command that was started.
         log: the raw console.
-        ending: how it ended.
         seconds: wall time.
         times: (offset in the log, seconds since the start) for each piece that arrived.
     """
@@ -53,8 +51,7 @@ class GuestRun:
 def run_guest(argv: Sequence[str], log: Path, timeout: float) -> GuestRun:
     """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds.
 
-    Raises:
-        SchedlineError: the emulator is not installed or not executable.
+    SchedlineError if the emulator is not installed or not executable.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()

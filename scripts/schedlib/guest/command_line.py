@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
+from schedlib.guest.boot import run_guest
+from schedlib.kernel.machine import boot_id
 from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import Topology
 from schedlib.options import MOST_CPUS
 from schedlib.process import run
+from schedlib.progress import step
 
 MEMORY = 512
 """Memory of a guest in MiB, split among its NUMA nodes."""
@@ -23,15 +29,13 @@ CONSOLE = ("-no-reboot", "-serial", "stdio", "-monitor", "none")
 """The console is standard output, and a reboot ends QEMU."""
 
 
+PROBE_TIMEOUT = 20.0
+"""Seconds; even with TCG a small kernel prints its banner in less than two."""
+
+
 @dataclass(frozen=True)
 class Programs:
-    """What a guest runs when it has booted.
-
-    Attributes:
-        initramfs: with an /init that ends the guest.
-        arguments: for /init.
-        disk: a file on the host that the guest writes to as /dev/vda.
-    """
+    """What a guest runs: an initramfs whose /init ends it, arguments for /init, and a file of the host as /dev/vda."""
 
     initramfs: Path
     arguments: tuple[str, ...] = ()
@@ -88,11 +92,7 @@ def what_boots(image: Path, initramfs: Path | None, parameters: Sequence[str]) -
 
 
 def shape_words(topology: Topology, arch: str) -> list[str]:
-    """The options that give QEMU's machine this shape.
-
-    Args:
-        arch: make's ARCH.
-    """
+    """The options that give QEMU's machine of make's ARCH this shape."""
     clusters = "clusters" if arch == "arm64" else "modules"
     # On x86 no value of the option means "no modules", and QEMU before 9.1 does not have the option.
     level = f",{clusters}={topology.clusters}" if arch == "arm64" or topology.clusters > 1 else ""
@@ -102,12 +102,8 @@ def shape_words(topology: Topology, arch: str) -> list[str]:
         # On x86 Linux treats the CPUs that share an L2 cache as a cluster. It reads the sharing from leaf 4 of CPUID,
         # on Intel's CPUs only. level=0x1e hides leaf 0x1f: QEMU 10.0.2 fails an assertion when Linux reads it. The
         # last -cpu option wins.
-        words += [
-            "-cpu",
-            "max,vendor=GenuineIntel,level=0x1e",
-            "-machine",
-            "smp-cache.0.cache=l2,smp-cache.0.topology=module",
-        ]
+        words += ["-cpu", "max,vendor=GenuineIntel,level=0x1e"]
+        words += ["-machine", "smp-cache.0.cache=l2,smp-cache.0.topology=module"]
     size = topology.cpus // topology.nodes
     filled = topology.nodes - topology.memoryless
     for node in range(topology.nodes if topology.nodes > 1 else 0):
@@ -122,8 +118,7 @@ def shape_words(topology: Topology, arch: str) -> list[str]:
 def refuse_impossible(target: Target, topology: Topology) -> None:
     """Check that the emulator can create this machine: start it with the CPUs stopped, and quit.
 
-    Raises:
-        SchedlineError: the emulator that is installed cannot give a guest this shape.
+    SchedlineError if it cannot.
     """
     if not target.emulator:
         raise SchedlineError(
@@ -141,3 +136,21 @@ def refuse_impossible(target: Target, topology: Topology) -> None:
             f"--topology {topology.name}: the {target.emulator[0]} of this machine cannot do that:\n    {said}",
             "use --on qemu-arm64, or put a newer QEMU (modules of x86 came with 9.1, their caches with 9.2) into PATH",
         )
+
+
+def accelerator(cache: Path, target: Target, image: Path) -> str:
+    """`kvm` when this image boots with it on this machine, else `tcg`; tried once for each boot of the machine.
+
+    An accessible /dev/kvm proves nothing.
+    """
+    if target.emulator[:1] != (f"qemu-system-{platform.machine()}",) or not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    record = cache / "kvm.json"
+    known = read_json(record)
+    if known is None or known.get("boot_id") != boot_id():
+        log = cache / "kvm-probe.log"
+        with step("testing whether a guest boots with KVM"):
+            run_guest(command_line(target, image, 1, ["kunit.filter_glob=none"], "kvm"), log, PROBE_TIMEOUT)
+        known = {"boot_id": boot_id(), "boots": b"Linux version" in log.read_bytes()}
+        write_json(record, known)
+    return "kvm" if known["boots"] else "tcg"

@@ -31,13 +31,9 @@ def flags(makefile: str) -> list[str]:
 
 
 def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler: str = "gcc") -> None:
-    """Compile a program as the collection's Makefile does, with the tree's kselftest.h.
+    """Compile a program as the collection's Makefile does, with more flags and the tree's kselftest.h.
 
-    Args:
-        more: flags.
-
-    Raises:
-        SchedlineError: it does not compile, or the tree has no such header.
+    SchedlineError if it does not compile, or the tree has no such header.
     """
     name = f"{KSELFTESTS}/kselftest.h"
     header = tree.read(name)
@@ -54,11 +50,7 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
 
 
 def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:
-    """Link programs statically; returns the path of each on this machine, by its path in the guest.
-
-    Raises:
-        SchedlineError: a program does not compile.
-    """
+    """Link programs statically, as compile_program(); the path of each here, by its path in the guest."""
     directory.mkdir(exist_ok=True)
     found = {}
     with step(f"compiling {len(sources)} programs for {target.name}"):
@@ -85,11 +77,7 @@ def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str]
 
 
 def initramfs(kernel: Kernel, tree: Tree, target: Target) -> Path:
-    """An initramfs with the programs and an /init that runs each of them.
-
-    Raises:
-        SchedlineError: a program does not compile.
-    """
+    """An initramfs with the programs, see compile_program(), and an /init that runs each of them."""
     directory = kernel.build / FRAGMENT
     sources = {"/init": SELFTESTS / "guest_init.c", **own_programs()}
     archive = directory / "initramfs.cpio"

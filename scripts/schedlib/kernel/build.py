@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""patched tree -> built kernel: out of tree, incremental, skipped when the stamp of an earlier build still matches."""
+"""tree -> patched tree -> built kernel: planned, then built out of tree.
+
+A build is incremental. It is skipped when the stamp of an earlier one still matches.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,21 @@ import os
 import re
 import shutil
 import subprocess
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from schedlib import doctor
 from schedlib.cache import lock, read_json, write_json
 from schedlib.errors import DoesNotBuild
-from schedlib.kernel.kconfig import Configuration, configure, is_configured
+from schedlib.kernel.kconfig import Configuration, configure, is_configured, load
 from schedlib.kernel.targets import Target
+from schedlib.options import ChangeOptions
 from schedlib.process import clean_environment, dying_with_us, version_of
 from schedlib.progress import step
-from schedlib.tree.compose import TESTS_DIRECTORY
+from schedlib.tree.changes import OptionalSuite, left_out
+from schedlib.tree.compose import TESTS_DIRECTORY, Composition, compose, refuse_conflicts, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, checked_out
 
 _REPRODUCIBLE = {
@@ -28,17 +33,7 @@ _REPRODUCIBLE = {
     "KBUILD_BUILD_HOST": "schedline",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""Together with _prefix_maps() this makes equal sources give equal images."""
-
-
-def _prefix_maps(*directories: Path) -> dict[str, str]:
-    """Options that keep directory names out of the debug information, and so out of the build-id.
-
-    Without them two builds of one source in two directories differed in c2c's counts as much as two quanta do.
-    """
-    words = " ".join(f"-fdebug-prefix-map={directory}=." for directory in directories)
-    return {"KCFLAGS": words, "KAFLAGS": words}
-
+"""Together with -fdebug-prefix-map this makes equal sources give equal images."""
 
 _KEPT = (".config", "vmlinux", "usr/gen_init_cpio", f"{TESTS_DIRECTORY}/layout_fields.o")
 """Files of a build directory that are read after the build; those that do not exist are skipped."""
@@ -46,18 +41,10 @@ _KEPT = (".config", "vmlinux", "usr/gen_init_cpio", f"{TESTS_DIRECTORY}/layout_f
 
 @dataclass(frozen=True)
 class Kernel:
-    """A built kernel.
-
-    Attributes:
-        image: the file that the target boots.
-        build: the build directory.
-        seconds: wall time of make; 0.0 when the build was up to date.
-        compiler: first line of `gcc --version`.
-    """
+    """A built kernel: the image that is booted, the build directory, and the first line of the compiler's --version."""
 
     image: Path
     build: Path
-    seconds: float
     compiler: str
 
     def kept(self, place: Path) -> Kernel:
@@ -67,6 +54,78 @@ class Kernel:
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.build / name, place / name)
         return replace(self, image=place / self.image.relative_to(self.build), build=place)
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """What to build, and from which tree; nothing is built yet.
+
+    Attributes:
+        commit: the commit to build; the composition's own unless something was added on top.
+        left_out: suites that cannot be built because this tree is too old.
+    """
+
+    tree: Tree
+    target: Target
+    composition: Composition
+    configuration: Configuration
+    commit: str
+    left_out: tuple[OptionalSuite, ...] = ()
+
+    def describe(self) -> str:
+        """The tree with the state of each change, for people."""
+        dirty = f" (dirty: {self.tree.dirty} files)" if self.tree.dirty else ""
+        changes = ", ".join(f"{row.id} {row.state.value}" for row in self.composition.states)
+        return f"{self.tree.origin}{dirty} [{changes}]"
+
+
+def plan_kernel(
+    tree: Tree,
+    target: Target,
+    fragments: Sequence[str] = (),
+    *,
+    changes: ChangeOptions | None = None,
+    expect: Collection[str] | None = None,
+    base: str | None = None,
+) -> KernelPlan:
+    """Compose a tree and choose its configuration.
+
+    Args:
+        fragments: of configs/kernel/, on top of the target's own.
+        expect: changes that the tree has to have; default: see compose().
+        base: the revision whose changes are expected.
+
+    Raises:
+        SchedlineError: a tool is missing, an id is unknown, a change does not apply, or a suite that has to judge an
+            expected change cannot be built.
+    """
+    changes = changes or ChangeOptions()
+    composition = compose(tree, with_=changes.with_, without=changes.without, expect=expect, base=base)
+    refuse_conflicts(composition)
+    return composed_kernel(tree, target, composition, fragments)
+
+
+def composed_kernel(tree: Tree, target: Target, composition: Composition, fragments: Sequence[str] = ()) -> KernelPlan:
+    """Choose the configuration for a tree that is composed already; SchedlineError as plan_kernel()."""
+    doctor.require(["build", target.name])
+    refuse_lost_members(tree, composition.commit)
+    lacking = left_out(tree, composition.expected)
+    configuration = load([target.name, *fragments]).without([suite.option for suite in lacking])
+    return KernelPlan(tree, target, composition, configuration, composition.commit, lacking)
+
+
+def prepare_kernel(cache: Path, plan: KernelPlan, place: Path) -> Kernel:
+    """Build a plan, and copy the files that are needed afterwards, so that no build has to wait for a guest.
+
+    Args:
+        place: an empty directory for the copy; the caller removes it, see cache.scratch().
+
+    Raises:
+        DoesNotBuild: it does not compile or link.
+        SchedlineError: Kconfig dropped a line.
+    """
+    with built(cache, plan.tree, plan.commit, plan.target, plan.configuration) as kernel:
+        return kernel.kept(place)
 
 
 def build_directory(cache: Path, tree: Tree, target: Target, configuration: Configuration) -> Path:
@@ -95,17 +154,16 @@ def _build(directory: Path, tree: Tree, commit: str, target: Target, configurati
     stamp = {"commit": commit, "configuration": configuration.text(), "compiler": compiler}
     written = read_json(directory / "stamp.json")
     if written and written == stamp | {"image": _identity(image)}:
-        return Kernel(image, directory, 0.0, compiler)
+        return Kernel(image, directory, compiler)
     (directory / "stamp.json").unlink(missing_ok=True)
     with checked_out(tree, commit):
         if not is_configured(directory, configuration):
             with step(f"configuring {'+'.join(configuration.names)}"):
                 configure(tree, directory, target.arch, configuration, variables)
-        start = time.monotonic()
-        with step(f"building {target.image_target} for {target.name} with {os.cpu_count()} jobs"):
-            make_as_configured(tree, directory, target.arch, configuration, variables, [target.image_target])
+        with step(f"building {target.goal} for {target.name} with {os.cpu_count()} jobs"):
+            make_as_configured(tree, directory, target.arch, configuration, variables, [target.goal])
     write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
-    return Kernel(image, directory, time.monotonic() - start, compiler)
+    return Kernel(image, directory, compiler)
 
 
 def compiler_version(prefix: str) -> str:
@@ -114,11 +172,10 @@ def compiler_version(prefix: str) -> str:
 
 
 def _identity(image: Path) -> list[int]:
-    try:
+    with suppress(OSError):
         status = image.stat()
-    except OSError:
-        return []
-    return [status.st_size, status.st_mtime_ns]
+        return [status.st_size, status.st_mtime_ns]
+    return []
 
 
 def make_as_configured(
@@ -141,14 +198,13 @@ def make_as_configured(
 
 
 def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
-    """Run make in a kernel tree; its output goes to <directory>/build.log.
-
-    Raises:
-        DoesNotBuild: it failed; the message has the first error of compiler or linker.
-    """
+    """Run make, with its output in <directory>/build.log; DoesNotBuild, with the first error, if it fails."""
     log = directory / "build.log"
     # An empty LOCALVERSION keeps git's state out of the release string. Otherwise each commit would rebuild every
     # file that includes that string.
+    # Keep directory names out of the debug information, and so out of the build-id. Otherwise two builds of one source
+    # in two directories differ in c2c's counts as much as two quanta do.
+    flags = f"-fdebug-prefix-map={directory}=. -fdebug-prefix-map={src}=."
     argv = ["make", f"-j{os.cpu_count() or 1}", f"ARCH={arch}", f"O={directory}", "LOCALVERSION=", *goals]
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -157,7 +213,7 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
-            env=clean_environment(_REPRODUCIBLE | _prefix_maps(directory, src)),
+            env=clean_environment(_REPRODUCIBLE | {"KCFLAGS": flags, "KAFLAGS": flags}),
             start_new_session=True,
         )
         try:
@@ -167,10 +223,8 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
             process.wait()
             raise
     if status:
-        raise DoesNotBuild(
-            f"the kernel does not build:\n    {first_error(log.read_text(errors='replace'))}",
-            f"see {log}",
-        )
+        said = first_error(log.read_text(errors="replace"))
+        raise DoesNotBuild(f"the kernel does not build:\n    {said}", f"see {log}")
 
 
 def first_error(text: str) -> str:

@@ -30,12 +30,7 @@ def running_build_id() -> str:
 
 
 def in_notes(notes: bytes, order: str) -> str:
-    """The build-id in ELF notes; empty if they have none or are truncated.
-
-    Args:
-        notes: the content of a note section.
-        order: byte order, as a prefix of a format of the module struct.
-    """
+    """The build-id in ELF notes of a byte order (struct's prefix); empty if they have none or are truncated."""
     place = 0
     with suppress(struct.error):
         while place + 12 <= len(notes):

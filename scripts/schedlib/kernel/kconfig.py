@@ -11,10 +11,10 @@ from pathlib import Path
 
 from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
+from schedlib.names import fragment_names
 from schedlib.paths import CONFIGS
 from schedlib.process import must, run
 from schedlib.tree.kernel_tree import Tree
-from schedlib.tree.left_out import LeftOut
 
 _VERIFIED = "schedline.verified"
 
@@ -24,8 +24,6 @@ class Configuration:
     """The lines requested of Kconfig: `CONFIG_X` -> value. Later fragments override earlier ones.
 
     Attributes:
-        names: of the fragments.
-        values: by symbol.
         where_it_exists: symbols that not every series has; a tree that does not define one may lack it.
     """
 
@@ -63,10 +61,8 @@ def load(names: Sequence[str]) -> Configuration:
         try:
             lines = path.read_text().splitlines()
         except OSError as error:
-            have = ", ".join(sorted(path.stem for path in (CONFIGS / "kernel").glob("*.config")))
-            raise SchedlineError(
-                f"--config: there is no fragment {name!r}", f"choose from {have}, or give a path"
-            ) from error
+            have = f"choose from {', '.join(fragment_names())}, or give a path"
+            raise SchedlineError(f"--config: there is no fragment {name!r}", have) from error
         for line in lines:
             if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*(# where it exists)?", line):
                 values[match.group(1)] = match.group(2)
@@ -77,15 +73,6 @@ def load(names: Sequence[str]) -> Configuration:
             elif line.strip() and not line.lstrip().startswith("#"):
                 raise SchedlineError(f"{path}: {line!r} is no Kconfig assignment", "write CONFIG_NAME=y")
     return Configuration(tuple(names), values, frozenset(where_it_exists))
-
-
-def configuration_of(names: Sequence[str], lacking: Collection[LeftOut]) -> Configuration:
-    """Merge fragments of configs/kernel/ in this order, without the options of suites that cannot be built.
-
-    Raises:
-        SchedlineError: there is no such fragment.
-    """
-    return load(names).without([suite.option for suite in lacking])
 
 
 def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:
@@ -107,7 +94,7 @@ def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variabl
         cwd=tree.src,
         next_step="is this tree complete? make allnoconfig in it shows the same error",
     )
-    got = _read(build / ".config")
+    got = parse_config((build / ".config").read_text())
     for name, value in wanted.values.items():
         actual = got.get(name, "n")
         symbol = name.removeprefix("CONFIG_")
@@ -128,17 +115,13 @@ def is_configured(build: Path, wanted: Configuration) -> bool:
 
 def _verified(build: Path, wanted: Configuration) -> str:
     """The requested lines, and the values that .config has for these symbols."""
-    got = _read(build / ".config")
+    got = parse_config((build / ".config").read_text())
     return wanted.text() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
 
 
 def parse_config(text: str) -> dict[str, str]:
     """The values in a .config."""
     return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
-
-
-def _read(path: Path) -> dict[str, str]:
-    return parse_config(path.read_text())
 
 
 def _definition(tree: Tree, arch: str, symbol: str) -> str:

@@ -63,23 +63,10 @@ def _llc(cpu: int) -> frozenset[int]:
     return shared
 
 
-def _nodes() -> list[frozenset[int]]:
-    return [_cpus(_line(path / "cpulist")) for path in _CPUS.parent.glob("node/node[0-9]*")]
-
-
 def _count(cpus: set[int], groups: list[frozenset[int]]) -> int:
     """The number of groups that the CPUs belong to; 0 if any CPU belongs to none."""
-    seen: set[int] = set()
-    count = 0
-    for cpu in sorted(cpus):
-        if cpu in seen:
-            continue
-        group = next((each for each in groups if cpu in each), None)
-        if group is None:
-            return 0
-        seen |= group
-        count += 1
-    return count
+    own = {next((group for group in groups if cpu in group), None) for cpu in cpus}
+    return 0 if None in own else len(own)
 
 
 def _model() -> str:
@@ -95,8 +82,9 @@ def machine_text() -> str:
     """A description of the machine, with the CPUs that this process may use."""
     cpus = set(os.sched_getaffinity(0))
     llcs = _count(cpus, [_llc(cpu) for cpu in cpus])
+    nodes = [_cpus(_line(path / "cpulist")) for path in _CPUS.parent.glob("node/node[0-9]*")]
     listed = cpu_list(cpus)[:256]
-    return f"{platform.machine()} {_model()}, CPUs {listed}, {llcs} LLCs, {_count(cpus, _nodes())} nodes"
+    return f"{platform.machine()} {_model()}, CPUs {listed}, {llcs} LLCs, {_count(cpus, nodes)} nodes"
 
 
 def machine_name() -> str:

@@ -22,7 +22,6 @@ class Target:
         name: the word after --on, and the base fragment in configs/kernel/.
         arch: make's ARCH.
         image: the file that is booted, as a path below the build directory.
-        image_target: the goal of make that builds it.
         classes: CPU counts of the guests that one check boots.
         timeout: seconds after which a guest is ended.
         compiler: prefix of the cross compiler, make's CROSS_COMPILE; empty for the machine's own.
@@ -34,41 +33,33 @@ class Target:
     name: str
     arch: str
     image: str
-    image_target: str
-    classes: tuple[int, ...]
-    timeout: float
+    classes: tuple[int, ...] = (8, 64)
+    timeout: float = 600
     compiler: str = ""
     emulator: tuple[str, ...] = ()
     console: str = ""
     disk: str = "virtio-blk-pci"
 
+    @property
+    def goal(self) -> str:
+        """The goal of make that builds the image."""
+        return self.image.rpartition("/")[2]
+
 
 TARGETS = {
     target.name: target
     for target in (
-        Target("uml", "um", "vmlinux", "vmlinux", (8, 64), 120),
-        Target(
-            "qemu-x86_64",
-            "x86_64",
-            "arch/x86/boot/bzImage",
-            "bzImage",
-            (8, 64),
-            600,
-            emulator=("qemu-system-x86_64",),
-            console="ttyS0",
-        ),
-        # The newest interrupt controller (GIC): GICv2 supports only 8 CPUs.
+        Target("uml", "um", "vmlinux", timeout=120),
+        Target("qemu-x86_64", "x86_64", "arch/x86/boot/bzImage", emulator=("qemu-system-x86_64",), console="ttyS0"),
         Target(
             "qemu-arm64",
             "arm64",
             "arch/arm64/boot/Image",
-            "Image",
-            (8, 64),
-            600,
-            "aarch64-linux-gnu-",
-            ("qemu-system-aarch64", "-machine", "virt,gic-version=max"),
-            "ttyAMA0",
-            "virtio-blk-device",
+            compiler="aarch64-linux-gnu-",
+            # The newest interrupt controller (GIC): GICv2 supports only 8 CPUs.
+            emulator=("qemu-system-aarch64", "-machine", "virt,gic-version=max"),
+            console="ttyAMA0",
+            disk="virtio-blk-device",
         ),
     )
 }

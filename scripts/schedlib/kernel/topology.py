@@ -6,6 +6,7 @@ from __future__ import annotations
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import nearest, read_toml, refuse
 from schedlib.formats.strict import Count, Positive, Strict
+from schedlib.names import topology_names
 from schedlib.options import MOST_CPUS
 from schedlib.paths import CONFIGS
 
@@ -48,23 +49,16 @@ def flat(cpus: int) -> Topology:
 
 
 def load_topology(name: str) -> Topology:
-    """A topology by name.
-
-    Raises:
-        SchedlineError: there is no topology of that name, or its file is invalid.
-    """
-    directory = CONFIGS / "topologies"
-    known = sorted(path.stem for path in directory.glob("*.toml"))
-    if name not in known:
-        raise SchedlineError(f"--topology: there is no {name!r}", nearest(name, known))
-    path = directory / f"{name}.toml"
+    """A topology by name; SchedlineError if there is none of that name, or its file is invalid."""
+    if name not in topology_names():
+        raise SchedlineError(f"--topology: there is no {name!r}", nearest(name, topology_names()))
+    path = CONFIGS / "topologies" / f"{name}.toml"
     topology = read_toml(path, Topology, stem="name")
     if topology.cpus > MOST_CPUS:
         refuse(path, (), f"has {topology.cpus} CPUs", f"write {MOST_CPUS} at most")
     if topology.cpus % topology.nodes:
         refuse(path, ("nodes",), f"does not divide the {topology.cpus} CPUs", "give each node the same number of CPUs")
     if topology.memoryless >= topology.nodes:
-        refuse(
-            path, ("memoryless",), f"leaves none of {topology.nodes} nodes with memory", "leave memory in at least one"
-        )
+        said = f"leaves none of {topology.nodes} nodes with memory"
+        refuse(path, ("memoryless",), said, "leave memory in at least one")
     return topology

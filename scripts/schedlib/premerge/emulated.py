@@ -8,8 +8,8 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.c2c import traffic_diff
 from schedlib.c2c.c2c_options import QUANTA
+from schedlib.c2c.counting import remembered
 from schedlib.c2c.plugin_guest import refuse_other_qemu
-from schedlib.c2c.remembered import remembered
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import read_result

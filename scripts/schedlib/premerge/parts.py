@@ -11,13 +11,12 @@ from pathlib import Path
 
 from schedlib.cache import scratch
 from schedlib.check import mutants
-from schedlib.check.check_boots import boot_and_judge
-from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import Fate
 from schedlib.contracts.contract_rules import our_rules
-from schedlib.guest.kvm import accelerator
-from schedlib.kernel.prepare import plan_kernel, prepare_kernel
+from schedlib.guest.command_line import accelerator
+from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import compiled_or_none
 from schedlib.layout.compile import Column, layout_of

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from msgspec.structs import astuple
 
-from schedlib.check.check_plan import CheckPlan
+from schedlib.check.check_boots import CheckPlan
 from schedlib.check.check_results import JudgedBoot
-from schedlib.check.test_list import expected_tests
+from schedlib.console.expected import expected_tests
 from schedlib.console.judge import judge
 from schedlib.console.known_races import explained
 from schedlib.contracts.contract_rules import our_rules

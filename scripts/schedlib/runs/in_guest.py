@@ -15,7 +15,7 @@ from schedlib.formats import run_file
 from schedlib.formats.document import Refused
 from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import Reading, run_of
-from schedlib.guest.busybox_image import why_not_for, with_libraries
+from schedlib.guest.busybox_guest import why_not_for, with_libraries
 from schedlib.guest.home import bring_home
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
 from schedlib.runs.tool_process import Finished

@@ -19,7 +19,7 @@ from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, PATCHES
 from schedlib.tree.kernel_tree import Tree, apply_diff
-from schedlib.tree.source import SourceSigns
+from schedlib.tree.source import SourceSigns, source_signs
 
 
 class State(Enum):
@@ -112,28 +112,20 @@ def change_table() -> dict[str, Change]:
 
 
 def known(ids: Collection[str], option: str) -> None:
-    """Reject ids that do not exist.
-
-    Raises:
-        SchedlineError: an id is unknown; the message names the first one.
-    """
+    """Reject ids that do not exist, with a SchedlineError that names the first one."""
     unknown = sorted(set(ids) - set(change_table()))
     if unknown:
         raise SchedlineError(f"{option}: there is no change {unknown[0]!r}", f"choose from {', '.join(change_table())}")
 
 
-def is_present(tree: Tree, change: Change, commit: str | None = None) -> bool:
-    """Whether the source of a tree, at a commit, shows a change.
-
-    One sign is enough: a change that is only partly there must be judged, too.
-    """
-    signs = SourceSigns(change.file, change.start, change.patterns)
-    return any(signs.found_in(tree.read(change.file, commit) or ""))
+def _shows(tree: Tree, signs: SourceSigns, commit: str | None = None) -> bool:
+    """Whether a tree's source, at a commit, has a sign. One is enough: a change that is partly there is judged, too."""
+    return any(signs.found_in(tree.read(signs.file, commit) or ""))
 
 
 def present_changes(tree: Tree, commit: str | None = None) -> frozenset[str]:
     """The ids of the changes that a tree has at a commit (default: the tree's base)."""
-    return frozenset(name for name, change in change_table().items() if is_present(tree, change, commit))
+    return frozenset(name for name, signs in source_signs().items() if _shows(tree, signs, commit))
 
 
 def patch_sets(tree: Tree) -> tuple[PatchSet, ...]:
@@ -255,3 +247,50 @@ def _apply_set(
         states.append(ChangeState(name, done if applied else State.CONFLICT, drift))
         commit = applied or commit
     return commit, tuple(states)
+
+
+class OptionalSuite(Strict, frozen=True):
+    """A KUnit suite that not every kernel can build, as configs/suites.toml describes it.
+
+    Attributes:
+        option: the Kconfig symbol that builds it.
+        file, start, pattern: the sign that a tree can build it, in the form of a change's signs.
+        why: why a tree without the sign cannot build it.
+        in_tree: it is left out only of a tree that builds the tests itself; our builds always have it.
+    """
+
+    name: Word
+    option: Word
+    file: Word
+    start: Word
+    pattern: Word
+    why: Word
+    in_tree: bool = False
+
+    def __post_init__(self) -> None:
+        check_patterns(self.start, self.pattern)
+
+
+def left_out(tree: Tree, expected: Collection[str], *, in_tree: bool = False) -> tuple[OptionalSuite, ...]:
+    """The suites that cannot be built in a tree.
+
+    Args:
+        in_tree: the tree builds the tests itself, without the files with which our builds supply what it lacks.
+
+    Raises:
+        SchedlineError: a suite that judges an expected change cannot be built.
+    """
+    suites = read_toml(CONFIGS / "suites.toml", dict[str, OptionalSuite], keys="name").values()
+    found = tuple(
+        suite
+        for suite in suites
+        if in_tree >= suite.in_tree and not _shows(tree, SourceSigns(suite.file, suite.start, (suite.pattern,)))
+    )
+    for lacking in found:
+        unjudged = sorted(name for name in expected if change_table()[name].suite == lacking.name)
+        if unjudged:
+            raise SchedlineError(
+                f"{unjudged[0]} is expected, and {lacking.name}, which judges it, cannot be built here: {lacking.why}",
+                "expect it of a newer tree, or see what the source shows: schedline status --kdir PATH",
+            )
+    return found

@@ -16,16 +16,8 @@ from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, KUNIT, PATCHES
-from schedlib.tree.changes import (
-    ChangeState,
-    State,
-    apply_changes,
-    change_table,
-    hunks,
-    known,
-    patch_sets,
-    present_changes,
-)
+from schedlib.tree import changes
+from schedlib.tree.changes import ChangeState, State, change_table, present_changes
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
 
 TESTS_DIRECTORY = "kernel/sched/tests"
@@ -96,10 +88,8 @@ def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
     if anchor is None:
         return text.rstrip("\n") + "\n" + line
     if text.count(anchor) != 1:
-        raise SchedlineError(
-            f"{file} has no line `{anchor.strip()}` before which the tests are added",
-            "use a tree nearer to 6.12 or 7.3, or report this tree's version",
-        )
+        observed = f"{file} has no line `{anchor.strip()}` before which the tests are added"
+        raise SchedlineError(observed, "use a tree nearer to 6.12 or 7.3, or report this tree's version")
     return text.replace(anchor, line + anchor)
 
 
@@ -175,8 +165,8 @@ def compose(
         SchedlineError: unknown ids, or a revision that does not exist.
     """
     for ids, option in ((with_, "--with"), (without, "--without"), (expect or (), "--expect")):
-        known(ids, option)
-    carried = () if tree.is_user else tuple(name for patches in patch_sets(tree) for name in patches.default())
+        changes.known(ids, option)
+    carried = () if tree.is_user else tuple(name for patches in changes.patch_sets(tree) for name in patches.default())
     wanted = {*carried, *with_} - set(without)
     if expect is not None:
         expected = frozenset(expect)
@@ -192,7 +182,7 @@ def compose(
         )
         return Composition(known_before["commit"], known_before["tests"], states, expected)
     tests = add_tests(tree, tree.base)
-    changed, states = apply_changes(tree, tests, wanted, without)
+    changed, states = changes.apply_changes(tree, tests, wanted, without)
     commit = with_tables(tree, changed)
     rows = [{"id": row.id, "state": row.state.value, "drift": row.drift} for row in states]
     write_json(record, {"commit": commit, "tests": tests, "states": rows})
@@ -220,14 +210,10 @@ def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
 
 
 def refuse_conflicts(composition: Composition) -> None:
-    """Stop when a change did not apply.
-
-    Raises:
-        SchedlineError: a change did not apply; the message names change, file and hunk.
-    """
+    """Stop when a change did not apply, with a SchedlineError that names change, file and hunk."""
     for row in composition.states:
         if row.state is State.CONFLICT:
             raise SchedlineError(
-                f"{row.id} does not apply:{hunks(row.drift)}",
+                f"{row.id} does not apply:{changes.hunks(row.drift)}",
                 f"leave it out (--without {row.id}), or rebase its patch; schedline status --apply shows all changes",
             )

@@ -72,8 +72,7 @@ def sha256_of(path: Path) -> str:
 def mirrors() -> dict[str, str]:
     """The machine's own mirrors: {'archive': URI, 'security': URI}, read from its apt configuration.
 
-    Raises:
-        SchedlineError: there is no apt, or it knows no Debian archive.
+    SchedlineError if there is no apt, or it knows no Debian archive.
     """
     listed = must(
         ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
@@ -129,24 +128,18 @@ def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "a
             whose sha256 is not that of the version recorded in configs/series.toml.
     """
     if not keyring.is_file():
-        raise SchedlineError(
-            f"Debian's keyring {keyring} is not there, so the archive's signature cannot be checked",
-            "apt-get install debian-archive-keyring",
-        )
+        observed = f"Debian's keyring {keyring} is not there, so the archive's signature cannot be checked"
+        raise SchedlineError(observed, "apt-get install debian-archive-keyring")
     env = {"APT_CONFIG": str(_configure(work, series, keyring, arch))}
     update = run(["apt-get", "update", "--error-on=any"], env=env)
     if update.returncode:
         text = (update.stderr + update.stdout).decode(errors="replace")
         if "NO_PUBKEY" in text or "not signed" in text or "BADSIG" in text:
-            raise SchedlineError(
-                "the archive's signature does not verify against " + str(keyring) + ":\n    " + _last(text),
-                "apt-get install --reinstall debian-archive-keyring",
-            )
+            observed = "the archive's signature does not verify against " + str(keyring) + ":\n    " + _last(text)
+            raise SchedlineError(observed, "apt-get install --reinstall debian-archive-keyring")
         if "is not valid yet" in text or "expired" in text:
-            raise SchedlineError(
-                "the mirror's Release file is out of date:\n    " + _last(text),
-                "check this machine's clock (date), or use a mirror that is kept up to date",
-            )
+            observed = "the mirror's Release file is out of date:\n    " + _last(text)
+            raise SchedlineError(observed, "check this machine's clock (date), or use a mirror that is kept up to date")
         raise SchedlineError(
             "the Debian archive cannot be reached:\n    " + _last(text),
             "check the network and the proxy of apt, or give a kernel tree: schedline check --kdir PATH",

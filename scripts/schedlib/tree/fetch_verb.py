@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.names import one_of, series_names
-from schedlib.options import DEFAULT_SERIES, Verbs, add_verb
+from schedlib.options import DEFAULT_SERIES, Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
 
 
@@ -34,16 +34,12 @@ def add_parser(verbs: Verbs) -> None:
         The source is downloaded through an apt configuration of its own. The machine's apt sources stay as they are,
         root is not needed, and the archive's signature is checked.""",
         examples=["schedline fetch --series 6.12 --again   look for a newer version"],
-        read=lambda arguments: FetchOptions(arguments.series, arguments.again),
+        read=lambda arguments: options_of(FetchOptions, arguments),
         job=_fetch,
     )
-    parser.add_argument(
-        "--series",
-        type=one_of("series", series_names),
-        default=DEFAULT_SERIES,
-        metavar="NAME",
-        help=f"{', '.join(series_names())} (default: {DEFAULT_SERIES})",
-    )
+    chosen = one_of("series", series_names)
+    about = f"{', '.join(series_names())} (default: {DEFAULT_SERIES})"
+    parser.add_argument("--series", type=chosen, default=DEFAULT_SERIES, metavar="NAME", help=about)
     parser.add_argument("--again", action="store_true", help="look for a newer version")
 
 

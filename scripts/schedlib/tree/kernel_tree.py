@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ from schedlib.cache import lock, read_json, shared_lock, write_json
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.options import DEFAULT_SERIES, TreeOptions
-from schedlib.process import clean_environment
+from schedlib.process import run
 from schedlib.progress import say, step
 from schedlib.tree import debian
 from schedlib.tree.source import require_kernel
@@ -32,15 +31,8 @@ from schedlib.tree.source import require_kernel
 NEEDED_FREE = 6 << 30
 """Free bytes needed to unpack a kernel, store its git objects and build it once, with some margin."""
 
-_IDENTITY = {
-    name: value
-    for role in ("AUTHOR", "COMMITTER")
-    for name, value in (
-        (f"GIT_{role}_NAME", "schedline"),
-        (f"GIT_{role}_EMAIL", "schedline@localhost"),
-        (f"GIT_{role}_DATE", "2000-01-01T00:00:00Z"),
-    )
-}
+_US = {"NAME": "schedline", "EMAIL": "schedline@localhost", "DATE": "2000-01-01T00:00:00Z"}
+_IDENTITY = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _US.items()}
 """Fixed, so that equal content gives an equal commit id. Builds are stamped with that id."""
 
 
@@ -93,22 +85,8 @@ def _new_repository(src: Path) -> None:
     git(src, "init", "--quiet", "--initial-branch=schedline")
 
 
-_BUILT = (
-    "*.o",
-    "*.a",
-    "*.ko",
-    "*.cmd",
-    "*.mod",
-    "*.mod.c",
-    "*.symvers",
-    "*.order",
-    "vmlinux*",
-    ".config*",
-    "include/config",
-    "include/generated",
-    "arch/*/include/generated",
-    ".git",
-)
+_OUTPUT = ("*.o", "*.a", "*.ko", "*.cmd", "*.mod", "*.mod.c", "*.symvers", "*.order", "vmlinux*")
+_BUILT = (*_OUTPUT, ".config*", "include/config", "include/generated", "arch/*/include/generated", ".git")
 """What a build leaves in a plain directory. .gitignore cannot be used for this: Debian's excludes the whole tree."""
 
 
@@ -134,39 +112,27 @@ def _fresh(directory: Path) -> Path:
     half.mkdir(parents=True)
     free = shutil.disk_usage(half).free
     if free < NEEDED_FREE:
-        raise SchedlineError(
-            f"{half.parent} has {free >> 20} MiB free; a kernel tree and its build need {NEEDED_FREE >> 20} MiB",
-            "make room, or put the cache elsewhere: SCHEDLINE_CACHE=/path/with/space",
-        )
+        observed = f"{half.parent} has {free >> 20} MiB free; a kernel tree and its build need {NEEDED_FREE >> 20} MiB"
+        raise SchedlineError(observed, "make room, or put the cache elsewhere: SCHEDLINE_CACHE=/path/with/space")
     return half
 
 
-def _unpack(half: Path, unpackers: list[list[str]], what: str) -> None:
-    """Run a pipeline that ends in a tar writing below `half`, then move its one top directory to `half/src`."""
-    target = half / "unpacked"
+def _unpack(half: Path, file: Path, what: str, inner: str = "") -> None:
+    """Unpack a tarball, or the one at `inner` in a Debian package, and move its one top directory to `half/src`."""
+    target, package = half / "unpacked", half / "package"
     target.mkdir()
+    commands: list[list[str | Path]] = [["tar", "-x", "-C", target, "-f", package / inner if inner else file]]
     with step(f"unpacking {what}"):
-        processes: list[subprocess.Popen[bytes]] = []
-        for argv in unpackers:
-            source = processes[-1].stdout if processes else subprocess.DEVNULL
-            last = argv is unpackers[-1]
-            processes.append(
-                subprocess.Popen(
-                    [*argv, "-C", str(target)] if last else argv,
-                    stdin=source,
-                    stdout=subprocess.DEVNULL if last else subprocess.PIPE,
-                    stderr=subprocess.PIPE if last else subprocess.DEVNULL,
-                    env=clean_environment(),
-                )
-            )
-        errors = processes[-1].communicate()[1].decode(errors="replace").strip().splitlines()
-        if any(process.wait() for process in processes):
-            # tar's last line says only "Error is not recoverable".
-            said = "\n    ".join(errors[-3:] or ["it is damaged"])
-            raise SchedlineError(
-                f"{what} cannot be unpacked:\n    {said}",
-                "check the file and the free space (df -h), then run the command again",
-            )
+        if inner:
+            commands.insert(0, ["dpkg-deb", "-x", file, package])
+        for argv in commands:
+            done = run(argv, env={"XZ_DEFAULTS": "-T0"})
+            if done.returncode:
+                # tar's last line says only "Error is not recoverable".
+                errors = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
+                observed = f"{what} cannot be unpacked:\n    " + "\n    ".join(errors or ["it is damaged"])
+                raise SchedlineError(observed, "check the file and the free space (df -h), then run the command again")
+    shutil.rmtree(package, ignore_errors=True)
     tops = list(target.iterdir())
     if len(tops) != 1 or not (tops[0] / "Kbuild").is_file():
         raise SchedlineError(f"{what} holds no kernel tree", "give a kernel source tree or its tarball")
@@ -196,11 +162,7 @@ def _adopt(half: Path, directory: Path, manifest: dict[str, Any]) -> str:
 
 
 def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
-    """The tree that the options name: a user's, or a series, which is fetched when it is not in the cache.
-
-    Raises:
-        SchedlineError: as open_kdir() and fetch_series().
-    """
+    """The tree that the options name: a user's, or a series; see open_kdir() and fetch_series()."""
     return open_kdir(cache, chosen.kdir) if chosen.kdir else fetch_series(cache, chosen.series or DEFAULT_SERIES)
 
 
@@ -225,33 +187,21 @@ def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path =
     series = debian.series_table().get(name)
     if series is None:
         raise SchedlineError(f"there is no series {name!r}", f"choose one of {', '.join(debian.series_table())}")
-    with _opening(cache, name):
-        return _fetched(cache, name, series, again, keyring)
-
-
-def _fetched(cache: Path, name: str, series: debian.Series, again: bool, keyring: Path) -> Tree:
     directory = cache / "trees" / name
-    manifest = _whole(directory, {"package": series.package})
-    if manifest is None or again:
-        with step(f"fetching {series.package} from {' or '.join(series.suites)}"):
-            package = debian.download(series, cache / "apt" / name, keyring)
-        identity = {"package": package.package, "version": package.version, "sha256": package.sha256}
-        manifest = _whole(directory, identity)
-        if manifest is None:
-            half = _fresh(directory)
-            inner = f"./usr/src/{series.package}.tar.xz"
-            _unpack(
-                half,
-                [
-                    ["dpkg-deb", "--fsys-tarfile", str(package.path)],
-                    ["tar", "-xO", inner],
-                    ["tar", "-x", "--use-compress-program=xz -T0"],
-                ],
-                f"{package.package} {package.version}",
-            )
-            manifest = identity | {"suite": package.suite}
-            manifest["base"] = _adopt(half, directory, manifest)
-        package.path.unlink(missing_ok=True)
+    with _opening(cache, name):
+        manifest = _whole(directory, {"package": series.package})
+        if manifest is None or again:
+            with step(f"fetching {series.package} from {' or '.join(series.suites)}"):
+                package = debian.download(series, cache / "apt" / name, keyring)
+            identity = {"package": package.package, "version": package.version, "sha256": package.sha256}
+            manifest = _whole(directory, identity)
+            if manifest is None:
+                half = _fresh(directory)
+                what = f"{package.package} {package.version}"
+                _unpack(half, package.path, what, f"usr/src/{series.package}.tar.xz")
+                manifest = identity | {"suite": package.suite}
+                manifest["base"] = _adopt(half, directory, manifest)
+            package.path.unlink(missing_ok=True)
     if manifest["version"] != series.tested:
         say(f"note: {series.package} {manifest['version']}; the version last tested here is {series.tested}")
     return _series_tree(directory, manifest)
@@ -283,17 +233,13 @@ def open_kdir(cache: Path, kdir: Path) -> Tree:
         require_kernel(path, lambda name: (path / name).exists())
         name = "kdir-" + hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
         with _opening(cache, name):
-            tree = (_open_git if is_git(path) else _open_plain)(cache / "trees" / name, path)
+            top = try_git(path, "rev-parse", "--show-toplevel")
+            is_git = not top.returncode and Path(os.fsdecode(top.stdout).rstrip("\n")).resolve() == path
+            tree = (_open_git if is_git else _open_plain)(cache / "trees" / name, path)
     else:
         tree = _open_tarball(cache, path)
     require_kernel(path, lambda name: tree.read(name) is not None or name.endswith("/"))
     return tree
-
-
-def is_git(path: Path) -> bool:
-    """Whether a directory is the top of a git work tree."""
-    top = try_git(path, "rev-parse", "--show-toplevel")
-    return not top.returncode and Path(os.fsdecode(top.stdout).rstrip("\n")).resolve() == path.resolve()
 
 
 def _open_tarball(cache: Path, path: Path) -> Tree:
@@ -308,7 +254,7 @@ def _open_tarball(cache: Path, path: Path) -> Tree:
         manifest = _whole(directory, {"sha256": digest})
         if manifest is None:
             half = _fresh(directory)
-            _unpack(half, [["tar", "-xf", str(path)]], str(path))
+            _unpack(half, path, str(path))
             manifest = {"sha256": digest}
             manifest["base"] = _adopt(half, directory, manifest)
     base = str(manifest["base"])
@@ -395,11 +341,7 @@ def edit_tree(src: Path, commit: str, rows: Iterable[str]) -> str:
 def apply_diff(
     tree: Tree, parent: str, diff: bytes, message: str, *options: str, author: dict[str, str] | None = None
 ) -> str | None:
-    """A commit with a diff on top of `parent`, made without a work tree; None when the diff does not apply.
-
-    Args:
-        options: for `git apply`.
-    """
+    """A commit with a diff on top of `parent`, made by `git apply` without a work tree; None when it does not apply."""
     # Wrong line counts are tolerated (--recount), but only as a second try: git then guesses where the last hunk ends.
     with _scratch_index(tree.src, parent) as index:
         whole = index["GIT_INDEX_FILE"]
@@ -419,14 +361,11 @@ def checked_out(tree: Tree, commit: str) -> AbstractContextManager[None]:
     Commands that need the same commit share the lock; those that need another commit wait. Files that do not differ
     keep their modification times, so a later build is incremental.
     """
-    return shared_lock(
-        _work_tree_lock(tree.directory), commit, lambda: _check_out(tree, commit), lambda: _is_clean(tree)
-    )
 
+    def intact() -> bool:
+        return git(tree.src, "status", "--porcelain", "--untracked-files=no") == ""
 
-def _is_clean(tree: Tree) -> bool:
-    """Whether nobody has changed or removed a file of the work tree."""
-    return git(tree.src, "status", "--porcelain", "--untracked-files=no") == ""
+    return shared_lock(_work_tree_lock(tree.directory), commit, lambda: _check_out(tree, commit), intact)
 
 
 def _check_out(tree: Tree, commit: str) -> None:

@@ -71,33 +71,22 @@ def readable(pattern: str) -> str:
 
 
 def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
-    """Reject a path that is not a kernel source, or is too old to be tested.
+    """Reject, with a SchedlineError, what is not a kernel source, or is too old for KUnit.
 
     Args:
         path: for the message.
         exists: whether the source has a file.
-
-    Raises:
-        SchedlineError: it is not a kernel source, or it is too old for KUnit.
     """
     if not exists("Kbuild") or not exists("kernel/sched/sched.h"):
-        raise SchedlineError(
-            f"{path} is no kernel tree (no Kbuild, no kernel/sched/sched.h)",
-            "give the top directory of a kernel source tree: --kdir PATH",
-        )
+        observed = f"{path} is no kernel tree (no Kbuild, no kernel/sched/sched.h)"
+        raise SchedlineError(observed, "give the top directory of a kernel source tree: --kdir PATH")
     if not exists("lib/kunit/test.c") or not exists("kernel/sched/build_policy.c"):
-        raise SchedlineError(
-            f"{path} is too old: it has no lib/kunit/test.c or no kernel/sched/build_policy.c",
-            "use a kernel of 5.18 or later; 6.1, 6.12 and 7.3 are tested",
-        )
+        observed = f"{path} is too old: it has no lib/kunit/test.c or no kernel/sched/build_policy.c"
+        raise SchedlineError(observed, "use a kernel of 5.18 or later; 6.1, 6.12 and 7.3 are tested")
 
 
 def require_tree(chosen: TreeOptions) -> None:
-    """Reject a directory that is not a kernel source, before anything is looked up, locked or fetched.
-
-    Raises:
-        SchedlineError: as require_kernel().
-    """
+    """Reject a directory, see require_kernel(), before anything is looked up, locked or fetched."""
     kdir = chosen.kdir
     if kdir is not None and kdir.is_dir():
         require_kernel(kdir, lambda name: (kdir / name).exists())

@@ -8,7 +8,7 @@ import subprocess
 from enum import IntEnum
 from pathlib import Path
 
-from schedlib.c2c.guest_programs import SOURCES
+from schedlib.c2c.c2c_options import SOURCES
 
 
 class Traffic(IntEnum):

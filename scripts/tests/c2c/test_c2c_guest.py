@@ -15,10 +15,9 @@ import msgspec
 import pytest
 
 from schedlib.c2c import plugin_guest, traffic_report
+from schedlib.c2c.c2c_options import SOURCES, TAGS
 from schedlib.c2c.counting import Subject, Wanted, built, measure, plan, source
-from schedlib.c2c.guest_programs import SOURCES
 from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.object_kinds import TAGS
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Setting
 from schedlib.c2c.raw import Raw

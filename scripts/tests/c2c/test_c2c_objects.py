@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import toy_kernel
 
+from schedlib.c2c.c2c_options import KINDS, TAGS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.object_kinds import KINDS, TAGS
 from schedlib.c2c.objects import Located, Resolver, watches
 from schedlib.c2c.raw import Record
 from schedlib.c2c.traffic_table import field_name, line_name, rows
@@ -161,7 +161,7 @@ def test_lines_are_counted_from_where_the_object_begins(known: KernelMap) -> Non
     assert (resolver.place(0x10020).line, resolver.place(0x1003F).line, resolver.place(0x10040).line) == (0, 0, 1)
     before = resolver.place(0x10010)
     assert (before.neighbour, before.offset, before.line) == (True, -16, 0)
-    assert resolver.skews()["root_domain+0"] == (32,)
+    assert resolver.watched(watches(known, ["root_domain"], CPUS))[0].skews == (32,)
 
 
 def test_masks_that_share_a_line(known: KernelMap) -> None:
@@ -182,16 +182,13 @@ def test_memory_that_is_used_again(known: KernelMap) -> None:
     # In any other epoch the memory belonged to another object.
     assert resolver.place(0x20008, 0).neighbour
     assert resolver.place(0x20008, 2).neighbour
-    assert (resolver.distinct(), resolver.later()) == (
-        {masks[0]: 1, masks[1]: 2},
-        {masks[0]: 0, masks[1]: 2},
-    )
+    assert [(each.number, each.later) for each in resolver.watched((first, second))] == [(1, 0), (2, 2)]
 
 
 def test_an_object_that_all_cpus_share_is_one(known: KernelMap) -> None:
     watch = located(known, {"root_domain+0": 0}, "root_domain")[0].watch
     resolver = Resolver(known, 64, [Located(watch, cpu, 0x10000) for cpu in range(CPUS)])
-    assert resolver.distinct() == {"root_domain+0": 1}
+    assert [each.number for each in resolver.watched([watch])] == [1]
 
 
 def test_rows_join_what_is_one_place(known: KernelMap) -> None:

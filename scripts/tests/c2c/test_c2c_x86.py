@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from decoded import Decoder, Traffic, assembled
 
-from schedlib.c2c.guest_programs import SOURCES
+from schedlib.c2c.c2c_options import SOURCES
 
 pytestmark = pytest.mark.tools
 

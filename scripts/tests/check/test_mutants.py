@@ -11,7 +11,7 @@ from conftest import git
 from schedlib.check import mutants
 from schedlib.check.mutants import MUTANTS, Fate, Mutant, fate_of, read_mutant, read_mutants, try_mutant
 from schedlib.errors import DoesNotBuild, SchedlineError
-from schedlib.kernel.prepare import KernelPlan
+from schedlib.kernel.build import KernelPlan
 from schedlib.paths import KUNIT
 from schedlib.tree.kernel_tree import open_kdir
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from schedlib.check import repeated
+from schedlib.check.check_boots import CheckPlan, make_plan
 from schedlib.check.check_options import CheckOptions
-from schedlib.check.check_plan import CheckPlan, make_plan
-from schedlib.kernel.kconfig import configuration_of
-from schedlib.kernel.prepare import KernelPlan
+from schedlib.kernel.build import KernelPlan
+from schedlib.kernel.kconfig import load
 from schedlib.kernel.targets import TARGETS
 from schedlib.paths import PROJECT
 from schedlib.tree.compose import Composition
@@ -72,7 +72,7 @@ def planned(tmp_path: Path, options: CheckOptions, commit: str, fragments: tuple
     target = TARGETS["uml"]
     tree = Tree("7.3", tmp_path, "", "", "linux", is_user=False)
     composition = Composition(commit, "", (), CHANGES)
-    kernel = KernelPlan(tree, target, composition, configuration_of(["uml", *fragments], ()), commit)
+    kernel = KernelPlan(tree, target, composition, load(["uml", *fragments]), commit)
     plan: CheckPlan = make_plan(target, options, composition.expected)
     return repeated.state(options, kernel, plan)
 

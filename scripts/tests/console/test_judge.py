@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schedlib.console.judge import Judgement, judge, load_expected
+from schedlib.console.expected import load_expected
+from schedlib.console.judge import Judgement, judge
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import TestResult as Result
 from schedlib.console.log_lines import LogLine, lines, sign

@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlib.console import ktap
-from schedlib.console.ktap import Report, Status, read
+from schedlib.console.ktap import Reader, Report, Status
 from schedlib.console.log_lines import lines
+
+
+def read(log: bytes) -> Report:
+    """All streams and flaws of a log."""
+    reader = Reader()
+    for line in lines(log):
+        reader.feed(line)
+    return reader.finish()
 
 
 def stream(text: str) -> Report:

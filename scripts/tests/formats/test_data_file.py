@@ -28,9 +28,8 @@ from schedlib.layout.layout_data import LayoutData
 from schedlib.names import arch_names, change_ids, workload_rows
 from schedlib.paths import CONFIGS
 from schedlib.runs.workload_suites import SuiteFile
-from schedlib.tree.changes import Change
+from schedlib.tree.changes import Change, OptionalSuite
 from schedlib.tree.debian import Series
-from schedlib.tree.left_out import OptionalSuite
 from schedlib.tree.source import source_signs
 
 

@@ -11,10 +11,9 @@ import pytest
 
 from conftest import read_words, write_files
 from schedlib.check import check_verb
-from schedlib.check.check_boots import boot_and_judge
+from schedlib.check.check_boots import boot_and_judge, make_plan
 from schedlib.check.check_options import CheckOptions
-from schedlib.check.check_plan import make_plan
-from schedlib.check.test_list import expected_tests
+from schedlib.console.expected import expected_tests
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import judge
 from schedlib.errors import SchedlineError
@@ -61,7 +60,7 @@ def built(kernel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[K
     script(cache / "build/usr/gen_init_cpio", 'cat "$1"')
     monkeypatch.setenv("PATH", f"{cache}:{os.environ['PATH']}")
     write_files(kernel, {f"{KSELFTESTS}/kselftest.h": "/* of the tree */\n"})
-    return Kernel(cache / "image", cache / "build", 0.0, "gcc"), open_kdir(cache, kernel)
+    return Kernel(cache / "image", cache / "build", "gcc"), open_kdir(cache, kernel)
 
 
 def test_every_program_is_in_the_initramfs(built: tuple[Kernel, Tree]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from schedlib import names
 from schedlib.errors import SchedlineError
 from schedlib.kernel import topology
 from schedlib.kernel.topology import load_topology
@@ -51,6 +52,7 @@ def test_file_that_describes_no_machine(
 ) -> None:
     (tmp_path / "topologies").mkdir()
     (tmp_path / "topologies" / "mine.toml").write_text(text)
-    monkeypatch.setattr(topology, "CONFIGS", tmp_path)
+    for module in (topology, names):
+        monkeypatch.setattr(module, "CONFIGS", tmp_path)
     with pytest.raises(SchedlineError, match=message):
         load_topology("mine")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from toys import real_rules, toy
 
-from schedlib.check.agreement import disagreements
+from schedlib.check.check_boots import disagreements
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import TestResult as Result
 from schedlib.layout import rule_judge

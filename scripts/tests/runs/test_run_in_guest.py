@@ -22,7 +22,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
-from schedlib.guest import busybox_image, home
+from schedlib.guest import busybox_guest, home
 from schedlib.guest.boot import Ending, GuestRun
 from schedlib.guest.busybox_guest import TARGET, Guest
 from schedlib.kernel.build import Kernel
@@ -105,7 +105,7 @@ class Played(Guest):
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     """A guest that ran the storm once, without a failure."""
     monkeypatch.setattr(guest_runs, "_archive", lambda *_: tmp_path / "archive")
-    guest = Played(tmp_path, TARGETS["qemu-x86_64"], flat(8), Kernel(tmp_path, tmp_path, 0.0, "gcc"), "tcg")
+    guest = Played(tmp_path, TARGETS["qemu-x86_64"], flat(8), Kernel(tmp_path, tmp_path, "gcc"), "tcg")
     object.__setattr__(guest, "sends", {0: left(), 1: left()})
     object.__setattr__(guest, "console", console("ok", "ok"))
     return guest
@@ -323,14 +323,14 @@ def test_a_shell_that_the_guest_cannot_run_is_not_taken(
     fetched = tmp_path / "apt/busybox-x86_64/busybox"
     fetched.parent.mkdir(parents=True)
     fetched.write_text("kept")
-    monkeypatch.setattr(busybox_image, "download", lambda *_, **__: pytest.fail("it is there"))
-    assert busybox_image.busybox(tmp_path, "x86_64") == fetched
+    monkeypatch.setattr(busybox_guest, "download", lambda *_, **__: pytest.fail("it is there"))
+    assert busybox_guest.busybox(tmp_path, "x86_64") == fetched
     # This busybox is linked to libraries that the guest lacks.
     (tools / "busybox").write_bytes(Path("/bin/true").read_bytes())
     (tools / "busybox").chmod(0o755)
-    assert busybox_image.busybox(tmp_path, "x86_64") == fetched
+    assert busybox_guest.busybox(tmp_path, "x86_64") == fetched
     monkeypatch.setenv("PATH", PATH)
-    assert busybox_image.busybox(tmp_path, "x86_64") != fetched
+    assert busybox_guest.busybox(tmp_path, "x86_64") != fetched
 
 
 def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

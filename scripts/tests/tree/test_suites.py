@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from conftest import SCHED_H
-from schedlib.check.test_list import expected_tests
+from schedlib.console.expected import expected_tests
 from schedlib.errors import SchedlineError
 from schedlib.export.export_job import export
 from schedlib.kernel.kconfig import load
+from schedlib.tree.changes import left_out
 from schedlib.tree.kernel_tree import Tree, open_kdir
-from schedlib.tree.left_out import left_out
 
 
 @pytest.fixture
