@@ -110,14 +110,7 @@ def run_series(options: PlainTreeOptions) -> Verdict:
     Raises:
         SchedlineError: the tree is not available, the series does not apply, or kunit.py does not end.
     """
-    doctor.require(
-        [
-            "build",
-            *options.tree.needs,
-            "uml",
-            *([] if "qemu" in options.skip else ["qemu-x86_64"]),
-        ]
-    )
+    doctor.require(["build", *options.tree.needs, "uml", *([] if "qemu" in options.skip else ["qemu-x86_64"])])
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
     failed = False

@@ -249,21 +249,12 @@ def deliver(built: Sequence[Built], out: Path, tree: Tree, config: str, notes: C
         delivered.append(Built(**(vars(kernel) | {"files": tuple(files)})))
     rows = (
         PackagedKernel(
-            each.role,
-            each.release,
-            each.commit,
-            each.what,
-            tuple(file.name for file in each.files),
-            dict(each.sizes),
+            each.role, each.release, each.commit, each.what, tuple(file.name for file in each.files), dict(each.sizes)
         )
         for each in delivered
     )
     found = KernelsDocument(
-        schema="kernels-1",
-        tree=tree.origin,
-        configuration=config,
-        kernels=tuple(rows),
-        notes=tuple(notes),
+        schema="kernels-1", tree=tree.origin, configuration=config, kernels=tuple(rows), notes=tuple(notes)
     )
     document.write(out / "kernels.json", found)
     say(f"{out / 'kernels.json'}")

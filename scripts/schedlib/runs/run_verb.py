@@ -8,13 +8,7 @@ from pathlib import Path
 
 from schedlib import options
 from schedlib.errors import SchedlineError
-from schedlib.names import (
-    one_of,
-    unknown,
-    words,
-    workload_rows,
-    workload_suites,
-)
+from schedlib.names import one_of, unknown, words, workload_rows, workload_suites
 from schedlib.options import Verbs, add_verb
 from schedlib.runs.run_options import GUESTS, GuestOptions, RunOptions
 from schedlib.verdict import Verdict
@@ -76,10 +70,7 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the random order (default: a new one each time)")
     parser.add_argument("--list", action="store_true", help="print the rows, their commands and durations; run nothing")
     parser.add_argument(
-        "--report",
-        type=options.existing_path,
-        metavar="DIR",
-        help="sum up the run files in DIR; run nothing",
+        "--report", type=options.existing_path, metavar="DIR", help="sum up the run files in DIR; run nothing"
     )
     parser.add_argument(
         "--json", type=options.new_path, metavar="FILE", help="write the summary as JSON (schema runs-1)"

@@ -113,8 +113,7 @@ def with_placebo(tree: Tree, sources: Sequence[KernelSource], mail: Path) -> Ker
         if commit:
             return KernelSource("placebo", commit, f"{source.role} with {mail.name}")
     raise SchedlineError(
-        f"{mail} applies neither to the base nor to the candidate:{hunks(drift)}",
-        "rebase it onto one of the two",
+        f"{mail} applies neither to the base nor to the candidate:{hunks(drift)}", "rebase it onto one of the two"
     )
 
 
