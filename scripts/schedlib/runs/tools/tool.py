@@ -132,6 +132,6 @@ def quantiles(name: str, unit: str, values: Mapping[str, float], n: float) -> li
     return [metric(f"{name}.{quantile}", unit, "lower", "quantile", value, n) for quantile, value in values.items()]
 
 
-def sampled(name: str, n: float) -> Metric:
-    """The number of samples: the metric of work, which must be above 0."""
-    return metric(f"{name}.samples", "samples", "neither", "exact", n, n)
+def work(name: str, unit: str, n: float) -> Metric:
+    """How much was done, such as the number of samples: 0 means that the tool did not work."""
+    return metric(name, unit, "neither", "exact", n, n)
