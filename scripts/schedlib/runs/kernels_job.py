@@ -11,10 +11,10 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
+from schedlib.formats.kernels_document import PackagedKernel
 from schedlib.layout.compile import arch_table
 from schedlib.runs import packages, variants
-from schedlib.runs.kernels_options import KernelsOptions
-from schedlib.runs.packages import Built
+from schedlib.runs.run_options import KernelsOptions
 from schedlib.runs.variants import KernelSource
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
@@ -27,14 +27,8 @@ def build_kernels(options: KernelsOptions) -> Verdict:
         SchedlineError: there is nothing to compare, the placebo is invalid, or a kernel does not build.
     """
     arch = _native_arch()
-    doctor.require(
-        [
-            "build",
-            *options.tree.needs,
-            *("layout", "objtool", "kernels"),
-            *(["kernels-deb"] if options.package == "deb" else []),
-        ]
-    )
+    needs = ["build", *options.tree.needs, "layout", "objtool", "kernels"]
+    doctor.require([*needs, "kernels-deb"] if options.package == "deb" else needs)
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
     sources = _sources(tree, options)
@@ -43,8 +37,13 @@ def build_kernels(options: KernelsOptions) -> Verdict:
         built, said = packages.kernels(place, tree, sources, options.configuration, arch, options.package)
         notes += said
         delivered = packages.deliver(built, options.out, tree, str(options.config), notes)
-    print(_text(delivered, notes))
-    print("\n".join(boot_lines(delivered)))
+    for kernel in delivered:
+        print(f"{kernel.release}: {kernel.what}")
+        for file in kernel.files:
+            print(f"    {options.out / file}")
+        for name, size in kernel.sizes.items():
+            print(f"    struct {name}: {packages.size_text(size)}")
+    print("\n".join([*notes, *boot_lines(delivered, options.out)]))
     return Verdict.PASS
 
 
@@ -69,25 +68,14 @@ def _sources(tree: Tree, options: KernelsOptions) -> list[KernelSource]:
     return sources
 
 
-def _text(built: Sequence[Built], notes: Sequence[str]) -> str:
-    lines = []
-    for kernel in built:
-        lines.append(f"{kernel.release}: {kernel.what}")
-        lines += [f"    {file}" for file in kernel.files]
-        lines += [f"    struct {name}: {packages.size_text(size)}" for name, size in kernel.sizes.items()]
-    return "\n".join([*lines, *notes])
-
-
-def boot_lines(built: Sequence[Built]) -> list[str]:
+def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:
     """How to boot each kernel once, so that the next boot or a power cycle after a hang boots the old kernel."""
-    package = built[0].files[0]
-    if package.suffix == ".deb":
-        lines = ["install:", *(f"    apt-get install {file.absolute()}" for kernel in built for file in kernel.files)]
-    else:
-        lines = [
-            "install:",
-            *(f"    tar -C / -xf {file}   # then depmod and an initramfs" for kernel in built for file in kernel.files),
-        ]
+    lines = ["install:"]
+    for file in (out / name for kernel in built for name in kernel.files):
+        if file.suffix == ".deb":
+            lines.append(f"    apt-get install {file.absolute()}")
+        else:
+            lines.append(f"    tar -C / -xf {file}   # then depmod and an initramfs")
     lines.append("boot once; the reboot after that starts the current default kernel again:")
     if shutil.which("bootctl") and Path("/boot/loader").is_dir():
         once = "bootctl set-oneshot '*{release}*.conf' && systemctl reboot"
@@ -96,8 +84,8 @@ def boot_lines(built: Sequence[Built]) -> list[str]:
     else:
         once = "kexec -l /boot/vmlinuz-{release} --initrd=/boot/initrd.img-{release} --reuse-cmdline && systemctl kexec"
     lines += [f"    {once.format(release=kernel.release)}" for kernel in built]
-    order = "base first in one round, last in the next"
     return [
         *lines,
-        f"boot in turn ({order}), 10 boots of each kernel; in each boot: schedline run --suite rt --out runs/<kernel>",
+        "boot in turn (base first in one round, last in the next), 10 boots of each kernel; in each boot: "
+        "schedline run --suite rt --out runs/<kernel>",
     ]

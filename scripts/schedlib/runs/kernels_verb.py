@@ -11,7 +11,7 @@ from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.names import change_ids, some_of
 from schedlib.options import Verbs, add_verb
-from schedlib.runs.kernels_options import KernelsOptions
+from schedlib.runs.run_options import KernelsOptions
 from schedlib.verdict import Verdict
 
 

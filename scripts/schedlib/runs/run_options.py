@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline run`."""
+"""The options of `schedline run` and `schedline kernels`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedlib.options import ChangeOptions, TreeOptions
+
+PLAN = "plan"
+"""The file that marks a directory with runs. Without .json, because readers take each .json file for a run."""
 
 GUESTS = ("qemu-x86_64", "qemu-arm64")
 """The targets whose guests have a disk, through which results are returned."""
@@ -72,3 +75,31 @@ class RunOptions:
             json=self.json and self.json.with_stem(f"{self.json.stem}-{name}"),
             lava=self.lava and self.lava.with_stem(f"{self.lava.stem}-{name}"),
         )
+
+
+@dataclass(frozen=True)
+class KernelsOptions:
+    """The two or three kernels to build.
+
+    Attributes:
+        config: the file that the configuration was read from.
+        configuration: its text.
+        revisions: of the tree, without and with the change; None if carried changes are compared.
+        changes: carried changes that only the candidate has.
+        with_: changes that all kernels get.
+        placebo: whether a placebo is built, too.
+        placebo_patch: the placebo's patch; None for the carried placebo of the change.
+        package: deb or tar.
+        out: where the packages go.
+    """
+
+    tree: TreeOptions
+    config: Path
+    configuration: str
+    revisions: tuple[str, str] | None
+    changes: tuple[str, ...]
+    with_: tuple[str, ...]
+    placebo: bool
+    placebo_patch: Path | None
+    package: str
+    out: Path
