@@ -16,13 +16,11 @@ from schedlib.runs.runs_report import table
 from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
 from schedlib.verdict import Verdict
 
-Runs = dict[tuple[str, int], Run]
-
 _PLAIN = "quick"
 """The suite whose rows apply to programs that were run without a plan."""
 
 
-def gathered(directory: Path) -> tuple[Suite, Runs]:
+def gathered(directory: Path) -> tuple[Suite, dict[tuple[str, int], Run]]:
     """Every run below a directory, with the rows that they belong to.
 
     Raises:
@@ -30,7 +28,7 @@ def gathered(directory: Path) -> tuple[Suite, Runs]:
             suite has a row for a run.
     """
     rows: dict[str, WorkloadRow] = {}
-    runs: Runs = {}
+    runs: dict[tuple[str, int], Run] = {}
     found = sorted(runs_below(directory), key=lambda each: (each[1].started, each[1].uptime_s, each[0]))
     for name in SAME:
         if len(values := sorted({run.fingerprint[name] for _, run in found})) > 1:

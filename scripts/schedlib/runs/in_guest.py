@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from schedlib.formats.run_file import Reading, run_of
 from schedlib.guest.busybox_image import why_not_for, with_libraries
 from schedlib.guest.home import bring_home
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
-from schedlib.runs.tool_process import Finished
+from schedlib.runs.tool_process import Finished, said_in
 from schedlib.runs.tools.tool_table import TOOLS
 from schedlib.runs.workload_suites import Suite, WorkloadRow
 
@@ -58,11 +59,9 @@ IDENTITY = Errand(
 
 def for_guest(suite: Suite, cpus: int) -> Suite:
     """The suite as a guest runs it: with the guest's number of CPUs, and longer durations."""
-    rows = tuple(
-        msgspec.structs.replace(row, arguments=tuple(row.words(cpus)), seconds=SLOWER * row.seconds)
-        for row in suite.rows
-    )
-    return replace(suite, rows=rows)
+    changed = msgspec.structs.replace
+    rows = (changed(row, arguments=tuple(row.words(cpus)), seconds=SLOWER * row.seconds) for row in suite.rows)
+    return replace(suite, rows=tuple(rows))
 
 
 def _programs(row: WorkloadRow) -> list[Path]:
@@ -92,11 +91,7 @@ def errands(suite: Suite, order: Iterable[PlannedRun], arch: str) -> list[Errand
 
 
 def files(todo: Sequence[Errand], place: Path) -> dict[str, Path]:
-    """The files that the guest needs for its errands, by their path in the guest.
-
-    Args:
-        place: an empty directory for the files that have to be written.
-    """
+    """The files that the guest needs, by their path there. `place`: an empty directory for those that are written."""
     written: dict[str, str] = {}
     for number, errand in enumerate(todo):
         tool = TOOLS[errand.row.tool] if errand.row.tool else None
@@ -123,43 +118,38 @@ def _script(argv: Sequence[str]) -> str:
 def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
     """How a run ended, as guest_runs.sh has written it: its start by both clocks, and how its process ended."""
     started, before, after, *status = (place / "ending").read_text().split()
-    problem = place / "problem"
     seconds = float(after) - float(before)
     code = int(status[0]) if status else None
     late = code == _KILLED and seconds >= limit - 1
     # A shell reports death by a signal as 128 plus its number. Larger ones, such as 255, are a program's exit status.
     ended = None if late else 128 - code if code and 128 < code < 128 + 65 else code
-    said = [
-        (place / name).read_bytes().decode(errors="replace") if (place / name).exists() else ""
-        for name in ("stdout", "stderr")
-    ]
-    why = problem.read_text().strip() if problem.exists() else ""
+    why = said_in(place / "problem").strip()
+    said = said_in(place / "stdout"), said_in(place / "stderr")
     return started, float(before), Finished(ended, late, why, "", seconds, 0.0, *said)
 
 
-def identity(disk: Path, place: Path) -> dict[str, str]:
+def identity(disk: Path) -> dict[str, str]:
     """The fingerprint of the guest, without what belongs to one run; empty if the guest left none."""
-    bring_home(disk, 0, place)
-    try:
-        found = run_file.read_run(place / OWN_JSON)
-    except Refused:
-        return {}
+    with tempfile.TemporaryDirectory(dir=disk.parent) as place:
+        bring_home(disk, 0, Path(place))
+        try:
+            found = run_file.read_run(Path(place, OWN_JSON))
+        except Refused:
+            return {}
     return {name: value for name, value in found.fingerprint.items() if name != "command_line"}
 
 
-def brought(errand: Errand, slot: int, disk: Path, fingerprint: Mapping[str, str], place: Path) -> Measured:
-    """Read a run that the guest had to make.
-
-    Args:
-        place: an empty directory.
-    """
-    why = bring_home(disk, slot, place)
-    if why or not (place / "ending").exists():
-        head = head_of(errand.row, fingerprint, "1970-01-01T00:00:00Z", 0)
-        return Measured(run_of(head, Reading(error=why or "it did not end in the guest")), "")
-    started, uptime, finished = _finished(place, time_limit(errand.row))
-    head = head_of(errand.row, fingerprint, started, uptime)
-    return read_run(errand.row, head, command(errand.row, OWN), finished, place)
+def brought(errand: Errand, slot: int, disk: Path, fingerprint: Mapping[str, str]) -> Measured:
+    """Read a run that the guest had to make."""
+    with tempfile.TemporaryDirectory(dir=disk.parent) as name:
+        place = Path(name)
+        why = bring_home(disk, slot, place)
+        if why or not (place / "ending").exists():
+            head = head_of(errand.row, fingerprint, "1970-01-01T00:00:00Z", 0)
+            return Measured(run_of(head, Reading(error=why or "it did not end in the guest")), "")
+        started, uptime, finished = _finished(place, time_limit(errand.row))
+        head = head_of(errand.row, fingerprint, started, uptime)
+        return read_run(errand.row, head, command(errand.row, OWN), finished, place)
 
 
 def left_out(row: WorkloadRow, arch: str, fingerprint: Mapping[str, str], started: str) -> Measured:

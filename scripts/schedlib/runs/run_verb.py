@@ -10,11 +10,8 @@ from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.names import one_of, unknown, words, workload_rows, workload_suites
 from schedlib.options import Verbs, add_verb
-from schedlib.runs.run_options import GUESTS, GuestOptions, RunOptions
+from schedlib.runs.run_options import GUESTS, PLAN, GuestOptions, RunOptions
 from schedlib.verdict import Verdict
-
-_PLAN = "plan"
-"""The file that marks a directory with runs; see schedlib.runs.plan."""
 
 _OF_A_GUEST = ("kdir", "series", "with_", "without", "on", "cpus", "topology", "config", "cpupri", "timeout")
 
@@ -124,7 +121,8 @@ def _read(arguments: argparse.Namespace) -> RunOptions:
             "add --in-guest",
         )
     suite: str | None = arguments.suite or ("quick" if arguments.in_guest else None)
-    begun = _begun(arguments) if arguments.out else None
+    places: list[Path] = [arguments.out / name for name in arguments.cpupri] or [arguments.out] if arguments.out else []
+    begun = next((place for place in places if (place / PLAN).exists()), None)
     if begun and arguments.in_guest:
         raise SchedlineError(
             f"{begun} has runs of another machine or boot, and --in-guest needs an empty directory",
@@ -148,12 +146,6 @@ def _read(arguments: argparse.Namespace) -> RunOptions:
         report=arguments.report,
         guest=_guest(arguments) if arguments.in_guest else None,
     )
-
-
-def _begun(arguments: argparse.Namespace) -> Path | None:
-    """The directory for runs that already has a plan."""
-    places = [arguments.out / name for name in arguments.cpupri] or [arguments.out]
-    return next((place for place in places if (place / _PLAN).exists()), None)
 
 
 def _guest(arguments: argparse.Namespace) -> GuestOptions:
