@@ -8,7 +8,7 @@ import os
 from schedlib.cache import cache_path, write_atomic
 from schedlib.formats import document
 from schedlib.gate import gate_report
-from schedlib.gate.comparison import Comparison, compare
+from schedlib.gate.comparison import compare
 from schedlib.gate.gate_options import GateOptions, read_svg
 from schedlib.verdict import Verdict
 
@@ -19,37 +19,17 @@ def gate(options: GateOptions) -> Verdict:
     Raises:
         SchedlineError: bad input, or runs of different machines.
     """
-    found = judged(options)
+    found = compare(options)
+    if options.json:
+        document.write(options.json, gate_report.document(found))
     print(gate_report.text(found))
     if options.html:
-        write_atomic(options.html, _page(found, options))
+        # matplotlib caches a list of this machine's fonts. It reads the cache's location when it is imported.
+        os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
+        from schedlib.gate.page import page
+
+        pictures = [(path.name, read_svg(path)) for path in options.pictures]
+        write_atomic(options.html, page(found, [options.command()], pictures))
         print(f"page: {options.html}")
     print(f"verdict: {found.verdict.name}")
     return found.verdict
-
-
-def judged(options: GateOptions) -> Comparison:
-    """Compare, and write the JSON if it is requested.
-
-    Raises:
-        SchedlineError: bad input, or runs of different machines.
-    """
-    found = compare(
-        options.base,
-        options.candidate,
-        options.gates,
-        confirm=options.confirm,
-        placebo=options.placebo,
-        expect_improvement=options.expect_improvement,
-    )
-    if options.json:
-        document.write(options.json, gate_report.document(found))
-    return found
-
-
-def _page(found: Comparison, options: GateOptions) -> str:
-    # matplotlib caches a list of this machine's fonts. It reads the cache's location when it is imported.
-    os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
-    from schedlib.gate.page import page
-
-    return page(found, [options.command()], [(path.name, read_svg(path)) for path in options.pictures])

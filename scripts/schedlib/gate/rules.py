@@ -14,10 +14,7 @@ from schedlib.formats.data_file import nearest, read_toml, refuse
 from schedlib.formats.gate_document import Method
 from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Amount, Strict, Word, Wrong
-from schedlib.gate.gate_options import gates_path
-from schedlib.paths import CONFIGS
-
-GATES = CONFIGS / "gates"
+from schedlib.gate.gate_options import GATES, gates_path
 
 LEAST_BOOTS = 5
 """The smallest batch: with fewer boots, none of our tests can fail."""

@@ -16,7 +16,8 @@ from schedlib.console.judge import TestOutcome
 from schedlib.formats import document
 from schedlib.formats.cover_letter import printable, wrapped
 from schedlib.formats.premerge_document import PremergeDocument, PremergePart
-from schedlib.gate import gate_options
+from schedlib.gate.gate_options import GATES as OUR_GATES
+from schedlib.gate.gate_options import GateOptions
 from schedlib.layout.patch_check import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, from_tables, judge_rule, presence_of
 from schedlib.layout.tables import Rules
@@ -211,7 +212,7 @@ def _runs(directory: Path) -> Section:
     gates = directory / GATES
     placebo = place / "placebo" if (place / "placebo").is_dir() else None
     name = str(gates) if gates.is_file() else "default"
-    found = compare(place / "base", place / "candidate", name, placebo=placebo)
+    found = compare(GateOptions(place / "base", place / "candidate", name, placebo=placebo))
     lines = [f"runs: {found.verdict.name}", *wrapped(f"gates file: {_known(gates)}")]
     return Section(found.verdict, (*lines, *text(found).splitlines()))
 
@@ -221,7 +222,7 @@ def _known(gates: Path) -> str:
     if not gates.is_file():
         return "default, of this schedline"
     content = gates.read_bytes()
-    same = next((each.stem for each in sorted(gate_options.GATES.glob("*.toml")) if each.read_bytes() == content), None)
+    same = next((each.stem for each in sorted(OUR_GATES.glob("*.toml")) if each.read_bytes() == content), None)
     return f"{same}, of this schedline" if same else "the sender's own"
 
 

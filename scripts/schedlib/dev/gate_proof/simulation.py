@@ -8,7 +8,7 @@ import numpy as np
 from schedlib.dev.gate_proof.noise_models import Model
 from schedlib.dev.gate_proof.rivals import RIVALS
 from schedlib.formats.bench_gate_document import SimulationResult
-from schedlib.gate.decision import decide, rank_evidence
+from schedlib.gate.decision import boot_evidence, decide
 from schedlib.gate.statistics import Values
 
 METRICS = 5
@@ -67,8 +67,8 @@ def _count(values: Values, worse: float, order: str, budget: float, counts: Valu
     candidate, again = (half[..., chosen].copy() for half in halves)
     candidate[:, 0] *= 1 + worse
     again[:, 0] *= 1 + worse
-    first = rank_evidence(base, candidate, None)
-    both = rank_evidence(base, candidate, (again_base, again))
+    first = boot_evidence(base, candidate, None)
+    both = boot_evidence(base, candidate, (again_base, again))
     alone = decide(first, budget * first.centre, DETECT * first.centre, ALPHA)
     outcome = decide(both, budget * both.centre, DETECT * both.centre, ALPHA)
     asked = alone.tripped.any(axis=-1)
