@@ -10,8 +10,7 @@ from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_options
 from schedlib.options import BASIC, Verbs, add_verb
-from schedlib.premerge.premerge_files import RUNS, require_premerge
-from schedlib.premerge.premerge_options import EvidenceOptions
+from schedlib.premerge.premerge_options import RUNS, EvidenceOptions, require_premerge
 from schedlib.verdict import Verdict
 
 
@@ -66,6 +65,6 @@ def _libraries(wanted: EvidenceOptions) -> tuple[str, ...]:
 
 
 def _evidence(wanted: EvidenceOptions) -> Verdict:
-    from schedlib.premerge.evidence_job import make, verify
+    from schedlib.premerge.evidence import make, verify
 
     return verify(wanted.verify, wanted.directory) if wanted.verify else make(wanted.directory, wanted.out)

@@ -15,12 +15,9 @@ from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
 from schedlib.layout.patch_text import touches_layout
-from schedlib.premerge import kcidb, parts, record
-from schedlib.premerge.emulated import emulated
+from schedlib.premerge import parts, premerge_page, record
 from schedlib.premerge.parts import Part
-from schedlib.premerge.premerge_files import SERIES
-from schedlib.premerge.premerge_options import PremergeOptions
-from schedlib.premerge.premerge_page import junit, premerge_document, text
+from schedlib.premerge.premerge_options import SERIES, PremergeOptions
 from schedlib.premerge.series import read_series
 from schedlib.progress import say
 from schedlib.tree.changes import present_changes
@@ -50,31 +47,27 @@ def premerge(options: PremergeOptions) -> Verdict:
     jobs: dict[str, Callable[[], Part]] = {
         "layout": lambda: parts.layout(cache, tree, series, columns, expected, out),
         "kunit": lambda: parts.kunit(cache, tree, series, expected, out),
-        "c2c": lambda: emulated(cache, tree, series, out),
+        "c2c": lambda: parts.emulated(cache, tree, series, out),
         "mutants": lambda: parts.mutated(cache, tree, series, present_changes(tree, series.head), out),
     }
-    found = [
-        _timed(name, job) if name not in options.skip else Part(name, None, "left out by --skip")
-        for name, job in jobs.items()
-    ]
+    found = []
+    for name, job in jobs.items():
+        start = time.monotonic()
+        part = Part(name, None, "left out by --skip") if name in options.skip else job()
+        found.append(part)
+        if name not in options.skip:
+            say(f"{name}: {part.summary} ({time.monotonic() - start:.0f} s)")
     found.append(_runs(options, out))
     verdict = worst([part.verdict for part in found if part.verdict is not None] or [Verdict.INCONCLUSIVE])
-    page = text(series, found, verdict)
+    page = premerge_page.text(series, found, verdict)
     write_atomic(out / "premerge.txt", page)
-    write_atomic(out / "junit.xml", junit(found))
-    write_json(out / "kcidb.json", kcidb.document(started, series, found))
-    content = premerge_document(started, tree, series, found, verdict)
+    write_atomic(out / "junit.xml", premerge_page.junit(found))
+    write_json(out / "kcidb.json", premerge_page.kcidb(started, series, found))
+    content = premerge_page.premerge_document(started, tree.origin, series, found, verdict)
     for file in (out / SERIES, *([options.json] if options.json else [])):
         document.write(file, content)
     print(page, end="")
     return verdict
-
-
-def _timed(name: str, job: Callable[[], Part]) -> Part:
-    start = time.monotonic()
-    part = job()
-    say(f"{name}: {part.summary} ({time.monotonic() - start:.0f} s)")
-    return part
 
 
 def _runs(options: PremergeOptions, out: Path) -> Part:

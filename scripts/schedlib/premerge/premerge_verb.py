@@ -11,8 +11,7 @@ from schedlib.gate import gate_options
 from schedlib.names import arch_names, some_of
 from schedlib.options import BASIC, Verbs, add_verb
 from schedlib.premerge import evidence_verb
-from schedlib.premerge.premerge_files import refuse_old
-from schedlib.premerge.premerge_options import PARTS, PremergeOptions
+from schedlib.premerge.premerge_options import PARTS, PremergeOptions, refuse_old
 from schedlib.verdict import Verdict
 
 

@@ -22,7 +22,7 @@ from schedlib.formats.guests_document import GuestsDocument
 from schedlib.formats.offsets_document import Offsets, OffsetsDocument
 from schedlib.guest.boot import Ending
 from schedlib.layout.tables import Compiled, Condition, Field, Type
-from schedlib.premerge.premerge_files import GATES, GUESTS, LAYOUTS, RUNS
+from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import worst
 
 _AGAIN = "make it again: schedline premerge"
