@@ -8,21 +8,30 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 
 from schedlib import doctor
 from schedlib.c2c import counting as c2c
+from schedlib.c2c import plugin_guest
+from schedlib.c2c.guest_programs import WORKLOADS
+from schedlib.c2c.kernel_map import kernel_map
+from schedlib.c2c.object_kinds import DEFAULT, TAGS
+from schedlib.c2c.objects import watches
+from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, scratch
 from schedlib.check import sanitize
 from schedlib.check.check_boots import boot_and_judge
 from schedlib.check.check_plan import CheckPlan
 from schedlib.check.mutants import MUTANTS, Mutant, read_mutants
-from schedlib.dev import c2c_cost, workload_cost
+from schedlib.dev import workload_cost
 from schedlib.dev.gate_proof import proof
 from schedlib.formats import document
 from schedlib.formats.bench_document import BenchDocument, BenchRow
@@ -30,6 +39,7 @@ from schedlib.formats.bench_gate_document import BenchGateDocument
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import TARGETS, Target
+from schedlib.kernel.topology import flat
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import UNIT, Column, chosen_archs, made
 from schedlib.layout.members import STRUCTURES
@@ -44,8 +54,13 @@ from schedlib.tree.compose import Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, apply_diff, checked_out, commit_tree, edit_tree, file_row, open_tree
 from schedlib.verdict import Verdict
 
+_SCHEDLINE = str(PROJECT / "scripts/schedline")
+
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """The configuration of the stock build with which ours is compared."""
+
+_QUANTUM = 100
+_C2C_TIMEOUT = 900.0
 
 _HEADER = "kernel/sched/sched.h"
 
@@ -126,7 +141,7 @@ def _guest(
 def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
     """One object against a whole vmlinux of the same configuration, and judging a vmlinux without compiling."""
     rows: list[BenchRow] = []
-    command = [str(PROJECT / "scripts/schedline"), "layout"]
+    command = [_SCHEDLINE, "layout"]
     for arch in chosen_archs(("x86_64", "arm64")):
         column, place = Column(arch), cache / "bench"
         ensure_tools([column])
@@ -147,7 +162,7 @@ def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
 
 def _layouts_from_cache() -> list[BenchRow]:
     """Judging without compiling. The first run of the matrix fills the cache."""
-    command = [str(PROJECT / "scripts/schedline"), "layout"]
+    command = [_SCHEDLINE, "layout"]
     everything = [*command, "--arch", "all", "--config", "all"]
     _timed("the whole matrix", partial(run, everything))
     rows = [_row("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
@@ -235,18 +250,39 @@ def _races(cache: Path, tree: Tree, split: Composition) -> list[BenchRow]:
 def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
     """The overhead of c2c's plugin in a guest that counts instructions."""
     with scratch(cache) as place:
-        made = c2c.built(cache, c2c.source(tree, c2c_cost.wanted(32)), place)
-        costs = [c2c_cost.cost(cache, made, cpus) for cpus in (16, 32)]
-    return [
-        _row(f"CPU time of c2c's guest, {each.cpus} CPUs: plugin / none", each.plugin, each.without, "1.25")
-        for each in costs
-    ]
+        made = c2c.built(cache, c2c.source(tree, _c2c_wanted(32)), place)
+        return [
+            _row(f"CPU time of c2c's guest, {cpus} CPUs: plugin / none", *_c2c_cost(cache, made, cpus), "1.25")
+            for cpus in (16, 32)
+        ]
 
 
-def _unchanged() -> list[BenchRow]:
-    command = [str(PROJECT / "scripts/schedline"), "check"]
-    run(command)
-    return [_row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s")]
+def _c2c_wanted(cpus: int) -> c2c.Wanted:
+    """The default measurement with this number of CPUs and one quantum."""
+    setting = Setting(flat(cpus), 64, _QUANTUM, WORKLOADS["rt"].rounds, _C2C_TIMEOUT)
+    return c2c.Wanted("rt", DEFAULT, (_QUANTUM,), setting)
+
+
+def _c2c_cost(cache: Path, made: c2c.Subject, cpus: int) -> tuple[float, float]:
+    """CPU seconds of the same guest with and without the plugin. Other work does not matter to them."""
+    asked = _c2c_wanted(cpus)
+    known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
+    taken = []
+    with tempfile.TemporaryDirectory(prefix="schedline-") as name:
+        place = Path(name)
+        (place / "plan").write_text(c2c.plan(known, watches(known, asked.objects, cpus)))
+        archive = plugin_guest.archive_of(made.kernel, plugin_guest.program(cache, asked.workload), place)
+        library = plugin_guest.plugin(cache)
+        for plugin, setting in ((library, asked.setting), (None, replace(asked.setting, quantum=0))):
+            words = plugin_guest.argv(
+                made.planned.target, made.kernel.image, archive, setting, plugin, place / "plan", place / "out"
+            )
+            before = getrusage(RUSAGE_CHILDREN)
+            with step(f"{cpus} CPUs {'with' if plugin else 'without'} the plugin"):
+                plugin_guest.boot(words, place / "console.log", _C2C_TIMEOUT)
+            after = getrusage(RUSAGE_CHILDREN)
+            taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return taken[0], taken[1]
 
 
 def _workloads() -> list[BenchRow]:
@@ -307,7 +343,7 @@ def _starts() -> list[BenchRow]:
     bare = min(_timed("python3 -c pass", lambda: run([sys.executable, "-c", "pass"])) for _ in range(5))
     rows = []
     for words in (["--help"], ["layout", "--patch", "/dev/null"]):
-        command = [sys.executable, str(PROJECT / "scripts/schedline"), *words]
+        command = [sys.executable, _SCHEDLINE, *words]
         run(command)
         ours = min(_timed(f"schedline {words[0]}", lambda argv=command: run(argv)) for _ in range(5))  # type: ignore[misc]
         rows.append(_row(f"start of schedline {' '.join(words)} / of Python", ours, bare, "10"))
@@ -326,7 +362,9 @@ def bench(only: str | None, file: Path | None) -> Verdict:
     if only in (None, "start"):
         rows += _starts()
     if only in (None, "check"):
-        rows += _unchanged()
+        command = [_SCHEDLINE, "check"]
+        run(command)
+        rows.append(_row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s"))
     if only in (None, "layout"):
         rows += _layouts_from_cache()
     if only in (None, "workloads"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from schedlib import options
-from schedlib.dev.mutants_options import EMULATED, MutantsOptions
+from schedlib.dev.dev_options import EMULATED, MutantsOptions
 from schedlib.kernel.targets import TARGETS
 from schedlib.names import one_of
 from schedlib.options import Verbs, add_verb

@@ -14,7 +14,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock
 from schedlib.check.test_list import expected_tests
-from schedlib.dev.plain_tree_options import KUNIT_RUNS, PlainTreeOptions
+from schedlib.dev.dev_options import KUNIT_RUNS, PlainTreeOptions
 from schedlib.errors import SchedlineError
 from schedlib.export.export_job import export
 from schedlib.git import git

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from schedlib import options
-from schedlib.dev.plain_tree_options import KUNIT_RUNS, PlainTreeOptions
+from schedlib.dev.dev_options import KUNIT_RUNS, PlainTreeOptions
 from schedlib.names import some_of
 from schedlib.options import Verbs, add_verb
 from schedlib.verdict import Verdict

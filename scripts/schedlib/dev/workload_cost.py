@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cost of the workloads themselves: rt_wakeup against cyclictest, in turn, and the start of the mail's
-sleep_storm."""
+"""The cost of the workloads: rt_wakeup against cyclictest, in turn, and the start of the mail's sleep_storm."""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,22 +23,8 @@ _CHILDREN = 4800
 _WIDTH = 400
 """Width of cyclictest's histogram in microseconds."""
 
-_CYCLICTEST = (
-    "cyclictest",
-    "-t",
-    "-a",
-    "-i200",
-    "-d0",
-    "-h",
-    str(_WIDTH),
-    "-m",
-    "-p",
-    "95",
-    "-q",
-    "--json=out.json",
-    "-l",
-)
-_RT_WAKEUP = ("--interval-us", "200", "--distance-us", "0", "--priority", "95", "--warm-up", "0", "--cycles")
+_CYCLICTEST = f"cyclictest -t -a -i200 -d0 -h {_WIDTH} -m -p 95 -q --json=out.json -l {_CYCLES}"
+_RT_WAKEUP = f"--interval-us 200 --distance-us 0 --priority 95 --warm-up 0 --cycles {_CYCLES}"
 
 
 @dataclass(frozen=True)
@@ -94,12 +80,11 @@ def _run(argv: Sequence[str], place: Path) -> Finished:
 
 def _cyclictest() -> Timers:
     with tempfile.TemporaryDirectory() as directory:
-        done = _run([*_CYCLICTEST, str(_CYCLES)], Path(directory))
+        done = _run(_CYCLICTEST.split(), Path(directory))
         threads = json.loads(Path(directory, "out.json").read_text())["thread"].values()
-    histogram: dict[int, int] = {}
+    histogram = Counter[int]()
     for thread in threads:
-        for bucket, count in thread["histogram"].items():
-            histogram[int(bucket)] = histogram.get(int(bucket), 0) + count
+        histogram.update({int(bucket): count for bucket, count in thread["histogram"].items()})
     n = sum(thread["cycles"] for thread in threads)
     return Timers(done.cpu_s / n, quantile(histogram, n, 0.5), quantile(histogram, n, 0.99))
 
@@ -112,7 +97,7 @@ def _own(program: Path, words: Sequence[str]) -> tuple[Finished, dict[str, float
 
 
 def _rt_wakeup(programs: Path) -> Timers:
-    done, found = _own(programs / "rt_wakeup", (*_RT_WAKEUP, str(_CYCLES)))
+    done, found = _own(programs / "rt_wakeup", _RT_WAKEUP.split())
     return Timers(done.cpu_s / found["timer.samples"], found["timer.p50"] / 1e9, found["timer.p99"] / 1e9)
 
 

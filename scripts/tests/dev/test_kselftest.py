@@ -10,8 +10,8 @@ import pytest
 
 from conftest import read_words
 from schedlib.dev import kselftest_verb, plain_tree_verb
+from schedlib.dev.dev_options import KUNIT_RUNS
 from schedlib.dev.kselftest import Step, run_step, steps
-from schedlib.dev.plain_tree_options import KUNIT_RUNS
 from schedlib.tree.compose import TESTS_DIRECTORY
 from schedlib.verdict import Verdict
 

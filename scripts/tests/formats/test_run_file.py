@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from campaigns import metric, run
 
-from schedlib.dev.kselftest_guest import not_home
+from schedlib.dev.kselftest import not_home
 from schedlib.formats.document import Refused
 from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import read_run

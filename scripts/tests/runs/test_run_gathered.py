@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from workload_runs import KNOWN, Place, plain
 
-from schedlib.dev.kselftest_guest import not_home
+from schedlib.dev.kselftest import not_home
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.run_file import Head, Metric, Reading, run_of

@@ -47,17 +47,11 @@ def simulate(
             values = np.repeat(values, METRICS, axis=1)
         _count(values, worse, order, budget, counts, rivals)
         done += size
-    failed, caught, asked, unclear = (100 * float(count) / campaigns for count in counts)
-    shares = {name: [100 * float(count) / campaigns for count in found] for name, found in rivals.items()}
-    return SimulationResult(
-        campaigns,
-        failed,
-        caught,
-        asked,
-        unclear,
-        {name: (found[0], found[1]) for name, found in shares.items()},
-        {name: (found[2], found[3]) for name, found in shares.items()},
-    )
+    shares = {name: [100 * float(count) / campaigns for count in each] for name, each in rivals.items()}
+    quiet = {name: (few, many) for name, (few, many, _, _) in shares.items()}
+    caught = {name: (few, many) for name, (_, _, few, many) in shares.items()}
+    failed, found, asked, unclear = (100 * float(count) / campaigns for count in counts)
+    return SimulationResult(campaigns, failed, found, asked, unclear, quiet, caught)
 
 
 def _count(values: Values, worse: float, order: str, budget: float, counts: Values, rivals: dict[str, Values]) -> None:
