@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from schedlib.names import (
     change_ids,
@@ -102,6 +103,12 @@ def add_verb(
     return parser
 
 
+def options_of(kind: Callable[..., Options], arguments: argparse.Namespace, **others: object) -> Options:
+    """A verb's options: each field has the value of the argument of its name, or the one given here."""
+    given = vars(arguments) | others
+    return kind(**{name: given[name] for name in inspect.signature(kind).parameters})
+
+
 @dataclass(frozen=True)
 class TreeOptions:
     """Which kernel source: a user's tree, or else a series that Debian packages."""
@@ -148,7 +155,7 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
 
 def tree_options(arguments: argparse.Namespace) -> TreeOptions:
     """What add_tree_options() read."""
-    return TreeOptions(arguments.kdir, arguments.series)
+    return options_of(TreeOptions, arguments)
 
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
@@ -172,26 +179,20 @@ def add_change_options(parser: argparse.ArgumentParser) -> None:
 
 def change_options(arguments: argparse.Namespace) -> ChangeOptions:
     """What add_change_options() read."""
-    return ChangeOptions(arguments.with_, arguments.without)
+    return options_of(ChangeOptions, arguments)
 
 
-class _Adds(Protocol):
-    """A parser, or a group of its options."""
-
-    def add_argument(self, *names: str, **words: Any) -> argparse.Action: ...
-
-
-def add_topology_option(parser: _Adds, about: str) -> None:
+def add_topology_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--topology."""
     parser.add_argument("--topology", type=one_of("topology", topology_names), metavar="NAME", help=about)
 
 
-def add_config_option(parser: _Adds, about: str) -> None:
+def add_config_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--config: fragments of a kernel configuration."""
     parser.add_argument("--config", type=fragments, default=(), metavar="FRAGMENT,...", help=about)
 
 
-def add_cpupri_option(parser: _Adds, about: str) -> None:
+def add_cpupri_option(parser: argparse._ActionsContainer, about: str) -> None:
     """--cpupri: variants of cpupri-split; each needs its own kernel."""
     parser.add_argument(
         "--cpupri",
@@ -200,6 +201,12 @@ def add_cpupri_option(parser: _Adds, about: str) -> None:
         metavar="NAME,...",
         help=f"{about}: {', '.join(cpupri_variants())}, or all",
     )
+
+
+def add_values(parser: argparse._ActionsContainer, *rows: tuple[str, Callable[[str], object], str, str]) -> None:
+    """Options with one value. A row: the name, the type, what --help calls the value, and what the option is for."""
+    for name, kind, shown, about in rows:
+        parser.add_argument(name, type=kind, metavar=shown, help=about)
 
 
 def _path(text: str) -> Path:

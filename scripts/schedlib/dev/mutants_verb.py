@@ -9,7 +9,7 @@ from schedlib import options
 from schedlib.dev.dev_options import EMULATED, MutantsOptions
 from schedlib.kernel.targets import TARGETS
 from schedlib.names import one_of
-from schedlib.options import Verbs, add_verb
+from schedlib.options import Verbs, add_verb, options_of
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
 
@@ -32,23 +32,21 @@ def add_parser(verbs: Verbs) -> None:
         job=_try,
     )
     options.add_tree_options(parser)
-    parser.add_argument(
-        "--on",
-        type=one_of("target", lambda: (*TARGETS, EMULATED)),
-        metavar="TARGET",
-        help=f"{', '.join(TARGETS)}; or {EMULATED}: count the traffic of the mutants that have a Traffic header",
+    traffic = f"or {EMULATED}: count the traffic of the mutants that have a Traffic header"
+    options.add_values(
+        parser,
+        ("--on", one_of("target", lambda: (*TARGETS, EMULATED)), "TARGET", f"{', '.join(TARGETS)}; {traffic}"),
+        ("--only", str, "GLOB", "only those whose <change>/<slug> matches"),
+        ("--json", options.new_path, "FILE", "write the table here"),
     )
-    parser.add_argument(
-        "--from", dest="from_", type=options.existing_path, metavar="DIR", help="diffs of your own instead"
-    )
-    parser.add_argument("--only", metavar="GLOB", help="only those whose <change>/<slug> matches")
-    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the table here")
+    diffs = options.existing_path
+    parser.add_argument("--from", dest="from_", type=diffs, metavar="DIR", help="diffs of your own instead")
 
 
 def _read(arguments: argparse.Namespace) -> MutantsOptions:
     tree = options.tree_options(arguments)
     require_tree(tree)
-    return MutantsOptions(tree, arguments.on, arguments.from_, arguments.only, arguments.json)
+    return options_of(MutantsOptions, arguments, tree=tree)
 
 
 def _try(wanted: MutantsOptions) -> Verdict:

@@ -38,9 +38,8 @@ def add_parser(verbs: Verbs) -> None:
         job=_test,
         libraries=_LIBRARIES,
     )
-    everything.add_argument(
-        "--long", action="store_true", help="also the tests that build a kernel only for themselves"
-    )
+    about = "also the tests that build a kernel only for themselves"
+    everything.add_argument("--long", action="store_true", help=about)
     quick = add_verb(
         verbs,
         "quick",

@@ -28,13 +28,8 @@ def add_parser(verbs: Verbs) -> None:
         job=_test_tree,
     )
     options.add_tree_options(parser)
-    parser.add_argument(
-        "--skip",
-        type=some_of("run", lambda: KUNIT_RUNS),
-        default=(),
-        metavar="RUN,...",
-        help=f"leave out some of {', '.join(KUNIT_RUNS)}",
-    )
+    runs, about = some_of("run", lambda: KUNIT_RUNS), f"leave out some of {', '.join(KUNIT_RUNS)}"
+    parser.add_argument("--skip", type=runs, default=(), metavar="RUN,...", help=about)
 
 
 def _test_tree(wanted: PlainTreeOptions) -> Verdict:

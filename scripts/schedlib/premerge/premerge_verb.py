@@ -9,7 +9,7 @@ from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_options
 from schedlib.names import arch_names, some_of
-from schedlib.options import BASIC, Verbs, add_verb
+from schedlib.options import BASIC, Verbs, add_verb, options_of
 from schedlib.premerge import evidence_verb
 from schedlib.premerge.premerge_options import PARTS, PremergeOptions, refuse_old
 from schedlib.verdict import Verdict
@@ -42,49 +42,27 @@ def add_parser(verbs: Verbs) -> None:
         job=_premerge,
         libraries=lambda wanted: gate_options.LIBRARIES if wanted.runs else BASIC,
     )
-    parser.add_argument(
-        "--kdir", type=options.existing_path, metavar="PATH", help="your kernel tree (git); it is only read"
+    runs, there, gates = options.existing_directory, options.existing_path, gate_options.gates_file
+    options.add_values(
+        parser,
+        ("--kdir", there, "PATH", "your kernel tree (git); it is only read"),
+        ("--base", str, "REV", "the revision that the series is based on"),
+        ("--placebo", runs, "DIR", "with --runs: runs of the placebo kernel"),
+        ("--gates", gates, "NAME|FILE", "with --runs: the gates file, or its name in configs/gates"),
+        ("--out", options.new_directory, "DIR", "directory for logs, page, JSON, JUnit and KCIDB"),
+        ("--json", options.new_file, "FILE", "write the page's JSON here too"),
     )
-    parser.add_argument("--base", metavar="REV", help="the revision that the series is based on")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--head", metavar="REV", help="the last commit of the series (default: HEAD)")
-    what.add_argument(
-        "--mbox", type=options.existing_path, metavar="FILE", help="mails instead of commits, as b4 am writes them"
+    options.add_values(
+        parser.add_mutually_exclusive_group(),
+        ("--head", str, "REV", "the last commit of the series (default: HEAD)"),
+        ("--mbox", there, "FILE", "mails instead of commits, as b4 am writes them"),
     )
-    parser.add_argument(
-        "--arch",
-        type=some_of("architecture", arch_names, everything="all"),
-        default=arch_names(),
-        metavar="ARCH,...",
-        help="architectures for the layout (default: all)",
-    )
-    parser.add_argument(
-        "--skip",
-        type=some_of("part", lambda: PARTS),
-        default=(),
-        metavar="PART,...",
-        help=f"leave out some of {', '.join(PARTS)}",
-    )
-    parser.add_argument(
-        "--runs",
-        nargs=2,
-        type=options.existing_directory,
-        metavar=("BASE", "CANDIDATE"),
-        help="runs of both kernels on a real machine, for the gate",
-    )
-    parser.add_argument(
-        "--placebo", type=options.existing_directory, metavar="DIR", help="with --runs: runs of the placebo kernel"
-    )
-    parser.add_argument(
-        "--gates",
-        type=gate_options.gates_file,
-        metavar="NAME|FILE",
-        help="with --runs: the gates file, or its name in configs/gates",
-    )
-    parser.add_argument(
-        "--out", type=options.new_directory, metavar="DIR", help="directory for logs, page, JSON, JUnit and KCIDB"
-    )
-    parser.add_argument("--json", type=options.new_file, metavar="FILE", help="write the page's JSON here too")
+    archs, about = some_of("architecture", arch_names, everything="all"), "architectures for the layout (default: all)"
+    parser.add_argument("--arch", dest="archs", type=archs, default=arch_names(), metavar="ARCH,...", help=about)
+    parts, about = some_of("part", lambda: PARTS), f"leave out some of {', '.join(PARTS)}"
+    parser.add_argument("--skip", type=parts, default=(), metavar="PART,...", help=about)
+    both, about = ("BASE", "CANDIDATE"), "runs of both kernels on a real machine, for the gate"
+    parser.add_argument("--runs", nargs=2, type=runs, metavar=both, help=about)
     parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
     more = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline premerge VERB --help")
     evidence_verb.add_parser(more)
@@ -103,19 +81,7 @@ def _read(arguments: argparse.Namespace) -> PremergeOptions:
         raise SchedlineError("--placebo and --gates need the runs of base and candidate", "give --runs, too")
     if arguments.out:
         refuse_old(arguments.out)
-    return PremergeOptions(
-        kdir=arguments.kdir,
-        base=arguments.base,
-        head=arguments.head,
-        mbox=arguments.mbox,
-        archs=arguments.arch,
-        skip=arguments.skip,
-        runs=(arguments.runs[0], arguments.runs[1]) if arguments.runs else None,
-        placebo=arguments.placebo,
-        gates=arguments.gates,
-        out=arguments.out,
-        json=arguments.json,
-    )
+    return options_of(PremergeOptions, arguments, runs=tuple(arguments.runs) if arguments.runs else None)
 
 
 def _premerge(wanted: PremergeOptions) -> Verdict:
