@@ -8,8 +8,7 @@ import scipy
 
 from schedlib.dev.gate_proof import simulation
 from schedlib.dev.gate_proof.noise_models import MODELS
-from schedlib.dev.gate_proof.rivals import RIVALS
-from schedlib.dev.gate_proof.simulation import simulate
+from schedlib.dev.gate_proof.simulation import RIVALS, simulate
 from schedlib.formats.bench_gate_document import ProofLine
 from schedlib.gate.statistics import CONFIRM
 from schedlib.progress import step
