@@ -13,9 +13,8 @@ from schedlib.formats.cover_letter import printable, wrapped
 from schedlib.formats.gate_document import GateClaim, GateDocument, GateMetric, GateShare, GateSide, GatesUsed
 from schedlib.gate.boots import Side
 from schedlib.gate.claims import Answer, level_answers
-from schedlib.gate.comparison import Comparison
+from schedlib.gate.comparison import Comparison, Share
 from schedlib.gate.judging import MetricRow
-from schedlib.gate.placebo import Share
 from schedlib.gate.rules import GateRule
 
 

@@ -90,6 +90,6 @@ def _read(arguments: argparse.Namespace) -> KernelsOptions:
 
 
 def _kernels(wanted: KernelsOptions) -> Verdict:
-    from schedlib.runs.kernels_job import build_kernels
+    from schedlib.runs.packages import build_kernels
 
     return build_kernels(wanted)

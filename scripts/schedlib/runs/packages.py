@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,16 +13,21 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from schedlib.cache import lock, read_json, write_atomic, write_json
+from schedlib import doctor
+from schedlib.cache import cache_dir, lock, read_json, write_atomic, write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.kernels_document import KernelsDocument, KernelSize, PackagedKernel
 from schedlib.kernel.build import compiler_version, make
 from schedlib.kernel.kconfig import parse_config
+from schedlib.layout.compile import arch_table
 from schedlib.layout.members import read_members
 from schedlib.progress import say, step
+from schedlib.runs import variants
+from schedlib.runs.run_options import KernelsOptions
 from schedlib.runs.variants import KernelSource
-from schedlib.tree.kernel_tree import Tree, checked_out
+from schedlib.tree.kernel_tree import Tree, checked_out, open_tree
+from schedlib.verdict import Verdict
 
 ALIGNED = "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B"
 """Without it, a function's offset in its cache line, and so its speed, would depend on the size of earlier ones."""
@@ -36,6 +42,72 @@ OBJECTS = ("root_domain", "rq")
 """Structures whose size, alignment and slab class are reported."""
 
 _MITIGATIONS = re.compile(r"MITIGATION|CFI|FINEIBT|CALL_(?:THUNKS|PADDING|DEPTH)|RETHUNK|RETPOLINE|SLS|PREFIX_SYMBOLS")
+
+
+def build_kernels(options: KernelsOptions) -> Verdict:
+    """Build and package the kernels, and print how to boot them.
+
+    Raises:
+        SchedlineError: there is nothing to compare, the placebo is invalid, or a kernel does not build.
+    """
+    arch = _native_arch()
+    needs = ["build", *options.tree.needs, "layout", "objtool", "kernels"]
+    doctor.require([*needs, "kernels-deb"] if options.package == "deb" else needs)
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
+    if options.revisions:
+        sources = variants.of_revisions(tree, *options.revisions)
+    else:
+        sources = variants.of_changes(tree, options.changes, options.with_)
+    if options.placebo:
+        mail = options.placebo_patch or variants.placebo_of(tree, options.changes[0])
+        sources.append(variants.with_placebo(tree, sources, mail))
+    notes = variants.differences(tree, sources)
+    with place_of(cache, tree, options.configuration, arch) as place:
+        built, said = _kernels(place, tree, sources, options.configuration, arch, options.package)
+        notes += said
+        delivered = _deliver(built, options.out, tree, str(options.config), notes)
+    for kernel in delivered:
+        print(f"{kernel.release}: {kernel.what}")
+        for file in kernel.files:
+            print(f"    {options.out / file}")
+        for name, size in kernel.sizes.items():
+            print(f"    struct {name}: {size_text(size)}")
+    print("\n".join([*notes, *boot_lines(delivered, options.out)]))
+    return Verdict.PASS
+
+
+def _native_arch() -> str:
+    """make's name of this machine's architecture, which needs no cross compiler."""
+    archs = [arch for arch in arch_table().values() if arch.make != "um"]
+    native = next((arch.make for arch in archs if not arch.compiler), None)
+    if native is None:
+        known = ", ".join(arch.name for arch in archs)
+        raise SchedlineError(f"kernels cannot be built for {platform.machine()}", f"known are {known}")
+    return native
+
+
+def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:
+    """How to boot each kernel once, so that the next boot or a power cycle after a hang boots the old kernel."""
+    lines = ["install:"]
+    for file in (out / name for kernel in built for name in kernel.files):
+        if file.suffix == ".deb":
+            lines.append(f"    apt-get install {file.absolute()}")
+        else:
+            lines.append(f"    tar -C / -xf {file}   # then depmod and an initramfs")
+    lines.append("boot once; the reboot after that starts the current default kernel again:")
+    if shutil.which("bootctl") and Path("/boot/loader").is_dir():
+        once = "bootctl set-oneshot '*{release}*.conf' && systemctl reboot"
+    elif grub := next((name for name in ("grub-reboot", "grub2-reboot") if shutil.which(name)), None):
+        once = f"{grub} '<the menu entry of {{release}}>' && systemctl reboot   # with GRUB_DEFAULT=saved"
+    else:
+        once = "kexec -l /boot/vmlinuz-{release} --initrd=/boot/initrd.img-{release} --reuse-cmdline && systemctl kexec"
+    lines += [f"    {once.format(release=kernel.release)}" for kernel in built]
+    return [
+        *lines,
+        "boot in turn (base first in one round, last in the next), 10 boots of each kernel; in each boot: "
+        "schedline run --suite rt --out runs/<kernel>",
+    ]
 
 
 def size_text(found: KernelSize) -> str:
@@ -158,7 +230,7 @@ def place_of(cache: Path, tree: Tree, text: str, arch: str) -> Iterator[Path]:
         yield place
 
 
-def kernels(
+def _kernels(
     top: Path, tree: Tree, sources: Sequence[KernelSource], text: str, arch: str, kind: str
 ) -> tuple[list[PackagedKernel], list[str]]:
     """Build all sources from one configuration in the directory from place_of(). Returns the kernels, and notes.
@@ -194,7 +266,7 @@ def kernels(
     return built, notes
 
 
-def deliver(
+def _deliver(
     built: Sequence[PackagedKernel], out: Path, tree: Tree, config: str, notes: Collection[str]
 ) -> list[PackagedKernel]:
     """Copy the packages to `out`, and write kernels.json last. Returns the kernels with the names of their files."""

@@ -121,8 +121,8 @@ def _read(arguments: argparse.Namespace) -> RunOptions:
 
 
 def _run(wanted: RunOptions) -> Verdict:
-    from schedlib.runs import gathered, run_job
+    from schedlib.runs import run_job, runs_report
 
     if wanted.report:
-        return gathered.report(wanted.report)
+        return runs_report.report(wanted.report)
     return run_job.list_rows(wanted) if wanted.listing else run_job.run(wanted)

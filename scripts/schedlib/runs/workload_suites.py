@@ -59,9 +59,8 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
         try:
             self.words(1)
         except (LookupError, ValueError) as error:
-            raise Wrong(
-                f"has an argument with an unknown name in braces: {error}", "write {cpus} or {half_cpus}"
-            ) from error
+            why = f"has an argument with an unknown name in braces: {error}"
+            raise Wrong(why, "write {cpus} or {half_cpus}") from error
         if self.required is None:
             msgspec.structs.force_setattr(self, "required", bool(self.program))
 

@@ -12,8 +12,7 @@ from conftest import SCHED_H, git, read_words
 from schedlib.errors import SchedlineError
 from schedlib.formats.kernels_document import KernelSize, PackagedKernel
 from schedlib.runs import kernels_verb, packages, variants
-from schedlib.runs.kernels_job import boot_lines
-from schedlib.runs.packages import PACKAGES
+from schedlib.runs.packages import PACKAGES, boot_lines
 from schedlib.tree.kernel_tree import Tree, open_kdir
 
 PLACEBO = """\

@@ -17,9 +17,9 @@ from schedlib.formats import document
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
 from schedlib.gate.pairing import refuse_differences
-from schedlib.runs.gathered import report
 from schedlib.runs.plan import new_plan
 from schedlib.runs.run_options import PLAN
+from schedlib.runs.runs_report import report
 from schedlib.runs.workload_suites import load_suite
 from schedlib.verdict import Verdict
 

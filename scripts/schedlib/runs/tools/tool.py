@@ -66,7 +66,6 @@ class Tool:
     Attributes:
         package: the Debian package; empty if there is none.
         version: arguments that print the version; empty if there are none.
-        parse: the parser for its output.
         good: the exit statuses after a successful run.
         variable: the environment variable that names the program if no package has it.
         build: how to get it if no package has it.
