@@ -30,7 +30,7 @@ from schedlib.cache import cache_dir, scratch
 from schedlib.check import sanitize
 from schedlib.check.check_boots import boot_and_judge
 from schedlib.check.check_plan import CheckPlan
-from schedlib.check.mutants import MUTANTS, Mutant, read_mutants
+from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.dev import workload_cost
 from schedlib.dev.gate_proof import proof
 from schedlib.formats import document
@@ -65,22 +65,20 @@ _C2C_TIMEOUT = 900.0
 _HEADER = "kernel/sched/sched.h"
 
 
-def _figure(value: float, unit: str) -> str:
-    if unit != "s":
-        return f"{value:.1f} {unit}"
-    return f"{value:.2f} s" if value >= 0.01 else f"{value * 1e9:.1f} ns"
-
-
 def _row(name: str, ours: float, reference: float | None, goal: str, unit: str = "s") -> BenchRow:
     return BenchRow(name, ours, reference, goal, unit)
 
 
 def row_text(row: BenchRow) -> str:
     """A row as one line of text."""
-    figure = _figure(row.ours, row.unit)
-    if row.reference is not None:
-        figure += f" / {_figure(row.reference, row.unit)} = {row.ours / row.reference:.3f}"
-    return f"{row.name}: {figure} (goal {row.goal})"
+
+    def figure(value: float) -> str:
+        if row.unit != "s":
+            return f"{value:.1f} {row.unit}"
+        return f"{value:.2f} s" if value >= 0.01 else f"{value * 1e9:.1f} ns"
+
+    ratio = "" if row.reference is None else f" / {figure(row.reference)} = {row.ours / row.reference:.3f}"
+    return f"{row.name}: {figure(row.ours)}{ratio} (goal {row.goal})"
 
 
 def _timed(name: str, work: Callable[[], object]) -> float:
@@ -141,7 +139,6 @@ def _guest(
 def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
     """One object against a whole vmlinux of the same configuration, and judging a vmlinux without compiling."""
     rows: list[BenchRow] = []
-    command = [_SCHEDLINE, "layout"]
     for arch in chosen_archs(("x86_64", "arm64")):
         column, place = Column(arch), cache / "bench"
         ensure_tools([column])
@@ -152,32 +149,27 @@ def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
         whole = _timed("vmlinux of the same configuration", partial(made, place, tree, commit, column, "vmlinux"))
         rows.append(_row(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
         vmlinux = next(place.glob("builds/*/vmlinux"))
-        judged = _timed("--vmlinux", partial(run, [*command, "--vmlinux", str(vmlinux)]))
-        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(vmlinux)]))
-        size = f"{vmlinux.stat().st_size >> 20} MB"
-        rows.append(_row(f"layout --vmlinux of {arch.name} ({size}, DWARF) / pahole alone", judged, bare, "-"))
+        name = f"layout --vmlinux of {arch.name} ({vmlinux.stat().st_size >> 20} MB, DWARF)"
+        rows.append(_beside_pahole(name, ["--vmlinux", str(vmlinux)], vmlinux, "-"))
         shutil.rmtree(place)
     return rows
 
 
 def _layouts_from_cache() -> list[BenchRow]:
     """Judging without compiling. The first run of the matrix fills the cache."""
-    command = [_SCHEDLINE, "layout"]
-    everything = [*command, "--arch", "all", "--config", "all"]
+    everything = [_SCHEDLINE, "layout", "--arch", "all", "--config", "all"]
     _timed("the whole matrix", partial(run, everything))
     rows = [_row("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
     if RUNNING_BTF.exists():
-        judged = _timed("--running", partial(run, [*command, "--running"]))
-        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(RUNNING_BTF)]))
-        size = f"{RUNNING_BTF.stat().st_size / (1 << 20):.1f} MB of BTF"
-        rows.append(_row(f"layout --running ({size}) / pahole alone", judged, bare, "under 1 s"))
+        name = f"layout --running ({RUNNING_BTF.stat().st_size / (1 << 20):.1f} MB of BTF)"
+        rows.append(_beside_pahole(name, ["--running"], RUNNING_BTF, "under 1 s"))
     return rows
 
 
-def _mutant(mutants: tuple[Mutant, ...], file: str) -> Mutant:
-    """The first mutant that changes a file and needs only the default tree and configuration."""
-    plain = (each for each in mutants if not (each.config or each.series or each.on or each.without))
-    return next(mutant for mutant in plain if f"+++ b/{file}\n".encode() in mutant.diff)
+def _beside_pahole(name: str, words: list[str], file: Path, goal: str) -> BenchRow:
+    judged = _timed(words[0], partial(run, [_SCHEDLINE, "layout", *words]))
+    bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(STRUCTURES), str(file)]))
+    return _row(f"{name} / pahole alone", judged, bare, goal)
 
 
 def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]:
@@ -185,8 +177,10 @@ def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]
     commit, expected = composition.commit, composition.expected
     _guest(cache, tree, commit, expected)
     rows = [_row("all suites, UML with 8 CPUs", _guest(cache, tree, commit, expected), None, "under 5 s")]
+    # Mutants that need only the default tree and configuration.
+    plain = [each for each in read_mutants(MUTANTS) if not (each.config or each.series or each.on or each.without)]
     for file, goal in (("kernel/sched/cpupri.c", "12 s"), (_HEADER, "30 s")):
-        mutant = _mutant(read_mutants(MUTANTS), file)
+        mutant = next(each for each in plain if f"+++ b/{file}\n".encode() in each.diff)
         broken = apply_diff(tree, commit, mutant.diff, f"mutant {mutant.name}\n")
         if broken:
             rows.append(_row(f"a mutant in {file}", _guest(cache, tree, broken, expected), None, goal))

@@ -47,11 +47,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Start:
-    """How the children of a sleep_storm started.
-
-    Attributes:
-        kb_per_child: None if other work freed more memory than the children took.
-    """
+    """How the children of a sleep_storm started. `kb_per_child`: None if other work freed more memory."""
 
     forked_s: float
     ready_s: float
@@ -71,10 +67,8 @@ def quantile(histogram: Mapping[int, int], n: int, share: float) -> float:
 def _run(argv: Sequence[str], place: Path) -> Finished:
     done = run_guarded(argv, place, 300)
     if done.exit_status != 0 or done.problem:
-        said = (done.problem or done.stdout + done.stderr).strip().splitlines()[-1:]
-        raise SchedlineError(
-            f"{Path(argv[0]).name} ended with {done.exit_status}: {' '.join(said)}", "run it by hand as root"
-        )
+        said = " ".join((done.problem or done.stdout + done.stderr).strip().splitlines()[-1:])
+        raise SchedlineError(f"{Path(argv[0]).name} ended with {done.exit_status}: {said}", "run it by hand as root")
     return done
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import AnswerState
 from schedlib.gate.boots import Key, Side
-from schedlib.gate.judging import boots_of
+from schedlib.gate.judging import boots_of, refuse_many_boots
 from schedlib.gate.pairing import Batch, order_problem
-from schedlib.gate.rules import MOST_BOOTS, Claim, Gate, Level
+from schedlib.gate.rules import Claim, Gate, Level
 from schedlib.gate.statistics import Values, holm, rank_p, shift, shift_interval
 from schedlib.verdict import Verdict
 
@@ -73,11 +73,7 @@ def _values(side: Side, key: Key, direction: str) -> Values:
             f"{side.name}: boot {lacking[0]} lacks {' '.join(key)}, which others have",
             "do its runs again, or remove that boot",
         )
-    if len(side.boots) > MOST_BOOTS:
-        raise SchedlineError(
-            f"{side.name} has {len(side.boots)} boots, more than {MOST_BOOTS}",
-            "check that boot_id is the kernel's, and give the boots of one campaign",
-        )
+    refuse_many_boots(side)
     about = side.about[key]
     if about.direction not in (direction, "neither"):
         raise SchedlineError(

@@ -69,6 +69,19 @@ def boots_of(side: Side, tool: str) -> Side:
     return replace(side, boots=tuple(boot for boot in side.boots if tool in boot.runs))
 
 
+def refuse_many_boots(side: Side, more: str = "") -> None:
+    """Reject a side with so many boots that their ids are probably not the kernel's.
+
+    Raises:
+        SchedlineError: it has more than MOST_BOOTS.
+    """
+    if len(side.boots) > MOST_BOOTS:
+        raise SchedlineError(
+            f"{side.name} has {len(side.boots)} boots{more}, more than {MOST_BOOTS}",
+            "check that boot_id is the kernel's, and give the boots of one campaign",
+        )
+
+
 def judge(gate: Gate, sides: Sequence[Side]) -> list[MetricRow]:
     """Judge each gating metric, in the order of the file. The sides are base, candidate, and those of a confirmation.
 
@@ -103,11 +116,7 @@ def _sample(gate: Gate, rule: GateRule, sides: Sequence[Side]) -> MetricRow | _S
         if short:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
             return MetricRow(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
-        if len(side.boots) > MOST_BOOTS:
-            raise SchedlineError(
-                f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
-                "check that boot_id is the kernel's, and give the boots of one campaign",
-            )
+        refuse_many_boots(side, f" with {rule.tool}")
     if rule.method is Method.EQUAL:
         return _equal(rule, about, chosen)
     both = batches(chosen, gate.boots)
@@ -215,16 +224,12 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     for boots in (batch.base, batch.candidate):
         figures = [boot.figures[rule.key] for boot in boots]
         for boot, figure in zip(boots, figures, strict=True):
-            if figure.least < 0:
-                raise SchedlineError(
-                    f"{' '.join(rule.key)} is {figure.least:g} in boot {boot.id}: below 0",
-                    "find out what measured that, and remove or repeat the run",
-                )
+            wrong = f"is {figure.least:g} in boot {boot.id}: below 0" if figure.least < 0 else ""
             if rule.method is Method.RATE and (not figure.samples or figure.total > figure.samples):
-                raise SchedlineError(
-                    f"{' '.join(rule.key)} counts {figure.total:g} of {figure.samples} samples in boot {boot.id}",
-                    "find out what measured that, and remove or repeat the run",
-                )
+                wrong = wrong or f"counts {figure.total:g} of {figure.samples} samples in boot {boot.id}"
+            if wrong:
+                next_step = "find out what measured that, and remove or repeat the run"
+                raise SchedlineError(f"{' '.join(rule.key)} {wrong}", next_step)
         values = [figure.rate if rule.method is Method.RATE else figure.mean for figure in figures]
         both.append(sign * np.array(values, dtype=np.float64))
     return both[0], both[1]
@@ -239,12 +244,10 @@ def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: Gat
     more = " and ".join(f"{number} more of the {name}" for number, name in lacking if number > 0)
     shown = detectable(*values, gate.alpha / CONFIRM)
     centre = abs(float(np.median(values[0])))
+    could = f"{shown:.3g}" if rule.absolute or centre == 0 else f"{100 * shown / centre:.1f} %"
+    could = f"the smallest change that these boots can show is about {could}"
     if not np.isfinite(shown):
         could = "these boots can show no change of any size"
-    elif rule.absolute or centre == 0:
-        could = f"the smallest change that these boots can show is about {shown:.3g}"
-    else:
-        could = f"the smallest change that these boots can show is about {100 * shown / centre:.1f} %"
     return f"too few boots: boot {more} ({could})"
 
 

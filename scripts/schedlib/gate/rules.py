@@ -56,9 +56,8 @@ class GateRule(Strict, frozen=True):
                 'gate on a quantile, or on samples over a bound with method = "rate"',
             )
         if self.direction == "neither" and not equal:
-            raise Wrong(
-                f"{where}: with direction neither nothing can become worse", 'write direction = "lower" or "higher"'
-            )
+            why = f"{where}: with direction neither nothing can become worse"
+            raise Wrong(why, 'write direction = "lower" or "higher"')
         if self.budget == _UNSAID and not equal:
             raise Wrong(
                 f"{where} has no budget, so nothing says how much worse it may become",
@@ -168,9 +167,8 @@ def load_gate(named: str) -> Gate:
     """
     path = gates_path(named)
     if not path.exists():
-        raise SchedlineError(
-            f"there is no gates file {path}", nearest(named, (each.stem for each in GATES.glob("*.toml")))
-        )
+        known = (each.stem for each in GATES.glob("*.toml"))
+        raise SchedlineError(f"there is no gates file {path}", nearest(named, known))
     found = read_toml(path, GatesFile)
     if not found.metric and not found.claim:
         refuse(path, (), "has no [[metric]] and no [[claim]]: it would pass everything", "add a [[metric]]")
@@ -178,6 +176,5 @@ def load_gate(named: str) -> Gate:
     for number, key in enumerate(keys):
         if key in keys[:number]:
             refuse(path, ("metric", number), f"has {' '.join(key)} twice", "keep one")
-    head = found.gate
-    interleaved = head.order == "interleaved"
-    return Gate(path.stem, head.alpha, head.boots, head.compared, interleaved, found.metric, found.claim, found.level)
+    head, rows = found.gate, (found.metric, found.claim, found.level)
+    return Gate(path.stem, head.alpha, head.boots, head.compared, head.order == "interleaved", *rows)

@@ -57,7 +57,12 @@ def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
     rules = host_rules(cache_dir())
     file = directory / SERIES
     series = document.read(file, PremergeDocument, "make it again: schedline premerge") if file.exists() else None
-    head, ids, again = _series(series) if series else (["no series: runs alone"], (), [])
+    head, again = ["no series: runs alone"], []
+    if series:
+        head = wrapped(f"base-commit: {series.base}")
+        for patch in series.patches:
+            head += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
+        again = [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")]
     sections = [
         _layout(directory, rules),
         _kunit(directory),
@@ -72,16 +77,8 @@ def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
         again.append("schedline gate runs/base runs/candidate --gates gates.toml")
     out += ["again:", *(f"  {line}" for line in again), "  schedline premerge evidence verify THIS DIRECTORY"]
     out += [f"verdict: {verdict.name}", END]
+    ids = tuple(patch.patch_id for patch in series.patches) if series else ()
     return verdict, "".join(f"{line.rstrip()}\n" for line in out), ids
-
-
-def _series(series: PremergeDocument) -> tuple[list[str], tuple[str, ...], list[str]]:
-    """Lines with base and patches, the patch ids, and the commands to reproduce the data."""
-    lines = wrapped(f"base-commit: {series.base}")
-    for patch in series.patches:
-        lines += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
-    ids = tuple(patch.patch_id for patch in series.patches)
-    return lines, ids, [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")]
 
 
 def _layout(directory: Path, rules: Rules) -> Section:

@@ -69,14 +69,8 @@ def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> N
         for cpus, boot in zip(plan.classes, boots, strict=True)
     ]
     lacking = {suite.name: suite.why for suite in plan.left_out}
-    found = {
-        "schema": "guests-1",
-        "target": plan.target.name,
-        "left_out": lacking,
-        "expected": sorted(plan.expected),
-        "guests": rows,
-    }
-    document.write_plain(place / GUESTS, GuestsDocument, found)
+    found = {"target": plan.target.name, "left_out": lacking, "expected": sorted(plan.expected), "guests": rows}
+    document.write_plain(place / GUESTS, GuestsDocument, {"schema": "guests-1", **found})
 
 
 def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | None:

@@ -58,14 +58,8 @@ def lkp(base: Values, candidate: Values) -> Flags:
 
 def otava(base: Values, candidate: Values) -> Flags:
     """Otava analysis.py at a known change point: t test on deviations with ddof=0, p < 0.001."""
-    p = stats.ttest_ind_from_stats(
-        base.mean(axis=-1),
-        base.std(axis=-1),
-        base.shape[-1],
-        candidate.mean(axis=-1),
-        candidate.std(axis=-1),
-        candidate.shape[-1],
-    ).pvalue
+    sides = [(side.mean(axis=-1), side.std(axis=-1), side.shape[-1]) for side in (base, candidate)]
+    p = stats.ttest_ind_from_stats(*sides[0], *sides[1]).pvalue
     worse: Flags = (p < 0.001) & (candidate.mean(axis=-1) > base.mean(axis=-1))
     return worse
 
@@ -99,14 +93,12 @@ def simulate(
     lot = np.random.default_rng(seed)
     counts = np.zeros(4)
     rivals = {name: np.zeros(4) for name in RIVALS}
-    done = 0
-    while done < campaigns:
+    for done in range(0, campaigns, _CHUNK):
         size = min(_CHUNK, campaigns - done)
         values = model(lot, (size, 1 if correlated else METRICS, 4 * BOOTS))
         if correlated:
             values = np.repeat(values, METRICS, axis=1)
         _count(values, worse, order, budget, counts, rivals)
-        done += size
     shares = {name: [100 * float(count) / campaigns for count in each] for name, each in rivals.items()}
     quiet = {name: (few, many) for name, (few, many, _, _) in shares.items()}
     caught = {name: (few, many) for name, (_, _, few, many) in shares.items()}
