@@ -291,9 +291,11 @@ def _workloads() -> list[BenchRow]:
         difference, spread = workload_cost.apart(rounds, attrgetter(name))
         rows.append(_row(f"{name}: rt_wakeup from cyclictest / cyclictest from itself", difference, spread, "1"))
     start = workload_cost.start_of_storm(programs)
-    rows.append(_row("sleep_storm: 4800 children ready / forked", start.ready_s, start.forked_s, "2"))
-    if start.kb_per_child is not None:
-        rows.append(_row("sleep_storm: memory of a child", start.kb_per_child, None, "under 200 kB", "kB"))
+    rows.append(
+        _row("sleep_storm: 4800 children ready / forked", start["start.all_ready_s"], start["start.forks_s"], "2")
+    )
+    if (memory := start.get("memory_per_child")) is not None:
+        rows.append(_row("sleep_storm: memory of a child", memory, None, "under 200 kB", "kB"))
     return rows
 
 

@@ -14,13 +14,7 @@ EMULATED = "c2c"
 
 @dataclass(frozen=True)
 class MutantsOptions:
-    """Which mutants are tried, and where.
-
-    Attributes:
-        on: a target, or EMULATED.
-        from_: a directory with the user's own diffs.
-        only: a glob for <change>/<slug>.
-    """
+    """Which mutants are tried, and where; see --help."""
 
     tree: TreeOptions
     on: str | None
@@ -35,13 +29,7 @@ _UML = ("--kernel_args=ncpus=64", "--kernel_args=maxcpus=8", "--kernel_args=secc
 
 @dataclass(frozen=True)
 class KunitRun:
-    """One run of kunit.py.
-
-    Attributes:
-        words: its arguments.
-        timeout: in seconds.
-        without: suites that this run does not build.
-    """
+    """One run of kunit.py: its arguments, its timeout in seconds, and the suites that it does not build."""
 
     words: tuple[str, ...]
     timeout: float

@@ -20,17 +20,12 @@ _KINDS = ("start", "check", "wakeup", "cpupri", "layout", "c2c", "workloads", "g
 
 @dataclass(frozen=True)
 class OwnTestsOptions:
-    """Which tests run.
-
-    Attributes:
-        k: a pytest -k expression; None for all.
-        seed: of the random order; None draws one.
-        long: also run tests that build a kernel that no other test uses.
-    """
+    """Which tests run; see --help. `quick`: only those that need Python and git alone."""
 
     k: str | None
     seed: int | None
     long: bool
+    quick: bool
 
 
 @dataclass(frozen=True)
@@ -107,8 +102,8 @@ def _add_own_tests(verbs: Verbs) -> None:
         "everything: style, types, shell scripts, kernel code, all tests",
         first=["schedline dev test           before a commit", "schedline dev test -k judge  the tests that match"],
         text="Tests that boot a kernel use the builds of `schedline check`.",
-        read=lambda arguments: options_of(OwnTestsOptions, arguments),
-        job=_test,
+        read=lambda arguments: options_of(OwnTestsOptions, arguments, quick=False),
+        job=_own_tests,
         libraries=libraries,
     )
     about = "also the tests that build a kernel only for themselves"
@@ -119,8 +114,8 @@ def _add_own_tests(verbs: Verbs) -> None:
         "style, types and the tests that need only Python and git, in parallel",
         first=["schedline dev quick           after each edit", "schedline dev quick -k judge  the tests that match"],
         text="No kernel, guest, browser, compiler or network is needed. The order is random; the seed is printed.",
-        read=lambda arguments: options_of(OwnTestsOptions, arguments, long=False),
-        job=_quick,
+        read=lambda arguments: options_of(OwnTestsOptions, arguments, long=False, quick=True),
+        job=_own_tests,
         libraries=libraries,
     )
     for parser in (everything, quick):
@@ -201,16 +196,10 @@ def _read_mutants(arguments: argparse.Namespace) -> MutantsOptions:
     return options_of(MutantsOptions, arguments, tree=tree)
 
 
-def _test(wanted: OwnTestsOptions) -> Verdict:
-    from schedlib.dev.own_tests import test
+def _own_tests(wanted: OwnTestsOptions) -> Verdict:
+    from schedlib.dev.own_tests import quick, test
 
-    return test(wanted.k, wanted.seed, long=wanted.long)
-
-
-def _quick(wanted: OwnTestsOptions) -> Verdict:
-    from schedlib.dev.own_tests import quick
-
-    return quick(wanted.k, wanted.seed)
+    return quick(wanted.k, wanted.seed) if wanted.quick else test(wanted.k, wanted.seed, long=wanted.long)
 
 
 def _mutants(wanted: MutantsOptions) -> Verdict:

@@ -55,12 +55,8 @@ def missing_tests(document: dict[str, object], wanted: Sequence[str]) -> list[st
     return [name for name in wanted if name not in found]
 
 
-def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
-    """Run the clone's kunit.py once. Returns its exit status, those of our tests that it does not show, and its log.
-
-    Raises:
-        SchedlineError: it did not end in time.
-    """
+def _run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
+    """Run the clone's kunit.py once. Returns its exit status, those of our tests that it does not show, and its log."""
     wanted = KUNIT_RUNS[name]
     (clone.parent / "build").mkdir(exist_ok=True)
     document, log = clone.parent / f"{name}.json", clone.parent / f"{name}.log"
@@ -105,7 +101,7 @@ def run_series(options: PlainTreeOptions) -> Verdict:
             if name in options.skip:
                 say(f"skipped: {name} (--skip)")
                 continue
-            status, missing, log = run_kunit(clone, name)
+            status, missing, log = _run_kunit(clone, name)
             # With --alltests, other suites of the kernel may fail. Ours must be present, and pass or be skipped.
             good = not missing and (status == 0 or name == "alltests")
             failed |= not good

@@ -23,8 +23,8 @@ _CHILDREN = 4800
 _WIDTH = 400
 """Width of cyclictest's histogram in microseconds."""
 
-_CYCLICTEST = f"cyclictest -t -a -i200 -d0 -h {_WIDTH} -m -p 95 -q --json=out.json -l {_CYCLES}"
-_RT_WAKEUP = f"--interval-us 200 --distance-us 0 --priority 95 --warm-up 0 --cycles {_CYCLES}"
+_CYCLICTEST = f"cyclictest -t -a -i200 -d0 -h {_WIDTH} -m -p 95 -q --json=out.json -l"
+_RT_WAKEUP = ("--interval-us", "200", "--distance-us", "0", "--priority", "95", "--warm-up", "0", "--cycles")
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,6 @@ class Round:
     before: Timers
     ours: Timers
     after: Timers
-
-
-@dataclass(frozen=True)
-class Start:
-    """How the children of a sleep_storm started. `kb_per_child`: None if other work freed more memory."""
-
-    forked_s: float
-    ready_s: float
-    kb_per_child: float | None
 
 
 def quantile(histogram: Mapping[int, int], n: int, share: float) -> float:
@@ -74,7 +65,7 @@ def _run(argv: Sequence[str], place: Path) -> Finished:
 
 def _cyclictest() -> Timers:
     with tempfile.TemporaryDirectory() as directory:
-        done = _run(_CYCLICTEST.split(), Path(directory))
+        done = _run([*_CYCLICTEST.split(), str(_CYCLES)], Path(directory))
         threads = json.loads(Path(directory, "out.json").read_text())["thread"].values()
     histogram = Counter[int]()
     for thread in threads:
@@ -91,7 +82,7 @@ def _own(program: Path, words: Sequence[str]) -> tuple[Finished, dict[str, float
 
 
 def _rt_wakeup(programs: Path) -> Timers:
-    done, found = _own(programs / "rt_wakeup", _RT_WAKEUP.split())
+    done, found = _own(programs / "rt_wakeup", (*_RT_WAKEUP, str(_CYCLES)))
     return Timers(done.cpu_s / found["timer.samples"], found["timer.p50"] / 1e9, found["timer.p99"] / 1e9)
 
 
@@ -110,9 +101,11 @@ def apart(rounds: Sequence[Round], value: Callable[[Timers], float]) -> tuple[fl
     return abs(ours), median(abs(value(each.after) - value(each.before)) for each in rounds)
 
 
-def start_of_storm(programs: Path) -> Start:
-    """Start the mail's number of children. Each sleeps only once."""
+def start_of_storm(programs: Path) -> dict[str, float]:
+    """Start the mail's number of children, each of which sleeps only once. Returns the metrics.
+
+    memory_per_child, in kB, is absent if other work freed more memory than the children took.
+    """
     words = ("--children", str(_CHILDREN), "--log-loops", "0", "--no-perf")
     with step(f"sleep_storm with {_CHILDREN} children"):
-        _, found = _own(programs / "sleep_storm", words)
-    return Start(found["start.forks_s"], found["start.all_ready_s"], found.get("memory_per_child"))
+        return _own(programs / "sleep_storm", words)[1]

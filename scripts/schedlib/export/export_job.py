@@ -52,11 +52,7 @@ _LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
 
 
 def _author(tree: Tree) -> dict[str, str]:
-    """The user's name and address in git's configuration: a series goes out under its sender's name.
-
-    Raises:
-        SchedlineError: git has no name or address.
-    """
+    """The user's name and address in git's configuration: a series goes out under its sender's name."""
     place = Path(tree.origin) if tree.is_user and Path(tree.origin).is_dir() else tree.src
     found = [try_git(place, "config", key).stdout.decode().strip() for key in ("user.name", "user.email")]
     if not all(found):

@@ -7,20 +7,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from schedlib.gate.statistics import (
-    CONFIRM,
-    Flags,
-    Values,
-    floor,
-    holm,
-    mean_interval,
-    mean_p,
-    mean_shift,
-    rank_p,
-    shift,
-    shift_interval,
-    two_batches,
-)
+from schedlib.gate import statistics
+from schedlib.gate.statistics import CONFIRM, Flags, Values
 
 
 @dataclass(frozen=True)
@@ -66,7 +54,9 @@ def boot_evidence(
     By the Mann-Whitney test, for arrays of any shape whose last axis is the boots; with `means` by the permutation test
     of means, for one metric.
     """
-    p_of, shift_of, interval_of = (mean_p, mean_shift, mean_interval) if means else (rank_p, shift, shift_interval)
+    ranks = statistics.rank_p, statistics.shift, statistics.shift_interval
+    by_means = statistics.mean_p, statistics.mean_shift, statistics.mean_interval
+    p_of, shift_of, interval_of = by_means if means else ranks
     all_base = base if again is None else np.concatenate([base, again[0]], axis=-1)
     all_candidate = candidate if again is None else np.concatenate([candidate, again[1]], axis=-1)
     low, high = interval_of(all_base, all_candidate)
@@ -77,7 +67,7 @@ def boot_evidence(
         np.asarray(shift_of(all_base, all_candidate)),
         np.asarray(low),
         np.asarray(high),
-        floor(all_base),
+        statistics.floor(all_base),
         np.asarray(np.median(all_base, axis=-1)),
     )
 
@@ -103,10 +93,10 @@ def decide(evidence: BootEvidence, budget: Values, detect: Values, alpha: float)
     """
     tripped = (evidence.first <= alpha / CONFIRM) & (evidence.shift_first > budget)
     if evidence.confirm is None:
-        p = holm(evidence.first)
+        p = statistics.holm(evidence.first)
         failed = np.zeros_like(tripped)
     else:
-        p = holm(two_batches(evidence.first, evidence.confirm, alpha))
+        p = statistics.holm(statistics.two_batches(evidence.first, evidence.confirm, alpha))
         failed = tripped & (p <= alpha) & (evidence.shift > np.maximum(budget, evidence.floor))
     excluded = (evidence.high < detect) & (evidence.floor < detect)
     return Decision(tripped, failed, excluded, p)

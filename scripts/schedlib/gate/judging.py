@@ -108,11 +108,8 @@ def _sample(gate: Gate, rule: GateRule, sides: Sequence[Side]) -> MetricRow | _S
     about = _about(rule, sides)
     chosen = [boots_of(side, rule.tool) for side in sides]
     for side in chosen:
-        short = [
-            boot.id
-            for boot in side.boots
-            if rule.key not in boot.figures or boot.figures[rule.key].runs < boot.runs[rule.tool]
-        ]
+        figures = ((boot.figures.get(rule.key), boot.runs[rule.tool]) for boot in side.boots)
+        short = [runs for figure, runs in figures if figure is None or figure.runs < runs]
         if short:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
             return MetricRow(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")

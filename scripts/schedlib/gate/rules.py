@@ -28,7 +28,19 @@ _MAXIMUM = re.compile(r"(^|[._])(max|maximum|worst|peak)([._]|$)")
 _UNSAID = -1.0
 
 
-class GateRule(Strict, frozen=True):
+class Keyed(Strict, frozen=True):
+    """A metric of a tool."""
+
+    tool: Word
+    name: Word
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Tool and name, which a run knows it by."""
+        return self.tool, self.name
+
+
+class GateRule(Keyed, frozen=True):
     """One gating metric.
 
     Attributes:
@@ -39,8 +51,6 @@ class GateRule(Strict, frozen=True):
         because: why it is a gating metric.
     """
 
-    tool: Word
-    name: Word
     direction: Direction
     method: Method
     budget: Amount = _UNSAID
@@ -75,26 +85,14 @@ class GateRule(Strict, frozen=True):
         for name, value in (("budget", budget), ("detect", detect), ("absolute", rate or bool(self.absolute))):
             msgspec.structs.force_setattr(self, name, value)
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """Tool and name, which a run knows it by."""
-        return self.tool, self.name
 
-
-class Cited(Strict, frozen=True, kw_only=True):
+class Cited(Keyed, frozen=True, kw_only=True):
     """A figure from a mail. quote: the mail's words."""
 
     id: Word
     patch: Word
     mail: Word
     quote: Word
-    tool: Word
-    name: Word
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Tool and name, which a run knows it by."""
-        return self.tool, self.name
 
 
 class Claim(Cited, frozen=True, kw_only=True):

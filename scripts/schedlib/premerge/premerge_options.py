@@ -20,17 +20,7 @@ GATES = "gates.toml"
 
 @dataclass(frozen=True)
 class PremergeOptions:
-    """The options of a premerge.
-
-    Attributes:
-        base: the revision that the series is made for.
-        head: the last commit of the series; None for HEAD.
-        mbox: mails in place of `head`.
-        archs: architectures for the layout.
-        skip: names in PARTS to skip.
-        runs: directories of base and candidate.
-        gates: see GateOptions.
-    """
+    """The options of a premerge; see --help."""
 
     kdir: Path
     base: str
@@ -47,13 +37,7 @@ class PremergeOptions:
 
 @dataclass(frozen=True)
 class EvidenceOptions:
-    """The options of `schedline premerge evidence`.
-
-    Attributes:
-        directory: the directory of a premerge.
-        verify: a text or mail to compare with it; `-` is standard input.
-        out: the file for the text; None for standard output.
-    """
+    """The directory of a premerge, and a text or mail to compare with it (`-`: standard input), or a file for one."""
 
     directory: Path
     verify: Path | None = None

@@ -51,14 +51,6 @@ def _switches(proc: Path) -> dict[str, int]:
     return found
 
 
-def _sum(paths: list[Path]) -> int | None:
-    total = None
-    for path in paths:
-        with suppress(OSError, ValueError):
-            total = (total or 0) + int(path.read_text())
-    return total
-
-
 def _throttled(proc: Path, cgroups: Path) -> int | None:
     """How often our control group was throttled by its CPU limit."""
     with suppress(OSError):
@@ -76,7 +68,10 @@ def _throttled(proc: Path, cgroups: Path) -> int | None:
 def snapshot(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Snapshot:
     """The counters now."""
     busy, steal, runnable = _stat(proc)
-    thermal = _sum(sorted(sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")))
+    thermal = None
+    for path in sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"):
+        with suppress(OSError, ValueError):
+            thermal = (thermal or 0) + int(path.read_text())
     throttled = _throttled(proc, sys / "fs/cgroup")
     return Snapshot(time.monotonic(), time.time(), busy, steal, runnable, _switches(proc), thermal, throttled)
 

@@ -160,10 +160,8 @@ def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mappin
     differ = [name for name in names if name in base and name in other and base[name] != other[name]]
     if differ:
         listed = ", ".join(f"{name} {base[name]} and {other[name]}" for name in differ[:5])
-        raise SchedlineError(
-            f"base and {role} are not configured alike: {listed}",
-            "set these in the configuration, so that both trees have the same values",
-        )
+        next_step = "set these in the configuration, so that both trees have the same values"
+        raise SchedlineError(f"base and {role} are not configured alike: {listed}", next_step)
     return [
         f"only in {role if name in other else 'base'}: {name}={other.get(name, base.get(name))}"
         for name in names

@@ -17,15 +17,7 @@ GUESTS = ("qemu-x86_64", "qemu-arm64")
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """The guest of --in-guest, and its kernel.
-
-    Attributes:
-        on: one of GUESTS; None for the default one.
-        cpus: number of CPUs if no topology is given; None for the default number.
-        config: fragments of configs/kernel/.
-        cpupri: variants of cpupri-split, a guest for each.
-        timeout: seconds; None for the sum of what the runs may take.
-    """
+    """The guest of --in-guest, and its kernel; see --help. `timeout`: seconds; None for what the runs may take."""
 
     tree: TreeOptions
     changes: ChangeOptions
@@ -44,16 +36,11 @@ class GuestOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """A suite, and where its runs go.
+    """A suite, and where its runs go; see --help.
 
     Attributes:
-        suite: None for the suite of the plan in `out`.
-        only: rows of the suite; empty for all.
-        runs: number of runs of each row; None for the number in the plan, or 1.
-        seed: of the random order; None for the one in the plan, or a new one.
+        suite, runs, seed: None for those of the plan in `out`; without a plan, one run of each row in a new order.
         out: None for a new directory in the cache.
-        listing: print the rows, and run nothing.
-        report: print the result of the runs in this directory, and run nothing.
         guest: None for this machine.
     """
 
@@ -79,18 +66,12 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class KernelsOptions:
-    """The two or three kernels to build.
+    """The two or three kernels to build; see --help.
 
     Attributes:
-        config: the file that the configuration was read from.
-        configuration: its text.
+        configuration: the text of the file `config`.
         revisions: of the tree, without and with the change; None if carried changes are compared.
-        changes: carried changes that only the candidate has.
-        with_: changes that all kernels get.
-        placebo: whether a placebo is built, too.
         placebo_patch: the placebo's patch; None for the carried placebo of the change.
-        package: deb or tar.
-        out: where the packages go.
     """
 
     tree: TreeOptions

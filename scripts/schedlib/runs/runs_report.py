@@ -180,8 +180,17 @@ def conclude(
     return verdict, any(each.lacks_program for each in judged)
 
 
-def gathered(directory: Path) -> tuple[Suite, dict[tuple[str, int], Run]]:
-    """Every run below a directory, with the rows that they belong to.
+def _row(run: Run) -> WorkloadRow | None:
+    """The row of this run: from its plan, or else the row of the suite `quick` for the same program."""
+    if run.plan:
+        suite = load_suite(run.plan.suite) if run.plan.suite in suite_names() else None
+        return next((row for row in suite.rows if row.name == run.row), None) if suite else None
+    row = next((row for row in load_suite("quick").rows if row.program == run.tool), None)
+    return msgspec.structs.replace(row, name=row.program) if row else None
+
+
+def report(directory: Path) -> Verdict:
+    """Print the result of every run below a directory, as `schedline run` does, also of runs that were made elsewhere.
 
     Raises:
         SchedlineError: there are no runs, a file is not a run, the runs are of several machines or kernels, or no
@@ -203,28 +212,13 @@ def gathered(directory: Path) -> tuple[Suite, dict[tuple[str, int], Run]]:
             raise SchedlineError(f"{path}: no suite has a row for {run.row}", "move the file elsewhere")
         rows[row.name] = row
         runs[row.name, 1 + sum(each == row.name for each, _ in runs)] = run
-    return Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows))), runs
-
-
-def _row(run: Run) -> WorkloadRow | None:
-    """The row of this run: from its plan, or else the row of the suite `quick` for the same program."""
-    if run.plan:
-        suite = load_suite(run.plan.suite) if run.plan.suite in suite_names() else None
-        return next((row for row in suite.rows if row.name == run.row), None) if suite else None
-    row = next((row for row in load_suite("quick").rows if row.program == run.tool), None)
-    return msgspec.structs.replace(row, name=row.program) if row else None
-
-
-def report(directory: Path) -> Verdict:
-    """Print the result of the runs, as `schedline run` does."""
-    suite, runs = gathered(directory)
-    rows = {row.name: row for row in suite.rows}
-    judged = [judge_run(rows[name], number, found) for (name, number), found in runs.items()]
+    judged = [judge_run(rows[name], number, run) for (name, number), run in runs.items()]
     plan = saved_plan(directory)
-    for run in plan.order if plan else ():
-        if not (directory / run.file).exists():
-            print(f"{run.row}, run {run.number}: {run.file} is missing")
-            judged.append(JudgedRun(run.row, run.number, Verdict.ERROR, "its file is missing"))
+    for planned in plan.order if plan else ():
+        if not (directory / planned.file).exists():
+            print(f"{planned.row}, run {planned.number}: {planned.file} is missing")
+            judged.append(JudgedRun(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
+    suite = Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows)))
     tell_table(suite, judged, runs)
     machine = next(iter(runs.values())).fingerprint
     tell(f"measured on: {machine['machine']}; {machine['kernel']}")

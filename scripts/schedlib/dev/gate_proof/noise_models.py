@@ -71,8 +71,7 @@ def steals(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
 def boot_effect(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
     """3 % from boot to boot, 1 % from run to run, 5 runs within a boot averaged."""
     runs = np.exp(0.01 * lot.standard_normal((*shape, 5))).mean(axis=-1)
-    found: Values = np.exp(0.03 * lot.standard_normal(shape)) * runs
-    return found
+    return np.asarray(np.exp(0.03 * lot.standard_normal(shape)) * runs)
 
 
 @cache
@@ -82,8 +81,7 @@ def _recorded_runs() -> Values:
     values = np.array([row["values"] for row in rows], dtype=np.float64)
     higher = np.array([row["direction"] == "higher" for row in rows])
     values[higher] = 1 / values[higher]
-    found: Values = values / np.median(values, axis=-1, keepdims=True)
-    return found
+    return np.asarray(values / np.median(values, axis=-1, keepdims=True))
 
 
 def recorded(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
@@ -98,8 +96,7 @@ def recorded(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
     swapped = lot.random((campaigns, pairs)) < 0.5
     within = np.arange(slots).reshape(pairs, 2)
     chosen = np.where(swapped[..., None], within[:, ::-1], within).reshape(campaigns, slots) + first[:, None]
-    found: Values = np.moveaxis(values[:, chosen], 0, 1)
-    return found
+    return np.asarray(np.moveaxis(values[:, chosen], 0, 1))
 
 
 MODELS: dict[str, Model] = {

@@ -30,38 +30,33 @@ _CHUNK = 500
 def benchstat(base: Values, candidate: Values) -> Flags:
     """golang/perf benchmath: two-sided Mann-Whitney, alpha 0.05; the direction by the medians."""
     u = (candidate[..., :, None] > base[..., None, :]).sum(axis=(-1, -2))
-    worse: Flags = 2 * upper_tail(base.shape[-1], candidate.shape[-1])[u] < 0.05
-    return worse
+    return np.asarray(2 * upper_tail(base.shape[-1], candidate.shape[-1])[u] < 0.05)
 
 
 def google_benchmark(base: Values, candidate: Values) -> Flags:
     """google/benchmark tools/gbench/report.py: scipy's mannwhitneyu with its defaults, alpha 0.05."""
     p = stats.mannwhitneyu(base, candidate, alternative="two-sided", axis=-1).pvalue
-    worse: Flags = (p < 0.05) & (np.median(candidate, axis=-1) > np.median(base, axis=-1))
-    return worse
+    return np.asarray((p < 0.05) & (np.median(candidate, axis=-1) > np.median(base, axis=-1)))
 
 
 def mmtests(base: Values, candidate: Values) -> Flags:
     """mmtests Stat.pm: a star if the difference of means is over the sum of 1.96 standard deviations of each."""
     widths = 1.96 * (base.std(axis=-1, ddof=1) + candidate.std(axis=-1, ddof=1))
-    worse: Flags = candidate.mean(axis=-1) - base.mean(axis=-1) > widths
-    return worse
+    return np.asarray(candidate.mean(axis=-1) - base.mean(axis=-1) > widths)
 
 
 def lkp(base: Values, candidate: Values) -> Flags:
     """lkp lib/changed_stat.rb, plain compare: each median is outside the other's range, and the ratio is over 1.05."""
     middle, other = np.median(base, axis=-1), np.median(candidate, axis=-1)
     apart = (other > base.max(axis=-1)) & (candidate.min(axis=-1) > middle)
-    worse: Flags = apart & (other > 1.05 * middle)
-    return worse
+    return np.asarray(apart & (other > 1.05 * middle))
 
 
 def otava(base: Values, candidate: Values) -> Flags:
     """Otava analysis.py at a known change point: t test on deviations with ddof=0, p < 0.001."""
     sides = [(side.mean(axis=-1), side.std(axis=-1), side.shape[-1]) for side in (base, candidate)]
     p = stats.ttest_ind_from_stats(*sides[0], *sides[1]).pvalue
-    worse: Flags = (p < 0.001) & (candidate.mean(axis=-1) > base.mean(axis=-1))
-    return worse
+    return np.asarray((p < 0.001) & (candidate.mean(axis=-1) > base.mean(axis=-1)))
 
 
 RIVALS: dict[str, Rule] = {

@@ -232,6 +232,9 @@ def _schbench(output: Output) -> Reading:
 
 
 _HELP, _VERSION = ("--help",), ("--version",)
+_NETSERVER = ("netserver", "-D", "-L", "127.0.0.1")
+_PINNED = (sys.executable, "-I", "-S", str(Path(__file__).with_name("pinned_groups.py")))
+_SCHBENCH = "https://git.kernel.org/pub/scm/linux/kernel/git/mason/schbench.git"
 
 _ALL = (
     Tool("cyclictest", "rt-tests", _cyclictest, _HELP),
@@ -245,28 +248,9 @@ _ALL = (
     # Each has a private network, in which all ports are free and nobody else reaches the server. The port of tbench_srv
     # cannot be chosen.
     Tool("tbench", "dbench", _tbench, server=Server(("tbench_srv",), 7003), data=("/usr/share/dbench/client.txt",)),
-    Tool(
-        "netperf",
-        "netperf (Debian 12: non-free)",
-        _netperf,
-        ("-V",),
-        server=Server(("netserver", "-D", "-L", "127.0.0.1"), 12865),
-    ),
-    Tool(
-        "ffmpeg",
-        "ffmpeg",
-        _ffmpeg,
-        ("-version",),
-        good=frozenset({0, 1, 4}),
-        driver=(sys.executable, "-I", "-S", str(Path(__file__).with_name("pinned_groups.py"))),
-    ),
-    Tool(
-        "schbench",
-        "",
-        _schbench,
-        variable="SCHBENCH",
-        build="git clone https://git.kernel.org/pub/scm/linux/kernel/git/mason/schbench.git && make -C schbench",
-    ),
+    Tool("netperf", "netperf (Debian 12: non-free)", _netperf, ("-V",), server=Server(_NETSERVER, 12865)),
+    Tool("ffmpeg", "ffmpeg", _ffmpeg, ("-version",), good=frozenset({0, 1, 4}), driver=_PINNED),
+    Tool("schbench", "", _schbench, variable="SCHBENCH", build=f"git clone {_SCHBENCH} && make -C schbench"),
 )
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
