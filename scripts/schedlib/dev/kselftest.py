@@ -44,8 +44,6 @@ class Step:
 
     Attributes:
         name: for output, and for the name of the log.
-        argv: the command.
-        directory: its working directory.
         expected: the tests that its log has to show; empty for a step that runs none.
         planned: whether the log begins with a version and a plan. The output of `make kselftest` does not.
     """
@@ -154,10 +152,7 @@ def run_step(one: Step) -> tuple[Verdict, str, Path]:
 
 
 def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
-    """Export the series into a clone of a tree, try each step there, and the tarball in a guest.
-
-    Args:
-        file: the file for the verdicts of the steps.
+    """Export the series into a clone of a tree, try each step there, and the tarball in a guest. Verdicts go to `file`.
 
     Raises:
         SchedlineError: the tree is not available, or the series does not apply.

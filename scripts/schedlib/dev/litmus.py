@@ -88,10 +88,7 @@ def variants(path: Path) -> dict[str, str]:
 
 
 def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
-    """Check tests and their variants against the memory model of a tree. Returns the verdict, and the output.
-
-    Args:
-        only: a glob for the names of the tests.
+    """Check tests, by a glob, against the memory model of a tree, with their variants. Returns verdict and output.
 
     Raises:
         SchedlineError: no test matches, herd7 is missing, or the tree has no memory model.

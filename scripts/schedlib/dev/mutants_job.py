@@ -72,8 +72,7 @@ def try_mutants(options: MutantsOptions) -> Verdict:
 def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fate, frozenset[str], float]:
     """Count the traffic on emulated CPUs without and with a mutant: a name in its Traffic header has to rise.
 
-    Returns:
-        Its fate, the objects and fields whose traffic exceeds the budgets, and the time in seconds.
+    Returns its fate, the objects and fields whose traffic exceeds the budgets, and the time in seconds.
     """
     started = time.monotonic()
     composition, commit = applied(tree, mutant)

@@ -67,8 +67,7 @@ def answers(gate: Gate, base: Side, candidate: Side) -> list[Answer]:
 
 def _values(side: Side, key: Key, direction: str) -> Values:
     """A value for each boot; larger is worse."""
-    lacking = [boot.id for boot in side.boots if key not in boot.figures]
-    if lacking:
+    if lacking := [boot.id for boot in side.boots if key not in boot.figures]:
         raise SchedlineError(
             f"{side.name}: boot {lacking[0]} lacks {' '.join(key)}, which others have",
             "do its runs again, or remove that boot",

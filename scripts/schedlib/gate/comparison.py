@@ -78,9 +78,7 @@ class Comparison:
     @property
     def notes_and_skips(self) -> tuple[str, ...]:
         """The notes, and what was skipped in which side."""
-        skips = (
-            f"skipped in {side.name}: {tool}: {reason}" for side in self.sides for tool, reason in side.skipped.items()
-        )
+        skips = [f"skipped in {side.name}: {tool}: {why}" for side in self.sides for tool, why in side.skipped.items()]
         return (*self.notes, *skips)
 
 

@@ -37,8 +37,7 @@ class BootEvidence:
 
 @dataclass(frozen=True)
 class Decision:
-    """For each metric: whether the first batch trips, whether the gate fails, whether a change of `detect` is
-    excluded."""
+    """For each metric: whether the first batch trips, the gate fails, and a change of `detect` is excluded."""
 
     tripped: Flags
     failed: Flags

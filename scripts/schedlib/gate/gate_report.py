@@ -85,8 +85,7 @@ def _gate_text(found: Comparison) -> str:
 
 
 def _placebo_text(placebo: Side, shares: Sequence[Share]) -> str:
-    """The part of each change that the layout causes. The placebo has the candidate's sizes and the base's order of
-    fields."""
+    """The part of each change that the layout causes. A placebo has the candidate's sizes, and the base's order."""
     out = [*_sides(placebo), "", f"{'change, %':26}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>18}"]
     for share in shares:
         unit = f", {share.row.unit}" if share.row.rule.absolute else ""

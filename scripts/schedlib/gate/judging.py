@@ -102,15 +102,13 @@ def judge(gate: Gate, sides: Sequence[Side]) -> list[MetricRow]:
 
 
 def _sample(gate: Gate, rule: GateRule, sides: Sequence[Side]) -> MetricRow | _Sample:
-    missing = _missing(rule, *sides[:2])
-    if missing is not None:
+    if missing := _missing(rule, *sides[:2]):
         return missing
     about = _about(rule, sides)
     chosen = [boots_of(side, rule.tool) for side in sides]
     for side in chosen:
         figures = ((boot.figures.get(rule.key), boot.runs[rule.tool]) for boot in side.boots)
-        short = [runs for figure, runs in figures if figure is None or figure.runs < runs]
-        if short:
+        if short := [runs for figure, runs in figures if figure is None or figure.runs < runs]:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
             return MetricRow(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
         refuse_many_boots(side, f" with {rule.tool}")

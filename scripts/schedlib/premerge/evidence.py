@@ -45,14 +45,7 @@ Section = tuple[Verdict | None, list[str]]
 
 
 def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
-    """Judge the data in the directory of a premerge by the rules of this schedline, not of the sender's.
-
-    Returns:
-        The verdict, the text, and the patch ids that it is about.
-
-    Raises:
-        SchedlineError: the data are damaged, or there is nothing to judge.
-    """
+    """The verdict on the data, by the rules of this schedline, not of the sender's; the text, and its patch ids."""
     require_premerge(directory)
     rules = host_rules(cache_dir())
     file = directory / SERIES
@@ -238,10 +231,7 @@ def make(directory: Path, out: Path | None) -> Verdict:
 
 
 def verify(file: Path, directory: Path) -> Verdict:
-    """Compare a text, or a mail that contains it, with the data. FAIL if they differ.
-
-    Args:
-        file: the text or mail; `-` is standard input.
+    """Compare a text, or a mail that contains it, with the data. FAIL if they differ. `file`: `-` is standard input.
 
     Raises:
         SchedlineError: the data are damaged, or the file contains no such text.

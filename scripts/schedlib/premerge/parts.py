@@ -48,8 +48,6 @@ class Part:
     Attributes:
         name: layout, kunit, c2c, mutants or runs.
         verdict: None if there was nothing to judge.
-        summary: one line.
-        lines: details.
         tests: name, verdict and text of each test, for JUnit and KCIDB.
     """
 

@@ -67,9 +67,8 @@ def _read(arguments: argparse.Namespace) -> KernelsOptions:
         raise SchedlineError(f"--config: {config} has no CONFIG_ line", "give a .config")
     named = arguments.base is not None or arguments.head is not None
     if named == bool(arguments.changes):
-        raise SchedlineError(
-            "name either two revisions or carried changes to compare", "give --base and --head, or --change"
-        )
+        both = "give --base and --head, or --change"
+        raise SchedlineError("name either two revisions or carried changes to compare", both)
     if named and not (arguments.kdir and arguments.base and arguments.head):
         raise SchedlineError("--base and --head must be given together, with --kdir", "give --kdir, --base and --head")
     carried = arguments.placebo is True

@@ -157,8 +157,7 @@ def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mappin
         SchedlineError: a symbol that both have differs.
     """
     names = sorted({*base, *other})
-    differ = [name for name in names if name in base and name in other and base[name] != other[name]]
-    if differ:
+    if differ := [name for name in names if name in base and name in other and base[name] != other[name]]:
         listed = ", ".join(f"{name} {base[name]} and {other[name]}" for name in differ[:5])
         next_step = "set these in the configuration, so that both trees have the same values"
         raise SchedlineError(f"base and {role} are not configured alike: {listed}", next_step)

@@ -136,9 +136,8 @@ def _measure_all(
             with restore.kept_settings(journal):
                 measured = measure(row, means, Path(place))
             if measured.run.status == "ERROR" and not shutil.disk_usage(place).free:
-                raise SchedlineError(
-                    f"the disk of {out} is full: the output of {run.row} was cut off", "make room: df -h"
-                )
+                full = f"the disk of {out} is full: the output of {run.row} was cut off"
+                raise SchedlineError(full, "make room: df -h")
             if (Path(place) / KEPT).exists():
                 shutil.copyfile(Path(place) / KEPT, out / f"{run.row}-{run.number}.{KEPT}")
         found = replace(measured.run, plan=plan.part(run))

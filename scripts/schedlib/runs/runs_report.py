@@ -150,11 +150,7 @@ def _lava(suite: Suite, judged: Sequence[JudgedRun], runs: Runs) -> str:
 def conclude(
     options: RunOptions, suite: Suite, plan: RunPlan, out: Path, machine: Mapping[str, str], started: str
 ) -> tuple[Verdict, bool]:
-    """Read the runs of a plan from their files, judge and print them, and write the files that the options name.
-
-    Returns:
-        The verdict, and whether required programs are missing.
-    """
+    """Judge and print the runs of a plan, and write the files of the options. Returns also whether programs lack."""
     rows = {row.name: row for row in suite.rows}
     runs = {(run.row, run.number): read_run(out / run.file) for run in plan.order}
     ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))

@@ -16,13 +16,7 @@ from schedlib.tree.kernel_tree import Tree
 
 @dataclass(frozen=True)
 class KernelSource:
-    """What one kernel is built from.
-
-    Attributes:
-        role: base, candidate or placebo; the end of the kernel's name.
-        commit: in the tree's repository.
-        what: a description for output.
-    """
+    """What one kernel is built from. `role`: base, candidate or placebo, which is the end of the kernel's name."""
 
     role: str
     commit: str
@@ -55,10 +49,7 @@ def revision(tree: Tree, name: str, option: str) -> str:
 
 
 def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> list[KernelSource]:
-    """A tree without and with some changes: their patches are applied, or reverted if they are upstream.
-
-    Args:
-        both: changes that base and candidate get.
+    """A tree without and with some changes, applied or, where upstream, reverted. `both`: changes of both kernels.
 
     Raises:
         SchedlineError: a change is unknown, or can neither be applied nor reverted.

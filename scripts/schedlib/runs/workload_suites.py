@@ -130,7 +130,6 @@ def chosen(suite: Suite, only: Sequence[str]) -> Suite:
         SchedlineError: there is no such row.
     """
     names = [row.name for row in suite.rows]
-    unknown = [name for name in only if name not in names]
-    if unknown:
+    if unknown := [name for name in only if name not in names]:
         raise SchedlineError(f"{suite.name} has no row {unknown[0]!r}", f"choose among {', '.join(names)}")
     return Suite(suite.name, suite.about, tuple(row for row in suite.rows if not only or row.name in only))

@@ -115,8 +115,7 @@ def number(pattern: str, text: str, what: str) -> float:
     Raises:
         Unreadable: the pattern does not match.
     """
-    found = re.search(pattern, text, re.M)
-    if not found:
+    if not (found := re.search(pattern, text, re.M)):
         raise Unreadable(f"no {what} in its output")
     return float(found.group(1))
 

@@ -107,8 +107,7 @@ def _stress_ng(output: Output) -> Reading:
         work("operations", "operations", operations),
         metric("operations_per_s", "1/s", "higher", "rate", rate, operations),
     ]
-    found = re.findall(r"cyclic: +([0-9.]+)%: +(\d+) ns", output.stderr)
-    if found:
+    if found := re.findall(r"cyclic: +([0-9.]+)%: +(\d+) ns", output.stderr):
         taken = min(operations, number(r"ns delay, (\d+) samples", output.stderr, "number of samples"))
         wanted = {"50.00": "p50", "90.00": "p90", "99.00": "p99", "99.90": "p99_9"}
         values = {wanted[share]: float(value) for share, value in found if share in wanted}
@@ -197,8 +196,7 @@ def _ffmpeg(output: Output) -> Reading:
         return Reading(cannot=last_line(output))
     found = output.json_file()
     frames, spent = found["frames"], found["user_s"] + found["system_s"]
-    wrong = [status for status in found["statuses"] if status not in (0, 255)]
-    if wrong:
+    if wrong := [status for status in found["statuses"] if status not in (0, 255)]:
         return Reading(error=f"{len(wrong)} of {len(frames)} instances failed: {last_line(output)}")
     done = sum(frames)
     evenness = 100 * min(frames) * len(frames) / max(1, done)
@@ -225,8 +223,7 @@ def _schbench(output: Output) -> Reading:
         shares = {"p50": "pct50.0", "p90": "pct90.0", "p99": "pct99.0", "p99_9": "pct99.9", "max": "max"}
         values = {short: float(found[f"{key}_{long}"]) for short, long in shares.items() if f"{key}_{long}" in found}
         metrics += quantiles(name, "us", values, samples)
-    rate = re.search(r"^average rps: ([0-9.]+)$", output.stderr, re.M)
-    if rate:
+    if rate := re.search(r"^average rps: ([0-9.]+)$", output.stderr, re.M):
         metrics.append(metric("requests_per_s", "1/s", "higher", "rate", float(rate.group(1))))
     return Reading(tuple(metrics))
 
