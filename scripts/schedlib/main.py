@@ -23,7 +23,7 @@ from schedlib import doctor_verb
 from schedlib.c2c import c2c_verb
 from schedlib.cache import cache_path
 from schedlib.check import check_verb, judge_verb
-from schedlib.dev import bench_verb, kselftest_verb, litmus_verb, mutants_verb, own_tests_verb, plain_tree_verb
+from schedlib.dev import dev_verb
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
@@ -41,7 +41,6 @@ GROUPS = (
     ("on measurements", (run_verb, gate_verb)),
     ("other", (judge_verb, fetch_verb, doctor_verb)),
 )
-DEV = (own_tests_verb, mutants_verb, bench_verb, litmus_verb, plain_tree_verb, kselftest_verb)
 
 _ABOUT = """\
 schedline: tests for the cache lines of the Linux scheduler and for its wake-up path.
@@ -70,9 +69,8 @@ def parser() -> VerbParser:
             lines.append(f"  {told.dest:<9} {told.help}")
         lines.append("")
     dev = verbs.add_parser("dev", usage="schedline dev VERB [options]", description="For developers of schedline.")
-    inner = dev.add_subparsers(prog=dev.prog, metavar="VERB", required=True)
-    for module in DEV:
-        module.add_parser(inner)
+    inner: Any = dev.add_subparsers(prog=dev.prog, metavar="VERB", required=True)
+    dev_verb.add_parser(inner)
     lines.append(f"  {'dev':<9} for developers of schedline: {', '.join(inner.choices)}")
     lines.append("\nschedline VERB --help tells more, with examples.\n")
     top.description = "\n".join(lines)

@@ -172,6 +172,12 @@ def add_cpupri_option(parser: argparse._ActionsContainer, about: str) -> None:
     parser.add_argument("--cpupri", type=chosen, default=(), metavar="NAME,...", help=about)
 
 
+def add_values(parser: argparse._ActionsContainer, *rows: tuple[str, Callable[[str], object], str, str]) -> None:
+    """Options with one value. A row: the name, the type, what --help calls the value, and what the option is for."""
+    for name, kind, shown, about in rows:
+        parser.add_argument(name, type=kind, metavar=shown, help=about)
+
+
 def _path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("the path is empty: is a shell variable unset?")

@@ -8,21 +8,29 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 
 from schedlib import doctor
 from schedlib.c2c import counting as c2c
+from schedlib.c2c import plugin_guest
+from schedlib.c2c.c2c_options import DEFAULT, TAGS, WORKLOADS
+from schedlib.c2c.kernel_map import kernel_map
+from schedlib.c2c.objects import watches
+from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, scratch
 from schedlib.check import sanitize
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
-from schedlib.check.mutants import MUTANTS, Mutant, read_mutants
+from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
-from schedlib.dev import c2c_cost, workload_cost
+from schedlib.dev import workload_cost
 from schedlib.dev.gate_proof import proof
 from schedlib.formats import document
 from schedlib.formats.bench_document import BenchDocument, BenchRow
@@ -30,6 +38,7 @@ from schedlib.formats.bench_gate_document import BenchGateDocument
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import TARGETS, Target
+from schedlib.kernel.topology import flat
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import UNIT, Column, chosen_archs, made
 from schedlib.layout.vmlinux import RUNNING_BTF
@@ -43,16 +52,15 @@ from schedlib.tree.compose import Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, apply_diff, checked_out, commit_tree, edit_tree, file_row, open_tree
 from schedlib.verdict import Verdict
 
+_SCHEDLINE = str(PROJECT / "scripts/schedline")
+
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """The configuration of the stock build with which ours is compared."""
 
+_QUANTUM = 100
+_C2C_TIMEOUT = 900.0
+
 _HEADER = "kernel/sched/sched.h"
-
-
-def _figure(value: float, unit: str) -> str:
-    if unit != "s":
-        return f"{value:.1f} {unit}"
-    return f"{value:.2f} s" if value >= 0.01 else f"{value * 1e9:.1f} ns"
 
 
 def _row(name: str, ours: float, reference: float | None, goal: str, unit: str = "s") -> BenchRow:
@@ -61,10 +69,14 @@ def _row(name: str, ours: float, reference: float | None, goal: str, unit: str =
 
 def row_text(row: BenchRow) -> str:
     """A row as one line of text."""
-    figure = _figure(row.ours, row.unit)
-    if row.reference is not None:
-        figure += f" / {_figure(row.reference, row.unit)} = {row.ours / row.reference:.3f}"
-    return f"{row.name}: {figure} (goal {row.goal})"
+
+    def figure(value: float) -> str:
+        if row.unit != "s":
+            return f"{value:.1f} {row.unit}"
+        return f"{value:.2f} s" if value >= 0.01 else f"{value * 1e9:.1f} ns"
+
+    ratio = "" if row.reference is None else f" / {figure(row.reference)} = {row.ours / row.reference:.3f}"
+    return f"{row.name}: {figure(row.ours)}{ratio} (goal {row.goal})"
 
 
 def _timed(name: str, work: Callable[[], object]) -> float:
@@ -125,7 +137,6 @@ def _guest(
 def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
     """One object against a whole vmlinux of the same configuration, and judging a vmlinux without compiling."""
     rows: list[BenchRow] = []
-    command = [str(PROJECT / "scripts/schedline"), "layout"]
     for arch in chosen_archs(("x86_64", "arm64")):
         column, place = Column(arch), cache / "bench"
         ensure_tools([column])
@@ -136,32 +147,27 @@ def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
         whole = _timed("vmlinux of the same configuration", partial(made, place, tree, commit, column, "vmlinux"))
         rows.append(_row(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
         vmlinux = next(place.glob("builds/*/vmlinux"))
-        judged = _timed("--vmlinux", partial(run, [*command, "--vmlinux", str(vmlinux)]))
-        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(our_rules().types()), str(vmlinux)]))
-        size = f"{vmlinux.stat().st_size >> 20} MB"
-        rows.append(_row(f"layout --vmlinux of {arch.name} ({size}, DWARF) / pahole alone", judged, bare, "-"))
+        name = f"layout --vmlinux of {arch.name} ({vmlinux.stat().st_size >> 20} MB, DWARF)"
+        rows.append(_beside_pahole(name, ["--vmlinux", str(vmlinux)], vmlinux, "-"))
         shutil.rmtree(place)
     return rows
 
 
 def _layouts_from_cache() -> list[BenchRow]:
     """Judging without compiling. The first run of the matrix fills the cache."""
-    command = [str(PROJECT / "scripts/schedline"), "layout"]
-    everything = [*command, "--arch", "all", "--config", "all"]
+    everything = [_SCHEDLINE, "layout", "--arch", "all", "--config", "all"]
     _timed("the whole matrix", partial(run, everything))
     rows = [_row("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
     if RUNNING_BTF.exists():
-        judged = _timed("--running", partial(run, [*command, "--running"]))
-        bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(our_rules().types()), str(RUNNING_BTF)]))
-        size = f"{RUNNING_BTF.stat().st_size / (1 << 20):.1f} MB of BTF"
-        rows.append(_row(f"layout --running ({size}) / pahole alone", judged, bare, "under 1 s"))
+        name = f"layout --running ({RUNNING_BTF.stat().st_size / (1 << 20):.1f} MB of BTF)"
+        rows.append(_beside_pahole(name, ["--running"], RUNNING_BTF, "under 1 s"))
     return rows
 
 
-def _mutant(mutants: tuple[Mutant, ...], file: str) -> Mutant:
-    """The first mutant that changes a file and needs only the default tree and configuration."""
-    plain = (each for each in mutants if not (each.config or each.series or each.on or each.without))
-    return next(mutant for mutant in plain if f"+++ b/{file}\n".encode() in mutant.diff)
+def _beside_pahole(name: str, words: list[str], file: Path, goal: str) -> BenchRow:
+    judged = _timed(words[0], partial(run, [_SCHEDLINE, "layout", *words]))
+    bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(our_rules().types()), str(file)]))
+    return _row(f"{name} / pahole alone", judged, bare, goal)
 
 
 def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]:
@@ -169,8 +175,10 @@ def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]
     commit, expected = composition.commit, composition.expected
     _guest(cache, tree, commit, expected)
     rows = [_row("all suites, UML with 8 CPUs", _guest(cache, tree, commit, expected), None, "under 5 s")]
+    # Mutants that need only the default tree and configuration.
+    plain = [each for each in read_mutants(MUTANTS) if not (each.config or each.series or each.on or each.without)]
     for file, goal in (("kernel/sched/cpupri.c", "12 s"), (_HEADER, "30 s")):
-        mutant = _mutant(read_mutants(MUTANTS), file)
+        mutant = next(each for each in plain if f"+++ b/{file}\n".encode() in each.diff)
         broken = apply_diff(tree, commit, mutant.diff, f"mutant {mutant.name}\n")
         if broken:
             rows.append(_row(f"a mutant in {file}", _guest(cache, tree, broken, expected), None, goal))
@@ -234,18 +242,39 @@ def _races(cache: Path, tree: Tree, split: Composition) -> list[BenchRow]:
 def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
     """The overhead of c2c's plugin in a guest that counts instructions."""
     with scratch(cache) as place:
-        made = c2c.built(cache, c2c.source(tree, c2c_cost.wanted(32)), place)
-        costs = [c2c_cost.cost(cache, made, cpus) for cpus in (16, 32)]
-    return [
-        _row(f"CPU time of c2c's guest, {each.cpus} CPUs: plugin / none", each.plugin, each.without, "1.25")
-        for each in costs
-    ]
+        made = c2c.built(cache, c2c.source(tree, _c2c_wanted(32)), place)
+        return [
+            _row(f"CPU time of c2c's guest, {cpus} CPUs: plugin / none", *_c2c_cost(cache, made, cpus), "1.25")
+            for cpus in (16, 32)
+        ]
 
 
-def _unchanged() -> list[BenchRow]:
-    command = [str(PROJECT / "scripts/schedline"), "check"]
-    run(command)
-    return [_row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s")]
+def _c2c_wanted(cpus: int) -> c2c.Wanted:
+    """The default measurement with this number of CPUs and one quantum."""
+    setting = Setting(flat(cpus), 64, _QUANTUM, WORKLOADS["rt"].rounds, _C2C_TIMEOUT)
+    return c2c.Wanted("rt", DEFAULT, (_QUANTUM,), setting)
+
+
+def _c2c_cost(cache: Path, made: c2c.Subject, cpus: int) -> tuple[float, float]:
+    """CPU seconds of the same guest with and without the plugin. Other work does not matter to them."""
+    asked = _c2c_wanted(cpus)
+    known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
+    taken = []
+    with tempfile.TemporaryDirectory(prefix="schedline-") as name:
+        place = Path(name)
+        (place / "plan").write_text(c2c.plan(known, watches(known, asked.objects, cpus)))
+        archive = plugin_guest.archive_of(made.kernel, plugin_guest.program(cache, asked.workload), place)
+        library = plugin_guest.plugin(cache)
+        for plugin, setting in ((library, asked.setting), (None, replace(asked.setting, quantum=0))):
+            words = plugin_guest.argv(
+                made.planned.target, made.kernel.image, archive, setting, plugin, place / "plan", place / "out"
+            )
+            before = getrusage(RUSAGE_CHILDREN)
+            with step(f"{cpus} CPUs {'with' if plugin else 'without'} the plugin"):
+                plugin_guest.boot(words, place / "console.log", _C2C_TIMEOUT)
+            after = getrusage(RUSAGE_CHILDREN)
+            taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return taken[0], taken[1]
 
 
 def _workloads() -> list[BenchRow]:
@@ -260,9 +289,11 @@ def _workloads() -> list[BenchRow]:
         difference, spread = workload_cost.apart(rounds, attrgetter(name))
         rows.append(_row(f"{name}: rt_wakeup from cyclictest / cyclictest from itself", difference, spread, "1"))
     start = workload_cost.start_of_storm(programs)
-    rows.append(_row("sleep_storm: 4800 children ready / forked", start.ready_s, start.forked_s, "2"))
-    if start.kb_per_child is not None:
-        rows.append(_row("sleep_storm: memory of a child", start.kb_per_child, None, "under 200 kB", "kB"))
+    rows.append(
+        _row("sleep_storm: 4800 children ready / forked", start["start.all_ready_s"], start["start.forks_s"], "2")
+    )
+    if (memory := start.get("memory_per_child")) is not None:
+        rows.append(_row("sleep_storm: memory of a child", memory, None, "under 200 kB", "kB"))
     return rows
 
 
@@ -306,7 +337,7 @@ def _starts() -> list[BenchRow]:
     bare = min(_timed("python3 -c pass", lambda: run([sys.executable, "-c", "pass"])) for _ in range(5))
     rows = []
     for words in (["--help"], ["layout", "--patch", "/dev/null"]):
-        command = [sys.executable, str(PROJECT / "scripts/schedline"), *words]
+        command = [sys.executable, _SCHEDLINE, *words]
         run(command)
         ours = min(_timed(f"schedline {words[0]}", lambda argv=command: run(argv)) for _ in range(5))  # type: ignore[misc]
         rows.append(_row(f"start of schedline {' '.join(words)} / of Python", ours, bare, "10"))
@@ -325,7 +356,9 @@ def bench(only: str | None, file: Path | None) -> Verdict:
     if only in (None, "start"):
         rows += _starts()
     if only in (None, "check"):
-        rows += _unchanged()
+        command = [_SCHEDLINE, "check"]
+        run(command)
+        rows.append(_row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s"))
     if only in (None, "layout"):
         rows += _layouts_from_cache()
     if only in (None, "workloads"):

@@ -23,7 +23,7 @@ FEWEST, MOST = 5, 20
 FEWEST_SLICES, MOST_SLICES = 7, 125
 
 
-def _orders(recorded: int, batch: int, spare: int) -> dict[int, int]:
+def orders_of(recorded: int, batch: int, spare: int) -> dict[int, int]:
     """Count the orders of the runs by the number of pairs that the worse of two batches loses, up to `spare`.
 
     The orders are built from the highest run down. Between two recorded runs lie some runs of each batch. Each of those
@@ -50,16 +50,9 @@ def _orders(recorded: int, batch: int, spare: int) -> dict[int, int]:
     return lost
 
 
-def _every(recorded: int, batch: int) -> int:
+def every_order(recorded: int, batch: int) -> int:
+    """The number of orders of a baseline and two batches."""
     return comb(recorded + 2 * batch, batch) * comb(recorded + batch, batch)
-
-
-def both_at_least(recorded: int, batch: int, least: int) -> Fraction:
-    """The probability that each of two batches has at least this number of pairs above the baseline.
-
-    All orders of the runs are equally probable, because the runs do not differ.
-    """
-    return Fraction(sum(_orders(recorded, batch, recorded * batch - least).values()), _every(recorded, batch))
 
 
 def least_pairs(recorded: int, batch: int = BATCH, family: int = FAMILY) -> int:
@@ -69,12 +62,12 @@ def least_pairs(recorded: int, batch: int = BATCH, family: int = FAMILY) -> int:
         ValueError: there are too few runs to prove anything.
     """
     allowed = FALSE_ALARMS / family
-    most = allowed * _every(recorded, batch)
-    spare, orders = 1, _orders(recorded, batch, 1)
+    most = allowed * every_order(recorded, batch)
+    spare, orders = 1, orders_of(recorded, batch, 1)
     # Orders that lose few pairs are counted quickly, so start with these.
     while sum(orders.values()) <= most:
         spare *= 2
-        orders = _orders(recorded, batch, spare)
+        orders = orders_of(recorded, batch, spare)
     too_many = next(lost for lost in sorted(orders) if sum(orders[each] for each in orders if each <= lost) > most)
     if not too_many:
         raise ValueError(f"{recorded} recorded runs against two batches of {batch} prove nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
@@ -13,11 +13,13 @@ from platform import machine
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock, scratch, write_atomic
 from schedlib.console.expected import load_expected
-from schedlib.console.judge import Judgement, TestOutcome, judge
-from schedlib.dev.kselftest_guest import run_packed
+from schedlib.console.judge import Judgement, Problem, TestOutcome, judge, with_problems
 from schedlib.dev.plain_tree import clone_with_series
-from schedlib.formats.document import write_plain
+from schedlib.formats.document import Refused, write_plain
 from schedlib.formats.kselftest_document import KselftestDocument
+from schedlib.formats.run_file import read_run
+from schedlib.gate.boots import read_side
+from schedlib.guest import home
 from schedlib.guest.boot import Ending
 from schedlib.guest.busybox_guest import TARGET, prepared_guest
 from schedlib.options import TreeOptions
@@ -42,8 +44,6 @@ class Step:
 
     Attributes:
         name: for output, and for the name of the log.
-        argv: the command.
-        directory: its working directory.
         expected: the tests that its log has to show; empty for a step that runs none.
         planned: whether the log begins with a version and a plan. The output of `make kselftest` does not.
     """
@@ -67,6 +67,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
     one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))
     objects, installed, packed = (clone.parent / name for name in ("objects", "installed", "packed"))
     archive, unpacked = clone.parent / ARCHIVE, packed / "unpacked"
+    static = ("USERLDFLAGS=-static", "LDFLAGS=-static")
     program = unpacked / _ONE.replace(":", "/")
     return (
         # A build with O= requires a clean source tree.
@@ -79,11 +80,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
         Step("run", (*make, "kselftest"), clone, every, planned=False),
         # The programs that "run" has built are linked to shared libraries, and make would not rebuild them.
         Step("clean", (*make, "-C", KSELFTESTS, "clean"), clone),
-        Step(
-            "pack",
-            (*make, "-C", KSELFTESTS, f"INSTALL_PATH={packed}", "USERLDFLAGS=-static", "LDFLAGS=-static", "gen_tar"),
-            clone,
-        ),
+        Step("pack", (*make, "-C", KSELFTESTS, f"INSTALL_PATH={packed}", *static, "gen_tar"), clone),
         Step("unpack", ("tar", "-xf", str(archive), f"--one-top-level={unpacked}"), clone),
         Step("static", ("sh", "-c", '! readelf -l "$1" | grep INTERP', "sh", str(program)), clone),
     )
@@ -91,18 +88,39 @@ def steps(clone: Path) -> tuple[Step, ...]:
 
 def in_guest(cache: Path, tree: Tree, place: Path) -> StepRow:
     """Run the tarball from "pack" on a target without compiler and Python: in a guest that has only busybox."""
-    fresh = place / "guest"
-    fresh.mkdir()
     every = load_expected(SELFTESTS / "tests.txt", None)
-    leaves_run = [
-        name.removeprefix("measured_")
-        for name in (each.rpartition(":")[2] for each in every)
-        if name.startswith("measured_")
-    ]
+    leave_runs = [name.rpartition(":measured_")[2] for name in every if ":measured_" in name]
+    fresh = place / "guest"
+    (fresh / "runs").mkdir(parents=True)
+    (fresh / "words").write_text(f"-c {COLLECTION}\n")
+    disk = home.empty_disk(fresh / "disk", 1)
+    image, log = fresh / "initramfs.cpio", fresh / "console.log"
     with scratch(cache) as kernel:
         guest = prepared_guest(cache, tree, kernel, "qemu-arm64" if machine() == "aarch64" else TARGET)
-        judgement, log = run_packed(guest, place / ARCHIVE, ("-c", COLLECTION), every, leaves_run, fresh)
+        guest.pack("guest_tarball.sh", {"/kselftest.tar.gz": place / ARCHIVE, "/words": fresh / "words"}, image)
+        with step("the tarball in a busybox guest"):
+            boot = guest.boot(image, disk, log, _TIMEOUT)
+    judgement = judge(log.read_bytes(), every, ending=boot.ending, times=boot.times)
+    lost = home.bring_home(disk, 0, fresh / "runs")
+    problems = [Problem("runs", 0, lost, Verdict.FAIL)] if lost else not_home(fresh / "runs", leave_runs)
+    judgement = with_problems(judgement, problems)
     return "run-in-guest", judgement.verdict, _counts(judgement), log
+
+
+def not_home(runs: Path, workloads: Collection[str]) -> list[Problem]:
+    """Problems with the runs from the guest: each workload must have left a run that the gate can read."""
+    wrong = []
+    for name in workloads:
+        try:
+            found = read_run(runs / f"{name}.json")
+            why = found.reason if found.status == "ERROR" else ""
+        except Refused as refused:
+            why = refused.why
+        if why:
+            wrong.append(Problem("runs", 0, f"{name}: {why}", Verdict.FAIL))
+    if not wrong:
+        read_side(runs, "guest")
+    return wrong
 
 
 def run_step(one: Step) -> tuple[Verdict, str, Path]:
@@ -134,10 +152,7 @@ def run_step(one: Step) -> tuple[Verdict, str, Path]:
 
 
 def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
-    """Export the series into a clone of a tree, try each step there, and the tarball in a guest.
-
-    Args:
-        file: the file for the verdicts of the steps.
+    """Export the series into a clone of a tree, try each step there, and the tarball in a guest. Verdicts go to `file`.
 
     Raises:
         SchedlineError: the tree is not available, or the series does not apply.
@@ -149,12 +164,17 @@ def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
     # The logs stay there until the next command removes them.
     with lock(cache / "kselftest.lock"):
         todo = steps(clone_with_series(tree, place))
-        rows = _tried(todo)
-        if len(rows) == len(todo):
+        rows: list[StepRow] = []
+        for one in todo:
+            rows.append(_told((one.name, *run_step(one))))
+            if not one.expected and rows[-1][1] is not Verdict.PASS:
+                say("the steps after it are skipped")
+                break
+        else:
             rows.append(_told(in_guest(cache, tree, place)))
     verdict = worst([row[1] for row in rows])
     if file:
-        table = [{"step": name, "verdict": one.name, "said": said} for name, one, said, _ in rows]
+        table = [{"step": name, "verdict": found.name, "said": said} for name, found, said, _ in rows]
         write_plain(file, KselftestDocument, {"schema": "kselftest-1", "tree": tree.origin, "steps": table})
     print(f"verdict: {verdict.name}")
     return verdict
@@ -166,22 +186,10 @@ def _told(row: StepRow) -> StepRow:
     return row
 
 
-def _tried(todo: Sequence[Step]) -> list[StepRow]:
-    rows: list[StepRow] = []
-    for one in todo:
-        rows.append(_told((one.name, *run_step(one))))
-        if not one.expected and rows[-1][1] is not Verdict.PASS:
-            say("the steps after it are skipped")
-            break
-    return rows
-
-
 def _counts(judgement: Judgement) -> str:
     outcomes = [test.outcome for test in judgement.tests]
     passed, skipped = outcomes.count(TestOutcome.PASS), outcomes.count(TestOutcome.SKIP)
-    said = f"{passed} passed, {skipped} skipped, {len(outcomes) - passed - skipped} others"
     wrong = [test.name for test in judgement.tests if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP)]
-    wrong += [
-        f"{problem.kind}: {problem.text}" for problem in judgement.problems if problem.verdict is not Verdict.PASS
-    ]
+    said = f"{passed} passed, {skipped} skipped, {len(wrong)} others"
+    wrong += [f"{each.kind}: {each.text}" for each in judgement.problems if each.verdict is not Verdict.PASS]
     return said + "".join(f"\n    {text}" for text in wrong[:10])

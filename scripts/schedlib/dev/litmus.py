@@ -88,10 +88,7 @@ def variants(path: Path) -> dict[str, str]:
 
 
 def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
-    """Check tests and their variants against the memory model of a tree. Returns the verdict, and the output.
-
-    Args:
-        only: a glob for the names of the tests.
+    """Check tests, by a glob, against the memory model of a tree, with their variants. Returns verdict and output.
 
     Raises:
         SchedlineError: no test matches, herd7 is missing, or the tree has no memory model.
@@ -109,15 +106,13 @@ def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
             f"{lacking[0]} is not installed, and the kernel's scripts need it to run litmus tests",
             "install the packages herdtools7 (7.58 or later, in Debian after 13) and time",
         )
-    c = {name: text for name, text in files.items() if text.startswith("C ")}
-    ended = [
-        _checked(tree, part, options)
-        # herd7 has its own models for assembly of an architecture. An empty option would select the scripts' default.
-        for part, options in ((c, "-conf linux-kernel.cfg"), ({k: v for k, v in files.items() if k not in c}, " "))
-        if part
-    ]
-    failed = any(status for status, _ in ended)
-    return Verdict.FAIL if failed else Verdict.PASS, "".join(said for _, said in ended)
+    failed, said = 0, ""
+    # herd7 has its own models for assembly of an architecture. An empty option would select the scripts' default.
+    for is_c, options in ((True, "-conf linux-kernel.cfg"), (False, " ")):
+        if part := {name: text for name, text in files.items() if text.startswith("C ") is is_c}:
+            status, output = _checked(tree, part, options)
+            failed, said = failed or status, said + output
+    return Verdict.FAIL if failed else Verdict.PASS, said
 
 
 def _checked(tree: Tree, files: Mapping[str, str], options: str) -> tuple[int, str]:

@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 import fnmatch
+import time
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 from schedlib import doctor
+from schedlib.c2c import traffic_diff
+from schedlib.c2c.counting import remembered
 from schedlib.cache import cache_dir, results_directory
-from schedlib.check.mutants import GOOD, MUTANTS, Fate, read_mutants, try_mutant
-from schedlib.dev.mutant_traffic import try_traffic
-from schedlib.dev.mutants_options import EMULATED, MutantsOptions
+from schedlib.check.mutants import GOOD, MUTANTS, Fate, Mutant, applied, read_mutants, try_mutant
+from schedlib.dev.dev_options import EMULATED, MutantsOptions
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import write_plain
 from schedlib.formats.mutants_document import MutantsDocument
-from schedlib.tree.kernel_tree import open_tree
+from schedlib.paths import CONFIGS
+from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
+
+_QUANTA = (100,)
 
 
 def try_mutants(options: MutantsOptions) -> Verdict:
@@ -42,7 +49,7 @@ def try_mutants(options: MutantsOptions) -> Verdict:
             print(f"{number}/{len(chosen)} not for this tree: {mutant.name} (--series {mutant.series[0]})")
             continue
         if options.on == EMULATED:
-            fate, failed, seconds = try_traffic(cache, tree, mutant, out / mutant.name.replace("/", "-"))
+            fate, failed, seconds = _try_traffic(cache, tree, mutant, out / mutant.name.replace("/", "-"))
         else:
             fate, failed, seconds = try_mutant(cache, tree, mutant, options.on, out)
         print(f"{number}/{len(chosen)} {fate.value}: {mutant.name} ({seconds:.0f} s)", flush=True)
@@ -50,21 +57,31 @@ def try_mutants(options: MutantsOptions) -> Verdict:
             wanted = f", wanted {', '.join(mutant.killed_by)}" if mutant.killed_by else ""
             said = f"failed: {', '.join(sorted(failed)) or 'nothing'}{wanted}"
             print(f"    {mutant.breaks or 'no Breaks: header'}\n    {said}")
-        rows.append(
-            {
-                "name": mutant.name,
-                "breaks": mutant.breaks,
-                "fate": fate.value,
-                "failed": sorted(failed),
-                "seconds": round(seconds, 1),
-            }
-        )
+        row = {"name": mutant.name, "breaks": mutant.breaks, "fate": fate.value}
+        rows.append({**row, "failed": sorted(failed), "seconds": round(seconds, 1)})
     if options.json:
-        found = {"schema": "mutants-1", "tree": tree.origin, "mutants": rows}
-        write_plain(options.json, MutantsDocument, found)
+        write_plain(options.json, MutantsDocument, {"schema": "mutants-1", "tree": tree.origin, "mutants": rows})
     counts = Counter(str(row["fate"]) for row in rows)
     bad = sum(count for fate, count in counts.items() if Fate(fate) not in GOOD)
     print(f"mutants: {', '.join(f'{count} {fate}' for fate, count in counts.items()) or 'none for this tree'}")
     if not rows:
         return Verdict.INCONCLUSIVE
     return Verdict.FAIL if bad else Verdict.PASS
+
+
+def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fate, frozenset[str], float]:
+    """Count the traffic on emulated CPUs without and with a mutant: a name in its Traffic header has to rise.
+
+    Returns its fate, the objects and fields whose traffic exceeds the budgets, and the time in seconds.
+    """
+    started = time.monotonic()
+    composition, commit = applied(tree, mutant)
+    if commit is None:
+        return Fate.DOES_NOT_APPLY, frozenset(), 0.0
+    both = composition, replace(composition, commit=commit)
+    base, candidate = (remembered(cache, tree, _QUANTA, logs, each) for each in both)
+    judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
+    failed = frozenset(each.name for each in judged if each.verdict is Verdict.FAIL)
+    caught = any(name.startswith(mutant.traffic) for name in failed)
+    fate = Fate.KILLED if caught else Fate.KILLED_BY_OTHERS if failed else Fate.SURVIVED
+    return fate, failed, time.monotonic() - started

@@ -14,7 +14,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock
 from schedlib.console.expected import expected_tests
-from schedlib.dev.plain_tree_options import KUNIT_RUNS, PlainTreeOptions
+from schedlib.dev.dev_options import KUNIT_RUNS, PlainTreeOptions
 from schedlib.errors import SchedlineError
 from schedlib.export.export_job import export
 from schedlib.git import git
@@ -23,8 +23,6 @@ from schedlib.progress import say, step
 from schedlib.tree.changes import patch_sets
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
-
-_IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@localhost")
 
 
 def clone_with_series(tree: Tree, place: Path) -> Path:
@@ -38,7 +36,7 @@ def clone_with_series(tree: Tree, place: Path) -> Path:
         git(clone, "reset", "--quiet", "--hard", tree.head)
     names = () if tree.is_user else patch_sets(tree)[0].default()
     patches = export(tree, series, names, ())
-    git(clone, *_IDENTITY, "am", *patches)
+    git(clone, "-c", "user.name=test", "-c", "user.email=test@localhost", "am", *patches)
     return clone
 
 
@@ -57,33 +55,16 @@ def missing_tests(document: dict[str, object], wanted: Sequence[str]) -> list[st
     return [name for name in wanted if name not in found]
 
 
-def _hidden_kvm() -> list[str]:
-    """A command prefix that hides KVM from QEMU. kunit.py prefers KVM, which may hang although it can be opened."""
-    if os.geteuid() != 0 or not Path("/dev/kvm").exists():
-        return []
-    return ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh"]
-
-
-def run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
-    """Run the clone's kunit.py once. Returns its exit status, those of our tests that it does not show, and its log.
-
-    Raises:
-        SchedlineError: it did not end in time.
-    """
+def _run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
+    """Run the clone's kunit.py once. Returns its exit status, those of our tests that it does not show, and its log."""
     wanted = KUNIT_RUNS[name]
     (clone.parent / "build").mkdir(exist_ok=True)
     document, log = clone.parent / f"{name}.json", clone.parent / f"{name}.log"
-    argv = [
-        sys.executable,
-        "tools/testing/kunit/kunit.py",
-        "run",
-        *wanted.words,
-        f"--json={document}",
-        f"--build_dir={clone.parent / 'build' / name}",
-        f"--jobs={os.cpu_count() or 1}",
-    ]
-    if name == "qemu":
-        argv = [*_hidden_kvm(), *argv]
+    argv = [sys.executable, "tools/testing/kunit/kunit.py", "run", *wanted.words, f"--json={document}"]
+    argv += [f"--build_dir={clone.parent / 'build' / name}", f"--jobs={os.cpu_count() or 1}"]
+    if name == "qemu" and os.geteuid() == 0 and Path("/dev/kvm").exists():
+        # kunit.py prefers KVM, which may hang although it can be opened. Hide it from QEMU.
+        argv = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh", *argv]
     with step(f"kunit.py run {' '.join(wanted.words)}"), log.open("wb") as file:
         try:
             done = subprocess.run(
@@ -110,14 +91,7 @@ def run_series(options: PlainTreeOptions) -> Verdict:
     Raises:
         SchedlineError: the tree is not available, the series does not apply, or kunit.py does not end.
     """
-    doctor.require(
-        [
-            "build",
-            *options.tree.needs,
-            "uml",
-            *([] if "qemu" in options.skip else ["qemu-x86_64"]),
-        ]
-    )
+    doctor.require(["build", *options.tree.needs, "uml", *([] if "qemu" in options.skip else ["qemu-x86_64"])])
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
     failed = False
@@ -127,7 +101,7 @@ def run_series(options: PlainTreeOptions) -> Verdict:
             if name in options.skip:
                 say(f"skipped: {name} (--skip)")
                 continue
-            status, missing, log = run_kunit(clone, name)
+            status, missing, log = _run_kunit(clone, name)
             # With --alltests, other suites of the kernel may fail. Ours must be present, and pass or be skipped.
             good = not missing and (status == 0 or name == "alltests")
             failed |= not good

@@ -64,11 +64,6 @@ def text(kind: type[Document]) -> str:
     return json.dumps(schema(kind), indent=2) + "\n"
 
 
-def write_schemas() -> None:
-    """Write all schemas."""
+if __name__ == "__main__":
     for name, kind in documents().items():
         write_atomic(SCHEMAS / f"{name}.json", text(kind))
-
-
-if __name__ == "__main__":
-    write_schemas()

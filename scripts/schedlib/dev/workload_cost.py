@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cost of the workloads themselves: rt_wakeup against cyclictest, in turn, and the start of the mail's
-sleep_storm."""
+"""The cost of the workloads: rt_wakeup against cyclictest, in turn, and the start of the mail's sleep_storm."""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,21 +23,7 @@ _CHILDREN = 4800
 _WIDTH = 400
 """Width of cyclictest's histogram in microseconds."""
 
-_CYCLICTEST = (
-    "cyclictest",
-    "-t",
-    "-a",
-    "-i200",
-    "-d0",
-    "-h",
-    str(_WIDTH),
-    "-m",
-    "-p",
-    "95",
-    "-q",
-    "--json=out.json",
-    "-l",
-)
+_CYCLICTEST = f"cyclictest -t -a -i200 -d0 -h {_WIDTH} -m -p 95 -q --json=out.json -l"
 _RT_WAKEUP = ("--interval-us", "200", "--distance-us", "0", "--priority", "95", "--warm-up", "0", "--cycles")
 
 
@@ -59,19 +45,6 @@ class Round:
     after: Timers
 
 
-@dataclass(frozen=True)
-class Start:
-    """How the children of a sleep_storm started.
-
-    Attributes:
-        kb_per_child: None if other work freed more memory than the children took.
-    """
-
-    forked_s: float
-    ready_s: float
-    kb_per_child: float | None
-
-
 def quantile(histogram: Mapping[int, int], n: int, share: float) -> float:
     """A quantile in seconds, interpolated in its bucket of one microsecond; the width if it is beyond the histogram."""
     before = 0
@@ -85,21 +58,18 @@ def quantile(histogram: Mapping[int, int], n: int, share: float) -> float:
 def _run(argv: Sequence[str], place: Path) -> Finished:
     done = run_guarded(argv, place, 300)
     if done.exit_status != 0 or done.problem:
-        said = (done.problem or done.stdout + done.stderr).strip().splitlines()[-1:]
-        raise SchedlineError(
-            f"{Path(argv[0]).name} ended with {done.exit_status}: {' '.join(said)}", "run it by hand as root"
-        )
+        said = " ".join((done.problem or done.stdout + done.stderr).strip().splitlines()[-1:])
+        raise SchedlineError(f"{Path(argv[0]).name} ended with {done.exit_status}: {said}", "run it by hand as root")
     return done
 
 
 def _cyclictest() -> Timers:
     with tempfile.TemporaryDirectory() as directory:
-        done = _run([*_CYCLICTEST, str(_CYCLES)], Path(directory))
+        done = _run([*_CYCLICTEST.split(), str(_CYCLES)], Path(directory))
         threads = json.loads(Path(directory, "out.json").read_text())["thread"].values()
-    histogram: dict[int, int] = {}
+    histogram = Counter[int]()
     for thread in threads:
-        for bucket, count in thread["histogram"].items():
-            histogram[int(bucket)] = histogram.get(int(bucket), 0) + count
+        histogram.update({int(bucket): count for bucket, count in thread["histogram"].items()})
     n = sum(thread["cycles"] for thread in threads)
     return Timers(done.cpu_s / n, quantile(histogram, n, 0.5), quantile(histogram, n, 0.99))
 
@@ -131,9 +101,11 @@ def apart(rounds: Sequence[Round], value: Callable[[Timers], float]) -> tuple[fl
     return abs(ours), median(abs(value(each.after) - value(each.before)) for each in rounds)
 
 
-def start_of_storm(programs: Path) -> Start:
-    """Start the mail's number of children. Each sleeps only once."""
+def start_of_storm(programs: Path) -> dict[str, float]:
+    """Start the mail's number of children, each of which sleeps only once. Returns the metrics.
+
+    memory_per_child, in kB, is absent if other work freed more memory than the children took.
+    """
     words = ("--children", str(_CHILDREN), "--log-loops", "0", "--no-perf")
     with step(f"sleep_storm with {_CHILDREN} children"):
-        _, found = _own(programs / "sleep_storm", words)
-    return Start(found["start.forks_s"], found["start.all_ready_s"], found.get("memory_per_child"))
+        return _own(programs / "sleep_storm", words)[1]

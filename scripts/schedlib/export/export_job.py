@@ -13,11 +13,10 @@ from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
-from schedlib.export.export_selftests import add_sched_fix, add_selftests
 from schedlib.git import git, try_git
 from schedlib.layout.emit import add_asserts
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import KUNIT
+from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, SELFTESTS
 from schedlib.progress import say
 from schedlib.tree.changes import State, apply_changes, change_table, known, left_out
 from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, hooked, with_tables
@@ -45,12 +44,14 @@ The workloads run on the target, which should do nothing else meanwhile:
 """
 
 
-def _author(tree: Tree) -> dict[str, str]:
-    """The user's name and address in git's configuration: a series goes out under its sender's name.
+_OTHERS = frozenset({"Makefile", "config", "settings", ".gitignore"})
 
-    Raises:
-        SchedlineError: git has no name or address.
-    """
+_LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
+"""The bug in selftests/sched: a built program is listed as if it were a script in the source tree."""
+
+
+def _author(tree: Tree) -> dict[str, str]:
+    """The user's name and address in git's configuration: a series goes out under its sender's name."""
     place = Path(tree.origin) if tree.is_user and Path(tree.origin).is_dir() else tree.src
     found = [try_git(place, "config", key).stdout.decode().strip() for key in ("user.name", "user.email")]
     if not all(found):
@@ -58,14 +59,11 @@ def _author(tree: Tree) -> dict[str, str]:
             "git knows no author for the exported patches",
             "git config --global user.name 'Your Name'; git config --global user.email you@example.org",
         )
-    return {
-        f"GIT_{role}_{key}": value
-        for role in ("AUTHOR", "COMMITTER")
-        for key, value in zip(("NAME", "EMAIL"), found, strict=True)
-    }
+    who = dict(zip(("NAME", "EMAIL"), found, strict=True))
+    return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
 
 
-def add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
+def _add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
     """Commit the documentation page, its entry in the index and the MAINTAINERS line."""
     maintainers = tree.read("MAINTAINERS", parent) or ""
     line = f"F:\t{DOCUMENT}\n"
@@ -82,6 +80,39 @@ def add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
     }
     rows = [file_row(tree.src, name, text.encode()) for name, text in files.items()]
     message = (KUNIT / "Documentation/commit-message.txt").read_text()
+    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
+
+
+def selftest_files() -> dict[str, tuple[bytes, str]]:
+    """The files of the collection's directory: content and git mode by name."""
+    return {
+        path.name: (path.read_bytes(), "100755" if path.suffix == ".sh" else "100644")
+        for path in sorted((SELFTESTS / COLLECTION).iterdir())
+        if path.suffix in (".c", ".h", ".sh") or path.name in _OTHERS
+    }
+
+
+def _add_sched_fix(tree: Tree, parent: str, author: dict[str, str]) -> str:
+    """Commit the fix of selftests/sched if the tree needs it. Without the fix, that collection does not install."""
+    name = f"{KSELFTESTS}/sched/Makefile"
+    text = tree.read(name, parent) or ""
+    fixed = _LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
+    if fixed == text:
+        return parent
+    message = (SELFTESTS / "sched-commit-message.txt").read_text()
+    row = file_row(tree.src, name, fixed.encode())
+    return commit_tree(tree.src, edit_tree(tree.src, parent, [row]), parent, message, author)
+
+
+def _add_selftests(tree: Tree, parent: str, author: dict[str, str]) -> str:
+    """Commit the workloads. A tree without the selftests' lib.mk is not changed."""
+    if tree.read(f"{KSELFTESTS}/lib.mk", parent) is None:
+        return parent
+    rows = [
+        file_row(tree.src, f"{KSELFTESTS}/{COLLECTION}/{name}", data, mode)
+        for name, (data, mode) in selftest_files().items()
+    ]
+    message = (SELFTESTS / "commit-message.txt").read_text()
     return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
 
 
@@ -104,9 +135,9 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
             "test it without an export: schedline check --kdir PATH",
         )
     author = _author(tree)
-    tests = add_tests(tree, add_sched_fix(tree, tree.head, author), author, in_tree=True)
-    documented = add_documentation(tree, tests, author)
-    commit, states = apply_changes(tree, add_selftests(tree, documented, author), with_, without)
+    tests = add_tests(tree, _add_sched_fix(tree, tree.head, author), author, in_tree=True)
+    documented = _add_documentation(tree, tests, author)
+    commit, states = apply_changes(tree, _add_selftests(tree, documented, author), with_, without)
     for row in states:
         if row.state is State.CONFLICT:
             raise SchedlineError(
@@ -118,17 +149,8 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
     if there:
         commit = add_asserts(tree, commit, our_rules(), there, author)
     titles = [change_table()[row.id].title for row in states if row.state in (State.APPLIED, State.REVERTED)]
-    git(
-        tree.src,
-        "format-patch",
-        "--quiet",
-        f"--base={tree.head}",
-        "--cover-letter",
-        "-o",
-        out.absolute(),
-        f"{tree.head}..{commit}",
-        env=author,
-    )
+    words = ("--quiet", f"--base={tree.head}", "--cover-letter", "-o", out.absolute(), f"{tree.head}..{commit}")
+    git(tree.src, "format-patch", *words, env=author)
     cover = out / "0000-cover-letter.patch"
     text = cover.read_text().replace("*** SUBJECT HERE ***", "sched: KUnit tests for cache-line layout and cpupri")
     blurb = _COVER.format(directory=TESTS_DIRECTORY, document=DOCUMENT)
@@ -140,10 +162,7 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
 
 
 def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -> Verdict:
-    """Write the series of a tree, and print where it is.
-
-    Args:
-        out: an empty or new directory; None for one in the cache, from which an earlier series of the tree is removed.
+    """Write the series of a tree, and print where it is. Without `out`, it replaces an earlier one in the cache.
 
     Raises:
         SchedlineError: see export(); or the tree is not available.
@@ -157,8 +176,6 @@ def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -
     patches = export(tree, out, changes.with_, changes.without)
     if tree.dirty:
         say(f"note: {tree.dirty} uncommitted files are not part of the series; it is made for {tree.head[:12]}")
-    for patch in patches:
-        print(patch)
-    print(f"cover letter: {out / '0000-cover-letter.txt'}")
+    print(*patches, f"cover letter: {out / '0000-cover-letter.txt'}", sep="\n")
     print(f"next: git am -s {shlex.quote(str(out))}/*.patch")
     return Verdict.PASS

@@ -43,9 +43,8 @@ def add_parser(verbs: Verbs) -> None:
     )
     options.add_tree_options(parser)
     options.add_change_options(parser)
-    parser.add_argument(
-        "-o", "--out", type=_empty_directory, metavar="DIR", help="an empty or new directory (default: in the cache)"
-    )
+    about = "an empty or new directory (default: in the cache)"
+    parser.add_argument("-o", "--out", type=_empty_directory, metavar="DIR", help=about)
 
 
 def _empty_directory(text: str) -> Path:

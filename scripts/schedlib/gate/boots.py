@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, nan
@@ -144,9 +145,7 @@ class _Reader:
 
     def _done(self, path: str, tool: str, run: Run) -> None:
         identity, second = run.fingerprint["boot_id"], run.started.timestamp()
-        boot = self.boots.get(identity)
-        if boot is None:
-            boot = self.boots[identity] = Boot(identity, second)
+        boot = self.boots.setdefault(identity, Boot(identity, second))
         boot.started = min(boot.started, second)
         boot.runs[tool] = boot.runs.get(tool, 0) + 1
         for metric in run.metrics:
@@ -157,15 +156,12 @@ class _Reader:
             elif metric.unit != about.unit or metric.direction != about.direction or metric.kind != about.kind:
                 why = f"{metric.name} has another unit, direction or kind than in earlier runs"
                 raise Refused(path, Run, why, AGAIN)
-            figure = boot.figures.get(key)
-            if figure is None:
-                figure = boot.figures[key] = Figure()
-            figure.add(metric.value, metric.n)
+            boot.figures.setdefault(key, Figure()).add(metric.value, metric.n)
         for each in run.absent:
             self.absent[tool, each.name] = each.reason
 
-    def _name_by_program(self) -> None:
-        """If only one row has run a program, call the row by the program's name, whatever the suite."""
+    def side(self) -> Side:
+        """The side that was read. If only one row has run a program, the row has its name, whatever the suite."""
         programs = list(self.tool_of.values())
         name = {tool: program if programs.count(program) == 1 else tool for tool, program in self.tool_of.items()}
 
@@ -177,41 +173,29 @@ class _Reader:
         for boot in self.boots.values():
             boot.runs = {name[tool]: runs for tool, runs in boot.runs.items()}
             boot.figures = renamed(boot.figures)
-        self.fingerprints = {entries: {name[tool] for tool in tools} for entries, tools in self.fingerprints.items()}
-
-    def side(self) -> Side:
-        """The side that was read."""
-        self._name_by_program()
-        entries: dict[str, set[str]] = {}
+        entries: defaultdict[str, set[str]] = defaultdict(set)
         for fingerprint, tools in self.fingerprints.items():
-            for name, value in fingerprint:
-                if name == "boot_id":
-                    continue
-                if name in _OF_A_TOOL:
+            for entry, value in fingerprint:
+                if entry in _OF_A_TOOL:
                     for tool in tools:
-                        entries.setdefault(f"{name} of {tool}", set()).add(
-                            _without_places(value) if name == "command_line" else value
-                        )
-                else:
-                    entries.setdefault(name, set()).add(_same_kernel_words(name, value))
+                        entries[f"{entry} of {name[tool]}"].add(_without_places(value, entry))
+                elif entry != "boot_id":
+                    entries[entry].add(_without_places(value, entry))
         boots = sorted(self.boots.values(), key=lambda boot: (boot.started, boot.id))
-        return Side(
-            self.name,
-            tuple(boots),
-            self.about,
-            {name: frozenset(found) for name, found in entries.items()},
-            tuple(self.failed),
-            self.skipped,
-            self.absent,
-        )
+        shared = {entry: frozenset(found) for entry, found in entries.items()}
+        return Side(self.name, tuple(boots), self.about, shared, tuple(self.failed), self.skipped, self.absent)
 
 
-def _without_places(command: str) -> str:
-    """A command line without the program's directory and the file for the result."""
+def _without_places(value: str, entry: str) -> str:
+    """A command line without the program's directory and the file for the result, or a kernel's without boot files."""
+    if entry == "kernel_command_line":
+        return " ".join(word for word in value.split() if not _PLACES.match(word))
     try:
-        words = shlex.split(command)
+        words = shlex.split(value) if entry == "command_line" else []
     except ValueError:
-        return command
+        words = []
+    if not words:
+        return value
     kept, skip = [Path(word).name for word in words[:1]], False
     for word in words[1:]:
         if skip or word in _FILES:
@@ -219,10 +203,3 @@ def _without_places(command: str) -> str:
         elif word.split("=")[0] not in _FILES:
             kept.append(word)
     return " ".join(kept)
-
-
-def _same_kernel_words(name: str, value: str) -> str:
-    """Remove the names of the boot files from the kernel's command line."""
-    if name != "kernel_command_line":
-        return value
-    return " ".join(word for word in value.split() if not _PLACES.match(word))

@@ -11,18 +11,11 @@ import numpy as np
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import AnswerState
 from schedlib.gate.boots import Key, Side
-from schedlib.gate.judging import boots_of
+from schedlib.gate.judging import boots_of, refuse_many_boots
 from schedlib.gate.pairing import Batch, order_problem
-from schedlib.gate.rules import MOST_BOOTS, Claim, Gate, Level
+from schedlib.gate.rules import Claim, Gate, Level
 from schedlib.gate.statistics import Values, holm, rank_p, shift, shift_interval
 from schedlib.verdict import Verdict
-
-SHOWN: AnswerState = "shown"
-SMALLER: AnswerState = "smaller"
-NOT_SHOWN: AnswerState = "not shown"
-WORSE: AnswerState = "worse"
-REPORTED: AnswerState = "reported"
-ABSENT: AnswerState = "absent"
 
 
 @dataclass(frozen=True)
@@ -46,14 +39,6 @@ class Answer:
     boots: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True)
-class LevelAnswer:
-    """A figure of the candidate beside the mail's; None if no run has it."""
-
-    level: Level
-    value: float | None
-
-
 def answers(gate: Gate, base: Side, candidate: Side) -> list[Answer]:
     """Answer each claim, in the order of the file. All boots of a side are one batch."""
     found: dict[str, Answer] = {}
@@ -61,7 +46,7 @@ def answers(gate: Gate, base: Side, candidate: Side) -> list[Answer]:
     for claim in gate.claims:
         if any(claim.key not in side.about for side in (base, candidate)):
             reason = base.why_absent(claim.key) or candidate.why_absent(claim.key) or f"no run of {claim.tool} has it"
-            found[claim.id] = Answer(claim, ABSENT, reason)
+            found[claim.id] = Answer(claim, "absent", reason)
             continue
         sides = [boots_of(side, claim.tool) for side in (base, candidate)]
         values = [_values(side, claim.key, claim.direction) for side in sides]
@@ -71,28 +56,23 @@ def answers(gate: Gate, base: Side, candidate: Side) -> list[Answer]:
         if batch.smaller < gate.boots:
             problem = f"{batch.smaller} boots of one kernel; boot both at least {gate.boots} times, in turn"
         if claim.judged and problem:
-            found[claim.id] = Answer(claim, NOT_SHOWN, problem, boots=counts)
+            found[claim.id] = Answer(claim, "not shown", problem, boots=counts)
         elif batch.smaller:
             samples[claim.id] = claim, values[0], values[1]
         else:
-            found[claim.id] = Answer(claim, ABSENT, f"one kernel has no boot with {claim.tool}")
+            found[claim.id] = Answer(claim, "absent", f"one kernel has no boot with {claim.tool}")
     found |= {answer.claim.id: answer for answer in _tested(gate, samples)}
     return [found[claim.id] for claim in gate.claims]
 
 
 def _values(side: Side, key: Key, direction: str) -> Values:
     """A value for each boot; larger is worse."""
-    lacking = [boot.id for boot in side.boots if key not in boot.figures]
-    if lacking:
+    if lacking := [boot.id for boot in side.boots if key not in boot.figures]:
         raise SchedlineError(
             f"{side.name}: boot {lacking[0]} lacks {' '.join(key)}, which others have",
             "do its runs again, or remove that boot",
         )
-    if len(side.boots) > MOST_BOOTS:
-        raise SchedlineError(
-            f"{side.name} has {len(side.boots)} boots, more than {MOST_BOOTS}",
-            "check that boot_id is the kernel's, and give the boots of one campaign",
-        )
+    refuse_many_boots(side)
     about = side.about[key]
     if about.direction not in (direction, "neither"):
         raise SchedlineError(
@@ -104,55 +84,49 @@ def _values(side: Side, key: Key, direction: str) -> Values:
 
 def _tested(gate: Gate, samples: dict[str, tuple[Claim, Values, Values]]) -> list[Answer]:
     judged = [name for name, (claim, _, _) in samples.items() if claim.judged]
-    better = (
-        dict(
-            zip(judged, holm(np.array([rank_p(-samples[name][1], -samples[name][2]) for name in judged])), strict=True)
-        )
-        if judged
-        else {}
-    )
-    worse = (
-        dict(zip(judged, holm(np.array([rank_p(samples[name][1], samples[name][2]) for name in judged])), strict=True))
-        if judged
-        else {}
-    )
+
+    def adjusted(sign: float) -> dict[str, float]:
+        p = [rank_p(sign * samples[name][1], sign * samples[name][2]) for name in judged]
+        return dict(zip(judged, holm(np.array(p)), strict=True))
+
+    better, worse = adjusted(-1.0), adjusted(1.0)
     out = []
+    state: AnswerState
     for name, (claim, base, candidate) in samples.items():
         sign = -1.0 if claim.direction == "higher" else 1.0
         centre = abs(float(np.median(base)))
         counts = base.size, candidate.size
         if centre == 0:
-            out.append(Answer(claim, NOT_SHOWN, "it is 0 in the base, so a percentage has no meaning", boots=counts))
+            out.append(Answer(claim, "not shown", "it is 0 in the base, so a percentage has no meaning", boots=counts))
             continue
         change = 100 * sign * float(shift(base, candidate)) / centre
         low, high = sorted(100 * sign * float(end) / centre for end in shift_interval(base, candidate))
         reached = low <= claim.change if claim.change < 0 else high >= claim.change
         if not claim.judged:
-            state, reason = REPORTED, ""
+            state, reason = "reported", ""
         elif worse[name] <= gate.alpha:
-            state, reason = WORSE, "the candidate is worse than the base"
+            state, reason = "worse", "the candidate is worse than the base"
         elif better[name] > gate.alpha:
-            state, reason = NOT_SHOWN, "no improvement above the noise"
+            state, reason = "not shown", "no improvement above the noise"
         else:
-            state, reason = (SHOWN, "") if reached else (SMALLER, "better, but by less than claimed")
+            state, reason = ("shown", "") if reached else ("smaller", "better, but by less than claimed")
         p = float(better[name]) if claim.judged else None
         out.append(Answer(claim, state, reason, change, low, high, p, counts))
     return out
 
 
-def level_answers(gate: Gate, candidate: Side) -> list[LevelAnswer]:
-    """Medians over the candidate's boots beside the mails' figures."""
+def level_answers(gate: Gate, candidate: Side) -> list[tuple[Level, float]]:
+    """The mails' figures that the runs have, each with the median over the candidate's boots."""
     found = []
     for level in gate.levels:
-        key = level.tool, level.name
-        means = [boot.figures[key].mean for boot in candidate.boots if key in boot.figures]
-        found.append(LevelAnswer(level, float(np.median(means)) if means else None))
+        if means := [boot.figures[level.key].mean for boot in candidate.boots if level.key in boot.figures]:
+            found.append((level, float(np.median(means))))
     return found
 
 
 def verdict(found: Sequence[Answer]) -> Verdict:
     """FAIL if something is worse, PASS if there are claims to judge and all are shown, else INCONCLUSIVE."""
-    judged = [answer for answer in found if answer.state not in (ABSENT, REPORTED)]
-    if any(answer.state == WORSE for answer in judged):
+    judged = [answer for answer in found if answer.state not in ("absent", "reported")]
+    if any(answer.state == "worse" for answer in judged):
         return Verdict.FAIL
-    return Verdict.PASS if judged and all(answer.state == SHOWN for answer in judged) else Verdict.INCONCLUSIVE
+    return Verdict.PASS if judged and all(answer.state == "shown" for answer in judged) else Verdict.INCONCLUSIVE

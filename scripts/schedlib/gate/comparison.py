@@ -3,18 +3,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.gate_document import Method
 from schedlib.gate import claims, judging, pairing
 from schedlib.gate.boots import Side, read_side
-from schedlib.gate.judging import MetricRow
-from schedlib.gate.placebo import Share, shares_of
+from schedlib.gate.gate_options import GateOptions
+from schedlib.gate.judging import MetricRow, boots_of, values_of
+from schedlib.gate.pairing import Batch, order_problem
 from schedlib.gate.rules import Gate, load_gate
+from schedlib.gate.statistics import mean_interval, mean_shift, shift, shift_interval
 from schedlib.verdict import Verdict, worst
+
+
+@dataclass(frozen=True)
+class Share:
+    """The layout's share in the change of a metric. Units are those of its row: percent of the base, or absolute.
+
+    Attributes:
+        change: change from the base to the placebo.
+        attributable: change from the placebo to the candidate, which the layout causes.
+        low, high: the 95 % interval of `attributable`.
+        reason: why there is no share; empty if there is one.
+    """
+
+    row: MetricRow
+    change: float | None = None
+    attributable: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+    @property
+    def shown(self) -> bool:
+        """Whether the layout has any effect: the interval excludes 0."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True)
@@ -22,132 +47,91 @@ class Comparison:
     """What was compared, and the result.
 
     Attributes:
-        again: base and candidate of a confirmation in separate directories.
+        sides: base and candidate; and those of a confirmation in separate directories.
         rows: one for each gating metric; empty if claims were requested.
         shares: the part of each change that the layout causes; empty without a placebo.
         found: the answers to the gate's claims; empty unless they were requested.
         notes: remarks in addition to the rows: failed runs, boots that are not judged.
-        directories: directories of the sides, by name.
     """
 
+    options: GateOptions
     started: datetime
     gate: Gate
-    base: Side
-    candidate: Side
-    again: tuple[Side, Side] | None
+    sides: tuple[Side, ...]
     placebo: Side | None
     rows: tuple[MetricRow, ...]
     shares: tuple[Share, ...]
     found: tuple[claims.Answer, ...]
     notes: tuple[str, ...]
     verdict: Verdict
-    directories: Mapping[str, Path]
 
     @property
-    def judged_sides(self) -> tuple[Side, ...]:
-        """Base and candidate, and those of the confirmation."""
-        return (self.base, self.candidate, *(self.again or ()))
+    def base(self) -> Side:
+        """The kernel without the change."""
+        return self.sides[0]
+
+    @property
+    def candidate(self) -> Side:
+        """The kernel with the change."""
+        return self.sides[1]
 
     @property
     def notes_and_skips(self) -> tuple[str, ...]:
         """The notes, and what was skipped in which side."""
-        skips = (
-            f"skipped in {side.name}: {tool}: {reason}"
-            for side in self.judged_sides
-            for tool, reason in side.skipped.items()
-        )
+        skips = [f"skipped in {side.name}: {tool}: {why}" for side in self.sides for tool, why in side.skipped.items()]
         return (*self.notes, *skips)
 
 
-def compare(
-    base_at: Path,
-    candidate_at: Path,
-    gates: str | None,
-    *,
-    confirm: Sequence[Path] | None = None,
-    placebo: Path | None = None,
-    expect_improvement: bool = False,
-) -> Comparison:
-    """Compare two directories of runs, by a gates file or its name.
-
-    Args:
-        gates: None for `default`, or for `claims` with `expect_improvement`.
+def compare(options: GateOptions) -> Comparison:
+    """Compare two directories of runs.
 
     Raises:
         SchedlineError: bad input, or runs of different machines.
     """
     started = datetime.now(UTC)
-    gate = load_gate(gates or ("claims" if expect_improvement else "default"))
-    if expect_improvement and not gate.claims:
+    gate = load_gate(options.gates or ("claims" if options.expect_improvement else "default"))
+    if options.expect_improvement and not gate.claims:
         raise SchedlineError(f"{gate.name} has no [[claim]] to expect", "give --gates claims")
-    if not expect_improvement and not gate.rules:
+    if not options.expect_improvement and not gate.rules:
         raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "schedline gate --expect-improvement")
-
-    directories = {"base": base_at, "candidate": candidate_at}
-    base, candidate = read_side(base_at, "base"), read_side(candidate_at, "candidate")
-    again = None
-    if confirm:
-        names = ("the confirmation's base", "the confirmation's candidate")
-        directories |= dict(zip(names, confirm, strict=True))
-        again = read_side(confirm[0], names[0]), read_side(confirm[1], names[1])
-    everything = [base, candidate, *(again or ())]
-    _same_kernels(everything)
-    padded = None
-    if placebo:
-        directories["placebo"] = placebo
-        padded = read_side(placebo, "placebo")
-    pairing.refuse_differences([*everything, *([padded] if padded else [])], gate.compared)
-    notes = _notes(everything)
+    sides = [read_side(options.base, "base"), read_side(options.candidate, "candidate")]
+    for name, directory in zip(("base", "candidate"), options.confirm or (), strict=False):
+        sides.append(read_side(directory, f"the confirmation's {name}"))
+    _same_kernels(sides)
+    placebo = read_side(options.placebo, "placebo") if options.placebo else None
+    pairing.refuse_differences([*sides, *([placebo] if placebo else [])], gate.compared)
+    notes = []
+    builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
+    if builds[0] == builds[1]:
+        notes.append("base and candidate are the same kernel: an A/A campaign")
+    for side in sides:
+        if side.failed:
+            notes.append(f"ERROR: {len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}")
     rows: list[MetricRow] = []
     found: list[claims.Answer] = []
-    shares: list[Share] = []
-    if expect_improvement:
-        found = claims.answers(gate, base, candidate)
+    if options.expect_improvement:
+        found = claims.answers(gate, *sides)
         verdict = claims.verdict(found)
     else:
-        rows = judging.judge(gate, base, candidate, again)
+        rows = judging.judge(gate, sides)
         verdict = worst(row.verdict for row in rows)
-        notes += _unjudged(rows, everything)
-        shares = shares_of(gate, rows, base, candidate, padded) if padded else []
-    if any(side.failed for side in everything):
+        notes += _unjudged(rows, sides)
+    shares = _shares(gate, rows, sides[0], sides[1], placebo) if placebo else []
+    if any(side.failed for side in sides):
         verdict = worst([verdict, Verdict.ERROR])
     return Comparison(
-        started,
-        gate,
-        base,
-        candidate,
-        again,
-        padded,
-        tuple(rows),
-        tuple(shares),
-        tuple(found),
-        tuple(notes),
-        verdict,
-        directories,
+        options, started, gate, tuple(sides), placebo, tuple(rows), tuple(shares), tuple(found), tuple(notes), verdict
     )
 
 
 def _same_kernels(sides: list[Side]) -> None:
-    for first, again in zip(sides[:2], sides[2:], strict=False):
+    for first, again in zip(sides, sides[2:], strict=False):
         for name in ("kernel", "build_id"):
             if first.fingerprint.get(name) != again.fingerprint.get(name):
                 raise SchedlineError(
                     f"{again.name} has another {name} than {first.name}: it confirms nothing",
                     "boot the same two kernels again",
                 )
-
-
-def _notes(sides: Sequence[Side]) -> list[str]:
-    notes = []
-    builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
-    if builds[0] == builds[1]:
-        notes.append("base and candidate are the same kernel: an A/A campaign")
-    notes += [
-        f"ERROR: {len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}"
-        for side in sides
-        if side.failed
-    ]
-    return notes
 
 
 def _unjudged(rows: list[MetricRow], sides: list[Side]) -> list[str]:
@@ -159,3 +143,29 @@ def _unjudged(rows: list[MetricRow], sides: list[Side]) -> list[str]:
             if row.boots[place] and row.low is not None and there > row.boots[place]:
                 out.append(f"{row.rule.name}: {there - row.boots[place]} later boots of the {name} are not judged")
     return out
+
+
+def _shares(gate: Gate, rows: list[MetricRow], base: Side, candidate: Side, placebo: Side) -> list[Share]:
+    """The share for each metric that was compared. All boots count, of the first batch and of the confirmation."""
+    compared = (row for row in rows if row.change is not None and row.base and row.rule.method is not Method.EQUAL)
+    return [_share(gate, row, base, candidate, placebo) for row in compared]
+
+
+def _share(gate: Gate, row: MetricRow, base: Side, candidate: Side, placebo: Side) -> Share:
+    rule = row.rule
+    if rule.key not in placebo.about:
+        raise SchedlineError(f"the placebo has no {' '.join(rule.key)}", "run the same suite with all three kernels")
+    chosen = [boots_of(side, rule.tool).boots for side in (base, placebo, candidate)]
+    if any(rule.key not in boot.figures for boots in chosen for boot in boots):
+        return Share(row, reason="a boot lacks it")
+    if len(chosen[1]) < gate.boots:
+        return Share(row, reason=f"the placebo has {len(chosen[1])} boots, not {gate.boots}")
+    if gate.interleaved and (problem := order_problem(Batch(chosen[1], chosen[2]))):
+        return Share(row, reason=problem)
+    values, padded = values_of(rule, Batch(chosen[0], chosen[1]))
+    _, moved = values_of(rule, Batch(chosen[0], chosen[2]))
+    scale = (1.0 if rule.absolute else 100 / abs(row.base or 1.0)) * (-1.0 if rule.direction == "higher" else 1.0)
+    by_rank = rule.method is Method.RANK
+    estimate, interval = (shift, shift_interval) if by_rank else (mean_shift, mean_interval)
+    ends = sorted(float(end) * scale for end in interval(padded, moved))
+    return Share(row, float(estimate(values, padded)) * scale, float(estimate(padded, moved)) * scale, ends[0], ends[1])

@@ -3,24 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from schedlib.gate.statistics import (
-    CONFIRM,
-    Flags,
-    Values,
-    floor,
-    holm,
-    mean_interval,
-    mean_p,
-    mean_shift,
-    rank_p,
-    shift,
-    shift_interval,
-    two_batches,
-)
+from schedlib.gate import statistics
+from schedlib.gate.statistics import CONFIRM, Flags, Values
 
 
 @dataclass(frozen=True)
@@ -49,8 +37,7 @@ class BootEvidence:
 
 @dataclass(frozen=True)
 class Decision:
-    """For each metric: whether the first batch trips, whether the gate fails, whether a change of `detect` is
-    excluded."""
+    """For each metric: whether the first batch trips, the gate fails, and a change of `detect` is excluded."""
 
     tripped: Flags
     failed: Flags
@@ -58,53 +45,41 @@ class Decision:
     p: Values
 
 
-def rank_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> BootEvidence:
-    """Evidence by the Mann-Whitney test. Arrays may have any shape; the last axis is the boots."""
+def boot_evidence(
+    base: Values, candidate: Values, again: tuple[Values, Values] | None, *, means: bool = False
+) -> BootEvidence:
+    """Evidence from the values of a first batch and, if there is one, of its confirmation.
+
+    By the Mann-Whitney test, for arrays of any shape whose last axis is the boots; with `means` by the permutation test
+    of means, for one metric.
+    """
+    ranks = statistics.rank_p, statistics.shift, statistics.shift_interval
+    by_means = statistics.mean_p, statistics.mean_shift, statistics.mean_interval
+    p_of, shift_of, interval_of = by_means if means else ranks
     all_base = base if again is None else np.concatenate([base, again[0]], axis=-1)
     all_candidate = candidate if again is None else np.concatenate([candidate, again[1]], axis=-1)
-    low, high = shift_interval(all_base, all_candidate)
+    low, high = interval_of(all_base, all_candidate)
     return BootEvidence(
-        rank_p(base, candidate),
-        None if again is None else rank_p(*again),
-        shift(base, candidate),
-        shift(all_base, all_candidate),
-        low,
-        high,
-        floor(all_base),
-        np.asarray(np.median(all_base, axis=-1)),
-    )
-
-
-def mean_evidence(base: Values, candidate: Values, again: tuple[Values, Values] | None) -> BootEvidence:
-    """Evidence by the permutation test of means, for one metric."""
-    all_base = base if again is None else np.concatenate([base, again[0]])
-    all_candidate = candidate if again is None else np.concatenate([candidate, again[1]])
-    low, high = mean_interval(all_base, all_candidate)
-    return BootEvidence(
-        np.asarray(mean_p(base, candidate)),
-        None if again is None else np.asarray(mean_p(*again)),
-        np.asarray(mean_shift(base, candidate)),
-        np.asarray(mean_shift(all_base, all_candidate)),
+        np.asarray(p_of(base, candidate)),
+        None if again is None else np.asarray(p_of(*again)),
+        np.asarray(shift_of(base, candidate)),
+        np.asarray(shift_of(all_base, all_candidate)),
         np.asarray(low),
         np.asarray(high),
-        floor(all_base),
-        np.asarray(np.median(all_base)),
+        statistics.floor(all_base),
+        np.asarray(np.median(all_base, axis=-1)),
     )
 
 
 def together(evidence: list[BootEvidence]) -> BootEvidence:
     """Combine the evidence of several metrics: one array for each entry, with the metrics as last axis."""
-    confirm = [each.confirm for each in evidence if each.confirm is not None]
-    return BootEvidence(
-        np.array([each.first for each in evidence]),
-        np.array(confirm) if len(confirm) == len(evidence) else None,
-        np.array([each.shift_first for each in evidence]),
-        np.array([each.shift for each in evidence]),
-        np.array([each.low for each in evidence]),
-        np.array([each.high for each in evidence]),
-        np.array([each.floor for each in evidence]),
-        np.array([each.centre for each in evidence]),
-    )
+
+    def column(name: str) -> Values:
+        return np.array([getattr(each, name) for each in evidence])
+
+    confirm = None if any(each.confirm is None for each in evidence) else column("confirm")
+    others = {each.name: column(each.name) for each in fields(BootEvidence) if each.name != "confirm"}
+    return BootEvidence(confirm=confirm, **others)
 
 
 def decide(evidence: BootEvidence, budget: Values, detect: Values, alpha: float) -> Decision:
@@ -117,10 +92,10 @@ def decide(evidence: BootEvidence, budget: Values, detect: Values, alpha: float)
     """
     tripped = (evidence.first <= alpha / CONFIRM) & (evidence.shift_first > budget)
     if evidence.confirm is None:
-        p = holm(evidence.first)
+        p = statistics.holm(evidence.first)
         failed = np.zeros_like(tripped)
     else:
-        p = holm(two_batches(evidence.first, evidence.confirm, alpha))
+        p = statistics.holm(statistics.two_batches(evidence.first, evidence.confirm, alpha))
         failed = tripped & (p <= alpha) & (evidence.shift > np.maximum(budget, evidence.floor))
     excluded = (evidence.high < detect) & (evidence.floor < detect)
     return Decision(tripped, failed, excluded, p)

@@ -23,14 +23,7 @@ _LARGEST = 5 << 20
 
 @dataclass(frozen=True)
 class GateOptions:
-    """The options of a gate.
-
-    Attributes:
-        gates: a name in configs/gates, or a path; None for `default`, or for `claims` with --expect-improvement.
-        confirm: directories of base and candidate, measured after the others.
-        html: the file for the page.
-        pictures: SVG files for the page.
-    """
+    """The options of a gate; see --help. `gates`: None for `default`, or for `claims` with --expect-improvement."""
 
     base: Path
     candidate: Path
@@ -45,15 +38,11 @@ class GateOptions:
     def command(self) -> str:
         """The shell command that makes the page again."""
         words: list[object] = ["schedline", "gate", self.base, self.candidate]
-        for option, values in (
-            ("--gates", [self.gates] if self.gates else []),
-            ("--confirm", self.confirm or []),
-            ("--placebo", [self.placebo] if self.placebo else []),
-            ("--html", [self.html] if self.html else []),
-        ):
-            words += [option, *values] if values else []
-        for picture in self.pictures:
-            words += ["--picture", picture]
+        words += ["--gates", self.gates] if self.gates else []
+        words += ["--confirm", *self.confirm] if self.confirm else []
+        words += ["--placebo", self.placebo] if self.placebo else []
+        words += ["--html", self.html] if self.html else []
+        words += [word for picture in self.pictures for word in ("--picture", picture)]
         return shlex.join(map(str, words))
 
 

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from schedlib import options
+from schedlib.cache import cache_path, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.gate.gate_options import LIBRARIES, PAGE_LIBRARIES, GateOptions, gates_file, read_svg
-from schedlib.options import Verbs, add_verb
+from schedlib.options import Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
 
 
@@ -44,37 +46,23 @@ def add_parser(verbs: Verbs) -> None:
         job=_gate,
         libraries=lambda wanted: PAGE_LIBRARIES if wanted.html else LIBRARIES,
     )
-    runs = options.existing_directory
-    parser.add_argument("base", type=runs, metavar="BASE", help="runs of the kernel without the change")
-    parser.add_argument("candidate", type=runs, metavar="CANDIDATE", help="runs of the kernel with it")
-    parser.add_argument(
-        "--gates",
-        type=gates_file,
-        metavar="NAME|FILE",
-        help="gates file, or its name in configs/gates (default: default; for claims: claims)",
+    runs, new, names = options.existing_directory, options.new_file, "(default: default; for claims: claims)"
+    options.add_values(
+        parser,
+        ("base", runs, "BASE", "runs of the kernel without the change"),
+        ("candidate", runs, "CANDIDATE", "runs of the kernel with it"),
+        ("--gates", gates_file, "NAME|FILE", f"gates file, or its name in configs/gates {names}"),
+        ("--placebo", runs, "DIR", "runs of the placebo kernel, to see how much of a change comes from the layout"),
+        ("--json", new, "FILE", "write the result here too (schema gate-1)"),
+        ("--html", new, "FILE", "write the page here"),
     )
-    parser.add_argument(
-        "--confirm",
-        nargs=2,
-        type=runs,
-        metavar=("BASE", "CANDIDATE"),
-        help="runs of a second batch of both kernels, measured after the first",
-    )
-    parser.add_argument(
-        "--placebo",
-        type=runs,
-        metavar="DIR",
-        help="runs of the placebo kernel, to see how much of a change comes from the layout",
-    )
-    parser.add_argument(
-        "--expect-improvement", action="store_true", help="say which claims of the gates file the runs confirm"
-    )
-    parser.add_argument(
-        "--json", type=options.new_file, metavar="FILE", help="write the result here too (schema gate-1)"
-    )
-    parser.add_argument("--html", type=options.new_file, metavar="FILE", help="write the page here")
+    second, both = "runs of a second batch of both kernels, measured after the first", ("BASE", "CANDIDATE")
+    parser.add_argument("--confirm", nargs=2, type=runs, metavar=both, help=second)
+    claims = "say which claims of the gates file the runs confirm"
+    parser.add_argument("--expect-improvement", action="store_true", help=claims)
     parser.add_argument(
         "--picture",
+        dest="pictures",
         type=options.existing_path,
         action="append",
         default=[],
@@ -92,24 +80,31 @@ def _read(arguments: argparse.Namespace) -> GateOptions:
         ):
             if given:
                 raise SchedlineError(observed, "leave out one of the two")
-    if arguments.picture and not arguments.html:
+    if arguments.pictures and not arguments.html:
         raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
-    for picture in arguments.picture:
+    for picture in arguments.pictures:
         read_svg(picture)
-    return GateOptions(
-        base=arguments.base,
-        candidate=arguments.candidate,
-        gates=arguments.gates,
-        confirm=(arguments.confirm[0], arguments.confirm[1]) if arguments.confirm else None,
-        placebo=arguments.placebo,
-        expect_improvement=arguments.expect_improvement,
-        json=arguments.json,
-        html=arguments.html,
-        pictures=tuple(arguments.picture),
-    )
+    confirm = tuple(arguments.confirm) if arguments.confirm else None
+    return options_of(GateOptions, arguments, confirm=confirm, pictures=tuple(arguments.pictures))
 
 
 def _gate(wanted: GateOptions) -> Verdict:
-    from schedlib.gate.gate_job import gate
+    """Compare, write the requested files, and print the text."""
+    from schedlib.formats import document
+    from schedlib.gate import gate_report
+    from schedlib.gate.comparison import compare
 
-    return gate(wanted)
+    found = compare(wanted)
+    if wanted.json:
+        document.write(wanted.json, gate_report.document(found))
+    print(gate_report.text(found))
+    if wanted.html:
+        # matplotlib caches a list of this machine's fonts. It reads the cache's location when it is imported.
+        os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
+        from schedlib.gate.page import page
+
+        pictures = [(path.name, read_svg(path)) for path in wanted.pictures]
+        write_atomic(wanted.html, page(found, [wanted.command()], pictures))
+        print(f"page: {wanted.html}")
+    print(f"verdict: {found.verdict.name}")
+    return found.verdict

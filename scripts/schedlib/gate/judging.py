@@ -11,8 +11,8 @@ import numpy as np
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import Method
-from schedlib.gate.boots import Boot, Figure, Key, Side
-from schedlib.gate.decision import BootEvidence, decide, mean_evidence, rank_evidence, together
+from schedlib.gate.boots import Figure, Key, Side
+from schedlib.gate.decision import BootEvidence, Decision, boot_evidence, decide, together
 from schedlib.gate.pairing import Batch, Batches, batches, order_problem
 from schedlib.gate.rules import MOST_BOOTS, Gate, GateRule
 from schedlib.gate.statistics import CONFIRM, Values, detectable
@@ -69,8 +69,21 @@ def boots_of(side: Side, tool: str) -> Side:
     return replace(side, boots=tuple(boot for boot in side.boots if tool in boot.runs))
 
 
-def judge(gate: Gate, base: Side, candidate: Side, confirm: tuple[Side, Side] | None) -> list[MetricRow]:
-    """Judge each gating metric, in the order of the file.
+def refuse_many_boots(side: Side, more: str = "") -> None:
+    """Reject a side with so many boots that their ids are probably not the kernel's.
+
+    Raises:
+        SchedlineError: it has more than MOST_BOOTS.
+    """
+    if len(side.boots) > MOST_BOOTS:
+        raise SchedlineError(
+            f"{side.name} has {len(side.boots)} boots{more}, more than {MOST_BOOTS}",
+            "check that boot_id is the kernel's, and give the boots of one campaign",
+        )
+
+
+def judge(gate: Gate, sides: Sequence[Side]) -> list[MetricRow]:
+    """Judge each gating metric, in the order of the file. The sides are base, candidate, and those of a confirmation.
 
     Raises:
         SchedlineError: a metric was not measured at all, or its values are impossible.
@@ -78,7 +91,7 @@ def judge(gate: Gate, base: Side, candidate: Side, confirm: tuple[Side, Side] | 
     rows: dict[Key, MetricRow] = {}
     samples: list[_Sample] = []
     for rule in gate.rules:
-        found = _sample(gate, rule, base, candidate, confirm)
+        found = _sample(gate, rule, sides)
         if isinstance(found, MetricRow):
             rows[rule.key] = found
         else:
@@ -88,44 +101,31 @@ def judge(gate: Gate, base: Side, candidate: Side, confirm: tuple[Side, Side] | 
     return [rows[rule.key] for rule in gate.rules]
 
 
-def _sample(
-    gate: Gate, rule: GateRule, base: Side, candidate: Side, confirm: tuple[Side, Side] | None
-) -> MetricRow | _Sample:
-    sides = [base, candidate, *(confirm or ())]
-    missing = _missing(rule, base, candidate)
-    if missing is not None:
+def _sample(gate: Gate, rule: GateRule, sides: Sequence[Side]) -> MetricRow | _Sample:
+    if missing := _missing(rule, *sides[:2]):
         return missing
     about = _about(rule, sides)
     chosen = [boots_of(side, rule.tool) for side in sides]
     for side in chosen:
-        short = [boot.id for boot in side.boots if _runs(boot, rule.key) < boot.runs[rule.tool]]
-        if short:
+        figures = ((boot.figures.get(rule.key), boot.runs[rule.tool]) for boot in side.boots)
+        if short := [runs for figure, runs in figures if figure is None or figure.runs < runs]:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
             return MetricRow(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
-        if len(side.boots) > MOST_BOOTS:
-            raise SchedlineError(
-                f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
-                "check that boot_id is the kernel's, and give the boots of one campaign",
-            )
+        refuse_many_boots(side, f" with {rule.tool}")
     if rule.method is Method.EQUAL:
         return _equal(rule, about, chosen)
-    pair = (chosen[2], chosen[3]) if confirm else None
-    both = batches(chosen[0], chosen[1], pair, gate.boots)
+    both = batches(chosen, gate.boots)
     if not both.first.smaller:
         return MetricRow(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
     first = values_of(rule, both.first)
     problem = _shortage(gate, both.first, first, rule)
-    again = None
-    confirmation = both.confirm
-    if confirmation is not None and confirmation.smaller < gate.boots:
-        problem = problem or f"the confirmation has {confirmation.smaller} boots of one kernel, not {gate.boots}"
-        confirmation = None
-    if confirmation is not None:
-        again = values_of(rule, confirmation)
-    both = replace(both, confirm=confirmation)
+    if both.confirm and both.confirm.smaller < gate.boots:
+        problem = problem or f"the confirmation has {both.confirm.smaller} boots of one kernel, not {gate.boots}"
+        both = replace(both, confirm=None)
+    again = values_of(rule, both.confirm) if both.confirm else None
     if gate.interleaved and not problem:
-        problem = order_problem(both.first) or (order_problem(confirmation) if confirmation else "")
-    evidence = mean_evidence(*first, again) if rule.method is not Method.RANK else rank_evidence(*first, again)
+        problem = order_problem(both.first) or (order_problem(both.confirm) if both.confirm else "")
+    evidence = boot_evidence(*first, again, means=rule.method is not Method.RANK)
     centre = abs(float(evidence.centre))
     if not rule.absolute and centre == 0:
         raise SchedlineError(
@@ -187,20 +187,13 @@ def _about(rule: GateRule, sides: Sequence[Side]) -> str:
     return "in a million" if rule.method is Method.RATE else about.unit
 
 
-def _runs(boot: Boot, key: Key) -> int:
-    figure = boot.figures.get(key)
-    return figure.runs if figure else 0
-
-
 def _equal(rule: GateRule, unit: str, sides: Sequence[Side]) -> MetricRow:
     """Judge a metric that must be equal in every run; no statistics."""
     figures = [[boot.figures[rule.key] for boot in side.boots] for side in sides]
-    base = [figure for place in range(0, len(sides), 2) for figure in figures[place]]
-    candidate = [figure for place in range(1, len(sides), 2) for figure in figures[place]]
+    base, candidate = ([figure for side in figures[place::2] for figure in side] for place in (0, 1))
     if not base or not candidate:
         return MetricRow(rule, unit, Verdict.ERROR, "one side has no run with it")
-    low, high = _range(base)
-    least, most = _range(candidate)
+    (low, high), (least, most) = range_of(base), range_of(candidate)
     counts = len(base), len(candidate)
     worse = {"lower": most > high, "higher": least < low}.get(rule.direction, (least, most) != (low, high))
     row = MetricRow(rule, unit, Verdict.PASS, "", counts, low, most if rule.direction != "higher" else least)
@@ -209,13 +202,13 @@ def _equal(rule: GateRule, unit: str, sides: Sequence[Side]) -> MetricRow:
         return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; method = rank compares such values")
     if worse:
         return replace(row, verdict=Verdict.FAIL, reason=f"{low:g} became {row.candidate:g}; any change is reported")
-    better = (least, most) != (low, high)
-    return replace(
-        row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}") if better else ""
-    )
+    if (least, most) == (low, high):
+        return row
+    return replace(row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}"))
 
 
-def _range(figures: Sequence[Figure]) -> tuple[float, float]:
+def range_of(figures: Sequence[Figure]) -> tuple[float, float]:
+    """The smallest and the largest value of all runs."""
     return min(each.least for each in figures), max(each.most for each in figures)
 
 
@@ -226,16 +219,12 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     for boots in (batch.base, batch.candidate):
         figures = [boot.figures[rule.key] for boot in boots]
         for boot, figure in zip(boots, figures, strict=True):
-            if figure.least < 0:
-                raise SchedlineError(
-                    f"{' '.join(rule.key)} is {figure.least:g} in boot {boot.id}: below 0",
-                    "find out what measured that, and remove or repeat the run",
-                )
+            wrong = f"is {figure.least:g} in boot {boot.id}: below 0" if figure.least < 0 else ""
             if rule.method is Method.RATE and (not figure.samples or figure.total > figure.samples):
-                raise SchedlineError(
-                    f"{' '.join(rule.key)} counts {figure.total:g} of {figure.samples} samples in boot {boot.id}",
-                    "find out what measured that, and remove or repeat the run",
-                )
+                wrong = wrong or f"counts {figure.total:g} of {figure.samples} samples in boot {boot.id}"
+            if wrong:
+                next_step = "find out what measured that, and remove or repeat the run"
+                raise SchedlineError(f"{' '.join(rule.key)} {wrong}", next_step)
         values = [figure.rate if rule.method is Method.RATE else figure.mean for figure in figures]
         both.append(sign * np.array(values, dtype=np.float64))
     return both[0], both[1]
@@ -250,16 +239,11 @@ def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: Gat
     more = " and ".join(f"{number} more of the {name}" for number, name in lacking if number > 0)
     shown = detectable(*values, gate.alpha / CONFIRM)
     centre = abs(float(np.median(values[0])))
+    could = f"{shown:.3g}" if rule.absolute or centre == 0 else f"{100 * shown / centre:.1f} %"
+    could = f"the smallest change that these boots can show is about {could}"
     if not np.isfinite(shown):
         could = "these boots can show no change of any size"
-    elif rule.absolute or centre == 0:
-        could = f"the smallest change that these boots can show is about {shown:.3g}"
-    else:
-        could = f"the smallest change that these boots can show is about {100 * shown / centre:.1f} %"
     return f"too few boots: boot {more} ({could})"
-
-
-_NOTHING = float("inf")
 
 
 def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[MetricRow]:
@@ -268,37 +252,30 @@ def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[Metric
         return []
     any_confirm = any(sample.evidence.confirm is not None for sample in samples)
     padded = [_padded(sample, any_confirm) for sample in samples]
-    one = np.asarray(1.0)
-    filler = replace(padded[0], first=one, confirm=one if any_confirm else None, shift_first=np.asarray(-_NOTHING))
-    evidence = together(padded + [filler] * (family - len(samples)))
-    scales = np.array([sample.scale for sample in samples] + [1.0] * (family - len(samples)))
-    rules = [sample.rule for sample in samples] + [samples[0].rule] * (family - len(samples))
+    others = family - len(samples)
+    evidence = together(padded + [_unjudged(padded[0], any_confirm)] * others)
+    scales = np.array([sample.scale for sample in samples] + [1.0] * others)
+    rules = [sample.rule for sample in samples] + [samples[0].rule] * others
     budget, detect = (np.array([getattr(rule, name) for rule in rules]) / scales for name in ("budget", "detect"))
     outcome = decide(evidence, budget, detect, gate.alpha)
-    return [
-        _row(
-            gate,
-            sample,
-            bool(outcome.tripped[place]),
-            bool(outcome.failed[place]),
-            bool(outcome.excluded[place]),
-            float(outcome.p[place]),
-        )
-        for place, sample in enumerate(samples)
-    ]
+    return [_row(gate, sample, outcome, place) for place, sample in enumerate(samples)]
 
 
 def _padded(sample: _Sample, any_confirm: bool) -> BootEvidence:
-    evidence = sample.evidence
-    if sample.problem:  # it cannot be judged, so it neither trips nor helps the others
-        one = np.asarray(1.0)
-        return replace(evidence, first=one, confirm=one if any_confirm else None, shift_first=np.asarray(-_NOTHING))
-    if any_confirm and evidence.confirm is None:
-        return replace(evidence, confirm=np.asarray(1.0))
-    return evidence
+    if sample.problem:
+        return _unjudged(sample.evidence, any_confirm)
+    if any_confirm and sample.evidence.confirm is None:
+        return replace(sample.evidence, confirm=np.asarray(1.0))
+    return sample.evidence
 
 
-def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: bool, p: float) -> MetricRow:
+def _unjudged(evidence: BootEvidence, any_confirm: bool) -> BootEvidence:
+    """Evidence that neither trips nor helps the other metrics."""
+    one = np.asarray(1.0)
+    return replace(evidence, first=one, confirm=one if any_confirm else None, shift_first=np.asarray(-np.inf))
+
+
+def _row(gate: Gate, sample: _Sample, outcome: Decision, place: int) -> MetricRow:
     rule, evidence, scale = sample.rule, sample.evidence, sample.scale
     sign = -1.0 if rule.direction == "higher" else 1.0
     ends = sorted(float(sign * end * scale) for end in (evidence.low, evidence.high))
@@ -318,7 +295,7 @@ def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: boo
         float(sign * evidence.shift * scale),
         ends[0],
         ends[1],
-        p,
+        float(outcome.p[place]),
         float(evidence.first),
         None if evidence.confirm is None else float(evidence.confirm),
         float(evidence.floor * scale),
@@ -326,25 +303,21 @@ def _row(gate: Gate, sample: _Sample, tripped: bool, failed: bool, excluded: boo
     )
     if sample.problem:
         return replace(row, verdict=Verdict.INCONCLUSIVE, reason=sample.problem, p=None)
-    if failed:
-        return replace(
-            row, verdict=Verdict.FAIL, reason="both batches show a change above the budget and the A/A floor"
-        )
-    if tripped and evidence.confirm is None:
+    if outcome.failed[place]:
+        reason = "both batches show a change above the budget and the A/A floor"
+        return replace(row, verdict=Verdict.FAIL, reason=reason)
+    if outcome.tripped[place] and evidence.confirm is None:
         reason = f"the first batch shows a change; to confirm it, boot both kernels {gate.boots} more times, in turn"
         return replace(row, verdict=Verdict.INCONCLUSIVE, reason=reason)
-    if not excluded:
-        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=_noise(sample))
-    return replace(row, reason="the first batch showed a change, but the confirmation did not" if tripped else "")
-
-
-def _noise(sample: _Sample) -> str:
-    rule, evidence, scale = sample.rule, sample.evidence, sample.scale
+    if outcome.excluded[place]:
+        said = "the first batch showed a change, but the confirmation did not"
+        return replace(row, reason=said if outcome.tripped[place] else "")
     unit = sample.unit if rule.absolute else "%"
     worst, floor = float(evidence.high) * scale, float(evidence.floor) * scale
+    reason = f"it may be worse by up to {worst:.3g} {unit}; a pass has to exclude {rule.detect:g}"
     if floor >= rule.detect:
-        return (
+        reason = (
             f"too noisy: boots of the base alone differ by {floor:.3g} {unit} (A/A floor), "
             f"so a change of {rule.detect:g} {unit} cannot be excluded"
         )
-    return f"it may be worse by up to {worst:.3g} {unit}; a pass has to exclude {rule.detect:g}"
+    return replace(row, verdict=Verdict.INCONCLUSIVE, reason=reason)

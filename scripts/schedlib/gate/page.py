@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean, median
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -15,10 +16,12 @@ from markupsafe import Markup
 from schedlib import TOOL
 from schedlib.formats.cover_letter import printable
 from schedlib.formats.gate_document import Method
-from schedlib.gate import boot_series, gate_report, plots
-from schedlib.gate.boots import Key, Side
+from schedlib.gate import gate_report, plots
+from schedlib.gate.boots import Boot, Side
 from schedlib.gate.comparison import Comparison
-from schedlib.gate.judging import MetricRow
+from schedlib.gate.judging import MetricRow, boots_of, range_of
+from schedlib.gate.pairing import batches
+from schedlib.gate.plots import Point, values_of_kernel
 from schedlib.verdict import Verdict
 
 _MOST = 100
@@ -58,10 +61,9 @@ def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[st
         keep_trailing_newline=True,
     )
     css = (here / "page.css").read_text()
-    sides = [*found.judged_sides, *([found.placebo] if found.placebo else [])]
-    return environment.get_template(
-        "page.html.jinja"
-    ).render(
+    sides = [*found.sides, *([found.placebo] if found.placebo else [])]
+    template = environment.get_template("page.html.jinja")
+    return template.render(
         css=Markup(css),  # noqa: S704 - ours
         css_hash=b64encode(hashlib.sha256(css.encode()).digest()).decode(),
         found=found,
@@ -90,28 +92,19 @@ def _clean(value: object) -> object:
 
 def _means(found: Comparison) -> str:
     """The verdict in words."""
-    worse = [
-        f"{row.rule.name} {gate_report.change_of(row)}".removesuffix(" -")
-        for row in found.rows
-        if row.verdict is Verdict.FAIL
-    ]
-    return _MEANS[found.verdict] + ", ".join(worse if found.verdict is Verdict.FAIL else ())
+    failed = [row for row in found.rows if row.verdict is found.verdict is Verdict.FAIL]
+    worse = (f"{row.rule.name} {gate_report.change_of(row)}".removesuffix(" -") for row in failed)
+    return _MEANS[found.verdict] + ", ".join(worse)
 
 
 def _metric(found: Comparison, row: MetricRow, name: str) -> PageMetric:
-    rule, points = row.rule, boot_series.points(found, row)
-    unit = boot_series.unit_of(row)
-    placebo = ""
-    if found.placebo:
-        equal = rule.method is Method.EQUAL
-        placebo = (
-            _range(found.placebo, rule.key) if equal else gate_report.number(boot_series.middle(row, points, "placebo"))
-        )
-    per = "" if rule.method is Method.EQUAL else f" {unit}" if rule.absolute else " %"
+    rule, points, equal = row.rule, _points(found, row), row.rule.method is Method.EQUAL
+    unit = "per million samples" if rule.method is Method.RATE else row.unit
+    per = "" if equal else f" {unit}" if rule.absolute else " %"
     cells = {
         "base": gate_report.number(row.base),
         "candidate": gate_report.number(row.candidate),
-        **({"placebo": placebo} if found.placebo else {}),
+        **({"placebo": _of_placebo(found.placebo, row, points)} if found.placebo else {}),
         "change": gate_report.change_of(row),
         "95 % interval": gate_report.interval_of(row),
         "budget": gate_report.budget_of(row) + ("" if rule.absolute else per),
@@ -125,30 +118,42 @@ def _metric(found: Comparison, row: MetricRow, name: str) -> PageMetric:
             Markup(plots.ecdf(f"{name}e", f"{about}: share of boots up to a value", unit, points)),  # noqa: S704
             Markup(plots.by_boot(f"{name}b", f"{about}: boot by boot", unit, points)),  # noqa: S704
         )
-    decides = (
-        "equal in every run"
-        if rule.method is Method.EQUAL
-        else (
-            f"method {rule.method.value}; may become worse by {rule.budget:g}{per}; "
-            f"a pass excludes {rule.detect:g}{per}"
-        )
-    )
-    return PageMetric(
-        row,
-        cells,
-        {"neither": ""}.get(rule.direction, f"{rule.direction} is better"),
-        decides,
-        unit,
-        drawn,
-        any(point.confirms for point in points),
-    )
+    worse = f"may become worse by {rule.budget:g}{per}; a pass excludes {rule.detect:g}{per}"
+    decides = "equal in every run" if equal else f"method {rule.method.value}; {worse}"
+    better = "" if rule.direction == "neither" else f"{rule.direction} is better"
+    return PageMetric(row, cells, better, decides, unit, drawn, any(point.confirms for point in points))
 
 
-def _range(side: Side, key: Key) -> str:
-    """The value of all runs, or the smallest and the largest if they differ."""
-    figures = [boot.figures[key] for boot in side.boots if key in boot.figures]
-    values = sorted({value for figure in figures for value in (figure.least, figure.most)})
-    return " to ".join(map(gate_report.number, values if len(values) < 2 else (values[0], values[-1]))) or "-"
+def _points(found: Comparison, row: MetricRow) -> list[Point]:
+    """The boots from which a row was judged, and those of the placebo; none for a row without a change."""
+    if row.change is None or row.rule.method is Method.EQUAL:
+        return []
+    out = []
+
+    def add(kernel: str, confirms: bool, boots: Sequence[Boot]) -> None:
+        for boot in boots:
+            if figure := boot.figures.get(row.rule.key):
+                value = figure.rate if row.rule.method is Method.RATE else figure.mean
+                out.append(Point(kernel, confirms, boot.started, value))
+
+    both = batches([boots_of(side, row.rule.tool) for side in found.sides], found.gate.boots)
+    for batch in (both.first, both.confirm):
+        if batch:
+            add("base", batch is both.confirm, batch.base)
+            add("candidate", batch is both.confirm, batch.candidate)
+    if found.placebo:
+        add("placebo", False, boots_of(found.placebo, row.rule.tool).boots)
+    return sorted(out, key=lambda point: (point.started, point.kernel))
+
+
+def _of_placebo(side: Side, row: MetricRow, points: Sequence[Point]) -> str:
+    """The placebo's figure: as the gate shows the others, or the range of all runs if they have to be equal."""
+    if row.rule.method is Method.EQUAL:
+        figures = [boot.figures[row.rule.key] for boot in side.boots if row.rule.key in boot.figures]
+        return " to ".join(map(gate_report.number, sorted(set(range_of(figures))))) if figures else "-"
+    values = values_of_kernel(points, "placebo")
+    middle = median if row.rule.method is Method.RANK else mean
+    return gate_report.number(middle(values) if values else None)
 
 
 def _environment(found: Comparison, *, same: bool) -> list[tuple[str, list[str]]]:

@@ -70,17 +70,18 @@ def _shown(values: frozenset[str] | set[str]) -> str:
     return " / ".join(repr(each) for each in sorted(values)[:3])
 
 
-def batches(base: Side, candidate: Side, confirm: tuple[Side, Side] | None, boots: int) -> Batches:
+def batches(sides: Sequence[Side], boots: int) -> Batches:
     """The first `boots` of each side are the first batch, the next `boots` the confirmation. Later ones do not count.
 
-    If a separate confirmation is given, each batch consists of all its boots.
+    Args:
+        sides: base and candidate; and those of a separate confirmation, and then each batch has all its boots.
 
     Raises:
         SchedlineError: a boot of the confirmation is older than one of the first batch.
     """
-    if confirm is not None:
-        first = Batch(base.boots, candidate.boots)
-        second = Batch(confirm[0].boots, confirm[1].boots)
+    base, candidate = sides[:2]
+    if len(sides) > 2:
+        first, second = Batch(base.boots, candidate.boots), Batch(sides[2].boots, sides[3].boots)
         starts = [boot.started for boot in (*second.base, *second.candidate)]
         if starts and min(starts) <= max((boot.started for boot in (*first.base, *first.candidate)), default=0.0):
             raise SchedlineError(
@@ -90,9 +91,7 @@ def batches(base: Side, candidate: Side, confirm: tuple[Side, Side] | None, boot
         return Batches(first, second)
     first = Batch(base.boots[:boots], candidate.boots[:boots])
     second = Batch(base.boots[boots : 2 * boots], candidate.boots[boots : 2 * boots])
-    if second.smaller < boots:
-        return Batches(first, None)
-    return Batches(first, second)
+    return Batches(first, second if second.smaller >= boots else None)
 
 
 def order_problem(batch: Batch) -> str:
@@ -103,8 +102,5 @@ def order_problem(batch: Batch) -> str:
         lead += kind
         furthest = max(furthest, abs(lead))
     allowed = _LEAD + abs(len(batch.base) - len(batch.candidate))
-    if furthest <= allowed:
-        return ""
-    return (
-        f"one kernel was booted {furthest} times more than the other at some point, so a drift could look like a change"
-    )
+    ahead = f"one kernel was booted {furthest} times more than the other at some point"
+    return f"{ahead}, so a drift could look like a change" if furthest > allowed else ""

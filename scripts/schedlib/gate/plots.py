@@ -7,6 +7,7 @@ import re
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
@@ -16,7 +17,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, PercentFormatter, StrMethodFormatter
 
 from schedlib.formats.cover_letter import printable
-from schedlib.gate.boot_series import KERNELS, Point, values_of_kernel
 from schedlib.gate.gate_report import number
 
 _SIZE = (5.0, 3.4)
@@ -28,19 +28,8 @@ _COLOURS = {"base": "#000001", "candidate": "#000002", "placebo": "#000003"}
 _LINES = {"base": "solid", "candidate": (0, (5, 2)), "placebo": (0, (1, 1.5))}
 _MARKERS = {"base": "o", "candidate": "^", "placebo": "s"}
 _CLASSES = {_INK: "ink", _GRID: "grid"} | {colour: name for name, colour in _COLOURS.items()}
-_KEPT = {
-    "fill",
-    "fill-opacity",
-    "opacity",
-    "stroke",
-    "stroke-dasharray",
-    "stroke-dashoffset",
-    "stroke-linecap",
-    "stroke-linejoin",
-    "stroke-opacity",
-    "stroke-width",
-    "text-anchor",
-}
+_KEPT = ("fill", "opacity", "stroke", "text-anchor")
+"""Beginnings of the names of attributes that the page needs: shapes and colours, and no fonts."""
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "schedline",
@@ -50,8 +39,24 @@ _SETTINGS: dict[Any, Any] = {
     "path.simplify": False,
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), _INK),
 }
+KERNELS = tuple(_COLOURS)
 _SVG = "http://www.w3.org/2000/svg"
 _HREF = "{http://www.w3.org/1999/xlink}href"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One boot. `value` is in the metric's unit; for Method.RATE it is exceedances per million samples."""
+
+    kernel: str
+    confirms: bool
+    started: float
+    value: float
+
+
+def values_of_kernel(found: Sequence[Point], kernel: str) -> list[float]:
+    """The values of a kernel, in the order of the boots."""
+    return [point.value for point in found if point.kernel == kernel]
 
 
 def ecdf(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
@@ -75,9 +80,7 @@ def by_boot(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
         for kernel in KERNELS:
             for confirms in (False, True):
                 mine = [
-                    (place, point.value)
-                    for place, point in places
-                    if point.kernel == kernel and point.confirms is confirms
+                    (place, each.value) for place, each in places if (each.kernel, each.confirms) == (kernel, confirms)
                 ]
                 if mine:
                     colour = _COLOURS[kernel]
@@ -126,10 +129,9 @@ def _described(points: Sequence[Point], unit: str) -> str:
     for kernel in KERNELS:
         if values := values_of_kernel(points, kernel):
             confirming = sum(point.confirms for point in points if point.kernel == kernel)
-            boots = f"{len(values)} boot{'s' * (len(values) > 1)}" + (
-                f", {confirming} of them in the confirmation" if confirming else ""
-            )
-            parts.append(f"{kernel}: {boots}, from {number(min(values))} to {number(max(values))} {unit}")
+            boots = f"{len(values)} boot{'s' * (len(values) > 1)}"
+            more = f", {confirming} of them in the confirmation" if confirming else ""
+            parts.append(f"{kernel}: {boots}{more}, from {number(min(values))} to {number(max(values))} {unit}")
     return "; ".join(parts)
 
 
@@ -182,7 +184,7 @@ def _restyle(element: ET.Element) -> None:
         key, _, value = (part.strip() for part in declaration.partition(":"))
         if value in _CLASSES:
             classes.append(f"{key}-{_CLASSES[value]}")
-        elif key in _KEPT:
+        elif key.startswith(_KEPT):
             element.set(key, value)
     if element.tag == f"{{{_SVG}}}text":
         classes.append("fill-ink")

@@ -14,10 +14,7 @@ from schedlib.formats.data_file import nearest, read_toml, refuse
 from schedlib.formats.gate_document import Method
 from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Amount, Strict, Word, Wrong
-from schedlib.gate.gate_options import gates_path
-from schedlib.paths import CONFIGS
-
-GATES = CONFIGS / "gates"
+from schedlib.gate.gate_options import GATES, gates_path
 
 LEAST_BOOTS = 5
 """The smallest batch: with fewer boots, none of our tests can fail."""
@@ -31,7 +28,19 @@ _MAXIMUM = re.compile(r"(^|[._])(max|maximum|worst|peak)([._]|$)")
 _UNSAID = -1.0
 
 
-class GateRule(Strict, frozen=True):
+class Keyed(Strict, frozen=True):
+    """A metric of a tool."""
+
+    tool: Word
+    name: Word
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Tool and name, which a run knows it by."""
+        return self.tool, self.name
+
+
+class GateRule(Keyed, frozen=True):
     """One gating metric.
 
     Attributes:
@@ -42,8 +51,6 @@ class GateRule(Strict, frozen=True):
         because: why it is a gating metric.
     """
 
-    tool: Word
-    name: Word
     direction: Direction
     method: Method
     budget: Amount = _UNSAID
@@ -59,9 +66,8 @@ class GateRule(Strict, frozen=True):
                 'gate on a quantile, or on samples over a bound with method = "rate"',
             )
         if self.direction == "neither" and not equal:
-            raise Wrong(
-                f"{where}: with direction neither nothing can become worse", 'write direction = "lower" or "higher"'
-            )
+            why = f"{where}: with direction neither nothing can become worse"
+            raise Wrong(why, 'write direction = "lower" or "higher"')
         if self.budget == _UNSAID and not equal:
             raise Wrong(
                 f"{where} has no budget, so nothing says how much worse it may become",
@@ -79,26 +85,14 @@ class GateRule(Strict, frozen=True):
         for name, value in (("budget", budget), ("detect", detect), ("absolute", rate or bool(self.absolute))):
             msgspec.structs.force_setattr(self, name, value)
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """Tool and name, which a run knows it by."""
-        return self.tool, self.name
 
-
-class Cited(Strict, frozen=True, kw_only=True):
+class Cited(Keyed, frozen=True, kw_only=True):
     """A figure from a mail. quote: the mail's words."""
 
     id: Word
     patch: Word
     mail: Word
     quote: Word
-    tool: Word
-    name: Word
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Tool and name, which a run knows it by."""
-        return self.tool, self.name
 
 
 class Claim(Cited, frozen=True, kw_only=True):
@@ -171,9 +165,8 @@ def load_gate(named: str) -> Gate:
     """
     path = gates_path(named)
     if not path.exists():
-        raise SchedlineError(
-            f"there is no gates file {path}", nearest(named, (each.stem for each in GATES.glob("*.toml")))
-        )
+        known = (each.stem for each in GATES.glob("*.toml"))
+        raise SchedlineError(f"there is no gates file {path}", nearest(named, known))
     found = read_toml(path, GatesFile)
     if not found.metric and not found.claim:
         refuse(path, (), "has no [[metric]] and no [[claim]]: it would pass everything", "add a [[metric]]")
@@ -181,6 +174,5 @@ def load_gate(named: str) -> Gate:
     for number, key in enumerate(keys):
         if key in keys[:number]:
             refuse(path, ("metric", number), f"has {' '.join(key)} twice", "keep one")
-    head = found.gate
-    interleaved = head.order == "interleaved"
-    return Gate(path.stem, head.alpha, head.boots, head.compared, interleaved, found.metric, found.claim, found.level)
+    head, rows = found.gate, (found.metric, found.claim, found.level)
+    return Gate(path.stem, head.alpha, head.boots, head.compared, head.order == "interleaved", *rows)

@@ -43,15 +43,13 @@ def upper_tail(base: int, candidate: int) -> Values:
     u = np.arange(pairs + 1)
     if pairs > _EXACT_PAIRS:
         spread = np.sqrt(pairs * (base + candidate + 1) / 12)
-        normal: Values = stats.norm.sf((u - 0.5 - pairs / 2) / spread)
-        return normal
+        return np.asarray(stats.norm.sf((u - 0.5 - pairs / 2) / spread))
     above, rest = np.divmod(u[:, None], base)
     place = np.arange(candidate)
     samples = np.where(place < above, base + place, -1.0 - place)
     samples = np.where((place == above) & (rest > 0), rest - 0.5, samples)
     others = np.broadcast_to(np.arange(base, dtype=float), (pairs + 1, base))
-    tail: Values = stats.mannwhitneyu(samples, others, alternative="greater", method="exact", axis=-1).pvalue
-    return tail
+    return np.asarray(stats.mannwhitneyu(samples, others, alternative="greater", method="exact", axis=-1).pvalue)
 
 
 def rank_p(base: Values, candidate: Values) -> Values:
@@ -61,8 +59,7 @@ def rank_p(base: Values, candidate: Values) -> Values:
     distribution, and never a larger p. It also makes the test monotone: a worse value never gives a larger p.
     """
     u = (candidate[..., :, None] > base[..., None, :]).sum(axis=(-1, -2))
-    found: Values = upper_tail(base.shape[-1], candidate.shape[-1])[u]
-    return found
+    return np.asarray(upper_tail(base.shape[-1], candidate.shape[-1])[u])
 
 
 def _differences(base: Values, candidate: Values) -> Values:
@@ -72,8 +69,7 @@ def _differences(base: Values, candidate: Values) -> Values:
 
 def shift(base: Values, candidate: Values) -> Values:
     """Hodges and Lehmann's estimate of how much worse the candidate is, in the unit of the values (1963)."""
-    found: Values = np.median(_differences(base, candidate), axis=-1)
-    return found
+    return np.asarray(np.median(_differences(base, candidate), axis=-1))
 
 
 def shift_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
@@ -108,12 +104,9 @@ def floor(base: Values) -> Values:
         return np.full(base.shape[:-1], np.inf)
     pairs = boots // 2
     paired = base[..., : 2 * pairs].reshape(*base.shape[:-1], pairs, 2)
-    place = np.arange(pairs)
-    halves = [
-        np.abs(shift(paired[..., place, chosen], paired[..., place, 1 - chosen])) for chosen in _pair_splits(pairs)
-    ]
-    found: Values = np.quantile(np.stack(halves), 0.9, axis=0) * np.sqrt(pairs / boots)
-    return found
+    place, splits = np.arange(pairs), _pair_splits(pairs)
+    halves = [np.abs(shift(paired[..., place, chosen], paired[..., place, 1 - chosen])) for chosen in splits]
+    return np.asarray(np.quantile(np.stack(halves), 0.9, axis=0) * np.sqrt(pairs / boots))
 
 
 @lru_cache(maxsize=4)

@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Makes a text for a mail from the directory of a premerge: from the raw data only, so that anyone can reproduce it."""
+"""Makes a text for a mail from the raw data of a premerge alone, so that anyone can make and compare it again."""
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import TOOL
+from schedlib.cache import write_atomic
 from schedlib.check.check_results import JudgedBoot, skips
 from schedlib.console.judge import TestOutcome
-from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.contract_rules import Rules, our_rules
+from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.cover_letter import printable, wrapped
 from schedlib.formats.premerge_document import PremergeDocument, PremergePart
-from schedlib.gate import gate_options
+from schedlib.gate.gate_options import GATES as OUR_GATES
+from schedlib.gate.gate_options import GateOptions
+from schedlib.git import try_git
 from schedlib.layout.patch_check import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, from_tables, judge_rule, presence_of
 from schedlib.premerge import record
-from schedlib.premerge.emulated import compared
-from schedlib.premerge.parts import Booted, blame, said_by
-from schedlib.premerge.premerge_files import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, require_premerge
+from schedlib.premerge.parts import Booted, blame, compared, said_by
+from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, require_premerge
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict, worst
 
@@ -35,36 +39,22 @@ _MOST = 20
 """How many names of failed tests are listed."""
 
 
-@dataclass(frozen=True)
-class Section:
-    """One part of the text. The verdict is None if nothing was judged."""
-
-    verdict: Verdict | None
-    lines: tuple[str, ...]
+Section = tuple[Verdict | None, list[str]]
+"""One part of the text, and its verdict; None if nothing was judged."""
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The text, its verdict, and the patch ids that it is about."""
-
-    text: str
-    verdict: Verdict
-    patch_ids: tuple[str, ...]
-
-
-def evidence(directory: Path, rules: Rules) -> Evidence:
-    """Judge the data in the directory of a premerge, and write the text.
-
-    Args:
-        rules: the rules of this schedline, not of the sender's.
-
-    Raises:
-        SchedlineError: the data are damaged, or there is nothing to judge.
-    """
+def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
+    """The verdict on the data, by the rules of this schedline, not of the sender's; the text, and its patch ids."""
     require_premerge(directory)
+    rules = our_rules()
     file = directory / SERIES
     series = document.read(file, PremergeDocument, "make it again: schedline premerge") if file.exists() else None
-    head, ids, again = _series(series) if series else (["no series: runs alone"], (), [])
+    head, again = ["no series: runs alone"], []
+    if series:
+        head = wrapped(f"base-commit: {series.base}")
+        for patch in series.patches:
+            head += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
+        again = [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")]
     sections = [
         _layout(directory, rules),
         _kunit(directory),
@@ -72,52 +62,34 @@ def evidence(directory: Path, rules: Rules) -> Evidence:
         _mutants(series.parts if series else ()),
         _runs(directory),
     ]
-    verdict = worst([each.verdict for each in sections if each.verdict is not None] or [Verdict.INCONCLUSIVE])
-    body = [line for section in sections if section.lines for line in (*section.lines, "")]
+    verdict = worst([verdict for verdict, _ in sections if verdict is not None] or [Verdict.INCONCLUSIVE])
+    body = [line for _, lines in sections for line in (*lines, "")]
     out = [f"{BEGIN} ({TOOL})", *head, "", *body, _data(directory)]
     if (directory / RUNS).is_dir():
         again.append("schedline gate runs/base runs/candidate --gates gates.toml")
     out += ["again:", *(f"  {line}" for line in again), "  schedline premerge evidence verify THIS DIRECTORY"]
     out += [f"verdict: {verdict.name}", END]
-    return Evidence("".join(f"{line.rstrip()}\n" for line in out), verdict, ids)
-
-
-def _series(series: PremergeDocument) -> tuple[list[str], tuple[str, ...], list[str]]:
-    """Lines with base and patches, the patch ids, and the commands to reproduce the data."""
-    lines = wrapped(f"base-commit: {series.base}")
-    for patch in series.patches:
-        lines += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
-    ids = tuple(patch.patch_id for patch in series.patches)
-    return lines, ids, [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")]
-
-
-def _layouts(directory: Path) -> dict[str, tuple[Layout, Layout] | None] | None:
-    pairs = record.read_layouts(directory)
-    if pairs is None:
-        return None
-    return {
-        name: (from_tables(name, pair[0], {}), from_tables(name, pair[1], {})) if pair else None
-        for name, pair in pairs.items()
-    }
+    ids = tuple(patch.patch_id for patch in series.patches) if series else ()
+    return verdict, "".join(f"{line.rstrip()}\n" for line in out), ids
 
 
 def _layout(directory: Path, rules: Rules) -> Section:
     """The outcomes of the rules on each architecture, as letters."""
-    layouts = _layouts(directory)
-    if layouts is None:
-        return Section(None, ("layout: not looked at",))
+    columns = record.read_layouts(directory)
+    if columns is None:
+        return None, ["layout: not looked at"]
     changes = rules.changes()
     counts = {change: sum(rule.change == change for rule in rules.rules) for change in changes}
     widths = {change: max(len(change), count) + 2 for change, count in counts.items()}
     table = [f"{'':10}line  " + "".join(change.ljust(widths[change]) for change in changes).rstrip()]
     broken: dict[str, list[str]] = {}
     judged = 0
-    for name, pair in layouts.items():
+    for name, pair in columns.items():
         if pair is None:
             table.append(f"{name:10}cannot be had here")
             continue
         judged += 1
-        before, after = pair
+        before, after = (from_tables(name, each, {}) for each in pair)
         for result in broken_rules(rules, before, after):
             broken.setdefault(result.rule, []).append(name)
         cells = "".join(_letters(rules, change, before, after).ljust(widths[change]) for change in changes)
@@ -126,7 +98,7 @@ def _layout(directory: Path, rules: Rules) -> Section:
     lines = [f"layout, the rules of each change on the head (P, F, - n/a): {verdict.name}", *table]
     for name, where in broken.items():
         lines += wrapped(f"broken by the series: {name} ({', '.join(where)}): {rules.rule(name).reason}")
-    return Section(verdict, tuple(lines))
+    return verdict, lines
 
 
 def _letters(rules: Rules, change: str, before: Layout, after: Layout) -> str:
@@ -155,19 +127,18 @@ def _kunit(directory: Path) -> Section:
             name = f"{side} {boot.name}"
             rows.append(f"{name:20}{counts[0]:>6}{bad:>8}{counts[1]:>9}  {boot.judgement.verdict.name}")
     if "head" not in said:
-        return Section(None, ("KUnit: not run",))
+        return None, ["KUnit: not run"]
     base = said_by(said["base"]) if "base" in said else Booted(Verdict.PASS, frozenset(), 0, 0)
     verdict, new, old = blame(base, said_by(said["head"]))
     lines = [f"KUnit, from the consoles: {verdict.name}", *rows]
     lines += _listed("fails since the series", new) + _listed("fails on the base, too", old)
     for suite, why in left_out.items():
         lines += wrapped(f"left out: {suite}: {why}")
-    lines += [
-        line
-        for reason, names in skips(said["head"]).items()
-        for line in wrapped(f"skipped, {reason}: {_by_suite(names)}")
-    ]
-    return Section(verdict, tuple(lines))
+    for reason, names in skips(said["head"]).items():
+        of_suites = Counter(name.split(":")[0] for name in names)
+        suites = ", ".join(f"{count} of {suite}" for suite, count in of_suites.items())
+        lines += wrapped(f"skipped, {reason}: {suites}")
+    return verdict, lines
 
 
 def _listed(what: str, names: Sequence[str]) -> list[str]:
@@ -175,35 +146,30 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
     return wrapped(f"{what}: {', '.join(names[:_MOST])}{more}") if names else []
 
 
-def _by_suite(names: Sequence[str]) -> str:
-    counts = Counter(name.split(":")[0] for name in names)
-    return ", ".join(f"{count} of {suite}" for suite, count in counts.items())
-
-
 def _emulated(directory: Path) -> Section:
     """The cache-line traffic of base and head, field by field where it is over a budget."""
     if not (directory / TRAFFIC).is_dir():
-        return Section(None, ("cache-line traffic on emulated CPUs: not counted",))
+        return None, ["cache-line traffic on emulated CPUs: not counted"]
     part = compared(directory)
     lines = wrapped(f"cache-line traffic, {part.summary}: {part.verdict.name if part.verdict else 'not judged'}")
-    return Section(part.verdict, (*lines, *(line for each in part.lines for line in wrapped(f"  {each}", 6))))
+    return part.verdict, [*lines, *(line for each in part.lines for line in wrapped(f"  {each}", 6))]
 
 
 def _mutants(parts: Sequence[PremergePart]) -> Section:
     """The mutants as the sender saw them. To repeat them takes a build each, so only a bad result counts."""
     part = next((each for each in parts if each.name == "mutants" and each.verdict), None)
     if part is None or part.verdict is None:
-        return Section(None, ("mutants: not tried",))
+        return None, ["mutants: not tried"]
     lines = wrapped(f"mutants of the touched files, as the sender saw it: {part.summary}")
     lines += [line for each in part.lines for line in wrapped(f"  {each}", 6)]
-    return Section(None if part.verdict is Verdict.PASS else part.verdict, tuple(lines))
+    return None if part.verdict is Verdict.PASS else part.verdict, lines
 
 
 def _runs(directory: Path) -> Section:
     """The gate's verdict on the runs."""
     place = directory / RUNS
     if not place.is_dir():
-        return Section(None, ("runs of a real machine: none",))
+        return None, ["runs of a real machine: none"]
     # numpy and scipy are installed only if there are runs.
     from schedlib.gate.comparison import compare
     from schedlib.gate.gate_report import text
@@ -211,9 +177,9 @@ def _runs(directory: Path) -> Section:
     gates = directory / GATES
     placebo = place / "placebo" if (place / "placebo").is_dir() else None
     name = str(gates) if gates.is_file() else "default"
-    found = compare(place / "base", place / "candidate", name, placebo=placebo)
+    found = compare(GateOptions(place / "base", place / "candidate", name, placebo=placebo))
     lines = [f"runs: {found.verdict.name}", *wrapped(f"gates file: {_known(gates)}")]
-    return Section(found.verdict, (*lines, *text(found).splitlines()))
+    return found.verdict, [*lines, *text(found).splitlines()]
 
 
 def _known(gates: Path) -> str:
@@ -221,7 +187,7 @@ def _known(gates: Path) -> str:
     if not gates.is_file():
         return "default, of this schedline"
     content = gates.read_bytes()
-    same = next((each.stem for each in sorted(gate_options.GATES.glob("*.toml")) if each.read_bytes() == content), None)
+    same = next((each.stem for each in sorted(OUR_GATES.glob("*.toml")) if each.read_bytes() == content), None)
     return f"{same}, of this schedline" if same else "the sender's own"
 
 
@@ -247,3 +213,48 @@ def block_in(text: str) -> str | None:
     if begin is None or END not in lines[begin:]:
         return None
     return "\n".join(lines[begin : lines.index(END, begin) + 1]) + "\n"
+
+
+def make(directory: Path, out: Path | None) -> Verdict:
+    """Write the text to a file or to standard output. Returns the verdict of the data.
+
+    Raises:
+        SchedlineError: the data are damaged.
+    """
+    verdict, text, _ = _evidence(directory)
+    if out:
+        write_atomic(out, text)
+    else:
+        print(text, end="")
+    return verdict
+
+
+def verify(file: Path, directory: Path) -> Verdict:
+    """Compare a text, or a mail that contains it, with the data. FAIL if they differ. `file`: `-` is standard input.
+
+    Raises:
+        SchedlineError: the data are damaged, or the file contains no such text.
+    """
+    try:
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise SchedlineError(f"{file}: {error.strerror}", "name the text, or a mail that has it") from error
+    said = block_in(content.decode(errors="replace"))
+    if said is None:
+        observed = f"{file} holds no complete evidence, from {BEGIN!r} to its end"
+        raise SchedlineError(observed, "schedline premerge evidence DIR")
+    verdict, text, ids = _evidence(directory)
+    problems = list(difflib.unified_diff(said.splitlines(), text.splitlines(), "said", "shown by the data", "", "", 1))
+    if re.search(rb"^diff --git ", content, re.M):
+        rows = try_git(directory, "patch-id", "--stable", stdin=content).stdout.decode().splitlines()
+        for identity in [row.split()[0] for row in rows]:
+            if identity not in ids:
+                problems.append(f"{file}: the data are not about its patch, {identity}")
+    else:
+        print("the patch itself was not given, so its id is not checked")
+    for line in problems:
+        print(printable(line))
+    verdict = worst([verdict, Verdict.FAIL if problems else Verdict.PASS])
+    print("the data do not show what the text says" if problems else "the data show what the text says")
+    print(f"verdict: {verdict.name}")
+    return verdict

@@ -9,12 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib import doctor
+from schedlib.c2c import traffic_diff
+from schedlib.c2c.c2c_options import QUANTA
+from schedlib.c2c.counting import remembered
+from schedlib.c2c.plugin_guest import refuse_other_qemu
 from schedlib.cache import scratch
 from schedlib.check import mutants
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import Fate
 from schedlib.contracts.contract_rules import our_rules
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.c2c_document import read_result
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
@@ -24,6 +32,8 @@ from schedlib.layout.layout_diff import LayoutFigure, compare
 from schedlib.layout.patch_check import findings
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.tables import read_fields, read_object
+from schedlib.paths import CONFIGS
+from schedlib.premerge.premerge_options import TRAFFIC
 from schedlib.premerge.record import Pair, read_guests, write_guests, write_layouts
 from schedlib.premerge.series import PatchSeries, touched
 from schedlib.tree.compose import compose
@@ -38,8 +48,6 @@ class Part:
     Attributes:
         name: layout, kunit, c2c, mutants or runs.
         verdict: None if there was nothing to judge.
-        summary: one line.
-        lines: details.
         tests: name, verdict and text of each test, for JUnit and KCIDB.
     """
 
@@ -71,8 +79,9 @@ def layout(
         objects = [compiled_or_none(cache, tree, commit, column) for commit in commits]
         kept[column.name] = None
         if objects[0] is None or objects[1] is None:
-            tests.append((column.name, None, "this tree does not support the configuration"))
-            lines.append(f"{column.name}: skipped: this tree does not support the configuration")
+            lacking = "this tree does not support the configuration"
+            tests.append((column.name, None, lacking))
+            lines.append(f"{column.name}: skipped: {lacking}")
             continue
         before, after = (layout_of(each, column.name) for each in objects if each)
         offsets = [read_fields(read_object(each), str(each)) for each in objects if each]
@@ -110,12 +119,8 @@ class Booted:
 def said_by(boots: Sequence[JudgedBoot]) -> Booted:
     """Combine the results of the guests of one commit."""
     outcomes = [test.outcome.name for boot in boots for test in boot.judgement.tests]
-    return Booted(
-        worst(boot.judgement.verdict for boot in boots),
-        mutants.failed_names(boots),
-        outcomes.count("PASS"),
-        outcomes.count("SKIP"),
-    )
+    verdict = worst(boot.judgement.verdict for boot in boots)
+    return Booted(verdict, mutants.failed_names(boots), outcomes.count("PASS"), outcomes.count("SKIP"))
 
 
 def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
@@ -123,16 +128,16 @@ def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: froze
     planned = plan_kernel(at(tree, commit), target, expect=expected)
     digest = planned.configuration.digest()
     key = hashlib.sha256(f"{planned.commit} {digest} {target} {sorted(expected)}".encode())
-    remembered = cache / "premerge" / key.hexdigest()[:20]
-    if (guests := read_guests(remembered)) is None:
+    place = cache / "premerge" / key.hexdigest()[:20]
+    if (guests := read_guests(place)) is None:
         plan = CheckPlan(target, target.classes, expected, (), None, target.timeout, left_out=planned.left_out)
-        with scratch(cache) as place:
-            kernel = prepare_kernel(cache, planned, place)
-            boots = boot_and_judge(plan, kernel, remembered, (), accelerator(cache, target, kernel.image))
-        write_guests(remembered, plan, boots)
+        with scratch(cache) as empty:
+            kernel = prepare_kernel(cache, planned, empty)
+            boots = boot_and_judge(plan, kernel, place, (), accelerator(cache, target, kernel.image))
+        write_guests(place, plan, boots)
     else:
         boots = guests[1]
-    shutil.copytree(remembered, out)
+    shutil.copytree(place, out)
     return said_by(boots)
 
 
@@ -161,6 +166,34 @@ def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str]
     return Part("kunit", verdict, summary, tuple(lines), (*tests, ("suites", verdict, summary)))
 
 
+def emulated(cache: Path, tree: Tree, series: PatchSeries, out: Path) -> Part:
+    """The cache-line traffic of base and head on emulated CPUs, by field: measured, or taken from the cache."""
+    if not any(file.startswith(("kernel/sched/", "include/")) for file in series.files):
+        return Part("c2c", Verdict.PASS, "neither the scheduler nor a header is touched")
+    try:
+        doctor.require(["build", "qemu-x86_64"])
+        refuse_other_qemu()
+    except SchedlineError as error:
+        return Part("c2c", None, " ".join(error.observed.split()))
+    for side, commit in (("base", series.base), ("head", series.head)):
+        counted = remembered(cache, at(tree, commit), QUANTA, out / TRAFFIC / side)
+        document.write(out / TRAFFIC / f"{side}.json", counted)
+    return compared(out)
+
+
+def compared(out: Path) -> Part:
+    """Judge the traffic in the directory of a premerge by configs/gates/c2c.toml."""
+    base, head = (read_result(out / TRAFFIC / f"{side}.json") for side in ("base", "head"))
+    traffic_diff.refuse_unlike(base, head)
+    judged = traffic_diff.judge(base, head, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
+    bad = [each for each in judged if each.verdict is not Verdict.PASS]
+    said = tuple(f"{each.verdict.name}: {traffic_diff.sentence(each)}" for each in bad)
+    cpus, workload = base.parameters.cpus, base.parameters.workload
+    summary = f"{workload} on {cpus} emulated CPUs: {len(judged)} counts, {len(bad)} over the budget"
+    tests = tuple((f"{each.name} {each.count}", each.verdict, traffic_diff.sentence(each)) for each in judged)
+    return Part("c2c", traffic_diff.verdict_of(judged), summary, said, tests)
+
+
 def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str], out: Path) -> Part:
     """Try the mutants of the files that the series touches: can the tests still fail there?"""
     chosen = [
@@ -169,17 +202,13 @@ def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[st
         if not series.files.isdisjoint(touched(mutant.diff)) and mutant.on is None and not mutant.without
     ]
     head = at(tree, series.head)
-    rows = []
-    for mutant in chosen:
-        fate, _, _ = mutants.try_mutant(cache, head, mutant, None, out, expected)
-        rows.append((mutant, fate))
+    rows = [(mutant, mutants.try_mutant(cache, head, mutant, None, out, expected)[0]) for mutant in chosen]
     fitting = [row for row in rows if row[1] is not Fate.DOES_NOT_APPLY]
     bad = [mutant for mutant, fate in fitting if fate not in mutants.GOOD]
-    summary = (
-        f"{len(fitting) - len(bad)} of {len(fitting)} killed; {len(rows) - len(fitting)} do not apply to this tree"
-    )
     if not fitting:
         return Part("mutants", None, f"none of {len(rows)} mutants of the touched files applies to this tree")
+    killed, others = len(fitting) - len(bad), len(rows) - len(fitting)
+    summary = f"{killed} of {len(fitting)} killed; {others} do not apply to this tree"
     lines = tuple(f"survives: {mutant.name}: {mutant.breaks}" for mutant in bad)
     tests = tuple(
         (mutant.name, Verdict.INCONCLUSIVE if fate not in mutants.GOOD else Verdict.PASS, mutant.breaks)

@@ -3,29 +3,43 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from schedlib import doctor
+from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, results_directory, write_atomic, write_json
 from schedlib.formats import document
+from schedlib.formats.cover_letter import wrapped
+from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark, junit_document
+from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
 from schedlib.layout.patch_text import touches_layout
-from schedlib.premerge import kcidb, parts, record
-from schedlib.premerge.emulated import emulated
+from schedlib.premerge import parts, record
 from schedlib.premerge.parts import Part
-from schedlib.premerge.premerge_files import SERIES
-from schedlib.premerge.premerge_options import PremergeOptions
-from schedlib.premerge.premerge_page import junit, premerge_document, text
-from schedlib.premerge.series import read_series
+from schedlib.premerge.premerge_options import SERIES, PremergeOptions
+from schedlib.premerge.series import PatchSeries, read_series
 from schedlib.progress import say
 from schedlib.tree.changes import present_changes
 from schedlib.tree.kernel_tree import open_kdir
 from schedlib.verdict import Verdict, worst
+
+_ORIGIN = "schedline"
+
+# KCIDB's DONE: the test ran, and neither passed nor failed.
+_STATUS = {
+    Verdict.PASS: "PASS",
+    Verdict.FAIL: "FAIL",
+    Verdict.ERROR: "ERROR",
+    Verdict.INCONCLUSIVE: "DONE",
+    None: "SKIP",
+}
+_MARKS = {Verdict.PASS: None, Verdict.FAIL: Mark.FAILURE, None: Mark.SKIPPED}
 
 
 def premerge(options: PremergeOptions) -> Verdict:
@@ -50,31 +64,27 @@ def premerge(options: PremergeOptions) -> Verdict:
     jobs: dict[str, Callable[[], Part]] = {
         "layout": lambda: parts.layout(cache, tree, series, columns, expected, out),
         "kunit": lambda: parts.kunit(cache, tree, series, expected, out),
-        "c2c": lambda: emulated(cache, tree, series, out),
+        "c2c": lambda: parts.emulated(cache, tree, series, out),
         "mutants": lambda: parts.mutated(cache, tree, series, present_changes(tree, series.head), out),
     }
-    found = [
-        _timed(name, job) if name not in options.skip else Part(name, None, "left out by --skip")
-        for name, job in jobs.items()
-    ]
+    found = []
+    for name, job in jobs.items():
+        start = time.monotonic()
+        part = Part(name, None, "left out by --skip") if name in options.skip else job()
+        found.append(part)
+        if name not in options.skip:
+            say(f"{name}: {part.summary} ({time.monotonic() - start:.0f} s)")
     found.append(_runs(options, out))
     verdict = worst([part.verdict for part in found if part.verdict is not None] or [Verdict.INCONCLUSIVE])
     page = text(series, found, verdict)
     write_atomic(out / "premerge.txt", page)
     write_atomic(out / "junit.xml", junit(found))
-    write_json(out / "kcidb.json", kcidb.document(started, series, found))
-    content = premerge_document(started, tree, series, found, verdict)
+    write_json(out / "kcidb.json", kcidb(started, series, found))
+    content = premerge_document(started, tree.origin, series, found, verdict)
     for file in (out / SERIES, *([options.json] if options.json else [])):
         document.write(file, content)
     print(page, end="")
     return verdict
-
-
-def _timed(name: str, job: Callable[[], Part]) -> Part:
-    start = time.monotonic()
-    part = job()
-    say(f"{name}: {part.summary} ({time.monotonic() - start:.0f} s)")
-    return part
 
 
 def _runs(options: PremergeOptions, out: Path) -> Part:
@@ -83,15 +93,100 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
         return Part("runs", None, "no runs of a real machine were given (--runs)")
     # numpy and scipy are installed only if runs are given.
     from schedlib.gate import gate_report
-    from schedlib.gate.gate_job import judged
+    from schedlib.gate.comparison import compare
 
     sides = dict(zip(("base", "candidate"), options.runs, strict=True))
     if options.placebo:
         sides["placebo"] = options.placebo
     gates = options.gates or "default"
     kept = record.keep_runs(out, sides, gates_path(gates))
-    found = judged(
-        GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo"), json=out / "gate.json")
-    )
+    found = compare(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo")))
+    document.write(out / "gate.json", gate_report.document(found))
     verdict, said = found.verdict, gate_report.text(found)
     return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),))
+
+
+def text(series: PatchSeries, found: Sequence[Part], verdict: Verdict) -> str:
+    """The page, in 72 columns, except for the output of the gate."""
+    lines = [f"series of {len(series.patches)} on {series.base[:12]}"]
+    lines += [line for patch in series.patches for line in wrapped(f"  {patch.commit[:12]} {patch.subject}", 6)]
+    lines.append("")
+    for part in found:
+        name = part.verdict.name if part.verdict is not None else "not run"
+        lines += wrapped(f"{part.name:8} {name:12} {part.summary}", 22)
+    for part in found:
+        if part.lines:
+            lines += ["", f"{part.name}:"]
+            for line in part.lines:
+                lines += [line] if part.name == "runs" else wrapped(f"  {line}", 6)
+    lines += ["", f"verdict: {verdict.name}"]
+    return "\n".join(lines) + "\n"
+
+
+def junit(found: Sequence[Part]) -> bytes:
+    """One suite for each part. Tests without a verdict are skipped; inconclusive tests are errors."""
+    suites = []
+    for part in found:
+        cases = (
+            JUnitCase(name, _MARKS.get(verdict, Mark.ERROR), said.split("\n")[0], said)
+            for name, verdict, said in part.judged
+        )
+        suites.append(JUnitSuite(f"premerge.{part.name}", tuple(cases)))
+    return junit_document(suites)
+
+
+def kcidb(started: datetime, series: PatchSeries, found: Sequence[Part]) -> dict[str, object]:
+    """A submission to KernelCI's database, by kcidb-io's schema 5.3: one checkout, one build for each part.
+
+    The series may not be public, so it is identified by the base and a hash of the patches.
+    """
+    hashes = "".join(f"{patch.sha256}\n" for patch in series.patches)
+    patchset = hashlib.sha256(hashes.encode()).hexdigest()
+    name = f"{_ORIGIN}:{series.base}+{patchset[:12]}"
+    return {
+        "version": {"major": 5, "minor": 3},
+        "checkouts": [
+            {
+                "id": name,
+                "origin": _ORIGIN,
+                "git_commit_hash": series.base,
+                "patchset_hash": patchset,
+                "start_time": started.isoformat(),
+                "valid": True,
+                "comment": "; ".join(patch.subject for patch in series.patches)[:500],
+            }
+        ],
+        "builds": [
+            {"id": f"{name}-{part.name}", "origin": _ORIGIN, "checkout_id": name, "config_name": part.name}
+            for part in found
+        ],
+        "tests": [
+            {
+                "id": f"{name}-{part.name}-{number}",
+                "origin": _ORIGIN,
+                "build_id": f"{name}-{part.name}",
+                "path": ".".join((_ORIGIN, part.name, re.sub(r"[^a-zA-Z0-9_-]", "_", test))),
+                "status": _STATUS[verdict],
+                "comment": said[:500],
+            }
+            for part in found
+            for number, (test, verdict, said) in enumerate(part.judged)
+        ],
+    }
+
+
+def premerge_document(
+    started: datetime, origin: str, series: PatchSeries, found: Sequence[Part], verdict: Verdict
+) -> PremergeDocument:
+    """The page as a document. `origin`: where the tree came from."""
+    return PremergeDocument(
+        schema="premerge-1",
+        tool=TOOL,
+        started=started,
+        status=verdict,
+        tree=origin,
+        base=series.base,
+        head=series.head,
+        patches=series.patches,
+        parts=tuple(PremergePart(part.name, part.verdict, part.summary, part.lines) for part in found),
+    )

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_options
 from schedlib.names import arch_names, some_of
-from schedlib.options import BASIC, Verbs, add_verb
-from schedlib.premerge import evidence_verb
-from schedlib.premerge.premerge_files import refuse_old
-from schedlib.premerge.premerge_options import PARTS, PremergeOptions
+from schedlib.options import BASIC, Verbs, add_verb, options_of
+from schedlib.premerge import premerge_options
+from schedlib.premerge.premerge_options import PARTS, EvidenceOptions, PremergeOptions
 from schedlib.verdict import Verdict
 
 
@@ -43,52 +43,30 @@ def add_parser(verbs: Verbs) -> None:
         job=_premerge,
         libraries=lambda wanted: gate_options.LIBRARIES if wanted.runs else BASIC,
     )
-    parser.add_argument(
-        "--kdir", type=options.existing_path, metavar="PATH", help="your kernel tree (git); it is only read"
+    runs, there, gates = options.existing_directory, options.existing_path, gate_options.gates_file
+    options.add_values(
+        parser,
+        ("--kdir", there, "PATH", "your kernel tree (git); it is only read"),
+        ("--base", str, "REV", "the revision that the series is based on"),
+        ("--placebo", runs, "DIR", "with --runs: runs of the placebo kernel"),
+        ("--gates", gates, "NAME|FILE", "with --runs: the gates file, or its name in configs/gates"),
+        ("--out", options.new_directory, "DIR", "directory for logs, page, JSON, JUnit and KCIDB"),
+        ("--json", options.new_file, "FILE", "write the page's JSON here too"),
     )
-    parser.add_argument("--base", metavar="REV", help="the revision that the series is based on")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--head", metavar="REV", help="the last commit of the series (default: HEAD)")
-    what.add_argument(
-        "--mbox", type=options.existing_path, metavar="FILE", help="mails instead of commits, as b4 am writes them"
+    options.add_values(
+        parser.add_mutually_exclusive_group(),
+        ("--head", str, "REV", "the last commit of the series (default: HEAD)"),
+        ("--mbox", there, "FILE", "mails instead of commits, as b4 am writes them"),
     )
-    parser.add_argument(
-        "--arch",
-        type=some_of("architecture", arch_names, everything="all"),
-        default=arch_names(),
-        metavar="ARCH,...",
-        help="architectures for the layout (default: all)",
-    )
-    parser.add_argument(
-        "--skip",
-        type=some_of("part", lambda: PARTS),
-        default=(),
-        metavar="PART,...",
-        help=f"leave out some of {', '.join(PARTS)}",
-    )
-    parser.add_argument(
-        "--runs",
-        nargs=2,
-        type=options.existing_directory,
-        metavar=("BASE", "CANDIDATE"),
-        help="runs of both kernels on a real machine, for the gate",
-    )
-    parser.add_argument(
-        "--placebo", type=options.existing_directory, metavar="DIR", help="with --runs: runs of the placebo kernel"
-    )
-    parser.add_argument(
-        "--gates",
-        type=gate_options.gates_file,
-        metavar="NAME|FILE",
-        help="with --runs: the gates file, or its name in configs/gates",
-    )
-    parser.add_argument(
-        "--out", type=options.new_directory, metavar="DIR", help="directory for logs, page, JSON, JUnit and KCIDB"
-    )
-    parser.add_argument("--json", type=options.new_file, metavar="FILE", help="write the page's JSON here too")
+    archs, about = some_of("architecture", arch_names, everything="all"), "architectures for the layout (default: all)"
+    parser.add_argument("--arch", dest="archs", type=archs, default=arch_names(), metavar="ARCH,...", help=about)
+    parts, about = some_of("part", lambda: PARTS), f"leave out some of {', '.join(PARTS)}"
+    parser.add_argument("--skip", type=parts, default=(), metavar="PART,...", help=about)
+    both, about = ("BASE", "CANDIDATE"), "runs of both kernels on a real machine, for the gate"
+    parser.add_argument("--runs", nargs=2, type=runs, metavar=both, help=about)
     parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
     more = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline premerge VERB --help")
-    evidence_verb.add_parser(more)
+    _add_evidence(more)
 
 
 def _read(arguments: argparse.Namespace) -> PremergeOptions:
@@ -103,23 +81,65 @@ def _read(arguments: argparse.Namespace) -> PremergeOptions:
     if (arguments.placebo or arguments.gates) and not arguments.runs:
         raise SchedlineError("--placebo and --gates need the runs of base and candidate", "give --runs, too")
     if arguments.out:
-        refuse_old(arguments.out)
-    return PremergeOptions(
-        kdir=arguments.kdir,
-        base=arguments.base,
-        head=arguments.head,
-        mbox=arguments.mbox,
-        archs=arguments.arch,
-        skip=arguments.skip,
-        runs=(arguments.runs[0], arguments.runs[1]) if arguments.runs else None,
-        placebo=arguments.placebo,
-        gates=arguments.gates,
-        out=arguments.out,
-        json=arguments.json,
-    )
+        premerge_options.refuse_old(arguments.out)
+    return options_of(PremergeOptions, arguments, runs=tuple(arguments.runs) if arguments.runs else None)
 
 
 def _premerge(wanted: PremergeOptions) -> Verdict:
     from schedlib.premerge.premerge_job import premerge
 
     return premerge(wanted)
+
+
+def _add_evidence(verbs: Verbs) -> None:
+    """Add `evidence` below `schedline premerge`."""
+    parser = add_verb(
+        verbs,
+        "evidence",
+        "what a premerge found, as a text for a mail; verify compares such a text with the data",
+        first=[
+            "schedline premerge evidence premerge-out -o evidence.txt              make the text",
+            "schedline premerge evidence verify 0001-sched.patch premerge-out      check somebody's text",
+        ],
+        text="""
+        Makes a short text from what `schedline premerge --out DIR` left: base, patch ids, the rules on each
+        architecture, KUnit on base and head, the runs of base, candidate and placebo. It fits under the --- of a patch,
+        or into a reply.
+
+        `verify FILE DIR` makes the text again from the raw data in DIR (offsets, consoles, runs), with the rules and
+        lists of tests of this schedline, and says whether FILE, a text or a mail, agrees with it. Two things cannot be
+        verified, and the text names both: the mutants, and what was left out.
+
+        verify exits with 1 if FILE and DIR differ, else with the code of the verdict that DIR gives.""",
+        examples=["schedline premerge evidence premerge-out      to standard output"],
+        read=_read_evidence,
+        job=_evidence,
+        libraries=lambda wanted: (
+            gate_options.LIBRARIES if (wanted.directory / premerge_options.RUNS).is_dir() else BASIC
+        ),
+    )
+    parser.usage = f"{parser.prog} [-o FILE] DIR\n       {parser.prog} verify FILE DIR"
+    parser.add_argument("words", nargs="+", metavar="DIR | verify FILE DIR", help="directory that premerge --out wrote")
+    parser.add_argument("-o", "--out", type=options.new_file, metavar="FILE", help="write the text here")
+
+
+def _read_evidence(arguments: argparse.Namespace) -> EvidenceOptions:
+    words: list[str] = arguments.words
+    verify = None
+    if words[0] == "verify":
+        if len(words) != 3 or arguments.out:
+            raise SchedlineError("verify takes a file and a directory", "schedline premerge evidence verify FILE DIR")
+        verify = Path(words[1])
+        if words[1] != "-" and not verify.exists():
+            raise SchedlineError(f"{verify}: no such file", "name the text, or a mail that has it")
+    elif len(words) != 1:
+        raise SchedlineError("one directory makes one text", "schedline premerge evidence DIR")
+    directory = Path(words[-1])
+    premerge_options.require_premerge(directory)
+    return EvidenceOptions(directory, verify, arguments.out)
+
+
+def _evidence(wanted: EvidenceOptions) -> Verdict:
+    from schedlib.premerge.evidence import make, verify
+
+    return verify(wanted.verify, wanted.directory) if wanted.verify else make(wanted.directory, wanted.out)

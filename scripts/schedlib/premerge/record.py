@@ -23,7 +23,7 @@ from schedlib.formats.guests_document import GuestsDocument
 from schedlib.formats.offsets_document import Offsets, OffsetsDocument
 from schedlib.guest.boot import Ending
 from schedlib.layout.tables import Compiled, Field, Type
-from schedlib.premerge.premerge_files import GATES, GUESTS, LAYOUTS, RUNS
+from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import worst
 
 _AGAIN = "make it again: schedline premerge"
@@ -71,14 +71,8 @@ def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> N
         for cpus, boot in zip(plan.classes, boots, strict=True)
     ]
     lacking = {suite.name: suite.why for suite in plan.left_out}
-    found = {
-        "schema": "guests-1",
-        "target": plan.target.name,
-        "left_out": lacking,
-        "expected": sorted(plan.expected),
-        "guests": rows,
-    }
-    document.write_plain(place / GUESTS, GuestsDocument, found)
+    found = {"target": plan.target.name, "left_out": lacking, "expected": sorted(plan.expected), "guests": rows}
+    document.write_plain(place / GUESTS, GuestsDocument, {"schema": "guests-1", **found})
 
 
 def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | None:

@@ -50,8 +50,7 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> P
             f"{base} is not an ancestor of {head}, so their difference is not one series",
             f"give the revision that the series is based on: git merge-base {base} {head}",
         )
-    rows = git(tree.src, "rev-list", "--reverse", "--no-merges", f"{first}..{last}").split()
-    if not rows:
+    if not (rows := git(tree.src, "rev-list", "--reverse", "--no-merges", f"{first}..{last}").split()):
         raise SchedlineError(f"there is no patch between {base} and {head or mbox}", "give two that differ")
     diff = try_git(tree.src, "diff", "--full-index", first, last).stdout
     return PatchSeries(first, last, tuple(_patch(tree, commit) for commit in rows), diff)

@@ -46,12 +46,11 @@ def die_with_parent() -> None:
 def children() -> list[int]:
     """Our children, including adopted ones and zombies."""
     found = []
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - names alone, of many
-        if entry.isdigit():
-            with suppress(OSError, ValueError):
-                stat = Path("/proc", entry, "stat").read_text()
-                if int(stat.rsplit(")", 1)[1].split()[1]) == os.getpid():
-                    found.append(int(entry))
+    for entry in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - names alone, of many
+        with suppress(OSError, ValueError):
+            stat = Path("/proc", entry, "stat").read_text()
+            if int(stat.rsplit(")", 1)[1].split()[1]) == os.getpid():
+                found.append(int(entry))
     return found
 
 
@@ -139,7 +138,7 @@ def main() -> int:
     rt_us = round(order["rt_seconds"] * 1e6)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_RTTIME, (rt_us, rt_us + 1_000_000))
-    report: dict[str, Any] = {"problem": "", "cannot": "", "exit_status": None, "ending": "", "seconds": 0.0}
+    report: dict[str, Any] = {"problem": "", "cannot": "", "exit_status": None, "timed_out": False, "seconds": 0.0}
     begun = time.monotonic()
     until = begun + order["timeout"]
     try:
@@ -151,8 +150,8 @@ def main() -> int:
             with open(order["stdout"], "wb") as output, open(order["stderr"], "wb") as errors:  # noqa: PTH123
                 begun = time.monotonic()
                 process = start(order["argv"], output, errors)
-                report["ending"] = wait(process, until, read)
-                report["exit_status"] = None if report["ending"] else process.returncode
+                ending = wait(process, until, read)
+                report |= {"timed_out": ending == "timeout", "exit_status": None if ending else process.returncode}
             report["seconds"] = time.monotonic() - begun
     except OSError as error:
         report["problem"] = f"{error.filename or order['argv'][0]}: {error.strerror}"

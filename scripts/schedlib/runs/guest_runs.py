@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import secrets
+import shlex
+import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,25 +17,62 @@ from msgspec.structs import replace
 from schedlib import doctor
 from schedlib.cache import cache_dir, scratch, write_atomic
 from schedlib.console.judge import judge
-from schedlib.formats import document
-from schedlib.formats.plan_document import PlannedRun, RunPlan
+from schedlib.formats import document, run_file
+from schedlib.formats.document import Refused
+from schedlib.formats.plan_document import PlannedRun
+from schedlib.formats.run_file import Reading, run_of
 from schedlib.guest import home, selftests
-from schedlib.guest.busybox_guest import CPUS, TARGET, Guest, prepared_guest
+from schedlib.guest.busybox_guest import CPUS, TARGET, Guest, prepared_guest, why_not_for, with_libraries
+from schedlib.guest.home import bring_home
 from schedlib.kernel.machine import now
 from schedlib.kernel.topology import flat, load_topology
 from schedlib.progress import say, step
-from schedlib.runs import in_guest
-from schedlib.runs.conclude import conclude
-from schedlib.runs.in_guest import COLLECTION, Errand
-from schedlib.runs.measure import time_limit
-from schedlib.runs.plan import new_plan, save_plan, shuffled
-from schedlib.runs.run_options import GuestOptions, RunOptions
-from schedlib.runs.workload_suites import Suite
+from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
+from schedlib.runs.plan import new_plan, shuffled
+from schedlib.runs.run_options import PLAN, GuestOptions, RunOptions
+from schedlib.runs.runs_report import conclude
+from schedlib.runs.tool_process import Finished, said_in
+from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.workload_suites import Suite, WorkloadRow
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict, worst
 
 _BOOT = 300.0
 """Seconds allowed for everything before the first run and after the last one."""
+
+
+COLLECTION = "guest"
+"""The collection in which the guest's console reports its runs."""
+
+OWN = Path("/sched_latency")
+"""The directory of the workloads in the guest."""
+
+SLOWER = 4
+"""How much longer a run may take on emulated CPUs."""
+
+_KILLED = 128 + 9
+
+
+@dataclass(frozen=True)
+class Errand:
+    """Something that the guest has to run. Its console reports it by `name`."""
+
+    name: str
+    row: WorkloadRow
+
+
+IDENTITY = Errand(
+    "identity",
+    WorkloadRow(
+        name="identity",
+        program="sleep_storm",
+        arguments=("-c", "1", "-l", "1"),
+        seconds=1,
+        work="sleeps",
+        metrics={"sleeps": "sleeps"},
+    ),
+)
+"""Runs first, and belongs to no suite. Its run has the guest's fingerprint, which runs of tools lack."""
 
 
 def run_in_guest(options: RunOptions, guest: GuestOptions, suite: Suite, out: Path) -> Verdict:
@@ -41,22 +81,19 @@ def run_in_guest(options: RunOptions, guest: GuestOptions, suite: Suite, out: Pa
     Raises:
         SchedlineError: a kernel does not build, or the guest is impossible.
     """
-    if not guest.cpupri:
-        return _one(options, guest, suite, out)
-    verdict = worst([_one(options.variant(name), guest.variant(name), suite, out / name) for name in guest.cpupri])
-    print(f"verdict of {len(guest.cpupri)} cpupri variants: {verdict.value}")
-    return verdict
-
-
-def _one(options: RunOptions, wanted: GuestOptions, suite: Suite, out: Path) -> Verdict:
+    if guest.cpupri:
+        variants = ((options.variant(name), guest.variant(name), suite, out / name) for name in guest.cpupri)
+        verdict = worst([run_in_guest(*each) for each in variants])
+        print(f"verdict of {len(guest.cpupri)} cpupri variants: {verdict.value}")
+        return verdict
     out.mkdir(parents=True, exist_ok=True)
-    shape = load_topology(wanted.topology) if wanted.topology else flat(wanted.cpus or CPUS)
+    shape = load_topology(guest.topology) if guest.topology else flat(guest.cpus or CPUS)
     cache = cache_dir()
-    doctor.require(["build", *wanted.tree.needs])
-    tree = open_tree(cache, wanted.tree)
+    doctor.require(["build", *guest.tree.needs])
+    tree = open_tree(cache, guest.tree)
     with scratch(cache) as place:
-        guest = prepared_guest(cache, tree, place, wanted.on or TARGET, shape, wanted.changes, wanted.config)
-        return _measured(options, in_guest.for_guest(suite, shape.cpus), guest, tree, out, wanted.timeout)
+        booted = prepared_guest(cache, tree, place, guest.on or TARGET, shape, guest.changes, guest.config)
+        return _measured(options, for_guest(suite, shape.cpus), booted, tree, out, guest.timeout)
 
 
 def _measured(
@@ -64,22 +101,33 @@ def _measured(
 ) -> Verdict:
     started, _ = now()
     seed = options.seed if options.seed is not None else secrets.randbelow(1 << 32)
-    order = shuffled([row.name for row in suite.rows], options.runs or 1, seed)
-    todo = in_guest.errands(suite, order, guest.target.arch)
-    log = out / "console.log"
+    runs, arch, log = options.runs or 1, guest.target.arch, out / "console.log"
+    todo = errands(suite, shuffled([row.name for row in suite.rows], runs, seed), arch)
     with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as name:
-        place = Path(name)
-        disk = home.empty_disk(place / "disk", len(todo))
-        archive = _archive(guest, tree, todo, place)
+        disk = home.empty_disk(Path(name, "disk"), len(todo))
+        archive = _archive(guest, tree, todo, Path(name))
         limit = timeout or _BOOT + sum(time_limit(errand.row) for errand in todo)
         with step(f"{len(todo)} runs in a guest with {guest.topology.cpus} CPUs, {limit / 60:.0f} min at most"):
             boot = guest.boot(archive, disk, log, limit)
-        plan = _brought_home(suite, order, seed, todo, guest.target.arch, disk, out, started)
+        machine = identity(disk)
+        plan = new_plan(suite, runs, seed, machine) if machine else None
+        if plan:
+            document.write(out / PLAN, plan)
+            rows = {row.name: row for row in suite.rows}
+            slots = {errand.name: slot for slot, errand in enumerate(todo)}
+            for run in plan.order:
+                slot = slots.get(f"{run.row}-{run.number}")
+                if slot is None:
+                    measured = left_out(rows[run.row], arch, machine, started)
+                else:
+                    measured = brought(todo[slot], slot, disk, machine)
+                write_atomic(out / run.log, measured.log)
+                document.write(out / run.file, replace(measured.run, plan=plan.part(run)))
     expected = [f"{COLLECTION}:{errand.name}" for errand in todo]
     judgement = judge(log.read_bytes(), expected, ending=boot.ending, times=boot.times)
     verdict = Verdict.ERROR
     if plan:
-        verdict, _ = conclude(suite, plan, out, plan.machine, started, options.json, options.lava)
+        verdict, _ = conclude(options, suite, plan, out, plan.machine, started)
     else:
         say("the guest returned no fingerprint, so none of its runs is kept")
     say("emulated CPUs: latencies and rates mean nothing; the runs show only whether each workload did its work")
@@ -87,53 +135,117 @@ def _measured(
         if problem.verdict is not Verdict.PASS:
             print(f"console: {problem.kind}: {problem.text}")
     verdict = worst([verdict, judgement.verdict])
-    print(f"runs: {out}; console: {log}")
-    print(f"verdict: {verdict.value}")
+    print(f"runs: {out}; console: {log}\nverdict: {verdict.value}")
     return verdict
 
 
 def _archive(guest: Guest, tree: Tree, todo: Sequence[Errand], place: Path) -> Path:
     (place / "files").mkdir()
-    files = in_guest.files(todo, place / "files")
+    files = guest_files(todo, place / "files")
     (place / "epoch").write_text(f"{int(time.time())}\n")
-    directory = guest.kernel.build / "workloads"
     wanted = {errand.row.program for errand in todo}
     sources = {name: path for name, path in selftests.own_programs().items() if path.stem in wanted}
-    own = selftests.compile_all(tree, sources, directory, guest.target)
+    own = selftests.compile_all(tree, sources, guest.kernel.build / "workloads", guest.target)
     archive = place / "initramfs.cpio"
     guest.pack("guest_runs.sh", files | own | {"/epoch": place / "epoch"}, archive)
     return archive
 
 
-def _brought_home(
-    suite: Suite,
-    order: Sequence[PlannedRun],
-    seed: int,
-    todo: Sequence[Errand],
-    arch: str,
-    disk: Path,
-    out: Path,
-    started: str,
-) -> RunPlan | None:
-    """Write each run to a file, and the plan beside them. None if the guest did not report its fingerprint."""
-    place = disk.parent / "home"
-    place.mkdir()
-    machine = in_guest.identity(disk, place)
-    if not machine:
-        return None
-    plan = new_plan(suite, len(order) // len(suite.rows), seed, machine)
-    save_plan(plan, out)
-    rows = {row.name: row for row in suite.rows}
-    slots = {errand.name: slot for slot, errand in enumerate(todo)}
-    for run in order:
-        slot = slots.get(f"{run.row}-{run.number}")
-        place = disk.parent / f"home-{run.row}-{run.number}"
-        place.mkdir()
-        measured = (
-            in_guest.left_out(rows[run.row], arch, machine, started)
-            if slot is None
-            else in_guest.brought(todo[slot], slot, disk, machine, place)
-        )
-        write_atomic(out / run.log, measured.log)
-        document.write(out / run.file, replace(measured.run, plan=plan.part(run)))
-    return plan
+def for_guest(suite: Suite, cpus: int) -> Suite:
+    """The suite as a guest runs it: with the guest's number of CPUs, and longer durations."""
+    rows = (replace(row, arguments=tuple(row.words(cpus)), seconds=SLOWER * row.seconds) for row in suite.rows)
+    return Suite(suite.name, suite.about, tuple(rows))
+
+
+def _programs(row: WorkloadRow) -> list[Path]:
+    """The programs to copy from this machine: the tool, its server, and tools that it starts."""
+    if not row.tool:
+        return []
+    tool = TOOLS[row.tool]
+    started = [word for word in row.words() if word in TOOLS]
+    names = [tool.path() or tool.name, *([tool.server.argv[0]] if tool.server else []), *started]
+    return [Path(found) for name in names if (found := shutil.which(name))]
+
+
+def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
+    """Why a row cannot be run in a guest, and whether a program is missing. Root can use SCHED_FIFO in the guest."""
+    why, missing = why_not(row, "")
+    if not why and row.tool and TOOLS[row.tool].driver:
+        why = "it needs Python, which the guest lacks"
+    if not why:
+        why = next((reason for program in _programs(row) if (reason := why_not_for(program, arch))), "")
+    return why, missing
+
+
+def errands(suite: Suite, order: Iterable[PlannedRun], arch: str) -> list[Errand]:
+    """The runs that are possible, in the order of the plan."""
+    rows = {row.name: row for row in suite.rows if not why_not_in_guest(row, arch)[0]}
+    return [IDENTITY, *(Errand(f"{run.row}-{run.number}", rows[run.row]) for run in order if run.row in rows)]
+
+
+def guest_files(todo: Sequence[Errand], place: Path) -> dict[str, Path]:
+    """The files that the guest needs, by their path there. `place`: an empty directory for those that are written."""
+    written: dict[str, str] = {}
+    for number, errand in enumerate(todo):
+        tool = TOOLS[errand.row.tool] if errand.row.tool else None
+        run = f"/runs/{number:03}"
+        about = f"{errand.name} {time_limit(errand.row):.0f}"
+        if tool and tool.server:
+            about += f" {tool.server.port:04X}"
+            written[f"{run}/server"] = _script(tool.server.argv)
+        written[f"{run}/about"] = about + "\n"
+        written[f"{run}/command"] = _script(command(errand.row, OWN))
+    found: dict[str, Path] = {}
+    for name, text in written.items():
+        found[name] = place / name.lstrip("/").replace("/", "-")
+        found[name].write_text(text)
+    programs = [program for errand in todo for program in _programs(errand.row)]
+    data = {name for errand in todo if errand.row.tool for name in TOOLS[errand.row.tool].data if Path(name).exists()}
+    return found | with_libraries(programs) | {name: Path(name) for name in data}
+
+
+def _script(argv: Sequence[str]) -> str:
+    return f"#!/bin/sh\nexec {shlex.join(argv)}\n"
+
+
+def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
+    """How a run ended, as guest_runs.sh has written it: its start by both clocks, and how its process ended."""
+    started, before, after, *status = (place / "ending").read_text().split()
+    seconds = float(after) - float(before)
+    code = int(status[0]) if status else None
+    late = code == _KILLED and seconds >= limit - 1
+    # A shell reports death by a signal as 128 plus its number. Larger ones, such as 255, are a program's exit status.
+    ended = None if late else 128 - code if code and 128 < code < 128 + 65 else code
+    why = said_in(place / "problem").strip()
+    said = said_in(place / "stdout"), said_in(place / "stderr")
+    return started, float(before), Finished(ended, late, why, "", seconds, 0.0, *said)
+
+
+def identity(disk: Path) -> dict[str, str]:
+    """The fingerprint of the guest, without what belongs to one run; empty if the guest left none."""
+    with tempfile.TemporaryDirectory(dir=disk.parent) as place:
+        bring_home(disk, 0, Path(place))
+        try:
+            found = run_file.read_run(Path(place, OWN_JSON))
+        except Refused:
+            return {}
+    return {name: value for name, value in found.fingerprint.items() if name != "command_line"}
+
+
+def brought(errand: Errand, slot: int, disk: Path, fingerprint: Mapping[str, str]) -> Measured:
+    """Read a run that the guest had to make."""
+    with tempfile.TemporaryDirectory(dir=disk.parent) as name:
+        place = Path(name)
+        why = bring_home(disk, slot, place)
+        if why or not (place / "ending").exists():
+            head = head_of(errand.row, fingerprint, "1970-01-01T00:00:00Z", 0)
+            return Measured(run_of(head, Reading(error=why or "it did not end in the guest")), "")
+        started, uptime, finished = _finished(place, time_limit(errand.row))
+        head = head_of(errand.row, fingerprint, started, uptime)
+        return read_run(errand.row, head, command(errand.row, OWN), finished, place)
+
+
+def left_out(row: WorkloadRow, arch: str, fingerprint: Mapping[str, str], started: str) -> Measured:
+    """A run that was skipped because the guest cannot make it."""
+    why, missing = why_not_in_guest(row, arch)
+    return skipped(head_of(row, fingerprint, started, 0), row, why, missing)

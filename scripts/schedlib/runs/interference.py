@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,18 +30,9 @@ class Snapshot:
 
 def _stat(proc: Path) -> tuple[float, float, int]:
     """Seconds in which CPUs were busy, seconds stolen by the hypervisor, and the number of runnable tasks."""
-    busy = steal = 0.0
-    runnable = 0
-    tick = os.sysconf("SC_CLK_TCK")
-    for line in (proc / "stat").read_text().splitlines():
-        words = line.split()
-        if words[0] == "cpu":
-            ticks = [int(word) for word in words[1:]] + [0] * 10
-            busy = sum(ticks[place] for place in (0, 1, 2, 5, 6)) / tick
-            steal = ticks[7] / tick
-        elif words[0] == "procs_running":
-            runnable = int(words[1])
-    return busy, steal, runnable
+    rows = {name: list(map(int, rest)) for name, *rest in map(str.split, (proc / "stat").read_text().splitlines())}
+    ticks, tick = rows["cpu"] + [0] * 10, os.sysconf("SC_CLK_TCK")
+    return sum(ticks[place] for place in (0, 1, 2, 5, 6)) / tick, ticks[7] / tick, rows.get("procs_running", [0])[0]
 
 
 def _switches(proc: Path) -> dict[str, int]:
@@ -54,18 +46,9 @@ def _switches(proc: Path) -> dict[str, int]:
                 with suppress(OSError, ValueError, IndexError):
                     started = (task / "stat").read_text().rsplit(")", 1)[1].split()[19]
                     lines = (task / "status").read_text().splitlines()
-                    found[f"{task.name} {started}"] = sum(
-                        int(line.split()[1]) for line in lines if "voluntary_ctxt_switches" in line
-                    )
+                    switches = (int(line.split()[1]) for line in lines if "voluntary_ctxt_switches" in line)
+                    found[f"{task.name} {started}"] = sum(switches)
     return found
-
-
-def _sum(paths: list[Path]) -> int | None:
-    total = None
-    for path in paths:
-        with suppress(OSError, ValueError):
-            total = (total or 0) + int(path.read_text())
-    return total
 
 
 def _throttled(proc: Path, cgroups: Path) -> int | None:
@@ -75,24 +58,22 @@ def _throttled(proc: Path, cgroups: Path) -> int | None:
             _, names, path = line.split(":", 2)
             if names and "cpu" not in names.split(","):
                 continue
-            file = cgroups / (names and "cpu") / path.lstrip("/") / "cpu.stat"
             with suppress(OSError):
-                for row in file.read_text().splitlines():
-                    if row.startswith("nr_throttled "):
-                        return int(row.split()[1])
+                text = (cgroups / (names and "cpu") / path.lstrip("/") / "cpu.stat").read_text()
+                if found := re.search(r"^nr_throttled (\d+)", text, re.M):
+                    return int(found[1])
     return None
 
 
 def snapshot(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Snapshot:
     """The counters now."""
     busy, steal, runnable = _stat(proc)
-    thermal = _sum(sorted(sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")))
+    thermal = None
+    for path in sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"):
+        with suppress(OSError, ValueError):
+            thermal = (thermal or 0) + int(path.read_text())
     throttled = _throttled(proc, sys / "fs/cgroup")
     return Snapshot(time.monotonic(), time.time(), busy, steal, runnable, _switches(proc), thermal, throttled)
-
-
-def _more(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before
 
 
 def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> Noise:
@@ -102,13 +83,17 @@ def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> Noise:
     includes CPU time of the tool's children for which their parent did not wait.
     """
     foreign = sum(count - before.switches.get(task, 0) for task, count in after.switches.items())
+
+    def more(one: int | None, other: int | None) -> int | None:
+        return None if one is None or other is None else other - one
+
     return Noise(
         seconds=round(after.at - before.at, 3),
         steal_s=round(max(0.0, after.steal_s - before.steal_s), 3),
         foreign_cpu_s=round(max(0.0, after.busy_s - before.busy_s - own_cpu_s), 3),
         foreign_switches=foreign,
         runnable_before=max(0, before.runnable - 1),
-        thermal_throttles=_more(before.thermal, after.thermal),
-        cgroup_throttles=_more(before.throttled, after.throttled),
+        thermal_throttles=more(before.thermal, after.thermal),
+        cgroup_throttles=more(before.throttled, after.throttled),
         clock_step_s=round((after.wall - before.wall) - (after.at - before.at), 3),
     )

@@ -10,8 +10,8 @@ from pathlib import Path
 from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.names import change_ids, some_of
-from schedlib.options import Verbs, add_verb
-from schedlib.runs.kernels_options import KernelsOptions
+from schedlib.options import Verbs, add_verb, options_of
+from schedlib.runs.run_options import KernelsOptions
 from schedlib.verdict import Verdict
 
 
@@ -40,39 +40,21 @@ def add_parser(verbs: Verbs) -> None:
         read=_read,
         job=_kernels,
     )
-    parser.add_argument(
-        "--config", type=options.existing_path, required=True, metavar="FILE", help="the .config of all kernels"
-    )
+    changes, there = some_of("change", change_ids), options.existing_path
+    parser.add_argument("--config", type=there, required=True, metavar="FILE", help="the .config of all kernels")
     options.add_tree_options(parser)
     parser.add_argument("--base", metavar="REV", help="revision of your tree without the change")
     parser.add_argument("--head", metavar="REV", help="revision of your tree with the change")
-    changes = some_of("change", change_ids)
-    parser.add_argument(
-        "--change",
-        type=changes,
-        default=(),
-        metavar="ID,...",
-        help="instead of revisions: build without and with these carried changes",
-    )
-    parser.add_argument(
-        "--with", dest="with_", type=changes, default=(), metavar="ID,...", help="changes that all kernels get"
-    )
-    parser.add_argument(
-        "--placebo",
-        nargs="?",
-        type=options.existing_path,
-        const=True,
-        metavar="FILE",
-        help="build a third kernel, with the carried placebo of the change or with this patch",
-    )
+    for option, name, about in (
+        ("--change", "changes", "instead of revisions: build without and with these carried changes"),
+        ("--with", "with_", "changes that all kernels get"),
+    ):
+        parser.add_argument(option, dest=name, type=changes, default=(), metavar="ID,...", help=about)
+    about = "build a third kernel, with the carried placebo of the change or with this patch"
+    parser.add_argument("--placebo", nargs="?", type=there, const=True, metavar="FILE", help=about)
     parser.add_argument("--package", choices=("deb", "tar"), default="deb", help="deb (default) or tar")
-    parser.add_argument(
-        "--out",
-        type=options.new_directory,
-        default=Path("kernels"),
-        metavar="DIR",
-        help="directory for the packages (default: ./kernels)",
-    )
+    about = "directory for the packages (default: ./kernels)"
+    parser.add_argument("--out", type=options.new_directory, default=Path("kernels"), metavar="DIR", help=about)
 
 
 def _read(arguments: argparse.Namespace) -> KernelsOptions:
@@ -84,33 +66,29 @@ def _read(arguments: argparse.Namespace) -> KernelsOptions:
     if not re.search(r"^CONFIG_\w+=", text, re.M):
         raise SchedlineError(f"--config: {config} has no CONFIG_ line", "give a .config")
     named = arguments.base is not None or arguments.head is not None
-    if named == bool(arguments.change):
-        raise SchedlineError(
-            "name either two revisions or carried changes to compare", "give --base and --head, or --change"
-        )
+    if named == bool(arguments.changes):
+        both = "give --base and --head, or --change"
+        raise SchedlineError("name either two revisions or carried changes to compare", both)
     if named and not (arguments.kdir and arguments.base and arguments.head):
         raise SchedlineError("--base and --head must be given together, with --kdir", "give --kdir, --base and --head")
     carried = arguments.placebo is True
-    if carried and len(arguments.change) != 1:
+    if carried and len(arguments.changes) != 1:
         raise SchedlineError("a carried placebo belongs to one change", "give one --change, or --placebo FILE")
     placebo: Path | None = None if carried else arguments.placebo
     if placebo and not placebo.is_file():
         raise SchedlineError(f"--placebo: {placebo} is no file", "git format-patch -1 makes one")
-    return KernelsOptions(
+    return options_of(
+        KernelsOptions,
+        arguments,
         tree=options.tree_options(arguments),
-        config=config,
         configuration=text,
         revisions=(arguments.base, arguments.head) if named else None,
-        changes=arguments.change,
-        with_=arguments.with_,
         placebo=arguments.placebo is not None,
         placebo_patch=placebo,
-        package=arguments.package,
-        out=arguments.out,
     )
 
 
 def _kernels(wanted: KernelsOptions) -> Verdict:
-    from schedlib.runs.kernels_job import build_kernels
+    from schedlib.runs.packages import build_kernels
 
     return build_kernels(wanted)

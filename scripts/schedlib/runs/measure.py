@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from schedlib.formats import run_file
 from schedlib.formats.document import Refused
-from schedlib.formats.run_file import Head, Noise, Reading, Run, RunProcess, run_of
+from schedlib.formats.run_file import Head, Reading, Run, RunProcess, run_of
 from schedlib.kernel.machine import now
 from schedlib.runs.interference import noise, snapshot
 from schedlib.runs.tool_process import RT_SECONDS, Finished, run_guarded
@@ -34,11 +34,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class Means:
-    """What all runs share.
-
-    Attributes:
-        no_fifo: why SCHED_FIFO cannot be used; empty if it can.
-    """
+    """What all runs share. `no_fifo`: why SCHED_FIFO cannot be used; empty if it can."""
 
     programs: Path | None
     fingerprint: Mapping[str, str]
@@ -97,14 +93,6 @@ def _ending(finished: Finished, good: frozenset[int], row: WorkloadRow) -> str:
     return ""
 
 
-def _clock_set(beside: Noise) -> str:
-    """Report a jump of the system clock: some tools measure with it. Adjustments by NTP stay below the limit."""
-    step = beside.clock_step_s or 0.0
-    if abs(step) <= 0.1 + 0.001 * beside.seconds:
-        return ""
-    return f"the system clock jumped by {step:g} s, or the machine was suspended; some tools measure with this clock"
-
-
 def read_output(tool: Tool, output: Output) -> Reading:
     """Parse the output; a Reading with an error if it cannot be parsed."""
     try:
@@ -113,19 +101,6 @@ def read_output(tool: Tool, output: Output) -> Reading:
         return Reading(error=str(error))
     except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
         return Reading(error=f"its output is not as expected: {type(error).__name__}: {error}")
-
-
-def _log(argv: Sequence[str], finished: Finished) -> str:
-    parts = [f"$ {' '.join(argv)}", f"exit status: {finished.exit_status}", finished.stdout, finished.stderr]
-    return "\n".join(part.rstrip("\n") for part in parts if part) + "\n"
-
-
-def _files(place: Path) -> dict[str, str]:
-    found = {}
-    for path in place.glob("out.*"):
-        with suppress(UnicodeDecodeError):
-            found[path.name] = path.read_text()
-    return found
 
 
 def _process(argv: Sequence[str], finished: Finished, reported: int | None = None) -> RunProcess:
@@ -146,8 +121,11 @@ def _tool_run(head: Head, row: WorkloadRow, tool: Tool, argv: Sequence[str], fin
     if finished.cannot:
         reading = Reading(cannot=f"{tool.name} needs a network namespace of its own: {finished.cannot}; run as root")
     elif not ending:
-        output = Output(argv, finished.exit_status, finished.stdout, finished.stderr, _files(place))
-        reading = read_output(tool, output)
+        files = {}
+        for path in place.glob("out.*"):
+            with suppress(UnicodeDecodeError):
+                files[path.name] = path.read_text()
+        reading = read_output(tool, Output(argv, finished.exit_status, finished.stdout, finished.stderr, files))
     return replace(run_of(head, reading), process=_process(argv, finished, reading.reported))
 
 
@@ -184,12 +162,12 @@ def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finish
     # The paths of the programs are not part of the measurement.
     words = len(argv) - len(row.words()) if row.tool else 1
     shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
-    found = (
-        _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
-        if row.tool
-        else _own_run(head, row, shown, finished, place)
-    )
-    return Measured(found, _log(shown, finished))
+    if row.tool:
+        found = _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
+    else:
+        found = _own_run(head, row, shown, finished, place)
+    parts = [f"$ {' '.join(shown)}", f"exit status: {finished.exit_status}", finished.stdout, finished.stderr]
+    return Measured(found, "\n".join(part.rstrip("\n") for part in parts if part) + "\n")
 
 
 def measure(row: WorkloadRow, means: Means, place: Path) -> Measured:
@@ -211,7 +189,9 @@ def measure(row: WorkloadRow, means: Means, place: Path) -> Measured:
     finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
     beside = noise(before, snapshot(), finished.cpu_s)
     measured = read_run(row, head, argv, finished, place)
-    found = measured.run
-    if row.tool and found.status == "DONE" and (wrong := _clock_set(beside)):
-        found = replace(run_of(head, Reading(error=wrong)), process=found.process)
+    found, jump = measured.run, beside.clock_step_s or 0.0
+    # Adjustments by NTP stay below this limit.
+    if row.tool and found.status == "DONE" and abs(jump) > 0.1 + 0.001 * beside.seconds:
+        why = f"the system clock jumped by {jump:g} s, or the machine was suspended; some tools measure with this clock"
+        found = replace(run_of(head, Reading(error=why)), process=found.process)
     return Measured(replace(found, noise=beside), measured.log)

@@ -4,23 +4,30 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.cache import lock, read_json, write_atomic, write_json
+from msgspec.structs import replace
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, lock, read_json, write_atomic, write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.kernels_document import KernelsDocument, KernelSize, PackagedKernel
 from schedlib.kernel.build import compiler_version, make
 from schedlib.kernel.kconfig import parse_config
+from schedlib.layout.compile import arch_table
 from schedlib.layout.members import read_members
 from schedlib.progress import say, step
+from schedlib.runs import variants
+from schedlib.runs.run_options import KernelsOptions
 from schedlib.runs.variants import KernelSource
-from schedlib.tree.kernel_tree import Tree, checked_out
+from schedlib.tree.kernel_tree import Tree, checked_out, open_tree
+from schedlib.verdict import Verdict
 
 ALIGNED = "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B"
 """Without it, a function's offset in its cache line, and so its speed, would depend on the size of earlier ones."""
@@ -36,27 +43,71 @@ OBJECTS = ("root_domain", "rq")
 
 _MITIGATIONS = re.compile(r"MITIGATION|CFI|FINEIBT|CALL_(?:THUNKS|PADDING|DEPTH)|RETHUNK|RETPOLINE|SLS|PREFIX_SYMBOLS")
 
-_LARGEST_SLAB = 8192
 
+def build_kernels(options: KernelsOptions) -> Verdict:
+    """Build and package the kernels, and print how to boot them.
 
-@dataclass(frozen=True)
-class Built:
-    """A packaged kernel.
-
-    Attributes:
-        role: base, candidate or placebo.
-        release: as `uname -r` will print it.
-        commit, what: its source.
-        files: its packages.
-        sizes: sizes of OBJECTS.
+    Raises:
+        SchedlineError: there is nothing to compare, the placebo is invalid, or a kernel does not build.
     """
+    arch = _native_arch()
+    needs = ["build", *options.tree.needs, "layout", "objtool", "kernels"]
+    doctor.require([*needs, "kernels-deb"] if options.package == "deb" else needs)
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
+    if options.revisions:
+        sources = variants.of_revisions(tree, *options.revisions)
+    else:
+        sources = variants.of_changes(tree, options.changes, options.with_)
+    if options.placebo:
+        mail = options.placebo_patch or variants.placebo_of(tree, options.changes[0])
+        sources.append(variants.with_placebo(tree, sources, mail))
+    notes = variants.differences(tree, sources)
+    with place_of(cache, tree, options.configuration, arch) as place:
+        built, said = _kernels(place, tree, sources, options.configuration, arch, options.package)
+        notes += said
+        delivered = _deliver(built, options.out, tree, str(options.config), notes)
+    for kernel in delivered:
+        print(f"{kernel.release}: {kernel.what}")
+        for file in kernel.files:
+            print(f"    {options.out / file}")
+        for name, size in kernel.sizes.items():
+            print(f"    struct {name}: {size_text(size)}")
+    print("\n".join([*notes, *boot_lines(delivered, options.out)]))
+    return Verdict.PASS
 
-    role: str
-    release: str
-    commit: str
-    what: str
-    files: tuple[Path, ...]
-    sizes: Mapping[str, KernelSize]
+
+def _native_arch() -> str:
+    """make's name of this machine's architecture, which needs no cross compiler."""
+    archs = [arch for arch in arch_table().values() if arch.make != "um"]
+    native = next((arch.make for arch in archs if not arch.compiler), None)
+    if native is None:
+        known = ", ".join(arch.name for arch in archs)
+        raise SchedlineError(f"kernels cannot be built for {platform.machine()}", f"known are {known}")
+    return native
+
+
+def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:
+    """How to boot each kernel once, so that the next boot or a power cycle after a hang boots the old kernel."""
+    lines = ["install:"]
+    for file in (out / name for kernel in built for name in kernel.files):
+        if file.suffix == ".deb":
+            lines.append(f"    apt-get install {file.absolute()}")
+        else:
+            lines.append(f"    tar -C / -xf {file}   # then depmod and an initramfs")
+    lines.append("boot once; the reboot after that starts the current default kernel again:")
+    if shutil.which("bootctl") and Path("/boot/loader").is_dir():
+        once = "bootctl set-oneshot '*{release}*.conf' && systemctl reboot"
+    elif grub := next((name for name in ("grub-reboot", "grub2-reboot") if shutil.which(name)), None):
+        once = f"{grub} '<the menu entry of {{release}}>' && systemctl reboot   # with GRUB_DEFAULT=saved"
+    else:
+        once = "kexec -l /boot/vmlinuz-{release} --initrd=/boot/initrd.img-{release} --reuse-cmdline && systemctl kexec"
+    lines += [f"    {once.format(release=kernel.release)}" for kernel in built]
+    return [
+        *lines,
+        "boot in turn (base first in one round, last in the next), 10 boots of each kernel; in each boot: "
+        "schedline run --suite rt --out runs/<kernel>",
+    ]
 
 
 def size_text(found: KernelSize) -> str:
@@ -67,7 +118,7 @@ def size_text(found: KernelSize) -> str:
 
 def slab_class(size: int) -> str:
     """The cache from which kmalloc() takes an object of this size (mm/slab_common.c, with 4 KB pages)."""
-    if size > _LARGEST_SLAB:
+    if size > 8192:
         return f"{1 << ((size - 1) >> 12).bit_length()} pages"
     classes = [8, 16, 32, 64, 96, 128, 192, *(1 << shift for shift in range(8, 14))]
     found = next(each for each in classes if each >= size)
@@ -79,12 +130,8 @@ def parse(text: str) -> dict[str, str]:
     return parse_config(text) | dict.fromkeys(re.findall(r"^# (CONFIG_\w+) is not set$", text, re.M), "n")
 
 
-def configured(tree: Tree, place: Path, arch: str, text: str) -> dict[str, str]:
-    """Create a build directory with this .config, completed by the tree's defaults. Returns the resulting values.
-
-    Raises:
-        SchedlineError: Kconfig failed.
-    """
+def _configured(tree: Tree, place: Path, arch: str, text: str) -> dict[str, str]:
+    """Create a build directory with this .config, completed by the tree's defaults. Returns the resulting values."""
     place.mkdir(parents=True, exist_ok=True)
     write_atomic(place / ".config", text)
     make(tree.src, place, arch, ["olddefconfig"])
@@ -110,13 +157,10 @@ def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mappin
         SchedlineError: a symbol that both have differs.
     """
     names = sorted({*base, *other})
-    differ = [name for name in names if name in base and name in other and base[name] != other[name]]
-    if differ:
+    if differ := [name for name in names if name in base and name in other and base[name] != other[name]]:
         listed = ", ".join(f"{name} {base[name]} and {other[name]}" for name in differ[:5])
-        raise SchedlineError(
-            f"base and {role} are not configured alike: {listed}",
-            "set these in the configuration, so that both trees have the same values",
-        )
+        next_step = "set these in the configuration, so that both trees have the same values"
+        raise SchedlineError(f"base and {role} are not configured alike: {listed}", next_step)
     return [
         f"only in {role if name in other else 'base'}: {name}={other.get(name, base.get(name))}"
         for name in names
@@ -124,12 +168,8 @@ def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mappin
     ]
 
 
-def sizes_of(tree: Tree, place: Path, arch: str) -> dict[str, KernelSize]:
-    """Read the sizes from one object, compiled with debug information before the kernel, which recompiles it later.
-
-    Raises:
-        SchedlineError: it does not compile.
-    """
+def _sizes(tree: Tree, place: Path, arch: str) -> dict[str, KernelSize]:
+    """Read the sizes from one object, compiled with debug information before the kernel, which recompiles it later."""
     make(tree.src, place, arch, ["KCFLAGS=-g", _UNIT])
     structures = read_members(place / _UNIT)
     found = {name: structures[name].type for name in OBJECTS if name in structures}
@@ -151,23 +191,15 @@ def refuse_other_sizes(candidate: Mapping[str, KernelSize], placebo: Mapping[str
             )
 
 
-def packaged(
-    tree: Tree, source: KernelSource, place: Path, arch: str, kind: str, sizes: Mapping[str, KernelSize]
-) -> Built:
-    """Build and package one kernel, unless that is already done.
-
-    Raises:
-        SchedlineError: it does not build.
-    """
+def _packaged(
+    tree: Tree, source: KernelSource, place: Path, arch: str, kind: str, sizes: dict[str, KernelSize]
+) -> PackagedKernel:
+    """Build and package one kernel, unless that is already done. Its files are paths in the cache."""
     build, record = place / "build", place / "packaged.json"
     config = hashlib.sha256((build / ".config").read_bytes()).hexdigest()
     identity = {"commit": source.commit, "config": config, "kind": kind, "compiler": compiler_version("")}
     done = read_json(record)
-    if (
-        done is None
-        or any(done.get(key) != value for key, value in identity.items())
-        or not all(Path(file).is_file() for file in done["files"])
-    ):
+    if not done or not identity.items() <= done.items() or not all(Path(file).is_file() for file in done["files"]):
         record.unlink(missing_ok=True)
         for stale in [*place.glob("*.deb"), *place.glob("*.changes"), *place.glob("*.buildinfo"), *build.glob("*.tar")]:
             stale.unlink()
@@ -180,8 +212,7 @@ def packaged(
             raise SchedlineError(f"make {PACKAGES[kind][0]} made no package", f"see {build / 'build.log'}")
         done = identity | {"release": release, "files": [str(file) for file in files]}
         write_json(record, done)
-    files = [Path(file) for file in done["files"]]
-    return Built(source.role, str(done["release"]), source.commit, source.what, tuple(files), sizes)
+    return PackagedKernel(source.role, done["release"], source.commit, source.what, tuple(done["files"]), sizes)
 
 
 @contextmanager
@@ -196,13 +227,10 @@ def place_of(cache: Path, tree: Tree, text: str, arch: str) -> Iterator[Path]:
         yield place
 
 
-def kernels(
+def _kernels(
     top: Path, tree: Tree, sources: Sequence[KernelSource], text: str, arch: str, kind: str
-) -> tuple[list[Built], list[str]]:
-    """Build all sources from one configuration. Returns the kernels, and notes about them.
-
-    Args:
-        top: the directory from place_of().
+) -> tuple[list[PackagedKernel], list[str]]:
+    """Build all sources from one configuration in the directory from place_of(). Returns the kernels, and notes.
 
     Raises:
         SchedlineError: configurations differ, a placebo is invalid, or a kernel does not build.
@@ -214,9 +242,9 @@ def kernels(
         build = top / source.role / "build"
         with checked_out(tree, source.commit), step(f"configuring {source.role}"):
             if source.role == "base":
-                plain = configured(tree, build, arch, wanted_text(text, aligned=False))
-            values[source.role] = configured(tree, build, arch, wanted_text(text))
-            sizes[source.role] = sizes_of(tree, build, arch)
+                plain = _configured(tree, build, arch, wanted_text(text, aligned=False))
+            values[source.role] = _configured(tree, build, arch, wanted_text(text))
+            sizes[source.role] = _sizes(tree, build, arch)
     for role in values:
         notes += refuse_other_configuration(role, values["base"], values[role])
     if values["base"].get(ALIGNED) != "y":
@@ -231,39 +259,26 @@ def kernels(
     built = []
     for source in sources:
         with checked_out(tree, source.commit):
-            built.append(packaged(tree, source, top / source.role, arch, kind, sizes[source.role]))
+            built.append(_packaged(tree, source, top / source.role, arch, kind, sizes[source.role]))
     return built, notes
 
 
-def deliver(built: Sequence[Built], out: Path, tree: Tree, config: str, notes: Collection[str]) -> list[Built]:
-    """Copy the packages to `out`, and write kernels.json last."""
+def _deliver(
+    built: Sequence[PackagedKernel], out: Path, tree: Tree, config: str, notes: Collection[str]
+) -> list[PackagedKernel]:
+    """Copy the packages to `out`, and write kernels.json last. Returns the kernels with the names of their files."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "kernels.json").unlink(missing_ok=True)
     delivered = []
     for kernel in built:
-        files = []
-        for file in kernel.files:
+        names = []
+        for file in map(Path, kernel.files):
             half = out / f".{file.name}.half"
             shutil.copyfile(file, half)
-            files.append(half.replace(out / file.name))
-        delivered.append(Built(**(vars(kernel) | {"files": tuple(files)})))
-    rows = (
-        PackagedKernel(
-            each.role,
-            each.release,
-            each.commit,
-            each.what,
-            tuple(file.name for file in each.files),
-            dict(each.sizes),
-        )
-        for each in delivered
-    )
+            names.append(half.replace(out / file.name).name)
+        delivered.append(replace(kernel, files=tuple(names)))
     found = KernelsDocument(
-        schema="kernels-1",
-        tree=tree.origin,
-        configuration=config,
-        kernels=tuple(rows),
-        notes=tuple(notes),
+        schema="kernels-1", tree=tree.origin, configuration=config, kernels=tuple(delivered), notes=tuple(notes)
     )
     document.write(out / "kernels.json", found)
     say(f"{out / 'kernels.json'}")

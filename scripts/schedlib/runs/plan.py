@@ -12,10 +12,10 @@ from schedlib.formats import document
 from schedlib.formats.document import Refused
 from schedlib.formats.plan_document import PlannedRun, RunPlan
 from schedlib.formats.run_file import read_run
+from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import Suite
 
-PLAN = "plan"
-"""Without .json, because readers of a directory take each .json file for a run."""
+_OTHER = "name another directory with --out"
 
 SAME = ("machine_name", "kernel", "build_id")
 """The runs of one plan must agree in these: figures of two kernels are not mixed."""
@@ -35,22 +35,11 @@ def shuffled(rows: Sequence[str], runs: int, seed: int) -> tuple[PlannedRun, ...
 def new_plan(suite: Suite, runs: int, seed: int, fingerprint: Mapping[str, str]) -> RunPlan:
     """A plan for this machine and kernel."""
     rows = tuple(row.name for row in suite.rows)
-    machine = {name: fingerprint[name] for name in SAME}
+    same = {name: fingerprint[name] for name in SAME}
+    order, digest = shuffled(rows, runs, seed), suite.digest()
     return RunPlan(
-        schema="plan-1",
-        suite=suite.name,
-        rows=rows,
-        digest=suite.digest(),
-        runs=runs,
-        seed=seed,
-        machine=machine,
-        order=shuffled(rows, runs, seed),
+        schema="plan-1", suite=suite.name, rows=rows, digest=digest, runs=runs, seed=seed, machine=same, order=order
     )
-
-
-def save_plan(plan: RunPlan, out: Path) -> None:
-    """Save the plan, before the first run."""
-    document.write(out / PLAN, plan)
 
 
 def saved_plan(out: Path) -> RunPlan | None:
@@ -59,9 +48,7 @@ def saved_plan(out: Path) -> RunPlan | None:
     Raises:
         Refused: the file exists and is not a plan.
     """
-    if not (out / PLAN).exists():
-        return None
-    return document.read(out / PLAN, RunPlan, "name another directory with --out")
+    return document.read(out / PLAN, RunPlan, _OTHER) if (out / PLAN).exists() else None
 
 
 def refuse_another(plan: RunPlan, wanted: RunPlan, out: Path) -> None:
@@ -70,19 +57,18 @@ def refuse_another(plan: RunPlan, wanted: RunPlan, out: Path) -> None:
     Raises:
         SchedlineError: the plan in the directory is of another suite, machine or kernel.
     """
-    next_step = "name another directory with --out"
     if (plan.suite, plan.rows) != (wanted.suite, wanted.rows):
-        raise SchedlineError(f"{out} has runs of the suite {plan.suite}: {', '.join(plan.rows)}", next_step)
+        raise SchedlineError(f"{out} has runs of the suite {plan.suite}: {', '.join(plan.rows)}", _OTHER)
     if plan.digest != wanted.digest:
-        raise SchedlineError(f"the rows of {plan.suite} or the CPUs have changed since {out} was started", next_step)
+        raise SchedlineError(f"the rows of {plan.suite} or the CPUs have changed since {out} was started", _OTHER)
     if plan.runs != wanted.runs:
-        raise SchedlineError(f"{out} was started with --runs {plan.runs}, not {wanted.runs}", next_step)
+        raise SchedlineError(f"{out} was started with --runs {plan.runs}, not {wanted.runs}", _OTHER)
     for name in SAME:
         if plan.machine.get(name) != wanted.machine[name]:
             raise SchedlineError(
                 f"{out} was started with another {name.replace('_', ' ')}: {plan.machine.get(name)}, "
                 f"here it is {wanted.machine[name]}; their figures must not be mixed",
-                next_step,
+                _OTHER,
             )
 
 

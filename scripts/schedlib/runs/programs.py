@@ -19,6 +19,9 @@ from schedlib.progress import step
 from schedlib.runs.workload_suites import OWN
 from schedlib.tree.kernel_tree import cached_series
 
+_KEPT = 5
+"""How many versions of the programs stay in the cache."""
+
 
 def _key() -> str:
     text = hashlib.sha256(must(["gcc", "--version"], next_step="apt-get install gcc").encode())
@@ -53,13 +56,7 @@ def compiled(cache: Path, names: Collection[str]) -> Path:
                     compile_program(tree, OWN / f"{name}.c", new)
                     new.replace(place / name)
     os.utime(place)
+    places = [each for each in (cache / "workloads").iterdir() if each.is_dir()]
+    for old in sorted(places, key=lambda each: each.stat().st_mtime)[:-_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
     return place
-
-
-def forget_old(cache: Path, kept: int = 5) -> None:
-    """Remove the programs of older sources."""
-    places = sorted(
-        (each for each in (cache / "workloads").iterdir() if each.is_dir()), key=lambda p: p.stat().st_mtime
-    )
-    for place in places[:-kept]:
-        shutil.rmtree(place, ignore_errors=True)

@@ -67,10 +67,8 @@ def put_back(before: Mapping[str, str]) -> list[str]:
 
 def replay(journal: Path) -> list[str]:
     """After a crash, restore what the dead runner would have restored. Settings of an earlier boot are already gone."""
-    found = read_json(journal)
-    lines = []
-    if found and found.get("boot_id") == boot_id():
-        lines = put_back(found.get("settings", {}))
+    found = read_json(journal) or {}
+    lines = put_back(found.get("settings", {})) if found.get("boot_id") == boot_id() else []
     journal.unlink(missing_ok=True)
     return lines
 

@@ -9,8 +9,7 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -22,12 +21,11 @@ from schedlib.formats.plan_document import PlannedRun, RunPlan
 from schedlib.kernel.machine import fingerprint, now
 from schedlib.progress import say, step
 from schedlib.runs import guest_runs, restore
-from schedlib.runs.conclude import conclude
 from schedlib.runs.measure import KEPT, Means, measure
-from schedlib.runs.plan import new_plan, refuse_another, save_plan, saved_plan, why_not_kept
-from schedlib.runs.programs import compiled, forget_old
-from schedlib.runs.run_options import RunOptions
-from schedlib.runs.runs_report import clock
+from schedlib.runs.plan import new_plan, refuse_another, saved_plan, why_not_kept
+from schedlib.runs.programs import compiled
+from schedlib.runs.run_options import PLAN, RunOptions
+from schedlib.runs.runs_report import clock, conclude
 from schedlib.runs.tool_process import why_no_fifo
 from schedlib.runs.tools.tool_table import TOOLS
 from schedlib.runs.workload_suites import Suite, chosen, load_suite
@@ -42,10 +40,8 @@ def list_rows(options: RunOptions) -> Verdict:
         words = " ".join([TOOLS[row.tool].program or row.tool if row.tool else row.program, *row.words()])
         needs = ", ".join(word for word, there in (("required", row.required), ("SCHED_FIFO", row.realtime)) if there)
         missing = row.tool and not TOOLS[row.tool].path()
-        print(
-            f"{row.name}: {words}\n    about {clock(row.seconds)}{'; ' if needs else ''}{needs}"
-            f"{'; ' + TOOLS[row.tool].missing() if missing else ''}"
-        )
+        told = [f"about {clock(row.seconds)}", needs, TOOLS[row.tool].missing() if missing else ""]
+        print(f"{row.name}: {words}\n    {'; '.join(filter(None, told))}")
     print(f"one run of each: about {clock(sum(row.seconds for row in suite.rows))}")
     return Verdict.PASS
 
@@ -60,10 +56,14 @@ def run(options: RunOptions) -> Verdict:
     cache = cache_dir()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     out = (options.out or cache / "runs" / f"{suite.name}-{stamp}-{os.getpid()}").absolute()
-    with _alone(out, cache):
+    # One journal for all directories: after a crash, the next command may use another directory.
+    journal = cache / "workloads" / "settings.json"
+    # Two measurements at a time would disturb each other.
+    with lock(out / ".lock"), lock(cache / "workloads" / "lock"):
+        _remains(out, journal)
         if options.guest:
             return guest_runs.run_in_guest(options, options.guest, suite, out)
-        return _run_here(options, suite, out, cache)
+        return _run_here(options, suite, out, cache, journal)
 
 
 def _suite(options: RunOptions) -> Suite:
@@ -73,19 +73,6 @@ def _suite(options: RunOptions) -> Suite:
         raise SchedlineError(f"{options.out} has no plan", "name a suite with --suite")
     suite = load_suite(options.suite or (saved.suite if saved else ""))
     return chosen(suite, options.only or (saved.rows if saved else ()))
-
-
-@contextmanager
-def _alone(out: Path, cache: Path) -> Iterator[None]:
-    """Lock the directory and the machine: two measurements would disturb each other."""
-    with lock(out / ".lock"), lock(cache / "workloads" / "lock"):
-        _remains(out, _journal(cache))
-        yield
-
-
-def _journal(cache: Path) -> Path:
-    """One journal for all directories: after a crash, the next command may use another directory."""
-    return cache / "workloads" / "settings.json"
 
 
 def _remains(out: Path, journal: Path) -> None:
@@ -99,7 +86,7 @@ def _remains(out: Path, journal: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path) -> Verdict:
+def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal: Path) -> Verdict:
     started, _ = now()
     machine = fingerprint()
     plan = _plan(options, suite, out, machine)
@@ -109,21 +96,17 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path) -> Verd
     if len(todo) < len(plan.order):
         say(f"{len(plan.order) - len(todo)} of {len(plan.order)} runs are done and valid")
     own = {row.program for row in suite.rows if row.program and any(run.row == row.name for run in todo)}
-    programs = None
-    if own:
-        programs = compiled(cache, own)
-        forget_old(cache)
-    save_plan(plan, out)
+    programs = compiled(cache, own) if own else None
+    document.write(out / PLAN, plan)
     try:
-        _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()), _journal(cache))
+        _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()), journal)
     except (KeyboardInterrupt, SystemExit):
         say(f"stopped; finished runs are kept. next: {again}")
         raise
-    verdict, missing = conclude(suite, plan, out, machine, started, options.json, options.lava)
+    verdict, missing = conclude(options, suite, plan, out, machine, started)
     if missing:
         say("next: schedline doctor says what to install; then " + again)
-    print(f"runs: {out}")
-    print(f"verdict: {verdict.value}")
+    print(f"runs: {out}\nverdict: {verdict.value}")
     return verdict
 
 
@@ -153,9 +136,8 @@ def _measure_all(
             with restore.kept_settings(journal):
                 measured = measure(row, means, Path(place))
             if measured.run.status == "ERROR" and not shutil.disk_usage(place).free:
-                raise SchedlineError(
-                    f"the disk of {out} is full: the output of {run.row} was cut off", "make room: df -h"
-                )
+                full = f"the disk of {out} is full: the output of {run.row} was cut off"
+                raise SchedlineError(full, "make room: df -h")
             if (Path(place) / KEPT).exists():
                 shutil.copyfile(Path(place) / KEPT, out / f"{run.row}-{run.number}.{KEPT}")
         found = replace(measured.run, plan=plan.part(run))

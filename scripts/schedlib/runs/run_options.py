@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline run`."""
+"""The options of `schedline run` and `schedline kernels`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,16 @@ from pathlib import Path
 
 from schedlib.options import ChangeOptions, TreeOptions
 
+PLAN = "plan"
+"""The file that marks a directory with runs. Without .json, because readers take each .json file for a run."""
+
 GUESTS = ("qemu-x86_64", "qemu-arm64")
 """The targets whose guests have a disk, through which results are returned."""
 
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """The guest of --in-guest, and its kernel.
-
-    Attributes:
-        on: one of GUESTS; None for the default one.
-        cpus: number of CPUs if no topology is given; None for the default number.
-        config: fragments of configs/kernel/.
-        cpupri: variants of cpupri-split, a guest for each.
-        timeout: seconds; None for the sum of what the runs may take.
-    """
+    """The guest of --in-guest, and its kernel; see --help. `timeout`: seconds; None for what the runs may take."""
 
     tree: TreeOptions
     changes: ChangeOptions
@@ -41,16 +36,11 @@ class GuestOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """A suite, and where its runs go.
+    """A suite, and where its runs go; see --help.
 
     Attributes:
-        suite: None for the suite of the plan in `out`.
-        only: rows of the suite; empty for all.
-        runs: number of runs of each row; None for the number in the plan, or 1.
-        seed: of the random order; None for the one in the plan, or a new one.
+        suite, runs, seed: None for those of the plan in `out`; without a plan, one run of each row in a new order.
         out: None for a new directory in the cache.
-        listing: print the rows, and run nothing.
-        report: print the result of the runs in this directory, and run nothing.
         guest: None for this machine.
     """
 
@@ -72,3 +62,25 @@ class RunOptions:
             json=self.json and self.json.with_stem(f"{self.json.stem}-{name}"),
             lava=self.lava and self.lava.with_stem(f"{self.lava.stem}-{name}"),
         )
+
+
+@dataclass(frozen=True)
+class KernelsOptions:
+    """The two or three kernels to build; see --help.
+
+    Attributes:
+        configuration: the text of the file `config`.
+        revisions: of the tree, without and with the change; None if carried changes are compared.
+        placebo_patch: the placebo's patch; None for the carried placebo of the change.
+    """
+
+    tree: TreeOptions
+    config: Path
+    configuration: str
+    revisions: tuple[str, str] | None
+    changes: tuple[str, ...]
+    with_: tuple[str, ...]
+    placebo: bool
+    placebo_patch: Path | None
+    package: str
+    out: Path

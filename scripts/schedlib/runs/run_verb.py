@@ -8,19 +8,10 @@ from pathlib import Path
 
 from schedlib import options
 from schedlib.errors import SchedlineError
-from schedlib.names import (
-    one_of,
-    unknown,
-    words,
-    workload_rows,
-    workload_suites,
-)
-from schedlib.options import Verbs, add_verb
-from schedlib.runs.run_options import GUESTS, GuestOptions, RunOptions
+from schedlib.names import one_of, unknown, words, workload_rows, workload_suites
+from schedlib.options import Verbs, add_verb, options_of
+from schedlib.runs.run_options import GUESTS, PLAN, GuestOptions, RunOptions
 from schedlib.verdict import Verdict
-
-_PLAN = "plan"
-"""The file that marks a directory with runs; see schedlib.runs.plan."""
 
 _OF_A_GUEST = ("kdir", "series", "with_", "without", "on", "cpus", "topology", "config", "cpupri", "timeout")
 
@@ -59,64 +50,40 @@ def add_parser(verbs: Verbs) -> None:
         job=_run,
         download=False,
     )
-    parser.add_argument(
-        "--suite",
-        type=one_of("suite", workload_suites),
-        metavar="NAME",
-        help=f"the workloads to run: {', '.join(workload_suites())}",
-    )
-    parser.add_argument("--runs", type=_runs, metavar="N", help="how often to run each workload (default: 1)")
-    parser.add_argument(
-        "--out",
-        type=options.new_directory,
-        metavar="DIR",
-        help="directory for the runs (default: a new one in the cache)",
+    one, new, suites = one_of("suite", workload_suites), options.new_path, ", ".join(workload_suites())
+    options.add_values(
+        parser,
+        ("--suite", one, "NAME", f"the workloads to run: {suites}"),
+        ("--runs", _runs, "N", "how often to run each workload (default: 1)"),
+        ("--out", options.new_directory, "DIR", "directory for the runs (default: a new one in the cache)"),
+        ("--seed", int, "N", "seed of the random order (default: a new one each time)"),
+        ("--report", options.existing_path, "DIR", "sum up the run files in DIR; run nothing"),
+        ("--json", new, "FILE", "write the summary as JSON (schema runs-1)"),
+        ("--lava", new, "FILE", "write verdicts and figures in the format of send-to-lava.sh"),
     )
     parser.add_argument("--only", type=words, default=(), metavar="ROW,...", help="run only these rows of the suite")
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of the random order (default: a new one each time)")
-    parser.add_argument("--list", action="store_true", help="print the rows, their commands and durations; run nothing")
-    parser.add_argument(
-        "--report",
-        type=options.existing_path,
-        metavar="DIR",
-        help="sum up the run files in DIR; run nothing",
-    )
-    parser.add_argument(
-        "--json", type=options.new_path, metavar="FILE", help="write the summary as JSON (schema runs-1)"
-    )
-    parser.add_argument(
-        "--lava",
-        type=options.new_path,
-        metavar="FILE",
-        help="write verdicts and figures in the format of send-to-lava.sh",
-    )
-    _add_guest_options(parser)
-
-
-def _add_guest_options(parser: argparse.ArgumentParser) -> None:
-    """Add --in-guest and the options of the guest."""
+    listing = "print the rows, their commands and durations; run nothing"
+    parser.add_argument("--list", dest="listing", action="store_true", help=listing)
     group = parser.add_argument_group(
         "in a guest",
         "The kernel is chosen as for check, with --kdir, --series, --with and --without (default: 7.3 with all "
         "changes).",
     )
-    group.add_argument(
-        "--in-guest", action="store_true", help="boot a kernel in QEMU and run the suite there (default suite: quick)"
-    )
+    in_guest = "boot a kernel in QEMU and run the suite there (default suite: quick)"
+    group.add_argument("--in-guest", action="store_true", help=in_guest)
     options.add_tree_options(parser)
     options.add_change_options(parser)
-    group.add_argument(
-        "--on",
-        type=one_of("guest", lambda: GUESTS),
-        metavar="TARGET",
-        help=f"{' or '.join(GUESTS)} (default: {GUESTS[0]})",
+    targets = f"{' or '.join(GUESTS)} (default: {GUESTS[0]})"
+    options.add_values(
+        group,
+        ("--on", one_of("guest", lambda: GUESTS), "TARGET", targets),
+        ("--timeout", options.seconds, "SECONDS", "end the guest after this time"),
     )
     shape = group.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=options.cpu_count, metavar="N", help="CPUs of the guest (default: 8)")
     options.add_topology_option(shape, "boot the guest with the shape in configs/topologies/NAME.toml")
     options.add_config_option(group, "fragments of configs/kernel/, or paths, added in this order")
     options.add_cpupri_option(group, "boot a guest with cpupri-split for each variant")
-    group.add_argument("--timeout", type=options.seconds, metavar="SECONDS", help="end the guest after this time")
 
 
 def _runs(text: str) -> int:
@@ -133,7 +100,8 @@ def _read(arguments: argparse.Namespace) -> RunOptions:
             "add --in-guest",
         )
     suite: str | None = arguments.suite or ("quick" if arguments.in_guest else None)
-    begun = _begun(arguments) if arguments.out else None
+    places: list[Path] = [arguments.out / name for name in arguments.cpupri] or [arguments.out] if arguments.out else []
+    begun = next((place for place in places if (place / PLAN).exists()), None)
     if begun and arguments.in_guest:
         raise SchedlineError(
             f"{begun} has runs of another machine or boot, and --in-guest needs an empty directory",
@@ -145,42 +113,16 @@ def _read(arguments: argparse.Namespace) -> RunOptions:
     for name in arguments.only:
         if rows and name not in rows:
             raise SchedlineError(unknown("row", name, rows), f"schedline run --suite {suite} --list")
-    return RunOptions(
-        suite=suite,
-        only=arguments.only,
-        runs=arguments.runs,
-        seed=arguments.seed,
-        out=arguments.out,
-        json=arguments.json,
-        lava=arguments.lava,
-        listing=arguments.list,
-        report=arguments.report,
-        guest=_guest(arguments) if arguments.in_guest else None,
-    )
-
-
-def _begun(arguments: argparse.Namespace) -> Path | None:
-    """The directory for runs that already has a plan."""
-    places = [arguments.out / name for name in arguments.cpupri] or [arguments.out]
-    return next((place for place in places if (place / _PLAN).exists()), None)
-
-
-def _guest(arguments: argparse.Namespace) -> GuestOptions:
-    return GuestOptions(
-        tree=options.tree_options(arguments),
-        changes=options.change_options(arguments),
-        on=arguments.on,
-        cpus=arguments.cpus,
-        topology=arguments.topology,
-        config=arguments.config,
-        cpupri=arguments.cpupri,
-        timeout=arguments.timeout,
-    )
+    guest = None
+    if arguments.in_guest:
+        tree, changes = options.tree_options(arguments), options.change_options(arguments)
+        guest = options_of(GuestOptions, arguments, tree=tree, changes=changes)
+    return options_of(RunOptions, arguments, suite=suite, guest=guest)
 
 
 def _run(wanted: RunOptions) -> Verdict:
-    from schedlib.runs import gathered, run_job
+    from schedlib.runs import run_job, runs_report
 
     if wanted.report:
-        return gathered.report(wanted.report)
+        return runs_report.report(wanted.report)
     return run_job.list_rows(wanted) if wanted.listing else run_job.run(wanted)

@@ -1,20 +1,86 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The runs of a plan as text, for LAVA, and as one document."""
+"""Judges the runs of a plan, and reports them as text, for LAVA, and as one document. Nothing here measures."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
-from schedlib.formats.plan_document import PlannedRun, RunPlan
-from schedlib.formats.run_file import Run
+import msgspec
+
+from schedlib.cache import write_atomic
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.cover_letter import printable, tell
+from schedlib.formats.plan_document import RunPlan
+from schedlib.formats.run_file import Run, read_run, runs_below
 from schedlib.formats.runs_document import RunsDocument, RunsPlan, RunsRow
-from schedlib.runs.run_judge import JudgedRun, judge_all
-from schedlib.runs.workload_suites import Suite
-from schedlib.verdict import Verdict
+from schedlib.runs.plan import SAME, saved_plan
+from schedlib.runs.run_options import RunOptions
+from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
+from schedlib.verdict import Verdict, worst
+
+Runs = Mapping[tuple[str, int], Run]
+"""Runs by the name of their row and their number."""
 
 _MARKS = {Verdict.PASS: "ok", Verdict.FAIL: "FAIL", Verdict.ERROR: "ERROR", Verdict.INCONCLUSIVE: "skip"}
+_LAVA = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.ERROR: "fail", Verdict.INCONCLUSIVE: "skip"}
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """One run. `reason` is empty for a PASS; `lacks_program`: a program that it requires is not installed."""
+
+    row: str
+    number: int
+    verdict: Verdict
+    reason: str
+    lacks_program: bool = False
+
+
+def _lacking(row: WorkloadRow, found: Run) -> str:
+    """What is missing from a run that claims to be done; empty if nothing is."""
+    if found.value(row.work) is None and found.why_absent(row.work) is None:
+        return f"{row.work} was not measured"
+    if found.value(row.work) == 0:
+        return f"no work was done: {row.work} is 0"
+    units = {metric.name: metric.unit for metric in found.metrics}
+    for name, unit in row.metrics.items():
+        if name not in units:
+            if found.why_absent(name) is None:
+                return f"{name} was not measured"
+        elif units[name] != unit:
+            return f"{name} is in {units[name]}, not in {unit}"
+    return ""
+
+
+def judge_run(row: WorkloadRow, number: int, found: Run) -> JudgedRun:
+    """Judge a run by its file. An exit status of 0 does not prove that it worked, nor 1 that it failed."""
+    process = found.process
+    if found.status == "SKIP":
+        # A skip is INCONCLUSIVE. judge_all() ignores it if other runs measured something.
+        lacks_program = bool(row.required and process and process.missing)
+        verdict = Verdict.ERROR if lacks_program else Verdict.INCONCLUSIVE
+        return JudgedRun(row.name, number, verdict, found.reason, lacks_program)
+    if found.status == "ERROR":
+        return JudgedRun(row.name, number, Verdict.ERROR, found.reason)
+    reason = _lacking(row, found)
+    if not reason and process and process.reported:
+        reason = f"it reports the status {process.reported}"
+    if not reason and found.value("latency.idle_threads"):
+        reason = "not every thread ran"
+    if not reason and row.program and process and process.exit_status:
+        reason = "one of its tests failed: see its log"
+    return JudgedRun(row.name, number, Verdict.FAIL if reason else Verdict.PASS, reason)
+
+
+def judge_all(judged: Sequence[JudgedRun]) -> Verdict:
+    """The verdict of all runs. Skips count only if there is nothing else."""
+    found = [each.verdict for each in judged if each.verdict is not Verdict.INCONCLUSIVE]
+    return worst(found)
 
 
 def clock(seconds: float) -> str:
@@ -38,47 +104,36 @@ def _noise(runs: Sequence[Run]) -> str:
         f"other work {sum(each.foreign_cpu_s for each in found) / seconds:.2f} CPUs",
         f"{sum(each.foreign_switches for each in found) / seconds:.0f} switches/s",
     ]
-    for events, text in (
-        (sum(each.thermal_throttles or 0 for each in found), "thermal throttles"),
-        (sum(each.cgroup_throttles or 0 for each in found), "CPU quota throttles"),
-    ):
-        if events:
-            parts.append(f"{events} {text}")
+    if thermal := sum(each.thermal_throttles or 0 for each in found):
+        parts.append(f"{thermal} thermal throttles")
+    if quota := sum(each.cgroup_throttles or 0 for each in found):
+        parts.append(f"{quota} CPU quota throttles")
     return ", ".join(parts)
 
 
-def table(suite: Suite, judged: Sequence[JudgedRun], runs: Mapping[tuple[str, int], Run]) -> list[str]:
-    """Lines of text: each row, its figures as median (minimum to maximum) over the runs, and its noise."""
-    lines = []
+def tell_table(suite: Suite, judged: Sequence[JudgedRun], runs: Runs) -> None:
+    """Print each row, its figures as median (minimum to maximum) over the runs, and its noise."""
     for row in suite.rows:
         mine = [each for each in judged if each.row == row.name]
         done = [runs[row.name, each.number] for each in mine if runs[row.name, each.number].status == "DONE"]
-        counts = ", ".join(
-            f"{sum(each.verdict is verdict for each in mine)} {mark}"
-            for verdict, mark in _MARKS.items()
-            if any(each.verdict is verdict for each in mine)
-        )
+        verdicts = [each.verdict for each in mine]
+        counts = ", ".join(f"{verdicts.count(each)} {mark}" for each, mark in _MARKS.items() if each in verdicts)
         timed = [run.seconds for run in done if run.process]
-        times = f", {_figures(timed)} s" if timed else ""
-        lines.append(f"{row.name}: {counts or 'not run'}{times}")
+        tell(f"{row.name}: {counts or 'not run'}" + (f", {_figures(timed)} s" if timed else ""))
         for name, unit in row.metrics.items():
             values = [value for run in done if (value := run.value(name)) is not None]
             reasons = {why for run in done if (why := run.why_absent(name))}
             if values:
-                lines.append(f"    {name}  {_figures(values)} {unit}")
+                tell(f"    {name}  {_figures(values)} {unit}")
             elif reasons:
-                lines.append(f"    {name}  absent: {min(reasons)}")
+                tell(f"    {name}  absent: {min(reasons)}")
         if noise := _noise(done):
-            lines.append(f"    interference: {noise}")
+            tell(f"    interference: {noise}")
         for reason in dict.fromkeys(each.reason for each in mine if each.reason):
-            lines.append(f"    {reason}")
-    return lines
+            tell(f"    {reason}")
 
 
-_LAVA = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.ERROR: "fail", Verdict.INCONCLUSIVE: "skip"}
-
-
-def lava(suite: Suite, judged: Sequence[JudgedRun], runs: Mapping[tuple[str, int], Run]) -> str:
+def _lava(suite: Suite, judged: Sequence[JudgedRun], runs: Runs) -> str:
     """The format that send-to-lava.sh of Linaro's test-definitions reads: test, result; metrics with value and unit."""
     lines = []
     for row in suite.rows:
@@ -92,32 +147,77 @@ def lava(suite: Suite, judged: Sequence[JudgedRun], runs: Mapping[tuple[str, int
     return "\n".join(lines) + "\n"
 
 
-def summary(
-    plan: RunPlan,
-    fingerprint: Mapping[str, str],
-    started: str,
-    judged: Sequence[JudgedRun],
-    runs: Mapping[tuple[str, int], Run],
-    verdict: Verdict,
-) -> RunsDocument:
-    """The runs as a document."""
-    rows = (
-        RunsRow(
-            each.row,
-            each.number,
-            each.verdict,
-            each.reason,
-            runs[each.row, each.number].seconds,
-            PlannedRun(each.row, each.number).file,
+def conclude(
+    options: RunOptions, suite: Suite, plan: RunPlan, out: Path, machine: Mapping[str, str], started: str
+) -> tuple[Verdict, bool]:
+    """Judge and print the runs of a plan, and write the files of the options. Returns also whether programs lack."""
+    rows = {row.name: row for row in suite.rows}
+    runs = {(run.row, run.number): read_run(out / run.file) for run in plan.order}
+    ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
+    judged = [judge_run(rows[run.row], run.number, runs[run.row, run.number]) for run in ordered]
+    verdict = judge_all(judged)
+    tell_table(suite, judged, runs)
+    if options.json:
+        found = RunsDocument(
+            schema="runs-1",
+            tool="schedline run",
+            started=datetime.fromisoformat(started),
+            fingerprint=dict(machine),
+            status=verdict,
+            plan=RunsPlan(plan.suite, plan.digest, plan.runs, plan.seed),
+            runs=tuple(
+                RunsRow(run.row, run.number, each.verdict, each.reason, runs[run.row, run.number].seconds, run.file)
+                for run, each in zip(ordered, judged, strict=True)
+            ),
         )
-        for each in judged
-    )
-    return RunsDocument(
-        schema="runs-1",
-        tool="schedline run",
-        started=datetime.fromisoformat(started),
-        fingerprint=dict(fingerprint),
-        status=verdict,
-        plan=RunsPlan(plan.suite, plan.digest, plan.runs, plan.seed),
-        runs=tuple(rows),
-    )
+        document.write(options.json, found)
+    if options.lava:
+        write_atomic(options.lava, _lava(suite, judged, runs))
+    return verdict, any(each.lacks_program for each in judged)
+
+
+def _row(run: Run) -> WorkloadRow | None:
+    """The row of this run: from its plan, or else the row of the suite `quick` for the same program."""
+    if run.plan:
+        suite = load_suite(run.plan.suite) if run.plan.suite in suite_names() else None
+        return next((row for row in suite.rows if row.name == run.row), None) if suite else None
+    row = next((row for row in load_suite("quick").rows if row.program == run.tool), None)
+    return msgspec.structs.replace(row, name=row.program) if row else None
+
+
+def report(directory: Path) -> Verdict:
+    """Print the result of every run below a directory, as `schedline run` does, also of runs that were made elsewhere.
+
+    Raises:
+        SchedlineError: there are no runs, a file is not a run, the runs are of several machines or kernels, or no
+            suite has a row for a run.
+    """
+    rows: dict[str, WorkloadRow] = {}
+    runs: dict[tuple[str, int], Run] = {}
+    found = sorted(runs_below(directory), key=lambda each: (each[1].started, each[1].uptime_s, each[0]))
+    for name in SAME:
+        if len(values := sorted({run.fingerprint[name] for _, run in found})) > 1:
+            shown = " / ".join(map(printable, values[:3]))
+            raise SchedlineError(
+                f"{directory} mixes runs whose {name.replace('_', ' ')} differs: {shown}",
+                "keep the runs of one machine and kernel in a directory",
+            )
+    for path, run in found:
+        row = _row(run)
+        if row is None:
+            raise SchedlineError(f"{path}: no suite has a row for {run.row}", "move the file elsewhere")
+        rows[row.name] = row
+        runs[row.name, 1 + sum(each == row.name for each, _ in runs)] = run
+    judged = [judge_run(rows[name], number, run) for (name, number), run in runs.items()]
+    plan = saved_plan(directory)
+    for planned in plan.order if plan else ():
+        if not (directory / planned.file).exists():
+            print(f"{planned.row}, run {planned.number}: {planned.file} is missing")
+            judged.append(JudgedRun(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
+    suite = Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows)))
+    tell_table(suite, judged, runs)
+    machine = next(iter(runs.values())).fingerprint
+    tell(f"measured on: {machine['machine']}; {machine['kernel']}")
+    verdict = judge_all(judged)
+    print(f"verdict: {verdict.value}")
+    return verdict

@@ -15,13 +15,8 @@ from schedlib.errors import SchedlineError
 from schedlib.process import clean_environment
 from schedlib.runs import guard as guard_program
 
-GUARD = Path(guard_program.__file__)
-
 RT_SECONDS = 5.0
 """Default limit of CPU time without sleep: the kernel kills an RT task that exceeds it."""
-
-_NO_ROOT = "SCHED_FIFO needs root, or a limit for it (ulimit -r)"
-_REFUSED = "root may not use SCHED_FIFO: the cgroup has no cpu.rt_runtime_us, or a container forbids it"
 
 
 @dataclass(frozen=True)
@@ -53,8 +48,9 @@ class Finished:
     stderr: str
 
 
-def _said(path: Path) -> str:
-    return path.read_bytes().decode(errors="replace") if path.exists() else ""
+def said_in(file: Path) -> str:
+    """What a process wrote to a file; empty if it does not exist."""
+    return file.read_bytes().decode(errors="replace") if file.exists() else ""
 
 
 def run_guarded(
@@ -86,7 +82,7 @@ def run_guarded(
     guard_program.adopt()
     # The guard has its own session: Ctrl-C only reaches the runner, and the guard notices that the runner is gone.
     with subprocess.Popen(
-        [sys.executable, "-I", "-S", str(GUARD), json.dumps(order)],
+        [sys.executable, "-I", "-S", guard_program.__file__, json.dumps(order)],
         cwd=place,
         env=clean_environment({"TMPDIR": str(place), **(env or {})}),
         stdin=subprocess.PIPE,
@@ -106,17 +102,7 @@ def run_guarded(
             f"the guard process of {argv[0]} ended with {guard.returncode}, so its result is lost",
             "run the command again to go on; dmesg says whether memory ran out",
         )
-    report = json.loads(said)
-    return Finished(
-        report["exit_status"],
-        report["ending"] == "timeout",
-        report["problem"],
-        report["cannot"],
-        report["seconds"],
-        report["cpu_s"],
-        _said(place / "stdout"),
-        _said(place / "stderr"),
-    )
+    return Finished(**json.loads(said), stdout=said_in(place / "stdout"), stderr=said_in(place / "stderr"))
 
 
 def why_no_fifo() -> str:
@@ -125,6 +111,8 @@ def why_no_fifo() -> str:
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except PermissionError:
-        return _REFUSED if os.geteuid() == 0 else _NO_ROOT
+        if os.geteuid() == 0:
+            return "root may not use SCHED_FIFO: the cgroup has no cpu.rt_runtime_us, or a container forbids it"
+        return "SCHED_FIFO needs root, or a limit for it (ulimit -r)"
     os.sched_setscheduler(0, before, parameters)
     return ""

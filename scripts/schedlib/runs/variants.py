@@ -16,13 +16,7 @@ from schedlib.tree.kernel_tree import Tree
 
 @dataclass(frozen=True)
 class KernelSource:
-    """What one kernel is built from.
-
-    Attributes:
-        role: base, candidate or placebo; the end of the kernel's name.
-        commit: in the tree's repository.
-        what: a description for output.
-    """
+    """What one kernel is built from. `role`: base, candidate or placebo, which is the end of the kernel's name."""
 
     role: str
     commit: str
@@ -55,10 +49,7 @@ def revision(tree: Tree, name: str, option: str) -> str:
 
 
 def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> list[KernelSource]:
-    """A tree without and with some changes: their patches are applied, or reverted if they are upstream.
-
-    Args:
-        both: changes that base and candidate get.
+    """A tree without and with some changes, applied or, where upstream, reverted. `both`: changes of both kernels.
 
     Raises:
         SchedlineError: a change is unknown, or can neither be applied nor reverted.
@@ -66,12 +57,10 @@ def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> l
     known(changes, "--change")
     known(both, "--with")
     upstream = present_changes(tree) & set(changes)
-    sides: tuple[tuple[str, set[str], Collection[str]], ...] = (
-        ("base", set(both) - set(changes), upstream),
-        ("candidate", {*both, *changes} - upstream, ()),
-    )
+    nothing: set[str] = set()
+    sides = {"base": (set(both) - set(changes), upstream), "candidate": ({*both, *changes} - upstream, nothing)}
     sources = []
-    for role, wanted, without in sides:
+    for role, (wanted, without) in sides.items():
         commit, states = apply_changes(tree, tree.base, wanted, without)
         for state in states:
             if state.state is State.CONFLICT:
@@ -90,13 +79,14 @@ def placebo_of(tree: Tree, change: str) -> Path:
     Raises:
         SchedlineError: the change has no placebo.
     """
-    files = [patches.directory / "placebo" / f"{change}.patch" for patches in patch_sets(tree)]
-    found = next((file for file in files if file.is_file()), None)
+    sets = patch_sets(tree)
+    files = [file for patches in sets for file in patches.directory.glob("placebo/*.patch")]
+    found = next((file for file in files if file.stem == change), None)
     if found is None:
-        have = sorted({file.stem for patches in patch_sets(tree) for file in patches.directory.glob("placebo/*.patch")})
         raise SchedlineError(
-            f"there is no placebo for {change} in {', '.join(patches.name for patches in patch_sets(tree))}",
-            f"write one and give it: --placebo FILE; there are: {', '.join(have) or 'none'}",
+            f"there is no placebo for {change} in {', '.join(patches.name for patches in sets)}",
+            f"write one and give it: --placebo FILE; there are: "
+            f"{', '.join(sorted({file.stem for file in files})) or 'none'}",
         )
     return found
 
@@ -112,10 +102,8 @@ def with_placebo(tree: Tree, sources: Sequence[KernelSource], mail: Path) -> Ker
         commit, drift = apply_mail(tree, source.commit, mail)
         if commit:
             return KernelSource("placebo", commit, f"{source.role} with {mail.name}")
-    raise SchedlineError(
-        f"{mail} applies neither to the base nor to the candidate:{hunks(drift)}",
-        "rebase it onto one of the two",
-    )
+    observed = f"{mail} applies neither to the base nor to the candidate:{hunks(drift)}"
+    raise SchedlineError(observed, "rebase it onto one of the two")
 
 
 def differences(tree: Tree, sources: Sequence[KernelSource]) -> list[str]:

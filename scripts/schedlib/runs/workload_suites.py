@@ -59,9 +59,8 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
         try:
             self.words(1)
         except (LookupError, ValueError) as error:
-            raise Wrong(
-                f"has an argument with an unknown name in braces: {error}", "write {cpus} or {half_cpus}"
-            ) from error
+            why = f"has an argument with an unknown name in braces: {error}"
+            raise Wrong(why, "write {cpus} or {half_cpus}") from error
         if self.required is None:
             msgspec.structs.force_setattr(self, "required", bool(self.program))
 
@@ -131,7 +130,6 @@ def chosen(suite: Suite, only: Sequence[str]) -> Suite:
         SchedlineError: there is no such row.
     """
     names = [row.name for row in suite.rows]
-    unknown = [name for name in only if name not in names]
-    if unknown:
+    if unknown := [name for name in only if name not in names]:
         raise SchedlineError(f"{suite.name} has no row {unknown[0]!r}", f"choose among {', '.join(names)}")
     return Suite(suite.name, suite.about, tuple(row for row in suite.rows if not only or row.name in only))

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from schedlib.cache import write_json
-from schedlib.dev.gate_proof.recorded import RECORDED
+from schedlib.dev.gate_proof.noise_models import RECORDED
 
 METRICS = (
     ("rt_wakeup", "timer.p50"),

@@ -16,15 +16,24 @@ from schedlib.dev.budget_table import (
     FAMILY,
     FEWEST,
     MOST,
-    both_at_least,
+    every_order,
     least_pairs,
     least_slices,
+    orders_of,
 )
 from schedlib.paths import SELFTESTS
 
 
 def test_what_is_checked_in_is_what_the_generator_makes() -> None:
     assert (SELFTESTS / "sched_latency/budget_table.h").read_text() == budget_table.header()
+
+
+def both_at_least(recorded: int, batch: int, least: int) -> Fraction:
+    """The probability that each of two batches has at least this number of pairs above the baseline.
+
+    All orders of the runs are equally probable, because the runs do not differ.
+    """
+    return Fraction(sum(orders_of(recorded, batch, recorded * batch - least).values()), every_order(recorded, batch))
 
 
 def enumerated(recorded: int, batch: int, least: int) -> Fraction:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from conftest import read_words
-from schedlib.dev import kselftest_verb, plain_tree_verb
+from schedlib.dev import dev_verb
+from schedlib.dev.dev_options import KUNIT_RUNS
 from schedlib.dev.kselftest import Step, run_step, steps
-from schedlib.dev.plain_tree_options import KUNIT_RUNS
 from schedlib.tree.compose import TESTS_DIRECTORY
 from schedlib.verdict import Verdict
 
@@ -76,9 +76,9 @@ def test_every_run_knows_what_has_to_run(tmp_path: Path) -> None:
 
 
 def test_words_of_the_verbs(tmp_path: Path) -> None:
-    assert read_words(kselftest_verb, "kselftest", "--json", str(tmp_path / "x")).json == tmp_path / "x"
-    assert read_words(plain_tree_verb, "test-tree", "--skip", "qemu,alltests").skip == ("qemu", "alltests")
+    assert read_words(dev_verb, "kselftest", "--json", str(tmp_path / "x")).json == tmp_path / "x"
+    assert read_words(dev_verb, "test-tree", "--skip", "qemu,alltests").skip == ("qemu", "alltests")
     assert f"--kunitconfig={TESTS_DIRECTORY}" in KUNIT_RUNS["uml"].words
     with pytest.raises(SystemExit) as error:
-        read_words(plain_tree_verb, "test-tree", "--skip", "emu")
+        read_words(dev_verb, "test-tree", "--skip", "emu")
     assert error.value.code == 2

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 
 from schedlib.console.expected import expected_tests
+from schedlib.dev.dev_options import KUNIT_RUNS
 from schedlib.dev.plain_tree import missing_tests
-from schedlib.dev.plain_tree_options import KUNIT_RUNS
 from schedlib.paths import KUNIT
 
 

@@ -13,8 +13,7 @@ from schedlib import doctor
 from schedlib.contracts import c_tables
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
-from schedlib.export.export_job import DOCUMENT, export, export_tree
-from schedlib.export.export_selftests import selftest_files
+from schedlib.export.export_job import DOCUMENT, export, export_tree, selftest_files
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.tree.compose import compose, kunit_files
 from schedlib.tree.kernel_tree import open_kdir

@@ -13,6 +13,7 @@ import numpy as np
 from campaigns import GATES, Campaign, metric, run
 
 from schedlib.gate.comparison import Comparison, compare
+from schedlib.gate.gate_options import GateOptions
 
 STARTED = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 
@@ -109,10 +110,5 @@ def rich(place: Path, *, placebo: bool = True, evil: bool = False) -> Campaign:
 def compared(campaign: Campaign, *, placebo: bool = True) -> Comparison:
     """The gate's comparison, with a fixed time."""
     campaign.words()
-    found = compare(
-        campaign.base,
-        campaign.candidate,
-        str(campaign.place / "gates.toml"),
-        placebo=campaign.place / "placebo" if placebo else None,
-    )
-    return replace(found, started=STARTED)
+    gates, third = str(campaign.place / "gates.toml"), campaign.place / "placebo" if placebo else None
+    return replace(compare(GateOptions(campaign.base, campaign.candidate, gates, placebo=third)), started=STARTED)

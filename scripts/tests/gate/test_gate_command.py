@@ -382,7 +382,7 @@ def test_the_page_needs_more_libraries_than_the_verdict(campaign: Campaign) -> N
     ):
         arguments = parsed(gate_verb, campaign.words(*more))
         assert arguments.libraries(arguments.read(arguments)) == files
-    assert importable("schedlib.gate.gate_job", without=["matplotlib", "jinja2"])
+    assert importable("schedlib.gate.gate_report", without=["matplotlib", "jinja2"])
     assert not importable("schedlib.gate.page", without=["matplotlib"])
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from schedlib.dev.gate_proof import proof
 from schedlib.dev.gate_proof.noise_models import MODELS
-from schedlib.dev.gate_proof.rivals import RIVALS
-from schedlib.dev.gate_proof.simulation import simulate
+from schedlib.dev.gate_proof.simulation import RIVALS, simulate
 from schedlib.formats import document
 from schedlib.formats.bench_gate_document import BenchGateDocument, ProofLine
 

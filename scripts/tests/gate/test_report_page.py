@@ -15,8 +15,8 @@ from report_campaigns import EVIL, PICTURE, compared, rich
 from one_verb import parsed
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_verb, plots
-from schedlib.gate.boot_series import Point
 from schedlib.gate.page import page
+from schedlib.gate.plots import Point
 
 _VOID = {"meta", "img", "br"}
 _ADDRESSES = {"href", "src", "xlink:href", "srcset", "action", "data", "poster", "background"}

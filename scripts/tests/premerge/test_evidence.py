@@ -17,7 +17,7 @@ from conftest import git
 from one_verb import main_of, parsed, said_without_libraries
 from schedlib.errors import SchedlineError
 from schedlib.layout.tables import Compiled, read_fields
-from schedlib.premerge import premerge_files, premerge_verb, record
+from schedlib.premerge import premerge_options, premerge_verb, record
 from schedlib.premerge.evidence import BEGIN, END, block_in
 
 pytestmark = pytest.mark.tools
@@ -44,7 +44,7 @@ def guests(place: Path, log: str, seen: str = "PASS") -> None:
     (place / "uml-8.log").write_bytes((LOGS / log).read_bytes())
     row = {"name": "uml-8", "cpus": 8, "ending": "exited", "seen": seen}
     content = {"schema": "guests-1", "target": "uml", "left_out": {}, "expected": [], "guests": [row]}
-    (place / premerge_files.GUESTS).write_text(json.dumps(content))
+    (place / premerge_options.GUESTS).write_text(json.dumps(content))
 
 
 def series(place: Path, **more: Any) -> None:
@@ -58,7 +58,7 @@ def series(place: Path, **more: Any) -> None:
         "tree": "linux",
     }
     content |= {"base": "b" * 40, "head": "c" * 40, "patches": [patch], "parts": parts} | more
-    (place / premerge_files.SERIES).write_text(json.dumps(content))
+    (place / premerge_options.SERIES).write_text(json.dumps(content))
 
 
 @pytest.fixture
@@ -129,9 +129,9 @@ def test_what_only_the_sender_saw_makes_it_worse_never_better(out: Path, capsys:
 
 
 def test_runs(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign = campaigns.Campaign(out / premerge_files.RUNS)
+    campaign = campaigns.Campaign(out / premerge_options.RUNS)
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (out / premerge_files.GATES).write_text(campaigns.GATES)
+    (out / premerge_options.GATES).write_text(campaigns.GATES)
     text = made(out, capsys, 0)
     assert "runs: PASS" in text and "gates file: the sender's own" in text and "10+10" in text
     assert max(map(len, text.splitlines())) <= 72
@@ -154,17 +154,17 @@ def test_cache_line_traffic(out: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_runs_alone(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     place = tmp_path / "big"
-    campaign = campaigns.Campaign(place / premerge_files.RUNS)
+    campaign = campaigns.Campaign(place / premerge_options.RUNS)
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (place / premerge_files.GATES).write_text(campaigns.GATES)
+    (place / premerge_options.GATES).write_text(campaigns.GATES)
     text = made(place, capsys, 0)
     assert "no series: runs alone" in text and "layout: not looked at" in text
 
 
 def test_a_damaged_series_is_not_taken_for_runs_alone(tmp_path: Path, cache: Path) -> None:
-    campaign = campaigns.Campaign(tmp_path / premerge_files.RUNS)
+    campaign = campaigns.Campaign(tmp_path / premerge_options.RUNS)
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (tmp_path / premerge_files.SERIES).write_text("{")
+    (tmp_path / premerge_options.SERIES).write_text("{")
     with pytest.raises(SchedlineError, match="is no premerge-1"):
         main(["premerge", "evidence", str(tmp_path)])
 
@@ -220,7 +220,7 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
     assert "the data are not about its patch" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [premerge_files.LAYOUTS, f"head/{premerge_files.GUESTS}"])
+@pytest.mark.parametrize("name", [premerge_options.LAYOUTS, f"head/{premerge_options.GUESTS}"])
 @pytest.mark.parametrize(
     "content",
     [
@@ -240,17 +240,17 @@ def test_damage(out: Path, name: str, content: str) -> None:
 
 @pytest.mark.parametrize("number", [-1, 1.5, "8", True, None])
 def test_offsets_that_are_none(out: Path, number: object) -> None:
-    content = json.loads((out / premerge_files.LAYOUTS).read_text())
+    content = json.loads((out / premerge_options.LAYOUTS).read_text())
     content["columns"]["x86_64"][1]["fields"][0]["offset"] = number
-    (out / premerge_files.LAYOUTS).write_text(json.dumps(content))
+    (out / premerge_options.LAYOUTS).write_text(json.dumps(content))
     with pytest.raises(SchedlineError, match=r"fields\[0\]\.offset: Expected int"):
         main(["premerge", "evidence", str(out)])
 
 
 def test_a_condition_that_is_none(out: Path) -> None:
-    content = json.loads((out / premerge_files.LAYOUTS).read_text())
+    content = json.loads((out / premerge_options.LAYOUTS).read_text())
     content["columns"]["x86_64"][1]["holds"]["NOTHING"] = True
-    (out / premerge_files.LAYOUTS).write_text(json.dumps(content))
+    (out / premerge_options.LAYOUTS).write_text(json.dumps(content))
     with pytest.raises(SchedlineError, match="holds for x86_64 knows the conditions of other contracts: NOTHING"):
         main(["premerge", "evidence", str(out)])
 
@@ -294,7 +294,7 @@ def test_words_are_checked_before_libraries_are_needed(out: Path, tmp_path: Path
 def test_only_runs_need_the_gates_libraries(out: Path) -> None:
     arguments = parsed(premerge_verb, ["premerge", "evidence", str(out)])
     assert arguments.libraries(arguments.read(arguments)) == ("requirements.txt",)
-    (out / premerge_files.RUNS).mkdir()
+    (out / premerge_options.RUNS).mkdir()
     assert arguments.libraries(arguments.read(arguments)) == ("requirements.txt", "requirements-gate.txt")
 
 
@@ -306,4 +306,4 @@ def test_block_in() -> None:
 
 def test_an_earlier_premerge_is_not_mixed_in(out: Path) -> None:
     with pytest.raises(SchedlineError, match="earlier premerge"):
-        premerge_files.refuse_old(out)
+        premerge_options.refuse_old(out)

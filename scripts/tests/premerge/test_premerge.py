@@ -20,7 +20,7 @@ from schedlib import doctor
 from schedlib.check import mutants
 from schedlib.check.mutants import Fate
 from schedlib.errors import SchedlineError
-from schedlib.premerge import kcidb, parts, premerge_job, premerge_page, premerge_verb
+from schedlib.premerge import parts, premerge_job, premerge_verb
 from schedlib.premerge.parts import Booted, Part
 from schedlib.premerge.series import PatchSeries, read_series
 from schedlib.tree.kernel_tree import Tree, open_kdir
@@ -159,10 +159,10 @@ def test_page_and_junit(tree: Tree) -> None:
         Part("kunit", None, "left out by --skip"),
         Part("mutants", Verdict.INCONCLUSIVE, "1 survives", (), (("a/b", Verdict.INCONCLUSIVE, "c"),)),
     ]
-    page = premerge_page.text(read_series(tree, "base", None, None), found, Verdict.FAIL)
+    page = premerge_job.text(read_series(tree, "base", None, None), found, Verdict.FAIL)
     assert max(map(len, page.splitlines())) <= 72
     assert page.endswith("verdict: FAIL\n") and "kunit    not run" in page
-    submission = kcidb.document(datetime.now(UTC), read_series(tree, "base", None, None), found)
+    submission = premerge_job.kcidb(datetime.now(UTC), read_series(tree, "base", None, None), found)
     V5_3.validate_exactly(submission)
     tests = submission["tests"]
     assert isinstance(tests, list)
@@ -170,7 +170,7 @@ def test_page_and_junit(tree: Tree) -> None:
     tests[0]["status"] = "GREEN"
     with pytest.raises(ValidationError):
         V5_3.validate_exactly(submission)
-    root = ET.fromstring(premerge_page.junit(found))  # noqa: S314  ours
+    root = ET.fromstring(premerge_job.junit(found))  # noqa: S314  ours
     kinds = [case[0].tag for case in root.iter("testcase")]
     assert kinds == ["failure", "skipped", "error"]
     counted = [[suite.get(kind) for kind in ("tests", "failures", "errors", "skipped")] for suite in root]
@@ -262,5 +262,5 @@ def test_only_runs_need_the_gates_libraries(series_kdir: Path, tmp_path: Path) -
     ):
         arguments = parsed(premerge_verb, words(series_kdir, tmp_path / "out", *more))
         assert arguments.libraries(arguments.read(arguments)) == files
-    for job in ("premerge_job", "evidence_job"):
+    for job in ("premerge_job", "evidence"):
         assert importable(f"schedlib.premerge.{job}", without=["numpy", "scipy", "matplotlib", "jinja2"])

@@ -13,8 +13,8 @@ from schedlib import doctor
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import TrafficResult
-from schedlib.premerge import emulated
-from schedlib.premerge.premerge_files import TRAFFIC
+from schedlib.premerge import parts
+from schedlib.premerge.premerge_options import TRAFFIC
 from schedlib.premerge.series import PatchSeries
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict
@@ -35,7 +35,7 @@ def both(out: Path, base: int, head: int) -> None:
 @pytest.mark.parametrize(("head", "verdict"), [(1000, Verdict.PASS), (10, Verdict.PASS), (9000, Verdict.FAIL)])
 def test_judged_from_what_both_left(tmp_path: Path, head: int, verdict: Verdict) -> None:
     both(tmp_path, 1000, head)
-    part = emulated.compared(tmp_path)
+    part = parts.compared(tmp_path)
     assert part.verdict is verdict
     assert bool(part.lines) == (verdict is Verdict.FAIL)
     if part.lines:
@@ -47,7 +47,7 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     other = replace(traffic(1), parameters=replace(traffic(1).parameters, cpus=32))
     document.write(tmp_path / TRAFFIC / "head.json", other)
     with pytest.raises(SchedlineError, match="cpus is 8 in BASE and 32"):
-        emulated.compared(tmp_path)
+        parts.compared(tmp_path)
 
 
 @pytest.fixture
@@ -57,16 +57,16 @@ def tree(kernel: Path, cache: Path) -> Tree:
 
 def test_nothing_of_the_scheduler(tree: Tree, tmp_path: Path) -> None:
     series = PatchSeries("a" * 40, "b" * 40, (), b"--- a/mm/slub.c\n+++ b/mm/slub.c\n")
-    assert emulated.emulated(tmp_path, tree, series, tmp_path).verdict is Verdict.PASS
+    assert parts.emulated(tmp_path, tree, series, tmp_path).verdict is Verdict.PASS
 
 
 def test_another_qemu_is_a_skip(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> str:
         raise SchedlineError("c2c needs QEMU 7.2; this is QEMU 10.0", "")
 
-    monkeypatch.setattr(emulated, "refuse_other_qemu", refuse)
+    monkeypatch.setattr(parts, "refuse_other_qemu", refuse)
     monkeypatch.setattr(doctor, "require", lambda names: None)
-    part = emulated.emulated(tmp_path, tree, TOUCHED, tmp_path)
+    part = parts.emulated(tmp_path, tree, TOUCHED, tmp_path)
     assert part.verdict is None and "QEMU 10.0" in part.summary
 
 
@@ -74,17 +74,17 @@ def test_a_missing_tool_is_a_skip_with_its_reason_in_a_line(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    part = emulated.emulated(tmp_path, tree, TOUCHED, tmp_path)
+    part = parts.emulated(tmp_path, tree, TOUCHED, tmp_path)
     assert part.verdict is None
     assert "this machine lacks: " in part.summary and "qemu-system-x86_64" in part.summary
     assert "\n" not in part.summary
 
 
 def test_both_are_measured(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emulated, "refuse_other_qemu", lambda: "QEMU 7.2")
+    monkeypatch.setattr(parts, "refuse_other_qemu", lambda: "QEMU 7.2")
     monkeypatch.setattr(doctor, "require", lambda names: None)
     said = {TOUCHED.base: 1000, TOUCHED.head: 9000}
-    monkeypatch.setattr(emulated, "remembered", lambda cache, tree, quanta, logs: traffic(said[tree.head]))
-    assert emulated.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.FAIL
+    monkeypatch.setattr(parts, "remembered", lambda cache, tree, quanta, logs: traffic(said[tree.head]))
+    assert parts.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.FAIL
     said[TOUCHED.head] = 900
-    assert emulated.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.PASS
+    assert parts.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.PASS

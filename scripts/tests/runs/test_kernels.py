@@ -10,10 +10,9 @@ import pytest
 
 from conftest import SCHED_H, git, read_words
 from schedlib.errors import SchedlineError
-from schedlib.formats.kernels_document import KernelSize
+from schedlib.formats.kernels_document import KernelSize, PackagedKernel
 from schedlib.runs import kernels_verb, packages, variants
-from schedlib.runs.kernels_job import boot_lines
-from schedlib.runs.packages import PACKAGES, Built
+from schedlib.runs.packages import PACKAGES, boot_lines
 from schedlib.tree.kernel_tree import Tree, open_kdir
 
 PLACEBO = """\
@@ -139,8 +138,8 @@ def test_placebo_of_another_size_is_none(other: KernelSize | None) -> None:
 
 
 def test_boot_falls_back() -> None:
-    kernel = Built("base", "7.3.4-schedline-base", "0" * 40, "x", (Path("linux.deb"),), {})
-    said = "\n".join(boot_lines([kernel]))
+    kernel = PackagedKernel("base", "7.3.4-schedline-base", "0" * 40, "x", ("linux.deb",), {})
+    said = "\n".join(boot_lines([kernel], Path()))
     assert f"apt-get install {Path('linux.deb').absolute()}" in said and "7.3.4-schedline-base" in said
     assert any(word in said for word in ("kexec", "grub", "set-oneshot"))
 

@@ -11,13 +11,15 @@ import msgspec
 import pytest
 from workload_runs import KNOWN, Place, plain
 
-from schedlib.dev.kselftest_guest import not_home
+from schedlib.dev.kselftest import not_home
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
 from schedlib.gate.pairing import refuse_differences
-from schedlib.runs.gathered import report
-from schedlib.runs.plan import new_plan, save_plan
+from schedlib.runs.plan import new_plan
+from schedlib.runs.run_options import PLAN
+from schedlib.runs.runs_report import report
 from schedlib.runs.workload_suites import load_suite
 from schedlib.verdict import Verdict
 
@@ -78,7 +80,7 @@ def test_a_run_of_the_plan_that_is_missing_is_an_error(missing: bool, tmp_path: 
     storm = next(run_ for run_ in plan.order if run_.row == "storm-quick")
     keep(tmp_path, storm.file, run() | {"plan": msgspec.to_builtins(plan.part(storm))})
     if missing:
-        save_plan(plan, tmp_path)
+        document.write(tmp_path / PLAN, plan)
     assert report(tmp_path) is (Verdict.ERROR if missing else Verdict.PASS)
     # The plan beside the runs is not taken for a run.
     assert read_side(tmp_path, "target").boots

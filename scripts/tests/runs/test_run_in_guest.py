@@ -30,7 +30,7 @@ from schedlib.kernel.machine import fingerprint
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
 from schedlib.paths import SELFTESTS
-from schedlib.runs import guest_runs, in_guest, run_verb
+from schedlib.runs import guest_runs, run_verb
 from schedlib.runs.run_options import GUESTS, RunOptions
 from schedlib.runs.workload_suites import chosen, load_suite
 from schedlib.tree.kernel_tree import Tree
@@ -123,7 +123,7 @@ def console(*results: str, more: str = "") -> str:
 def run(guest: Guest, out: Path) -> tuple[Verdict, dict[str, Any]]:
     """The verdict, and the run of the storm if it exists."""
     out.mkdir()
-    suite = in_guest.for_guest(chosen(load_suite("quick"), ["storm-quick"]), 8)
+    suite = guest_runs.for_guest(chosen(load_suite("quick"), ["storm-quick"]), 8)
     tree = Tree("7.3", out, "", "", "", False)
     verdict = guest_runs._measured(RunOptions(seed=1), suite, guest, tree, out)
     file = out / "storm-quick-1.json"
@@ -272,7 +272,7 @@ def test_how_a_run_ended(ending: str, exit_status: int | None, timed_out: bool, 
     (tmp_path / "ending").write_text(f"2026-11-22T07:00:00Z {ending}\n")
     if exit_status is None and not timed_out:
         (tmp_path / "problem").write_text("its server does not listen\n")
-    started, uptime, found = in_guest._finished(tmp_path, 99)
+    started, uptime, found = guest_runs._finished(tmp_path, 99)
     assert (started, uptime) == ("2026-11-22T07:00:00Z", 1.0)
     assert (found.exit_status, found.timed_out, found.seconds) == (exit_status, timed_out, seconds)
     assert bool(found.problem) is (tmp_path / "problem").exists()
@@ -291,15 +291,18 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) -> None:
-    suite = in_guest.for_guest(chosen(load_suite("quick"), ["hackbench-quick", "cyclictest-quick"]), 6)
+    suite = guest_runs.for_guest(chosen(load_suite("quick"), ["hackbench-quick", "cyclictest-quick"]), 6)
     order = [PlannedRun("cyclictest-quick", 1), PlannedRun("hackbench-quick", 1)]
-    todo = in_guest.errands(suite, order, "x86_64")
+    todo = guest_runs.errands(suite, order, "x86_64")
     # cyclictest is not installed, so the guest does not get its run.
     assert [errand.name for errand in todo] == ["identity", "hackbench-quick-1"]
-    assert in_guest.why_not_in_guest(suite.rows[0], "x86_64") == ("cyclictest is not installed: package rt-tests", True)
+    assert guest_runs.why_not_in_guest(suite.rows[0], "x86_64") == (
+        "cyclictest is not installed: package rt-tests",
+        True,
+    )
     place = tmp_path / "files"
     place.mkdir()
-    files = in_guest.files(todo, place)
+    files = guest_runs.guest_files(todo, place)
     assert files["/runs/001/command"].read_text() == f"#!/bin/sh\nexec {tools}/hackbench -s 100 -l 200 -g 3\n"
     assert files["/runs/001/about"].read_text() == "hackbench-quick-1 96\n"
     assert files[f"{tools}/hackbench"] == tools / "hackbench"
@@ -309,11 +312,11 @@ def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) 
 
 def test_what_cannot_run_in_the_guest_is_a_skip_with_the_reason(tools: Path) -> None:
     row = next(row for row in load_suite("quick").rows if row.name == "hackbench-quick")
-    assert in_guest.why_not_in_guest(row, "x86_64") == ("", False)
-    why, missing = in_guest.why_not_in_guest(row, "arm64")
+    assert guest_runs.why_not_in_guest(row, "x86_64") == ("", False)
+    why, missing = guest_runs.why_not_in_guest(row, "arm64")
     assert "not for arm64" in why and not missing
     (tools / "hackbench").write_text("#!/bin/sh\n")
-    assert "is a script, and the guest has only busybox" in in_guest.why_not_in_guest(row, "x86_64")[0]
+    assert "is a script, and the guest has only busybox" in guest_runs.why_not_in_guest(row, "x86_64")[0]
 
 
 @pytest.mark.tools
@@ -334,14 +337,14 @@ def test_a_shell_that_the_guest_cannot_run_is_not_taken(
 
 
 def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    errand = in_guest.Errand("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
-    files = in_guest.files([in_guest.IDENTITY, errand], tmp_path)
+    errand = guest_runs.Errand("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
+    files = guest_runs.guest_files([guest_runs.IDENTITY, errand], tmp_path)
     assert files["/runs/001/about"].read_text().split()[2:] == ["1B5B"]
     assert files["/runs/001/server"].read_text() == "#!/bin/sh\nexec tbench_srv\n"
 
 
 def test_a_guest_has_the_cpus_that_its_runs_are_told_of() -> None:
-    suite = in_guest.for_guest(load_suite("quick"), 8)
+    suite = guest_runs.for_guest(load_suite("quick"), 8)
     words = {row.name: row.words() for row in suite.rows}
     assert words["hackbench-quick"][-1] == "4"
-    assert suite.digest() != in_guest.for_guest(load_suite("quick"), 6).digest()
+    assert suite.digest() != guest_runs.for_guest(load_suite("quick"), 6).digest()

@@ -22,7 +22,7 @@ from schedlib.guest.selftests import flags
 from schedlib.kernel.machine import fingerprint
 from schedlib.runs import measure as measure_module
 from schedlib.runs.measure import Means, measure, skipped
-from schedlib.runs.run_judge import JudgedRun, judge_all, judge_run
+from schedlib.runs.runs_report import JudgedRun, judge_all, judge_run
 from schedlib.runs.tool_process import Finished, run_guarded, why_no_fifo
 from schedlib.runs.workload_suites import OWN, WorkloadRow
 from schedlib.verdict import Verdict

@@ -14,12 +14,14 @@ from workload_runs import KNOWN, plain
 from conftest import read_words
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.names import workload_rows
 from schedlib.paths import PROJECT
 from schedlib.runs import run_verb, workload_suites
-from schedlib.runs.plan import new_plan, refuse_another, save_plan, saved_plan, shuffled, why_not_kept
+from schedlib.runs.plan import new_plan, refuse_another, saved_plan, shuffled, why_not_kept
+from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import OWN, load_suite, suite_names
 
 MACHINE = {"machine_name": "m", "kernel": "7.3", "build_id": "b", "boot_id": "1"}
@@ -128,7 +130,7 @@ def test_the_order_is_random_seeded_and_interleaved() -> None:
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     plan = new_plan(load_suite("quick"), 3, 42, MACHINE)
-    save_plan(plan, tmp_path)
+    document.write(tmp_path / PLAN, plan)
     assert saved_plan(tmp_path) == plan
     assert "boot_id" not in plan.machine
     (tmp_path / "plan").write_text('{"schema": "plan-1"')

@@ -7,12 +7,18 @@ value of 1, and larger is worse.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+from scipy.special import ndtr
 
-from schedlib.dev.gate_proof.recorded import recorded
 from schedlib.gate.statistics import Values
+
+RECORDED = Path(__file__).with_name("recorded.json")
+"""Measured runs of one kernel; scripts/tests/dev/record_runs.py makes it."""
 
 Model = Callable[[np.random.Generator, tuple[int, int, int]], Values]
 
@@ -28,16 +34,9 @@ def wakeups(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
     An order statistic is its distribution's inverse at a beta variate: no samples are drawn.
     """
     grid = np.exp(np.linspace(-1.5, 8, 20_000))
-    below = 0.998 * _normal_cdf(np.log(grid) / 0.25) + 0.002 * np.where(grid > 2, 1 - (2 / grid) ** 1.5, 0)
+    below = 0.998 * ndtr(np.log(grid) / 0.25) + 0.002 * np.where(grid > 2, 1 - (2 / grid) ** 1.5, 0)
     p99 = np.interp(lot.beta(1980, 21, shape), below, grid)
     return p99 / np.interp(0.99, below, grid) * log_normal(lot, shape)
-
-
-def _normal_cdf(z: Values) -> Values:
-    from scipy.special import ndtr
-
-    found: Values = ndtr(z)
-    return found
 
 
 def heavy_tail(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
@@ -72,8 +71,32 @@ def steals(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
 def boot_effect(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
     """3 % from boot to boot, 1 % from run to run, 5 runs within a boot averaged."""
     runs = np.exp(0.01 * lot.standard_normal((*shape, 5))).mean(axis=-1)
-    found: Values = np.exp(0.03 * lot.standard_normal(shape)) * runs
-    return found
+    return np.asarray(np.exp(0.03 * lot.standard_normal(shape)) * runs)
+
+
+@cache
+def _recorded_runs() -> Values:
+    """Metrics x runs in the order of time, as factors of the metric's median; larger is worse."""
+    rows = json.loads(RECORDED.read_text())["metrics"]
+    values = np.array([row["values"] for row in rows], dtype=np.float64)
+    higher = np.array([row["direction"] == "higher" for row in rows])
+    values[higher] = 1 / values[higher]
+    return np.asarray(values / np.median(values, axis=-1, keepdims=True))
+
+
+def recorded(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """Consecutive runs from a random first one; the two of each pair are swapped at random.
+
+    ABBA of such slots is a random pair design: the recorded runs could have been any of these campaigns.
+    """
+    campaigns, metrics, slots = shape
+    values = _recorded_runs()[:metrics]
+    pairs = slots // 2
+    first = lot.integers(0, values.shape[1] - slots + 1, campaigns)
+    swapped = lot.random((campaigns, pairs)) < 0.5
+    within = np.arange(slots).reshape(pairs, 2)
+    chosen = np.where(swapped[..., None], within[:, ::-1], within).reshape(campaigns, slots) + first[:, None]
+    return np.asarray(np.moveaxis(values[:, chosen], 0, 1))
 
 
 MODELS: dict[str, Model] = {

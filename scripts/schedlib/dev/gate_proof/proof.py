@@ -8,8 +8,7 @@ import scipy
 
 from schedlib.dev.gate_proof import simulation
 from schedlib.dev.gate_proof.noise_models import MODELS
-from schedlib.dev.gate_proof.rivals import RIVALS
-from schedlib.dev.gate_proof.simulation import simulate
+from schedlib.dev.gate_proof.simulation import RIVALS, simulate
 from schedlib.formats.bench_gate_document import ProofLine
 from schedlib.gate.statistics import CONFIRM
 from schedlib.progress import step
@@ -44,17 +43,14 @@ def measure(campaigns: int = CAMPAIGNS) -> list[ProofLine]:
 
 def met(lines: list[ProofLine]) -> bool:
     """Whether the goals are met."""
-    quiet = all(line.result.failed <= FALSE_ALARMS for line in lines if not line.change and line.order == "ABBA")
-    return quiet and all(
-        line.result.caught >= CAUGHT[line.change]
-        for line in lines
-        if line.change in CAUGHT and line.model == "log-normal 5 %"
-    )
+    quiet = [line.result.failed <= FALSE_ALARMS for line in lines if not line.change and line.order == "ABBA"]
+    loud = [line for line in lines if line.change in CAUGHT and line.model == "log-normal 5 %"]
+    return all(quiet) and all(line.result.caught >= CAUGHT[line.change] for line in loud)
 
 
 def text(lines: list[ProofLine]) -> str:
     """The tables, and the conditions of the measurement."""
-    few, many = simulation.BOOTS, 2 * simulation.BOOTS
+    few, many, others = simulation.BOOTS, 2 * simulation.BOOTS, "".join(f"{each:>18}" for each in RIVALS)
     out = [
         f"{lines[0].result.campaigns} campaigns for each line, {simulation.METRICS} gating metrics, alpha "
         f"{simulation.ALPHA:g}, budget {simulation.BUDGET:.0%}, {few} boots of each kernel and {few} to confirm;",
@@ -63,25 +59,23 @@ def text(lines: list[ProofLine]) -> str:
         f"Percent of campaigns. The others' columns: judged from {few} boots of each kernel / from all {many}.",
         "",
         "No change: any of the metrics is called worse",
-        _head("FAIL", "confirm?", "unclear"),
+        f"{'noise':36}{'FAIL':>9}{'confirm?':>9}{'unclear':>9}{others}",
     ]
     for line in lines:
         if not line.change:
-            name = line.model + (", in blocks*" if line.order == "blocks" else "")
-            result = line.result
+            name, result = line.model + (", in blocks*" if line.order == "blocks" else ""), line.result
             out.append(_line(name, result.failed, result.asked, result.unclear, result.rivals))
     out.append("* one kernel's boots after the other's: INCONCLUSIVE; this is what the tests would have said")
-    out += ["", "One metric becomes worse: it is called worse", _head("caught", "confirm?", "unclear")]
+    out += [
+        "",
+        "One metric becomes worse: it is called worse",
+        f"{'noise':36}{'caught':>9}{'confirm?':>9}{'unclear':>9}{others}",
+    ]
     for line in lines:
         if line.change:
-            result = line.result
-            name = f"{line.model}, +{line.change:.0%}"
+            name, result = f"{line.model}, +{line.change:.0%}", line.result
             out.append(_line(name, result.caught, result.asked, result.unclear, result.rivals_caught))
     return "\n".join(out)
-
-
-def _head(*ours: str) -> str:
-    return f"{'noise':36}" + "".join(f"{each:>9}" for each in ours) + "".join(f"{each:>18}" for each in RIVALS)
 
 
 def _line(name: str, first: float, asked: float, unclear: float, rivals: dict[str, tuple[float, float]]) -> str:

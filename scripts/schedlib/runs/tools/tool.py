@@ -66,7 +66,6 @@ class Tool:
     Attributes:
         package: the Debian package; empty if there is none.
         version: arguments that print the version; empty if there are none.
-        parse: the parser for its output.
         good: the exit statuses after a successful run.
         variable: the environment variable that names the program if no package has it.
         build: how to get it if no package has it.
@@ -116,8 +115,7 @@ def number(pattern: str, text: str, what: str) -> float:
     Raises:
         Unreadable: the pattern does not match.
     """
-    found = re.search(pattern, text, re.M)
-    if not found:
+    if not (found := re.search(pattern, text, re.M)):
         raise Unreadable(f"no {what} in its output")
     return float(found.group(1))
 
@@ -132,6 +130,6 @@ def quantiles(name: str, unit: str, values: Mapping[str, float], n: float) -> li
     return [metric(f"{name}.{quantile}", unit, "lower", "quantile", value, n) for quantile, value in values.items()]
 
 
-def sampled(name: str, n: float) -> Metric:
-    """The number of samples: the metric of work, which must be above 0."""
-    return metric(f"{name}.samples", "samples", "neither", "exact", n, n)
+def work(name: str, unit: str, n: float) -> Metric:
+    """How much was done, such as the number of samples: 0 means that the tool did not work."""
+    return metric(name, unit, "neither", "exact", n, n)

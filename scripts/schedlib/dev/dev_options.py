@@ -1,11 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline dev test-tree`."""
+"""The options of `schedline dev mutants` and `schedline dev test-tree`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from schedlib.options import TreeOptions
+
+EMULATED = "c2c"
+"""For --on: count the cache-line traffic of mutants whose Traffic header says what has to rise."""
+
+
+@dataclass(frozen=True)
+class MutantsOptions:
+    """Which mutants are tried, and where; see --help."""
+
+    tree: TreeOptions
+    on: str | None
+    from_: Path | None
+    only: str | None
+    json: Path | None
+
 
 _TESTS = "--kunitconfig=kernel/sched/tests"
 _UML = ("--kernel_args=ncpus=64", "--kernel_args=maxcpus=8", "--kernel_args=seccomp=on")
@@ -13,13 +29,7 @@ _UML = ("--kernel_args=ncpus=64", "--kernel_args=maxcpus=8", "--kernel_args=secc
 
 @dataclass(frozen=True)
 class KunitRun:
-    """One run of kunit.py.
-
-    Attributes:
-        words: its arguments.
-        timeout: in seconds.
-        without: suites that this run does not build.
-    """
+    """One run of kunit.py: its arguments, its timeout in seconds, and the suites that it does not build."""
 
     words: tuple[str, ...]
     timeout: float
