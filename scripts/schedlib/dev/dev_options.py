@@ -8,6 +8,9 @@ from pathlib import Path
 
 from schedlib.options import TreeOptions
 
+ATTACK = "attack"
+"""For --on: new members and moves in every contracted structure, compiled and judged by the contracts."""
+
 EMULATED = "c2c"
 """For --on: count the cache-line traffic of mutants whose Traffic header says what has to rise."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import doctor, options
-from schedlib.dev.dev_options import EMULATED, KUNIT_RUNS, MutantsOptions, PlainTreeOptions
+from schedlib.dev.dev_options import ATTACK, EMULATED, KUNIT_RUNS, MutantsOptions, PlainTreeOptions
 from schedlib.kernel.targets import TARGETS
 from schedlib.names import one_of, some_of
 from schedlib.options import TreeOptions, Verbs, add_verb, options_of
@@ -131,6 +131,7 @@ def _add_mutants(verbs: Verbs) -> None:
         first=[
             "schedline dev mutants                      all of configs/mutants/; hours with an empty cache",
             "schedline dev mutants --only 'rd-lines/*'  those of one change",
+            "schedline dev mutants --on attack          a new member at every place of the contracted structures",
         ],
         text="""
         Applies each diff of configs/mutants/ to the patched tree, builds and boots it. One of the tests that its
@@ -140,10 +141,10 @@ def _add_mutants(verbs: Verbs) -> None:
         job=_mutants,
     )
     options.add_tree_options(parser)
-    traffic = f"or {EMULATED}: count the traffic of the mutants that have a Traffic header"
+    traffic = f"{EMULATED}: count the traffic of mutants with a Traffic header; {ATTACK}: attack the contracts"
     options.add_values(
         parser,
-        ("--on", one_of("target", lambda: (*TARGETS, EMULATED)), "TARGET", f"{', '.join(TARGETS)}; {traffic}"),
+        ("--on", one_of("target", lambda: (*TARGETS, EMULATED, ATTACK)), "TARGET", f"{', '.join(TARGETS)}; {traffic}"),
         ("--only", str, "GLOB", "only those whose <change>/<slug> matches"),
         ("--json", options.new_path, "FILE", "write the table here"),
     )

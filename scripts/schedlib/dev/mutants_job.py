@@ -14,11 +14,14 @@ from schedlib.c2c import traffic_diff
 from schedlib.c2c.counting import remembered
 from schedlib.cache import cache_dir, results_directory
 from schedlib.check.mutants import GOOD, MUTANTS, Fate, Mutant, applied, read_mutants, try_mutant
-from schedlib.dev.dev_options import EMULATED, MutantsOptions
+from schedlib.dev.dev_options import ATTACK, EMULATED, MutantsOptions
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import write_plain
 from schedlib.formats.mutants_document import MutantsDocument
+from schedlib.layout.attack_job import COLUMNS, attack_column, table, verdict_on
+from schedlib.layout.compile import Column, arch_table
 from schedlib.paths import CONFIGS
+from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
 
@@ -31,6 +34,8 @@ def try_mutants(options: MutantsOptions) -> Verdict:
     Raises:
         SchedlineError: no mutant matches, a tool is missing, or the unchanged kernel does not build.
     """
+    if options.on == ATTACK:
+        return _attack(options)
     chosen = [
         mutant
         for mutant in read_mutants(options.from_ or MUTANTS)
@@ -85,3 +90,31 @@ def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[F
     caught = any(name.startswith(mutant.traffic) for name in failed)
     fate = Fate.KILLED if caught else Fate.KILLED_BY_OTHERS if failed else Fate.SURVIVED
     return fate, failed, time.monotonic() - started
+
+
+def _attack(options: MutantsOptions) -> Verdict:
+    """Attack the contracted structures on several architectures, and print the table (docs/results/attack.md)."""
+    doctor.require(["layout", *options.tree.needs])
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
+    commit = compose(tree).commit
+    columns = [Column(arch_table()[arch], config) for arch, config in COLUMNS]
+    results = {column.name: attack_column(cache, tree, commit, column) for column in columns}
+    for line in table(results):
+        print(line)
+    if options.json:
+        rows = [
+            {
+                "name": f"{column}: {row.struct}: {row.text}",
+                "breaks": row.kind.value,
+                "fate": (Fate.SURVIVED if row.is_miss else Fate.KILLED if row.complaints else Fate.EQUIVALENT).value,
+                "failed": list(row.complaints),
+                "seconds": 0.0,
+            }
+            for column, found in results.items()
+            for row in found
+        ]
+        write_plain(options.json, MutantsDocument, {"schema": "mutants-1", "tree": tree.origin, "mutants": rows})
+    verdict = verdict_on(results)
+    print(f"verdict: {verdict.name}")
+    return verdict

@@ -43,7 +43,7 @@ class Attack(NamedTuple):
     moved: tuple[str, ...]
 
 
-class Kind(Enum):
+class AttackKind(Enum):
     """What an attack did, told by offsets and classes, without the rules."""
 
     CLOSED = "new member on a closed line"
@@ -60,15 +60,15 @@ class Attacked:
 
     struct: str
     text: str
-    kind: Kind
+    kind: AttackKind
     complaints: tuple[str, ...]
 
     @property
     def is_miss(self) -> bool:
         """Whether the rules should have said something else."""
-        if self.kind in (Kind.CLOSED, Kind.CHANGED):
+        if self.kind in (AttackKind.CLOSED, AttackKind.CHANGED):
             return not self.complaints
-        return self.kind is Kind.OPEN and bool(self.complaints)
+        return self.kind is AttackKind.OPEN and bool(self.complaints)
 
 
 def declarations(preprocessed: str, tag: str) -> tuple[str, ...]:
@@ -246,16 +246,16 @@ def judge_attack(
     same = not differing
     if attack.moved:
         harms = not differing.isdisjoint(protected_pairs(contract, base))
-        kind = Kind.CHANGED if harms else Kind.EXEMPT if differing else Kind.SAME
+        kind = AttackKind.CHANGED if harms else AttackKind.EXEMPT if differing else AttackKind.SAME
         return Attacked(tag, attack.text, kind, complaints)
     closed = frozenset(name for clause in passing if clause.kind is ClauseKind.ALONE for name in clause.members)
     beside = {name for pair in sharing(changed, tag, hot | closed | {NEW}) if NEW in pair for name in pair - {NEW}}
     if beside & closed:
-        kind = Kind.CLOSED
+        kind = AttackKind.CLOSED
     elif beside or not same or changed.types[tag].size != base.types[tag].size:
-        kind = Kind.BESIDE
+        kind = AttackKind.BESIDE
     else:
-        kind = Kind.OPEN
+        kind = AttackKind.OPEN
     return Attacked(tag, attack.text, kind, complaints)
 
 

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
-from schedlib.cache import lock, write_atomic
+from schedlib.cache import lock
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
 from schedlib.formats.contract_file import Contract, read_contract
 from schedlib.kernel.build import make_as_configured
 from schedlib.layout.attack import (
     Attack,
     Attacked,
-    Kind,
+    AttackKind,
     attackable,
     attacks,
     declarations,
@@ -29,6 +29,7 @@ from schedlib.layout.rule_judge import Layout
 from schedlib.progress import step
 from schedlib.tree.compose import TESTS_DIRECTORY
 from schedlib.tree.kernel_tree import Tree, checked_out, commit_tree, edit_tree, file_row
+from schedlib.verdict import Verdict
 
 _AT_ONCE = 400
 """Variants in one file, so that two processors have work."""
@@ -89,24 +90,58 @@ def _make(cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[
         return [(build / name).read_bytes() for name in units]
 
 
-def table(found: Sequence[Attacked]) -> Iterator[str]:
-    """Markdown: for each structure and kind of attack, how many were tried and how many complained; then the misses."""
-    yield "| structure | attack | tried | complained |"
-    yield "|---|---|---|---|"
-    tried = Counter((row.struct, row.kind) for row in found)
-    loud = Counter((row.struct, row.kind) for row in found if row.complaints)
-    for struct in dict.fromkeys(row.struct for row in found):
-        for kind in Kind:
-            if tried[struct, kind]:
-                yield f"| `{struct}` | {kind.value} | {tried[struct, kind]} | {loud[struct, kind]} |"
-    misses = [row for row in found if row.is_miss]
+COLUMNS = (
+    ("x86_64", "numa"),
+    ("arm64", "numa"),
+    ("riscv64", ""),
+    ("arm", ""),
+    ("ppc64le", "numa"),
+    ("s390x", "numa+proxy"),
+)
+"""Architecture and configuration of the kernels that are attacked: lines of 64, 128 and 256 bytes, 32 and 64 bits."""
+
+ENOUGH = 0.95
+"""The share of the moves that change a protected member's line which the rules have to notice."""
+
+Results = Mapping[str, Sequence[Attacked]]
+"""What was tried, by column."""
+
+
+def table(results: Results) -> Iterator[str]:
+    """Markdown: for each structure and kind of attack, how many of those tried the rules complained of; the misses."""
+    yield f"| structure | attack | {' | '.join(results)} |"
+    yield f"|---|---|{'---|' * len(results)}"
+    structs = dict.fromkeys(row.struct for found in results.values() for row in found)
+    for struct, kind in product(structs, AttackKind):
+        cells = []
+        for found in results.values():
+            some = [row for row in found if (row.struct, row.kind) == (struct, kind)]
+            cells.append(f"{sum(bool(row.complaints) for row in some)} of {len(some)}" if some else "-")
+        if set(cells) != {"-"}:
+            yield f"| `{struct}` | {kind.value} | {' | '.join(cells)} |"
+    misses: dict[str, list[str]] = {}
+    for column, found in results.items():
+        for row in found:
+            if row.is_miss:
+                misses.setdefault(_miss(row), []).append(column)
     yield ""
-    yield f"{len(misses)} misses{':' if misses else ''}"
-    for row in misses:
-        said = f": complaint of {', '.join(row.complaints)}" if row.complaints else ": no complaint"
-        yield f"- `{row.struct}`: {row.text} ({row.kind.value}){said}"
+    yield f"Misses: {len(misses)}" + (", each with the kernels:" if misses else ".")
+    yield from ["", *(f"- {text} ({', '.join(columns)})" for text, columns in misses.items())] if misses else []
 
 
-def write_table(found: Sequence[Attacked], out: Path) -> None:
-    """Write the table to a file."""
-    write_atomic(out, "\n".join(table(found)) + "\n")
+def _miss(row: Attacked) -> str:
+    what = "a complaint of " + ", ".join(row.complaints) if row.complaints else "no complaint"
+    return f"`{row.struct}`: {row.text}: {what}; {row.kind.value}"
+
+
+def verdict_on(results: Results) -> Verdict:
+    """FAIL if a member joins a closed line unnoticed, if one in an open place is complained of, or if too many of the
+    moves are missed."""
+    rows = [row for found in results.values() for row in found]
+    if any(row.is_miss and row.kind is not AttackKind.CHANGED for row in rows):
+        return Verdict.FAIL
+    for found in results.values():
+        moves = [row for row in found if row.kind is AttackKind.CHANGED]
+        if sum(row.is_miss for row in moves) > (1 - ENOUGH) * len(moves):
+            return Verdict.FAIL
+    return Verdict.PASS if rows else Verdict.INCONCLUSIVE
