@@ -32,12 +32,22 @@ def main_of(verb: ModuleType) -> Callable[[Sequence[str]], int]:
     return main
 
 
-def importable(module: str, without: Sequence[str]) -> bool:
-    """Whether a module can be imported when some libraries are not installed."""
-    program = "import importlib, json, sys; sys.path.insert(0, sys.argv[1]); "
-    program += "sys.modules.update(dict.fromkeys(json.loads(sys.argv[2]))); importlib.import_module(sys.argv[3])"
-    argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), json.dumps(without), module]
-    return subprocess.run(argv, capture_output=True, check=False, timeout=60).returncode == 0
+_IMPORT = """\
+import importlib, json, sys
+from contextlib import suppress
+sys.path.insert(0, sys.argv[1])
+sys.modules.update(dict.fromkeys(json.loads(sys.argv[2])))
+for name in sys.argv[3:]:
+    with suppress(ImportError):
+        importlib.import_module(name)
+        print(name)
+"""
+
+
+def importable(*modules: str, without: Sequence[str]) -> tuple[str, ...]:
+    """Those of some modules that can be imported, in this order, when some libraries are not installed."""
+    argv = [sys.executable, "-c", _IMPORT, str(Path(__file__).parents[1]), json.dumps(without), *modules]
+    return tuple(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.split())
 
 
 _READ_ALONE = """\

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from conftest import FILES, write_files
-from schedlib.main import main, parser
+from schedlib import main
 from schedlib.paths import PROJECT
 
 
 def verbs(within: argparse.ArgumentParser | None = None, name: str = "schedline") -> dict[str, argparse.ArgumentParser]:
     """The parser of each verb, nested verbs included, by the verb's full name."""
     found: dict[str, argparse.ArgumentParser] = {}
-    for action in (within or parser())._actions:
+    for action in (within or main.parser())._actions:
         if isinstance(action, argparse._SubParsersAction):
             for word, verb in action.choices.items():
                 found |= {f"{name} {word}": verb, **verbs(verb, f"{name} {word}")}
@@ -112,14 +112,8 @@ def test_an_unknown_make_variable_is_an_error() -> None:
 )
 def test_usage_errors(words: list[str]) -> None:
     with pytest.raises(SystemExit) as error:
-        main(words)
+        main.main(words)
     assert error.value.code == 2
-
-
-def schedline(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as a user does."""
-    argv = [str(PROJECT / "scripts/schedline"), *words]
-    return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize(
@@ -133,14 +127,20 @@ def schedline(*words: str) -> subprocess.CompletedProcess[str]:
         (["gate", "/nonexistent", "/nonexistent"], "no such file"),
     ],
 )
-def test_bad_input_is_a_message_and_exit_2(words: list[str], message: str) -> None:
-    done = schedline(*words)
-    assert done.returncode == 2, done.stderr
-    assert message in done.stderr
-    assert "next: " in done.stderr
-    assert "Traceback" not in done.stderr
+def test_bad_input_is_a_message_and_exit_2(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "activate", lambda *_, **__: None)
+    assert main.start(words) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "next: " in said
+    assert "a bug" not in said and "Traceback" not in said
 
 
 def test_bisect_turns_an_error_into_125(tmp_path: Path) -> None:
+    """The command as a user runs it: its own file, with its libraries from the cache."""
     write_files(tmp_path / "tree", {name: text for name, text in FILES.items() if name != "Kbuild"})
-    assert schedline("check", "--kdir", str(tmp_path / "tree"), "--bisect").returncode == 125
+    argv = [str(PROJECT / "scripts/schedline"), "check", "--kdir", str(tmp_path / "tree"), "--bisect"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert (done.returncode, "next: " in done.stderr, "Traceback" in done.stderr) == (125, True, False)

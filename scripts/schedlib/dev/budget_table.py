@@ -34,12 +34,9 @@ def orders_of(recorded: int, batch: int, spare: int) -> dict[int, int]:
     for above in range(recorded + 1):
         found: defaultdict[tuple[int, int, int, int], int] = defaultdict(int)
         for (one, two, lost_one, lost_two), orders in states.items():
-            for more_one in range(batch - one + 1):
-                if lost_one + more_one * above > spare:
-                    break
-                for more_two in range(batch - two + 1):
-                    if lost_two + more_two * above > spare:
-                        break
+            # Each run that is still to come will lose a pair more than one that lies here.
+            for more_one in range(max(0, lost_one + (batch - one) * (above + 1) - spare), batch - one + 1):
+                for more_two in range(max(0, lost_two + (batch - two) * (above + 1) - spare), batch - two + 1):
                     key = (one + more_one, two + more_two, lost_one + more_one * above, lost_two + more_two * above)
                     found[key] += orders * comb(more_one + more_two, more_one)
         states = dict(found)

@@ -86,8 +86,12 @@ def _shell_scripts() -> tuple[Path, ...]:
 
 
 def _environment() -> dict[str, str]:
-    """Keep compiled modules in the cache, whatever the user's shell says: without them each start takes longer."""
-    kept = {name: value for name, value in clean_environment().items() if name != "PYTHONDONTWRITEBYTECODE"}
+    """Keep compiled modules in the cache, whatever the user's shell says: without them each start takes longer.
+
+    numpy gets one thread: there is a worker for each CPU already, and its threads spin while they wait.
+    """
+    ours = clean_environment({"OPENBLAS_NUM_THREADS": "1"})
+    kept = {name: value for name, value in ours.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept | ({"PYTHONPYCACHEPREFIX": sys.pycache_prefix} if sys.pycache_prefix else {})
 
 

@@ -63,13 +63,17 @@ def rank_p(base: Values, candidate: Values) -> Values:
 
 
 def _differences(base: Values, candidate: Values) -> Values:
+    """In ascending order: numpy sorts a few values faster than it finds their median."""
     pairs = candidate[..., :, None] - base[..., None, :]
-    return pairs.reshape(*pairs.shape[:-2], -1)
+    return np.sort(pairs.reshape(*pairs.shape[:-2], -1))
 
 
 def shift(base: Values, candidate: Values) -> Values:
     """Hodges and Lehmann's estimate of how much worse the candidate is, in the unit of the values (1963)."""
-    return np.asarray(np.median(_differences(base, candidate), axis=-1))
+    ordered = _differences(base, candidate)
+    pairs = ordered.shape[-1]
+    found: Values = (ordered[..., (pairs - 1) // 2] + ordered[..., pairs // 2]) / 2
+    return found
 
 
 def shift_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
@@ -80,8 +84,8 @@ def shift_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
     if not outside:
         nothing = np.full(base.shape[:-1], np.inf)
         return -nothing, nothing
-    ends = np.partition(_differences(base, candidate), (outside - 1, pairs - outside), axis=-1)
-    return ends[..., outside - 1], ends[..., pairs - outside]
+    ordered = _differences(base, candidate)
+    return ordered[..., outside - 1], ordered[..., pairs - outside]
 
 
 @lru_cache(maxsize=16)

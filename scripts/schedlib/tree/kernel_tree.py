@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,14 @@ class Tree:
 
     def read(self, path: str, commit: str | None = None) -> str | None:
         """A file's text in a commit (default: base); None when the commit has no such file."""
-        done = try_git(self.src, "cat-file", "blob", f"{commit or self.base}:{path}")
-        return None if done.returncode else done.stdout.decode(errors="replace")
+        return _text(self.src, commit or self.base, path)
+
+
+@lru_cache(maxsize=64)
+def _text(src: Path, commit: str, path: str) -> str | None:
+    """A file's text in a commit, which never changes. Each change of the kernel looks into the same few files."""
+    done = try_git(src, "cat-file", "blob", f"{commit}:{path}")
+    return None if done.returncode else done.stdout.decode(errors="replace")
 
 
 def at(tree: Tree, commit: str) -> Tree:

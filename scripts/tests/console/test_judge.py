@@ -95,11 +95,12 @@ def _bad_utf8(log: bytes) -> bytes:
     return log.replace(b"\nKernel command line", b"\n\xff\xfe\xc3\nKernel command line")
 
 
-@pytest.mark.parametrize("dress", [_crlf, _crcrlf, _nul, _ansi, _stamps, _bad_utf8])
 @pytest.mark.parametrize("case", CASES, ids=case_id)
-def test_transport_does_not_matter(case: dict[str, Any], dress: Any) -> None:
-    plain, dressed = judged(case), judged(case, dress(content(case)))
-    assert (dressed.verdict, outcomes(dressed)) == (plain.verdict, outcomes(plain))
+def test_transport_does_not_matter(case: dict[str, Any]) -> None:
+    log, plain = content(case), judged(case)
+    for dress in (_crlf, _crcrlf, _nul, _ansi, _stamps, _bad_utf8):
+        dressed = judged(case, dress(log))
+        assert (dressed.verdict, outcomes(dressed)) == (plain.verdict, outcomes(plain)), dress.__name__
 
 
 # The parts of a judgement.
@@ -520,7 +521,7 @@ def test_time_grows_with_the_log_and_not_with_its_square(row: bytes) -> None:
     good = content(named("pass"))
     place = good.index(b"    ok 2 noisy")
     calls = []
-    for rows in (500, 4000):
+    for rows in (250, 2000):
         log = good[:place] + row * rows + good[place:]
         number, judgement = counted(lambda log=log: judge(log, ending=Ending.EXITED))  # type: ignore[misc]
         calls.append(number)

@@ -55,6 +55,8 @@ def test_rank_test_keeps_its_level_with_ties() -> None:
 
 def test_shift_by_hand() -> None:
     assert shift(np.array([1.0, 2.0, 3.0]), np.array([11.0, 12.0, 13.0])) == 10
+    # Between the two middle ones of 9, 10, 13 and 14.
+    assert shift(np.array([1.0, 2.0]), np.array([11.0, 15.0])) == 11.5
 
 
 def test_shift_interval_covers() -> None:

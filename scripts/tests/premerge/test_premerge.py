@@ -262,5 +262,5 @@ def test_only_runs_need_the_gates_libraries(series_kdir: Path, tmp_path: Path) -
     ):
         arguments = parsed(premerge_verb, words(series_kdir, tmp_path / "out", *more))
         assert arguments.libraries(arguments.read(arguments)) == files
-    for job in ("premerge_job", "evidence"):
-        assert importable(f"schedlib.premerge.{job}", without=["numpy", "scipy", "matplotlib", "jinja2"])
+    jobs = ("schedlib.premerge.premerge_job", "schedlib.premerge.evidence")
+    assert importable(*jobs, without=["numpy", "scipy", "matplotlib", "jinja2"]) == jobs

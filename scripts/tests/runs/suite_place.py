@@ -4,14 +4,24 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from by_schema import validate
+from one_verb import main_of
+from schedlib import names
+from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS, PROJECT
+from schedlib.runs import run_verb, workload_suites
 
 DRIVER = """
 import argparse, signal, sys
@@ -31,7 +41,7 @@ except (SchedlineError, OSError) as error:
     print(f"schedline: {error}", file=sys.stderr)
     sys.exit(2)
 """
-"""Runs the verb without main.py, which would look for its libraries in the test's cache."""
+"""The verb as a program, without main.py, which would look for its libraries in the test's cache."""
 
 HACKBENCH = "echo 'groups (== 40 tasks)'; echo 'Each sender will pass 5 messages'; echo 'Time: 0.5'\n"
 PI_STRESS = """echo '{"inversion": %d, "return_code": %d}' > out.json\n"""
@@ -69,6 +79,7 @@ class Place:
         for path in CONFIGS.iterdir():
             if path.name != "workloads":
                 (self.configs / path.name).symlink_to(path)
+        os.mkfifo(directory / "begun")
         for name in ("sh", "cat", "env", "sleep", "setsid", "echo", "rm"):
             (self.tools / name).symlink_to(Path("/bin", name))
         self.tool("hackbench", HACKBENCH)
@@ -94,14 +105,35 @@ class Place:
             "PYTHONPYCACHEPREFIX": sys.pycache_prefix or str(self.directory.parent / "pycache"),
         }
 
-    def argv(self, *words: str) -> list[str]:
+    def words(self, *words: str, suite: bool = True) -> list[str]:
         out = [] if "--out" in words else ["--out", str(self.out)]
-        return [sys.executable, "-c", DRIVER, str(self.configs), "run", "--suite", "play", *out, *words]
+        return ["run", *(["--suite", "play"] if suite else []), *out, *words]
 
-    def run(self, *words: str, wrapper: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    def argv(self, *words: str) -> list[str]:
+        return [sys.executable, "-c", DRIVER, str(self.configs), *self.words(*words)]
+
+    def run(self, *words: str, suite: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run the verb in this process. Its tools run in processes of their own, as always."""
+        out, err = StringIO(), StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            for name, value in self.environment.items():
+                patch.setenv(name, value)
+            patch.setattr(names, "CONFIGS", self.configs)
+            patch.setattr(workload_suites, "SUITES", self.configs / "workloads")
+            try:
+                code = main_of(run_verb)(self.words(*words, suite=suite))
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+            except SchedlineError as error:
+                print(f"schedline: {error}", file=err)
+                code = 2
+        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+    def run_limited(self, wrapper: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run the verb as a program that another one starts."""
         # With a limit on file sizes Python would leave truncated .pyc files.
-        env = self.environment | ({"PYTHONDONTWRITEBYTECODE": "1"} if wrapper else {})
-        return subprocess.run([*wrapper, *self.argv(*words)], check=False, capture_output=True, text=True, env=env)
+        env = self.environment | {"PYTHONDONTWRITEBYTECODE": "1"}
+        return subprocess.run([*wrapper, *self.argv()], check=False, capture_output=True, text=True, env=env)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -117,3 +149,11 @@ class Place:
         found: dict[str, Any] = json.loads((self.out / name).read_text())
         validate(found, "run-1")
         return found
+
+    def begun(self, process: subprocess.Popen[str]) -> list[int]:
+        """Wait for the ids that a tool writes to the FIFO `begun`, as soon as it runs below this process."""
+        # Open for writing, too: then the tool does not wait for us, nor do we if it never runs.
+        with (self.directory / "begun").open("rb+", buffering=0) as begun, os.fdopen(os.pidfd_open(process.pid)) as end:
+            ready, _, _ = select.select([begun, end], [], [])
+            assert begun in ready, f"it ended with {process.wait()}"
+            return [int(word) for word in begun.read(100).split()]

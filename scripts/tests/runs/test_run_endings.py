@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import shutil
 import signal
 import sys
@@ -47,27 +49,24 @@ def test_a_tool_that_hangs_is_ended(play: Place, monkeypatch: pytest.MonkeyPatch
 LINGERS = """\
 case "$*" in *help*) exit 0;; esac
 setsid sleep 1000 < /dev/null > /dev/null 2>&1 &
-echo $! > {0}/child
-echo $$ > {0}/pid.new && mv {0}/pid.new {0}/pid
+echo $$ $! > {0}/begun
 sleep 1000
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_killed_leaves_nothing_and_goes_on(number: signal.Signals, play: Place) -> None:
-    (play.tools / "mv").symlink_to("/bin/mv")
     assert play.run("--runs", "2", "--only", "inversions,bench", "--seed", "1").returncode == 0
     (play.out / "bench-2.json").unlink()
     play.tool("hackbench", LINGERS.format(play.directory))
     with play.start("--runs", "2", "--only", "inversions,bench") as process:
-        while not (play.directory / "pid").exists():
-            assert process.poll() is None
-        pids = [int((play.directory / name).read_text()) for name in ("pid", "child")]
-        assert all(alive(pid) for pid in pids)
+        tools = [os.pidfd_open(pid) for pid in play.begun(process)]
+        assert select.select(tools, [], [], 0)[0] == []
         process.send_signal(number)
         process.wait()
-        while any(alive(pid) for pid in pids):
-            pass
+        for tool in tools:
+            select.select([tool], [], [])
+            os.close(tool)
         assert process.stdout
         said = process.stdout.read()
     assert process.returncode != 0
@@ -85,11 +84,9 @@ def test_killed_leaves_nothing_and_goes_on(number: signal.Signals, play: Place) 
 
 def test_after_a_crash_the_next_start_puts_back_what_was_changed_wherever_its_runs_go(play: Place) -> None:
     setting, journal = play.directory / "setting", play.directory / "cache/workloads/settings.json"
-    (play.tools / "mv").symlink_to("/bin/mv")
     play.tool("hackbench", LINGERS.format(play.directory))
     with play.start("--only", "bench") as process:
-        while not (play.directory / "pid").exists():
-            assert process.poll() is None
+        play.begun(process)
         process.kill()
     found = json.loads(journal.read_text())
     setting.write_text("-1\n")
@@ -103,7 +100,7 @@ def test_after_a_crash_the_next_start_puts_back_what_was_changed_wherever_its_ru
 
 def test_what_a_tool_leaves_running_is_ended(play: Place) -> None:
     play.tool("hackbench", f"setsid sleep 1000 > /dev/null 2>&1 &\necho $! > {play.directory}/child\n{HACKBENCH}")
-    assert play.run().returncode == 0
+    assert play.run("--only", "bench").returncode == 0
     assert not alive(int((play.directory / "child").read_text()))
 
 
@@ -118,7 +115,7 @@ def test_a_place_that_cannot_be_written_is_named(play: Place) -> None:
 def test_a_full_disk_leaves_nothing_that_is_trusted(play: Place) -> None:
     # A limit on file sizes stands in for a full disk: the plan fits, but a run does not.
     limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)); os.execv(%s)"
-    done = play.run(wrapper=[sys.executable, "-c", limited % "sys.argv[1], sys.argv[1:]"])
+    done = play.run_limited([sys.executable, "-c", limited % "sys.argv[1], sys.argv[1:]"])
     assert done.returncode != 0
     # The path of the file shows which disk is full.
     assert f"File too large: '{play.out}/" in done.stderr
