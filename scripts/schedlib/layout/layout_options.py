@@ -60,6 +60,7 @@ class PatchOptions:
     changes: ChangeOptions
     columns: ColumnOptions
     verbose: bool = False
+    form: str = "text"
 
 
 @dataclass(frozen=True)

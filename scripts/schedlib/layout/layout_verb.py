@@ -16,7 +16,7 @@ from schedlib.layout.layout_options import (
     column_options,
     rules_required,
 )
-from schedlib.names import change_ids, some_of
+from schedlib.names import change_ids, one_of, some_of
 from schedlib.options import Verbs, add_verb
 from schedlib.verdict import Verdict
 
@@ -67,6 +67,13 @@ def add_parser(verbs: Verbs) -> None:
         metavar="FILE",
         help="print what a patch or mail (-: standard input) breaks, in checkpatch's form",
     )
+    parser.add_argument(
+        "--format",
+        dest="form",
+        type=one_of("format", lambda: ("text", "b4", "sarif")),
+        metavar="FORMAT",
+        help="with --patch: text, b4 or sarif; b4's is for b4.review-perpatch-check-cmd",
+    )
     parser.add_argument("--verbose", action="store_true", help="with --patch: say also what was looked at")
     parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the results here")
     layout_queries_verb.add_parser(parser)
@@ -91,8 +98,9 @@ def _read(arguments: argparse.Namespace) -> LayoutOptions | PatchOptions:
             "drop --kdir, --series, --with, --without, --arch, --config, --base",
         )
     if arguments.patch is None:
-        if arguments.verbose:
-            raise SchedlineError("--verbose belongs to --patch", "drop it")
+        for option, given in (("--verbose", arguments.verbose), ("--format", arguments.form)):
+            if given:
+                raise SchedlineError(f"{option} belongs to --patch", "drop it")
         return LayoutOptions(
             tree,
             changes,
@@ -111,7 +119,10 @@ def _read(arguments: argparse.Namespace) -> LayoutOptions | PatchOptions:
         )
     if arguments.patch.strip():
         require_diff(arguments.patch)
-    return PatchOptions(arguments.patch, tree, changes, column_options(arguments), arguments.verbose)
+    if arguments.verbose and (arguments.form or "text") != "text":
+        raise SchedlineError("--verbose prints text", "drop it, or --format")
+    form = arguments.form or "text"
+    return PatchOptions(arguments.patch, tree, changes, column_options(arguments), arguments.verbose, form)
 
 
 def _layout(wanted: LayoutOptions | PatchOptions) -> Verdict:
@@ -128,7 +139,19 @@ def _patch(wanted: PatchOptions) -> Verdict:
     if reason := why_untouched(wanted.patch):
         if wanted.verbose:
             print(f"nothing to look at: {reason}")
+        if wanted.form != "text":
+            from schedlib.contracts.contract_rules import our_rules
+            from schedlib.layout.patch_formats import shown
+
+            print(shown(our_rules(), (), wanted.form))
         return Verdict.PASS
     from schedlib.layout.patch_job import judge_patch
 
-    return judge_patch(wanted)
+    try:
+        return judge_patch(wanted)
+    except SchedlineError as error:
+        if wanted.form == "b4":
+            from schedlib.layout.patch_formats import refused
+
+            print(refused(error))
+        raise

@@ -31,11 +31,12 @@ class Steps:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of output; `error` for a broken rule, else a warning."""
+    """One line of output; `error` for a broken rule, else a warning. `rule` is the first that it is about."""
 
     file: str
     line: int
     error: bool
+    rule: str
     text: str
 
     def __str__(self) -> str:
@@ -122,11 +123,11 @@ def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Itera
             found = intruders(result, after)
             there = f"; there now: {', '.join(found)}" if found else ""
             text = f"{rule.id}: {what}: {state} on {after.name}: {places}{there}. {rule.reason}"
-            yield Finding(file, number, True, text)
+            yield Finding(file, number, True, rule.id, text)
     for old, new in eaten(guarded_lines(rules, before), guarded_lines(rules, after)):
         if broken.isdisjoint(new.rules):
             file, number = _place(patch, before, after, new.type)
-            yield Finding(file, number, False, _less_room(old, new, after.name))
+            yield Finding(file, number, False, new.rules[0], _less_room(old, new, after.name))
 
 
 def _less_room(old: Guarded, new: Guarded, kernel: str) -> str:

@@ -8,7 +8,8 @@ from schedlib.contracts.contract_rules import our_rules
 from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools
 from schedlib.layout.compile import compiled, layout_of
 from schedlib.layout.layout_options import PatchOptions
-from schedlib.layout.patch_check import Steps, findings, steps
+from schedlib.layout.patch_check import Finding, Steps, findings, steps
+from schedlib.layout.patch_formats import shown
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say, step
 from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, with_tables
@@ -34,7 +35,7 @@ def judge_patch(options: PatchOptions) -> Verdict:
     rules = our_rules()
     with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
         tree, both = _prepared(options)
-    errors = warnings = 0
+    found: list[Finding] = []
     looked: list[str] = []
     structures: set[str] = set()
     for column in columns:
@@ -45,10 +46,11 @@ def judge_patch(options: PatchOptions) -> Verdict:
         after = layout_of(compiled(cache, tree, both.after, column), column.name)
         looked.append(column.name)
         structures |= set(after.types)
-        for finding in findings(rules, options.patch, before, after):
-            errors += finding.error
-            warnings += not finding.error
-            print(finding)
+        found += findings(rules, options.patch, before, after)
+    if text := shown(rules, found, options.form):
+        print(text)
+    errors = sum(each.error for each in found)
+    warnings = len(found) - errors
     if options.verbose:
         broken = _many(errors, "error") if errors else "nothing broken"
         more = f", {_many(warnings, 'warning')}" if warnings else ""

@@ -29,7 +29,7 @@ from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import compiled_or_none
 from schedlib.layout.compile import Column, layout_of
 from schedlib.layout.layout_diff import LayoutFigure, compare
-from schedlib.layout.patch_check import findings
+from schedlib.layout.patch_check import Finding, findings
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.paths import CONFIGS
@@ -49,6 +49,7 @@ class Part:
         name: layout, kunit, c2c, mutants or runs.
         verdict: None if there was nothing to judge.
         tests: name, verdict and text of each test, for JUnit and KCIDB.
+        findings: what the series breaks in the layout.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Part:
     summary: str
     lines: tuple[str, ...] = ()
     tests: tuple[tuple[str, Verdict | None, str], ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def judged(self) -> tuple[tuple[str, Verdict | None, str], ...]:
@@ -74,6 +76,7 @@ def layout(
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []
     kept: dict[str, Pair | None] = {}
+    kept_findings: list[Finding] = []
     errors = warnings = 0
     for column in columns:
         objects = [compiled_or_none(cache, tree, commit, column) for commit in commits]
@@ -87,6 +90,7 @@ def layout(
         offsets = [read_fields(read_object(each), str(each)) for each in objects if each]
         kept[column.name] = offsets[0], offsets[1]
         found = list(findings(rules, series.diff, before, after))
+        kept_findings += found
         errors += sum(each.error for each in found)
         warnings += sum(not each.error for each in found)
         difference = compare(rules, before, after)
@@ -103,7 +107,8 @@ def layout(
     if not judged:
         return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
     summary = f"{judged} configurations: {errors} rules broken, {warnings} lines with less room"
-    return Part("layout", Verdict.FAIL if errors else Verdict.PASS, summary, tuple(lines), tuple(tests))
+    verdict = Verdict.FAIL if errors else Verdict.PASS
+    return Part("layout", verdict, summary, tuple(lines), tuple(tests), tuple(kept_findings))
 
 
 @dataclass(frozen=True)

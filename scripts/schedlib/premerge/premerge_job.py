@@ -6,19 +6,22 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, results_directory, write_atomic, write_json
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.formats import document
+from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark, junit_document
 from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
+from schedlib.layout.patch_formats import as_sarif
 from schedlib.layout.patch_text import touches_layout
 from schedlib.premerge import parts, record
 from schedlib.premerge.parts import Part
@@ -51,7 +54,8 @@ def premerge(options: PremergeOptions) -> Verdict:
     started = datetime.now(UTC)
     cache = cache_dir()
     tree = open_kdir(cache, options.kdir)
-    series = read_series(tree, options.base, options.head, options.mbox)
+    base, head = (options.base, options.head) if options.base else tracked_range()
+    series = read_series(tree, base, head, options.mbox)
     expected = present_changes(tree, series.base)
     columns = columns_for(options.archs, ())
     # Report missing tools of later parts now, not after an earlier part has run for half an hour.
@@ -80,11 +84,24 @@ def premerge(options: PremergeOptions) -> Verdict:
     write_atomic(out / "premerge.txt", page)
     write_atomic(out / "junit.xml", junit(found))
     write_json(out / "kcidb.json", kcidb(started, series, found))
+    write_atomic(out / "layout.sarif", as_sarif(our_rules(), [each for part in found for each in part.findings]))
     content = premerge_document(started, tree.origin, series, found, verdict)
     for file in (out / SERIES, *([options.json] if options.json else [])):
         document.write(file, content)
-    print(page, end="")
+    if options.form == "b4":
+        print(checks_text(list(_checks(found))))
+    else:
+        print(page, end="")
     return verdict
+
+
+def _checks(found: Sequence[Part]) -> Iterator[B4Check]:
+    """A result of each part that has something to say, for b4."""
+    for part in found:
+        if part.verdict not in (None, Verdict.PASS):
+            status: CheckStatus = "fail" if part.verdict is Verdict.FAIL else "warn"
+            remarks = [CheckRemark(status, line) for line in part.lines]
+            yield with_remarks(f"schedline {part.name}", part.summary, remarks or [CheckRemark(status, part.summary)])
 
 
 def _runs(options: PremergeOptions, out: Path) -> Part:

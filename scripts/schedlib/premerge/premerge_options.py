@@ -20,10 +20,10 @@ GATES = "gates.toml"
 
 @dataclass(frozen=True)
 class PremergeOptions:
-    """The options of a premerge; see --help."""
+    """The options of a premerge; see --help. Without a base, b4 names base and head."""
 
     kdir: Path
-    base: str
+    base: str | None
     head: str | None
     mbox: Path | None
     archs: tuple[str, ...]
@@ -33,6 +33,7 @@ class PremergeOptions:
     gates: str | None
     out: Path | None
     json: Path | None
+    form: str
 
 
 @dataclass(frozen=True)

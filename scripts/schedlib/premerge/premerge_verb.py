@@ -9,7 +9,7 @@ from pathlib import Path
 from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_options
-from schedlib.names import arch_names, some_of
+from schedlib.names import arch_names, one_of, some_of
 from schedlib.options import BASIC, Verbs, add_verb, options_of
 from schedlib.premerge import premerge_options
 from schedlib.premerge.premerge_options import PARTS, EvidenceOptions, PremergeOptions
@@ -64,6 +64,14 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument("--skip", type=parts, default=(), metavar="PART,...", help=about)
     both, about = ("BASE", "CANDIDATE"), "runs of both kernels on a real machine, for the gate"
     parser.add_argument("--runs", nargs=2, type=runs, metavar=both, help=about)
+    parser.add_argument(
+        "--format",
+        dest="form",
+        type=one_of("format", lambda: ("text", "b4")),
+        default="text",
+        metavar="FORMAT",
+        help="text, or b4 for b4.review-series-check-cmd; b4 also names base and head of a series under review",
+    )
     parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
     more = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline premerge VERB --help")
     _add_evidence(more)
@@ -71,7 +79,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def _read(arguments: argparse.Namespace) -> PremergeOptions:
     # If argparse required these two, it would also require them for `premerge evidence`.
-    if arguments.kdir is None or arguments.base is None:
+    if arguments.kdir is None or (arguments.base is None and arguments.form != "b4"):
         raise SchedlineError(
             "premerge needs a kernel tree and the revision that the series is based on",
             "schedline premerge --kdir PATH --base REV, or schedline premerge evidence DIR",

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Findings on a patch in the form that a reader expects: checkpatch's lines, b4's JSON, SARIF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schedlib.contracts.contract_rules import Rules
+from schedlib.errors import SchedlineError
+from schedlib.formats.b4_checks import B4Check, CheckRemark, checks_text, with_remarks
+from schedlib.formats.sarif import SarifResult, SarifRule, sarif_text
+from schedlib.layout.patch_check import Finding
+
+_TOOL = "schedline"
+
+
+def as_sarif(rules: Rules, found: Sequence[Finding]) -> str:
+    """A SARIF document."""
+    return sarif_text(
+        [SarifRule(rule.id, rule.reason) for rule in rules.rules],
+        [
+            SarifResult(each.rule, "error" if each.error else "warning", each.text, each.file, each.line)
+            for each in found
+        ],
+    )
+
+
+def as_b4(found: Sequence[Finding]) -> list[B4Check]:
+    """One result with a remark for each finding; none when there are no findings."""
+    if not found:
+        return []
+    remarks = [CheckRemark("fail" if each.error else "warn", str(each)) for each in found]
+    broken = dict.fromkeys(each.rule for each in found if each.error)
+    summary = f"breaks {', '.join(broken)}" if broken else "takes room on lines that rules keep"
+    return [with_remarks(_TOOL, summary, remarks)]
+
+
+def shown(rules: Rules, found: Sequence[Finding], form: str) -> str:
+    """The findings in a form: text, b4 or sarif; empty text when there is nothing to print."""
+    match form:
+        case "b4":
+            return checks_text(as_b4(found))
+        case "sarif":
+            return as_sarif(rules, found)
+        case _:
+            return "\n".join(map(str, found))
+
+
+def refused(error: SchedlineError) -> str:
+    """An error for b4, which would otherwise show an exit code alone."""
+    return checks_text([B4Check(_TOOL, "warn", error.observed, f"next: {error.next_step}")])
