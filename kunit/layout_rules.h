@@ -71,6 +71,7 @@ enum sched_layout_kind {
  * @members:	separated by blanks, as in &struct sched_layout_field. One that
  *		this configuration lacks is left out.
  * @others:	likewise
+ * @requires:	members; in a configuration that lacks one the clause is n/a
  */
 struct sched_layout_clause {
 	const char	*rule;
@@ -81,6 +82,7 @@ struct sched_layout_clause {
 	const char	*type;
 	const char	*members;
 	const char	*others;
+	const char	*requires;
 };
 
 /**

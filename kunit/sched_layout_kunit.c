@@ -240,6 +240,16 @@ static bool clause_applies(const struct sched_layout_clause *c, struct members *
 		return false;
 	}
 
+	for (const char *name = c->requires; name && *name; name += strspn(name, " ")) {
+		size_t len = strcspn(name, " ");
+
+		if (!find_field(c->type, name, len)) {
+			snprintf(why, size, "no %s.%.*s in this configuration", c->type,
+				 (int)len, name);
+			return false;
+		}
+		name += len;
+	}
 	m->nr = add_members(m, c->members);
 	m->nr_others = add_members(m, c->others);
 	if (!is_about_type(c) && !m->nr) {

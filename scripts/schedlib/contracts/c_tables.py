@@ -161,6 +161,7 @@ def _clause(clause: Clause, source: Source) -> str:
         rows.append(("arg", f" {lines.get(clause.arg, clause.arg)}"))
     rows.append(("type", f' "{clause.type}"'))
     rows.append(("members", _text(" ".join(_known(clause, clause.members, source)), "\t\t\t")))
+    rows.append(("requires", _text(" ".join(clause.requires), "\t\t\t")))
     rows.append(("others", _text(" ".join(_known(clause, clause.others, source)), "\t\t\t")))
     return _record("\t", [row for row in rows if row[1] != ' ""'])
 

@@ -77,6 +77,7 @@ class Clause:
         arg: a line, ANY_LINE, LAST_LINE, or bytes; see ClauseKind.
         type: tag of the structure.
         members, others: see ClauseKind. One that a kernel lacks is left out.
+        requires: members; in a kernel that lacks one the clause is n/a.
     """
 
     rule: str
@@ -87,6 +88,7 @@ class Clause:
     type: str
     members: tuple[str, ...]
     others: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -260,7 +262,9 @@ class _Lowered:
         arg: int = 0,
     ) -> Clause:
         tag = self.contract.struct
-        return Clause(rule, kind, frozenset(when), forced, arg, tag, _each(members), _each(others))
+        requires = tuple(each.removeprefix("has ") for each in when if each.startswith("has "))
+        needs = frozenset(each for each in when if not each.startswith("has "))
+        return Clause(rule, kind, needs, forced, arg, tag, _each(members), _each(others), requires)
 
     def apart(self) -> Iterator[Clause]:
         """What the classes forbid: one clause for the conditions of each group that names a rule for it."""

@@ -15,11 +15,16 @@ import msgspec
 from schedlib.formats.data_file import nearest, read_toml, refuse
 from schedlib.formats.strict import Positive, Strict, Whole, Word
 
-Condition = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^(64bit|line (==|<=|>=) [0-9]+|mask == [0-9]+|locks (plain|debugged)|!?CONFIG_[A-Z0-9_]+)$"),
-]
-"""What must be true of a kernel. `mask` is the size of a cpumask_var_t in bytes."""
+_CONDITIONS = (
+    r"has [\w.\[\]]+",
+    r"64bit",
+    r"line (==|<=|>=) [0-9]+",
+    r"mask == [0-9]+",
+    r"locks (plain|debugged)",
+    r"!?CONFIG_[A-Z0-9_]+",
+)
+Condition = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(_CONDITIONS)})$")]
+"""What must be true of a kernel. `mask` is the size of a cpumask_var_t in bytes; `has` names a member."""
 
 Conditions = tuple[Condition, ...]
 Words = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]

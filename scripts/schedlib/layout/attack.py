@@ -199,6 +199,11 @@ def hot_members(contract: Contract) -> frozenset[str]:
     )
 
 
+def _is_met(condition: str, tag: str, layout: Layout) -> bool:
+    member = condition.removeprefix("has ")
+    return condition in layout.holds or (member != condition and (tag, member) in layout.fields)
+
+
 def protected_pairs(contract: Contract, layout: Layout) -> frozenset[frozenset[str]]:
     """The pairs of hot members of which one at least has a rule, without those that an exception is about."""
     group_of = {name: group for group in contract.group for text in group.members for name in text.split("|")}
@@ -206,7 +211,7 @@ def protected_pairs(contract: Contract, layout: Layout) -> frozenset[frozenset[s
         frozenset({row.group, name})
         for row in contract.exception
         for name in row.with_
-        if not row.apart_when or not layout.holds.issuperset(row.apart_when)
+        if not row.apart_when or not all(_is_met(condition, contract.struct, layout) for condition in row.apart_when)
     }
     return frozenset(
         frozenset({one, other})

@@ -129,12 +129,12 @@ def _wrapped(clause: Clause, expression: str) -> str:
 def _assertions(clause: Clause, source: Source) -> Iterator[tuple[tuple[str, ...], str]]:
     """Each assertion of a clause with the #if that it needs."""
     tag = clause.type
-    if tag not in source.structs:
+    if tag not in source.structs or not all(source.find(tag, name) for name in clause.requires):
         return
 
     def guards(*names: str) -> tuple[str, ...]:
         found = [*source.structs[tag].guards]
-        for name in names:
+        for name in (*names, *clause.requires):
             declared = source.find(tag, name)
             found += declared.guards if declared else ()
         return tuple(dict.fromkeys(found))

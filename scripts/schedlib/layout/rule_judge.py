@@ -71,7 +71,7 @@ def from_members(
     types = {tag: structure.type for tag, structure in structures.items()}
     fields: dict[tuple[str, str], Field] = {}
     for clause in rules.clauses:
-        for path in clause.named:
+        for path in clause.named + clause.requires:
             found = resolve(structures, clause.type, path)
             if found:
                 fields[clause.type, path] = found
@@ -176,6 +176,9 @@ def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     kind = layout.types.get(clause.type)
     if kind is None:
         return na(f"no struct {clause.type} in this configuration")
+    for name in clause.requires:
+        if (clause.type, name) not in layout.fields:
+            return na(f"no {clause.type}.{name} in this configuration")
     if clause.kind not in _OF_TYPE and not fields:
         return na(f"no {clause.type}.{' '.join(clause.members)} in this configuration")
     is_about_several = clause.kind in _SEVERAL or (clause.kind in _ON_LINES and clause.arg == ANY_LINE)

@@ -48,6 +48,7 @@ def test_clauses_are_those_of_the_contracts() -> None:
         assert LINES.get(arg, arg if arg in LINES else int(arg) if arg.isdigit() else None) == (
             clause.arg if "arg" in row else 0
         )
+        assert row.get("requires", '""').strip('"').split() == list(clause.requires)
         for name in ("members", "others"):
             wanted = [each for each in getattr(clause, name) if toys.toy_source().find(clause.type, each)]
             assert row.get(name, '""').strip('"').split() == wanted

@@ -146,6 +146,13 @@ def test_member_that_a_kernel_lacks_is_left_out() -> None:
     assert outcome(clause(ClauseKind.ALIGNED, "c d"), where) == (RuleOutcome.NA, "no rq.c d in this configuration")
 
 
+def test_member_without_which_a_clause_says_nothing() -> None:
+    what = replace(clause(ClauseKind.ALONE, "a"), requires=("b",))
+    near = (("a", 0, 8), ("c", 8, 8))
+    assert outcome(what, rq(*near)) == (RuleOutcome.NA, "no rq.b in this configuration")
+    assert outcome(what, rq(*near, ("b", 64, 8)))[0] is RuleOutcome.FAIL
+
+
 @pytest.mark.parametrize(
     "what",
     [
@@ -360,6 +367,7 @@ def test_the_kernel_says_the_same_words() -> None:
         "needs a compiler that tells where the padding is",
         "no struct %s in this configuration",
         "no %s.%s in this configuration",
+        "no %s.%.*s in this configuration",
         "nothing to compare with in this configuration",
     }
     assert '"%s is not in this tree (unmet: %s)"' in KUNIT_C
