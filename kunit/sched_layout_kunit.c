@@ -584,7 +584,8 @@ static void report(struct kunit *test, const struct sched_layout_clause *c,
 	kunit_err(test, "  struct %s: size %u, aligned to %u, lines of %u\n",
 		  t->type, t->size, t->align, sched_layout_env.line);
 	for (unsigned int i = 0; i < m->nr + m->nr_others; i++)
-		print_member(test, m->field[i]);
+		if (i < m->nr || !member_holds(c, m, i))
+			print_member(test, m->field[i]);
 	draw(test, c, m);
 }
 

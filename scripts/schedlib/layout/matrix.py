@@ -150,16 +150,22 @@ def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
 
 def open_findings(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     """The exceptions of the contracts that cost something, wherever the members share a line."""
-    told: dict[str, list[str]] = {}
     layouts = [column.layout for column in columns if column.layout]
-    for layout in layouts:
-        for finding in rules.findings:
-            ones, others = shared_members(layout, finding.type, finding.members, finding.others)
-            if ones:
-                text = f"struct {finding.type}: {' '.join(ones)} on a line with {' '.join(others)}: {finding.why}"
-                told.setdefault(text, []).append(layout.name)
-    for text, names in told.items():
-        yield f"open finding, {text}" + (f" ({', '.join(names)})" if len(names) < len(layouts) else "")
+    for finding in rules.findings:
+        names, ones, others = [], set[str](), set[str]()
+        for layout in layouts:
+            some = shared_members(layout, finding.type, finding.members, finding.others)
+            if some[0]:
+                names.append(layout.name)
+                ones |= set(some[0])
+                others |= set(some[1])
+        if names:
+            one, other = (
+                " ".join(name for name in all_ if name in seen)
+                for all_, seen in ((finding.members, ones), (finding.others, others))
+            )
+            where = f" ({', '.join(names)})" if len(names) < len(layouts) else ""
+            yield f"open finding, struct {finding.type}: {one} on a line with {other}: {finding.why}{where}"
 
 
 def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:

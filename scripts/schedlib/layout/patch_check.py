@@ -13,7 +13,7 @@ from schedlib.git import git, try_git
 from schedlib.layout.headroom import Guarded, eaten, guarded_lines
 from schedlib.layout.patch_text import added_lines
 from schedlib.layout.picture import member_line
-from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, describe, intruders, judge_rule
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, describe, intruders, judge_rule
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
@@ -117,7 +117,7 @@ def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Itera
         for result in results:
             tag = result.clause.type
             file, number = _place(patch, before, after, tag)
-            places = "; ".join(member_line(field, after) for field in result.named)
+            places = "; ".join(member_line(field, after) for field in concerned(result, after))
             what = describe(result, after)
             state = "is broken" if now.outcome is RuleOutcome.FAIL else f"can no longer be judged ({now.reason})"
             found = intruders(result, after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schedlib.layout.rule_judge import ClauseResult, Layout, member_holds
+from schedlib.layout.rule_judge import ClauseResult, Layout, concerned, member_holds
 from schedlib.layout.tables import Field
 
 
@@ -61,7 +61,7 @@ def draw_clause(result: ClauseResult, layout: Layout) -> Iterator[str]:
     kind = layout.types[tag]
     aligned = f", aligned to {kind.align}" if kind.align else ""
     yield f"struct {tag}: size {kind.size}{aligned}, lines of {layout.line}"
-    for field in result.named:
+    for field in concerned(result, layout):
         yield f"  {member_line(field, layout)}"
     marked = frozenset(field.member for field in result.named)
     for line in concerned_lines(result, layout):

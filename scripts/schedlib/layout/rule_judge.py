@@ -290,6 +290,11 @@ def member_holds(result: ClauseResult, member: Field, layout: Layout) -> bool:
             return all(pair_holds(clause.kind, member, other, layout) for other in result.others)
 
 
+def concerned(result: ClauseResult, layout: Layout) -> list[Field]:
+    """The members of a clause, and those of the others of which it is not true."""
+    return [*result.fields, *(each for each in result.others if not member_holds(result, each, layout))]
+
+
 def intruders(result: ClauseResult, layout: Layout) -> list[str]:
     """The members that lie where a clause wants none but those that it names; empty for clauses of other kinds."""
     if result.clause.kind not in UNLISTED or result.clause.type not in layout.structures or not result.fields:
