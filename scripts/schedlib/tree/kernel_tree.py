@@ -13,6 +13,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -325,16 +326,29 @@ def file_row(src: Path, name: str, data: bytes, mode: str = "100644") -> str:
     return f"{mode} {git(src, 'hash-object', '-w', '--stdin', stdin=data)}\t{name}"
 
 
+class _Index:
+    """An index file that holds a commit; removed when nobody needs it any more, or the process ends."""
+
+    def __init__(self, src: Path, commit: str) -> None:
+        directory = tempfile.mkdtemp(prefix="schedline-")
+        weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        self.file = Path(directory, "index")
+        git(src, "read-tree", commit, env={"GIT_INDEX_FILE": str(self.file)})
+
+
+_index = lru_cache(maxsize=2)(_Index)
+"""The indexes of the last two commits: to read a kernel's tree takes longer than all else that is done with it."""
+
+
 @contextmanager
 def _scratch_index(src: Path, commit: str) -> Iterator[dict[str, str]]:
     """A temporary index that holds a commit, as environment variables for git.
 
     With an index of its own each command can make commits in parallel, without a lock.
     """
+    kept = _index(src, commit)
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
-        index = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
-        git(src, "read-tree", commit, env=index)
-        yield index
+        yield {"GIT_INDEX_FILE": shutil.copy(str(kept.file), str(Path(scratch, "index")))}
 
 
 def edit_tree(src: Path, commit: str, rows: Iterable[str]) -> str:
