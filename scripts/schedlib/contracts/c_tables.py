@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from schedlib.contracts.conditions import in_c, in_words
@@ -154,7 +155,8 @@ def _tabs(name: str) -> str:
 def _clause(clause: Clause, source: Source) -> str:
     rows = [("rule", f' "{clause.rule}"'), ("kind", f" LAYOUT_{clause.kind.name}")]
     if clause.needs:
-        rows.append(("needs", " " + " | ".join(f"BIT({_name(condition)})" for condition in sorted(clause.needs))))
+        bits = [f"BIT({_name(condition)})" for condition in sorted(clause.needs)]
+        rows.append(("needs", " " + textwrap.fill(" | ".join(bits), 76).replace("\n", "\n\t\t\t  ")))
     rows += [("forced", " true")] if clause.forced else []
     if clause.kind in (ClauseKind.ON_LINE, ClauseKind.STARTS_ON, ClauseKind.HEADROOM, ClauseKind.TYPE_MOST):
         lines = {ANY_LINE: "LAYOUT_ANY_LINE", LAST_LINE: "LAYOUT_LAST_LINE"}
@@ -173,14 +175,18 @@ def _members(rules: Rules, source: Source, tag: str) -> list[str]:
     return direct + [name for name in dict.fromkeys(inner) if source.find(tag, name)]
 
 
-_ELEMENT_SIZES = " \\\n".join(
-    f"\t  {text}"
-    for text in (
-        "sizeof_field(struct type, array[0].member),",
-        "sizeof_field(struct type, array) / sizeof_field(struct type, array[0]),",
-        "sizeof_field(struct type, array[0])",
-    )
-)
+def _element(tag: str, array: str, member: str) -> str:
+    """The record of a member of every element of an array."""
+    path, size = f"{array}[0].{member}", f"sizeof_field(struct {tag}, {array}"
+    lines = [
+        f'"{tag}", "{path}",',
+        f"offsetof(struct {tag}, {path}),",
+        f"sizeof_field(struct {tag}, {path}),",
+        f"{size}) /",
+        f"{size}[0]),",
+        f"{size}[0])",
+    ]
+    return "\t{\n" + "".join(f"\t\t{line}\n" for line in lines) + "\t},"
 
 
 def _fields(rules: Rules, source: Source) -> str:
@@ -192,7 +198,7 @@ def _fields(rules: Rules, source: Source) -> str:
             found = source.find(tag, name)
             guards = found.guards if found else ()
             array, _, rest = name.partition("[0].")
-            row = f"\tMEMBER({tag}, {name})," if not rest else f"\tELEMENT({tag}, {array}, {rest}),"
+            row = f"\tMEMBER({tag}, {name})," if not rest else _element(tag, array, rest)
             rows.append((guards, row))
     conditions = "".join(
         f'\t[{_name(condition)}] = {{\n\t\t"{condition}", {in_c(condition)}\n\t}},\n'
@@ -215,12 +221,8 @@ const struct sched_layout_type sched_layout_types[] = {{
 {_joined(types)}
 }};
 
-#define MEMBER(type, member) \\
+#define MEMBER(type, member...) \\
 	{{ #type, #member, offsetof(struct type, member), sizeof_field(struct type, member), 1, 0 }}
-/* A member of every element of an array. */
-#define ELEMENT(type, array, member) \\
-	{{ #type, #array "[0]." #member, offsetof(struct type, array[0].member), \\
-{_ELEMENT_SIZES} }}
 
 const struct sched_layout_field sched_layout_fields[] = {{
 {_joined(rows)}

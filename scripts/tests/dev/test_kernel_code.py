@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.cache import cache_dir
+from schedlib.contracts import c_tables
 from schedlib.kernel.build import build_directory, built
 from schedlib.kernel.kconfig import load
 from schedlib.kernel.targets import TARGETS
@@ -48,6 +49,13 @@ def test_patches_pass_checkpatch(series: Tree, mail: Path) -> None:
     unsigned = mail.parent.name in ("revert", "placebo") or mail.stem.startswith("fix-") or mail.stem == "cpupri-split"
     ignored = ["UNKNOWN_COMMIT_ID", *(["MISSING_SIGN_OFF"] if unsigned else [])]
     assert checkpatch(series, "--ignore", ",".join(ignored), str(mail)) == ""
+
+
+@pytest.mark.parametrize("name", [c_tables.HEADER, c_tables.RULES, c_tables.FIELDS])
+def test_made_files_pass_checkpatch(series: Tree, name: str, tmp_path: Path) -> None:
+    commit = compose(series, with_=["cpupri-split"]).commit
+    (tmp_path / name).write_text(series.read(f"{TESTS_DIRECTORY}/{name}", commit) or "")
+    assert checkpatch(series, "-f", str(tmp_path / name)) == ""
 
 
 def test_checkpatch_finds_what_is_wrong(series: Tree, tmp_path: Path) -> None:
