@@ -177,7 +177,7 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
                 refuse(path, ("rule", at, "id"), f"{row.id!r} is of no known change", nearest(change, sources))
             if row.id in rules:
                 refuse(path, ("rule", at, "id"), f"{row.id!r} is there twice", "choose another number")
-            rules[row.id] = Rule(row.id, change, row.why, sources[change])
+            rules[row.id] = Rule(row.id, change, row.why, row.source or sources[change])
     for path, contract in contracts:
         made = _Lowered(contract)
         clauses += made.signs() + made.promises() + list(made.apart())

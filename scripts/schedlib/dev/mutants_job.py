@@ -23,7 +23,7 @@ from schedlib.layout.compile import Column, arch_table
 from schedlib.paths import CONFIGS
 from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, open_tree
-from schedlib.verdict import Verdict
+from schedlib.verdict import Verdict, worst
 
 _QUANTA = (100,)
 
@@ -36,6 +36,8 @@ def try_mutants(options: MutantsOptions) -> Verdict:
     """
     if options.on == ATTACK:
         return _attack(options)
+    is_everything = not (options.on or options.only or options.from_)
+    attacked = [_attack(replace(options, json=None))] if is_everything else []
     chosen = [
         mutant
         for mutant in read_mutants(options.from_ or MUTANTS)
@@ -69,9 +71,8 @@ def try_mutants(options: MutantsOptions) -> Verdict:
     counts = Counter(str(row["fate"]) for row in rows)
     bad = sum(count for fate, count in counts.items() if Fate(fate) not in GOOD)
     print(f"mutants: {', '.join(f'{count} {fate}' for fate, count in counts.items()) or 'none for this tree'}")
-    if not rows:
-        return Verdict.INCONCLUSIVE
-    return Verdict.FAIL if bad else Verdict.PASS
+    found = (Verdict.FAIL if bad else Verdict.PASS) if rows else Verdict.INCONCLUSIVE
+    return worst([*attacked, found])
 
 
 def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fate, frozenset[str], float]:

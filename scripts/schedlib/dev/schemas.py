@@ -18,7 +18,9 @@ import msgspec
 
 from schedlib import formats
 from schedlib.cache import write_atomic
+from schedlib.formats.contract_file import Contract
 from schedlib.formats.document import Document
+from schedlib.formats.strict import Strict
 
 SCHEMAS = Path(formats.__file__).parent / "schemas"
 
@@ -30,8 +32,16 @@ def documents() -> dict[str, type[Document]]:
     return {kind.kind(): kind for kind in Document.__subclasses__()}
 
 
-def schema(kind: type[Document]) -> dict[str, Any]:
-    """The schema of a document."""
+def described() -> dict[str, type[Strict]]:
+    """Everything with a schema file, by the file's name: the documents, and the contracts, which people write."""
+    return {**documents(), "contract": Contract}
+
+
+def schema(name: str, kind: type[Strict]) -> dict[str, Any]:
+    """The schema of a document or a data file."""
+    more, end = {}, ""
+    if issubclass(kind, Document):
+        more, end = kind.more_schema, " No text has a control character." if kind.only_lines else ""
     parts: dict[str, dict[str, Any]] = msgspec.json.schema(kind)["$defs"]
     for part in parts.values():
         part.pop("title")
@@ -40,10 +50,10 @@ def schema(kind: type[Document]) -> dict[str, Any]:
     return {
         "$comment": "SPDX-License-Identifier: GPL-2.0",
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:schedline:schema:{kind.kind()}",
-        "title": whole.pop("description") + (" No text has a control character." if kind.only_lines else ""),
+        "$id": f"urn:schedline:schema:{name}",
+        "title": whole.pop("description") + end,
         **whole,
-        **kind.more_schema,
+        **more,
         "$defs": parts,
     }
 
@@ -59,11 +69,11 @@ def _describe(part: dict[str, Any]) -> None:
                 part["properties"][field]["description"] = " ".join(text.split())
 
 
-def text(kind: type[Document]) -> str:
-    """The text of the schema's file."""
-    return json.dumps(schema(kind), indent=2) + "\n"
+def text(name: str) -> str:
+    """The text of a schema's file."""
+    return json.dumps(schema(name, described()[name]), indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    for name, kind in documents().items():
-        write_atomic(SCHEMAS / f"{name}.json", text(kind))
+    for each in described():
+        write_atomic(SCHEMAS / f"{each}.json", text(each))

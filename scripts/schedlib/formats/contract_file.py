@@ -86,11 +86,13 @@ class RuleRow(Strict, frozen=True):
 
     Attributes:
         change: the change that made it, where the id does not begin with it.
+        source: commit, Message-ID or address; empty for that of the change.
     """
 
     id: Word
     why: Word
     change: str = ""
+    source: str = ""
 
 
 class Promise(Strict, frozen=True):

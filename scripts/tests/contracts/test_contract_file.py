@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+from jsonschema import ValidationError
 
+from by_schema import validator
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules, rules_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass, ChangeSign, ClauseKind, Promise, TypePromise, may_share
@@ -198,3 +201,13 @@ def test_every_rule_has_its_source() -> None:
 def test_each_rule_is_a_known_test_and_the_other_way_round() -> None:
     named = re.findall(r"^sched_layout:\w+:([\w-]+\.[A-Z]\d+)$", (KUNIT / "tests.txt").read_text(), re.M)
     assert sorted(named) == sorted(rule.id for rule in our_rules().rules)
+
+
+@pytest.mark.parametrize("path", sorted(CONTRACTS.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_schema_for_outsiders_accepts_our_contracts(path: Path) -> None:
+    contract = tomllib.loads(path.read_text())
+    check = validator("contract")
+    check.validate(contract)
+    contract["strukt"] = contract.pop("struct")
+    with pytest.raises(ValidationError):
+        check.validate(contract)
