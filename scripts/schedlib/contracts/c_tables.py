@@ -36,20 +36,26 @@ def require_members(rules: Rules, source: Source, present: Collection[str]) -> N
         SchedlineError: a structure or a member is missing. Judging the rules without it would prove nothing.
     """
     owner = {rule.id: rule.change for rule in rules.rules}
+    wanted = {(tag, names): changes for tag, names, changes in rules.members}
+    grouped = {(tag, name) for tag, names, _ in rules.members for name in names}
     for clause in rules.clauses:
-        if owner.get(clause.rule) not in present:
+        for name in clause.named + clause.requires:
+            if (clause.type, name) not in grouped:
+                wanted[clause.type, (name,)] = frozenset({owner.get(clause.rule, clause.rule)})
+    for (tag, names), changes in wanted.items():
+        found = [each for name in names if (each := source.find(tag, name))]
+        if changes.isdisjoint(present) or any(each.has_offset for each in found):
             continue
-        for name in clause.named:
-            spellings = next(
-                (text.split("|") for tag, text in rules.spelled if tag == clause.type and name in text.split("|")),
-                [name],
-            )
-            if not any(source.find(clause.type, spelling) for spelling in spellings):
-                raise SchedlineError(
-                    f"this tree has no {clause.type}.{' and no '.join(spellings)} in any configuration, which "
-                    f"{clause.rule} is about",
-                    f"correct configs/contracts/sched/{clause.type}.toml, or the member's name in {HEADERS[0]}",
-                )
+        what = f"{tag}.{' and no '.join(names)}"
+        observed = (
+            f"{what} is a bit field in this tree, which has no offset"
+            if found
+            else f"this tree has no {what} in any configuration"
+        )
+        raise SchedlineError(
+            f"{observed}; the rules of {', '.join(sorted(changes & set(present)))} are about it",
+            f"correct configs/contracts/sched/{tag}.toml, or the member in {HEADERS[0]}",
+        )
 
 
 def _name(condition: str) -> str:
@@ -63,7 +69,7 @@ def _array(change: str) -> str:
 
 
 def _known(clause: Clause, names: Sequence[str], source: Source) -> list[str]:
-    return [name for name in names if source.find(clause.type, name)]
+    return [name for name in names if (found := source.find(clause.type, name)) and found.has_offset]
 
 
 def _header(rules: Rules, source: Source) -> str:
@@ -171,7 +177,9 @@ def _clause(clause: Clause, source: Source) -> str:
 def _members(rules: Rules, source: Source, tag: str) -> list[str]:
     """What is listed of a structure: its members in order, and what the clauses name inside of them."""
     direct = [name for (owner, name), found in source.members.items() if owner == tag and found.has_offset]
-    inner = [name for clause in rules.clauses if clause.type == tag for name in clause.named if "." in name]
+    inner = [
+        name for clause in rules.clauses if clause.type == tag for name in clause.named + clause.requires if "." in name
+    ]
     return direct + [name for name in dict.fromkeys(inner) if source.find(tag, name)]
 
 

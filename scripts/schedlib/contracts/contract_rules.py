@@ -111,13 +111,13 @@ class Rules:
     """What the contracts say; the same for every kernel.
 
     Attributes:
-        spelled: the members of which a tree has one of several, such as `visit_cookie|visit_gen`, by structure.
+        members: those of all groups: structure, names (a tree has one of them), and the changes whose rules need them.
     """
 
     rules: tuple[Rule, ...]
     clauses: tuple[Clause, ...]
     findings: tuple[OpenFinding, ...] = ()
-    spelled: tuple[tuple[str, str], ...] = ()
+    members: tuple[tuple[str, tuple[str, ...], frozenset[str]], ...] = ()
 
     def of(self, owner: str) -> tuple[Clause, ...]:
         """The clauses of a rule, or the signs of a change."""
@@ -168,13 +168,17 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
     rules: dict[str, Rule] = {}
     clauses: list[Clause] = []
     findings: list[OpenFinding] = []
-    spelled: list[tuple[str, str]] = []
+    members: list[tuple[str, tuple[str, ...], frozenset[str]]] = []
     contracts = [(path, read_contract(path)) for path in paths]
+    for number, (path, contract) in enumerate(contracts):
+        if any(contract.struct == other.struct for _, other in contracts[:number]):
+            refuse(path, ("struct",), f"is {contract.struct!r}, which has a contract already", "join the two files")
     for path, contract in contracts:
         for at, row in enumerate(contract.rule):
             change = row.change or row.id.partition(".")[0]
-            if change not in sources:
-                refuse(path, ("rule", at, "id"), f"{row.id!r} is of no known change", nearest(change, sources))
+            if not sources.get(change):
+                known = [name for name, source in sources.items() if source]
+                refuse(path, ("rule", at, "id"), f"{row.id!r} is of no known change", nearest(change, known))
             if row.id in rules:
                 refuse(path, ("rule", at, "id"), f"{row.id!r} is there twice", "choose another number")
             rules[row.id] = Rule(row.id, change, row.why, row.source or sources[change])
@@ -182,8 +186,17 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
         made = _Lowered(contract)
         clauses += made.signs() + made.promises() + list(made.apart())
         findings += made.findings()
-        spelled += [(contract.struct, name) for name in made.names() if "|" in name]
+        for one, other, when in made.conflicts():
+            if when is not None and not (one.apart or other.apart):
+                both = f"{one.name!r} and {other.name!r} may not share a line, and neither has a rule for it"
+                at = contract.group.index(one)
+                refuse(path, ("group", at), both, "give one of them `apart`, or write an exception")
         _check_ids(path, contract, rules, sources)
+        every = {rules[clause.rule].change for clause in made.promises() if clause.rule in rules}
+        for group in contract.group:
+            named = {group.apart, *(promise.id for promise in group.promise)} - {""}
+            changes = frozenset({rules[name].change for name in named} or every)
+            members += [(contract.struct, tuple(spelled.split("|")), changes) for spelled in group.members]
     for path, contract in contracts:
         for at, row in enumerate(contract.rule):
             if not any(clause.rule == row.id for clause in clauses):
@@ -192,7 +205,7 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
     ordered = sorted(rules.values(), key=lambda rule: (order[rule.change], _number(rule.id)))
     place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
     clauses.sort(key=lambda clause: place[clause.rule])
-    return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(spelled))
+    return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members))
 
 
 def _number(name: str) -> list[tuple[int, str]]:
@@ -221,11 +234,6 @@ class _Lowered:
 
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
-
-    def names(self) -> Iterator[str]:
-        """Every member, as the contract spells it."""
-        for group in self.contract.group:
-            yield from group.members
 
     def signs(self) -> list[Clause]:
         """What tells that a change is there."""
@@ -270,7 +278,7 @@ class _Lowered:
         """What the classes forbid: one clause for the conditions of each group that names a rule for it."""
         kept: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
         groups = self.contract.groups()
-        for one, other, when in self._conflicts():
+        for one, other, when in self.conflicts():
             rule = one.apart or other.apart
             first, second = (one, other) if one.apart else (other, one)
             if rule and when is not None:
@@ -278,7 +286,7 @@ class _Lowered:
         for (rule, name, when), others in kept.items():
             yield self._clause(rule, ClauseKind.APART, when, groups[name].members, tuple(others), forced=False)
 
-    def _conflicts(self) -> Iterator[tuple[MemberGroup, MemberGroup, tuple[str, ...] | None]]:
+    def conflicts(self) -> Iterator[tuple[MemberGroup, MemberGroup, tuple[str, ...] | None]]:
         """The pairs of groups that may not share a line, and the conditions for that; None if they may after all."""
         rows = {frozenset({row.group, name}): row for row in self.contract.exception for name in row.with_}
         for one, other in combinations(self.contract.group, 2):

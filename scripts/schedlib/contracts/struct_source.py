@@ -69,8 +69,8 @@ Line = tuple[tuple[str, ...], str]
 
 def _lines(text: str) -> Iterator[Line]:
     """The lines of code, without comments, with the conditions of each."""
-    text = re.sub(r"/\*.*?\*/", lambda match: "\n" * match[0].count("\n"), text, flags=re.S)
-    text = re.sub(r"//[^\n]*", "", text).replace("\\\n", " ")
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda match: "\n" * match[0].count("\n"), text, flags=re.S)
+    text = text.replace("\\\n", " ")
     stack: list[tuple[str, list[str]]] = []  # an expression, and those of earlier branches, negated
     rows = text.split("\n")
     for number, row in enumerate(rows):
@@ -110,12 +110,13 @@ def _negated(expression: str) -> str:
 
 def _either(one: Declared, other: Declared) -> Declared:
     """A member that is declared twice, under different conditions."""
+    has_offset = one.has_offset and other.has_offset
     shared = tuple(guard for guard in one.guards if guard in other.guards)
     rest = [[guard for guard in each.guards if guard not in shared] for each in (one, other)]
     if not rest[0] or not rest[1] or (len(rest[0]) == len(rest[1]) == 1 and _negated(rest[0][0]) == rest[1][0]):
-        return Declared(shared, one.type, one.has_offset)
+        return Declared(shared, one.type, has_offset)
     both = " || ".join(f"({' && '.join(guards)})" for guards in rest)
-    return Declared((*shared, f"({both})"), one.type, one.has_offset)
+    return Declared((*shared, f"({both})"), one.type, has_offset)
 
 
 def _structs(text: str) -> Iterator[tuple[str, tuple[str, ...], list[Line]]]:
@@ -136,7 +137,10 @@ def _structs(text: str) -> Iterator[tuple[str, tuple[str, ...], list[Line]]]:
 _INSIDE = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\))*"
 """What may be between brackets, with up to four pairs inside of each other."""
 
-_ATTRIBUTE = re.compile(rf"\b__attribute__\s*\({_INSIDE}\)|\b____?cacheline_\w+|\b__\w*aligned\w*(?:\({_INSIDE}\))?")
+_ATTRIBUTE = re.compile(
+    rf"\b__attribute__\s*\({_INSIDE}\)|\b____?cacheline_\w+|\b__\w*aligned\w*(?:\({_INSIDE}\))?"
+    rf"|(?<=[\w\]])\s+__\w+\s*\({_INSIDE}\)|(?<=\w)\s+__private\b"
+)
 
 
 def _members(body: list[Line]) -> Iterator[tuple[str, Declared]]:
@@ -171,6 +175,8 @@ def _members(body: list[Line]) -> Iterator[tuple[str, Declared]]:
 def _declared(text: str, guards: tuple[str, ...]) -> Iterator[tuple[str, Declared]]:
     """The members of one declaration: `atomic_t a, b`, `struct cpupri_vec pri_to_cpu[N]`, `int (*f)(void)`."""
     text = _ATTRIBUTE.sub("", text)
+    if re.match(r"\w+\s*\((?!\s*\*)", text):
+        return  # a macro, such as DECLARE_BITMAP(): it declares what this text does not show
     if function := re.search(r"\(\s*\*\s*(\w+)\s*\)\s*\(", text):
         yield function[1], Declared(guards)
         return

@@ -7,13 +7,14 @@ docs/contracts.md explains the format to its users.
 from __future__ import annotations
 
 from enum import Enum
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
 from schedlib.formats.data_file import nearest, read_toml, refuse
-from schedlib.formats.strict import Positive, Strict, Whole, Word
+from schedlib.formats.strict import Strict, Word
 
 _CONDITIONS = (
     r"has [\w.\[\]]+",
@@ -23,11 +24,19 @@ _CONDITIONS = (
     r"locks (plain|debugged)",
     r"!?CONFIG_[A-Z0-9_]+",
 )
-Condition = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(_CONDITIONS)})$")]
+Condition = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(_CONDITIONS)})$(?!\n)")]
 """What must be true of a kernel. `mask` is the size of a cpumask_var_t in bytes; `has` names a member."""
 
 Conditions = tuple[Condition, ...]
 Words = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
+
+Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_]\w*$(?!\n)")]
+_NAME = r"[A-Za-z_]\w*(\[0\])?(\.[A-Za-z_]\w*(\[0\])?)*"
+MemberName = Annotated[str, msgspec.Meta(pattern=rf"^{_NAME}(\|{_NAME})*$(?!\n)")]
+"""A member, or its names in several kernels; `a[0].b` is b in every element of a."""
+RuleId = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]*\.[A-Z][0-9]+$(?!\n)")]
+Line = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
+Bytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
 
 LARGEST_LINE = 256
 """Bytes in the longest cache line of an architecture of the kernel (s390)."""
@@ -89,8 +98,8 @@ class RuleRow(Strict, frozen=True):
         source: commit, Message-ID or address; empty for that of the change.
     """
 
-    id: Word
-    why: Word
+    id: RuleId
+    why: Line
     change: str = ""
     source: str = ""
 
@@ -107,7 +116,7 @@ class Promise(Strict, frozen=True):
         forced: whether an attribute or the order in the source brings it about in every configuration.
     """
 
-    id: Word
+    id: RuleId
     keep: Literal[
         "starts a line",
         "on one line",
@@ -120,10 +129,10 @@ class Promise(Strict, frozen=True):
         "own offset",
         "headroom",
     ]
-    of: tuple[Word, ...] = ()
-    others: tuple[Word, ...] = ()
+    of: tuple[MemberName, ...] = ()
+    others: tuple[MemberName, ...] = ()
     line: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] | Literal["last"] | None = None
-    bytes: Positive | None = None
+    bytes: Bytes | None = None
     when: Conditions = ()
     forced: bool = False
 
@@ -135,10 +144,10 @@ class TypePromise(Strict, frozen=True):
         without: members that do not count.
     """
 
-    id: Word
+    id: RuleId
     keep: Literal["aligned", "whole lines", "smaller than a line", "at most"]
-    bytes: Whole | None = None
-    without: tuple[Word, ...] = ()
+    bytes: Bytes | None = None
+    without: tuple[MemberName, ...] = ()
     when: Conditions = ()
     forced: bool = False
 
@@ -148,8 +157,8 @@ class ChangeSign(Strict, frozen=True):
 
     change: Word
     keep: Literal["behind", "apart", "own offset", "aligned"]
-    of: tuple[Word, ...] = ()
-    others: tuple[Word, ...] = ()
+    of: tuple[MemberName, ...] = ()
+    others: tuple[MemberName, ...] = ()
     when: Conditions = ()
 
 
@@ -164,7 +173,7 @@ class MemberGroup(Strict, frozen=True):
 
     name: Word
     class_: AccessClass = msgspec.field(name="class")
-    members: Words = msgspec.field()
+    members: Annotated[tuple[MemberName, ...], msgspec.Meta(min_length=1)] = msgspec.field()
     apart: str = ""
     readers: tuple[Word, ...] = ()
     writers: tuple[Word, ...] = ()
@@ -181,7 +190,7 @@ class Exemption(Strict, frozen=True):
 
     group: Word
     with_: Words = msgspec.field(name="with")
-    why: Word = msgspec.field()
+    why: Line = msgspec.field()
     apart_when: Conditions = ()
     open: bool = False
 
@@ -189,7 +198,7 @@ class Exemption(Strict, frozen=True):
 class Contract(Strict, frozen=True):
     """The contract of one structure."""
 
-    struct: Word
+    struct: Tag
     rule: tuple[RuleRow, ...] = ()
     sign: tuple[ChangeSign, ...] = ()
     group: tuple[MemberGroup, ...] = ()
@@ -218,11 +227,17 @@ def read_contract(path: Path) -> Contract:
     for number, promise in enumerate(contract.promise):
         _check_promise(path, ("promise", number), promise, ())
     for number, row in enumerate(contract.type):
+        _check_conditions(path, ("type", number, "when"), row.when)
         if (row.bytes is None) is (row.keep == "at most"):
             refuse(path, ("type", number), f"keeps {row.keep!r}", "`at most` needs bytes = ..., the others have none")
     for number, sign in enumerate(contract.sign):
-        if (sign.keep == "aligned") is bool(sign.of):
-            refuse(path, ("sign", number), f"keeps {sign.keep!r}", "`aligned` is about the type, the others need of")
+        if (sign.keep == "aligned") is bool(sign.of) or bool(sign.of) is not bool(sign.others):
+            refuse(
+                path,
+                ("sign", number),
+                f"keeps {sign.keep!r}",
+                "`aligned` has no members, the rest needs of and others",
+            )
     return contract
 
 
@@ -240,15 +255,31 @@ def _check_groups(path: Path, contract: Contract) -> None:
 
 def _check_exceptions(path: Path, contract: Contract) -> None:
     groups = contract.groups()
+    seen: set[frozenset[str]] = set()
     for at, row in enumerate(contract.exception):
         for key, name in (("group", row.group), *(("with", name) for name in row.with_)):
             if name not in groups:
                 refuse(path, ("exception", at, key), f"names the group {name!r}", nearest(name, groups))
+        if row.group in row.with_ or len(set(row.with_)) < len(row.with_):
+            refuse(path, ("exception", at, "with"), "names a group twice", "leave one out")
         for name in row.with_:
+            if (pair := frozenset({row.group, name})) in seen:
+                refuse(path, ("exception", at, "with"), f"has {name!r} with {row.group!r} again", "keep one of them")
+            seen.add(pair)
             one, other = groups[row.group], groups[name]
             if may_share(one.class_, other.class_):
                 both = f"names {name!r}: {one.class_.value} and {other.class_.value} may share a line anyway"
                 refuse(path, ("exception", at, "with"), both, "leave it out")
+
+
+def _check_conditions(path: Path, place: tuple[str | int, ...], when: Conditions) -> None:
+    """Refuse conditions of which no kernel meets all."""
+    for one, other in combinations(when, 2):
+        is_one_kind = one.split()[0] == other.split()[0]
+        if f"!{one}" == other or f"!{other}" == one or ("==" in one and "==" in other and is_one_kind):
+            refuse(path, place, f"wants {one!r} and {other!r}, which no kernel meets", "leave one out")
+    if {"locks plain", "locks debugged"} <= set(when):
+        refuse(path, place, "wants locks that are plain and debugged", "leave one out")
 
 
 _NEEDS_OTHERS = frozenset({"apart", "behind", "own offset"})
@@ -261,6 +292,7 @@ def _check_promise(path: Path, place: tuple[str | int, ...], promise: Promise, m
             refuse(path, (*place, "of"), f"names {name!r}, which is not in its group", nearest(name, members))
     if not (promise.of or members):
         refuse(path, place, "names no members", 'add of = ["..."]')
+    _check_conditions(path, (*place, "when"), promise.when)
     keep = promise.keep
     if keep in _NEEDS_OTHERS and not promise.others:
         refuse(path, place, f"keeps {keep!r} and names no others", 'add others = ["..."]')

@@ -84,6 +84,10 @@ def compiler_of(arch: Arch) -> str:
     return compiler_version(arch.compiler)
 
 
+_refuse_lost_members = once(refuse_lost_members)
+"""For many columns of one commit."""
+
+
 def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
     """The object with the offsets for a commit of a tree, from the cache if possible.
 
@@ -92,13 +96,13 @@ def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
         SchedlineError: no compiler, the unit does not build, or the tree lacks a member that the rules of one of its
             changes are about.
     """
+    _refuse_lost_members(tree, commit)
     content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
     kept = cache / "layout" / f"{key_of(content, column, compiler_of(column.arch))}.o"
     if kept.is_file():
         return kept
     if known := read_json(kept.with_suffix(".json")):
         raise Dropped(known["observed"], known["next_step"])
-    refuse_lost_members(tree, commit)
     try:
         unit = made(cache, tree, commit, column, UNIT)
     except Dropped as dropped:

@@ -15,7 +15,6 @@ from schedlib.layout.rule_judge import (
     Layout,
     RuleOutcome,
     RuleResult,
-    Unrecorded,
     describe,
     intruders,
     judge_rule,
@@ -141,7 +140,7 @@ def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
         for result in column.results:
             if result.outcome is RuleOutcome.PASS and column.layout:
                 for clause in result.clauses:
-                    if clause.unrecorded is Unrecorded.ALIGNMENT:
+                    if clause.unrecorded:
                         what = describe(clause, column.layout)
                         found.setdefault((f"{result.rule}, {what}", clause.reason), []).append(column.name)
     for (what, reason), names in found.items():

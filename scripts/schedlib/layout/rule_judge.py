@@ -91,6 +91,7 @@ class Unrecorded(Enum):
 
     PADDING = "needs debug information that tells where the padding is"
     ALIGNMENT = "the alignment of a type is not recorded there"
+    CONDITION = "not known without its configuration"
 
 
 @dataclass(frozen=True)
@@ -160,10 +161,10 @@ _SEVERAL = frozenset({ClauseKind.UNBROKEN, ClauseKind.SAME_OFFSET})
 def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     """Judge one clause."""
 
-    def na(reason: str | Unrecorded) -> ClauseResult:
+    def na(reason: str | Unrecorded, unrecorded: Unrecorded | None = None) -> ClauseResult:
         if isinstance(reason, Unrecorded):
             return ClauseResult(clause, RuleOutcome.NA, fields, others, reason.value, reason)
-        return ClauseResult(clause, RuleOutcome.NA, fields, others, reason)
+        return ClauseResult(clause, RuleOutcome.NA, fields, others, reason, unrecorded)
 
     fields, others = (
         tuple(filter(None, (layout.fields.get((clause.type, name)) for name in names)))
@@ -171,7 +172,8 @@ def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     )
     for condition in sorted(clause.needs - layout.holds):
         if condition in layout.unknown:
-            return na(f"whether it has {in_words(condition)} is not known without its configuration")
+            unknown = Unrecorded.CONDITION
+            return na(f"whether it has {in_words(condition)} is {unknown.value}", unknown)
         return na(f"needs {in_words(condition)}")
     kind = layout.types.get(clause.type)
     if kind is None:

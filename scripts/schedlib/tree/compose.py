@@ -14,6 +14,7 @@ from schedlib.contracts.c_tables import require_members, tables
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
+from schedlib.formats import contract_file
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, KUNIT, PATCHES
 from schedlib.tree import changes
@@ -201,7 +202,7 @@ def _changes_of_base(tree: Tree, base: str | None) -> frozenset[str]:
 def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
     digest = hashlib.sha256(f"{tree.base} {sorted(wanted)} {sorted(without)} {sorted(change_table())}".encode())
     made_by = (Path(c_tables.__file__).parent, CONTRACTS, PATCHES)
-    files = [*kunit_files().values(), CONFIGS / "changes.toml", Path(__file__)]
+    files = [*kunit_files().values(), CONFIGS / "changes.toml", Path(__file__), Path(contract_file.__file__)]
     files += [path for directory in made_by for path in sorted(directory.rglob("*")) if path.suffix != ".pyc"]
     for path in files:
         if path.is_file():

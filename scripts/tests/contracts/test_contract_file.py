@@ -67,7 +67,7 @@ def test_promises_and_what_the_classes_forbid(tmp_path: Path) -> None:
     assert (apart.kind, apart.members, apart.others) == (ClauseKind.APART, ("a", "b"), ("c", "d"))
     assert (closed.kind, closed.members, closed.needs) == (ClauseKind.ALONE, ("a", "b"), frozenset({"line >= 64"}))
     assert (aligned.kind, aligned.members) == (ClauseKind.TYPE_ALIGNED, ())
-    assert rules.spelled == (("rq", "c|d"),)
+    assert ("rq", ("c", "d"), frozenset({"rq-order"})) in rules.members
     assert rules.findings == ()
 
 
@@ -105,7 +105,11 @@ def test_exceptions(more: str, kept: frozenset[str] | None, open_: int, tmp_path
         ('name = "written"', 'name = "read"', r"rq.toml:23: group.name 'read' is there twice"),
         ('apart = "rq-order.Q1"', 'apart = "rq-order.Q9"', r"rq.toml:14: group.apart names the rule 'rq-order.Q9'"),
         ('[[type]]\nid = "rq-order.Q2"', '[[type]]\nid = "rq-order.Q3"', r"rq.toml:28: type.id names the rule"),
-        ('id = "rq-order.Q2"\nkeep = "closed"', 'id = "x"\nkeep = "closed"', r"rq.toml:18: group.promise.id names"),
+        (
+            'id = "rq-order.Q2"\nkeep = "closed"',
+            'id = "x-y.Q1"\nkeep = "closed"',
+            r"toml:18: group.promise.id names",
+        ),
         ('keep = "closed"', 'keep = "closed"\nof = ["c"]', r"names 'c', which is not in its group"),
         ('keep = "closed"', 'keep = "closed"\nothers = ["a"]', r"has 'a', which is in `of`, too"),
         ('keep = "closed"', 'keep = "apart"', r"keeps 'apart' and names no others"),
@@ -120,6 +124,16 @@ def test_exceptions(more: str, kept: frozenset[str] | None, open_: int, tmp_path
         ('id = "rq-order.Q1"\nwhy', 'id = "rd-order.Q1"\nwhy', r"'rd-order.Q1' is of no known change"),
         ('id = "rq-order.Q2"\nwhy', 'id = "rq-order.Q1"\nwhy', r"'rq-order.Q1' is there twice"),
         ('why = "it hurts"', 'why = ""', r"rq.toml:5: rule.why is ''"),
+        ('why = "it hurts"', 'why = "it\\nhurts"', r"rq.toml:5: rule.why is"),
+        ('struct = "rq"', 'struct = "struct rq"', r"rq.toml:1: struct is 'struct rq'"),
+        ('["c|d"]', '["c d"]', r"rq.toml:25: group.members is 'c d'"),
+        ('id = "rq-order.Q1"\nwhy', 'id = "rq-order"\nwhy', r"rq.toml:4: rule.id is 'rq-order'"),
+        ('id = "rq-order.Q1"\nwhy', 'id = "cluster-scan.Q1"\nwhy', r"'cluster-scan.Q1' is of no known change"),
+        ('["line >= 64"]', '["CONFIG_SMP", "!CONFIG_SMP"]', r"which no kernel meets"),
+        ('["line >= 64"]', '["line == 64", "line == 128"]', r"which no kernel meets"),
+        ('["line >= 64"]', '["locks plain", "locks debugged"]', r"plain and debugged"),
+        ('["line >= 64"]', '["64bit\\n"]', r"group.promise.when is"),
+        ('apart = "rq-order.Q1"\n', "", r"'read' and 'written' may not share a line, and neither has a rule"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(old: str, new: str, message: str, tmp_path: Path) -> None:
@@ -134,8 +148,10 @@ def test_what_is_wrong_is_told_with_its_line(old: str, new: str, message: str, t
     [
         ('with = ["read"]', 'with = ["rest"]', r"exception.with names the group 'rest'"),
         ('group = "written"', 'group = "rest"', r"exception.group names the group 'rest'"),
-        ('group = "written"', 'group = "read"', "read-mostly and read-mostly may share a line anyway"),
+        ('group = "written"', 'group = "read"', "exception.with names a group twice"),
         ('with = ["read"]', "with = []", r"exception.with is"),
+        ('with = ["read"]', 'with = ["read", "read"]', r"exception.with names a group twice"),
+        ('why = "rare"', 'why = "rare"\n[[exception]]\ngroup = "read"\nwith = ["written"]\nwhy = "x"', r"again"),
     ],
 )
 def test_wrong_exceptions(old: str, new: str, message: str, tmp_path: Path) -> None:
@@ -146,6 +162,18 @@ def test_wrong_exceptions(old: str, new: str, message: str, tmp_path: Path) -> N
 def test_a_rule_that_keeps_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match=r"rq.toml:4: rule.id 'rq-order.Q1' keeps nothing"):
         rules_of((written(tmp_path, GOOD + EXCEPTION),))
+
+
+def test_an_exception_for_what_is_allowed_anyway(tmp_path: Path) -> None:
+    more = '\n[[group]]\nname = "rare"\nclass = "cold"\nmembers = ["e"]\n'
+    with pytest.raises(SchedlineError, match="shared and cold may share a line anyway"):
+        rules_of((written(tmp_path, GOOD + more + EXCEPTION.replace('["read"]', '["rare"]')),))
+
+
+def test_two_contracts_for_one_structure(tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text(GOOD.replace("rq-order.Q", "rq-order.Z"))
+    with pytest.raises(SchedlineError, match=r"struct is 'rq', which has a contract already"):
+        rules_of((written(tmp_path, GOOD), tmp_path / "other.toml"))
 
 
 def test_a_sign_says_what_it_is_about(tmp_path: Path) -> None:

@@ -141,5 +141,31 @@ def test_a_structure_that_is_defined_twice() -> None:
     assert source.find("rq", "b") == Declared(("defined(A)",))
 
 
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("DECLARE_BITMAP(bm, 64);", []),
+        ("CACHELINE_PADDING(_pad_);", []),
+        ("int a __guarded_by(&lock);", ["a"]),
+        ("int *b __counted_by(n);", ["b"]),
+        ("int c __private;", ["c"]),
+        ("int a; // see foo/*.c\n\tint b; /* and so on */", ["a", "b"]),
+        ("atomic_t a,\n\t\tb;", ["a", "b"]),
+        ("raw_spinlock_t __lock;", ["__lock"]),
+        ("struct task_struct __rcu *donor;", ["donor"]),
+    ],
+)
+def test_what_kernels_write(body: str, names: list[str]) -> None:
+    text = f"struct rq {{\n\t{body}\n}};\n"
+    assert [name for _, name in read_source({"kernel/sched/sched.h": text}.get).members] == names
+
+
+def test_a_member_that_is_a_bit_field_in_one_configuration_has_no_offset() -> None:
+    text = "struct rq {\n#ifdef A\n\tint a : 1;\n#else\n\tint a;\n#endif\n};\n"
+    found = read_source({"kernel/sched/sched.h": text}.get).find("rq", "a")
+    assert found is not None
+    assert (found.guards, found.has_offset) == ((), False)
+
+
 def test_a_tree_without_the_files() -> None:
     assert read_source(lambda _: None).structs == {}

@@ -245,3 +245,17 @@ def test_open_findings_are_told_where_members_share_a_line() -> None:
     assert list(open_findings(rules, columns)) == ["open finding, struct rq: a on a line with c: it costs (toy)"]
     assert list(open_findings(rules, columns[:1])) == ["open finding, struct rq: a on a line with c: it costs"]
     assert list(open_findings(rules, [columns[1], DROPPED])) == []
+
+
+def test_a_part_that_was_not_judged_is_told() -> None:
+    """A rule that passes although its closed line was not looked at says so."""
+    rules = rules_of(clause(ClauseKind.APART, "a b"), clause(ClauseKind.ALONE, "a", needs=("CONFIG_SMP",)))
+    where = layout(structure("rq", 128, ("a", 0, 8), ("b", 64, 8), ("stranger", 8, 4)))
+    unknown = replace(where, unknown=frozenset({"CONFIG_SMP"}))
+    bare = replace(where, holds=where.holds | {"CONFIG_SMP"}, structures={})
+    for each, why in ((unknown, "whether it has CONFIG_SMP is not known"), (bare, "needs debug information")):
+        judged = judge_column(rules, "toy", each, frozenset())
+        assert judged.outcome("x.R1") is RuleOutcome.PASS
+        (note,) = notes(rules, [judged])
+        assert note.startswith(f"not judged, {why}")
+        assert "x.R1, struct rq: no other member is on the lines of these: a (toy)" in note
