@@ -34,7 +34,7 @@ _HEAD = """\
  *
  * If one fails, the message names the rule. Move the new member elsewhere;
  * pahole shows where there is room. Where the rule itself has to give way,
- * change it here and in layout_rules.c, and say why.
+ * change its contract, make the files again, and say why.
  */
 #include <linux/build_bug.h>
 #include <linux/mmu_context.h>

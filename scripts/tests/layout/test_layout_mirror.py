@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The reader inside the kernel, compiled for user space with the toy kernel, judges each rule as judge.py does."""
+"""The reader inside the kernel, compiled for user space with the toy kernel, judges each rule as rule_judge.py does."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def inside(names: tuple[str, ...], line: int, expected: tuple[str, ...]) -> dict
 
 
 def outside(where: Layout, expected: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """Outcome and reason of each rule, by judge.py. The kernel gives a reason only for n/a."""
+    """Outcome and reason of each rule, by rule_judge.py. The kernel gives a reason only for n/a."""
     rules = toys.real_rules()
     rows = (judge_rule(rules, rule.id, where, frozenset(expected)) for rule in rules.rules)
     return {row.rule: (row.outcome.value, row.reason if row.outcome.value == "n/a" else "") for row in rows}
