@@ -135,7 +135,6 @@ struct sched_layout_field {
  * @condition_size: see @type_size
  * @nr_conditions: see @type_size
  * @line:	bytes in a cache line, as ____cacheline_aligned has it
- * @mask:	bytes in a cpumask_var_t: a pointer, or the whole mask
  */
 struct sched_layout_env {
 	u32	version;
@@ -146,7 +145,6 @@ struct sched_layout_env {
 	u32	condition_size;
 	u32	nr_conditions;
 	u32	line;
-	u32	mask;
 };
 
 /* layout_rules.c */

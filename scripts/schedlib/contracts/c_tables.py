@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from schedlib.contracts.conditions import in_c, in_words
-from schedlib.contracts.contract_rules import WORDS, Clause, Rule, Rules
+from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, WORDS, Clause, Rule, Rules
 from schedlib.contracts.struct_source import HEADERS, Source
 from schedlib.errors import SchedlineError
-from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
+from schedlib.formats.contract_file import ANY_LINE, LAST_LINE
 
 _SPDX = "/* SPDX-License-Identifier: GPL-2.0 */\n"
 _SPDX_C = "// SPDX-License-Identifier: GPL-2.0\n"
@@ -164,7 +164,7 @@ def _clause(clause: Clause, source: Source) -> str:
         bits = [f"BIT({_name(condition)})" for condition in sorted(clause.needs)]
         rows.append(("needs", " " + textwrap.fill(" | ".join(bits), 76).replace("\n", "\n\t\t\t  ")))
     rows += [("forced", " true")] if clause.forced else []
-    if clause.kind in (ClauseKind.ON_LINE, ClauseKind.STARTS_ON, ClauseKind.HEADROOM, ClauseKind.TYPE_MOST):
+    if clause.kind in ABOUT_LINES | ABOUT_BYTES:
         lines = {ANY_LINE: "LAYOUT_ANY_LINE", LAST_LINE: "LAYOUT_LAST_LINE"}
         rows.append(("arg", f" {lines.get(clause.arg, clause.arg)}"))
     rows.append(("type", f' "{clause.type}"'))
@@ -248,7 +248,6 @@ const struct sched_layout_env sched_layout_env = {{
 	.condition_size	= sizeof(sched_layout_conditions[0]),
 	.nr_conditions	= LAYOUT_NR_CONDITIONS,
 	.line		= SMP_CACHE_BYTES,
-	.mask		= sizeof(cpumask_var_t),
 }};
 """
 

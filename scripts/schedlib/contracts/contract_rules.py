@@ -18,6 +18,7 @@ from schedlib.formats.contract_file import (
     Contract,
     MemberGroup,
     Promise,
+    each_name,
     may_share,
     read_contract,
 )
@@ -32,6 +33,18 @@ UNLISTED = frozenset({ClauseKind.ALONE, ClauseKind.UNBROKEN})
 
 COMPARED = frozenset({ClauseKind.APART, ClauseKind.FOLLOWS, ClauseKind.OWN_OFFSET})
 """The kinds that compare members with others. Without others there is nothing to judge."""
+
+SEVERAL = frozenset({ClauseKind.UNBROKEN, ClauseKind.SAME_OFFSET})
+"""The kinds that need two members or more: of one they are true in any case."""
+
+ABOUT_TYPE = frozenset({ClauseKind.TYPE_ALIGNED, ClauseKind.TYPE_PADDED, ClauseKind.TYPE_SMALL, ClauseKind.TYPE_MOST})
+"""The kinds that are about the whole type."""
+
+ABOUT_LINES = frozenset({ClauseKind.ON_LINE, ClauseKind.STARTS_ON})
+"""The kinds whose argument is a line."""
+
+ABOUT_BYTES = frozenset({ClauseKind.HEADROOM, ClauseKind.TYPE_MOST})
+"""The kinds whose argument is a number of bytes."""
 
 WORDS = {
     ClauseKind.ALIGNED: "each starts on a line boundary",
@@ -254,8 +267,9 @@ class _Lowered:
 
     def _promise(self, row: Promise, members: tuple[str, ...]) -> Clause:
         kind = ClauseKind(row.keep)
-        line = {"last": LAST_LINE, None: ANY_LINE if kind in (ClauseKind.ON_LINE, ClauseKind.STARTS_ON) else 0}
-        arg = row.bytes or (row.line if isinstance(row.line, int) else line[row.line])
+        arg = row.bytes or 0
+        if kind in ABOUT_LINES:
+            arg = ANY_LINE if row.line is None else LAST_LINE if row.line == "last" else row.line
         return self._clause(row.id, kind, row.when, row.of or members, row.others, forced=row.forced, arg=arg)
 
     def _clause(
@@ -272,7 +286,7 @@ class _Lowered:
         tag = self.contract.struct
         requires = tuple(each.removeprefix("has ") for each in when if each.startswith("has "))
         needs = frozenset(each for each in when if not each.startswith("has "))
-        return Clause(rule, kind, needs, forced, arg, tag, _each(members), _each(others), requires)
+        return Clause(rule, kind, needs, forced, arg, tag, each_name(members), each_name(others), requires)
 
     def apart(self) -> Iterator[Clause]:
         """What the classes forbid: one clause for the conditions of each group that names a rule for it."""
@@ -299,13 +313,8 @@ class _Lowered:
         """The exceptions that cost something."""
         groups = self.contract.groups()
         return [
-            OpenFinding(self.contract.struct, _each(groups[row.group].members), _each(groups[name].members), row.why)
+            OpenFinding(self.contract.struct, groups[row.group].names, groups[name].names, row.why)
             for row in self.contract.exception
             if row.open
             for name in row.with_
         ]
-
-
-def _each(members: tuple[str, ...]) -> tuple[str, ...]:
-    """The members, those with two spellings as two."""
-    return tuple(name for spelled in members for name in spelled.split("|"))

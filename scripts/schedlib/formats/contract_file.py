@@ -179,6 +179,11 @@ class MemberGroup(Strict, frozen=True):
     writers: tuple[Word, ...] = ()
     promise: tuple[Promise, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The members, those with two spellings as two."""
+        return each_name(self.members)
+
 
 class Exemption(Strict, frozen=True):
     """Groups that may share a line although their classes do not fit: `group` with each of `with`.
@@ -246,7 +251,7 @@ def _check_groups(path: Path, contract: Contract) -> None:
     for at, group in enumerate(contract.group):
         if group.name in [each.name for each in contract.group[:at]]:
             refuse(path, ("group", at, "name"), f"{group.name!r} is there twice", "give each group a name of its own")
-        for member in (name for spelled in group.members for name in spelled.split("|")):
+        for member in group.names:
             if member in owner:
                 both = f"{member!r} is in the groups {owner[member]} and {group.name}"
                 refuse(path, ("group", at, "members"), both, "a member has one owner: leave it in one group")
@@ -308,14 +313,11 @@ def _check_promise(path: Path, place: tuple[str | int, ...], promise: Promise, m
         refuse(path, (*place, "others"), f"has {sorted(both)[0]!r}, which is in `of`, too", "leave it out of one")
 
 
-_MAY_SHARE = frozenset(
-    {
-        frozenset({AccessClass.READ_MOSTLY}),
-        frozenset({AccessClass.OWNER}),
-    }
-)
+def each_name(members: tuple[str, ...]) -> tuple[str, ...]:
+    """Members, those with two spellings (`visit_cookie|visit_gen`) as two."""
+    return tuple(name for spelled in members for name in spelled.split("|"))
 
 
 def may_share(one: AccessClass, other: AccessClass) -> bool:
     """Whether two groups of these classes may share a line. Any class may share one with cold members."""
-    return AccessClass.COLD in (one, other) or frozenset({one, other}) in _MAY_SHARE
+    return AccessClass.COLD in (one, other) or one is other in (AccessClass.READ_MOSTLY, AccessClass.OWNER)

@@ -33,12 +33,10 @@ class Offsets(Strict, frozen=True):
 
     Attributes:
         line: bytes in a cache line.
-        mask: bytes in a cpumask_var_t.
         holds: whether each condition of the contracts is true.
     """
 
     line: Positive
-    mask: Count
     holds: dict[Word, bool]
     types: tuple[OffsetsType, ...]
     fields: tuple[OffsetsField, ...]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,14 +12,6 @@ import msgspec
 from schedlib import TOOL
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-
-
-@dataclass(frozen=True)
-class SarifRule:
-    """A rule, and why it is there."""
-
-    id: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -33,14 +25,14 @@ class SarifResult:
     line: int
 
 
-def sarif_text(rules: Sequence[SarifRule], results: Sequence[SarifResult]) -> str:
-    """The document, with one run."""
+def sarif_text(rules: Mapping[str, str], results: Sequence[SarifResult]) -> str:
+    """The document, with one run. `rules`: why each is there, by its id."""
     name, _, version = TOOL.partition(" ")
-    ids = [rule.id for rule in rules]
+    ids = list(rules)
     driver = {
         "name": name,
         "version": version,
-        "rules": [{"id": rule.id, "shortDescription": {"text": rule.why}} for rule in rules],
+        "rules": [{"id": rule, "shortDescription": {"text": why}} for rule, why in rules.items()],
     }
     found = [
         {

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -35,12 +36,12 @@ class Attack(NamedTuple):
     Attributes:
         text: what was done, for people.
         declarations: the body.
-        moved: the members that were moved; empty for a new member.
+        added: the type of the new member; empty for a move.
     """
 
     text: str
     declarations: tuple[str, ...]
-    moved: tuple[str, ...]
+    added: str = ""
 
 
 class AttackKind(Enum):
@@ -110,17 +111,16 @@ def attacks(body: Sequence[str], contracted: frozenset[str]) -> Iterator[Attack]
         for place in range(len(body) + 1):
             after = f"behind {labels[place - 1]}" if place else "first"
             changed = (*body[:place], f"{kind} {NEW};", *body[place:])
-            yield Attack(f"new {access} member {after}", changed, ())
+            yield Attack(f"new {access} member {after}", changed, kind)
     for place, declaration in enumerate(body):
-        names = names_in(declaration)
-        if contracted.isdisjoint(names):
+        if contracted.isdisjoint(names_in(declaration)):
             continue
         rest = (*body[:place], *body[place + 1 :])
         rest_labels = (*labels[:place], *labels[place + 1 :])
         for target in range(len(rest) + 1):
             if target != place:
                 after = f"behind {rest_labels[target - 1]}" if target else "first"
-                yield Attack(f"{labels[place]} {after}", (*rest[:target], declaration, *rest[target:]), names)
+                yield Attack(f"{labels[place]} {after}", (*rest[:target], declaration, *rest[target:]))
 
 
 def unit(tag: str, variants: Sequence[Attack], names: Sequence[str]) -> str:
@@ -132,7 +132,7 @@ def unit(tag: str, variants: Sequence[Attack], names: Sequence[str]) -> str:
     parts = ['// SPDX-License-Identifier: GPL-2.0\n#include <linux/mmu_context.h>\n#include "../sched.h"\n']
     for number, attack in enumerate(variants):
         its_tag = f"{tag}__{number}"
-        listed = [*names, *(() if attack.moved else (NEW,))]
+        listed = [*names, *([NEW] if attack.added else [])]
         whole = f"sizeof(struct {its_tag}), __alignof__(struct {its_tag})"
         offsets = ", ".join(f"offsetof(struct {its_tag}, {name})" for name in listed)
         parts.append(
@@ -154,16 +154,10 @@ def read_variants(data: bytes, tag: str, variants: Sequence[Attack], base: Layou
         size, align, *offsets = struct.unpack(f"{source.order}{len(words) // 4}I", words)
         placed = dict(zip(names, offsets, strict=False))
         members = [replace(known[name], offset=offset) for name, offset in placed.items()]
-        if not attack.moved:
-            kind = next(kind for kind in ADDED if any(each == f"{kind} {NEW};" for each in attack.declarations))
-            bytes_ = 4 if kind == "atomic_t" else known_pointer(base)
-            members.append(Member(NEW, kind, offsets[-1], bytes_))
+        if attack.added:
+            bytes_ = 4 if attack.added == "atomic_t" else base.pointer
+            members.append(Member(NEW, attack.added, offsets[-1], bytes_))
         yield with_structure(base, tag, Type(tag, size, align), members, placed)
-
-
-def known_pointer(layout: Layout) -> int:
-    """Bytes in a pointer."""
-    return 8 if "64bit" in layout.holds else 4
 
 
 def attackable(structure: Structure) -> tuple[str, ...]:
@@ -188,39 +182,6 @@ def with_structure(base: Layout, tag: str, kind: Type, members: Sequence[Member]
     )
 
 
-def hot_members(contract: Contract) -> frozenset[str]:
-    """The members of the groups that are not cold."""
-    return frozenset(
-        name
-        for group in contract.group
-        if group.class_ is not AccessClass.COLD
-        for spelled in group.members
-        for name in spelled.split("|")
-    )
-
-
-def _is_met(condition: str, tag: str, layout: Layout) -> bool:
-    member = condition.removeprefix("has ")
-    return condition in layout.holds or (member != condition and (tag, member) in layout.fields)
-
-
-def protected_pairs(contract: Contract, layout: Layout) -> frozenset[frozenset[str]]:
-    """The pairs of hot members of which one at least has a rule, without those that an exception is about."""
-    group_of = {name: group for group in contract.group for text in group.members for name in text.split("|")}
-    exempt = {
-        frozenset({row.group, name})
-        for row in contract.exception
-        for name in row.with_
-        if not row.apart_when or not all(_is_met(condition, contract.struct, layout) for condition in row.apart_when)
-    }
-    return frozenset(
-        frozenset({one, other})
-        for one, other in combinations(sorted(hot_members(contract)), 2)
-        if any(group_of[name].apart or group_of[name].promise for name in (one, other))
-        and frozenset({group_of[one].name, group_of[other].name}) not in exempt
-    )
-
-
 def sharing(layout: Layout, tag: str, members: frozenset[str]) -> frozenset[frozenset[str]]:
     """The pairs of members that have bytes on one line."""
     where = {
@@ -235,29 +196,75 @@ def sharing(layout: Layout, tag: str, members: frozenset[str]) -> frozenset[froz
     )
 
 
-def judge_attack(
-    rules: Rules, contract: Contract, base: Layout, attack: Attack, changed: Layout, passing: Sequence[Clause]
-) -> Attacked:
-    """What an attack did, and the rules that complain.
+@dataclass(frozen=True)
+class Victim:
+    """A structure that is attacked, and what its attacks are held against.
 
-    Args:
-        passing: the clauses about the structure that hold on `base`.
+    Attributes:
+        contract: its contract.
+        base: the kernel without an attack.
+        clauses: those about the structure that hold on `base`.
     """
-    tag, hot = contract.struct, hot_members(contract)
-    results = [judge_clause(clause, changed) for clause in passing]
+
+    contract: Contract
+    base: Layout
+    clauses: tuple[Clause, ...]
+
+    @cached_property
+    def hot(self) -> frozenset[str]:
+        """The members of the groups that are not cold."""
+        groups = (group for group in self.contract.group if group.class_ is not AccessClass.COLD)
+        return frozenset(name for group in groups for name in group.names)
+
+    @cached_property
+    def closed(self) -> frozenset[str]:
+        """The members whose lines are closed."""
+        return frozenset(name for each in self.clauses if each.kind is ClauseKind.ALONE for name in each.members)
+
+    @cached_property
+    def sharing(self) -> frozenset[frozenset[str]]:
+        """The pairs of hot members that share a line without an attack."""
+        return sharing(self.base, self.contract.struct, self.hot)
+
+    @cached_property
+    def protected(self) -> frozenset[frozenset[str]]:
+        """The pairs of hot members of which one at least has a rule, without those that an exception is about."""
+        group_of = {name: group for group in self.contract.group for name in group.names}
+        exempt = {
+            frozenset({row.group, name})
+            for row in self.contract.exception
+            for name in row.with_
+            if not row.apart_when or not all(map(self._is_met, row.apart_when))
+        }
+        return frozenset(
+            frozenset({one, other})
+            for one, other in combinations(sorted(self.hot), 2)
+            if any(group_of[name].apart or group_of[name].promise for name in (one, other))
+            and frozenset({group_of[one].name, group_of[other].name}) not in exempt
+        )
+
+    def _is_met(self, condition: str) -> bool:
+        member = condition.removeprefix("has ")
+        listed = (self.contract.struct, member) in self.base.fields
+        return condition in self.base.holds or (member != condition and listed)
+
+
+def judge_attack(rules: Rules, victim: Victim, attack: Attack, changed: Layout) -> Attacked:
+    """What an attack did, and the rules that complain."""
+    tag = victim.contract.struct
+    results = [judge_clause(clause, changed) for clause in victim.clauses]
     broken = [result.clause.rule for result in results if result.outcome is not RuleOutcome.PASS]
     complaints = tuple(rule.id for rule in rules.rules if rule.id in broken)
-    differing = sharing(base, tag, hot) ^ sharing(changed, tag, hot)
-    same = not differing
-    if attack.moved:
-        harms = not differing.isdisjoint(protected_pairs(contract, base))
+    differing = victim.sharing ^ sharing(changed, tag, victim.hot)
+    if not attack.added:
+        harms = not differing.isdisjoint(victim.protected)
         kind = AttackKind.CHANGED if harms else AttackKind.EXEMPT if differing else AttackKind.SAME
         return Attacked(tag, attack.text, kind, complaints)
-    closed = frozenset(name for clause in passing if clause.kind is ClauseKind.ALONE for name in clause.members)
-    beside = {name for pair in sharing(changed, tag, hot | closed | {NEW}) if NEW in pair for name in pair - {NEW}}
-    if beside & closed:
+    near = sharing(changed, tag, victim.hot | victim.closed | {NEW})
+    beside = {name for pair in near if NEW in pair for name in pair - {NEW}}
+    if beside & victim.closed:
         kind = AttackKind.CLOSED
-    elif beside or not same or changed.types[tag].size != base.types[tag].size:
+    elif beside or differing or changed.types[tag].size != victim.base.types[tag].size:
         kind = AttackKind.BESIDE
     else:
         kind = AttackKind.OPEN

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from schedlib.cache import lock
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
-from schedlib.formats.contract_file import Contract, read_contract
-from schedlib.kernel.build import make_as_configured
+from schedlib.formats.contract_file import read_contract
 from schedlib.layout.attack import (
     Attack,
     Attacked,
     AttackKind,
+    Victim,
     attackable,
     attacks,
     declarations,
@@ -24,11 +23,10 @@ from schedlib.layout.attack import (
     unit,
 )
 from schedlib.layout.columns import ensure_tools
-from schedlib.layout.compile import UNIT, Column, column_directory, compiled, layout_of
-from schedlib.layout.rule_judge import Layout
+from schedlib.layout.compile import UNIT, Column, all_made, compiled, layout_of, made
 from schedlib.progress import step
 from schedlib.tree.compose import TESTS_DIRECTORY
-from schedlib.tree.kernel_tree import Tree, checked_out, commit_tree, edit_tree, file_row
+from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
 from schedlib.verdict import Verdict
 
 _AT_ONCE = 400
@@ -43,51 +41,30 @@ def attack_column(cache: Path, tree: Tree, commit: str, column: Column) -> tuple
     """
     ensure_tools([column])
     base = layout_of(compiled(cache, tree, commit, column), column.name)
-    preprocessed = _make(cache, tree, commit, column, [UNIT.replace(".o", ".i")])[0].decode(errors="replace")
-    found: list[Attacked] = []
-    work: list[tuple[Contract, list[Attack], str]] = []
+    preprocessed = made(cache, tree, commit, column, UNIT.replace(".o", ".i")).decode(errors="replace")
+    work: list[tuple[Victim, list[Attack], str]] = []
     for path in sorted(CONTRACTS.glob("*.toml")):
         contract = read_contract(path)
-        if contract.struct not in base.structures or not passing_clauses(our_rules(), contract.struct, base):
+        clauses = passing_clauses(our_rules(), contract.struct, base)
+        if contract.struct not in base.structures or not clauses:
             continue
-        named = frozenset(name for group in contract.group for spelled in group.members for name in spelled.split("|"))
+        named = frozenset(name for group in contract.group for name in group.names)
         tried = list(attacks(declarations(preprocessed, contract.struct), named))
         for first in range(0, len(tried), _AT_ONCE):
-            work.append((contract, tried[first : first + _AT_ONCE], f"attack_{contract.struct}_{first}"))
-    rows = [
-        file_row(
-            tree.src,
-            f"{TESTS_DIRECTORY}/{name}.c",
-            unit(contract.struct, some, attackable(base.structures[contract.struct])).encode(),
-        )
-        for contract, some, name in work
-    ]
+            name = f"{TESTS_DIRECTORY}/attack_{contract.struct}_{first}"
+            work.append((Victim(contract, base, clauses), tried[first : first + _AT_ONCE], name))
+    rows = []
+    for victim, some, name in work:
+        tag = victim.contract.struct
+        rows.append(file_row(tree.src, f"{name}.c", unit(tag, some, attackable(base.structures[tag])).encode()))
     attacked = commit_tree(tree.src, edit_tree(tree.src, commit, rows), commit, "attacks on the contracts\n")
-    objects = _make(cache, tree, attacked, column, [f"{TESTS_DIRECTORY}/{name}.o" for _, _, name in work])
+    objects = all_made(cache, tree, attacked, column, [f"{name}.o" for _, _, name in work])
+    found: list[Attacked] = []
     with step(f"judging {sum(len(some) for _, some, _ in work)} attacks"):
-        for (contract, some, _), data in zip(work, objects, strict=True):
-            found += _judged(contract, some, data, base)
+        for (victim, some, _), data in zip(work, objects, strict=True):
+            variants = read_variants(data, victim.contract.struct, some, base)
+            found += [judge_attack(our_rules(), victim, *each) for each in zip(some, variants, strict=True)]
     return tuple(found)
-
-
-def _judged(contract: Contract, some: Sequence[Attack], data: bytes, base: Layout) -> Iterator[Attacked]:
-    passing = passing_clauses(our_rules(), contract.struct, base)
-    variants = read_variants(data, contract.struct, some, base)
-    for attack, changed in zip(some, variants, strict=True):
-        yield judge_attack(our_rules(), contract, base, attack, changed, passing)
-
-
-def _make(cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[str]) -> list[bytes]:
-    """Files that make writes, for a commit."""
-    build = column_directory(cache, tree, column)
-    variables = [f"CROSS_COMPILE={column.arch.compiler}"]
-    with (
-        lock(build.with_name(f"{build.name}.lock")),
-        checked_out(tree, commit),
-        step(f"compiling {len(units)} files for {column.name}"),
-    ):
-        make_as_configured(tree, build, column.arch.make, column.configuration(), variables, ["KCFLAGS=-w", *units])
-        return [(build / name).read_bytes() for name in units]
 
 
 COLUMNS = (

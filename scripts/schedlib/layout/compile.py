@@ -84,10 +84,6 @@ def compiler_of(arch: Arch) -> str:
     return compiler_version(arch.compiler)
 
 
-_refuse_lost_members = once(refuse_lost_members)
-"""For many columns of one commit."""
-
-
 def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
     """The object with the offsets for a commit of a tree, from the cache if possible.
 
@@ -96,7 +92,7 @@ def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
         SchedlineError: no compiler, the unit does not build, or the tree lacks a member that the rules of one of its
             changes are about.
     """
-    _refuse_lost_members(tree, commit)
+    refuse_lost_members(tree, commit)
     content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
     kept = cache / "layout" / f"{key_of(content, column, compiler_of(column.arch))}.o"
     if kept.is_file():
@@ -118,11 +114,16 @@ def column_directory(cache: Path, tree: Tree, column: Column) -> Path:
 
 
 def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> bytes:
-    """Compile one object of a commit, in a build directory that is kept; returns the object's content.
+    """Compile one object of a commit; see all_made()."""
+    return all_made(cache, tree, commit, column, [unit])[0]
+
+
+def all_made(cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[str]) -> list[bytes]:
+    """Compile objects of a commit, in a build directory that is kept; returns their contents.
 
     Raises:
         Dropped: this architecture cannot have the configuration.
-        SchedlineError: no compiler, or the unit does not build.
+        SchedlineError: no compiler, or a unit does not build.
     """
     wanted = column.configuration()
     build = column_directory(cache, tree, column)
@@ -130,10 +131,10 @@ def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> byt
     with (
         lock(build.with_name(f"{build.name}.lock")),
         checked_out(tree, commit),
-        step(f"compiling {unit} for {column.name}"),
+        step(f"compiling {units[0] if len(units) == 1 else f'{len(units)} files'} for {column.name}"),
     ):
-        make_as_configured(tree, build, column.arch.make, wanted, variables, ["KCFLAGS=-g", unit])
-        return (build / unit).read_bytes()
+        make_as_configured(tree, build, column.arch.make, wanted, variables, ["KCFLAGS=-g", *units])
+        return [(build / unit).read_bytes() for unit in units]
 
 
 def layout_of(path: Path, name: str) -> Layout:

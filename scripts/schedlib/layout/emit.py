@@ -11,10 +11,10 @@ from itertools import product
 from schedlib.contracts.c_tables import guarded
 from schedlib.contracts.conditions import in_c
 from schedlib.contracts.contract_rules import Clause, Rules
-from schedlib.contracts.struct_source import Source, read_source
+from schedlib.contracts.struct_source import Source
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.paths import KUNIT
-from schedlib.tree.compose import TESTS_DIRECTORY, hooked
+from schedlib.tree.compose import TESTS_DIRECTORY, declarations_of, hooked
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
 
 FILE = f"{TESTS_DIRECTORY}/layout_asserts.c"
@@ -169,16 +169,11 @@ def emit(rules: Rules, changes: Collection[str], source: Source) -> str:
     return _HEAD.format(changes=listed).rstrip("\n") + "\n" + "\n".join(guarded(rows)) + "\n"
 
 
-def source_of(tree: Tree, commit: str) -> Source:
-    """The declarations of a commit."""
-    return read_source(lambda file: tree.read(file, commit))
-
-
 def add_asserts(
     tree: Tree, parent: str, rules: Rules, changes: Collection[str], author: dict[str, str] | None = None
 ) -> str:
     """Commit the assertions for some changes on top of a commit that has the tests; `parent` when there are none."""
-    text = emit(rules, changes, source_of(tree, parent))
+    text = emit(rules, changes, declarations_of(tree, parent))
     if not text:
         return parent
     makefile = hooked(tree.read(_MAKEFILE, parent) or "", _MAKEFILE_LINES, None, _MAKEFILE)

@@ -42,7 +42,6 @@ class Guarded:
 def guarded_lines(rules: Rules, layout: Layout) -> tuple[Guarded, ...]:
     """Every line on which a rule that holds keeps two members or more; rules with the same members share one row."""
     found: dict[tuple[str, int, tuple[str, ...]], Guarded] = {}
-    pointer = 8 if "64bit" in layout.holds else 4
     for rule in rules.rules:
         for result in judge_rule(rules, rule.id, layout).clauses:
             clause, fields = result.clause, sorted(result.fields, key=lambda field: field.offset)
@@ -52,7 +51,7 @@ def guarded_lines(rules: Rules, layout: Layout) -> tuple[Guarded, ...]:
             key = clause.type, line, tuple(field.member for field in fields)
             names = (*(found[key].rules if key in found else ()), rule.id)
             left, free = bytes_left(fields, layout), free_bytes(layout, clause.type, line)
-            found[key] = Guarded(names, clause.type, line, key[2], left, free, pointer)
+            found[key] = Guarded(names, clause.type, line, key[2], left, free, layout.pointer)
     return tuple(found.values())
 
 

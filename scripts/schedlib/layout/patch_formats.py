@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.formats.b4_checks import B4Check, CheckRemark, checks_text, with_remarks
-from schedlib.formats.sarif import SarifResult, SarifRule, sarif_text
+from schedlib.formats.sarif import SarifResult, sarif_text
 from schedlib.layout.patch_check import Finding
 
 _TOOL = "schedline"
@@ -17,7 +17,7 @@ _TOOL = "schedline"
 def as_sarif(rules: Rules, found: Sequence[Finding]) -> str:
     """A SARIF document."""
     return sarif_text(
-        [SarifRule(rule.id, rule.reason) for rule in rules.rules],
+        {rule.id: rule.reason for rule in rules.rules},
         [
             SarifResult(each.rule, "error" if each.error else "warning", each.text, each.file, each.line)
             for each in found
@@ -25,14 +25,18 @@ def as_sarif(rules: Rules, found: Sequence[Finding]) -> str:
     )
 
 
+def remarks(found: Sequence[Finding]) -> list[CheckRemark]:
+    """Each finding as a line of b4's details."""
+    return [CheckRemark("fail" if each.error else "warn", str(each)) for each in found]
+
+
 def as_b4(found: Sequence[Finding]) -> list[B4Check]:
     """One result with a remark for each finding; none when there are no findings."""
     if not found:
         return []
-    remarks = [CheckRemark("fail" if each.error else "warn", str(each)) for each in found]
     broken = dict.fromkeys(each.rule for each in found if each.error)
     summary = f"breaks {', '.join(broken)}" if broken else "takes room on lines that rules keep"
-    return [with_remarks(_TOOL, summary, remarks)]
+    return [with_remarks(_TOOL, summary, remarks(found))]
 
 
 def shown(rules: Rules, found: Sequence[Finding], form: str) -> str:

@@ -16,7 +16,7 @@ from schedlib.formats.layout_headroom_document import LayoutHeadroomDocument
 from schedlib.layout import layout_diff, layout_svg
 from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools
 from schedlib.layout.compile import Column, compiled, layout_of
-from schedlib.layout.emit import emit, source_of
+from schedlib.layout.emit import emit
 from schedlib.layout.groups import drift, groups
 from schedlib.layout.headroom import guarded_lines
 from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand, QueryOptions
@@ -25,6 +25,7 @@ from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.tree.changes import PatchSet, change_table
+from schedlib.tree.compose import declarations_of
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
@@ -33,7 +34,9 @@ def emit_asserts(options: QueryOptions) -> Verdict:
     """Write the rules of the changes that a tree has as static assertions."""
     tree, composition = composed_tree(options.tree, options.changes)
     text = emit(
-        our_rules(), {row.id for row in composition.states if row.state.is_there}, source_of(tree, composition.commit)
+        our_rules(),
+        {row.id for row in composition.states if row.state.is_there},
+        declarations_of(tree, composition.commit),
     )
     if not text:
         raise SchedlineError(

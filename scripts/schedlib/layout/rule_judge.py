@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from schedlib.contracts.conditions import in_words
-from schedlib.contracts.contract_rules import COMPARED, UNLISTED, WORDS, Clause, Rules, our_rules
+from schedlib.contracts.contract_rules import (
+    ABOUT_BYTES,
+    ABOUT_LINES,
+    ABOUT_TYPE,
+    COMPARED,
+    SEVERAL,
+    UNLISTED,
+    WORDS,
+    Clause,
+    Rules,
+    our_rules,
+)
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.layout.members import Structure, resolve
 from schedlib.layout.tables import Compiled, Field, Type
@@ -42,6 +53,11 @@ class Layout:
     def line_of(self, offset: int) -> int:
         """The line on which a byte lies."""
         return offset // self.line
+
+    @property
+    def pointer(self) -> int:
+        """Bytes in a pointer."""
+        return 8 if "64bit" in self.holds else 4
 
     def lines(self, size: int) -> int:
         """How many lines so many bytes take."""
@@ -155,9 +171,6 @@ def presence_of(rules: Rules, change: str, layout: Layout) -> tuple[Presence, st
     return presence([r.outcome is RuleOutcome.PASS for r in results if r.outcome is not RuleOutcome.NA]), missing
 
 
-_SEVERAL = frozenset({ClauseKind.UNBROKEN, ClauseKind.SAME_OFFSET})
-
-
 def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     """Judge one clause."""
 
@@ -181,9 +194,9 @@ def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     for name in clause.requires:
         if (clause.type, name) not in layout.fields:
             return na(f"no {clause.type}.{name} in this configuration")
-    if clause.kind not in _OF_TYPE and not fields:
+    if clause.kind not in ABOUT_TYPE and not fields:
         return na(f"no {clause.type}.{' '.join(clause.members)} in this configuration")
-    is_about_several = clause.kind in _SEVERAL or (clause.kind in _ON_LINES and clause.arg == ANY_LINE)
+    is_about_several = clause.kind in SEVERAL or (clause.kind in ABOUT_LINES and clause.arg == ANY_LINE)
     if (clause.kind in COMPARED and not others) or (is_about_several and len(fields) < 2 <= len(clause.members)):
         return na("nothing to compare with in this configuration")
     if clause.kind in UNLISTED and clause.type not in layout.structures:
@@ -193,10 +206,6 @@ def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     if holds is None:
         return na(Unrecorded.ALIGNMENT)
     return result if holds else replace(result, outcome=RuleOutcome.FAIL)
-
-
-_OF_TYPE = frozenset({ClauseKind.TYPE_ALIGNED, ClauseKind.TYPE_PADDED, ClauseKind.TYPE_SMALL, ClauseKind.TYPE_MOST})
-_ON_LINES = frozenset({ClauseKind.ON_LINE, ClauseKind.STARTS_ON})
 
 
 def _holds(result: ClauseResult, kind: Type, layout: Layout) -> bool | None:
@@ -278,12 +287,8 @@ def member_holds(result: ClauseResult, member: Field, layout: Layout) -> bool:
             return layout.line_of(member.offset) == wanted == layout.line_of(member.last)
         case ClauseKind.STARTS_ON:
             return layout.line_of(member.offset) == wanted_line(clause, fields, layout)
-        case ClauseKind.ALONE:
-            first, last = layout.line_of(member.offset), layout.line_of(member.last)
-            return not strangers(result, range(first * line, (last + 1) * line), layout)
-        case ClauseKind.UNBROKEN:
-            span = range(min(field.offset for field in fields), max(field.last for field in fields) + 1)
-            return not strangers(result, span, layout)
+        case ClauseKind.ALONE | ClauseKind.UNBROKEN:
+            return not _strangers(result, member, layout)
         case ClauseKind.SAME_OFFSET:
             return member.offset == fields[0].offset
         case ClauseKind.HEADROOM:
@@ -299,25 +304,26 @@ def concerned(result: ClauseResult, layout: Layout) -> list[Field]:
 
 def intruders(result: ClauseResult, layout: Layout) -> list[str]:
     """The members that lie where a clause wants none but those that it names; empty for clauses of other kinds."""
-    if result.clause.kind not in UNLISTED or result.clause.type not in layout.structures or not result.fields:
+    if result.clause.kind not in UNLISTED or result.clause.type not in layout.structures:
         return []
+    found = {name for member in result.fields for name in _strangers(result, member, layout)}
+    return [member.name for member in layout.structures[result.clause.type].members if member.name in found]
+
+
+def _strangers(result: ClauseResult, member: Field, layout: Layout) -> list[str]:
+    """Members that a clause does not name, with bytes where it wants none of them because of one of its members."""
     if result.clause.kind is ClauseKind.UNBROKEN:
-        ends = min(field.offset for field in result.fields), max(field.last for field in result.fields) + 1
-        return strangers(result, range(*ends), layout)
-    lines = {line for each in result.fields for line in (layout.line_of(each.offset), layout.line_of(each.last))}
-    spans = (range(line * layout.line, (line + 1) * layout.line) for line in sorted(lines))
-    return list(dict.fromkeys(name for span in spans for name in strangers(result, span, layout)))
-
-
-def strangers(result: ClauseResult, span: range, layout: Layout) -> list[str]:
-    """Members that a clause does not name, with bytes in a span of the structure that no named member has."""
-    unnamed = set(span)
+        start, end = min(field.offset for field in result.fields), max(field.last for field in result.fields) + 1
+    else:
+        start = layout.line_of(member.offset) * layout.line
+        end = (layout.line_of(member.last) + 1) * layout.line
+    unnamed = set(range(start, end))
     for field in result.named:
         unnamed -= set(range(field.offset, field.last + 1))
     return [
-        member.name
-        for member in layout.structures[result.clause.type].members
-        if not unnamed.isdisjoint(range(member.offset, member.offset + member.size))
+        each.name
+        for each in layout.structures[result.clause.type].members
+        if not unnamed.isdisjoint(range(each.offset, each.offset + each.size))
     ]
 
 
@@ -325,9 +331,9 @@ def describe(result: ClauseResult, layout: Layout) -> str:
     """A clause in words."""
     clause = result.clause
     arg = ""
-    if clause.kind in (ClauseKind.HEADROOM, ClauseKind.TYPE_MOST):
+    if clause.kind in ABOUT_BYTES:
         arg = f" {clause.arg}"
-    elif clause.kind in (ClauseKind.ON_LINE, ClauseKind.STARTS_ON):
+    elif clause.kind in ABOUT_LINES:
         if clause.arg == ANY_LINE:
             arg = " one line"
         elif clause.arg == LAST_LINE and clause.type not in layout.types:

@@ -134,12 +134,10 @@ class Compiled:
 
     Attributes:
         line: bytes in a cache line.
-        mask: bytes in a cpumask_var_t.
         holds: whether each condition of the contracts is true, in their words.
     """
 
     line: int
-    mask: int
     holds: Mapping[str, bool]
     types: tuple[Type, ...]
     fields: tuple[Field, ...]
@@ -152,7 +150,7 @@ def read_fields(data: bytes, name: str) -> Compiled:
         SchedlineError: it is damaged, or of another version.
     """
     source = ObjectFile(data, name)
-    names = "version type_size nr_types field_size nr_fields condition_size nr_conditions line mask"
+    names = "version type_size nr_types field_size nr_fields condition_size nr_conditions line"
     env = source.numbers("sched_layout_env", names)
     if not env["line"] or env["line"] & (env["line"] - 1):
         raise SchedlineError(f"{name} says that a line has {env['line']} bytes", "build it again")
@@ -169,7 +167,6 @@ def read_fields(data: bytes, name: str) -> Compiled:
     )
     return Compiled(
         env["line"],
-        env["mask"],
         {str(text): bool(holds) for text, holds in conditions},
         tuple(Type(str(tag), int(size), int(align)) for tag, size, align in types),
         tuple(Field(str(tag), str(member), *map(int, numbers)) for tag, member, *numbers in fields),

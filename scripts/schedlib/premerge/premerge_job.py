@@ -21,7 +21,7 @@ from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.layout.patch_formats import as_sarif
+from schedlib.layout.patch_formats import as_sarif, remarks
 from schedlib.layout.patch_text import touches_layout
 from schedlib.premerge import parts, record
 from schedlib.premerge.parts import Part
@@ -100,8 +100,8 @@ def _checks(found: Sequence[Part]) -> Iterator[B4Check]:
     for part in found:
         if part.verdict not in (None, Verdict.PASS):
             status: CheckStatus = "fail" if part.verdict is Verdict.FAIL else "warn"
-            remarks = [CheckRemark(status, line) for line in part.lines]
-            yield with_remarks(f"schedline {part.name}", part.summary, remarks or [CheckRemark(status, part.summary)])
+            said = remarks(part.findings) or [CheckRemark(status, line) for line in part.lines or (part.summary,)]
+            yield with_remarks(f"schedline {part.name}", part.summary, said)
 
 
 def _runs(options: PremergeOptions, out: Path) -> Part:

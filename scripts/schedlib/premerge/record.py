@@ -61,7 +61,7 @@ def read_layouts(out: Path) -> dict[str, Pair | None] | None:
 
 def _compiled(found: Offsets) -> Compiled:
     types = tuple(Type(*astuple(row)) for row in found.types)
-    return Compiled(found.line, found.mask, found.holds, types, tuple(Field(*astuple(row)) for row in found.fields))
+    return Compiled(found.line, found.holds, types, tuple(Field(*astuple(row)) for row in found.fields))
 
 
 def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:

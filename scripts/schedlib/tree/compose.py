@@ -6,13 +6,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from schedlib.cache import read_json, write_json
 from schedlib.contracts import c_tables
 from schedlib.contracts.c_tables import require_members, tables
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
-from schedlib.contracts.struct_source import read_source
+from schedlib.contracts.struct_source import Source, read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats import contract_file
 from schedlib.git import git, try_git
@@ -125,9 +126,15 @@ def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None, *, 
     return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
 
 
+@lru_cache(maxsize=8)
+def declarations_of(tree: Tree, commit: str) -> Source:
+    """What a commit declares."""
+    return read_source(lambda file: tree.read(file, commit))
+
+
 def _table_rows(tree: Tree, commit: str) -> list[str]:
     """The tables that the contracts give for the structures of a commit, where the commit does not have them."""
-    source = read_source(lambda file: tree.read(file, commit))
+    source = declarations_of(tree, commit)
     files = {f"{TESTS_DIRECTORY}/{name}": text for name, text in tables(our_rules(), source).items()}
     return [file_row(tree.src, name, text.encode()) for name, text in files.items() if tree.read(name, commit) != text]
 
@@ -145,7 +152,7 @@ def refuse_lost_members(tree: Tree, commit: str) -> None:
     Raises:
         SchedlineError: there is one.
     """
-    require_members(our_rules(), read_source(lambda file: tree.read(file, commit)), present_changes(tree, commit))
+    require_members(our_rules(), declarations_of(tree, commit), present_changes(tree, commit))
 
 
 def compose(

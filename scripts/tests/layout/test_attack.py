@@ -17,6 +17,7 @@ from schedlib.layout.attack import (
     NEW,
     Attacked,
     AttackKind,
+    Victim,
     attackable,
     attacks,
     declarations,
@@ -61,10 +62,10 @@ def test_declarations_and_their_names() -> None:
 def test_every_place_and_every_move() -> None:
     body = ("long a;", "long b;", "long c;")
     found = list(attacks(body, frozenset({"a", "c"})))
-    added = [each for each in found if not each.moved]
+    added = [each for each in found if each.added]
     assert len(added) == len(ADDED) * 4
     assert added[1].declarations == ("long a;", f"atomic_t {NEW};", "long b;", "long c;")
-    moved = [each for each in found if each.moved]
+    moved = [each for each in found if not each.added]
     assert [each.text for each in moved] == ["a behind b", "a behind c", "c first", "c behind a"]
     assert moved[2].declarations == ("long c;", "long a;", "long b;")
 
@@ -107,10 +108,10 @@ def judged(directory: Path, changed: Layout, *, moved: bool) -> Attacked:
     path = directory / "rq.toml"
     path.write_text(CONTRACT)
     rules = rules_of(CLOSED, APART)
-    attack = next(each for each in attacks(("long a;", "long b;"), frozenset("a")) if bool(each.moved) is moved)
+    attack = next(each for each in attacks(("long a;", "long b;"), frozenset("a")) if bool(each.added) is not moved)
     passing = passing_clauses(rules, "rq", BASE)
     assert passing == (CLOSED, APART)
-    return judge_attack(rules, read_contract(path), BASE, attack, changed, passing)
+    return judge_attack(rules, Victim(read_contract(path), BASE, passing), attack, changed)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def holds(read: Compiled) -> set[str]:
 @pytest.mark.parametrize("line", [32, 64, 256])
 def test_environment(line: int) -> None:
     read = fields(line=line)
-    assert (read.line, read.mask) == (line, 8)
+    assert read.line == line
     assert set(read.holds) == set(toys.real_rules().conditions())
     assert read.holds["line == 64"] is (line == 64)
     assert read.holds["line >= 64"] is (line >= 64)
@@ -94,12 +94,12 @@ typedef unsigned int u32;
 struct type {{ char name[16]; u32 size, align; }};
 struct field {{ char type[16], member[32]; u32 offset, size, count, stride; }};
 struct condition {{ char text[12]; u32 holds; }};
-struct env {{ u32 version, type_size, nr_types, field_size, nr_fields, condition_size, nr_conditions, line, mask; }};
+struct env {{ u32 version, type_size, nr_types, field_size, nr_fields, condition_size, nr_conditions, line; }};
 const struct type sched_layout_types[] = {{ {{ "rq", 128, 64 }}, {{ "cpupri", 4, 4 }} }};
 const struct field sched_layout_fields[] = {{ {{ "rq", "idle", 64, 8, 1, 0 }} }};
 const struct condition sched_layout_conditions[] = {{ {{ "64bit", 1 }}, {{ "CONFIG_SMP", 0 }} }};
 const struct env sched_layout_env = {{
-	{version}, {size}, {types}, sizeof(struct field), 1, sizeof(struct condition), 2, {line}, 8
+	{version}, {size}, {types}, sizeof(struct field), 1, sizeof(struct condition), 2, {line}
 }};
 """
 
@@ -118,7 +118,7 @@ def three_tables(directory: Path, compiler: str = toys.GCC, text: str = TOY, **v
 def test_three_tables_are_enough(tmp_path: Path, compiler: str) -> None:
     toys.needs(compiler)
     read = read_fields(three_tables(tmp_path, compiler), "three.o")
-    assert (read.line, read.mask, read.holds) == (64, 8, {"64bit": True, "CONFIG_SMP": False})
+    assert (read.line, read.holds) == (64, {"64bit": True, "CONFIG_SMP": False})
     assert [(kind.name, kind.size, kind.align) for kind in read.types] == [("rq", 128, 64), ("cpupri", 4, 4)]
     assert [(field.type, field.member, field.offset, field.size) for field in read.fields] == [("rq", "idle", 64, 8)]
 
@@ -135,7 +135,7 @@ def test_three_tables_are_enough(tmp_path: Path, compiler: str) -> None:
         ({"line": 48}, "a line has 48 bytes"),
         ({"text": TOY.replace("sched_layout_fields", "other_fields")}, "no table sched_layout_fields"),
         ({"text": TOY.replace("sched_layout_env", "other_env")}, "no table sched_layout_env"),
-        ({"text": TOY.replace("line, mask; }", "line, mask, more; }")}, "sched_layout_env .*has 40 bytes"),
+        ({"text": TOY.replace("line; }", "line, more; }")}, "sched_layout_env .*has 36 bytes"),
         (
             {
                 "text": TOY.replace(

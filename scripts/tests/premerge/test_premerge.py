@@ -20,6 +20,7 @@ from schedlib import doctor
 from schedlib.check import mutants
 from schedlib.check.mutants import Fate
 from schedlib.errors import SchedlineError
+from schedlib.layout.patch_check import Finding
 from schedlib.premerge import parts, premerge_job, premerge_verb
 from schedlib.premerge.parts import Booted, Part
 from schedlib.premerge.series import PatchSeries, read_series
@@ -264,3 +265,20 @@ def test_only_runs_need_the_gates_libraries(series_kdir: Path, tmp_path: Path) -
         assert arguments.libraries(arguments.read(arguments)) == files
     jobs = ("schedlib.premerge.premerge_job", "schedlib.premerge.evidence")
     assert importable(*jobs, without=["numpy", "scipy", "matplotlib", "jinja2"]) == jobs
+
+
+def test_b4_is_told_which_remarks_are_warnings() -> None:
+    found = tuple(Finding("a.h", 1, error, "rd-lines.R2", "why") for error in (True, False))
+    layout = Part("layout", Verdict.FAIL, "1 rules broken", ("both", "lines"), findings=found)
+    parts = [layout, Part("kunit", Verdict.INCONCLUSIVE, "unclear"), Part("c2c", Verdict.PASS, "as before")]
+    one, other = premerge_job._checks(parts)
+    assert (one.tool, one.status, [each["status"] for each in json.loads(one.details)]) == (
+        "schedline layout",
+        "fail",
+        ["fail", "warn"],
+    )
+    assert (other.tool, other.status, json.loads(other.details)) == (
+        "schedline kunit",
+        "warn",
+        [{"status": "warn", "description": "unclear"}],
+    )
