@@ -142,6 +142,7 @@ static inline void read_samples(FILE *script, struct results *results, const cha
 	metric = add_metric(results, RATE, LOWER, "%", all ? 100 * balance / all : 0,
 			    "balance.of_all");
 	metric->n = samples;
+	metric->aim = MEDIAN;
 }
 
 static inline void balance_stop(struct balance_cycles *cycles, struct results *results)

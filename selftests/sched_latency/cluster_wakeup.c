@@ -10,10 +10,12 @@
  *
  * An idle CPU that is picked at random from the rest of the LLC is in the
  * cluster with a probability that is the cluster's share of these CPUs: this is
- * chance. The kernel does not pick at random, though: a scan of the whole LLC
- * begins behind the waker's CPU, usually in its cluster. So the test detects
- * that a task stays where it slept. It does not detect that the cluster is no
- * longer scanned before the rest of the LLC.
+ * chance. A plain scan of the LLC does not pick at random; it begins behind the
+ * waker's CPU. So the waker runs on a CPU of the cluster behind which a CPU of
+ * another cluster comes, and the task does not sleep there. Then three kernels
+ * can be told apart: if the task stays where it slept, the kernel does not make
+ * prev yield; if it goes to that next CPU, the cluster is not scanned before the
+ * rest of the LLC; else it goes to the cluster.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -124,7 +126,7 @@ static double share(double part, double whole)
 
 static void measure(struct results *results)
 {
-	double picked[MOST_ROUNDS], chance[MOST_ROUNDS], mean = 0;
+	double picked[MOST_ROUNDS], left[MOST_ROUNDS], chance[MOST_ROUNDS], mean = 0;
 	struct histogram *latency;
 	struct counts sum = {};
 	struct metric *metric;
@@ -136,13 +138,14 @@ static void measure(struct results *results)
 	if (!latency || !latency_on)
 		give_up(results, "no memory");
 	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
-		give_up(results, "pipe: %s", strerror(errno));
+		give_up_refused(results, "pipe", errno);
 	for (int i = 0; i < nr_rounds; i++) {
 		const struct place *place = &places[i % nr_places];
 		struct counts counts = {};
 
 		wake(place, &counts);
 		picked[i] = share(counts.cluster, wakeups - counts.moved);
+		left[i] = share(wakeups - counts.moved - counts.stayed, wakeups - counts.moved);
 		chance[i] = share(cpus_count(&place->cluster) - 1, cpus_count(&place->llc) - 1);
 		mean += chance[i] / nr_rounds;
 		sum.cluster += counts.cluster;
@@ -155,8 +158,14 @@ static void measure(struct results *results)
 	metric->n = n;
 	metric = add_metric(results, RATE, HIGHER, "%", share(sum.cluster, n), "cluster.picked");
 	metric->n = n;
+	metric->aim = POINTS;
 	metric->nr_rounds = nr_rounds;
 	memcpy(metric->rounds, picked, nr_rounds * sizeof(*picked));
+	metric = add_metric(results, RATE, HIGHER, "%", share(n - sum.stayed, n),
+			    "cluster.left_prev");
+	metric->n = n;
+	metric->nr_rounds = nr_rounds;
+	memcpy(metric->rounds, left, nr_rounds * sizeof(*left));
 	metric = add_metric(results, EXACT, NEITHER, "%", mean, "cluster.chance");
 	metric->nr_rounds = nr_rounds;
 	memcpy(metric->rounds, chance, nr_rounds * sizeof(*chance));
@@ -167,7 +176,7 @@ static void measure(struct results *results)
 		add_row(results, "latency", cpu, &latency_on[cpu]);
 		histogram_merge(latency, &latency_on[cpu]);
 	}
-	add_quantiles(results, "latency", latency, GATE_P50);
+	add_quantiles(results, "latency", latency, P50_COMPARED);
 }
 
 /* False if the kernel says that it has none. Before 6.15 it does not say. */
@@ -188,10 +197,36 @@ static bool cluster_domains(void)
 	return found || !named;
 }
 
+/* The CPU with which a scan of the LLC begins that was asked for this one. */
+static int next_in_llc(const struct place *place, int cpu)
+{
+	int next = cpus_next(&place->llc, cpu);
+
+	return next >= 0 ? next : cpus_next(&place->llc, -1);
+}
+
 /*
- * The first CPU of a cluster is the waker's. The task sleeps on the first CPU
- * of the LLC that is not in the cluster.
+ * The waker is a CPU of the cluster behind which one outside comes, and the
+ * task sleeps on another one outside. If there is none, it sleeps on that one.
  */
+static bool choose_place(struct place *place)
+{
+	place->waker = -1;
+	place->wakee = -1;
+	for (int cpu = cpus_next(&place->cluster, -1); cpu >= 0;
+	     cpu = cpus_next(&place->cluster, cpu))
+		if (!cpus_has(&place->cluster, next_in_llc(place, cpu)))
+			place->waker = cpu;
+	for (int cpu = cpus_next(&place->llc, -1); cpu >= 0; cpu = cpus_next(&place->llc, cpu)) {
+		bool next = cpu == next_in_llc(place, place->waker);
+
+		if (!cpus_has(&place->cluster, cpu) && (place->wakee < 0 || !next))
+			place->wakee = cpu;
+	}
+	return place->waker >= 0 && place->wakee >= 0 && cpus_count(&place->cluster) > 1;
+}
+
+/* A place for each cluster, in the order of their CPUs. */
 static const char *cannot(void)
 {
 	struct cpus seen = {};
@@ -209,13 +244,7 @@ static const char *cannot(void)
 			cpus_sharing(cpu, PACKAGE, &place->llc);
 		cpus_and(&place->cluster, &common.cpus);
 		cpus_and(&place->llc, &common.cpus);
-		place->waker = cpu;
-		place->wakee = -1;
-		for (int other = cpus_next(&place->llc, -1); other >= 0 && place->wakee < 0;
-		     other = cpus_next(&place->llc, other))
-			if (!cpus_has(&place->cluster, other))
-				place->wakee = other;
-		nr_places += place->wakee >= 0 && cpus_count(&place->cluster) > 1;
+		nr_places += choose_place(place);
 	}
 	if (nr_places)
 		return cluster_domains() ? NULL :
@@ -231,9 +260,15 @@ static const struct option_row rows[] = {
 
 static const struct test tests[] = {
 	{ .name = "woken", .rule = WORK, .metric = "wakeups" },
+	/* If prev does not yield, the task never leaves it: nothing else is busy. */
+	{ .name = "prev_yields", .rule = ABOVE, .metric = "cluster.left_prev",
+	  .other = "cluster.chance", .since_major = 6, .since_minor = 7 },
+	/* If the LLC is scanned first, the next CPU is found, which is in another cluster. */
 	{ .name = "cluster_above_chance", .rule = ABOVE, .metric = "cluster.picked",
 	  .other = "cluster.chance", .since_major = 6, .since_minor = 7 },
-	{ .name = "within_budget", .rule = BUDGET },
+	{ .name = "picked_within_baseline", .rule = BASELINE, .compared = { "cluster.picked" } },
+	{ .name = "latency_within_baseline", .rule = BASELINE, .compared = { "latency.p50" } },
+	{ .name = "within_limits", .rule = LIMITS },
 };
 
 static const struct workload cluster_wakeup = {

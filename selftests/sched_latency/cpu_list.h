@@ -153,6 +153,14 @@ static inline int cpus_next(const struct cpus *set, int cpu)
 	return -1;
 }
 
+/* Remove all CPUs but the first ones. */
+static inline void cpus_keep_first(struct cpus *set, int nr)
+{
+	for (int cpu = cpus_next(set, -1); cpu >= 0; cpu = cpus_next(set, cpu))
+		if (nr-- <= 0)
+			set->bits[cpu / WORD_BITS] &= ~(1UL << cpu % WORD_BITS);
+}
+
 static inline int cpus_last(const struct cpus *set)
 {
 	int last = -1;

@@ -291,7 +291,6 @@ static void add_rounds(struct results *results, enum direction direction, const 
 	for (int round = 0; round < nr_rounds; round++)
 		metric->rounds[round] = value(variant, round);
 	metric->value = median_of(metric->rounds, nr_rounds);
-	metric->gated = value == of_global && variant != GLOBAL;
 }
 
 static double cycles_of(enum variant variant, int round)
@@ -401,7 +400,7 @@ static const struct test tests[] = {
 	{ .name = "compared_llc_bytes", .rule = WORK, .metric = "llc_bytes.percent_of_global" },
 	{ .name = "llc_not_dearer", .rule = NOT_ABOVE, .metric = "llc.percent_of_global",
 	  .other = "global.percent_of_global", .caches = true },
-	{ .name = "within_budget", .rule = BUDGET },
+	{ .name = "within_limits", .rule = LIMITS },
 };
 
 static const struct workload cpumask_contention = {

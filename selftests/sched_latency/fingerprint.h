@@ -8,9 +8,14 @@
 #define FINGERPRINT_H
 
 #include <linux/elf.h>
-#include <gnu/libc-version.h>
 #include <linux/types.h>
 #include <sys/utsname.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#define LIBC_VERSION	gnu_get_libc_version()
+#else
+#define LIBC_VERSION	"not glibc"
+#endif
 
 #include "topology.h"
 
@@ -202,7 +207,7 @@ static inline void write_fingerprint(FILE *file, const char *command)
 	write_field(file, "governor", text, ",");
 	write_field(file, "command_line", command, ",");
 	write_field(file, "compiler", __VERSION__, ",");
-	write_field(file, "libc", gnu_get_libc_version(), "");
+	write_field(file, "libc", LIBC_VERSION, "");
 	fprintf(file, "},\n");
 }
 

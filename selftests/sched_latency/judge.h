@@ -8,25 +8,36 @@
  *	NONE		the metric is 0
  *	NOT_ABOVE	the metric is above the other one in no more slices of a
  *			run than chance explains if both are equal
- *	ABOVE		the metric is not above the other one in no more slices
- *			of a run than chance explains if both are equal
- *	BUDGET		no metric that has a budget exceeds it
+ *	ABOVE		the metric is above the other one in more slices of a
+ *			run than chance explains if both are equal
+ *	BASELINE	the metrics are not worse than the baseline, and a
+ *			regression of the aim would have been seen
+ *	LIMITS		no run is beyond an absolute limit
  *
- * A failure of the last three must be confirmed by a second batch.
+ * A failure of NOT_ABOVE, ABOVE and BASELINE must be confirmed by a second
+ * batch. statistics.h says how rare false alarms are.
  */
 #ifndef JUDGE_H
 #define JUDGE_H
 
-#include "budget.h"
+#include "baseline.h"
+#include "limits.h"
 
 #define MOST_TESTS	64
+#define FEWEST_SLICES	7
+#define MOST_SLICES	1000
+/* A test with BASELINE compares no more metrics. */
+#define MOST_COMPARED	8
 
-enum rule { WORK, NONE, NOT_ABOVE, ABOVE, BUDGET };
+enum rule { WORK, NONE, NOT_ABOVE, ABOVE, BASELINE, LIMITS };
 
 struct test {
 	const char *name;
 	enum rule rule;
-	const char *metric, *other, *or_other;
+	const char *metric, *other;
+	/* For BASELINE: its metrics, and whether they are those of each CPU. */
+	const char *compared[MOST_COMPARED];
+	bool each_cpu;
 	/* Needs the caches that sysfs shows. */
 	bool caches;
 	/* On kernels before this version a failure is a skip. */
@@ -35,12 +46,38 @@ struct test {
 
 struct verdict {
 	int result;
-	/* The lines of the budget that failed, one bit for each. */
-	unsigned int lines;
-	char text[512];
+	/* The compared metrics that failed, one bit for each. */
+	unsigned int failed;
+	char text[1024];
 };
 
-static inline const struct metric *rounds_of(struct results **runs, int run, const char *name)
+/* The runs that are judged together. */
+struct batch {
+	struct results **runs;
+	int nr;
+	/* Why too many of them are disturbed; NULL if not. */
+	const char *disturbed;
+};
+
+static inline __printf(2, 3) void say(struct verdict *verdict, const char *format, ...)
+{
+	size_t len = strlen(verdict->text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(verdict->text + len, sizeof(verdict->text) - len, format, args);
+	va_end(args);
+}
+
+/* What follows is about something else. */
+static inline void say_next(struct verdict *verdict)
+{
+	if (verdict->text[0])
+		say(verdict, "; ");
+}
+
+static inline
+const struct metric *rounds_of(struct results **runs, int run, const char *name)
 {
 	const struct metric *metric = name ? find_metric(runs[run], name) : NULL;
 
@@ -53,41 +90,42 @@ static inline void skip(struct verdict *verdict, struct results **runs, const ch
 
 	verdict->result = why ? KSFT_SKIP : KSFT_FAIL;
 	if (why)
-		snprintf(verdict->text, sizeof(verdict->text), "%s", why);
+		say(verdict, "%s", why);
 	else
-		snprintf(verdict->text, sizeof(verdict->text), "%s was not measured", name);
+		say(verdict, "%s was not measured", name);
 }
 
 static inline void judge_count(struct verdict *verdict, const struct test *test,
-			       struct results **runs, int nr_runs)
+			       const struct batch *batch)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "%s%s", test->metric ? test->metric : test->name,
 		 test->metric ? "" : ".samples");
-	for (int i = 0; i < nr_runs; i++) {
-		const struct metric *metric = find_metric(runs[i], name);
+	for (int i = 0; i < batch->nr; i++) {
+		const struct metric *metric = find_metric(batch->runs[i], name);
 
 		if (!metric) {
-			skip(verdict, runs, name);
+			skip(verdict, batch->runs, name);
 			return;
 		}
 		if (test->rule == NONE ? !metric->value : metric->value)
 			continue;
 		verdict->result = KSFT_FAIL;
-		snprintf(verdict->text, sizeof(verdict->text), "run %d: %s is %g %s", i + 1,
-			 metric->name, metric->value, metric->unit);
+		verdict->text[0] = '\0';
+		say(verdict, "run %d: %s is %g %s", i + 1, metric->name, metric->value,
+		    metric->unit);
 	}
 }
 
 static inline void judge_ratio(struct verdict *verdict, const struct test *test,
-			       struct results **runs, int nr_runs)
+			       const struct batch *batch)
 {
-	const char *with = rounds_of(runs, 0, test->other) || !test->or_other ? test->other :
-			   test->or_other;
+	struct results **runs = batch->runs;
+	const char *with = test->other;
 	const char *made_up = made_up_topology();
-	bool above = test->rule == ABOVE;
-	int wrong = 0, nr = 0;
+	bool not_above = test->rule == NOT_ABOVE, found;
+	int above = 0, nr = 0;
 
 	if (!rounds_of(runs, 0, test->metric)) {
 		skip(verdict, runs, test->metric);
@@ -99,101 +137,457 @@ static inline void judge_ratio(struct verdict *verdict, const struct test *test,
 	}
 	if (test->caches && made_up) {
 		verdict->result = KSFT_SKIP;
-		snprintf(verdict->text, sizeof(verdict->text), "%s", made_up);
+		say(verdict, "%s", made_up);
 		return;
 	}
-	for (int i = 0; i < nr_runs; i++) {
+	for (int i = 0; i < batch->nr; i++) {
 		const struct metric *a = rounds_of(runs, i, test->metric);
 		const struct metric *b = rounds_of(runs, i, with);
 
 		for (int j = 0; a && b && j < a->nr_rounds && nr < MOST_SLICES; j++, nr++)
-			wrong += above ? a->rounds[j] <= b->rounds[j] : a->rounds[j] > b->rounds[j];
+			above += a->rounds[j] > b->rounds[j];
 	}
 	if (nr < FEWEST_SLICES) {
 		verdict->result = KSFT_SKIP;
-		snprintf(verdict->text, sizeof(verdict->text),
-			 "%d slices are too few, %d are needed", nr, FEWEST_SLICES);
+		say(verdict, "%d slices are too few, %d are needed", nr, FEWEST_SLICES);
 		return;
 	}
-	if (wrong < slices_table[nr - FEWEST_SLICES])
+	found = above >= least_slices(nr);
+	if (found != not_above)
 		return;
 	if (!ksft_min_kernel_version(test->since_major, test->since_minor)) {
 		verdict->result = KSFT_SKIP;
-		snprintf(verdict->text, sizeof(verdict->text), "kernels before %u.%u lack this",
-			 test->since_major, test->since_minor);
+		say(verdict, "kernels before %u.%u lack this", test->since_major,
+		    test->since_minor);
 		return;
 	}
 	verdict->result = KSFT_FAIL;
-	snprintf(verdict->text, sizeof(verdict->text),
-		 "%s %.4g is %sabove %s %.4g in %d of %d slices", test->metric,
-		 find_metric(runs[0], test->metric)->value, above ? "not " : "", with,
-		 find_metric(runs[0], with)->value, wrong, nr);
+	say(verdict, "%s %.4g is above %s %.4g in %s%d of %d slices", test->metric,
+	    find_metric(runs[0], test->metric)->value, with, find_metric(runs[0], with)->value,
+	    not_above ? "" : "only ", above, nr);
 }
 
-/* The number of pairs of a run and a recorded run that exceed the budget. */
-static inline int beyond(const struct budget_line *line, const double *values, int nr)
+/* Baselines. */
+
+/* How much worse a value is than the baseline: in percent of it, or in points. */
+static inline double loss_of(const struct figure *figure, double value, double base)
 {
-	bool lower = !strcmp(line->direction, "lower");
-	int count = 0;
+	bool points = figure->aim == POINTS || figure->aim == CPU_POINTS;
+	double worse = figure->direction == HIGHER ? base - value : value - base;
 
-	for (int i = 0; i < nr; i++)
-		for (int j = 0; j < line->nr; j++) {
-			double limit = line->values[j] * line->factor + line->more;
-
-			count += lower ? values[i] > limit : values[i] < limit;
-		}
-	return count;
+	if (points || !worse)
+		return worse;
+	return base > 0 ? 100 * worse / base : worse * INFINITY;
 }
 
-static inline void judge_budget(struct verdict *verdict, struct results **runs, int nr_runs,
-				const struct budget *budget)
+/* One metric, or one metric of each CPU, against the baseline. */
+struct comparison {
+	/* The first is the metric, and knows its unit; if of CPUs, the worst one. */
+	struct figure figure;
+	int nr_recorded;
+	double losses[MOST_RECORDED];
+	int boots[MOST_RECORDED];
+	/* The loss of the batch, and the loss above which it fails. */
+	double loss, limit;
+	/* Values of the metric, or of the worst CPU. */
+	double base, value;
+};
+
+static inline int known_values(const struct series *series, int nr_runs, double *values)
 {
-	size_t len = 0;
+	int nr = 0;
 
-	verdict->result = budget->missing[0] || nr_runs != BATCH ? KSFT_SKIP : KSFT_PASS;
-	if (budget->missing[0])
-		snprintf(verdict->text, sizeof(verdict->text), "%s", budget->missing);
-	else if (nr_runs != BATCH)
-		snprintf(verdict->text, sizeof(verdict->text),
-			 "a budget is judged from %d runs, not %d", BATCH, nr_runs);
-	for (int i = 0; i < budget->nr_lines && verdict->result != KSFT_SKIP; i++) {
-		const struct budget_line *line = &budget->lines[i];
-		const struct metric *metric;
-		double values[BATCH];
-		int count;
+	for (int i = 0; i < nr_runs; i++)
+		if (!isnan(series->values[i]))
+			values[nr++] = series->values[i];
+	return nr;
+}
 
-		for (int run = 0; run < BATCH; run++) {
-			metric = find_metric(runs[run], line->metric);
-			if (metric)
-				values[run] = metric->value;
-			else
-				break;
+/* The losses of the recorded runs: of each run that of its worst CPU, if CPUs are compared. */
+static inline void recorded_losses(struct comparison *found, const struct baseline *baseline,
+				   const char *name, bool each_cpu)
+{
+	static double losses[MOST_RECORDED], values[MOST_RECORDED];
+	static int boots[MOST_RECORDED];
+
+	for (int run = 0; run < MOST_RECORDED; run++)
+		losses[run] = -INFINITY;
+	for (int i = 0; i < baseline->nr_series; i++) {
+		const struct series *series = &baseline->series[i];
+		bool of_cpu = series->cpu >= 0;
+		int nr;
+
+		if (strcmp(series->name, name) || of_cpu != each_cpu)
+			continue;
+		nr = known_values(series, baseline->nr_runs, values);
+		sort_values(values, nr);
+		for (int run = 0; run < baseline->nr_runs; run++) {
+			double base, loss;
+
+			if (isnan(series->values[run]) || nr < 2)
+				continue;
+			/*
+			 * The ranks of one metric do not depend on its base. Those of the
+			 * worst of many CPUs do: there, a run is compared with the others,
+			 * as a new run is with all.
+			 */
+			base = each_cpu ? median_without(values, nr, series->values[run]) :
+			       median_of(values, nr);
+			loss = loss_of(&found->figure, series->values[run], base);
+			losses[run] = loss > losses[run] ? loss : losses[run];
 		}
-		count = metric ? beyond(line, values, BATCH) : 0;
-		if (metric && count < ranks_table[line->nr - FEWEST_RECORDED])
-			continue;
-		verdict->result = KSFT_FAIL;
-		verdict->lines |= 1U << i;
-		if (len >= sizeof(verdict->text))
-			continue;
-		if (!metric)
-			len += snprintf(verdict->text + len, sizeof(verdict->text) - len,
-					"%s%s has a budget, but was not measured", len ? "; " : "",
-					line->metric);
-		else
-			len += snprintf(verdict->text + len, sizeof(verdict->text) - len,
-					"%s%s: baseline %.6g, measured %.6g %s, budget %s, %d of %d pairs of %d runs beyond it",
-					len ? "; " : "", line->metric,
-					median_of(line->values, line->nr),
-					median_of(values, BATCH), line->unit, line->budget, count,
-					BATCH * line->nr, BATCH);
 	}
+	number_boots(baseline, boots);
+	for (int run = 0; run < baseline->nr_runs; run++)
+		if (losses[run] > -INFINITY) {
+			found->boots[found->nr_recorded] = boots[run];
+			found->losses[found->nr_recorded++] = losses[run];
+		}
+}
+
+/* The values of one metric and CPU in the runs of the batch. */
+static inline int batch_values(struct figure **figures, const int *nr_figures, int nr_runs,
+			       const char *name, int cpu, int place, double *values)
+{
+	int nr = 0;
+
+	for (int run = 0; run < nr_runs; run++)
+		for (int i = 0; i < nr_figures[run]; i++) {
+			const struct figure *figure = &figures[run][(place + i) % nr_figures[run]];
+
+			if (figure->cpu != cpu || strcmp(figure->name, name))
+				continue;
+			values[nr++] = figure->value;
+			break;
+		}
+	return nr;
+}
+
+/* The loss of the batch; false if there is nothing to compare. */
+static inline bool batch_loss(struct comparison *found, const struct baseline *baseline,
+			      struct figure **figures, const int *nr_figures, int nr_runs,
+			      const char *name, bool each_cpu)
+{
+	static double worst[MOST_RUNS], recorded[MOST_RECORDED];
+	double values[MOST_RUNS], most = -INFINITY;
+
+	for (int run = 0; run < nr_runs; run++)
+		worst[run] = -INFINITY;
+	for (int i = 0; i < nr_figures[0]; i++) {
+		const struct figure *figure = &figures[0][i];
+		const struct series *series;
+		bool of_cpu = figure->cpu >= 0;
+		double base, loss;
+		int nr;
+
+		if (strcmp(figure->name, name) || of_cpu != each_cpu)
+			continue;
+		series = find_series(baseline, name, figure->cpu, i);
+		nr = series ? known_values(series, baseline->nr_runs, recorded) : 0;
+		if (!nr)
+			continue;
+		base = median_of(recorded, nr);
+		nr = batch_values(figures, nr_figures, nr_runs, name, figure->cpu, i, values);
+		/* A CPU may have had no sample; a metric that is gone proves nothing. */
+		if (nr < nr_runs && !each_cpu)
+			return false;
+		for (int run = 0; run < nr; run++) {
+			loss = loss_of(figure, values[run], base);
+			worst[run] = loss > worst[run] ? loss : worst[run];
+		}
+		loss = loss_of(figure, median_of(values, nr), base);
+		if (loss > most) {
+			most = loss;
+			found->figure = *figure;
+			found->base = base;
+			found->value = median_of(values, nr);
+		}
+	}
+	if (most == -INFINITY)
+		return false;
+	found->loss = lower_median(worst, nr_runs);
+	return true;
+}
+
+/* How many comparisons share the chance of a false alarm. */
+static inline int comparisons(const struct test *tests, int nr_tests)
+{
+	int nr = 0;
+
+	for (int i = 0; i < nr_tests; i++)
+		for (int j = 0; tests[i].rule == BASELINE && j < MOST_COMPARED; j++)
+			nr += !!tests[i].compared[j];
+	return nr;
+}
+
+static inline void print_value(struct verdict *verdict, const struct figure *figure, double value)
+{
+	bool time = !strcmp(figure->unit, "ns");
+
+	if (time && value >= 1e6)
+		say(verdict, "%.3g ms", value / 1e6);
+	else if (time && value >= 1e3)
+		say(verdict, "%.3g us", value / 1e3);
+	else
+		say(verdict, "%.4g %s", value, figure->unit);
+}
+
+/* " on CPU 17 (node of CPUs 0-31, LLC of CPUs 16-23)" */
+static inline void print_cpu(struct verdict *verdict, int cpu)
+{
+	static const struct {
+		enum sharing what;
+		const char *name;
+	} places[] = { { NODE, "node" }, { LLC, "LLC" } };
+	struct cpus shared;
+	bool any = false;
+
+	say(verdict, " on CPU %d", cpu);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		if (!cpus_sharing(cpu, places[i].what, &shared))
+			continue;
+		say(verdict, "%s%s of CPUs %.64s", any ? ", " : " (", places[i].name,
+		    cpus_list(&shared));
+		any = true;
+	}
+	if (any)
+		say(verdict, ")");
+}
+
+static inline void print_loss(struct verdict *verdict, const struct figure *figure, double loss)
+{
+	bool points = figure->aim == POINTS || figure->aim == CPU_POINTS;
+	char sign = figure->direction == HIGHER ? '-' : '+';
+
+	if (isinf(loss))
+		say(verdict, "any factor");
+	else
+		say(verdict, "%c%.3g%s", loss < 0 ? '+' + '-' - sign : sign, fabs(loss),
+		    points ? " points" : " %");
+}
+
+/* How many more recorded runs like these would let the aim be seen; 0 if none would. */
+static inline int runs_lacking(const struct comparison *found, int nr_runs, double chance)
+{
+	int quiet = 0;
+
+	for (int i = 0; i < found->nr_recorded; i++)
+		quiet += found->losses[i] <= aims[found->figure.aim];
+	for (int nr = found->nr_recorded + 1; nr <= MOST_RECORDED; nr++)
+		if (rank_for(nr, nr_runs, chance) <= (long)quiet * nr / found->nr_recorded)
+			return nr - found->nr_recorded;
+	return 0;
+}
+
+static inline void print_noise(struct verdict *verdict, const struct baseline *baseline)
+{
+	static const char * const sources[] = { "noise.steal", "noise.interrupts", "noise.others" };
+	static double values[MOST_RECORDED];
+	const char *largest = NULL;
+	double most = 0.1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		const struct series *series = find_series(baseline, sources[i], -1, 0);
+		double mean = 0;
+		int nr = series ? known_values(series, baseline->nr_runs, values) : 0;
+
+		for (int j = 0; j < nr; j++)
+			mean += values[j] / nr;
+		if (mean > most) {
+			most = mean;
+			largest = strchr(sources[i], '.') + 1;
+		}
+	}
+	if (largest)
+		say(verdict, " (%s took %.1f %% of the time when it was recorded)", largest, most);
+}
+
+static inline void say_too_noisy(struct verdict *verdict, const struct comparison *found,
+				 const struct baseline *baseline, int nr_runs, double chance)
+{
+	int more = runs_lacking(found, nr_runs, chance);
+
+	say_next(verdict);
+	say(verdict, "%s: too noisy to see ", found->figure.name);
+	print_loss(verdict, &found->figure, aims[found->figure.aim]);
+	say(verdict, ", sees ");
+	print_loss(verdict, &found->figure, found->limit);
+	if (more)
+		say(verdict, ": record %d more runs, or use a quieter machine", more);
+	else
+		say(verdict, ": needs a quieter machine");
+	print_noise(verdict, baseline);
+}
+
+static inline void say_compared(struct verdict *verdict, const struct comparison *found)
+{
+	const struct figure *figure = &found->figure;
+
+	say_next(verdict);
+	say(verdict, "%s ", figure->name);
+	print_value(verdict, figure, found->value);
+	if (figure->cpu >= 0)
+		print_cpu(verdict, figure->cpu);
+	say(verdict, ", baseline ");
+	print_value(verdict, figure, found->base);
+	say(verdict, "; ");
+	if (found->loss > found->limit) {
+		say(verdict, "worse by ");
+		print_loss(verdict, figure, found->loss);
+		say(verdict, ", and ");
+	}
+	print_loss(verdict, figure, found->limit);
+	say(verdict, " would fail");
+}
+
+/*
+ * The registered least limit is a part of the aim: minutes and boots differ by
+ * something even if the runs of a baseline, one after the other, do not. Tails
+ * differ by more.
+ */
+static inline bool is_tail(const struct figure *figure)
+{
+	return figure->aim == TAIL || figure->aim == CPU_TAIL;
+}
+
+/* KSFT_PASS if the aim would have been seen, KSFT_SKIP if not, KSFT_FAIL if it is worse. */
+static inline int compare(struct verdict *verdict, const struct test *test,
+			  const struct batch *batch, struct figure **figures,
+			  const int *nr_figures, const struct baseline *baseline,
+			  const char *name, double chance)
+{
+	static struct comparison found;
+	double boots, least;
+	int rank;
+
+	memset(&found, 0, sizeof(found));
+	if (!batch_loss(&found, baseline, figures, nr_figures, batch->nr, name, test->each_cpu)) {
+		const char *why = why_absent(batch->runs[0], name);
+
+		/* Other metrics of the test are often absent for the same reason. */
+		if (!why || !strstr(verdict->text, why)) {
+			say_next(verdict);
+			say(verdict, "%s%s", why ? "" : name,
+			    why ? why : ": not both measured and recorded");
+		}
+		return why ? KSFT_SKIP : KSFT_FAIL;
+	}
+	recorded_losses(&found, baseline, name, test->each_cpu);
+	rank = rank_for(found.nr_recorded, batch->nr, chance);
+	if (rank > found.nr_recorded) {
+		say_next(verdict);
+		say(verdict, "%s: %d runs against %d recorded ones prove nothing: ", name,
+		    batch->nr, found.nr_recorded);
+		found.limit = INFINITY;
+		rank = runs_lacking(&found, batch->nr, chance);
+		if (rank)
+			say(verdict, "record %d more", rank);
+		else
+			say(verdict, "use more --runs");
+		return KSFT_SKIP;
+	}
+	found.limit = value_at(found.losses, found.nr_recorded, rank - 1);
+	least = aims[found.figure.aim] * (is_tail(&found.figure) ? 0.8 : 0.5);
+	if (found.limit < least)
+		found.limit = least;
+	boots = beyond_boots(found.losses, found.boots, found.nr_recorded);
+	if (found.limit < boots)
+		found.limit = boots;
+	if (found.loss > found.limit) {
+		say_compared(verdict, &found);
+		return KSFT_FAIL;
+	}
+	if (found.limit > aims[found.figure.aim]) {
+		say_too_noisy(verdict, &found, baseline, batch->nr, chance);
+		return KSFT_SKIP;
+	}
+	say_compared(verdict, &found);
+	return KSFT_PASS;
+}
+
+/*
+ * The test fails if one of its metrics does, and is skipped if none could have
+ * failed at the aim. The text of a pass names what each of them excludes.
+ */
+static inline void judge_baseline(struct verdict *verdict, const struct test *test,
+				  const struct batch *batch, const struct baseline *baseline,
+				  double chance)
+{
+	struct figure **figures = calloc(batch->nr, sizeof(*figures));
+	int *nr_figures = calloc(batch->nr, sizeof(*nr_figures)), passed = 0;
+	static int boots[MOST_RECORDED];
+
+	verdict->result = KSFT_SKIP;
+	if (!figures || !nr_figures)
+		ksft_exit_fail_msg("no memory\n");
+	if (baseline->missing[0] || batch->disturbed)
+		say(verdict, "%s", batch->disturbed ? batch->disturbed : baseline->missing);
+	for (int i = 0; i < batch->nr && !verdict->text[0]; i++)
+		nr_figures[i] = figures_of(batch->runs[i], &figures[i]);
+	for (int i = 0; i < MOST_COMPARED && test->compared[i] && nr_figures[batch->nr - 1]; i++) {
+		int result;
+
+		result = compare(verdict, test, batch, figures, nr_figures, baseline,
+				 test->compared[i], chance);
+		passed += result == KSFT_PASS;
+		verdict->failed |= (unsigned int)(result == KSFT_FAIL) << i;
+	}
+	if (verdict->failed)
+		verdict->result = KSFT_FAIL;
+	else if (passed)
+		verdict->result = KSFT_PASS;
+	if (verdict->result == KSFT_PASS && number_boots(baseline, boots) == 1)
+		say(verdict, "; the baseline is of one boot");
+	for (int i = 0; i < batch->nr; i++)
+		free(figures[i]);
+	free(figures);
+	free(nr_figures);
+}
+
+/* Limits. */
+
+static inline void judge_limits(struct verdict *verdict, const struct batch *batch)
+{
+	if (!nr_limits) {
+		verdict->result = KSFT_SKIP;
+		say(verdict, "no --limit, and no %s", limits_path);
+		return;
+	}
+	for (int i = 0; i < nr_limits; i++) {
+		const struct limit *limit = &limits[i];
+
+		for (int run = 0; run < batch->nr; run++) {
+			const struct metric *metric = find_metric(batch->runs[run], limit->metric);
+			const char *why = why_absent(batch->runs[run], limit->metric);
+			double value;
+
+			if (!metric && !why)
+				ksft_exit_fail_msg("--limit %s: there is no such metric\n",
+						   limit->text);
+			value = metric ? limit_for(limit, metric) : 0;
+			if (metric && (metric->direction == HIGHER ? metric->value >= value :
+				       metric->value <= value))
+				continue;
+			verdict->result = KSFT_FAIL;
+			say(verdict, "%s%s: ", verdict->text[0] ? "; " : "", limit->text);
+			if (metric)
+				say(verdict, "%.6g %s in run %d", metric->value, metric->unit,
+				    run + 1);
+			else
+				say(verdict, "%s", why);
+			break;
+		}
+	}
+	if (verdict->result == KSFT_PASS)
+		for (int i = 0; i < nr_limits; i++)
+			say(verdict, "%s%s", i ? ", " : "", limits[i].text);
 }
 
 /* True if a failure has to be confirmed. */
 static inline bool judge(struct verdict *verdicts, const struct test *tests, int nr_tests,
-			 struct results **runs, int nr_runs, const struct budget *budget)
+			 const struct batch *batch, const struct baseline *baseline)
 {
+	int nr = comparisons(tests, nr_tests);
 	bool doubtful = false;
 
 	memset(verdicts, 0, nr_tests * sizeof(*verdicts));
@@ -201,12 +595,15 @@ static inline bool judge(struct verdict *verdicts, const struct test *tests, int
 		enum rule rule = tests[i].rule;
 
 		if (rule == WORK || rule == NONE)
-			judge_count(&verdicts[i], &tests[i], runs, nr_runs);
-		else if (rule == BUDGET)
-			judge_budget(&verdicts[i], runs, nr_runs, budget);
+			judge_count(&verdicts[i], &tests[i], batch);
+		else if (rule == BASELINE)
+			judge_baseline(&verdicts[i], &tests[i], batch, baseline,
+				       FALSE_ALARMS / nr);
+		else if (rule == LIMITS)
+			judge_limits(&verdicts[i], batch);
 		else
-			judge_ratio(&verdicts[i], &tests[i], runs, nr_runs);
-		if (rule >= NOT_ABOVE && verdicts[i].result == KSFT_FAIL) {
+			judge_ratio(&verdicts[i], &tests[i], batch);
+		if (rule >= NOT_ABOVE && rule <= BASELINE && verdicts[i].result == KSFT_FAIL) {
 			doubtful = true;
 			ksft_print_msg("%s: %s\n", tests[i].name, verdicts[i].text);
 		}
@@ -214,27 +611,28 @@ static inline bool judge(struct verdict *verdicts, const struct test *tests, int
 	return doubtful;
 }
 
-/* Keep the failures of both batches; for WORK and NONE, those of either. */
+/* Keep the failures of both batches; where nothing is compared, those of either. */
 static inline void confirm(struct verdict *verdicts, const struct verdict *again,
 			   const struct test *tests, int nr_tests)
 {
 	for (int i = 0; i < nr_tests; i++) {
-		struct verdict *verdict = &verdicts[i];
-		bool failed = verdict->result == KSFT_FAIL && again[i].result == KSFT_FAIL;
+		enum rule rule = tests[i].rule;
 
-		if (tests[i].rule < NOT_ABOVE) {
+		if (rule < NOT_ABOVE || rule > BASELINE) {
 			if (again[i].result == KSFT_FAIL)
-				*verdict = again[i];
+				verdicts[i] = again[i];
 			continue;
 		}
-		if (verdict->result != KSFT_FAIL)
+		if (verdicts[i].result != KSFT_FAIL)
 			continue;
-		if (tests[i].rule == BUDGET)
-			failed = failed && verdict->lines & again[i].lines;
-		if (failed)
-			*verdict = again[i];
-		else
-			verdict->result = KSFT_PASS;
+		/* If it failed once for one reason and once for another, neither is confirmed. */
+		if (again[i].result == KSFT_FAIL && rule == BASELINE &&
+		    !(verdicts[i].failed & again[i].failed)) {
+			verdicts[i].result = KSFT_PASS;
+			say(&verdicts[i], "; not confirmed: %.200s", again[i].text);
+		} else {
+			verdicts[i] = again[i];
+		}
 	}
 }
 
@@ -242,14 +640,17 @@ static inline void print_verdicts(const struct verdict *verdicts, const struct t
 				  int nr_tests, const char *command)
 {
 	for (int i = 0; i < nr_tests; i++) {
+		const char *text = verdicts[i].text;
+
 		if (verdicts[i].result == KSFT_SKIP) {
-			ksft_test_result_code(KSFT_SKIP, tests[i].name, "%s", verdicts[i].text);
+			ksft_test_result_code(KSFT_SKIP, tests[i].name, "%s", text);
 			continue;
 		}
 		if (verdicts[i].result == KSFT_FAIL)
-			ksft_print_msg("%s: %s; again: %s\n", tests[i].name, verdicts[i].text,
-				       command);
-		ksft_test_result(verdicts[i].result == KSFT_PASS, "%s\n", tests[i].name);
+			ksft_print_msg("%s: %s; again: %s\n", tests[i].name, text, command);
+		ksft_test_result(verdicts[i].result == KSFT_PASS, "%s%s%s\n", tests[i].name,
+				 text[0] && verdicts[i].result == KSFT_PASS ? " # " : "",
+				 verdicts[i].result == KSFT_PASS ? text : "");
 	}
 }
 

@@ -141,7 +141,7 @@ static inline void make_stages(struct results *results, struct group *group)
 		stage->group = group;
 		stage->number = i;
 		if (pipe2(stage->frames, O_CLOEXEC))
-			give_up(results, "pipe: %s", strerror(errno));
+			give_up_refused(results, "pipe", errno);
 		/* A frame for each CPU, at different stages. */
 		if (i < groups.size)
 			put_frame(stage);
@@ -192,7 +192,7 @@ static inline void report_groups(struct results *results, double seconds, double
 	metric = add_metric(results, RATE, HIGHER, "frames/s", frames / seconds,
 			    "groups.frames_per_s");
 	metric->n = frames;
-	metric->gated = true;
+	metric->aim = MEDIAN;
 	add_metric(results, RATE, HIGHER, "%", frames ? 100.0 * least * groups.nr / frames : 0,
 		   "groups.evenness")->n = groups.nr;
 	add_metric(results, EXACT, LOWER, "turns", elsewhere, "groups.elsewhere")->n = frames;

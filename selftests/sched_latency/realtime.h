@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "results.h"
 
@@ -17,20 +18,24 @@
 #define RTTIME_SOFT_US	5000000
 #define RTTIME_HARD_US	6000000
 
-static inline bool be_realtime(int priority)
+/* musl's sched_setscheduler() always fails. */
+static inline bool set_policy(int policy, int priority)
 {
 	struct sched_param param = { .sched_priority = priority };
 
-	return !sched_setscheduler(0, SCHED_FIFO, &param);
+	return !syscall(SYS_sched_setscheduler, 0, policy, &param);
+}
+
+static inline bool be_realtime(int priority)
+{
+	return set_policy(SCHED_FIFO, priority);
 }
 
 /* Why SCHED_FIFO cannot be used; NULL if it can. */
 static inline const char *why_no_realtime(int priority)
 {
-	struct sched_param param = {};
-
 	if (be_realtime(priority)) {
-		sched_setscheduler(0, SCHED_OTHER, &param);
+		set_policy(SCHED_OTHER, 0);
 		return NULL;
 	}
 	if (errno == EPERM && geteuid())

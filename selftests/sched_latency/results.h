@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "disturbance.h"
 #include "fingerprint.h"
 #include "histogram.h"
 
@@ -19,9 +20,22 @@
 #define MOST_ROUNDS	100
 #define MOST_ROWS	10240
 #define MOST_RUNS	100
+#define MOST_BARS	8192
 
 enum direction { LOWER, HIGHER, NEITHER };
 enum kind { EXACT, QUANTILE, RATE, EXCEEDANCE };
+
+/*
+ * Whether a metric is compared with the baseline, and how large a regression
+ * the test is there to see. POINTS is for metrics in percent: the aim is in
+ * points, not in percent of the value. The last three are for one CPU, whose
+ * figures come from fewer samples.
+ */
+enum aim { NOT_COMPARED, MEDIAN, TAIL, POINTS, CPU_MEDIAN, CPU_TAIL, CPU_POINTS, AIMS };
+static double aims[AIMS] = {
+	[MEDIAN] = 20, [TAIL] = 50, [POINTS] = 2,
+	[CPU_MEDIAN] = 50, [CPU_TAIL] = 200, [CPU_POINTS] = 10,
+};
 
 struct metric {
 	char name[56];
@@ -30,8 +44,7 @@ struct metric {
 	enum kind kind;
 	double value;
 	__u64 n;
-	/* Compared with the budget; only few are, so false alarms are rare. */
-	bool gated;
+	enum aim aim;
 	/* One value for each slice of the run, where slices are compared. */
 	int nr_rounds;
 	double rounds[MOST_ROUNDS];
@@ -48,18 +61,32 @@ struct row {
 	int cpu;
 	__u64 n;
 	double p50, p99, most;
+	/* In percent of the intervals; below 0 if it is not counted. */
+	double missed;
+	/* Compared with the baseline of this CPU. */
+	bool compared;
+};
+
+/* What one bucket of a histogram counted. */
+struct bar {
+	char name[40];
+	__u64 from, width, count;
 };
 
 struct results {
 	struct timespec started;
 	double uptime;
-	int nr_metrics, nr_absent, nr_rows;
+	int nr_metrics, nr_absent, nr_rows, nr_bars;
 	bool done;
-	/* Why the run has no results. */
+	/* Why the run has no results, and whether the machine's limits are the reason. */
 	char error[256];
+	bool refused;
+	/* What disturbed the run, and whether it may have spoiled the figures. */
+	struct disturbance disturbance;
 	struct metric metrics[MOST_METRICS];
 	struct absent absent[MOST_ABSENT];
 	struct row rows[MOST_ROWS];
+	struct bar bars[MOST_BARS];
 };
 
 static inline double seconds_of(clockid_t clock)
@@ -81,6 +108,11 @@ static inline struct results *results_new(void)
 	clock_gettime(CLOCK_REALTIME, &results->started);
 	results->uptime = seconds_of(CLOCK_BOOTTIME);
 	return results;
+}
+
+static inline void results_free(struct results *results)
+{
+	munmap(results, sizeof(*results));
 }
 
 static inline __printf(6, 7)
@@ -142,23 +174,38 @@ const char *why_absent(const struct results *results, const char *name)
 	return NULL;
 }
 
-/* Which of p50 and p99 are compared with the budget. */
-#define GATE_P50	1
-#define GATE_P99	2
+static inline void add_bars(struct results *results, const char *name,
+			    const struct histogram *histogram)
+{
+	for (int i = 0; i < BUCKETS && results->nr_bars < MOST_BARS; i++) {
+		struct bar *bar = &results->bars[results->nr_bars];
+
+		if (!histogram->buckets[i])
+			continue;
+		results->nr_bars++;
+		snprintf(bar->name, sizeof(bar->name), "%s", name);
+		bar->from = bucket_start(i);
+		bar->width = bucket_width(i);
+		bar->count = histogram->buckets[i];
+	}
+}
+
+/* @compared: p50, p99 and p99.9 are compared with the baseline, or only p50. */
+enum compared { NONE_COMPARED, P50_COMPARED, ALL_COMPARED };
 
 static inline void add_quantiles(struct results *results, const char *name,
-				 const struct histogram *histogram, int gates)
+				 const struct histogram *histogram, enum compared compared)
 {
 	static const struct {
 		const char *name;
 		double share;
-		int gate;
+		enum aim aim;
 	} quantiles[] = {
-		{ "p50", 0.5, GATE_P50 },
-		{ "p90", 0.9, 0 },
-		{ "p99", 0.99, GATE_P99 },
-		{ "p99_9", 0.999, 0 },
-		{ "max", 1, 0 },
+		{ "p50", 0.5, MEDIAN },
+		{ "p90", 0.9, NOT_COMPARED },
+		{ "p99", 0.99, TAIL },
+		{ "p99_9", 0.999, TAIL },
+		{ "max", 1, NOT_COMPARED },
 	};
 	struct metric *metric;
 
@@ -175,17 +222,22 @@ static inline void add_quantiles(struct results *results, const char *name,
 				    histogram_quantile(histogram, quantiles[i].share),
 				    "%s.%s", name, quantiles[i].name);
 		metric->n = histogram->n;
-		metric->gated = gates & quantiles[i].gate;
+		if (compared == ALL_COMPARED ||
+		    (compared == P50_COMPARED && quantiles[i].aim == MEDIAN))
+			metric->aim = quantiles[i].aim;
 	}
+	add_bars(results, name, histogram);
 }
 
-static inline void add_row(struct results *results, const char *group, int cpu,
-			   const struct histogram *histogram)
+/* Returns a row that is not kept if there is nothing to say about the CPU. */
+static inline struct row *add_row(struct results *results, const char *group, int cpu,
+				  const struct histogram *histogram)
 {
+	static struct row none;
 	struct row *row = &results->rows[results->nr_rows];
 
 	if (!histogram->n || results->nr_rows == MOST_ROWS)
-		return;
+		return &none;
 	results->nr_rows++;
 	snprintf(row->group, sizeof(row->group), "%s", group);
 	row->cpu = cpu;
@@ -193,6 +245,8 @@ static inline void add_row(struct results *results, const char *group, int cpu,
 	row->p50 = histogram_quantile(histogram, 0.5);
 	row->p99 = histogram_quantile(histogram, 0.99);
 	row->most = histogram->most;
+	row->missed = -1;
+	return row;
 }
 
 #endif

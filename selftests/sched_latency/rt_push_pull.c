@@ -21,7 +21,7 @@
 #include "thread_work.h"
 #include "pinned_groups.h"
 
-static double seconds = 1, warm_up = 0.1, burst_us = 50, load = 70;
+static double seconds = 0.3, warm_up = 0.05, burst_us = 50, load = 70;
 static int nr_threads;
 static const char *profile = "both";
 
@@ -158,7 +158,7 @@ static void report_placement(struct results *results)
 	     cpu = cpus_next(&common.cpus, cpu), place++) {
 		counts[place] = late_on[cpu].n;
 		histogram_settle(&late_on[cpu]);
-		add_row(results, "overload", cpu, &late_on[cpu]);
+		add_row(results, "overload", cpu, &late_on[cpu])->compared = true;
 	}
 	add_metric(results, RATE, HIGHER, "%", evenness(counts, nr_cpus),
 		   "overload.evenness_of_cpus")->n = nr_cpus;
@@ -191,6 +191,8 @@ static void report_overload(struct results *results)
 			histogram_merge(first, &threads[i].late);
 	}
 	add_metric(results, EXACT, NEITHER, "bursts", bursts, "overload.bursts")->n = bursts;
+	add_metric(results, RATE, HIGHER, "bursts/s", bursts / counted_s,
+		   "overload.bursts_per_s")->aim = MEDIAN;
 	if (cpus_count(&common.cpus) > 1)
 		add_metric(results, RATE, NEITHER, "1/s", changes / counted_s,
 			   "overload.cpu_changes_per_s");
@@ -203,8 +205,8 @@ static void report_overload(struct results *results)
 	else
 		add_absent(results, "overload.migrations_per_s", "perf_event_open is not allowed");
 	report_placement(results);
-	add_quantiles(results, "overload.late", every, GATE_P50);
-	add_quantiles(results, "overload.late_first", first, GATE_P50);
+	add_quantiles(results, "overload.late", every, ALL_COMPARED);
+	add_quantiles(results, "overload.late_first", first, ALL_COMPARED);
 }
 
 static void measure(struct results *results)
@@ -213,7 +215,7 @@ static void measure(struct results *results)
 
 	all = results;
 	if (!guard_realtime())
-		give_up(results, "RLIMIT_RTTIME: %s", strerror(errno));
+		give_up_refused(results, "RLIMIT_RTTIME", errno);
 	be_prompt();
 	measure_steps();
 	if (both || !strcmp(profile, "overload")) {
@@ -245,7 +247,7 @@ static const char *cannot(void)
 
 static const struct option_row rows[] = {
 	{ "profile", 0, WORD, &profile, 0, 0, "overload, pinned-groups" },
-	{ "seconds", 's', NUMBER, &seconds, 0.01, 86400, "length of each profile" },
+	{ "seconds", 's', DURATION, &seconds, 0.01, 864000, "length of each profile" },
 	{ "warm-up", 0, NUMBER, &warm_up, 0, 3600, "seconds before each profile, not counted" },
 	{ "threads", 't', COUNT, &nr_threads, 1, 20000, "threads of overload (2 per CPU, and 1)" },
 	{ "burst-us", 0, NUMBER, &burst_us, 1, 10000, "work of a thread before it sleeps" },
@@ -262,7 +264,16 @@ static const struct test tests[] = {
 	{ .name = "groups_ran", .rule = WORK, .metric = "groups.frames_per_s" },
 	{ .name = "every_group_ran", .rule = WORK, .metric = "groups.evenness" },
 	{ .name = "kept_in_groups", .rule = NONE, .metric = "groups.elsewhere" },
-	{ .name = "within_budget", .rule = BUDGET },
+	{ .name = "late_within_baseline", .rule = BASELINE,
+	  .compared = { "overload.late.p50", "overload.late.p99", "overload.late.p99_9" } },
+	{ .name = "late_first_within_baseline", .rule = BASELINE,
+	  .compared = { "overload.late_first.p50", "overload.late_first.p99",
+			"overload.late_first.p99_9" } },
+	{ .name = "work_within_baseline", .rule = BASELINE,
+	  .compared = { "overload.bursts_per_s", "groups.frames_per_s" } },
+	{ .name = "each_cpu_within_baseline", .rule = BASELINE, .each_cpu = true,
+	  .compared = { "overload.p50", "overload.p99" } },
+	{ .name = "within_limits", .rule = LIMITS },
 };
 
 static const struct workload rt_push_pull = {

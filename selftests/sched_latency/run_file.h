@@ -39,6 +39,34 @@ static inline void write_head(FILE *file, const struct results *results, const c
 	write_string(file, results->error);
 }
 
+/* Each bucket that counted something: where it begins, in ns, and its count. */
+static inline void write_histograms(FILE *file, const struct results *results)
+{
+	fprintf(file, "\"histograms\": {");
+	for (int i = 0; i < results->nr_bars; i++) {
+		const struct bar *bar = &results->bars[i];
+
+		if (i && !strcmp(bar->name, bar[-1].name))
+			fprintf(file, ", ");
+		else
+			fprintf(file, "%s\n  \"%s\": [", i ? "]," : "", bar->name);
+		fprintf(file, "[%llu, %llu]", (unsigned long long)bar->from,
+			(unsigned long long)bar->count);
+	}
+	fprintf(file, "%s\n},\n", results->nr_bars ? "]" : "");
+}
+
+static inline void write_disturbance(FILE *file, const struct disturbance *found)
+{
+	fprintf(file, "\"disturbance\": {\"steal_percent\": %.4g, \"interrupts_percent\": %.4g, ",
+		found->steal, found->irq);
+	fprintf(file, "\"others_percent\": %.4g, ", found->others);
+	fprintf(file, "\"realtime_percent\": %.4g, \"throttled\": %ld, \"why\": ",
+		found->realtime, found->throttled);
+	write_string(file, found->why);
+	fprintf(file, "}\n");
+}
+
 static inline void write_run(FILE *file, const struct results *results)
 {
 	fprintf(file, ",\n\"metrics\": [");
@@ -59,10 +87,16 @@ static inline void write_run(FILE *file, const struct results *results)
 
 		fprintf(file, "%s\n  {\"group\": \"%s\", \"cpu\": %d, \"n\": %llu, ",
 			i ? "," : "", row->group, row->cpu, (unsigned long long)row->n);
-		fprintf(file, "\"p50_ns\": %.9g, \"p99_ns\": %.9g, \"max_ns\": %.9g}",
+		fprintf(file, "\"p50_ns\": %.9g, \"p99_ns\": %.9g, \"max_ns\": %.9g",
 			row->p50, row->p99, row->most);
+		if (row->missed >= 0)
+			fprintf(file, ", \"missed_percent\": %.9g", row->missed);
+		fprintf(file, "}");
 	}
-	fprintf(file, "\n]\n}\n");
+	fprintf(file, "\n],\n");
+	write_histograms(file, results);
+	write_disturbance(file, &results->disturbance);
+	fprintf(file, "}\n");
 }
 
 /* Write the whole file or nothing; errno says why it failed. */
@@ -99,32 +133,6 @@ static inline bool save_run(const char *path, const struct results *results, con
 		unlink(new);
 	errno = error;
 	return !failed;
-}
-
-/*
- * Where the last run of each program is kept for latency_thresholds.sh; NULL if
- * there is no directory that only this user can write.
- */
-static inline const char *results_directory(void)
-{
-	static char directory[4000];
-	const char *named = getenv("SCHED_LATENCY_RESULTS"), *tmp = getenv("TMPDIR");
-	struct stat found;
-
-	if (named) {
-		snprintf(directory, sizeof(directory), "%s", named);
-		return directory;
-	}
-	snprintf(directory, sizeof(directory), "%s/sched_latency-%d", tmp ? tmp : "/tmp",
-		 geteuid());
-	if (mkdir(directory, 0700) && errno != EEXIST)
-		return NULL;
-	if (lstat(directory, &found) || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
-	    found.st_mode & 022) {
-		errno = EPERM;
-		return NULL;
-	}
-	return directory;
 }
 
 #endif

@@ -142,7 +142,7 @@ static void report(struct results *results, double forked, double started, doubl
 		histogram_settle(&gate->late[cpu]);
 		histogram_merge(sum, &gate->late[cpu]);
 		if (cpu < nr_cpus)
-			add_row(results, "oversleep", cpu, &gate->late[cpu]);
+			add_row(results, "oversleep", cpu, &gate->late[cpu])->compared = true;
 	}
 	if (!sum)
 		give_up(results, "no memory");
@@ -152,10 +152,12 @@ static void report(struct results *results, double forked, double started, doubl
 		   (double)nr_children * (1L << log_loops) - gate->sleeps, "sleeps_missing");
 	metric = add_metric(results, RATE, HIGHER, "sleeps/s", gate->sleeps / took, "sleeps_per_s");
 	metric->n = gate->sleeps;
-	metric->gated = true;
-	add_quantiles(results, "oversleep", sum, 0);
+	metric->aim = MEDIAN;
+	add_quantiles(results, "oversleep", sum, ALL_COMPARED);
 	add_metric(results, EXACT, LOWER, "s", forked, "start.forks_s")->n = nr_children;
-	add_metric(results, EXACT, LOWER, "s", started, "start.all_ready_s")->n = nr_children;
+	metric = add_metric(results, EXACT, LOWER, "s", started, "start.all_ready_s");
+	metric->n = nr_children;
+	metric->aim = TAIL;
 	add_metric(results, EXACT, LOWER, "s", took, "storm_s");
 	if (memory > 0)
 		add_metric(results, EXACT, LOWER, "kB", (double)memory / nr_children,
@@ -176,7 +178,7 @@ static void measure(struct results *results)
 	size = sizeof(*gate) + (nr_cpus + 1) * sizeof(*gate->late);
 	gate = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (gate == MAP_FAILED)
-		give_up(results, "mmap: %s", strerror(errno));
+		give_up_refused(results, "mmap", errno);
 	gate->nr = nr_children;
 	if (common.cpus_given && !run_on(&common.cpus))
 		give_up(results, "--cpus: %s", strerror(errno));
@@ -223,7 +225,14 @@ static const struct test tests[] = {
 	{ .name = "slept_as_often_as_asked", .rule = NONE, .metric = "sleeps_missing" },
 	{ .name = "histogram_holds_all", .rule = NONE, .metric = "oversleep.overflow" },
 	{ .name = "balance_counted", .rule = WORK, .metric = "balance.samples" },
-	{ .name = "within_budget", .rule = BUDGET },
+	{ .name = "sleeps_within_baseline", .rule = BASELINE, .compared = { "sleeps_per_s" } },
+	{ .name = "oversleep_within_baseline", .rule = BASELINE,
+	  .compared = { "oversleep.p50", "oversleep.p99", "oversleep.p99_9" } },
+	{ .name = "start_within_baseline", .rule = BASELINE, .compared = { "start.all_ready_s" } },
+	{ .name = "balance_within_baseline", .rule = BASELINE, .compared = { "balance.of_all" } },
+	{ .name = "each_cpu_within_baseline", .rule = BASELINE, .each_cpu = true,
+	  .compared = { "oversleep.p50", "oversleep.p99" } },
+	{ .name = "within_limits", .rule = LIMITS },
 };
 
 static const struct workload sleep_storm = {

@@ -29,8 +29,8 @@ static const char * const names[WAYS][DISTANCES] = {
 };
 
 /* The default is a few seconds where all pairs exist. */
-static double slice_ms = 30, warm_up_ms = 3;
-static int nr_rounds = 7;
+static double slice_ms = 12, warm_up_ms = 2;
+static int nr_rounds = 5;
 
 /* One of the two threads. */
 struct side {
@@ -38,7 +38,7 @@ struct side {
 	int cpu;
 	int word;
 	int fds[2];
-	__u64 counted_from, end, awake;
+	__u64 counted_from, end, ended, awake;
 	struct side *other;
 	struct histogram histogram;
 };
@@ -48,8 +48,7 @@ static struct results *all;
 static const char *no_way[WAYS];
 /* For each side; for the free thread also for each CPU that it ran on. */
 static struct histogram *sums[WAYS][DISTANCES][2], *free_on[WAYS];
-static __u64 awake[WAYS][DISTANCES];
-static double medians[WAYS][DISTANCES][MOST_ROUNDS];
+static __u64 awake[WAYS][DISTANCES], turns[WAYS][DISTANCES], lasted[WAYS][DISTANCES];
 static struct side sides[2];
 static enum way way;
 static pthread_barrier_t ready;
@@ -185,34 +184,30 @@ static void *play(void *argument)
 		if (__atomic_load_n(&stop, __ATOMIC_RELAXED))
 			break;
 	}
+	side->ended = now();
 	return NULL;
 }
 
-static void run_slice(enum distance distance, int round)
+static void run_slice(enum distance distance)
 {
-	static struct histogram slice;
-
 	stop = false;
 	for (int i = 0; i < 2; i++) {
 		memset(&sides[i], 0, sizeof(sides[i]));
 		sides[i].cpu = i ? pairs[distance].second : pairs[distance].first;
 		sides[i].other = &sides[!i];
 		if (!open_way(&sides[i]))
-			give_up(all, "%s: %s", names[way][distance], strerror(errno));
+			give_up_refused(all, names[way][distance], errno);
 	}
 	for (int i = 0; i < 2; i++)
 		start_thread(all, &sides[i].thread, play, &sides[i]);
-	memset(&slice, 0, sizeof(slice));
 	for (int i = 0; i < 2; i++) {
 		pthread_join(sides[i].thread, NULL);
 		close_way(&sides[i]);
 		awake[way][distance] += sides[i].awake;
+		turns[way][distance] += sides[i].awake + sides[i].histogram.n;
 		histogram_merge(sums[way][distance][i], &sides[i].histogram);
-		/* The free thread wakes from a distance that is not known. */
-		if (i || distance != FREE)
-			histogram_merge(&slice, &sides[i].histogram);
 	}
-	medians[way][distance][round] = histogram_quantile(&slice, 0.5);
+	lasted[way][distance] += sides[0].ended - sides[0].counted_from;
 }
 
 /* The results. */
@@ -237,15 +232,6 @@ static void report_free(void)
 			   where[i]);
 }
 
-/* Few are gated: only the nearest pair of two CPUs that exists. */
-static bool gated(enum distance distance)
-{
-	for (enum distance nearer = SAME_CORE; nearer < distance; nearer++)
-		if (pairs[nearer].there)
-			return false;
-	return distance > SAME_CPU && distance < FREE;
-}
-
 static void report(enum distance distance)
 {
 	const char *name = names[way][distance];
@@ -261,13 +247,14 @@ static void report(enum distance distance)
 		add_row(all, name, pairs[distance].second, sum[1]);
 		histogram_merge(sum[1], sum[0]);
 	}
-	metric = add_metric(all, QUANTILE, LOWER, "ns", histogram_quantile(sum[1], 0.5),
-			    "%s.p50_of_slices", name);
-	metric->n = sum[1]->n;
-	metric->nr_rounds = nr_rounds;
-	memcpy(metric->rounds, medians[way][distance], nr_rounds * sizeof(double));
-	add_quantiles(all, name, sum[1], gated(distance) ? GATE_P50 : 0);
+	add_quantiles(all, name, sum[1], P50_COMPARED);
 	add_metric(all, EXACT, NEITHER, "samples", awake[way][distance], "%s.awake", name);
+	/* Unlike p50, this shows a CPU that is away half of the time. */
+	metric = add_metric(all, RATE, LOWER, "ns",
+			    lasted[way][distance] / (double)turns[way][distance],
+			    "%s.mean_turn", name);
+	metric->n = turns[way][distance];
+	metric->aim = MEDIAN;
 	if (distance == FREE)
 		report_free();
 }
@@ -292,7 +279,7 @@ static void measure(struct results *results)
 		for (enum distance distance = 0; distance < DISTANCES; distance++)
 			for (way = 0; way < WAYS; way++)
 				if (pairs[distance].there && !no_way[way])
-					run_slice(distance, round);
+					run_slice(distance);
 	for (enum distance distance = 0; distance < DISTANCES; distance++)
 		for (way = 0; way < WAYS; way++)
 			report(distance);
@@ -303,6 +290,12 @@ static const struct option_row rows[] = {
 	{ "slice-ms", 0, NUMBER, &slice_ms, 1, 1e6, "length of a slice" },
 	{ "warm-up-ms", 0, NUMBER, &warm_up_ms, 0, 1e6, "time before each slice, not counted" },
 };
+
+#define COMPARED(distance)								\
+	{ .name = #distance "_within_baseline", .rule = BASELINE, .compared = {		\
+		"futex_" #distance ".p50", "futex_" #distance ".mean_turn",		\
+		"eventfd_" #distance ".p50", "eventfd_" #distance ".mean_turn",		\
+		"pipe_" #distance ".p50", "pipe_" #distance ".mean_turn" } }
 
 static const struct test tests[] = {
 	{ .name = "futex_same_cpu", .rule = WORK },
@@ -326,17 +319,14 @@ static const struct test tests[] = {
 	{ .name = "pipe_other_llc", .rule = WORK },
 	{ .name = "pipe_other_node", .rule = WORK },
 	{ .name = "pipe_free", .rule = WORK },
-	{ .name = "futex_cluster_not_slower", .rule = NOT_ABOVE, .caches = true,
-	  .metric = "futex_same_cluster.p50_of_slices", .other = "futex_other_llc.p50_of_slices",
-	  .or_other = "futex_other_node.p50_of_slices" },
-	{ .name = "eventfd_cluster_not_slower", .rule = NOT_ABOVE, .caches = true,
-	  .metric = "eventfd_same_cluster.p50_of_slices",
-	  .other = "eventfd_other_llc.p50_of_slices",
-	  .or_other = "eventfd_other_node.p50_of_slices" },
-	{ .name = "pipe_cluster_not_slower", .rule = NOT_ABOVE, .caches = true,
-	  .metric = "pipe_same_cluster.p50_of_slices", .other = "pipe_other_llc.p50_of_slices",
-	  .or_other = "pipe_other_node.p50_of_slices" },
-	{ .name = "within_budget", .rule = BUDGET },
+	COMPARED(same_cpu),
+	COMPARED(same_core),
+	COMPARED(same_cluster),
+	COMPARED(same_llc),
+	COMPARED(other_llc),
+	COMPARED(other_node),
+	COMPARED(free),
+	{ .name = "within_limits", .rule = LIMITS },
 };
 
 static const struct workload wakeup_pingpong = {

@@ -33,6 +33,10 @@ struct workload {
 	void (*measure)(struct results *results);
 };
 
+/* Runs of a batch that is compared with a baseline, and runs that --record adds. */
+#define JUDGED_RUNS	5
+#define RECORDED_RUNS	20
+
 #define NS_PER_S	1000000000ULL
 /* How much longer a run may last for its first samples: a guest can be very slow. */
 #define PATIENCE	(60 * NS_PER_S)
@@ -80,6 +84,14 @@ void give_up(struct results *results, const char *format, ...)
 	_exit(KSFT_FAIL);
 }
 
+/* The same if the kernel refused something. If a limit of the user is the reason, it is a skip. */
+static inline __noreturn void give_up_refused(struct results *results, const char *what, int error)
+{
+	results->refused = error == EMFILE || error == ENFILE || error == EAGAIN ||
+			   error == ENOMEM || error == EPERM || error == EACCES;
+	give_up(results, "%s: %s", what, strerror(error));
+}
+
 /* A child that does not outlive its parent, however the parent ends. */
 static inline pid_t fork_bound(void)
 {
@@ -102,12 +114,13 @@ static inline void start_thread(struct results *results, pthread_t *thread,
 	error = pthread_create(thread, &attributes, work, argument);
 	pthread_attr_destroy(&attributes);
 	if (error)
-		give_up(results, "a thread cannot be started: %s", strerror(error));
+		give_up_refused(results, "a thread cannot be started", error);
 }
 
 static inline struct results *run_once(const struct workload *workload)
 {
 	struct results *results = results_new();
+	struct moment before, after;
 	int status;
 	pid_t pid;
 
@@ -116,7 +129,10 @@ static inline struct results *run_once(const struct workload *workload)
 	if (pid < 0)
 		ksft_exit_fail_perror("fork");
 	if (!pid) {
+		read_moment(&common.cpus, &before);
 		workload->measure(results);
+		read_moment(&common.cpus, &after);
+		compare_moments(&common.cpus, &before, &after, &results->disturbance);
 		results->done = true;
 		fflush(stdout);
 		_exit(KSFT_PASS);
@@ -151,22 +167,32 @@ static inline void number_path(char *path, size_t size, const char *json, int nu
 		snprintf(path, size, "%.*s-%d%s", (int)(dot - json), json, number, dot);
 }
 
+/* Write the run where --json and SCHED_LATENCY_RESULTS want it. */
 static inline void keep_run(const struct workload *workload, const struct results *results,
 			    const char *command, const char *status, int number)
 {
-	const char *directory = results_directory();
-	char path[4096];
+	const char *directory = getenv("SCHED_LATENCY_RESULTS");
+	static char path[4096];
 
-	snprintf(path, sizeof(path), "%s/%s.json", directory ? directory : "", workload->name);
-	/* The user did not ask for this file, so this is no failure. */
-	if (!directory || !save_run(path, results, workload->name, command, status))
-		ksft_print_msg("the run is not kept for latency_thresholds.sh: %s\n",
-			       strerror(errno));
+	if (directory) {
+		snprintf(path, sizeof(path), "%s/%s.json", directory, workload->name);
+		if (!save_run(path, results, workload->name, command, status))
+			ksft_exit_fail_msg("SCHED_LATENCY_RESULTS: %s: %s\n", path,
+					   strerror(errno));
+	}
 	if (!common.json)
 		return;
 	number_path(path, sizeof(path), common.json, number);
 	if (!save_run(path, results, workload->name, command, status))
 		ksft_exit_fail_msg("--json %s: %s\n", path, strerror(errno));
+}
+
+/* Skip every test, so that none is missing in the output. */
+static inline __noreturn void skip_all(const struct workload *workload, const char *why)
+{
+	for (int i = 0; i < workload->nr_tests; i++)
+		ksft_test_result_code(KSFT_SKIP, workload->tests[i].name, "%s", why);
+	ksft_finished();
 }
 
 static inline void print_metrics(const struct results *results)
@@ -178,19 +204,79 @@ static inline void print_metrics(const struct results *results)
 	}
 }
 
-static inline void run_batch(const struct workload *workload, const char *command,
-			     struct results **batch, int runs)
+/* The histogram of one run: a line for each eighth of a power of two. */
+static inline void print_histogram(const struct results *results)
 {
+	static const char stars[] = "**************************************************";
+	__u64 most = 0, limit = common.histogram_us * 1000ULL;
+	int end;
+
+	for (int i = 0; i < results->nr_bars; i = end) {
+		const struct bar *bar = &results->bars[i];
+		__u64 count = 0, step, to;
+
+		step = bar->from < 8 ? 1 : (1ULL << (63 - __builtin_clzll(bar->from))) / 8;
+		to = bar->from / step * step + step;
+		for (end = i; end < results->nr_bars && results->bars[end].from < to &&
+		     !strcmp(results->bars[end].name, bar->name); end++)
+			count += results->bars[end].count;
+		if (!i || strcmp(bar->name, bar[-1].name)) {
+			ksft_print_msg("histogram of %s\n", bar->name);
+			most = 0;
+			for (int j = i; j < results->nr_bars &&
+			     !strcmp(results->bars[j].name, bar->name); j++)
+				most += results->bars[j].count;
+		}
+		if (!limit || bar->from < limit)
+			ksft_print_msg("%10.3f us %8llu %.*s\n", bar->from / step * step / 1e3,
+				       (unsigned long long)count, (int)(50 * count / most), stars);
+	}
+}
+
+/*
+ * Runs that were disturbed from outside are repeated, up to a quarter of the
+ * batch. If more are disturbed, that is how the machine is: they count, or the
+ * batch ends, because its comparison would be skipped.
+ */
+static inline void run_batch(const struct workload *workload, const char *command,
+			     struct batch *batch, int runs, bool compared)
+{
+	int spare = (runs + 3) / 4, left_out = 0;
 	static int number;
 
-	for (int i = 0; i < runs; i++) {
-		batch[i] = run_once(workload);
-		keep_run(workload, batch[i], command, batch[i]->done ? "DONE" : "ERROR", ++number);
-		if (!batch[i]->done)
-			ksft_exit_fail_msg("%s\n", batch[i]->error);
-		if (i == runs - 1)
-			print_metrics(batch[i]);
+	batch->nr = 0;
+	batch->disturbed = NULL;
+	while (batch->nr < runs) {
+		struct results *results = run_once(workload);
+
+		keep_run(workload, results, command, results->done ? "DONE" :
+			 results->refused ? "SKIP" : "ERROR", ++number);
+		if (results->refused)
+			skip_all(workload, results->error);
+		if (!results->done)
+			ksft_exit_fail_msg("%s\n", results->error);
+		if (results->disturbance.why[0]) {
+			ksft_print_msg("run %d is disturbed: %s\n", number,
+				       results->disturbance.why);
+			if (left_out < spare && runs > 1) {
+				left_out++;
+				results_free(results);
+				continue;
+			}
+			if (!results->disturbance.judged)
+				batch->disturbed = results->disturbance.why;
+		}
+		batch->runs[batch->nr++] = results;
+		if (batch->disturbed && compared)
+			break;
 	}
+	if (left_out)
+		ksft_print_msg("%d of %d runs were left out because they were disturbed\n",
+			       left_out, batch->nr + left_out);
+	if (!common.quiet)
+		print_metrics(batch->runs[batch->nr - 1]);
+	if (common.histogram)
+		print_histogram(batch->runs[batch->nr - 1]);
 }
 
 /* The command that repeats the run, for messages and files. */
@@ -206,10 +292,12 @@ static inline const char *command_line(int argc, char **argv)
 
 static inline int workload_main(const struct workload *workload, int argc, char **argv)
 {
-	struct results *batch[MOST_RUNS], *again[MOST_RUNS];
+	static struct results *runs[2][MOST_RUNS];
+	static struct verdict verdicts[MOST_TESTS], confirmed[MOST_TESTS];
+	static struct baseline baseline;
+	static char conditions[CONDITIONS][MOST_CONDITION], options[2048];
+	struct batch first = { .runs = runs[0] }, second = { .runs = runs[1] };
 	const char *command = command_line(argc, argv), *why;
-	struct verdict verdicts[MOST_TESTS], confirmed[MOST_TESTS];
-	struct budget *budget;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help")) {
@@ -220,6 +308,9 @@ static inline int workload_main(const struct workload *workload, int argc, char 
 	}
 	ksft_print_header();
 	parse_options(argc, argv, workload->rows, workload->nr_rows);
+	if (common.limit)
+		add_limits(common.limit);
+	read_board_limits(workload->name);
 	choose_allowed();
 	why = workload->cannot ? workload->cannot() : NULL;
 	if (why) {
@@ -229,21 +320,39 @@ static inline int workload_main(const struct workload *workload, int argc, char 
 		keep_run(workload, results, command, "SKIP", 1);
 		ksft_exit_skip("%s\n", why);
 	}
-	budget = budget_load(common.budget, workload->name, common.record);
+	baseline_path(&baseline, common.baseline, workload->name);
+	baseline_read(&baseline, workload->name);
+	if (common.record || !baseline.missing[0]) {
+		options_text(options, sizeof(options), workload->rows, workload->nr_rows);
+		conditions_now(conditions, workload->name, options, &common.cpus);
+	}
+	if (!baseline.missing[0])
+		baseline_fits(&baseline, conditions);
+	if (common.record && baseline.missing[0] && (baseline.damaged || baseline.nr_runs))
+		ksft_exit_fail_msg("--record: %s: %s; remove it, or name another with --baseline\n",
+				   baseline.path, baseline.missing);
+	if (common.baseline && !common.record && (baseline.damaged || !baseline.nr_runs))
+		ksft_exit_fail_msg("--baseline %s: %s\n", baseline.path, baseline.missing);
 	if (!common.runs)
-		common.runs = common.record ? RECORDED_RUNS : budget->nr_lines ? BATCH : 1;
-	if (common.record && common.runs < FEWEST_RECORDED)
-		ksft_exit_fail_msg("--record: a baseline is %d runs or more\n", FEWEST_RECORDED);
+		common.runs = common.record ? RECORDED_RUNS : baseline.missing[0] ? 1 : JUDGED_RUNS;
 	ksft_set_plan(workload->nr_tests);
 	ksft_print_msg("%s on CPUs %.200s, runs: %d\n", workload->name, cpus_list(&common.cpus),
 		       common.runs);
-	run_batch(workload, command, batch, common.runs);
+	run_batch(workload, command, &first, common.runs,
+		  common.record || !baseline.missing[0]);
+	if (common.record) {
+		if (first.disturbed)
+			ksft_exit_fail_msg("--record: too many runs are disturbed: %s\n",
+					   first.disturbed);
+		baseline_record(&baseline, workload->name, conditions, first.runs, first.nr);
+	}
+	/* What was just recorded is no evidence of itself. */
 	if (common.record)
-		budget_record(budget, workload->name, batch, common.runs, command);
-	if (judge(verdicts, workload->tests, workload->nr_tests, batch, common.runs, budget)) {
+		snprintf(baseline.missing, sizeof(baseline.missing), "it was recorded by this run");
+	if (judge(verdicts, workload->tests, workload->nr_tests, &first, &baseline)) {
 		ksft_print_msg("once more, to confirm it\n");
-		run_batch(workload, command, again, common.runs);
-		judge(confirmed, workload->tests, workload->nr_tests, again, common.runs, budget);
+		run_batch(workload, command, &second, common.runs, !baseline.missing[0]);
+		judge(confirmed, workload->tests, workload->nr_tests, &second, &baseline);
 		confirm(verdicts, confirmed, workload->tests, workload->nr_tests);
 	}
 	print_verdicts(verdicts, workload->tests, workload->nr_tests, command);

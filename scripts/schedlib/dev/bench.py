@@ -30,7 +30,7 @@ from schedlib.check import sanitize
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
-from schedlib.dev import workload_cost
+from schedlib.dev import thresholds, workload_cost
 from schedlib.dev.gate_proof import proof
 from schedlib.formats import document
 from schedlib.formats.bench_document import BenchDocument, BenchRow
@@ -344,6 +344,10 @@ def _starts() -> list[BenchRow]:
     return rows
 
 
+def _conditions() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {platform.release()}"
+
+
 def bench(only: str | None, file: Path | None) -> Verdict:
     """Measure everything, or the figures of one kind, and print them with the conditions.
 
@@ -352,6 +356,8 @@ def bench(only: str | None, file: Path | None) -> Verdict:
     """
     if only == "gate":
         return _gate(file)
+    if only == "thresholds":
+        return thresholds.bench(_conditions(), file)
     rows, origin = ([], "") if only in ("workloads", "start") else _of_tree(only)
     if only in (None, "start"):
         rows += _starts()
@@ -363,7 +369,7 @@ def bench(only: str | None, file: Path | None) -> Verdict:
         rows += _layouts_from_cache()
     if only in (None, "workloads"):
         rows += _workloads()
-    conditions = f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}{origin}"
+    conditions = _conditions() + origin
     print(f"conditions: {conditions}")
     for row in rows:
         print(row_text(row))

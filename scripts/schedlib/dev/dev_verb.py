@@ -15,7 +15,7 @@ from schedlib.options import TreeOptions, Verbs, add_verb, options_of
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
 
-_KINDS = ("start", "check", "wakeup", "cpupri", "layout", "c2c", "workloads", "gate")
+_KINDS = ("start", "check", "wakeup", "cpupri", "layout", "c2c", "workloads", "thresholds", "gate")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ def add_parser(verbs: Verbs) -> None:
         "build and run times as ratios, measured in one run",
         first=[
             "schedline dev bench --json bench.json   everything; leave the machine alone for twenty minutes",
+            "schedline dev bench --only thresholds   what the kselftests catch; an hour",
             "schedline dev bench --only gate         the gate's false alarms and power, on simulated campaigns",
         ],
         text="""

@@ -89,7 +89,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
 def in_guest(cache: Path, tree: Tree, place: Path) -> StepRow:
     """Run the tarball from "pack" on a target without compiler and Python: in a guest that has only busybox."""
     every = load_expected(SELFTESTS / "tests.txt", None)
-    leave_runs = [name.rpartition(":measured_")[2] for name in every if ":measured_" in name]
+    leave_runs = [name.split(":")[1] for name in every if name.endswith(":within_limits")]
     fresh = place / "guest"
     (fresh / "runs").mkdir(parents=True)
     (fresh / "words").write_text(f"-c {COLLECTION}\n")

@@ -44,7 +44,7 @@ The workloads run on the target, which should do nothing else meanwhile:
 """
 
 
-_OTHERS = frozenset({"Makefile", "config", "settings", ".gitignore"})
+_OTHERS = frozenset({"Makefile", "README", "config", "settings", ".gitignore"})
 
 _LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
 """The bug in selftests/sched: a built program is listed as if it were a script in the source tree."""
@@ -84,11 +84,12 @@ def _add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
 
 
 def selftest_files() -> dict[str, tuple[bytes, str]]:
-    """The files of the collection's directory: content and git mode by name."""
+    """The files of the collection: content and git mode by their path in its directory."""
+    top = SELFTESTS / COLLECTION
     return {
-        path.name: (path.read_bytes(), "100755" if path.suffix == ".sh" else "100644")
-        for path in sorted((SELFTESTS / COLLECTION).iterdir())
-        if path.suffix in (".c", ".h", ".sh") or path.name in _OTHERS
+        path.relative_to(top).as_posix(): (path.read_bytes(), "100644")
+        for path in sorted(top.rglob("*"))
+        if path.suffix in (".c", ".h") or path.name in _OTHERS
     }
 
 

@@ -80,6 +80,24 @@ class CpuRow(Strict, frozen=True):
     p50_ns: Amount
     p99_ns: Amount
     max_ns: Amount
+    missed_percent: Amount | UnsetType = UNSET
+
+
+class Disturbance(Strict, frozen=True):
+    """Written by the workloads of selftests/: what else happened on their CPUs, in percent of the time of all of them.
+
+    Attributes:
+        realtime_percent: of one CPU, taken by RT tasks of others.
+        throttled: how often a CPU was too hot.
+        why: why the run does not count; empty if it does.
+    """
+
+    steal_percent: Number
+    interrupts_percent: Number
+    realtime_percent: Number
+    throttled: Whole
+    why: str
+    others_percent: Number
 
 
 class RunProcess(Strict, frozen=True):
@@ -146,6 +164,7 @@ class Run(Document, frozen=True, kw_only=True):
         fingerprint: machine, kernel, build-id, configuration, command line, boot id, tool versions.
         status: SKIP: nothing can be measured here; ERROR: the run failed.
         reason: for SKIP and ERROR.
+        histograms: of each group the buckets that counted something: where they begin, in ns, and their counts.
     """
 
     only_lines = True
@@ -161,6 +180,8 @@ class Run(Document, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...]
     absent: tuple[Absent, ...]
     cpus: tuple[CpuRow, ...]
+    histograms: dict[str, tuple[tuple[Count, Count], ...]] | UnsetType = UNSET
+    disturbance: Disturbance | UnsetType = UNSET
     process: RunProcess | UnsetType = UNSET
     noise: Noise | UnsetType = UNSET
     plan: PlanPart | UnsetType = UNSET

@@ -144,7 +144,7 @@ def command(row: WorkloadRow, programs: Path) -> list[str]:
     """The command line of a row. Our own programs are in `programs`, tools where they are installed."""
     if row.tool:
         return [*TOOLS[row.tool].command(), *row.words()]
-    # One run is one file. A budget is judged from several runs: by the program itself, or by the gate.
+    # One run is one file. A baseline is compared with several: by the program itself, or by the gate.
     return [str(programs / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
 
 

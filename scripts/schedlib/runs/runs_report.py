@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -133,6 +134,22 @@ def tell_table(suite: Suite, judged: Sequence[JudgedRun], runs: Runs) -> None:
             tell(f"    {reason}")
 
 
+def histogram_lines(runs: Sequence[Run]) -> list[str]:
+    """The histograms of all runs together, a line for each eighth of a power of two."""
+    sums: dict[str, Counter[int]] = {}
+    for run in runs:
+        for name, bars in (run.histograms or {}).items():
+            for start, count in bars:
+                step = max(1, 2 ** (start.bit_length() - 4))
+                sums.setdefault(name, Counter[int]())[start // step * step] += count
+    lines = []
+    for name, counts in sums.items():
+        most = max(counts.values())
+        lines.append(f"histogram of {name}")
+        lines += [f"{at / 1e3:10.3f} us {counts[at]:9} {'*' * (50 * counts[at] // most)}" for at in sorted(counts)]
+    return lines
+
+
 def _lava(suite: Suite, judged: Sequence[JudgedRun], runs: Runs) -> str:
     """The format that send-to-lava.sh of Linaro's test-definitions reads: test, result; metrics with value and unit."""
     lines = []
@@ -216,6 +233,9 @@ def report(directory: Path) -> Verdict:
             judged.append(JudgedRun(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
     suite = Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows)))
     tell_table(suite, judged, runs)
+    for row in suite.rows:
+        for line in histogram_lines([run for (name, _), run in runs.items() if name == row.name]):
+            tell(f"{row.name}: {line}" if line.startswith("h") else line)
     machine = next(iter(runs.values())).fingerprint
     tell(f"measured on: {machine['machine']}; {machine['kernel']}")
     verdict = judge_all(judged)
