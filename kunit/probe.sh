@@ -30,12 +30,14 @@ includes() {
 snippets() {
 	cat <<-'END'
 	NOTHING          static int nothing = there_is_no_such_thing;
+	ADD_ACTION       static void *add_action = kunit_add_action_or_reset;
 	CLUSTER_SCAN     static void *key = &sched_cluster_active;
 	CPUS_GUARD       static void hold(void) { guard(cpus_read_lock)(); }
 	H_NR_IDLE        static int nr_idle(struct cfs_rq *cfs_rq) { return cfs_rq->h_nr_idle; }
 	LLC_ID_ALLOC     static void *free_id = sched_domains_free_llc_id;
 	PARAM_DESC       KUNIT_ARRAY_PARAM_DESC(rows, rows, name); static void *params = rows_gen_params;
 	PARAM_SKIP       static int level = KUNIT_LEVEL_CASE_PARAM;
+	REMOVE_CPU       static void *remove = remove_cpu;
 	SD_SHARE_LLC     static int llc = SD_SHARE_LLC;
 	UTIL_EST_WORD    static int est(struct task_struct *p) { return p->se.avg.util_est + 1; }
 	END
@@ -44,6 +46,7 @@ snippets() {
 # Features that are inside a function of fair.c: feature, then the line of code.
 lines() {
 	cat <<-'END'
+	CLUSTER_EQUAL_CAP bool cluster_equal_cap = static_branch_unlikely(&sched_cluster_active) &&
 	IDLE_POLICY      static int choose_idle_cpu(int cpu, struct task_struct *p)
 	NOTHING_ALLOWED  if (!cpumask_and(cpus, sched_domain_span(sd), p->cpus_ptr))
 	END

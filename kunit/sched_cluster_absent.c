@@ -28,10 +28,11 @@ static void no_rows(struct kunit *test)
 }
 
 static struct kunit_case sched_cluster_cases[] = {
-	{ .name = "rows", .run_case = no_rows },
-	{ .name = "random_cases", .run_case = no_cluster_scan },
+	{ .name = "decision_table", .run_case = no_rows },
+	{ .name = "random_situations", .run_case = no_cluster_scan },
 	{ .name = "key_off_is_no_clusters", .run_case = no_cluster_scan },
-	{ .name = "load_spreads", .run_case = no_cluster_scan },
+	{ .name = "wakers_fill_their_clusters", .run_case = no_cluster_scan },
+	{ .name = "equal_clusters_are_balanced", .run_case = no_cluster_scan },
 	{}
 };
 
@@ -41,11 +42,13 @@ static struct kunit_suite sched_cluster_suite = {
 };
 
 static struct kunit_case sched_topology_cases[] = {
-	{ .name = "nothing_left_behind", .run_case = no_cluster_scan },
-	{ .name = "fix_cluster_key", .run_case = no_cluster_scan },
-	{ .name = "fix_share_id", .run_case = no_cluster_scan },
-	{ .name = "asym_key", .run_case = no_cluster_scan },
-	{ .name = "hotplug", .run_case = no_cluster_scan },
+	{ .name = "fake_machine_leaves_no_trace", .run_case = no_cluster_scan },
+	{ .name = "failed_install_leaves_no_trace", .run_case = no_cluster_scan },
+	{ .name = "aborted_test_leaves_no_trace", .run_case = no_cluster_scan },
+	{ .name = "cluster_key_survives_other_partitions", .run_case = no_cluster_scan },
+	{ .name = "no_cluster_is_not_the_first_cluster", .run_case = no_cluster_scan },
+	{ .name = "capacity_key_survives_other_partitions", .run_case = no_cluster_scan },
+	{ .name = "clusters_follow_hotplug", .run_case = no_cluster_scan },
 	{}
 };
 

@@ -35,7 +35,7 @@ static_assert(MODEL_CPUS == SCHED_FAKE_CPUS);
  * because the calls only ask whether a CPU is idle. With fewer CPUs online,
  * fewer have to be stopped.
  */
-#define CLUSTER_WAKER		7
+#define CLUSTER_WAKER		0
 #define CLUSTER_MAX_ONLINE	16
 
 static void save_rqs(void)
@@ -45,6 +45,8 @@ static void save_rqs(void)
 	for_each_possible_cpu(cpu) {
 		struct rq *rq = cpu_rq(cpu);
 
+		if (cpu >= SCHED_FAKE_CPUS)
+			break;
 		saved_rqs[cpu] = (struct saved_rq) {
 			.curr = rcu_dereference_check(rq->curr, 1),
 			.nr_running = rq->nr_running,
@@ -62,6 +64,8 @@ static void restore_rqs(void)
 		struct rq *rq = cpu_rq(cpu);
 		const struct saved_rq *saved = &saved_rqs[cpu];
 
+		if (cpu >= SCHED_FAKE_CPUS)
+			break;
 		RCU_INIT_POINTER(rq->curr, saved->curr);
 		rq->nr_running = saved->nr_running;
 		rq->cfs.h_nr_idle = saved->nr_idle;
@@ -88,7 +92,7 @@ static void forge_task(const struct cluster_case *c)
 
 	cpumask_clear(&p->cpus_mask);
 	for_each_possible_cpu(cpu)
-		if (c->allowed & BIT_ULL(cpu))
+		if (cpu < SCHED_FAKE_CPUS && c->allowed & BIT_ULL(cpu))
 			cpumask_set_cpu(cpu, &p->cpus_mask);
 	p->policy = c->idle_policy ? SCHED_IDLE : SCHED_NORMAL;
 	p->se.avg.util_est = c->util;
@@ -125,7 +129,8 @@ static struct cluster_outcome call_select_idle_sibling(const struct cluster_case
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		forge_rq(c, cpu);
+		if (cpu < SCHED_FAKE_CPUS)
+			forge_rq(c, cpu);
 	forge_task(c);
 	set_idle_cores(c->target, c->hint);
 	if (shared)
@@ -169,14 +174,10 @@ static int make_calls(void *data)
 
 static int call_with_key(struct cluster_calls *calls, bool key_off)
 {
-	int ret;
+	int count = key_off ? sched_fake_key_off(&sched_cluster_active) : 0;
+	int ret = stop_machine(make_calls, calls, cpumask_of(CLUSTER_WAKER));
 
-	key_off = key_off && static_key_enabled(&sched_cluster_active.key);
-	if (key_off)
-		static_branch_disable(&sched_cluster_active);
-	ret = stop_machine(make_calls, calls, cpumask_of(CLUSTER_WAKER));
-	if (key_off)
-		static_branch_enable(&sched_cluster_active);
+	sched_fake_key_restore(&sched_cluster_active, count);
 	return ret;
 }
 
@@ -205,10 +206,13 @@ static void end_cluster_task(void)
 /* What each CPU shares, derived from the machine's shape, not its domains. */
 static void view_of(const struct sched_fake_topology *t, struct cluster_view *views)
 {
+	bool any = false;
+
 	for (int cpu = 0; cpu < SCHED_FAKE_CPUS; cpu++) {
 		u64 siblings = sched_fake_siblings(t, cpu);
-		u64 cluster = sched_fake_cluster(t, cpu);
-		u64 llc = sched_fake_llc(t, cpu);
+		bool isolated = t->isolated & BIT_ULL(cpu);
+		u64 cluster = isolated ? 0 : sched_fake_cluster(t, cpu) & ~t->isolated;
+		u64 llc = isolated ? 0 : sched_fake_llc(t, cpu) & ~t->isolated;
 		/* One core is not a cluster, and one CPU shares no LLC. */
 		bool clustered = cluster & ~siblings;
 
@@ -219,8 +223,14 @@ static void view_of(const struct sched_fake_topology *t, struct cluster_view *vi
 			.near = clustered ? cluster : llc,
 			.first = clustered && cluster != llc ? cluster : 0,
 			.llc = llc,
+			.cache = LLC_ID_OF_DOMAIN ? llc | BIT_ULL(cpu) :
+						    sched_fake_span(t, t->llc, cpu),
 		};
+		any |= clustered;
 	}
+	/* Without any cluster the key is off. */
+	for (int cpu = 0; cpu < SCHED_FAKE_CPUS && !any; cpu++)
+		views[cpu].near = views[cpu].cache;
 }
 
 #endif /* _KERNEL_SCHED_TESTS_SCHED_CLUSTER_CALLS_H */

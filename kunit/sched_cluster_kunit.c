@@ -15,16 +15,16 @@
 #undef MODULE_PARAM_PREFIX
 #define MODULE_PARAM_PREFIX "sched_cluster_kunit."
 
-static int machines = 6;
-module_param(machines, int, 0444);
+static int random_machines = 8;
+module_param_named(machines, random_machines, int, 0444);
 MODULE_PARM_DESC(machines, "random machines for each property");
 
-static int cases = 1000;
-module_param(cases, int, 0444);
+static int random_cases = 1000;
+module_param_named(cases, random_cases, int, 0444);
 MODULE_PARM_DESC(cases, "random cases on each of them");
 
-static ulong seed = 1;
-module_param(seed, ulong, 0444);
+static ulong random_seed = 1;
+module_param_named(seed, random_seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "where random machines and cases come from");
 
 /*
@@ -67,12 +67,14 @@ static void call_rows(struct cluster_calls *calls)
 	}
 }
 
-static void picture(struct kunit *test, const struct sched_fake_topology *machine,
-		    const struct cluster_case *c)
+static void print_case(struct kunit *test, const struct sched_fake_topology *machine,
+		       const struct cluster_case *c)
 {
-	kunit_err(test, "  machine: %s, LLCs of %u CPUs, clusters of %u, cores of %u%s%s\n",
-		  machine->name, machine->llc, machine->cluster, machine->smt ? : 1,
-		  machine->apart ? ", apart" : "", c->key_off ? ", key off" : "");
+	kunit_err(test, "  machine: %s, %u CPUs, LLCs of %u, clusters of %u, cores of %u%s%s\n",
+		  machine->name, machine->cpus, machine->llc, machine->cluster,
+		  machine->smt ? : 1, machine->apart ? ", apart" : "",
+		  c->key_off ? ", key off" : "");
+	kunit_err(test, "  isolated CPUs: %64pbl\n", &machine->isolated);
 	kunit_err(test, "  target %d, prev %d, recently used %d\n", c->target, c->prev, c->recent);
 	kunit_err(test, "  idle CPUs: %64pbl, with SCHED_IDLE tasks alone: %64pbl%s\n", &c->idle,
 		  &c->sched_idle, c->hint ? ", said to have an idle core" : "");
@@ -81,31 +83,31 @@ static void picture(struct kunit *test, const struct sched_fake_topology *machin
 		  c->kthread ? ", woken by a kthread that is alone" : "");
 }
 
-static bool enough_cpus(void)
+/* All online CPUs are stopped during the calls, which takes long on many. */
+static bool can_stop_all(void)
 {
-	return num_possible_cpus() == SCHED_FAKE_CPUS && cpu_online(CLUSTER_WAKER) &&
-	       num_online_cpus() <= CLUSTER_MAX_ONLINE;
+	return cpu_online(CLUSTER_WAKER) && num_online_cpus() <= CLUSTER_MAX_ONLINE;
 }
 
-static void skip_without_machine(struct kunit *test, int error)
+static void skip_without_machine(struct kunit *test, int cpus, int error)
 {
-	if (!enough_cpus())
-		kunit_skip(test, "n/a: needs %d CPUs, %d to %d of them online", SCHED_FAKE_CPUS,
-			   CLUSTER_WAKER + 1, CLUSTER_MAX_ONLINE);
-	if (error == -EOPNOTSUPP)
-		kunit_skip(test, "n/a: this machine's threads or capacities are others");
+	if (!can_stop_all())
+		kunit_skip(test, "n/a: needs CPU %d and at most %d CPUs online: maxcpus=%d",
+			   CLUSTER_WAKER, CLUSTER_MAX_ONLINE, CLUSTER_MAX_ONLINE);
+	if (nr_cpu_ids < cpus)
+		kunit_skip(test, "n/a: needs %d possible CPUs", cpus);
 	KUNIT_ASSERT_EQ(test, error, 0);
 }
 
-static void rows(struct kunit *test)
+static void decision_table(struct kunit *test)
 {
 	const struct cluster_row *row = test->param_value;
 	const struct cluster_result *result = &cluster_results[row - cluster_rows];
 	const struct sched_fake_topology *machine = &cluster_machines[row->machine];
 	struct cluster_view *views;
 
-	skip_without_machine(test, cluster_machine_error[row->machine]);
-	KUNIT_EXPECT_EQ_MSG(test, result->out.pick, row->pick, "%s", row->what);
+	skip_without_machine(test, machine->cpus, cluster_machine_error[row->machine]);
+	KUNIT_EXPECT_EQ_MSG(test, result->out.pick, row->pick, "the CPU that is picked");
 	KUNIT_EXPECT_EQ_MSG(test, result->out.recent, row->early ? row->c.recent : row->c.prev,
 			    "recent_used_cpu is left %s", row->early ? "alone" : "at prev");
 	KUNIT_EXPECT_EQ_MSG(test, result->out.hint, row->c.hint && !row->clears_hint,
@@ -124,12 +126,12 @@ static void rows(struct kunit *test)
 				    row->pick, "the model differs from the table");
 	}
 	if (test->status == KUNIT_FAILURE) {
-		kunit_err(test, "  %s: %s\n", row->name, row->what);
-		picture(test, machine, &row->c);
+		kunit_err(test, "  %s\n", row->what);
+		print_case(test, machine, &row->c);
 	}
 }
 
-KUNIT_ARRAY_PARAM_DESC(cluster_rows, cluster_rows, name);
+KUNIT_ARRAY_PARAM_DESC(cluster_rows, cluster_rows, what);
 
 /* The domains are rebuilt once for each machine, not for each row. */
 static int run_machine(struct cluster_calls *calls, struct row_filter *filter)
@@ -157,12 +159,13 @@ static int sched_cluster_init(struct kunit_suite *suite)
 	int ret;
 
 	kunit_info(suite, "change cluster-scan: present\n");
-	if (!enough_cpus())
+	if (!can_stop_all())
 		return 0;
 	ret = make_cluster_task();
 	for (int i = 0; i < NR_MACHINES && !ret; i++) {
 		filter.machine = i;
-		cluster_machine_error[i] = run_machine(&calls, &filter);
+		if (sched_fake_topology_fits(&cluster_machines[i]))
+			cluster_machine_error[i] = run_machine(&calls, &filter);
 	}
 	return ret;
 }
@@ -172,18 +175,19 @@ static void sched_cluster_exit(struct kunit_suite *suite)
 	end_cluster_task();
 }
 
-static void random_cases(struct kunit *test)
+static void random_situations(struct kunit *test)
 {
 	const struct random_property *property = test->param_value;
 	struct random_run *run = kunit_kzalloc(test, sizeof(*run), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, run);
 	run->property = property;
-	skip_without_machine(test, 0);
-	skip_without_machine(test, run_random(run, seed, machines, cases));
+	skip_without_machine(test, 2, 0);
+	KUNIT_ASSERT_EQ(test, run_random(run, random_seed, random_machines, random_cases), 0);
 	if (run->broken) {
-		KUNIT_FAIL(test, "%s: not with seed %lu", property->what, seed);
-		picture(test, &run->topology, &run->c);
+		KUNIT_FAIL(test, "%s: not with seed %lu and %u possible CPUs", property->what,
+			   random_seed, nr_cpu_ids);
+		print_case(test, &run->topology, &run->c);
 		kunit_err(test, "  pick %d, recently used CPU afterwards %d, hint %d\n",
 			  run->out.pick, run->out.recent, run->out.hint);
 	}
@@ -196,14 +200,14 @@ static void key_off_is_no_clusters(struct kunit *test)
 	struct kept_outcomes *kept = kunit_kzalloc(test, sizeof(*kept), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, kept);
-	skip_without_machine(test, 0);
-	skip_without_machine(test, keep_both_outcomes(kept, seed));
+	skip_without_machine(test, 2, 0);
+	KUNIT_ASSERT_EQ(test, keep_both_outcomes(kept, random_seed), 0);
 	for (int i = 0; i < KEPT_OUTCOMES; i++) {
 		if (!memcmp(&kept->out[0][i], &kept->out[1][i], sizeof(kept->out[0][i])))
 			continue;
 		KUNIT_FAIL(test, "with the key off %d is picked, without clusters %d",
 			   kept->out[1][i].pick, kept->out[0][i].pick);
-		picture(test, &kept->run.topology, &kept->c[i]);
+		print_case(test, &kept->run.topology, &kept->c[i]);
 		break;
 	}
 }
@@ -212,16 +216,16 @@ static void key_off_is_no_clusters(struct kunit *test)
  * In each round the last CPU of each cluster wakes a task. Each task must stay
  * in the cluster of its waker.
  */
-static void load_spreads(struct kunit *test)
+static void wakers_fill_their_clusters(struct kunit *test)
 {
-	const struct sched_fake_topology *machine = &cluster_machines[KUNPENG_920];
+	const struct sched_fake_topology *machine = &cluster_machines[CLUSTERS_OF_4];
 	int rounds = machine->cluster - 1, clusters = machine->llc / machine->cluster;
 	struct spread_run spread = { .machine = machine, .nr = rounds * clusters };
 	struct cluster_calls calls = { .make = wake_tasks, .data = &spread };
 	int ret;
 
-	skip_without_machine(test, 0);
-	skip_without_machine(test, sched_fake_topology_install(machine));
+	skip_without_machine(test, machine->cpus, 0);
+	KUNIT_ASSERT_EQ(test, sched_fake_topology_install(machine), 0);
 	for (int i = 0; i < spread.nr; i++)
 		spread.wakers[i] = (i % clusters + 1) * machine->cluster - 1;
 	for (int i = 0; i < clusters; i++)
@@ -235,11 +239,79 @@ static void load_spreads(struct kunit *test)
 			    "the LLC is not filled by as many tasks as it has CPUs");
 }
 
+#ifdef SCHED_KUNIT_HAS_CLUSTER_EQUAL_CAP
+/* The choice of the CPU from which @dst pulls the only task of @src. */
+struct pull_run {
+	int		dst;
+	int		src;
+	struct rq	*busiest;
+};
+
+static void find_busiest_queue(struct cluster_calls *calls)
+{
+	static struct cpumask source;
+	struct pull_run *pull = calls->data;
+	struct cfs_rq *cfs = &cpu_rq(pull->src)->cfs;
+	unsigned int saved = cfs->h_nr_runnable;
+	struct lb_env env = {
+		.sd = rcu_dereference_check(per_cpu(sd_asym_cpucapacity, pull->dst), 1),
+		.dst_cpu = pull->dst,
+		.cpus = &source,
+		.idle = CPU_NEWLY_IDLE,
+		.fbq_type = all,
+		.migration_type = migrate_task,
+	};
+	struct sched_group *group;
+
+	pull->busiest = NULL;
+	if (!env.sd)
+		return;
+	group = env.sd->groups;
+	while (!cpumask_test_cpu(pull->src, sched_group_span(group)))
+		group = group->next;
+	cpumask_copy(&source, cpumask_of(pull->src));
+	cfs->h_nr_runnable = 1;
+	pull->busiest = sched_balance_find_src_rq(&env, group);
+	cfs->h_nr_runnable = saved;
+}
+
+/*
+ * Where capacities differ, a CPU pulls a queue's only task from another cluster
+ * of the same capacity, but not if there are no clusters.
+ */
+static void equal_clusters_are_balanced(struct kunit *test)
+{
+	static const struct sched_fake_topology machine = {
+		.name = "two big clusters", .cpus = 8, .cluster = 2, .llc = 8, .little = 4,
+	};
+	struct pull_run pull = { .dst = 4, .src = 6 };
+	struct cluster_calls calls = { .make = find_busiest_queue, .data = &pull };
+	struct rq *with_key;
+	int ret;
+
+	skip_without_machine(test, machine.cpus, 0);
+	KUNIT_ASSERT_EQ(test, sched_fake_topology_install(&machine), 0);
+	ret = call_with_key(&calls, false);
+	with_key = pull.busiest;
+	ret = ret ? : call_with_key(&calls, true);
+	sched_fake_topology_remove();
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	KUNIT_EXPECT_PTR_EQ(test, with_key, cpu_rq(pull.src));
+	KUNIT_EXPECT_NULL(test, pull.busiest);
+}
+#else
+static void equal_clusters_are_balanced(struct kunit *test)
+{
+	kunit_skip(test, "n/a: load balancing of this kernel does not ask for clusters");
+}
+#endif
+
 static struct kunit_case sched_cluster_cases[] = {
-	KUNIT_CASE_PARAM(rows, cluster_rows_gen_params),
-	KUNIT_CASE_PARAM(random_cases, random_properties_gen_params),
+	KUNIT_CASE_PARAM(decision_table, cluster_rows_gen_params),
+	KUNIT_CASE_PARAM(random_situations, random_properties_gen_params),
 	KUNIT_CASE(key_off_is_no_clusters),
-	KUNIT_CASE(load_spreads),
+	KUNIT_CASE(wakers_fill_their_clusters),
+	KUNIT_CASE(equal_clusters_are_balanced),
 	{}
 };
 

@@ -27,18 +27,30 @@
 #define SCHED_IDLE_CPU_FOR_ALL	0
 #endif
 
+/*
+ * On some kernels the CPUs that share a cache are those of a sched domain, and
+ * not those of the hardware, which may be isolated from each other.
+ */
+#ifndef LLC_ID_OF_DOMAIN
+#define LLC_ID_OF_DOMAIN	false
+#endif
+
 /**
  * struct cluster_view - what a CPU shares, one bit for each CPU
- * @siblings:	threads of its core, itself included
- * @near:	CPUs of the same cluster; of the same LLC if it has no cluster
+ * @siblings:	threads of its core, itself and isolated ones included
+ * @near:	CPUs of the same cluster; of the same LLC if it has no cluster; those
+ *		of @cache if the machine has no cluster
  * @first:	CPUs that are scanned before the rest of the LLC, 0 if none
  * @llc:	CPUs of the same LLC, 0 for a CPU without domains
+ * @cache:	CPUs with the same LLC id, itself included: @llc, and on most
+ *		kernels also the isolated CPUs of the LLC
  */
 struct cluster_view {
 	u64	siblings;
 	u64	near;
 	u64	first;
 	u64	llc;
+	u64	cache;
 };
 
 /**
@@ -101,7 +113,7 @@ static inline int model_append(u8 *order, int nr, u64 set, int from)
  * Look for a core that is fully idle. If none exists, clear the hint and take
  * the first usable CPU, from the first core that has one.
  */
-static inline int model_core(const struct cluster_view *views, u64 idle, u64 usable, u64 allowed,
+static inline int model_core(const struct cluster_view *views, u64 idle, u64 usable,
 			     const u8 *order, int nr, bool *hint)
 {
 	int best = -1;
@@ -114,8 +126,8 @@ static inline int model_core(const struct cluster_view *views, u64 idle, u64 usa
 			continue;
 		if ((idle & core) == core)
 			return order[i];
-		if (best < 0 && usable & allowed & core)
-			best = __ffs64(usable & allowed & core);
+		if (best < 0 && usable & core)
+			best = __ffs64(usable & core);
 		seen |= core;
 	}
 	*hint = false;
@@ -136,9 +148,9 @@ cluster_model(const struct cluster_view *views, const struct cluster_case *c, in
 	struct cluster_outcome out = { .pick = c->target, .recent = c->recent, .hint = c->hint };
 	const struct cluster_view *target = &views[c->target];
 	u64 usable = c->idle | (c->idle_policy && !SCHED_IDLE_CPU_FOR_ALL ? 0 : c->sched_idle);
-	u64 near = c->key_off ? target->llc : target->near;
+	u64 near = c->key_off ? target->cache : target->near;
 	/* prev and the recently used CPU are taken in the target's LLC only. */
-	u64 warm = usable & target->llc & ~BIT_ULL(c->target);
+	u64 warm = usable & target->cache & ~BIT_ULL(c->target);
 	u64 first = c->key_off ? 0 : target->first;
 	u8 order[MODEL_CPUS];
 	int nr, last_resort = c->target;
@@ -166,7 +178,7 @@ cluster_model(const struct cluster_view *views, const struct cluster_case *c, in
 		last_resort = c->prev;
 	if (!target->llc)
 		return out;
-	if (!c->hint && model_has(target->llc, c->prev)) {
+	if (!c->hint && model_has(target->cache, c->prev)) {
 		u64 others = views[c->prev].siblings & ~BIT_ULL(c->prev);
 
 		others &= usable & c->allowed & target->llc;
@@ -178,7 +190,8 @@ cluster_model(const struct cluster_view *views, const struct cluster_case *c, in
 	nr = model_append(order, 0, first & c->allowed, c->target);
 	nr = model_append(order, nr, target->llc & c->allowed & ~first, c->target);
 	if (c->limit && nr && c->hint) {
-		int pick = model_core(views, c->idle, usable, c->allowed, order, nr, &out.hint);
+		int pick = model_core(views, c->idle, usable & target->llc & c->allowed, order, nr,
+				      &out.hint);
 
 		out.pick = pick < 0 ? last_resort : pick;
 		return out;

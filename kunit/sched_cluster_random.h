@@ -26,42 +26,47 @@ static u64 random_cpus(struct rnd_state *rnd)
 	return (u64)prandom_u32_state(rnd) << 32 | prandom_u32_state(rnd);
 }
 
-/* One of a set, or any CPU if the set is empty. */
+/* One of a set that is not empty. */
 static int random_cpu(struct rnd_state *rnd, u64 set)
 {
-	int skip = random_below(rnd, hweight64(set) ? : 1);
+	int skip = random_below(rnd, hweight64(set));
 
-	if (!set)
-		return random_below(rnd, SCHED_FAKE_CPUS);
 	while (skip--)
 		set &= set - 1;
 	return __ffs64(set);
 }
 
-/* The sizes of a random machine. It has SMT only if @smt_too allows it. */
-static void random_sizes(struct rnd_state *rnd, struct sched_fake_topology *t, bool smt_too)
+/* The sizes of a random machine with at most @cpus CPUs, two or more. */
+static void random_sizes(struct rnd_state *rnd, struct sched_fake_topology *t, int cpus)
 {
 	static const u8 smt[] = { 1, 1, 2, 2, 4 }, some[] = { 1, 2, 3, 4, 6, 8, 16 };
 	int size;
 
 	*t = (struct sched_fake_topology) { .name = "random" };
-	if (smt_too)
+	do {
 		t->smt = smt[random_below(rnd, ARRAY_SIZE(smt))];
+	} while (t->smt > cpus);
+	t->cpus = rounddown(cpus, t->smt);
 	t->apart = t->smt > 1 && random_one_in(rnd, 2);
-	size = t->smt ? : 1;
+	size = t->smt;
 	if (!random_one_in(rnd, 8)) {
-		t->cluster = size * some[random_below(rnd, 5)];
+		do {
+			t->cluster = size * some[random_below(rnd, 5)];
+		} while (t->cluster > t->cpus);
 		size = t->cluster;
 	}
 	size *= some[random_below(rnd, ARRAY_SIZE(some))];
-	while (size > SCHED_FAKE_CPUS)
+	while (size > t->cpus)
 		size /= 2;
-	/* After halving, the size may not be a multiple of the cluster. */
-	if (t->cluster && size % t->cluster)
-		size = t->cluster;
+	/* After halving, the size may not be a multiple of the cluster or core. */
+	if (size % (t->cluster ? : t->smt))
+		size = t->cluster ? : t->smt;
 	t->llc = size;
 	if (t->cluster && random_one_in(rnd, 4))
-		t->clustered = size * (1 + random_below(rnd, SCHED_FAKE_CPUS / size));
+		t->clustered = size * (1 + random_below(rnd, t->cpus / size));
+	if (random_one_in(rnd, 3))
+		t->isolated = random_cpus(rnd) & random_cpus(rnd) &
+			      GENMASK_ULL(t->cpus - 1, 1);
 }
 
 /*
@@ -70,14 +75,10 @@ static void random_sizes(struct rnd_state *rnd, struct sched_fake_topology *t, b
  */
 static bool mixed_llc(const struct cluster_view *views)
 {
-	for (int cpu = 0; cpu < SCHED_FAKE_CPUS; cpu++) {
-		const struct cluster_view *view = &views[cpu];
-
-		if (view->llc && view->near != view->llc)
-			for (int i = 0; i < SCHED_FAKE_CPUS; i++)
-				if (model_has(view->llc, i) && views[i].near == view->llc)
-					return true;
-	}
+	for (int cpu = 0; cpu < SCHED_FAKE_CPUS; cpu++)
+		for (int i = 0; i < SCHED_FAKE_CPUS && views[cpu].first; i++)
+			if (model_has(views[cpu].llc, i) && !views[i].first)
+				return true;
 	return false;
 }
 
@@ -120,17 +121,14 @@ struct random_run {
 	struct cluster_outcome		out;
 };
 
-static int random_friend(struct rnd_state *rnd, const struct cluster_view *views, int cpu)
+/* A CPU that shares something with another one, or any. */
+static int random_friend(struct random_run *run, int cpu)
 {
-	switch (random_below(rnd, 4)) {
-	case 0:
-		return random_cpu(rnd, views[cpu].near);
-	case 1:
-	case 2:
-		return random_cpu(rnd, views[cpu].llc);
-	default:
-		return random_cpu(rnd, 0);
-	}
+	const struct cluster_view *view = &run->views[cpu];
+	u64 share[] = { view->near, view->cache, view->cache, 0 };
+	u64 set = share[random_below(&run->rnd, ARRAY_SIZE(share))];
+
+	return random_cpu(&run->rnd, set ? : GENMASK_ULL(run->topology.cpus - 1, 0));
 }
 
 static void random_case(struct random_run *run, struct cluster_case *c)
@@ -141,7 +139,7 @@ static void random_case(struct random_run *run, struct cluster_case *c)
 	*c = (struct cluster_case) {
 		.idle = random_cpus(rnd),
 		.allowed = ~0ULL,
-		.target = random_below(rnd, SCHED_FAKE_CPUS),
+		.target = random_below(rnd, run->topology.cpus),
 		.limit = CLUSTER_NO_LIMIT,
 		.key_off = run->key_off,
 		.idle_policy = random_one_in(rnd, 8),
@@ -159,8 +157,8 @@ static void random_case(struct random_run *run, struct cluster_case *c)
 		c->allowed = random_cpus(rnd);
 	if (random_one_in(rnd, 2))
 		c->limit = random_below(rnd, hweight64(views[c->target].llc) + 2);
-	c->prev = random_one_in(rnd, 32) ? CLUSTER_WAKER : random_friend(rnd, views, c->target);
-	c->recent = random_one_in(rnd, 2) ? c->prev : random_friend(rnd, views, c->target);
+	c->prev = random_one_in(rnd, 32) ? CLUSTER_WAKER : random_friend(run, c->target);
+	c->recent = random_one_in(rnd, 2) ? c->prev : random_friend(run, c->target);
 	c->hint = run->topology.smt > 1 && views[c->target].llc && random_one_in(rnd, 2);
 }
 
@@ -246,20 +244,10 @@ static void call_random_cases(struct cluster_calls *calls)
 	}
 }
 
-/* Whether the architecture's SMT siblings can be faked. */
-static bool threads_can_be_faked(void)
-{
-#ifdef SCHED_FAKE_ARCH
-	return true;
-#else
-	return false;
-#endif
-}
-
 static void random_machine(struct random_run *run)
 {
 	do {
-		random_sizes(&run->rnd, &run->topology, threads_can_be_faked());
+		random_sizes(&run->rnd, &run->topology, min(nr_cpu_ids, SCHED_FAKE_CPUS));
 		view_of(&run->topology, run->views);
 	} while (mixed_llc(run->views));
 }
@@ -396,7 +384,7 @@ static bool stays_with_waker(const struct cluster_case *c, struct cluster_outcom
 static bool holds_allowed(const struct random_run *run, const struct cluster_case *c,
 			  struct cluster_outcome out)
 {
-	u64 may = run->views[c->target].llc & (c->allowed | BIT_ULL(c->prev));
+	u64 may = run->views[c->target].cache & (c->allowed | BIT_ULL(c->prev));
 
 	return model_has(may | BIT_ULL(c->target), out.pick) || stays_with_waker(c, out);
 }

@@ -3,6 +3,8 @@
  * Sched domains of emulated machines. Included in the compilation unit of
  * topology.c, because the functions that build domains are static there.
  */
+#include <linux/cpuset.h>
+
 #include "sched_fake_topology.h"
 
 /* What CPUs may share, closest first. */
@@ -14,6 +16,14 @@ static struct cpumask fake_spans[NR_FAKE_LEVELS][SCHED_FAKE_CPUS];
 static const struct sched_fake_topology *fake_topology;
 static struct sched_domain_topology_level *real_topology;
 static int real_llc_id[SCHED_FAKE_CPUS];
+
+/* For the test of what a failed installation leaves: which allocation fails, from 1. */
+static int fake_alloc_fails;
+
+static bool is_isolated(int cpu)
+{
+	return cpu < SCHED_FAKE_CPUS && fake_topology->isolated & BIT_ULL(cpu);
+}
 
 static const struct cpumask *fake_span(enum fake_level level, int cpu)
 {
@@ -91,7 +101,7 @@ static void fill_spans(enum fake_level level,
 	}
 }
 
-#ifdef SCHED_FAKE_ARCH
+/* What the architecture says about a CPU: the kernel asks it, too, not only the domains. */
 const struct cpumask *sched_fake_smt_mask(int cpu)
 {
 	return fake_topology ? fake_span(FAKE_SMT, cpu) : arch_smt_mask(cpu);
@@ -101,32 +111,27 @@ unsigned long sched_fake_capacity(int cpu)
 {
 	return fake_topology ? sched_fake_capacity_of(fake_topology, cpu) : arch_capacity(cpu);
 }
-#endif
 
-/*
- * The kernel also asks the architecture for threads and capacities, not only
- * the domains, so both must say the same.
- */
-static bool arch_agrees(void)
+/* In a guest, a CPU that the host has preempted is not idle for the scheduler. */
+bool sched_fake_vcpu_is_preempted(int cpu)
 {
-	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++) {
-		if (!cpumask_equal(cpu_smt_mask(cpu), fake_span(FAKE_SMT, cpu)) ||
-		    arch_scale_cpu_capacity(cpu) != sched_fake_capacity_of(fake_topology, cpu))
-			return false;
-	}
-	return true;
+	return !fake_topology && arch_vcpu_is_preempted(cpu);
 }
 
 /*
  * Have the kernel rebuild its domains for @nr maps of CPUs. Each map ends
- * before the first CPU of the next one. Domains may contain offline CPUs: the
- * scheduler checks that a CPU is online before it places a task there.
+ * before the first CPU of the next one; isolated CPUs are in none. Domains may
+ * contain offline CPUs: the scheduler checks that a CPU is online before it
+ * places a task there.
  */
 static int partition_at(const int *first, int nr)
 {
-	cpumask_var_t *maps = alloc_sched_domains(nr);
+	cpumask_var_t *maps;
 
 	lockdep_assert_held(&sched_domains_mutex);
+	if (fake_alloc_fails && !--fake_alloc_fails)
+		return -ENOMEM;
+	maps = alloc_sched_domains(nr);
 	if (!maps)
 		return -ENOMEM;
 	for (int i = 0; i < nr; i++) {
@@ -134,7 +139,7 @@ static int partition_at(const int *first, int nr)
 
 		cpumask_clear(maps[i]);
 		for (int cpu = first[i]; cpu < end; cpu++)
-			if (cpu_possible(cpu))
+			if (cpu_possible(cpu) && !is_isolated(cpu))
 				cpumask_set_cpu(cpu, maps[i]);
 	}
 	partition_sched_domains_locked(nr, maps, NULL);
@@ -148,63 +153,125 @@ static void drop_domains(void)
 	asym_cpu_capacity_scan();
 }
 
+/* Back to this machine's own topology, without domains. */
+static void forget_topology(void)
+{
+	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++)
+		if (cpu_possible(cpu))
+			per_cpu(sd_llc_id, cpu) = real_llc_id[cpu];
+	if (fake_topology->smt > 1)
+		static_branch_dec_cpuslocked(&sched_smt_present);
+	sched_domain_topology = real_topology;
+	fake_topology = NULL;
+	drop_domains();
+}
+
 /**
- * sched_fake_topology_install() - give this machine another one's sched domains
- * @t: the other machine; it has all possible CPUs of this one
+ * sched_fake_topology_fits() - whether this machine has enough CPUs
+ * @t: the other machine
  *
- * Return: 0, or -ENOMEM, or -EINVAL on a machine with one CPU, or -EOPNOTSUPP if
- * the architecture has other threads or capacities than @t and cannot be faked.
+ * Return: true if all CPUs of @t are possible here. They need not be online.
  */
-int sched_fake_topology_install(const struct sched_fake_topology *t)
+bool sched_fake_topology_fits(const struct sched_fake_topology *t)
+{
+	for (int cpu = 0; cpu < t->cpus; cpu++)
+		if (cpu >= nr_cpu_ids || !cpu_possible(cpu))
+			return false;
+	return true;
+}
+
+static int install_locked(const struct sched_fake_topology *t)
 {
 	const int all = 0;
-
-	if (nr_cpu_ids < 2)
-		return -EINVAL;
+	int ret;
 
 	guard(cpus_read_lock)();
 	guard(mutex)(&sched_domains_mutex);
+	if (fake_topology)
+		return -EBUSY;
 	fake_topology = t;
 	fill_spans(FAKE_SMT, sched_fake_siblings);
 	fill_spans(FAKE_CLUSTER, sched_fake_cluster);
 	fill_spans(FAKE_LLC, sched_fake_llc);
 	fill_spans(FAKE_NODE, sched_fake_node);
-	if (!arch_agrees()) {
-		fake_topology = NULL;
-		return -EOPNOTSUPP;
-	}
 	/*
 	 * In 7.3 the LLC id comes from the hardware, and is kept unless it is
 	 * -1. In 6.12 building the domains overwrites what is set here.
 	 */
 	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++) {
+		if (!cpu_possible(cpu))
+			continue;
 		real_llc_id[cpu] = per_cpu(sd_llc_id, cpu);
-		per_cpu(sd_llc_id, cpu) = t->llc ? sched_fake_place(t, cpu) / t->llc : cpu;
+		per_cpu(sd_llc_id, cpu) = sched_fake_llc_id(t, cpu);
 	}
 	if (t->smt > 1)
 		static_branch_inc_cpuslocked(&sched_smt_present);
 	real_topology = sched_domain_topology;
 	sched_domain_topology = fake_levels;
 	drop_domains();
-	return partition_at(&all, 1);
+	ret = partition_at(&all, 1);
+	if (ret)
+		forget_topology();
+	return ret;
+}
+
+/**
+ * sched_fake_topology_install() - give this machine another one's sched domains
+ * @t: the other machine
+ *
+ * Return: 0, or -ENOMEM, or -EINVAL if this machine has too few CPUs, or -EBUSY
+ * if another topology is installed. After an error nothing is changed.
+ */
+int sched_fake_topology_install(const struct sched_fake_topology *t)
+{
+	int ret;
+
+	if (nr_cpu_ids < 2 || !sched_fake_topology_fits(t))
+		return -EINVAL;
+	ret = install_locked(t);
+	if (ret == -ENOMEM)
+		rebuild_sched_domains();
+	return ret;
 }
 
 /**
  * sched_fake_topology_remove() - restore this machine's own sched domains
+ *
+ * They are those of its cpusets. Does nothing without a fake topology.
  */
 void sched_fake_topology_remove(void)
 {
-	if (!fake_topology)
-		return;
+	scoped_guard(cpus_read_lock) {
+		guard(mutex)(&sched_domains_mutex);
+		if (!fake_topology)
+			return;
+		forget_topology();
+	}
+	rebuild_sched_domains();
+}
 
-	guard(cpus_read_lock)();
-	guard(mutex)(&sched_domains_mutex);
-	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++)
-		per_cpu(sd_llc_id, cpu) = real_llc_id[cpu];
-	if (fake_topology->smt > 1)
-		static_branch_dec_cpuslocked(&sched_smt_present);
-	sched_domain_topology = real_topology;
-	fake_topology = NULL;
-	drop_domains();
-	partition_sched_domains_locked(1, NULL, NULL);
+/**
+ * sched_fake_key_off() - switch a static key off, whatever its count
+ * @key: the key
+ *
+ * Return: the count, for sched_fake_key_restore().
+ */
+int sched_fake_key_off(struct static_key_false *key)
+{
+	int count = static_key_count(&key->key);
+
+	for (int i = 0; i < count; i++)
+		static_branch_dec(key);
+	return count;
+}
+
+/**
+ * sched_fake_key_restore() - give a static key its count back
+ * @key: the key, which is off
+ * @count: what sched_fake_key_off() returned
+ */
+void sched_fake_key_restore(struct static_key_false *key, int count)
+{
+	for (int i = 0; i < count; i++)
+		static_branch_inc(key);
 }

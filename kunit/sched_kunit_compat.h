@@ -7,6 +7,7 @@
 #ifndef _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H
 #define _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H
 
+#include <kunit/resource.h>
 #include <kunit/test.h>
 #include <linux/cleanup.h>
 #include <linux/cpu.h>
@@ -43,9 +44,54 @@ DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 #define NOTHING_ALLOWED_CLEARS_HINT	true
 #endif
 
-/* In 7.3, and not in 6.12: LLC ids are allocated, and kept. */
+/* In 7.3, and not in 6.1: it can be called without CONFIG_HOTPLUG_CPU. */
+#ifndef SCHED_KUNIT_HAS_REMOVE_CPU
+#define remove_cpu(cpu)	((void)(cpu), -EPERM)
+#endif
+
+/* In 7.3, and not in 6.12: LLC ids are allocated, and kept when the domains change. */
 #ifndef SCHED_KUNIT_HAS_LLC_ID_ALLOC
 #define __sched_domains_free_llc_id(cpu)	((void)(cpu))
+#define LLC_ID_OF_DOMAIN			true
+#endif
+
+/* b9dce8a1ed3e ("kunit: Add kunit_add_action() to defer a call until test exit") */
+#ifndef SCHED_KUNIT_HAS_ADD_ACTION
+struct sched_kunit_action {
+	void	(*fn)(void *ctx);
+	void	*ctx;
+};
+
+static inline int sched_kunit_keep_action(struct kunit_resource *res, void *action)
+{
+	res->data = action;
+	return 0;
+}
+
+static inline void sched_kunit_run_action(struct kunit_resource *res)
+{
+	struct sched_kunit_action *action = res->data;
+
+	action->fn(action->ctx);
+	kfree(action);
+}
+
+static inline int kunit_add_action_or_reset(struct kunit *test, void (*fn)(void *ctx), void *ctx)
+{
+	struct sched_kunit_action *action = kmalloc(sizeof(*action), GFP_KERNEL);
+
+	if (!action) {
+		fn(ctx);
+		return -ENOMEM;
+	}
+	*action = (struct sched_kunit_action){ fn, ctx };
+	if (!kunit_alloc_resource(test, sched_kunit_keep_action, sched_kunit_run_action,
+				  GFP_KERNEL, action)) {
+		sched_kunit_run_action(&(struct kunit_resource){ .data = action });
+		return -ENOMEM;
+	}
+	return 0;
+}
 #endif
 
 /* 292010ee5094 ("kunit: add parameter generation macro using description from array") */

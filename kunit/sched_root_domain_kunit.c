@@ -63,13 +63,13 @@ static void find_llcs_anew(void)
 
 static void leaves_by_group(struct kunit *test)
 {
-	static const struct sched_fake_topology llcs = { .name = "LLCs", .llc = 8 };
+	static const struct sched_fake_topology llcs = { .name = "LLCs", .cpus = 16, .llc = 8 };
 
 	skip_without_cpus(test, 16);
 	expect_leaves_by_group(test, cpu_rq(0)->rd, "this machine");
 	find_llcs_anew();
 	expect_leaves_by_group(test, cpu_rq(0)->rd, "with domains built anew");
-	install(test, &llcs);
+	install_for_test(test, &llcs);
 	expect_leaves_by_group(test, cpu_rq(0)->rd, "with LLCs of 8 CPUs");
 	sched_fake_topology_remove();
 }
@@ -240,13 +240,15 @@ static void skip_on_many_cpus(struct kunit *test)
 /* The maps split the LLCs in different places. */
 static void partitions_while_rt_runs(struct kunit *test)
 {
-	static const struct sched_fake_topology llcs = { .name = "LLCs", .llc = 4, .node = 8 };
+	static const struct sched_fake_topology llcs = {
+		.name = "LLCs", .cpus = 8, .llc = 4, .node = 8,
+	};
 	static const int maps[][3] = { { 0 }, { 0, 2 }, { 0, 3, 6 } };
 	int err;
 
 	skip_on_many_cpus(test);
 	skip_without_cpus(test, 8);
-	install(test, &llcs);
+	install_for_test(test, &llcs);
 	err = start_rt_tasks();
 	for (int i = 0; i < 12 && !err; i++) {
 		scoped_guard(cpus_read_lock)

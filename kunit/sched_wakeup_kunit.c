@@ -9,6 +9,7 @@
  * before the scheduler looks, so not every round can agree with the model, but
  * most must.
  */
+#include <kunit/resource.h>
 #include <kunit/test.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
@@ -22,6 +23,9 @@
 #include "sched_fake_topology.h"
 
 #define ROUNDS	100
+
+/* KUnit gives a case 300 s. */
+#define MOST_SECONDS	60
 
 /**
  * struct wakeup_run - rounds of wake-ups
@@ -81,10 +85,12 @@ static void view_domains(struct cluster_view *views, bool fake)
 
 		*view = (struct cluster_view) {
 			.siblings = fake ? BIT_ULL(cpu) : mask_of(cpu_smt_mask(cpu)),
+			.cache = BIT_ULL(cpu),
 		};
 		if (!llc)
 			continue;
 		view->llc = mask_of(sched_domain_span(llc));
+		view->cache = view->llc;
 		view->near = view->llc;
 		for (sd = rcu_dereference(cpu_rq(cpu)->sd); sd; sd = rcu_dereference(sd->parent))
 			if (sd->flags & SD_CLUSTER)
@@ -221,10 +227,11 @@ static int random_other(struct rnd_state *rnd, int here)
 
 static void wake_rounds(struct wakeup_run *run)
 {
+	unsigned long end = jiffies + MOST_SECONDS * HZ;
 	struct rnd_state rnd;
 
 	prandom_seed_state(&rnd, 1);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < ROUNDS && time_before(jiffies, end); i++) {
 		if (!wait_asleep(run))
 			continue;
 		forget_limit(run->here);
@@ -273,40 +280,39 @@ static int wake_from(struct wakeup_run *run, int here)
 	return ret;
 }
 
+static void remove_clusters(void *unused)
+{
+	sched_fake_topology_remove();
+}
+
 /* On this machine's clusters or, if it has none, on made-up ones. */
 static void run_case(struct kunit *test, bool key_off)
 {
 	static const struct sched_fake_topology clusters = {
-		.name = "clusters", .cluster = 4, .llc = 8,
+		.name = "clusters", .cpus = 8, .cluster = 4, .llc = 8,
 	};
 	struct wakeup_run *run = kunit_kzalloc(test, sizeof(*run), GFP_KERNEL);
-	int here, ret = 0;
+	int here, ret, count = 0;
 	bool fake;
 
 	KUNIT_ASSERT_NOT_NULL(test, run);
 	if (num_online_cpus() < 8 || nr_cpu_ids > MODEL_CPUS)
-		kunit_skip(test, "n/a: needs 8 to %d CPUs", MODEL_CPUS);
+		kunit_skip(test, "n/a: needs 8 to %d CPUs online", MODEL_CPUS);
 	view_domains(run->views, false);
 	here = first_clustered(run->views);
 	fake = here < 0;
 	if (fake) {
-		ret = sched_fake_topology_install(&clusters);
-		if (ret == -EOPNOTSUPP)
-			kunit_skip(test, "n/a: no clusters, and threads or capacities of its own");
+		KUNIT_ASSERT_EQ(test, sched_fake_topology_install(&clusters), 0);
+		ret = kunit_add_action_or_reset(test, remove_clusters, NULL);
 		KUNIT_ASSERT_EQ(test, ret, 0);
 		view_domains(run->views, true);
 		here = first_clustered(run->views);
 	}
-	if (here < 0)
-		ret = -EINVAL;
-	if (key_off && !ret)
-		static_branch_disable(&sched_cluster_active);
-	if (!ret)
-		ret = wake_from(run, here);
-	if (key_off && here >= 0)
-		static_branch_enable(&sched_cluster_active);
-	if (fake)
-		sched_fake_topology_remove();
+	KUNIT_ASSERT_GE(test, here, 0);
+	if (key_off)
+		count = sched_fake_key_off(&sched_cluster_active);
+	ret = wake_from(run, here);
+	sched_fake_key_restore(&sched_cluster_active, count);
 
 	KUNIT_ASSERT_EQ(test, ret, 0);
 	kunit_info(test, "%s, from CPU %d: %d wake-ups, %d by the model%s\n",

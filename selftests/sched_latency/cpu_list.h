@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../kselftest.h"
+#include "kselftest.h"
 
 /* The largest NR_CPUS of any architecture. */
 #define MOST_CPUS	8192

@@ -309,6 +309,24 @@ static inline bool batch_loss(struct comparison *found, const struct baseline *b
 	return true;
 }
 
+/* A CPU that each recorded run has, and no run of the batch: nothing ran there. -1 for none. */
+static inline int lost_cpu(const struct baseline *baseline, struct figure **figures,
+			   const int *nr_figures, int nr_runs, const char *name)
+{
+	static double recorded[MOST_RECORDED];
+	double values[MOST_RUNS];
+
+	for (int i = 0; i < baseline->nr_series; i++) {
+		const struct series *series = &baseline->series[i];
+
+		if (series->cpu >= 0 && !strcmp(series->name, name) &&
+		    known_values(series, baseline->nr_runs, recorded) == baseline->nr_runs &&
+		    !batch_values(figures, nr_figures, nr_runs, name, series->cpu, i, values))
+			return series->cpu;
+	}
+	return -1;
+}
+
 /* How many comparisons share the chance of a false alarm. */
 static inline int comparisons(const struct test *tests, int nr_tests)
 {
@@ -458,7 +476,7 @@ static inline int compare(struct verdict *verdict, const struct test *test,
 {
 	static struct comparison found;
 	double boots, least;
-	int rank;
+	int rank, lost;
 
 	memset(&found, 0, sizeof(found));
 	if (!batch_loss(&found, baseline, figures, nr_figures, batch->nr, name, test->each_cpu)) {
@@ -471,6 +489,15 @@ static inline int compare(struct verdict *verdict, const struct test *test,
 			    why ? why : ": not both measured and recorded");
 		}
 		return why ? KSFT_SKIP : KSFT_FAIL;
+	}
+	lost = test->each_cpu ?
+	       lost_cpu(baseline, figures, nr_figures, batch->nr, name) : -1;
+	if (lost >= 0) {
+		say_next(verdict);
+		say(verdict, "%s: no sample", name);
+		print_cpu(verdict, lost);
+		say(verdict, ", each recorded run has some");
+		return KSFT_FAIL;
 	}
 	recorded_losses(&found, baseline, name, test->each_cpu);
 	rank = rank_for(found.nr_recorded, batch->nr, chance);

@@ -110,6 +110,9 @@ _HEADER = re.compile(r"(K?TAP) version \d{1,3} *$", re.ASCII)
 _PLAN = re.compile(r"1\.\.(\d{1,9}) *(?:# *skip\w*:? *(.*))?$", re.IGNORECASE | re.ASCII)
 _RESULT = re.compile(r"(not )?ok (\d{1,9})(?: (.*))?$", re.ASCII)
 _DIRECTIVE = re.compile(r"(skip|xfail|todo|timeout|error|xpass)\w*:? *(.*)$", re.IGNORECASE | re.ASCII)
+_DESCRIBED = re.compile(r"([a-z][a-z0-9.-]*): ")
+"""The description of a parameter: its public name, and what it stands for."""
+
 _FAILED_REMARK = re.compile(r"(?:timeout|error)\b|exit=[1-9]", re.IGNORECASE)
 _ALMOST = re.compile(r"(?:not )?ok(?:\s|$)|K?TAP version|1\.\.\d")
 _SUBTEST = re.compile(r"# Subtest: (.*)$")
@@ -296,6 +299,8 @@ class Reader:
 
     def _result(self, ok: bool, number: int, text: str, indent: int, moment: Moment) -> None:
         name, status, reason = self._split(ok, number, text)
+        if len(self._stack) > 2 and self._kunit and (described := _DESCRIBED.match(name)):
+            name = described[1]
         tests: tuple[Test, ...] | None = None
         began = self._here if self._stack else moment
         while len(self._stack) > 1 and self._stack[-1].indent > indent:

@@ -79,6 +79,10 @@ class Rule:
     source: str
 
 
+MOST_CONDITIONS = 32
+"""`needs` of a clause in kunit/layout_rules.h is a u32."""
+
+
 @dataclass(frozen=True)
 class Clause:
     """One thing to be checked.
@@ -218,7 +222,11 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
     ordered = sorted(rules.values(), key=lambda rule: (order[rule.change], _number(rule.id)))
     place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
     clauses.sort(key=lambda clause: place[clause.rule])
-    return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members))
+    found = Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members))
+    if len(found.conditions()) > MOST_CONDITIONS:
+        observed = f"{len(found.conditions())} conditions, and the tables a bit for {MOST_CONDITIONS}"
+        raise SchedlineError(f"the contracts have {observed}", "write conditions that are alike in the same way")
+    return found
 
 
 def _number(name: str) -> list[tuple[int, str]]:

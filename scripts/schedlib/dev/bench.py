@@ -192,8 +192,8 @@ def _wakeups(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow
     measured()
     many = ("sched_cluster_kunit.machines=50", "sched_cluster_kunit.cases=2000")
     return [
-        _row("the rows of the wake-up path, UML", measured("sched_cluster.rows"), None, "under 5 s"),
-        _row("3 x 10^5 random cases on 50 machines", measured("sched_cluster.random_cases", *many), None, "180 s"),
+        _row("the rows of the wake-up path, UML", measured("sched_cluster.decision_table"), None, "under 5 s"),
+        _row("3 x 10^5 random cases on 50 machines", measured("sched_cluster.random_situations", *many), None, "180 s"),
         _row("wake-ups of real tasks", measured("sched_wakeup"), None, "-"),
     ]
 

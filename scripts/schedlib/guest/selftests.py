@@ -39,13 +39,10 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
     header = tree.read(name)
     if header is None:
         raise SchedlineError(f"{tree.origin} has no {name}", "use a kernel tree that has its selftests")
-    # Take the header from git, because the work tree shows the commit that was built last. The programs include
-    # ../kselftest.h.
+    # Take the header from git, because the work tree shows the commit that was built last.
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         Path(scratch, "kselftest.h").write_text(header)
-        beside = Path(scratch, COLLECTION)
-        beside.mkdir()
-        words = [*flags((SELFTESTS / COLLECTION / "Makefile").read_text()), *more, "-iquote", str(beside)]
+        words = [*flags((SELFTESTS / COLLECTION / "Makefile").read_text()), *more, "-iquote", scratch]
         must([compiler, *words, "-o", str(binary), str(source)], next_step="schedline doctor")
 
 

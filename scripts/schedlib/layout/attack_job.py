@@ -96,6 +96,10 @@ def table(results: Results) -> Iterator[str]:
             cells.append(f"{sum(bool(row.complaints) for row in some)} of {len(some)}" if some else "-")
         if set(cells) != {"-"}:
             yield f"| `{struct}` | {kind.value} | {' | '.join(cells)} |"
+    contracted = {read_contract(path).struct for path in CONTRACTS.glob("*.toml")}
+    if left := sorted(contracted - set(structs)):
+        yield ""
+        yield f"Not attacked, since no rule about it holds there: {', '.join(f'`{struct}`' for struct in left)}."
     misses: dict[str, list[str]] = {}
     for column, found in results.items():
         for row in found:

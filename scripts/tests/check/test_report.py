@@ -27,9 +27,9 @@ KTAP version 1
     # Subtest: sched_cluster
     1..1
         KTAP version 1
-        # Subtest: rows
+        # Subtest: decision_table
         {row}
-    ok 1 rows
+    ok 1 decision_table
 ok 1 sched_cluster
 reboot: Power down
 """
@@ -38,7 +38,7 @@ reboot: Power down
 def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
     """A summary of one guest with one row, from a kernel that is too old for the layout suite."""
     (tmp_path / "log").write_text(LOG.format(presence=presence, row=row))
-    judgement = judge((tmp_path / "log").read_bytes(), ["sched_cluster:rows:row-1"])
+    judgement = judge((tmp_path / "log").read_bytes(), ["sched_cluster:decision_table:row-1"])
     composition = Composition("", "", (ChangeState("cluster-scan", State.APPLIED),), frozenset({"cluster-scan"}))
     return report.Summary(
         started=datetime.now(UTC),

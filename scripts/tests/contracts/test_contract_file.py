@@ -15,7 +15,9 @@ from by_schema import validator
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules, rules_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass, ChangeSign, ClauseKind, Promise, TypePromise, may_share
-from schedlib.paths import KUNIT
+from schedlib.git import git
+from schedlib.paths import KUNIT, PATCHES
+from schedlib.tree.kernel_tree import Tree
 
 GOOD = """\
 struct = "rq"
@@ -168,6 +170,27 @@ def test_an_exception_for_what_is_allowed_anyway(tmp_path: Path) -> None:
     more = '\n[[group]]\nname = "rare"\nclass = "cold"\nmembers = ["e"]\n'
     with pytest.raises(SchedlineError, match="shared and cold may share a line anyway"):
         rules_of((written(tmp_path, GOOD + more + EXCEPTION.replace('["read"]', '["rare"]')),))
+
+
+def test_more_conditions_than_the_tables_have_bits(tmp_path: Path) -> None:
+    promise = '[[group.promise]]\nid = "rq-order.Q2"\nkeep = "closed"\nwhen = ["CONFIG_A{0}"]\n\n'
+    few, many = ("".join(promise.format(number) for number in range(count)) for count in (31, 32))
+    # One more stands in GOOD.
+    before = "[[group.promise]]"
+    enough = rules_of((written(tmp_path, GOOD.replace(before, few + before, 1)),))
+    assert len(enough.conditions()) == 32
+    with pytest.raises(SchedlineError, match="33 conditions, and the tables a bit for 32"):
+        rules_of((written(tmp_path, GOOD.replace(before, many + before, 1)),))
+
+
+@pytest.mark.tools
+def test_options_of_our_contracts_are_those_of_the_kernel(series: Tree) -> None:
+    """A misspelt CONFIG_ is never set, so the rule would never be judged."""
+    named = {text.lstrip("!") for text in our_rules().conditions() if "CONFIG_" in text}
+    assert named
+    known = git(series.src, "grep", "-hE", r"^\s*(menu)?config [A-Z0-9_]+$", series.base, "--", "*Kconfig*").split()
+    added = set(re.findall(r"^\+config ([A-Z0-9_]+)$", (PATCHES / "7.3/cpupri-split.patch").read_text(), re.M))
+    assert named <= {f"CONFIG_{word}" for word in (*known, *added)}
 
 
 def test_two_contracts_for_one_structure(tmp_path: Path) -> None:

@@ -16,6 +16,11 @@ from schedlib.paths import KUNIT
 pytestmark = pytest.mark.tools
 
 FEATURES = {
+    "ADD_ACTION": ("include/kunit/test.h", "extern int kunit_add_action_or_reset(void);"),
+    "CLUSTER_EQUAL_CAP": (
+        "kernel/sched/fair.c",
+        "bool cluster_equal_cap = static_branch_unlikely(&sched_cluster_active) &&",
+    ),
     "CLUSTER_SCAN": ("kernel/sched/sched.h", "extern int sched_cluster_active;"),
     "CPUS_GUARD": ("include/linux/cpu.h", "typedef int class_cpus_read_lock_t;"),
     "H_NR_IDLE": ("kernel/sched/sched.h", "struct cfs_rq { int h_nr_idle; };"),
@@ -27,6 +32,7 @@ FEATURES = {
         "#define KUNIT_ARRAY_PARAM_DESC(name, array, member) static void name##_gen_params(void) { }",
     ),
     "PARAM_SKIP": ("lib/kunit/test.c", "enum { KUNIT_LEVEL_CASE_PARAM };"),
+    "REMOVE_CPU": ("include/linux/cpu.h", "extern int remove_cpu(unsigned int cpu);"),
     "UTIL_EST_WORD": ("kernel/sched/sched.h", "struct task_struct { struct { struct { int util_est; } avg; } se; };"),
     "SD_SHARE_LLC": ("include/linux/cpu.h", "enum { SD_SHARE_LLC };"),
 }

@@ -79,7 +79,7 @@ def test_header_is_the_trees_whatever_is_checked_out(
     tree = built[1]
     header = f"{KSELFTESTS}/kselftest.h"
     other = edit_tree(tree.src, tree.base, [file_row(tree.src, header, b"/* of another commit */\n")])
-    script(cache / "gcc", 'while [ "$1" != -iquote ]; do shift; done; cat "$2/../kselftest.h" > "$4"')
+    script(cache / "gcc", 'while [ "$1" != -iquote ]; do shift; done; cat "$2/kselftest.h" > "$4"')
     with checked_out(tree, commit_tree(tree.src, other, tree.base, "other")):
         selftests.compile_program(tree, SELFTESTS / "guest_init.c", tmp_path / "program")
     assert (tmp_path / "program").read_text() == "/* of the tree */\n"

@@ -20,7 +20,7 @@ COMPILER = """\
 #!/bin/sh
 [ "$1" = --version ] && echo "gcc 99" && exit
 while [ "$1" != -iquote ]; do shift; done
-cat "$2/../kselftest.h" > "$4"
+cat "$2/kselftest.h" > "$4"
 """
 
 

@@ -341,14 +341,15 @@ beside a SCHED_FIFO hog that takes half of it, 5 ms of 10."""
 MANY = 240
 
 
-def many_cpus(path: Path, draw: random.Random, runs: int, hogged: int | None = None) -> Path:
+def many_cpus(path: Path, draw: random.Random, runs: int, hogged: int | None = None, lost: int | None = None) -> Path:
     """Runs of a machine with many CPUs. Each figure is one that was recorded; CPUs differ by up to 20 %."""
     factors = [0.9 + 0.2 * (cpu * 7919 % 101) / 100 for cpu in range(MANY)]
     with path.open("w") as file:
         for run in range(runs):
             for cpu, factor in enumerate(factors):
                 p50, p99, missed = draw.choice(RECORDED["hogged" if cpu == hogged else "idle"])
-                file.write(f"{run} {cpu} {p50 * factor} {p99 * factor} {missed}\n")
+                if cpu != lost:
+                    file.write(f"{run} {cpu} {p50 * factor} {p99 * factor} {missed}\n")
     return path
 
 
@@ -366,6 +367,15 @@ def test_one_half_stolen_cpu_of_many_is_caught(machine: Machine, tmp_path: Path)
         assert re.search(rf"many\.missed \S+ % on CPU {cpu}\b.*worse by \+\S+ points", said)
         # All CPUs together do not show it.
         assert lines_of(said)["value_within_baseline"].startswith("ok 1 ")
+
+
+def test_a_cpu_without_any_sample_has_failed(machine: Machine, tmp_path: Path) -> None:
+    """Where nothing ran at all, nothing was compared, and the test passed."""
+    draw = random.Random(20261124)  # noqa: S311
+    machine.record(QUIET, CPUS=str(many_cpus(tmp_path / "base", draw, 20)))
+    _, said = machine.run([100.0] * RUNS, CPUS=str(many_cpus(tmp_path / "lost", draw, 2 * RUNS, lost=17)))
+    assert "not ok 3 each_of_many" in said
+    assert re.search(r"many\.p50: no sample on CPU 17\b.*each recorded run has some", said)
 
 
 def test_any_number_of_runs_is_judged(machine: Machine) -> None:

@@ -49,7 +49,7 @@ def test_expected_change_that_nothing_judges_is_refused(old: Tree) -> None:
 def test_tests_of_a_suite_left_out_are_not_waited_for() -> None:
     kept, every = expected_tests(64, None, ["sched_layout"]), expected_tests(64, None)
     assert {name.split(":")[0] for name in set(every) - set(kept)} == {"sched_layout"}
-    assert "sched_cluster:rows:row-1" in kept
+    assert "sched_cluster:decision_table:row-1" in kept
     with pytest.raises(SchedlineError, match="no test matches"):
         expected_tests(64, "sched_layout", ["sched_layout"])
 
