@@ -246,20 +246,10 @@ static void call_random_cases(struct cluster_calls *calls)
 	}
 }
 
-/* Whether the architecture's SMT siblings can be faked. */
-static bool threads_can_be_faked(void)
-{
-#ifdef SCHED_FAKE_ARCH
-	return true;
-#else
-	return false;
-#endif
-}
-
 static void random_machine(struct random_run *run)
 {
 	do {
-		random_sizes(&run->rnd, &run->topology, threads_can_be_faked());
+		random_sizes(&run->rnd, &run->topology, true);
 		view_of(&run->topology, run->views);
 	} while (mixed_llc(run->views));
 }

@@ -91,7 +91,6 @@ static void fill_spans(enum fake_level level,
 	}
 }
 
-#ifdef SCHED_FAKE_ARCH
 const struct cpumask *sched_fake_smt_mask(int cpu)
 {
 	return fake_topology ? fake_span(FAKE_SMT, cpu) : arch_smt_mask(cpu);
@@ -99,9 +98,10 @@ const struct cpumask *sched_fake_smt_mask(int cpu)
 
 unsigned long sched_fake_capacity(int cpu)
 {
-	return fake_topology ? sched_fake_capacity_of(fake_topology, cpu) : arch_capacity(cpu);
+	const struct sched_fake_topology *t = READ_ONCE(fake_topology);
+
+	return t ? sched_fake_capacity_of(t, cpu) : arch_capacity(cpu);
 }
-#endif
 
 /*
  * The kernel also asks the architecture for threads and capacities, not only
