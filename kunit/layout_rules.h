@@ -59,9 +59,7 @@ enum sched_layout_kind {
 
 /**
  * struct sched_layout_clause - one thing to be checked
- * @rule:	rule that it belongs to; a rule holds when all its clauses do.
- *		With the name of a change here, the clause is a sign by which
- *		the change is known to be in a tree: one sign is enough.
+ * @rule:	rule that it belongs to; a rule holds when all its clauses do
  * @kind:	enum sched_layout_kind
  * @needs:	bits of enum sched_layout_need; without all of them: n/a
  * @forced:	whether an attribute or the order in the source brings it about
@@ -84,6 +82,13 @@ struct sched_layout_clause {
 	const char	*others;
 	const char	*requires;
 };
+
+#ifndef SCHED_KUNIT_EXPORTED
+/*
+ * A clause whose @rule is the name of a change is a sign by which the change is
+ * known to be in a tree: one sign is enough.
+ */
+#endif
 
 /**
  * struct sched_layout_condition - a condition of clauses

@@ -158,7 +158,9 @@ static int sched_cluster_init(struct kunit_suite *suite)
 	struct cluster_calls calls = { .make = call_rows, .data = &filter };
 	int ret;
 
+#ifndef SCHED_KUNIT_EXPORTED
 	kunit_info(suite, "change cluster-scan: present\n");
+#endif
 	if (!can_stop_all())
 		return 0;
 	ret = make_cluster_task();
@@ -239,7 +241,7 @@ static void wakers_fill_their_clusters(struct kunit *test)
 			    "the LLC is not filled by as many tasks as it has CPUs");
 }
 
-#ifdef SCHED_KUNIT_HAS_CLUSTER_EQUAL_CAP
+#ifndef SCHED_KUNIT_LACKS_CLUSTER_EQUAL_CAP
 /* The choice of the CPU from which @dst pulls the only task of @src. */
 struct pull_run {
 	int		dst;

@@ -27,14 +27,6 @@
 #define SCHED_IDLE_CPU_FOR_ALL	0
 #endif
 
-/*
- * On some kernels the CPUs that share a cache are those of a sched domain, and
- * not those of the hardware, which may be isolated from each other.
- */
-#ifndef LLC_ID_OF_DOMAIN
-#define LLC_ID_OF_DOMAIN	false
-#endif
-
 /**
  * struct cluster_view - what a CPU shares, one bit for each CPU
  * @siblings:	threads of its core, itself and isolated ones included

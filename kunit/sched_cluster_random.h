@@ -71,7 +71,7 @@ static void random_sizes(struct rnd_state *rnd, struct sched_fake_topology *t, i
 
 /*
  * Whether an LLC has both CPUs with and CPUs without a cluster. The defect on
- * such LLCs has a test of its own (sched_topology: fix_share_id).
+ * such LLCs has a test of its own (sched_topology: no_cluster_is_not_the_first_cluster).
  */
 static bool mixed_llc(const struct cluster_view *views)
 {

@@ -650,6 +650,7 @@ static void cost(struct kunit *test)
 	cost_of(test, nr_cpu_ids);
 }
 
+#ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 /* ---- leaves: lines that only the CPUs of one node or LLC write ---- */
 
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
@@ -792,6 +793,7 @@ static void needs_leaves(struct kunit *test)
 #define leaf_ownership		needs_leaves
 #define leaf_search_stops	needs_leaves
 #endif
+#endif /* SCHED_KUNIT_NO_CPUPRI_SPLIT */
 
 static struct kunit_case sched_cpupri_private_test_cases[] = {
 	KUNIT_CASE(oracle),
@@ -813,9 +815,11 @@ static struct kunit_case sched_cpupri_private_test_cases[] = {
 	KUNIT_CASE(found_is_allowed),
 	KUNIT_CASE(counts_match_masks),
 	KUNIT_CASE(cost),
+#ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 	KUNIT_CASE(leaves_by_group),
 	KUNIT_CASE(leaf_ownership),
 	KUNIT_CASE(leaf_search_stops),
+#endif
 	{}
 };
 

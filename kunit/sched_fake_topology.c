@@ -101,7 +101,6 @@ static void fill_spans(enum fake_level level,
 	}
 }
 
-/* What the architecture says about a CPU: the kernel asks it, too, not only the domains. */
 const struct cpumask *sched_fake_smt_mask(int cpu)
 {
 	return fake_topology ? fake_span(FAKE_SMT, cpu) : arch_smt_mask(cpu);
@@ -109,7 +108,9 @@ const struct cpumask *sched_fake_smt_mask(int cpu)
 
 unsigned long sched_fake_capacity(int cpu)
 {
-	return fake_topology ? sched_fake_capacity_of(fake_topology, cpu) : arch_capacity(cpu);
+	const struct sched_fake_topology *t = READ_ONCE(fake_topology);
+
+	return t ? sched_fake_capacity_of(t, cpu) : arch_capacity(cpu);
 }
 
 /* In a guest, a CPU that the host has preempted is not idle for the scheduler. */
@@ -194,21 +195,19 @@ static int install_locked(const struct sched_fake_topology *t)
 	fill_spans(FAKE_CLUSTER, sched_fake_cluster);
 	fill_spans(FAKE_LLC, sched_fake_llc);
 	fill_spans(FAKE_NODE, sched_fake_node);
-	/*
-	 * In 7.3 the LLC id comes from the hardware, and is kept unless it is
-	 * -1. In 6.12 building the domains overwrites what is set here.
-	 */
-	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++) {
-		if (!cpu_possible(cpu))
-			continue;
-		real_llc_id[cpu] = per_cpu(sd_llc_id, cpu);
-		per_cpu(sd_llc_id, cpu) = sched_fake_llc_id(t, cpu);
-	}
+	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++)
+		if (cpu_possible(cpu))
+			real_llc_id[cpu] = per_cpu(sd_llc_id, cpu);
 	if (t->smt > 1)
 		static_branch_inc_cpuslocked(&sched_smt_present);
 	real_topology = sched_domain_topology;
 	sched_domain_topology = fake_levels;
 	drop_domains();
+	/* Building the domains keeps the ids, or overwrites those of CPUs in a domain. */
+	for (int cpu = 0; cpu < min(nr_cpu_ids, SCHED_FAKE_CPUS); cpu++)
+		if (cpu_possible(cpu))
+			per_cpu(sd_llc_id, cpu) = LLC_ID_OF_DOMAIN && is_isolated(cpu) ?
+						  cpu : sched_fake_llc_id(t, cpu);
 	ret = partition_at(&all, 1);
 	if (ret)
 		forget_topology();

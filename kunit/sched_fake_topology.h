@@ -19,6 +19,14 @@
 #define SCHED_FAKE_BIG		1024
 #define SCHED_FAKE_LITTLE	446
 
+/*
+ * On some kernels the CPUs that share a cache are those of a sched domain, and
+ * not those of the hardware, which may be isolated from each other.
+ */
+#ifndef LLC_ID_OF_DOMAIN
+#define LLC_ID_OF_DOMAIN	false
+#endif
+
 /**
  * struct sched_fake_topology - the shape of a machine
  * @name:	for messages

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Replacements for what the tests use and older kernels lack. Each is preceded
- * by the commit that introduced the original. probe.sh finds out what this
- * kernel has.
+ * by the commit that introduced the original. sched_kunit_lacks.h says what
+ * this kernel lacks. It is made from configs/features.toml of schedline. A
+ * kernel that lacks nothing gets neither file.
  */
 #ifndef _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H
 #define _KERNEL_SCHED_TESTS_SCHED_KUNIT_COMPAT_H
@@ -12,51 +13,51 @@
 #include <linux/cleanup.h>
 #include <linux/cpu.h>
 
-#include "sched_kunit_features.h"
+#include "sched_kunit_lacks.h"
 
 /* 54de44274703 ("sched/topology: Rename SD_SHARE_PKG_RESOURCES to SD_SHARE_LLC") */
-#ifndef SCHED_KUNIT_HAS_SD_SHARE_LLC
+#ifdef SCHED_KUNIT_LACKS_SD_SHARE_LLC
 #define SD_SHARE_LLC	SD_SHARE_PKG_RESOURCES
 #endif
 
 /* 6fb454606153 ("sched: Simplify tg_set_cfs_bandwidth()") */
-#ifndef SCHED_KUNIT_HAS_CPUS_GUARD
+#ifdef SCHED_KUNIT_LACKS_CPUS_GUARD
 DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 #endif
 
 /* 31898e7b87dd ("sched/fair: Rename cfs_rq.idle_h_nr_running into h_nr_idle") */
-#ifndef SCHED_KUNIT_HAS_H_NR_IDLE
+#ifdef SCHED_KUNIT_LACKS_H_NR_IDLE
 #define h_nr_idle	idle_h_nr_running
 #endif
 
 /* 11137d384996 ("sched/fair: Simplify util_est") */
-#ifndef SCHED_KUNIT_HAS_UTIL_EST_WORD
+#ifdef SCHED_KUNIT_LACKS_UTIL_EST_WORD
 #define util_est	util_est.enqueued
 #endif
 
 /* fd54d81c2c0e ("sched/fair: Skip SCHED_IDLE rq for SCHED_IDLE task") */
-#ifndef SCHED_KUNIT_HAS_IDLE_POLICY
+#ifdef SCHED_KUNIT_LACKS_IDLE_POLICY
 #define SCHED_IDLE_CPU_FOR_ALL	1
 #endif
 
 /* In 7.3, and not in 6.12: select_idle_cpu() returns if no CPU is allowed. */
-#ifndef SCHED_KUNIT_HAS_NOTHING_ALLOWED
+#ifdef SCHED_KUNIT_LACKS_NOTHING_ALLOWED
 #define NOTHING_ALLOWED_CLEARS_HINT	true
 #endif
 
 /* In 7.3, and not in 6.1: it can be called without CONFIG_HOTPLUG_CPU. */
-#ifndef SCHED_KUNIT_HAS_REMOVE_CPU
+#ifdef SCHED_KUNIT_LACKS_REMOVE_CPU
 #define remove_cpu(cpu)	((void)(cpu), -EPERM)
 #endif
 
 /* In 7.3, and not in 6.12: LLC ids are allocated, and kept when the domains change. */
-#ifndef SCHED_KUNIT_HAS_LLC_ID_ALLOC
+#ifdef SCHED_KUNIT_LACKS_LLC_ID_ALLOC
 #define __sched_domains_free_llc_id(cpu)	((void)(cpu))
 #define LLC_ID_OF_DOMAIN			true
 #endif
 
 /* b9dce8a1ed3e ("kunit: Add kunit_add_action() to defer a call until test exit") */
-#ifndef SCHED_KUNIT_HAS_ADD_ACTION
+#ifdef SCHED_KUNIT_LACKS_ADD_ACTION
 struct sched_kunit_action {
 	void	(*fn)(void *ctx);
 	void	*ctx;
@@ -95,7 +96,7 @@ static inline int kunit_add_action_or_reset(struct kunit *test, void (*fn)(void 
 #endif
 
 /* 292010ee5094 ("kunit: add parameter generation macro using description from array") */
-#ifndef SCHED_KUNIT_HAS_PARAM_DESC
+#ifdef SCHED_KUNIT_LACKS_PARAM_DESC
 /* The description of the current parameter: KUnit prints it after the test. */
 static char sched_kunit_no_desc[KUNIT_PARAM_DESC_SIZE];
 static char *sched_kunit_desc __maybe_unused = sched_kunit_no_desc;
@@ -113,7 +114,7 @@ static char *sched_kunit_desc __maybe_unused = sched_kunit_no_desc;
  * before it, a skipped parameter is shown as passed. Put the skip in the
  * description.
  */
-#ifndef SCHED_KUNIT_HAS_PARAM_SKIP
+#ifdef SCHED_KUNIT_LACKS_PARAM_SKIP
 #undef kunit_skip
 #define kunit_skip(test, fmt, ...)						\
 	do {									\

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of cpupri in the root domains in use, while RT tasks wake up on all
- * CPUs, partitions change and CPUs go offline. sched_topology_kunit.c includes
- * this file in the compilation unit of cpupri.c and topology.c, because the
+ * CPUs, partitions change and CPUs go offline. Included in the compilation unit
+ * of cpupri.c and topology.c, behind sched_topology_kunit.c, because the
  * functions are static there.
  */
 #include <linux/completion.h>
@@ -12,6 +12,7 @@
 
 #include "sched_cpupri_holds.h"
 
+#ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 /* ---- the leaves of a root domain ---- */
 
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
@@ -84,6 +85,7 @@ static void leaves_by_group(struct kunit *test)
 	kunit_skip(test, "the masks are not split");
 }
 #endif
+#endif /* SCHED_KUNIT_NO_CPUPRI_SPLIT */
 
 /* ---- counts, masks and priorities agree while all CPUs are stopped ---- */
 
@@ -295,7 +297,9 @@ static void hotplug_while_rt_runs(struct kunit *test)
 #endif
 
 static struct kunit_case sched_root_domain_cases[] = {
+#ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 	KUNIT_CASE(leaves_by_group),
+#endif
 	KUNIT_CASE(partitions_while_rt_runs),
 	KUNIT_CASE(hotplug_while_rt_runs),
 	{}

@@ -21,6 +21,9 @@ from schedlib.kernel.targets import Target
 from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
 
 SCHED_H = """\
+#include "cpupri.h"
+#include "cpudeadline.h"
+
 struct root_domain {
 	atomic_t		refcount;
 	atomic_t		rto_count;
@@ -38,6 +41,9 @@ struct rq {
 struct cfs_rq {
 	unsigned int		h_nr_idle;
 };
+
+extern struct static_key_false sched_cluster_active;
+void sched_domains_free_llc_id(int cpu);
 """
 
 FILES = {
@@ -49,7 +55,16 @@ FILES = {
     "kernel/sched/cpupri.h": "struct cpupri_vec {\n\tatomic_t\t\tcount;\n\tcpumask_var_t\t\tmask;\n};\n",
     "kernel/sched/Makefile": "obj-y += core.o\n",
     "kernel/sched/build_policy.c": "/* policy */\n",
-    "lib/kunit/test.c": "/* kunit */\n",
+    "kernel/sched/fair.c": """\
+static int choose_idle_cpu(int cpu, struct task_struct *p)
+	if (!cpumask_and(cpus, sched_domain_span(sd), p->cpus_ptr))
+""",
+    "kernel/sched/topology.c": "/* topology */\n",
+    "include/kunit/test.h": "#define KUNIT_ARRAY_PARAM_DESC(name, array, desc_member)\n",
+    "include/linux/cpuhplock.h": "DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())\n",
+    "include/linux/sched.h": "struct sched_avg {\n\tunsigned int\t\t\tutil_est;\n};\n",
+    "include/linux/sched/sd_flags.h": "SD_FLAG(SD_SHARE_LLC, SDF_SHARED_CHILD | SDF_NEEDS_GROUPS)\n",
+    "lib/kunit/test.c": "enum { KUNIT_LEVEL_CASE_PARAM };\n",
     "lib/Kconfig.debug": "menuconfig RUNTIME_TESTING_MENU\nif RUNTIME_TESTING_MENU\nendif # RUNTIME_TESTING_MENU\n",
     "arch/um/Kconfig": "config SMP\n\tbool\n",
     ".gitignore": "*.o\n",

@@ -24,7 +24,8 @@ from schedlib.layout.compile import UNIT
 from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, from_tables, judge_rule
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.progress import step
-from schedlib.tree.changes import OptionalSuite, change_table
+from schedlib.tree.changes import change_table
+from schedlib.tree.suites import KunitSuite
 from schedlib.verdict import Verdict
 
 
@@ -39,7 +40,7 @@ class CheckPlan:
     only: str | None
     timeout: float
     topology: Topology | None = None
-    left_out: tuple[OptionalSuite, ...] = ()
+    left_out: tuple[KunitSuite, ...] = ()
     selftests: bool = False
     sanitizer: str | None = None
 
@@ -64,7 +65,7 @@ def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
 
 
 def make_plan(
-    target: Target, options: CheckOptions, expected: frozenset[str], left_out: tuple[OptionalSuite, ...] = ()
+    target: Target, options: CheckOptions, expected: frozenset[str], left_out: tuple[KunitSuite, ...] = ()
 ) -> CheckPlan:
     """The plan that the options ask for; SchedlineError if the target cannot have the topology or run selftests."""
     if options.selftests and not target.emulator:

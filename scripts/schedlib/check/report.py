@@ -16,9 +16,10 @@ from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
 from schedlib.formats.check_document import CheckDocument
 from schedlib.formats.junit import junit_document
-from schedlib.tree.changes import OptionalSuite, State, change_table
+from schedlib.tree.changes import State, change_table
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.suites import KunitSuite
 from schedlib.verdict import Verdict, worst
 
 
@@ -33,7 +34,7 @@ class Summary:
     out: Path
     fingerprint: dict[str, str]
     reproduce: str
-    left_out: tuple[OptionalSuite, ...] = ()
+    left_out: tuple[KunitSuite, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

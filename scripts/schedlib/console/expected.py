@@ -2,7 +2,8 @@
 """The list of tests that a run must contain, such as kunit/tests.txt or selftests/tests.txt.
 
 Each line has one full name; `#` begins a comment. `classes=8,64` after the name means that only guests with 8 or 64
-CPUs run the test.
+CPUs run the test. The exported series has a test only if the tree has the change that it tests: the one in
+`needs=ID`, or the one after which its case is named. `needs=schedline` is for a test that only our own builds have.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
+from schedlib.names import change_ids
 from schedlib.paths import KUNIT, SELFTESTS
 
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _CLASSES = re.compile(r"\s+classes=(\S*)$")
+_NEEDS = re.compile(r"\s+needs=([\w-]+)$")
 
 
-def load_expected(path: Path, cpu_class: int | None) -> tuple[str, ...]:
-    """The names in a list, in its order; with a class, only those that a guest with that number of CPUs has to run.
+def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | None = None) -> tuple[str, ...]:
+    """The names in a list, in its order.
+
+    Args:
+        cpu_class: only those that a guest with that number of CPUs has to run.
+        changes: only those that the exported series has in a tree with these changes.
 
     Raises:
         SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.
@@ -36,6 +43,8 @@ def load_expected(path: Path, cpu_class: int | None) -> tuple[str, ...]:
         line = _COMMENT.sub("", raw).strip()
         if not line:
             continue
+        needs = _NEEDS.search(line)
+        line = line[: needs.start()] if needs else line
         classes = _CLASSES.search(line)
         name = line[: classes.start()] if classes else line
         values = classes[1].split(",") if classes else []
@@ -44,6 +53,8 @@ def load_expected(path: Path, cpu_class: int | None) -> tuple[str, ...]:
         if name in seen:
             raise SchedlineError(f"{path}:{number}: {name} is listed twice", "remove one of the lines")
         seen.add(name)
+        if changes is not None and not set(changes) >= ({needs[1]} if needs else _named_after(name)):
+            continue
         if cpu_class is None or not classes or cpu_class in map(int, values):
             kept.append(name)
     if not kept:
@@ -52,11 +63,25 @@ def load_expected(path: Path, cpu_class: int | None) -> tuple[str, ...]:
     return tuple(kept)
 
 
+def _named_after(test: str) -> set[str]:
+    """The change after which a test's case is named."""
+    return {word.replace("_", "-") for word in test.split(":")[1:2]} & set(change_ids())
+
+
 def expected_tests(
-    cpus: int, only: str | None, without: Collection[str] = (), *, selftests: bool = False
+    cpus: int,
+    only: str | None,
+    without: Collection[str] = (),
+    *,
+    selftests: bool = False,
+    changes: Collection[str] | None = None,
 ) -> tuple[str, ...]:
-    """The full names of the tests that a guest with this number of CPUs has to run, except suites in `without`."""
-    listed = load_expected((SELFTESTS if selftests else KUNIT) / "tests.txt", cpus)
+    """The full names of the tests that a guest with this number of CPUs has to run, except suites in `without`.
+
+    Args:
+        changes: those of a tree to which the exported series was applied; None for our own builds.
+    """
+    listed = load_expected((SELFTESTS if selftests else KUNIT) / "tests.txt", cpus, changes)
     parts = {name: name.split(":") for name in listed if name.split(":")[0] not in without}
     suite, _, case = (only or "*").partition(".")
     kept = [name for name, own in parts.items() if fnmatchcase(own[0], suite) and fnmatchcase(own[1], case or "*")]

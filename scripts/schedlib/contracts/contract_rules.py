@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -139,6 +139,12 @@ class Rules:
     def of(self, owner: str) -> tuple[Clause, ...]:
         """The clauses of a rule, or the signs of a change."""
         return tuple(clause for clause in self.clauses if clause.rule == owner)
+
+    def only(self, changes: Collection[str]) -> Rules:
+        """The rules of some changes alone, without the signs by which changes are recognised."""
+        kept = tuple(rule for rule in self.rules if rule.change in changes)
+        ids = {rule.id for rule in kept}
+        return Rules(kept, tuple(clause for clause in self.clauses if clause.rule in ids))
 
     def changes(self) -> tuple[str, ...]:
         """The changes that made the rules, in order."""

@@ -159,13 +159,13 @@ def _add_plain_trees(verbs: Verbs) -> None:
         "test-tree",
         "the exported series in a plain kernel tree, without schedline",
         first=[
-            "schedline dev test-tree                  in UML, in QEMU, and with --alltests",
+            "schedline dev test-tree                  in UML with 2, 8 and 64 CPUs, in QEMU, and with --alltests",
             "schedline dev test-tree --skip alltests  a quicker answer",
         ],
         text="""
         Exports tests and changes, applies them with `git am` to a fresh clone, and runs the clone's own kunit.py: in
-        UML, in QEMU, and with --alltests, which builds half the kernel. From there on only the clone and Python's
-        standard library are used.""",
+        UML, in QEMU, and with --alltests, which builds half the kernel. Each run shows how many tests passed and how
+        many were skipped. From there on only the clone and Python's standard library are used.""",
         read=lambda arguments: options_of(PlainTreeOptions, arguments, tree=options.tree_options(arguments)),
         job=_test_tree,
     )

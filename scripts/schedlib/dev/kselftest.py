@@ -163,7 +163,7 @@ def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
     place = cache / "kselftest"
     # The logs stay there until the next command removes them.
     with lock(cache / "kselftest.lock"):
-        todo = steps(clone_with_series(tree, place))
+        todo = steps(clone_with_series(tree, place)[0])
         rows: list[StepRow] = []
         for one in todo:
             rows.append(_told((one.name, *run_step(one))))

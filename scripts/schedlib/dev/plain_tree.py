@@ -8,7 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import doctor
@@ -22,46 +24,80 @@ from schedlib.process import clean_environment
 from schedlib.progress import say, step
 from schedlib.tree.changes import patch_sets
 from schedlib.tree.kernel_tree import Tree, open_tree
+from schedlib.tree.suites import suite_table
 from schedlib.verdict import Verdict
 
 
-def clone_with_series(tree: Tree, place: Path) -> Path:
-    """A new clone of a tree's head with the exported series applied by git am."""
+def clone_with_series(tree: Tree, place: Path, more: Collection[str] = ()) -> tuple[Path, frozenset[str]]:
+    """A new clone of a tree's head with the exported series applied by git am, and the changes that it has then.
+
+    Args:
+        more: changes for the series, beside those that our own trees get.
+    """
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    clone, series = place / "linux", place / "series"
+    clone = place / "linux"
     with step("cloning"):
         git(place, "init", "--quiet", clone)
         (clone / ".git/objects/info/alternates").write_text(f"{tree.src / '.git/objects'}\n")
         git(clone, "reset", "--quiet", "--hard", tree.head)
-    names = () if tree.is_user else patch_sets(tree)[0].default()
-    patches = export(tree, series, names, ())
-    git(clone, "-c", "user.name=test", "-c", "user.email=test@localhost", "am", *patches)
-    return clone
+    carried = () if tree.is_user else patch_sets(tree)[0].default()
+    series = export(tree, place / "series", (*carried, *more), ())
+    git(clone, "-c", "user.name=test", "-c", "user.email=test@localhost", "am", *series.patches)
+    return clone, series.changes
 
 
-def missing_tests(document: dict[str, object], wanted: Sequence[str]) -> list[str]:
-    """The names that a kunit.py JSON document does not show as passed or skipped."""
-    found: set[str] = set()
+def outcomes(document: dict[str, object]) -> dict[str, str]:
+    """The status of each test in a kunit.py JSON document, by its full name."""
+    found: dict[str, str] = {}
 
     def walk(group: dict[str, object], path: tuple[str, ...]) -> None:
         for case in group.get("test_cases", []):  # type: ignore[attr-defined]
-            if case["status"] in ("PASS", "SKIP"):
-                found.add(":".join((*path, case["name"])))
+            found[":".join((*path, case["name"]))] = case["status"]
         for inner in group.get("sub_groups", []):  # type: ignore[attr-defined]
             walk(inner, (*path, str(inner["name"])))
 
     walk(document, ())
-    return [name for name in wanted if name not in found]
+    return found
 
 
-def _run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
-    """Run the clone's kunit.py once. Returns its exit status, those of our tests that it does not show, and its log."""
+@dataclass(frozen=True)
+class PlainRun:
+    """One run of the clone's kunit.py: its exit status, its log, and how each test ended that had to run.
+
+    Tests of which it shows nothing have ended as "MISSING".
+    """
+
+    status: int
+    log: Path
+    ended: dict[str, str]
+
+    def said(self) -> str:
+        """How many tests ended how."""
+        counts = Counter(self.ended.values())
+        ran, skipped = counts.pop("PASS", 0), counts.pop("SKIP", 0)
+        others = "".join(f", {count} {status}" for status, count in sorted(counts.items()))
+        return f"{ran} passed, {skipped} skipped{others}"
+
+
+def exported_tests(changes: Collection[str], without: Collection[str] = ()) -> tuple[str, ...]:
+    """The tests that a tree with the series and these changes has to run, except suites in `without`."""
+    idle = [name for name, suite in suite_table().items() if not suite.fits(changes)]
+    return expected_tests(8, None, (*without, *idle), changes=changes)
+
+
+def run_kunit(clone: Path, name: str, changes: Collection[str]) -> PlainRun:
+    """Run the kunit.py of a clone that has the series, and some changes, as KUNIT_RUNS says.
+
+    Raises:
+        SchedlineError: it does not end.
+    """
     wanted = KUNIT_RUNS[name]
     (clone.parent / "build").mkdir(exist_ok=True)
     document, log = clone.parent / f"{name}.json", clone.parent / f"{name}.log"
+    document.unlink(missing_ok=True)
     argv = [sys.executable, "tools/testing/kunit/kunit.py", "run", *wanted.words, f"--json={document}"]
-    argv += [f"--build_dir={clone.parent / 'build' / name}", f"--jobs={os.cpu_count() or 1}"]
+    argv += [f"--build_dir={clone.parent / 'build' / wanted.build}", f"--jobs={os.cpu_count() or 1}"]
     if name == "qemu" and os.geteuid() == 0 and Path("/dev/kvm").exists():
         # kunit.py prefers KVM, which may hang although it can be opened. Hide it from QEMU.
         argv = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh", *argv]
@@ -79,10 +115,9 @@ def _run_kunit(clone: Path, name: str) -> tuple[int, list[str], Path]:
             )
         except subprocess.TimeoutExpired as error:
             raise SchedlineError(f"kunit.py did not end within {wanted.timeout:.0f} s", f"see {log}") from error
-    if not document.is_file():
-        return done.returncode, ["everything: kunit.py wrote no JSON"], log
-    expected = expected_tests(8, None, wanted.without)
-    return done.returncode, missing_tests(json.loads(document.read_text()), expected), log
+    shown = outcomes(json.loads(document.read_text())) if document.is_file() else {}
+    expected = exported_tests(changes, wanted.without)
+    return PlainRun(done.returncode, log, {test: shown.get(test, "MISSING") for test in expected})
 
 
 def run_series(options: PlainTreeOptions) -> Verdict:
@@ -96,16 +131,17 @@ def run_series(options: PlainTreeOptions) -> Verdict:
     tree = open_tree(cache, options.tree)
     failed = False
     with lock(cache / "test-tree.lock"):
-        clone = clone_with_series(tree, cache / "test-tree")
+        clone, changes = clone_with_series(tree, cache / "test-tree")
         for name in KUNIT_RUNS:
             if name in options.skip:
                 say(f"skipped: {name} (--skip)")
                 continue
-            status, missing, log = _run_kunit(clone, name)
+            ran = run_kunit(clone, name, changes)
+            bad = {test: status for test, status in ran.ended.items() if status not in ("PASS", "SKIP")}
             # With --alltests, other suites of the kernel may fail. Ours must be present, and pass or be skipped.
-            good = not missing and (status == 0 or name == "alltests")
+            good = not bad and (ran.status == 0 or name == "alltests")
             failed |= not good
-            print(f"{'PASS' if good else 'FAIL'} {name}: kunit.py exit {status}, log {log}")
-            for test in missing:
-                print(f"    not shown as passed or skipped: {test}")
+            print(f"{'PASS' if good else 'FAIL'} {name}: {ran.said()}; kunit.py exit {ran.status}, log {ran.log}")
+            for test, status in bad.items():
+                print(f"    {status} {test}")
     return Verdict.FAIL if failed else Verdict.PASS

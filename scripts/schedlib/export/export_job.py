@@ -1,53 +1,92 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Export a series for git am: the tests, then the changes as separate patches, and the layout rules as assertions."""
+"""Export a series for git am: one suite or program per patch, then each change, followed by its tests."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
-from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
+from schedlib.export.kept_form import built_unifdef, closure, kept_tests
 from schedlib.git import git, try_git
-from schedlib.layout.emit import add_asserts
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, SELFTESTS
 from schedlib.progress import say
-from schedlib.tree.changes import State, apply_changes, change_table, known, left_out
-from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, hooked, with_tables
-from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_tree
+from schedlib.tree.changes import State, apply_changes, change_table, hunks, known, patch_sets, present_changes
+from schedlib.tree.compose import TESTS_DIRECTORY, hooked, hooks, put_tests, refuse_lost_members
+from schedlib.tree.kernel_tree import Tree, at, open_tree, put_files
+from schedlib.tree.suites import KunitSuite, feature_table, lacking_features, left_out, suite_table
 from schedlib.verdict import Verdict
 
 DOCUMENT = "Documentation/scheduler/sched-kunit.rst"
 
-_COVER = """\
-These tests check the cache-line layout of struct rq, struct root_domain and
-struct cpupri_vec, and the behaviour of cpupri, as a few changes defined them.
-Nothing in the tree checks them today: one more field can undo a layout
-silently.
-
-  ./tools/testing/kunit/kunit.py run --kunitconfig={directory} \\
-      --kernel_args=ncpus=64 --kernel_args=maxcpus=8 --kernel_args=seccomp=on
-
-runs them in User-Mode Linux. A layout rule of a change that the tree does not
-have is skipped with the reason; sched_layout_kunit.expect=ID,... turns that
-into a failure. {document} has the details.
-
-The workloads run on the target, which should do nothing else meanwhile:
-
-  make TARGETS=sched_latency kselftest
-"""
-
-
-_OTHERS = frozenset({"Makefile", "README", "config", "settings", ".gitignore"})
-
 _LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
 """The bug in selftests/sched: a built program is listed as if it were a script in the source tree."""
+
+
+@dataclass(frozen=True)
+class ExportedSeries:
+    """What was written.
+
+    Attributes:
+        patches: in their order.
+        changes: those that the tree has when all patches are applied.
+        left_out: one line for everything that the series does not have, with the reason.
+    """
+
+    patches: tuple[Path, ...]
+    changes: frozenset[str]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Series:
+    """A series in the making, and the commit that it has reached."""
+
+    tree: Tree
+    author: dict[str, str]
+    unifdef: Path
+    commit: str
+
+    def put(self, files: dict[str, bytes], message: Path) -> _Series:
+        """One patch more, which writes these files."""
+        commit = put_files(self.tree, self.commit, files, message.read_text(), self.author)
+        return replace(self, commit=commit)
+
+    def put_suites(self, more: Collection[str], name: str) -> _Series:
+        """One patch more: the tree's suites as they fit the changes that it has now, and some suites more."""
+        there = self.there()
+        suites = [suite for suite in suite_table().values() if suite.name in more or self._has(suite)]
+        files = kept_tests(self.tree, self.commit, self.unifdef, suites, there)
+        text = _message(name).read_text()
+        return replace(self, commit=put_tests(self.tree, self.commit, files, hooks(suites), text, self.author))
+
+    def _has(self, suite: KunitSuite) -> bool:
+        return self.tree.read(f"{TESTS_DIRECTORY}/{suite.source}", self.commit) is not None
+
+    def change(self, with_: Collection[str], without: Collection[str]) -> tuple[_Series, tuple[str, ...]]:
+        """The patches of some changes more, or of their reverts; and which changes were applied, in their order."""
+        commit, states = apply_changes(self.tree, self.commit, with_, without)
+        for row in states:
+            if row.state is State.CONFLICT:
+                observed = f"{row.id} does not apply to {self.tree.origin}:{hunks(row.drift)}"
+                raise SchedlineError(observed, "export without it, or rebase it by hand")
+        return replace(self, commit=commit), tuple(row.id for row in states if row.state is State.APPLIED)
+
+    def there(self) -> frozenset[str]:
+        """The changes that the commit has."""
+        return present_changes(self.tree, self.commit)
+
+
+def _message(name: str) -> Path:
+    """The text for the commit that adds a suite, the tests of a change, or the documentation."""
+    return KUNIT / "commit-messages" / f"{name}.txt"
 
 
 def _author(tree: Tree) -> dict[str, str]:
@@ -63,9 +102,19 @@ def _author(tree: Tree) -> dict[str, str]:
     return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
 
 
-def _add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
-    """Commit the documentation page, its entry in the index and the MAINTAINERS line."""
-    maintainers = tree.read("MAINTAINERS", parent) or ""
+def _add_sched_fix(series: _Series) -> _Series:
+    """Fix selftests/sched if the tree needs it. Without the fix, that collection does not install."""
+    name = f"{KSELFTESTS}/sched/Makefile"
+    text = series.tree.read(name, series.commit)
+    if text is None:
+        return series
+    fixed = _LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
+    return series.put({name: fixed.encode()}, SELFTESTS / "commit-messages/sched-fix.txt")
+
+
+def _add_documentation(series: _Series) -> _Series:
+    """Add the documentation page, its entry in the index and the MAINTAINERS line."""
+    maintainers = series.tree.read("MAINTAINERS", series.commit) or ""
     line = f"F:\t{DOCUMENT}\n"
     if line not in maintainers:
         entry = re.search(r"^SCHEDULER\n(?:.+\n)*?(?=F:)", maintainers, re.M)
@@ -73,93 +122,123 @@ def _add_documentation(tree: Tree, parent: str, author: dict[str, str]) -> str:
             raise SchedlineError("MAINTAINERS has no SCHEDULER entry", "use a tree nearer to 6.12 or 7.3")
         maintainers = maintainers[: entry.end()] + line + maintainers[entry.end() :]
     index = "Documentation/scheduler/index.rst"
-    files = {
-        DOCUMENT: (KUNIT / DOCUMENT).read_text(),
-        index: hooked(tree.read(index, parent) or "", "    sched-kunit\n", "    sched-debug\n", index),
-        "MAINTAINERS": maintainers,
-    }
-    rows = [file_row(tree.src, name, text.encode()) for name, text in files.items()]
-    message = (KUNIT / "Documentation/commit-message.txt").read_text()
-    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
+    listed = hooked(series.tree.read(index, series.commit) or "", "    sched-kunit\n", "    sched-debug\n", index)
+    files = {DOCUMENT: (KUNIT / DOCUMENT).read_text(), index: listed, "MAINTAINERS": maintainers}
+    return series.put({name: text.encode() for name, text in files.items()}, _message("documentation"))
 
 
-def selftest_files() -> dict[str, tuple[bytes, str]]:
-    """The files of the collection: content and git mode by their path in its directory."""
+def programs() -> tuple[str, ...]:
+    """The programs of the collection, in the order of its Makefile, which is that of the series."""
+    lines = re.findall(r"^TEST_GEN_PROGS \+?:?= (.+)$", (SELFTESTS / COLLECTION / "Makefile").read_text(), re.M)
+    return tuple(name for line in lines for name in line.split())
+
+
+def selftest_files(some: Sequence[str]) -> dict[str, bytes]:
+    """The files of the collection that some of its programs need, by their path in its directory."""
     top = SELFTESTS / COLLECTION
-    return {
-        path.relative_to(top).as_posix(): (path.read_bytes(), "100644")
-        for path in sorted(top.rglob("*"))
-        if path.suffix in (".c", ".h") or path.name in _OTHERS
-    }
+    texts = {path.name: path.read_bytes() for path in sorted(top.iterdir()) if path.is_file()}
+    files = {name: texts[name] for name in closure([f"{program}.c" for program in some], texts)}
+    others = set(programs()) - set(some)
+    if "limits.h" in files:
+        files["limits/README"] = (top / "limits/README").read_bytes()
+    else:
+        others.add("limits")
+    for name in ("Makefile", ".gitignore"):
+        lines = texts[name].decode().splitlines(keepends=True)
+        files[name] = "".join(line for line in lines if others.isdisjoint(line.split())).encode()
+    return files | {name: texts[name] for name in ("config", "settings")}
 
 
-def _add_sched_fix(tree: Tree, parent: str, author: dict[str, str]) -> str:
-    """Commit the fix of selftests/sched if the tree needs it. Without the fix, that collection does not install."""
-    name = f"{KSELFTESTS}/sched/Makefile"
-    text = tree.read(name, parent) or ""
-    fixed = _LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
-    if fixed == text:
-        return parent
-    message = (SELFTESTS / "sched-commit-message.txt").read_text()
-    row = file_row(tree.src, name, fixed.encode())
-    return commit_tree(tree.src, edit_tree(tree.src, parent, [row]), parent, message, author)
+def _add_selftests(series: _Series) -> _Series:
+    """Add the workloads, one by one. A tree without the selftests' lib.mk is not changed."""
+    if series.tree.read(f"{KSELFTESTS}/lib.mk", series.commit) is None:
+        return series
+    place = f"{KSELFTESTS}/{COLLECTION}"
+    there = {name for name in programs() if series.tree.read(f"{place}/{name}.c", series.commit) is not None}
+    for program in programs():
+        there.add(program)
+        some = [name for name in programs() if name in there]
+        files = {f"{place}/{name}": data for name, data in selftest_files(some).items()}
+        series = series.put(files, SELFTESTS / "commit-messages" / f"{program}.txt")
+    return series
 
 
-def _add_selftests(tree: Tree, parent: str, author: dict[str, str]) -> str:
-    """Commit the workloads. A tree without the selftests' lib.mk is not changed."""
-    if tree.read(f"{KSELFTESTS}/lib.mk", parent) is None:
-        return parent
-    rows = [
-        file_row(tree.src, f"{KSELFTESTS}/{COLLECTION}/{name}", data, mode)
-        for name, (data, mode) in selftest_files().items()
-    ]
-    message = (SELFTESTS / "commit-message.txt").read_text()
-    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
+def _fitting(there: Collection[str]) -> tuple[str, ...]:
+    """The suites that have something to test in a tree with these changes."""
+    return tuple(name for name, suite in suite_table().items() if suite.fits(there))
 
 
-def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[str]) -> tuple[Path, ...]:
-    """Write the series, and return its patches in order.
+def _left_out(tree: Tree, there: Collection[str]) -> tuple[str, ...]:
+    """What a series for a tree with these changes does not have."""
+    lines = []
+    for change in change_table():
+        if change not in there:
+            carried = any(patches.patch(change).is_file() for patches in patch_sets(tree))
+            how = f"--with {change} adds both" if carried else "no patch of it is carried"
+            lines.append(f"left out: the tests of {change}, which is not in this tree ({how})")
+    for suite in suite_table().values():
+        if not suite.fits(there):
+            lines.append(f"left out: {suite.name}, which tests only {', '.join(suite.only_with)}")
+    return tuple(lines)
+
+
+def _refuse_old(tree: Tree) -> None:
+    """Stop if a tree lacks what the tests use; only our own builds have replacements, with a SchedlineError."""
+    lacking = [f"{suite.name} cannot be built: {suite.why}" for suite in left_out(tree, ())]
+    needed = {name for name, feature in feature_table().items() if not feature.optional}
+    missing = needed.intersection(lacking_features(tree, tree.head))
+    lacking += [f"it lacks {name}, see configs/features.toml" for name in sorted(missing)]
+    if lacking:
+        observed = f"{tree.origin} is too old to include the tests; {lacking[0]}"
+        raise SchedlineError(observed, "test it without an export: schedline check --kdir PATH")
+
+
+def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[str]) -> ExportedSeries:
+    """Write the series.
 
     The cover letter is a .txt file, so that `git am *.patch` takes only the patches.
 
     Raises:
         SchedlineError: an id is unknown, a change does not apply, the output directory is not empty, git has no
-            author, or the tree is too old for a suite.
+            author, or the tree is too old, or has everything already.
     """
     known(with_, "--with")
     known(without, "--without")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise SchedlineError(f"{out} is not an empty directory", "name another: -o DIR")
-    for suite in left_out(tree, (), in_tree=True):
-        raise SchedlineError(
-            f"{tree.origin} is too old to include the tests: {suite.name} cannot be built, {suite.why}",
-            "test it without an export: schedline check --kdir PATH",
-        )
-    author = _author(tree)
-    tests = add_tests(tree, _add_sched_fix(tree, tree.head, author), author, in_tree=True)
-    documented = _add_documentation(tree, tests, author)
-    commit, states = apply_changes(tree, _add_selftests(tree, documented, author), with_, without)
-    for row in states:
-        if row.state is State.CONFLICT:
-            raise SchedlineError(
-                f"{row.id} does not apply to {tree.origin}:\n    " + "\n    ".join(row.drift),
-                "export without it, or rebase it by hand",
-            )
-    commit = with_tables(tree, commit, author)
-    there = {row.id for row in states if row.state.is_there}
-    if there:
-        commit = add_asserts(tree, commit, our_rules(), there, author)
-    titles = [change_table()[row.id].title for row in states if row.state in (State.APPLIED, State.REVERTED)]
-    words = ("--quiet", f"--base={tree.head}", "--cover-letter", "-o", out.absolute(), f"{tree.head}..{commit}")
-    git(tree.src, "format-patch", *words, env=author)
+    tree = at(tree, tree.head)
+    _refuse_old(tree)
+    with built_unifdef(tree) as unifdef:
+        series, _ = _add_sched_fix(_Series(tree, _author(tree), unifdef, tree.head)).change((), without)
+        for suite in _fitting(series.there()):
+            series = series.put_suites([suite], suite)
+        series = _add_selftests(_add_documentation(series))
+        # All at once shows the order, and whether all apply.
+        _, order = series.change(with_, ())
+        for name in order:
+            series, _ = series.change((name,), ())
+            series = series.put_suites(_fitting(series.there()), name)
+    if series.commit == tree.head:
+        raise SchedlineError(f"{tree.origin} has everything that the series would add", "there is nothing to export")
+    refuse_lost_members(tree, series.commit)
+    _write(series, out, [change_table()[name].title for name in order])
+    there = series.there()
+    return ExportedSeries(tuple(sorted(out.glob("*.patch"))), there, _left_out(tree, there))
+
+
+def _write(series: _Series, out: Path, titles: Sequence[str]) -> None:
+    """Write the patches and the cover letter."""
+    head, commit = series.tree.head, series.commit
+    words = ("--quiet", f"--base={head}", "--cover-letter", "-o", out.absolute(), f"{head}..{commit}")
+    git(series.tree.src, "format-patch", *words, env=series.author)
     cover = out / "0000-cover-letter.patch"
-    text = cover.read_text().replace("*** SUBJECT HERE ***", "sched: KUnit tests for cache-line layout and cpupri")
-    blurb = _COVER.format(directory=TESTS_DIRECTORY, document=DOCUMENT)
+    subject, _, blurb = (KUNIT / "cover-letter.txt").read_text().partition("\n\n")
     if titles:
-        blurb += "\nThe changes themselves follow the tests:\n" + "".join(f"  - {title}\n" for title in titles)
-    write_atomic(out / "0000-cover-letter.txt", text.replace("*** BLURB HERE ***\n", blurb))
+        blurb += "\nThe last patches are changes, each followed by its tests:\n"
+        blurb += "".join(f"  - {title}\n" for title in titles)
+    text = cover.read_text().replace("*** SUBJECT HERE ***", subject).replace("*** BLURB HERE ***\n", blurb)
+    write_atomic(out / "0000-cover-letter.txt", text)
     cover.unlink()
-    return tuple(sorted(out.glob("*.patch")))
 
 
 def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -> Verdict:
@@ -174,9 +253,9 @@ def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -
     if out is None:
         out = cache / "exports" / f"{tree.name}-{tree.head[:12]}"
         shutil.rmtree(out, ignore_errors=True)
-    patches = export(tree, out, changes.with_, changes.without)
+    series = export(tree, out, changes.with_, changes.without)
     if tree.dirty:
         say(f"note: {tree.dirty} uncommitted files are not part of the series; it is made for {tree.head[:12]}")
-    print(*patches, f"cover letter: {out / '0000-cover-letter.txt'}", sep="\n")
+    print(*series.patches, f"cover letter: {out / '0000-cover-letter.txt'}", *series.left_out, sep="\n")
     print(f"next: git am -s {shlex.quote(str(out))}/*.patch")
     return Verdict.PASS

@@ -23,9 +23,9 @@ from schedlib.kernel.targets import Target
 from schedlib.options import ChangeOptions
 from schedlib.process import clean_environment, dying_with_us, version_of
 from schedlib.progress import step
-from schedlib.tree.changes import OptionalSuite, left_out
 from schedlib.tree.compose import TESTS_DIRECTORY, Composition, compose, refuse_conflicts, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, checked_out
+from schedlib.tree.suites import KunitSuite, left_out
 
 _REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
@@ -70,7 +70,7 @@ class KernelPlan:
     composition: Composition
     configuration: Configuration
     commit: str
-    left_out: tuple[OptionalSuite, ...] = ()
+    left_out: tuple[KunitSuite, ...] = ()
 
     def describe(self) -> str:
         """The tree with the state of each change, for people."""

@@ -13,17 +13,6 @@ from schedlib.contracts.conditions import in_c
 from schedlib.contracts.contract_rules import Clause, Rules
 from schedlib.contracts.struct_source import Source
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
-from schedlib.paths import KUNIT
-from schedlib.tree.compose import TESTS_DIRECTORY, declarations_of, hooked
-from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
-
-FILE = f"{TESTS_DIRECTORY}/layout_asserts.c"
-
-_MAKEFILE = f"{TESTS_DIRECTORY}/Makefile"
-_MAKEFILE_LINES = """
-# Nothing but static assertions.
-obj-$(CONFIG_SCHED_LAYOUT_KUNIT_TEST) += layout_asserts.o
-"""
 
 _HEAD = """\
 // SPDX-License-Identifier: GPL-2.0
@@ -167,16 +156,3 @@ def emit(rules: Rules, changes: Collection[str], source: Source) -> str:
             rows += sorted(_assertions(clause, source), key=lambda row: (len(row[0]), row[0]))
     listed = ", ".join(dict.fromkeys(rule.change for rule in chosen))
     return _HEAD.format(changes=listed).rstrip("\n") + "\n" + "\n".join(guarded(rows)) + "\n"
-
-
-def add_asserts(
-    tree: Tree, parent: str, rules: Rules, changes: Collection[str], author: dict[str, str] | None = None
-) -> str:
-    """Commit the assertions for some changes on top of a commit that has the tests; `parent` when there are none."""
-    text = emit(rules, changes, declarations_of(tree, parent))
-    if not text:
-        return parent
-    makefile = hooked(tree.read(_MAKEFILE, parent) or "", _MAKEFILE_LINES, None, _MAKEFILE)
-    rows = [file_row(tree.src, FILE, text.encode()), file_row(tree.src, _MAKEFILE, makefile.encode())]
-    message = (KUNIT / "asserts-commit-message.txt").read_text()
-    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)

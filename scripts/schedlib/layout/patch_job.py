@@ -12,7 +12,7 @@ from schedlib.layout.patch_check import Finding, Steps, findings, steps
 from schedlib.layout.patch_formats import shown
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say, step
-from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, with_tables
+from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
@@ -72,13 +72,4 @@ def _prepared(options: PatchOptions) -> tuple[Tree, Steps]:
     """The tree, and its commits without and with the patch; both have the tests."""
     tree, composition = composed_tree(options.tree, options.changes)
     both = steps(tree, composition, options.patch)
-    return tree, Steps(_tested(tree, both.before), _tested(tree, both.after))
-
-
-def _tested(tree: Tree, commit: str) -> str:
-    """A commit with the tests, which hold the unit that is compiled."""
-    return (
-        with_tables(tree, commit)
-        if tree.read(f"{TESTS_DIRECTORY}/layout_fields.c", commit)
-        else add_tests(tree, commit)
-    )
+    return tree, Steps(with_tests(tree, both.before), with_tests(tree, both.after))

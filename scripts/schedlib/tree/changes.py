@@ -19,7 +19,7 @@ from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, PATCHES
 from schedlib.tree.kernel_tree import Tree, apply_diff
-from schedlib.tree.source import SourceSigns, source_signs
+from schedlib.tree.source import HOOK, SourceSigns, source_signs
 
 
 class State(Enum):
@@ -171,14 +171,14 @@ def hunks(drift: Collection[str]) -> str:
 
 
 def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:
-    """How each hunk of a diff applies to the files of a commit; hunks that apply exactly are left out."""
+    """How each hunk of a diff applies to the files of a commit, without the tests' hooks; an exact hunk is left out."""
     touched = re.findall(r"^--- a/(\S+)", diff.read_text(errors="replace"), re.M)
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         for name in touched:
             text = tree.read(name, commit)
             if text is not None:
                 Path(scratch, name).parent.mkdir(parents=True, exist_ok=True)
-                Path(scratch, name).write_text(text)
+                Path(scratch, name).write_text(HOOK.sub("", text))
         environment = {"GIT_CEILING_DIRECTORIES": str(Path(scratch).parent)}
         said = try_git(Path(scratch), "apply", "--reject", "--verbose", diff, env=environment).stderr.decode()
     lines: list[str] = []
@@ -247,50 +247,3 @@ def _apply_set(
         states.append(ChangeState(name, done if applied else State.CONFLICT, drift))
         commit = applied or commit
     return commit, tuple(states)
-
-
-class OptionalSuite(Strict, frozen=True):
-    """A KUnit suite that not every kernel can build, as configs/suites.toml describes it.
-
-    Attributes:
-        option: the Kconfig symbol that builds it.
-        file, start, pattern: the sign that a tree can build it, in the form of a change's signs.
-        why: why a tree without the sign cannot build it.
-        in_tree: it is left out only of a tree that builds the tests itself; our builds always have it.
-    """
-
-    name: Word
-    option: Word
-    file: Word
-    start: Word
-    pattern: Word
-    why: Word
-    in_tree: bool = False
-
-    def __post_init__(self) -> None:
-        check_patterns(self.start, self.pattern)
-
-
-def left_out(tree: Tree, expected: Collection[str], *, in_tree: bool = False) -> tuple[OptionalSuite, ...]:
-    """The suites that cannot be built in a tree.
-
-    Args:
-        in_tree: the tree builds the tests itself, without the files with which our builds supply what it lacks.
-
-    Raises:
-        SchedlineError: a suite that judges an expected change cannot be built.
-    """
-    suites = read_toml(CONFIGS / "suites.toml", dict[str, OptionalSuite], keys="name").values()
-    found = tuple(
-        suite
-        for suite in suites
-        if in_tree >= suite.in_tree and not _shows(tree, SourceSigns(suite.file, suite.start, (suite.pattern,)))
-    )
-    for lacking in found:
-        unjudged = sorted(name for name in expected if change_table()[name].suite == lacking.name)
-        if unjudged:
-            raise SchedlineError(
-                f"{unjudged[0]} is expected, and {lacking.name}, which judges it, cannot be built here: {lacking.why}",
-                "expect it of a newer tree, or see what the source shows: schedline status --kdir PATH",
-            )
-    return found

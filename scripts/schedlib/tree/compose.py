@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +16,13 @@ from schedlib.contracts.contract_rules import CONTRACTS, our_rules
 from schedlib.contracts.struct_source import Source, read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats import contract_file
-from schedlib.git import git, try_git
+from schedlib.git import try_git
 from schedlib.paths import CONFIGS, KUNIT, PATCHES
 from schedlib.tree import changes
 from schedlib.tree.changes import ChangeState, State, change_table, present_changes
-from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row
+from schedlib.tree.kernel_tree import Tree, put_files
+from schedlib.tree.source import HOOK
+from schedlib.tree.suites import CLUSTER_SCAN, KunitSuite, lacking_features, suite_table
 
 TESTS_DIRECTORY = "kernel/sched/tests"
 
@@ -47,40 +49,28 @@ class Composition:
     expected: frozenset[str]
 
 
-_WRAPPED = """
-# The tests of select_idle_sibling() and of the domains use static functions of these
-# files, and a generated header that says which features this kernel has.
-ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST
-obj-y := $(patsubst fair.o,tests/wrap_fair.o,$(patsubst build_utility.o,tests/wrap_build_utility.o,$(obj-y)))
+_SCHED_H, _INCLUDES_END = "kernel/sched/sched.h", '#include "cpudeadline.h"\n'
+_COMPAT, _LACKS, _ABSENT = "sched_kunit_compat.h", "sched_kunit_lacks.h", "sched_cluster_absent.c"
+"""For our builds of kernels that lack something: replacements, what is lacking, and cases that only skip."""
 
-sched-features := tests/sched_kunit_features.h
-targets += $(sched-features)
-quiet_cmd_probe = PROBE   $@
-      cmd_probe = $(CONFIG_SHELL) $< $(CC) $(c_flags) > $@
-$(obj)/$(sched-features): $(src)/tests/probe.sh FORCE
-	$(call if_changed_dep,probe)
-$(obj)/tests/wrap_fair.o $(obj)/tests/wrap_build_utility.o: $(obj)/$(sched-features)
-CFLAGS_tests/wrap_fair.o := -I$(objtree)/$(obj)/tests
-CFLAGS_tests/wrap_build_utility.o := -I$(objtree)/$(obj)/tests
-endif
-"""
-
-_OURS = frozenset({"probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h"})
-"""The files that only our builds need; a tree that includes the tests itself (in_tree) does not need them."""
-
-_TAILS = {"kernel/sched/fair.c": "sched_cluster_kunit.c", "kernel/sched/topology.c": "sched_topology_kunit.c"}
-"""In the in_tree form: the file of the kernel that includes a test at its end, and that test."""
+Hooks = Mapping[str, tuple[str, Sequence[str]]]
+"""For files of the kernel: the option, and the files of the tests that they include under this option."""
 
 
-def kunit_files(*, in_tree: bool = False) -> dict[str, Path]:
-    """The files for kernel/sched/tests/ of a tree, by their name there. A .txt file is for the host and left out."""
-    return {
-        path.name: path
-        for path in sorted(KUNIT.iterdir())
-        if path.is_file()
-        and path.suffix != ".txt"
-        and not (in_tree and (path.name in _OURS or path.name.startswith("wrap_")))
-    }
+def kunit_files() -> dict[str, Path]:
+    """The files of kunit/ for kernel/sched/tests/, by their name there. A .txt file is for the host and left out."""
+    return {path.name: path for path in sorted(KUNIT.iterdir()) if path.is_file() and path.suffix != ".txt"}
+
+
+def hooks(suites: Iterable[KunitSuite]) -> dict[str, tuple[str, list[str]]]:
+    """What the kernel includes for some suites: the tests of static functions, and the fake answers of the machine."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for suite in suites:
+        if suite.included_by:
+            found.setdefault(suite.included_by, (suite.option, []))[1].append(suite.source)
+        if suite.name == "sched_topology":
+            found[_SCHED_H] = suite.option, ["sched_fake_arch.h"]
+    return found
 
 
 def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
@@ -89,41 +79,46 @@ def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
         return text
     if anchor is None:
         return text.rstrip("\n") + "\n" + line
+    return _replaced(text, anchor, line + anchor, file)
+
+
+def _replaced(text: str, anchor: str, new: str, file: str) -> str:
+    """The file's text with `new` instead of the only line that is the anchor."""
     if text.count(anchor) != 1:
-        observed = f"{file} has no line `{anchor.strip()}` before which the tests are added"
+        observed = f"{file} has no line `{anchor.strip()}` where the tests are added"
         raise SchedlineError(observed, "use a tree nearer to 6.12 or 7.3, or report this tree's version")
-    return text.replace(anchor, line + anchor)
+    return text.replace(anchor, new)
 
 
-def add_tests(tree: Tree, parent: str, author: dict[str, str] | None = None, *, in_tree: bool = False) -> str:
-    """Commit the KUnit tests and their hooks on top of a commit.
+def _with_hook(text: str, file: str, wanted: Hooks) -> str:
+    """The text of a file of the kernel with the #include that it gets, instead of one from an earlier export."""
+    bare = HOOK.sub("", text)
+    if file not in wanted:
+        return bare
+    option, names = wanted[file]
+    block = f"\n#ifdef {option}\n" + "".join(f'#include "tests/{name}"\n' for name in names) + "#endif\n"
+    if file == _SCHED_H:
+        return _replaced(bare, _INCLUDES_END, _INCLUDES_END + block, file)
+    return bare.rstrip("\n") + "\n" + block
 
-    Args:
-        in_tree: add an #include of each test of static functions to the end of the kernel's file, instead of building
-            a wrapper that includes that file. A tree that has these #includes already keeps them.
-    """
-    rows: list[str] = []
-    tails = {file: f'#include "tests/{test}"' for file, test in _TAILS.items()}
-    in_tree = in_tree or any(line in (tree.read(file, parent) or "") for file, line in tails.items())
 
-    def put(name: str, data: bytes) -> None:
-        rows.append(file_row(tree.src, name, data))
-
-    files = kunit_files(in_tree=in_tree)
-    paths = "".join(f"{path}\n" for path in files.values()).encode()
-    blobs = git(tree.src, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=paths).split()
-    for (name, path), blob in zip(files.items(), blobs, strict=True):
-        rows.append(f"{'100755' if path.suffix == '.sh' else '100644'} {blob}\t{TESTS_DIRECTORY}/{name}")
-    if in_tree:
-        for file, line in tails.items():
-            tail = f"\n#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n{line}\n#endif\n"
-            put(file, hooked(tree.read(file, parent) or "", tail, None, file).encode())
-    makefile = hooked(tree.read(_MAKEFILE, parent) or "", _MAKEFILE_LINE, None, _MAKEFILE)
-    put(_MAKEFILE, (makefile if in_tree else hooked(makefile, _WRAPPED, None, _MAKEFILE)).encode())
-    put(_KCONFIG, hooked(tree.read(_KCONFIG, parent) or "", _KCONFIG_LINE, _KCONFIG_ANCHOR, _KCONFIG).encode())
-    rows += _table_rows(tree, parent)
-    message = (KUNIT / "commit-message.txt").read_text()
-    return commit_tree(tree.src, edit_tree(tree.src, parent, rows), parent, message, author)
+def put_tests(
+    tree: Tree,
+    commit: str,
+    files: Mapping[str, bytes],
+    wanted: Hooks,
+    message: str,
+    author: dict[str, str] | None = None,
+) -> str:
+    """Commit files of the tests, and their hooks, on top of a commit; the same commit when it has them already."""
+    found = {f"{TESTS_DIRECTORY}/{name}": data for name, data in files.items()}
+    for file in hooks(suite_table().values()):
+        text = tree.read(file, commit)
+        if text is not None or file in wanted:
+            found[file] = _with_hook(text or "", file, wanted).encode()
+    found[_MAKEFILE] = hooked(tree.read(_MAKEFILE, commit) or "", _MAKEFILE_LINE, None, _MAKEFILE).encode()
+    found[_KCONFIG] = hooked(tree.read(_KCONFIG, commit) or "", _KCONFIG_LINE, _KCONFIG_ANCHOR, _KCONFIG).encode()
+    return put_files(tree, commit, found, message, author)
 
 
 @lru_cache(maxsize=8)
@@ -132,18 +127,27 @@ def declarations_of(tree: Tree, commit: str) -> Source:
     return read_source(lambda file: tree.read(file, commit))
 
 
-def _table_rows(tree: Tree, commit: str) -> list[str]:
-    """The tables that the contracts give for the structures of a commit, where the commit does not have them."""
-    source = declarations_of(tree, commit)
-    files = {f"{TESTS_DIRECTORY}/{name}": text for name, text in tables(our_rules(), source).items()}
-    return [file_row(tree.src, name, text.encode()) for name, text in files.items() if tree.read(name, commit) != text]
+def with_tests(tree: Tree, commit: str) -> str:
+    """A commit with our KUnit tests as it needs them, on top of a commit that may have them already.
 
-
-def with_tables(tree: Tree, commit: str, author: dict[str, str] | None = None) -> str:
-    """A commit that has the tests, with the tables for its structures, which a change or a patch may have altered."""
-    rows = _table_rows(tree, commit)
-    message = (KUNIT / "tables-commit-message.txt").read_text()
-    return commit_tree(tree.src, edit_tree(tree.src, commit, rows), commit, message, author) if rows else commit
+    The tests depend on the commit: the tables list its structures, and an older kernel gets replacements for what it
+    lacks. So call this again when a change or a patch was applied.
+    """
+    files = {name: path.read_bytes() for name, path in kunit_files().items()}
+    files |= {name: text.encode() for name, text in tables(our_rules(), declarations_of(tree, commit)).items()}
+    wanted = hooks(suite_table().values())
+    lacking = lacking_features(tree, commit)
+    if CLUSTER_SCAN in lacking:
+        fair = suite_table()["sched_cluster"]
+        wanted = {fair.included_by: (fair.option, [_ABSENT])}
+    if lacking:
+        tails = {file: hook for file, hook in wanted.items() if file != _SCHED_H}
+        wanted |= {file: (option, [_COMPAT, *names]) for file, (option, names) in tails.items()}
+        lines = "".join(f"#define SCHED_KUNIT_LACKS_{name}\n" for name in lacking)
+        files[_LACKS] = f"/* SPDX-License-Identifier: GPL-2.0 */\n{lines}".encode()
+    else:
+        del files[_COMPAT], files[_ABSENT]
+    return put_tests(tree, commit, files, wanted, "sched: Add the KUnit tests of schedline, as they fit this tree\n")
 
 
 def refuse_lost_members(tree: Tree, commit: str) -> None:
@@ -189,9 +193,9 @@ def compose(
             ChangeState(row["id"], State(row["state"]), tuple(row["drift"])) for row in known_before["states"]
         )
         return Composition(known_before["commit"], known_before["tests"], states, expected)
-    tests = add_tests(tree, tree.base)
+    tests = with_tests(tree, tree.base)
     changed, states = changes.apply_changes(tree, tests, wanted, without)
-    commit = with_tables(tree, changed)
+    commit = with_tests(tree, changed)
     rows = [{"id": row.id, "state": row.state.value, "drift": row.drift} for row in states]
     write_json(record, {"commit": commit, "tests": tests, "states": rows})
     return Composition(commit, tests, states, expected)
@@ -209,7 +213,7 @@ def _changes_of_base(tree: Tree, base: str | None) -> frozenset[str]:
 def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
     digest = hashlib.sha256(f"{tree.base} {sorted(wanted)} {sorted(without)} {sorted(change_table())}".encode())
     made_by = (Path(c_tables.__file__).parent, CONTRACTS, PATCHES)
-    files = [*kunit_files().values(), CONFIGS / "changes.toml", Path(__file__), Path(contract_file.__file__)]
+    files = [*kunit_files().values(), *sorted(CONFIGS.glob("*.toml")), Path(__file__), Path(contract_file.__file__)]
     files += [path for directory in made_by for path in sorted(directory.rglob("*")) if path.suffix != ".pyc"]
     for path in files:
         if path.is_file():

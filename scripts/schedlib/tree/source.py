@@ -16,6 +16,9 @@ from schedlib.errors import SchedlineError
 from schedlib.names import plain_toml
 from schedlib.options import TreeOptions
 
+HOOK = re.compile(r'\n#ifdef CONFIG_SCHED_\w+_KUNIT_TEST\n(?:#include "tests/\w+\.[ch]"\n)+#endif\n')
+"""What the tests add to a file of the kernel, also in an earlier form."""
+
 
 class Presence(Enum):
     """Whether a change is present, according to its signs."""

@@ -13,9 +13,10 @@ from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import judge
 from schedlib.formats.cover_letter import tell
 from schedlib.guest.boot import Ending
-from schedlib.tree.changes import ChangeState, OptionalSuite, State
+from schedlib.tree.changes import ChangeState, State
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.suites import KunitSuite
 from schedlib.verdict import Verdict
 
 LOG = """\
@@ -48,7 +49,7 @@ def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
         out=tmp_path,
         fingerprint={},
         reproduce="",
-        left_out=(OptionalSuite("sched_layout", "CONFIG_X", "a", "b", "c", "too old"),),
+        left_out=(KunitSuite("sched_layout", "CONFIG_X", "a.c", why="too old"),),
     )
 
 

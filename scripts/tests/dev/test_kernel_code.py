@@ -67,9 +67,11 @@ def test_no_warnings_from_the_compiler_and_sparse(series: Tree) -> None:
     directory = build_directory(cache_dir(), series, TARGETS["uml"], load(["uml"]))
     commit = compose(series).commit
     with built(cache_dir(), series, commit, TARGETS["uml"], load(["uml"])), checked_out(series, commit):
+        # This kernel needs no replacements. fair.c and topology.c include the tests of static functions.
         for source in SOURCES:
-            os.utime(series.src / TESTS_DIRECTORY / source.name)
-        argv = ["make", "ARCH=um", f"O={directory}", "LOCALVERSION=", "W=1", "C=1", SPARSE, f"{TESTS_DIRECTORY}/"]
+            if (series.src / TESTS_DIRECTORY / source.name).exists():
+                os.utime(series.src / TESTS_DIRECTORY / source.name)
+        argv = ["make", "ARCH=um", f"O={directory}", "LOCALVERSION=", "W=1", "C=1", SPARSE, "kernel/sched/"]
         done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=series.src)
     assert done.returncode == 0, done.stderr
     assert re.search(r"CHECK +\S*/layout_rules\.c", done.stdout), done.stdout

@@ -1,78 +1,273 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The exported series goes through git am and leaves the tree as a check builds it."""
+"""The exported series goes through git am, one suite or program per patch, and has only what fits the tree."""
 
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import toys
 
-from conftest import git, read_words
+from conftest import git, read_words, write_files
 from schedlib import doctor
+from schedlib.cache import cache_dir
 from schedlib.contracts import c_tables
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
-from schedlib.export.export_job import DOCUMENT, export, export_tree, selftest_files
+from schedlib.export.export_job import DOCUMENT, export, export_tree, programs, selftest_files
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.tree.compose import compose, kunit_files
-from schedlib.tree.kernel_tree import open_kdir
+from schedlib.paths import KUNIT, SELFTESTS
+from schedlib.tree import changes
+from schedlib.tree.changes import change_table
+from schedlib.tree.compose import TESTS_DIRECTORY, compose, kunit_files
+from schedlib.tree.kernel_tree import cached_series, open_kdir
+from schedlib.tree.source import HOOK
+from schedlib.tree.suites import feature_table, suite_table
 from schedlib.verdict import Verdict
 
-
-def test_series_applies_to_a_fresh_clone(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    (kernel / "Kbuild").write_text("# modified, not committed\n")
-    tree = open_kdir(cache, kernel)
-    patches = export(tree, tmp_path / "series", (), ())
-    git(tmp_path, "clone", "-q", str(kernel), str(tmp_path / "clone"))
-    git(tmp_path / "clone", "am", "-q", *map(str, patches))
-    tests = sorted(path.name for path in (tmp_path / "clone/kernel/sched/tests").iterdir())
-    made = (c_tables.HEADER, c_tables.RULES, c_tables.FIELDS)
-    assert tests == sorted([*kunit_files(in_tree=True), *made])
-    assert not any(name.startswith("wrap_") or name.endswith(".sh") for name in tests)
-    included = {
-        word
-        for name in tests
-        for word in re.findall(
-            r'^#include "(?!\.\./)(.+)"$', (tmp_path / "clone/kernel/sched/tests" / name).read_text(), re.M
-        )
-    }
-    assert included <= set(tests)
-    for file, test in (("fair", "sched_cluster_kunit.c"), ("topology", "sched_topology_kunit.c")):
-        tail = f'#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n#include "tests/{test}"\n#endif\n'
-        assert (tmp_path / f"clone/kernel/sched/{file}.c").read_text().endswith(tail)
-    assert (tmp_path / "clone" / DOCUMENT).is_file()
-    assert f"F:\t{DOCUMENT}\nF:\tkernel/sched/\n" in (tmp_path / "clone/MAINTAINERS").read_text()
-    assert "    sched-kunit\n    sched-debug\n" in (tmp_path / "clone/Documentation/scheduler/index.rst").read_text()
-    assert git(tmp_path / "clone", "log", "-1", "--format=%an") == "Tester\n"
-    assert "# modified" not in (tmp_path / "clone/Kbuild").read_text()
+UNIFDEF = "scripts/unifdef.c"
+LAYOUT = ("rq-order", "rd-lines")
+"""The changes of the tree `laid_out`."""
 
 
-def test_tests_are_those_of_a_check(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    tree = open_kdir(cache, kernel)
-    commit = compose(tree).tests
-    patches = export(tree, tmp_path / "series", (), ())
-    git(kernel, "am", "-q", str(patches[0]))
-    names = git(tree.src, "diff", "--name-only", git(kernel, "rev-parse", "HEAD").strip(), commit).split()
-    wrappers = ("wrap_arch.h", "wrap_build_utility.c", "wrap_fair.c")
-    ours = ("probe.sh", "sched_cluster_absent.c", "sched_kunit_compat.h", *wrappers)
-    wrapped = ["Makefile", "fair.c", *(f"tests/{name}" for name in ours), "topology.c"]
-    assert names == [f"kernel/sched/{name}" for name in wrapped]
+@pytest.fixture(scope="session")
+def unifdef() -> str:
+    """The source of a kernel's unifdef, which every kernel has."""
+    tree = cached_series(cache_dir(), "7.3")
+    text = tree.read(UNIFDEF) if tree else None
+    if text is None or not shutil.which("gcc"):
+        pytest.skip("needs a kernel tree in the cache, and gcc: schedline fetch")
+    return text
 
 
-def test_exporting_again_over_an_earlier_series_changes_nothing(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    patches = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
-    git(kernel, "am", "-q", *map(str, patches))
-    composition = compose(open_kdir(cache, kernel))
-    assert git(kernel, "rev-parse", "HEAD^{tree}") == git(
-        open_kdir(cache, kernel).src, "rev-parse", f"{composition.commit}^{{tree}}"
+@pytest.fixture
+def kernel(unifdef: str, kernel: Path) -> Path:
+    """The small tree, with unifdef."""
+    write_files(kernel, {UNIFDEF: unifdef})
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-q", "-m", "unifdef")
+    return kernel
+
+
+FIX = "static void detach_destroy_domains(const struct cpumask *cpu_map)\n{\n\tbool had_cluster = false;\n}\n"
+SCAN = """\
+static int select_idle_cpu(struct task_struct *p)
+{
+	if (static_branch_unlikely(&sched_cluster_active))
+		for_each_cpu(cpu, sched_group_span(sg))
+			;
+}
+"""
+
+
+@pytest.fixture
+def laid_out(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same with all structures, rq-order, rd-lines and the cluster scan; a patch adds fix-cluster-key."""
+    modern = (kernel / "kernel/sched/sched.h").read_text().split("struct cfs_rq")[1]
+    write_files(
+        kernel,
+        {
+            "kernel/sched/sched.h": f"{toys.SCHED_H}\nstruct cfs_rq{modern}",
+            "kernel/sched/fair.c": (kernel / "kernel/sched/fair.c").read_text() + SCAN,
+        },
     )
+    git(kernel, "commit", "-q", "-a", "-m", "structures")
+    patches = tmp_path / "patches"
+    topology = kernel / "kernel/sched/topology.c"
+    before = topology.read_text()
+    topology.write_text(FIX + before)
+    git(kernel, "commit", "-q", "-a", "-m", "sched/topology: Fix the key")
+    write_files(
+        patches,
+        {
+            "7.3/series": "fix-cluster-key optional\n",
+            "7.3/fix-cluster-key.patch": git(kernel, "format-patch", "--stdout", "-1"),
+        },
+    )
+    git(kernel, "reset", "-q", "--hard", "HEAD^")
+    monkeypatch.setattr(changes, "PATCHES", patches)
+    return kernel
 
 
+def steps(repository: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """For each commit of the series: its subject, and the files of the tests."""
+    for commit in git(repository, "rev-list", "--reverse", "base..HEAD").split():
+        names = git(repository, "ls-tree", "-r", "--name-only", commit, f"{TESTS_DIRECTORY}/").split()
+        files = {Path(name).name: git(repository, "show", f"{commit}:{name}") for name in names}
+        yield git(repository, "show", "-s", "--format=%s", commit).strip(), files
+
+
+def applied(repository: Path, out: Path, *with_: str) -> list[tuple[str, Mapping[str, str]]]:
+    """Export the series of a tree, apply it there, and return its steps."""
+    git(repository, "tag", "base")
+    series = export(open_kdir(cache_dir(), repository), out, with_, ())
+    git(repository, "am", "-q", *map(str, series.patches))
+    return list(steps(repository))
+
+
+@pytest.mark.tools
+def test_series_applies_to_a_fresh_clone(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    (laid_out / "Kbuild").write_text("# modified, not committed\n")
+    tree = open_kdir(cache, laid_out)
+    series = export(tree, tmp_path / "series", (), ())
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(laid_out), str(clone))
+    git(clone, "am", "-q", *map(str, series.patches))
+    for file, names in (
+        ("fair.c", ["sched_cluster_kunit.c"]),
+        ("topology.c", ["sched_topology_kunit.c", "sched_root_domain_kunit.c"]),
+        ("sched.h", ["sched_fake_arch.h"]),
+    ):
+        found = HOOK.findall((clone / "kernel/sched" / file).read_text())
+        assert [re.findall(r'"tests/(.+)"', each) for each in found] == [names]
+    assert (clone / DOCUMENT).is_file()
+    assert f"F:\t{DOCUMENT}\nF:\tkernel/sched/\n" in (clone / "MAINTAINERS").read_text()
+    assert "    sched-kunit\n    sched-debug\n" in (clone / "Documentation/scheduler/index.rst").read_text()
+    assert git(clone, "log", "-1", "--format=%an") == "Tester\n"
+    assert "# modified" not in (clone / "Kbuild").read_text()
+
+
+@pytest.mark.tools
+def test_each_patch_adds_one_suite_and_leaves_a_whole_tree(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    before: Mapping[str, str] = {}
+    made = {c_tables.HEADER, c_tables.RULES, c_tables.FIELDS}
+    added: list[set[str]] = []
+    for subject, files in applied(laid_out, tmp_path / "series"):
+        if files == before:
+            assert "Documentation" in subject
+            continue
+        objects = re.findall(r"(\w+)\.o", "".join(re.findall(r"^obj-.*", files["Makefile"], re.M)))
+        assert {f"{name}.c" for name in objects} <= set(files), subject
+        included = {name for text in files.values() for name in re.findall(r'^#include "([^/"]+)"$', text, re.M)}
+        assert included <= set(files), subject
+        options = set(re.findall(r"^config (\w+)", files["Kconfig"], re.M))
+        assert set(re.findall(r"\b(SCHED_\w+_KUNIT_TEST)\b", "".join(files.values()))) <= options, subject
+        assert set(re.findall(r"CONFIG_(SCHED_\w+_KUNIT_TEST)=y", files[".kunitconfig"])) == options, subject
+        added.append(set(files) - set(before))
+        before = files
+    sources = [suite.source for suite in suite_table().values()]
+    assert [sorted(names & set(sources)) for names in added] == [[source] for source in sources]
+    ours = {"sched_kunit_expect.h", "sched_kunit_compat.h", "sched_cluster_absent.c"}
+    assert set(before) == (set(kunit_files()) | made) - ours
+
+
+@pytest.mark.tools
+def test_nothing_shows_what_was_left_out(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    *_, (_, files) = applied(laid_out, tmp_path / "series")
+    text = "".join(files.values())
+    assert "SCHED_KUNIT_" not in text
+    assert not re.search(r"CPUPRI_SPLIT|CPUPRI_GLOBAL", text)
+    assert not re.search(r"\bexpect\b.*charp|is_expected|presence|known defect", text)
+    assert set(re.findall(r'\.change\t= "(.+)"', files[c_tables.RULES])) == set(LAYOUT)
+    assert not re.search(r'\.rule\t= "[\w-]+"', files[c_tables.RULES])
+    assert "cpupri" not in files[c_tables.FIELDS].replace("MEMBER(root_domain, cpupri)", "")
+    assert "cpupri_lines" not in files["sched_layout_kunit.c"]
+    assert "fix_" not in files["sched_topology_kunit.c"]
+    assert "\n\n\n" not in text
+
+
+@pytest.mark.tools
+def test_change_comes_before_its_tests(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    *_, (_, before), (change, same), (tests, after) = applied(laid_out, tmp_path / "series", "fix-cluster-key")
+    assert change == "sched/topology: Fix the key"
+    assert before == same
+    assert tests == (KUNIT / "commit-messages/fix-cluster-key.txt").read_text().splitlines()[0]
+    assert {name for name in after if after[name] != before.get(name)} == {"sched_topology_kunit.c"}
+    assert "KUNIT_CASE(cluster_key_survives_other_partitions)" in after["sched_topology_kunit.c"]
+
+
+@pytest.mark.tools
+def test_what_is_left_out_is_said(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    tree = open_kdir(cache, laid_out)
+    series = export(tree, tmp_path / "series", (), ())
+    assert series.changes == {*LAYOUT, "cluster-scan"}
+    assert series.left_out == (
+        "left out: the tests of cpupri-lines, which is not in this tree (no patch of it is carried)",
+        "left out: the tests of cpupri-split, which is not in this tree (no patch of it is carried)",
+        "left out: the tests of fix-cluster-key, which is not in this tree (--with fix-cluster-key adds both)",
+        "left out: the tests of fix-share-id, which is not in this tree (no patch of it is carried)",
+    )
+    more = export(tree, tmp_path / "more", ("fix-cluster-key",), ())
+    assert more.changes == {*LAYOUT, "cluster-scan", "fix-cluster-key"}
+    assert len(more.left_out) == 3
+
+
+@pytest.mark.tools
+def test_suite_without_its_changes_is_left_out(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    series = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+    assert [line.split(",")[0] for line in series.left_out if ", which tests only " in line] == [
+        "left out: sched_layout",
+        "left out: sched_cluster",
+        "left out: sched_wakeup",
+    ]
+    names = " ".join(path.name for path in series.patches)
+    assert "cache-lines" not in names and "idle-CPU" not in names
+
+
+@pytest.mark.tools
+def test_tests_are_those_of_a_check_where_nothing_is_marked(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    tree = open_kdir(cache, laid_out)
+    commit = compose(tree).tests
+    *_, (_, files) = applied(laid_out, tmp_path / "series")
+    marked = {name for name, path in kunit_files().items() if re.search(r"SCHED_KUNIT_|CPUPRI_SPLIT", path.read_text())}
+    differ = {name for name, text in files.items() if tree.read(f"{TESTS_DIRECTORY}/{name}", commit) != text}
+    assert differ <= marked | {c_tables.HEADER, c_tables.RULES, c_tables.FIELDS}
+    for file in ("fair.c", "topology.c", "sched.h", "Makefile"):
+        assert tree.read(f"kernel/sched/{file}", commit) == (laid_out / "kernel/sched" / file).read_text()
+
+
+@pytest.mark.tools
+def test_exporting_again_changes_nothing(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    assert applied(laid_out, tmp_path / "series")
+    with pytest.raises(SchedlineError, match="has everything that the series would add"):
+        export(open_kdir(cache, laid_out), tmp_path / "again", (), ())
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.tools
+def test_tree_with_an_earlier_series_gets_the_hooks_of_today(laid_out: Path, cache: Path) -> None:
+    topology = laid_out / "kernel/sched/topology.c"
+    bare = topology.read_text()
+    old = '\n#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n#include "tests/sched_topology_kunit.c"\n#endif\n'
+    topology.write_text(bare + old)
+    tree = open_kdir(cache, laid_out)
+    found = tree.read("kernel/sched/topology.c", compose(tree).commit) or ""
+    assert "CONFIG_SCHED_CLUSTER" not in found
+    assert HOOK.sub("", found) == bare
+
+
+def test_tree_without_unifdef_is_refused(committed: Path, cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError, match=r"no scripts/unifdef\.c"):
+        export(open_kdir(cache, committed), tmp_path / "series", (), ())
+
+
+def test_every_patch_has_a_message_that_fits_a_mail() -> None:
+    kunit = {path.stem for path in (KUNIT / "commit-messages").iterdir()}
+    assert kunit == {*suite_table(), "documentation", *change_table()} - {"cluster-scan"}
+    assert {path.stem for path in (SELFTESTS / "commit-messages").iterdir()} == {*programs(), "sched-fix"}
+    for path in (*(KUNIT / "commit-messages").iterdir(), *(SELFTESTS / "commit-messages").iterdir()):
+        subject, empty, *rest = path.read_text().splitlines()
+        assert len(subject) <= 75 and empty == "" and rest, path
+        assert all(len(line) <= 75 for line in rest), path
+
+
+def test_marks_are_those_of_the_changes() -> None:
+    known = {f"NO_{name.upper().replace('-', '_')}" for name in change_table()} | {"EXPORTED"}
+    known |= {f"LACKS_{name}" for name in feature_table()}
+    for name, path in kunit_files().items():
+        text = path.read_text()
+        assert set(re.findall(r"SCHED_KUNIT_((?:NO_|LACKS_)\w+|EXPORTED\b)", text)) <= known, name
+
+
+@pytest.mark.tools
 def test_cover_letter_and_base(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    patches = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+    patches = export(open_kdir(cache, kernel), tmp_path / "series", (), ()).patches
     cover = (tmp_path / "series/0000-cover-letter.txt").read_text()
     assert "***" not in cover
+    assert all(len(line) <= 75 for line in (KUNIT / "cover-letter.txt").read_text().splitlines())
     assert "kunit.py run" in cover
     assert any(f"base-commit: {git(kernel, 'rev-parse', 'HEAD').strip()}" in path.read_text() for path in patches) or (
         f"base-commit: {git(kernel, 'rev-parse', 'HEAD').strip()}" in cover
@@ -97,6 +292,7 @@ def test_directory_with_files_is_refused_before_the_tree_is_read(tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.tools
 def test_series_in_the_cache_is_made_anew(
     kernel: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,10 +306,12 @@ def test_series_in_the_cache_is_made_anew(
     assert said[0].out == said[1].out
     assert f"next: git am -s {cache}/exports/" in said[0].out
     assert "1 uncommitted files are not part of the series" in said[0].err
+    assert "left out: the tests of rd-lines, which is not in this tree (--with rd-lines adds both)" in said[0].out
     patch = Path(said[0].out.splitlines()[0])
     assert patch.name.startswith("0001-") and patch.is_file()
 
 
+@pytest.mark.tools
 def test_author_is_the_users(kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(kernel, "config", "--unset", "user.name")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -122,24 +320,49 @@ def test_author_is_the_users(kernel: Path, cache: Path, tmp_path: Path, monkeypa
         export(open_kdir(cache, kernel), tmp_path / "series", (), ())
 
 
+LOST = "TEST_GEN_FILES := cs_prctl_test\nTEST_PROGS := cs_prctl_test\n\ninclude ../lib.mk\n"
+
+
+@pytest.mark.tools
 def test_selftests_go_where_the_tree_has_their_library(kernel: Path, cache: Path, tmp_path: Path) -> None:
     top = kernel / "tools/testing/selftests"
-    (top / "sched").mkdir(parents=True)
-    (top / "lib.mk").touch()
-    lost = "TEST_GEN_FILES := cs_prctl_test\nTEST_PROGS := cs_prctl_test\n\ninclude ../lib.mk\n"
-    (top / "sched/Makefile").write_text(lost)
+    write_files(top, {"lib.mk": "", "sched/Makefile": LOST})
     git(kernel, "add", "-A")
     git(kernel, "commit", "-q", "-m", "selftests")
-    patches = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
-    assert patches[0].name == "0001-selftests-sched-Let-lib.mk-build-and-install-cs_prct.patch"
-    git(kernel, "am", "-q", *map(str, patches))
+    series = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+    assert series.patches[0].name == "0001-selftests-sched-Let-lib.mk-build-and-install-cs_prct.patch"
+    git(kernel, "am", "-q", *map(str, series.patches))
     assert (top / "sched/Makefile").read_text() == "TEST_GEN_PROGS := cs_prctl_test\n\ninclude ../lib.mk\n"
     there = {str(path.relative_to(top / "sched_latency")) for path in (top / "sched_latency").rglob("*")}
-    assert there == {*selftest_files(), "limits"}
-    assert {"Makefile", ".gitignore", "config", "settings", "rt_wakeup.c"} <= set(selftest_files())
-    assert len(export(open_kdir(cache, kernel), tmp_path / "again", (), ())) < len(patches)
+    every = selftest_files(programs())
+    assert there == {*every, "limits"}
+    assert {"Makefile", ".gitignore", "config", "settings", "rt_wakeup.c", "limits/README"} <= set(every)
+    assert every["Makefile"] == (SELFTESTS / "sched_latency/Makefile").read_bytes()
+    subjects = git(kernel, "log", "--reverse", "--format=%s", "--grep=^selftests/sched_latency:").splitlines()
+    firsts = [(SELFTESTS / f"commit-messages/{name}.txt").read_text().splitlines()[0] for name in programs()]
+    assert subjects == firsts
+    with pytest.raises(SchedlineError, match="has everything"):
+        export(open_kdir(cache, kernel), tmp_path / "again", (), ())
 
 
+def test_programs_come_one_by_one_and_those_that_only_measure_last() -> None:
+    assert programs()[0] == "cluster_partition"
+    assert set(programs()[-2:]) == {"sleep_storm", "rt_push_pull"}
+    assert set(programs()) == {path.stem for path in (SELFTESTS / "sched_latency").glob("*.c")}
+    for number in range(1, len(programs()) + 1):
+        some = programs()[:number]
+        files = selftest_files(some)
+        text = files["Makefile"].decode()
+        assert re.findall(r"^TEST_GEN_PROGS (\S+) (\w+)$", text, re.M) == [
+            (":=" if name == some[0] else "+=", name) for name in some
+        ]
+        assert ("limits/README" in files) is ("TEST_FILES := limits" in text)
+        assert ("limits/README" in files) is ("limits.h" in files)
+        assert files[".gitignore"].decode().split()[-number:] == sorted(some)
+        assert {name for name in files if name.endswith(".c")} == {f"{name}.c" for name in some}
+
+
+@pytest.mark.tools
 def test_tree_without_selftests_gets_none(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    git(kernel, "am", "-q", *map(str, export(open_kdir(cache, kernel), tmp_path / "series", (), ())))
+    git(kernel, "am", "-q", *map(str, export(open_kdir(cache, kernel), tmp_path / "series", (), ()).patches))
     assert not (kernel / "tools").exists()

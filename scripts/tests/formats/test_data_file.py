@@ -28,9 +28,10 @@ from schedlib.layout.layout_data import LayoutData
 from schedlib.names import arch_names, change_ids, workload_rows
 from schedlib.paths import CONFIGS
 from schedlib.runs.workload_suites import SuiteFile
-from schedlib.tree.changes import Change, OptionalSuite
+from schedlib.tree.changes import Change
 from schedlib.tree.debian import Series
 from schedlib.tree.source import source_signs
+from schedlib.tree.suites import Feature, KunitSuite
 
 
 class Fruit(Enum):
@@ -207,7 +208,8 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "changes.toml": lambda path: read_toml(path, dict[str, Change], keys="id"),
-    "suites.toml": lambda path: read_toml(path, dict[str, OptionalSuite], keys="name"),
+    "features.toml": lambda path: read_toml(path, dict[str, Feature]),
+    "suites.toml": lambda path: read_toml(path, dict[str, KunitSuite], keys="name"),
     "series.toml": lambda path: read_toml(path, dict[str, Series], keys="name"),
     "layout.toml": lambda path: read_toml(path, LayoutData, keys="name", below=("arch", "group")),
     "known-races.toml": lambda path: explained((), path),

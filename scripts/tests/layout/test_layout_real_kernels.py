@@ -19,14 +19,14 @@ from schedlib.git import git
 from schedlib.kernel.kconfig import load
 from schedlib.layout.columns import columns_for, ensure_tools
 from schedlib.layout.compile import UNIT, Column, arch_table, column_directory, compiled, layout_of, made
-from schedlib.layout.emit import FILE, add_asserts
+from schedlib.layout.emit import emit
 from schedlib.layout.layout_diff import compare
 from schedlib.layout.members import resolve
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
 from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
 from schedlib.paths import PROJECT
-from schedlib.tree.compose import compose
-from schedlib.tree.kernel_tree import Tree, apply_diff, fetch_series
+from schedlib.tree.compose import TESTS_DIRECTORY, compose, declarations_of
+from schedlib.tree.kernel_tree import Tree, apply_diff, fetch_series, put_files
 
 pytestmark = pytest.mark.guest
 
@@ -34,6 +34,7 @@ SCHEDLINE = str(PROJECT / "scripts/schedline")
 GOLDEN = tomllib.loads((Path(__file__).parent / "golden.toml").read_text())
 BOTH = "rd-lines,cpupri-lines"
 EVERYWHERE = frozenset({"rq-order", "rd-lines", "cpupri-lines"})
+FILE = f"{TESTS_DIRECTORY}/layout_asserts.c"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -177,7 +178,8 @@ def test_what_rq_order_brought(inline_512: Path) -> None:
 def asserted(tree: Tree, changes: str = BOTH) -> str:
     """The composed tree with the assertions on top."""
     commit = compose(tree, without={"rd-lines", "cpupri-lines"} - set(changes.split(","))).commit
-    return add_asserts(tree, commit, our_rules(), {"rq-order", *changes.split(",")} - {""})
+    text = emit(our_rules(), {"rq-order", *changes.split(",")} - {""}, declarations_of(tree, commit))
+    return put_files(tree, commit, {FILE: text.encode()}, "assertions\n")
 
 
 @pytest.mark.parametrize("name", [*arch_table(), "x86_64+numa+proxy", "x86_64+lockdep", "x86_64+inline-512"])
@@ -237,7 +239,7 @@ def test_all_configurations_can_be_read() -> None:
         assert load([*each.arch.base, *(part for part in each.config.split("+") if part)]).values
 
 
-def test_emit_is_what_export_asserts() -> None:
+def test_the_verb_prints_the_assertions() -> None:
     text = subprocess.run([SCHEDLINE, "layout", "emit"], check=True, capture_output=True, text=True).stdout
     tree = fetch_series(cache_dir(), "7.3")
     assert git(tree.src, "cat-file", "blob", f"{asserted(tree)}:{FILE}").strip() == text.strip()

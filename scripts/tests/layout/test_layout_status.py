@@ -186,7 +186,7 @@ def patches(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
             "/* one\n * two\n */\n" + SCHED_H,
             [],
             Verdict.PASS,
-            ["rd-lines: applied", "    kernel/sched/sched.h: hunk #1 at line 6, offset 3 lines"],
+            ["rd-lines: applied", "    kernel/sched/sched.h: hunk #1 at line 9, offset 3 lines"],
         ),
         (SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;"), [], Verdict.PASS, ["rd-lines: upstream"]),
         (

@@ -54,6 +54,7 @@ typedef unsigned long u64;
 
 SCHED_H = """\
 #pragma once
+#include "cpudeadline.h"
 #define SMP_CACHE_BYTES TOY_LINE
 #define ____cacheline_aligned __attribute__((__aligned__(SMP_CACHE_BYTES)))
 #if defined(CONFIG_SMP) && !defined(TOGETHER)
@@ -237,6 +238,7 @@ def workshop() -> Path:
     for header in _HEADERS:
         (top / "include" / "linux" / f"{header}.h").write_text("#include <toy.h>\n")
     (top / "sched.h").write_text(SCHED_H)
+    (top / "cpudeadline.h").touch()
     write_files(top / "tests", tables(our_rules(), toy_source()))
     shutil.copy(KUNIT / "layout_rules.h", top / "tests" / "layout_rules.h")
     return top
@@ -257,7 +259,7 @@ def needs(program: str) -> None:
 def toy_tree(directory: Path) -> Path:
     """A git tree with a toy kernel from which `schedline layout` compiles its unit."""
     headers = {"include/toy.h": _KERNEL_H} | {f"include/linux/{name}.h": "#include <toy.h>\n" for name in _HEADERS}
-    sources = {"kernel/sched/sched.h": SCHED_H, "Makefile": _MAKEFILE}
+    sources = {"kernel/sched/sched.h": SCHED_H, "kernel/sched/cpudeadline.h": "", "Makefile": _MAKEFILE}
     write_files(directory, FILES | headers | sources)
     git(directory, "init", "-q", "-b", "main")
     git(directory, "add", "-A")

@@ -14,7 +14,7 @@ from schedlib.layout.compile import Column, chosen_archs, compiled
 from schedlib.layout.members import Structure, read_members
 from schedlib.paths import PATCHES
 from schedlib.runs.variants import KernelSource, of_changes, placebo_of, with_placebo
-from schedlib.tree.compose import add_tests
+from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
@@ -30,7 +30,7 @@ def test_every_change_has_one() -> None:
 def structures(tree: Tree, source: KernelSource) -> Mapping[str, Structure]:
     (arch,) = chosen_archs(["x86_64"])
     ensure_tools([Column(arch)])
-    return read_members(Path(compiled(cache_dir(), tree, add_tests(tree, source.commit), Column(arch))))
+    return read_members(Path(compiled(cache_dir(), tree, with_tests(tree, source.commit), Column(arch))))
 
 
 @pytest.mark.parametrize("change", PADDED)

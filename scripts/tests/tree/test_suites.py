@@ -3,23 +3,27 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from conftest import SCHED_H
-from schedlib.console.expected import expected_tests
+from conftest import SCHED_H, git
+from schedlib.console.expected import expected_tests, load_expected
 from schedlib.errors import SchedlineError
 from schedlib.export.export_job import export
 from schedlib.kernel.kconfig import load
-from schedlib.tree.changes import left_out
-from schedlib.tree.kernel_tree import Tree, open_kdir
+from schedlib.paths import KUNIT
+from schedlib.tree.compose import TESTS_DIRECTORY, compose, with_tests
+from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_kdir
+from schedlib.tree.suites import CLUSTER_SCAN, feature_table, lacking_features, left_out, suite_table
 
 
 @pytest.fixture
 def old(kernel: Path, cache: Path) -> Tree:
     """A tree older than proxy execution."""
     (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("*donor", "*curr"))
+    git(kernel, "commit", "-q", "-a", "-m", "older")
     return open_kdir(cache, kernel)
 
 
@@ -34,11 +38,61 @@ def test_old_tree_lacks_the_layout(old: Tree) -> None:
     assert suite.why
 
 
-def test_what_stands_in_is_not_there_in_the_tree_alone(kernel: Path, cache: Path) -> None:
-    (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("h_nr_idle", "idle_h_nr_running"))
+def test_every_feature_is_found_and_missed(kernel: Path, cache: Path) -> None:
     tree = open_kdir(cache, kernel)
-    assert left_out(tree, ()) == ()
-    assert [suite.name for suite in left_out(tree, (), in_tree=True)] == ["sched_cluster"]
+    assert lacking_features(tree, tree.base) == ()
+    for name, feature in feature_table().items():
+        files = {file: tree.read(file) for file in feature.files}
+        bare = {file: re.sub(feature.pattern, "", text, flags=re.M) for file, text in files.items() if text}
+        rows = [file_row(tree.src, file, text.encode()) for file, text in bare.items()]
+        commit = commit_tree(tree.src, edit_tree(tree.src, tree.base, rows), tree.base, "old\n")
+        assert lacking_features(tree, commit) == (name,)
+
+
+def test_every_feature_is_replaced_and_every_replacement_has_one() -> None:
+    used = set(re.findall(r"SCHED_KUNIT_LACKS_(\w+)", (KUNIT / "sched_kunit_compat.h").read_text()))
+    assert used | {CLUSTER_SCAN} == set(feature_table())
+
+
+def test_new_tree_gets_no_replacements(kernel: Path, cache: Path) -> None:
+    tree = open_kdir(cache, kernel)
+    commit = compose(tree).commit
+    assert tree.read(f"{TESTS_DIRECTORY}/sched_kunit_compat.h", commit) is None
+    fair = tree.read("kernel/sched/fair.c", commit) or ""
+    assert fair.endswith('#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n#include "tests/sched_cluster_kunit.c"\n#endif\n')
+
+
+def test_old_tree_gets_replacements_until_a_change_brings_the_original(kernel: Path, cache: Path) -> None:
+    key, file = "extern struct static_key_false sched_cluster_active;\n", "kernel/sched/sched.h"
+    (kernel / file).write_text(SCHED_H.replace("h_nr_idle", "idle_h_nr_running").replace(key, ""))
+    tree = open_kdir(cache, kernel)
+    commit = compose(tree).commit
+    header = tree.read(f"{TESTS_DIRECTORY}/sched_kunit_lacks.h", commit) or ""
+    assert re.findall(r"LACKS_(\w+)", header) == ["CLUSTER_SCAN", "H_NR_IDLE"]
+    tail = '#include "tests/sched_kunit_compat.h"\n#include "tests/{}"\n#endif\n'
+    assert (tree.read("kernel/sched/fair.c", commit) or "").endswith(tail.format("sched_cluster_absent.c"))
+    assert "tests/" not in (tree.read("kernel/sched/topology.c", commit) or "") + (tree.read(file, commit) or "")
+    scan = file_row(tree.src, file, ((tree.read(file, commit) or "") + key).encode())
+    commit = with_tests(tree, commit_tree(tree.src, edit_tree(tree.src, commit, [scan]), commit, "scan\n"))
+    assert (tree.read("kernel/sched/fair.c", commit) or "").endswith(tail.format("sched_cluster_kunit.c"))
+    assert "tests/sched_fake_arch.h" in (tree.read(file, commit) or "")
+
+
+def test_stand_in_has_every_case_of_the_suites() -> None:
+    suites = ("sched_cluster", "sched_topology", "sched_root_domain")
+    names = (name.split(":") for name in load_expected(KUNIT / "tests.txt", None))
+    listed = {words[1] for words in names if words[0] in suites}
+    text = (KUNIT / "sched_cluster_absent.c").read_text()
+    assert {line.split('"')[1] for line in text.splitlines() if ".run_case" in line} == listed
+
+
+def test_suites_are_those_of_the_lists_and_of_the_files() -> None:
+    listed = {name.split(":")[0] for name in load_expected(KUNIT / "tests.txt", None)}
+    assert listed == set(suite_table())
+    options = set(re.findall(r"^config (\w+)", (KUNIT / "Kconfig").read_text(), re.M))
+    assert {f"CONFIG_{option}" for option in options} == {suite.option for suite in suite_table().values()}
+    for suite in suite_table().values():
+        assert f'"{suite.name}"' in (KUNIT / suite.source).read_text()
 
 
 def test_expected_change_that_nothing_judges_is_refused(old: Tree) -> None:

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The wrapped scheduler files include this first. It lets a fake topology
- * override what the architecture reports about a CPU.
+ * Lets a fake topology replace what the architecture reports about a CPU: its
+ * SMT siblings, its capacity, and whether the host has preempted it.
+ * kernel/sched/sched.h includes this file, so the whole scheduler asks the fake
+ * topology. While none is installed, it gets
+ * the architecture's answer.
+ *
+ * KUNIT_STATIC_STUB_REDIRECT() cannot do this. The scheduler asks in contexts
+ * that do not belong to a test, such as the stopper threads, where
+ * current->kunit_test is not set. And the functions are inlines in headers of
+ * other subsystems.
  */
-#ifndef _KERNEL_SCHED_TESTS_WRAP_ARCH_H
-#define _KERNEL_SCHED_TESTS_WRAP_ARCH_H
+#ifndef _KERNEL_SCHED_TESTS_SCHED_FAKE_ARCH_H
+#define _KERNEL_SCHED_TESTS_SCHED_FAKE_ARCH_H
 
 #include <linux/sched.h>
 #include <linux/sched/topology.h>
@@ -36,4 +44,4 @@ static inline bool arch_vcpu_is_preempted(int cpu)
 #undef vcpu_is_preempted
 #define vcpu_is_preempted(cpu)		sched_fake_vcpu_is_preempted(cpu)
 
-#endif /* _KERNEL_SCHED_TESTS_WRAP_ARCH_H */
+#endif /* _KERNEL_SCHED_TESTS_SCHED_FAKE_ARCH_H */

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The tests in the form that a tree keeps: for the changes that it has, without what only our own builds need.
+
+In kunit/, symbols mark code that not every tree gets: `#ifndef SCHED_KUNIT_EXPORTED` what only our own builds need,
+`#ifndef SCHED_KUNIT_NO_<change>` the tests of a change, `#ifdef SCHED_KUNIT_LACKS_<feature>` what an older kernel
+needs. Our own builds define only the last, and only for such a kernel. Here the tree's own unifdef resolves all of
+them, so that an exported file has no dead branches.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from schedlib.contracts.c_tables import tables
+from schedlib.contracts.contract_rules import our_rules
+from schedlib.errors import SchedlineError
+from schedlib.process import must, run
+from schedlib.tree.changes import change_table
+from schedlib.tree.compose import declarations_of, hooks, kunit_files
+from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.suites import KunitSuite, feature_table, lacking_features, suite_table
+
+_UNIFDEF = "scripts/unifdef.c"
+
+_OPTIONS = {"cpupri-split": ("CONFIG_SCHED_CPUPRI_GLOBAL", "CONFIG_SCHED_CPUPRI_SPLIT")}
+"""Options that a change adds. Without the change they are undefined."""
+
+_PARTS = {"Makefile": "\n\n", ".kunitconfig": "\n\n", "Kconfig": "\n(?=config )"}
+"""The files that grow with the suites, and what separates their parts."""
+
+
+@contextmanager
+def built_unifdef(tree: Tree) -> Iterator[Path]:
+    """The tree's unifdef, built for this machine; SchedlineError if the tree has none."""
+    source = tree.read(_UNIFDEF, tree.head)
+    if source is None:
+        raise SchedlineError(f"{tree.origin} has no {_UNIFDEF}, which adapts the tests to a tree", "use a whole tree")
+    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
+        program, file = Path(scratch, "unifdef"), Path(scratch, "unifdef.c")
+        file.write_text(source)
+        must(["gcc", "-w", "-o", program, file])
+        yield program
+
+
+def _resolved(unifdef: Path, text: bytes, there: Collection[str], lacking: Collection[str]) -> bytes:
+    """A C file for a tree that has some of the changes, and lacks some of the features."""
+    symbols = ["-DSCHED_KUNIT_EXPORTED"]
+    symbols += [f"-{'D' if name in lacking else 'U'}SCHED_KUNIT_LACKS_{name}" for name in feature_table()]
+    for change in change_table():
+        symbols.append(f"-{'U' if change in there else 'D'}SCHED_KUNIT_NO_{change.upper().replace('-', '_')}")
+    for change, names in _OPTIONS.items():
+        symbols += [f"-U{name}" for name in names if change not in there]
+    done = run([unifdef, "-B", *symbols], stdin=text)
+    if done.returncode > 1:
+        raise SchedlineError(f"unifdef failed: {done.stderr.decode(errors='replace')}", "report it")
+    return done.stdout
+
+
+def kept_tests(
+    tree: Tree, commit: str, unifdef: Path, suites: Sequence[KunitSuite], there: Collection[str]
+) -> dict[str, bytes]:
+    """The files of some suites for kernel/sched/tests/, for a commit that has some of the changes."""
+    lacking = lacking_features(tree, commit)
+    texts = {
+        name: _resolved(unifdef, path.read_bytes(), there, lacking)
+        if path.suffix in (".c", ".h")
+        else path.read_bytes()
+        for name, path in kunit_files().items()
+    }
+    made = tables(our_rules().only(there), declarations_of(tree, commit))
+    texts |= {name: text.encode() for name, text in made.items()}
+    grown = {name: _grown(texts[name].decode(), split, suites) for name, split in _PARTS.items()}
+    roots = [f"{name}.c" for name in re.findall(r"(\w+)\.o\b", grown["Makefile"])]
+    roots += [name for _, names in hooks(suites).values() for name in names]
+    found = closure(roots, texts)
+    return {name: texts[name] for name in found} | {name: text.encode() for name, text in grown.items()}
+
+
+def _grown(text: str, split: str, suites: Sequence[KunitSuite]) -> str:
+    """The parts of a file that name no suite but these."""
+    known = frozenset[str]().union(*(suite.words for suite in suites))
+    others = frozenset[str]().union(*(suite.words for suite in suite_table().values())) - known
+    parts = [part for part in re.split(split, text) if others.isdisjoint(re.findall(r"[\w.]+", part))]
+    return ("\n" if "(?=" in split else split).join(parts).rstrip("\n") + "\n"
+
+
+def closure(roots: Sequence[str], texts: Mapping[str, bytes]) -> list[str]:
+    """The files that some files need: those that they #include, and so on."""
+    found: list[str] = []
+    todo = [name for name in roots if name in texts]
+    while todo:
+        name = todo.pop(0)
+        if name not in found:
+            found.append(name)
+            todo += [each for each in re.findall(r'^#include "([^"/]+)"$', texts[name].decode(), re.M) if each in texts]
+    return found
