@@ -173,6 +173,7 @@ static void look(uintptr_t at)
 #define READ_ONCE(x)		({ typeof(x) *_x = &(x); look((uintptr_t)_x); __READ_ONCE(*_x); })
 #else
 static void forge_topology(int turn) { }
+static int group_of(int cpu) { return 0; }
 #endif
 
 #undef smp_rmb
@@ -361,17 +362,30 @@ static void empty_level_passed_by_count(struct kunit *test)
 
 /* ---- threads that set while others find ---- */
 
-#define SETS_PER_THREAD	50000
+#define SETS_PER_THREAD	100000
 
-/* CPUs that share a word or a line of bytes. Each is set by one thread. */
+/* CPUs that share words or lines of bytes. Each is set by one thread. */
 static int neighbours[BITS_PER_LONG];
-static int nr_neighbours;
+static int nr_neighbours, nr_racers;
+
+static void find_neighbours(void)
+{
+	int cpu;
+
+	nr_neighbours = 0;
+	for_each_possible_cpu(cpu) {
+		if (group_of(cpu) == group_of(cpumask_first(cpu_possible_mask)) &&
+		    nr_neighbours < ARRAY_SIZE(neighbours))
+			neighbours[nr_neighbours++] = cpu;
+	}
+	nr_racers = min(nr_neighbours, cpupri_test_cpus());
+}
 
 /* A thread that sets priorities and, if finds is true, also finds CPUs. */
 struct racer {
 	struct cpupri_test	*t;
 	struct rnd_state	rnd;
-	int			first, nr;
+	int			first;
 	struct task_struct	task;
 	struct cpumask		lowest;
 	bool			finds;
@@ -414,7 +428,7 @@ static void race(void *data)
 
 	for (i = 0; i < SETS_PER_THREAD; i++) {
 		u32 prio = 97 + prandom_u32_state(&r->rnd) % 4;	/* often the same level */
-		int cpu = random_neighbour(r, r->first, r->nr);
+		int cpu = random_neighbour(r, r->first, nr_racers);
 		int level = r->t->level[cpu];
 
 		r->lost += level >= 0 && !cpupri_holds(&r->t->cp, level, cpu);
@@ -433,29 +447,25 @@ static void race(void *data)
 /* Returns the racers when all of them have run. */
 static struct racer *run_racers(struct kunit *test, bool find)
 {
-	struct cpupri_test *t = test->priv;
-	int nr = cpupri_test_cpus();
-	struct cpupri_thread *threads = kunit_kcalloc(test, nr, sizeof(*threads), GFP_KERNEL);
-	struct racer *racers = kunit_kcalloc(test, nr, sizeof(*racers), GFP_KERNEL);
-	int i, cpu;
+	struct cpupri_thread *threads;
+	struct racer *racers;
+	int i;
 
+	find_neighbours();
+	threads = kunit_kcalloc(test, nr_racers, sizeof(*threads), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, threads);
+	racers = kunit_kcalloc(test, nr_racers, sizeof(*racers), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, racers);
-	nr_neighbours = 0;
-	for_each_possible_cpu(cpu)
-		if (nr_neighbours < ARRAY_SIZE(neighbours))
-			neighbours[nr_neighbours++] = cpu;
-	for (i = 0; i < nr; i++) {
-		racers[i].t = t;
+	for (i = 0; i < nr_racers; i++) {
+		racers[i].t = test->priv;
 		racers[i].finds = find;
 		racers[i].task.cpus_ptr = &racers[i].task.cpus_mask;
 		racers[i].first = i;
-		racers[i].nr = nr;
 		prandom_seed_state(&racers[i].rnd, seed + i);
 		threads[i] = (struct cpupri_thread){ race, &racers[i] };
 	}
-	kunit_info(test, "seed %lu, %d threads\n", seed, nr);
-	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, nr, nr), 0);
+	kunit_info(test, "seed %lu, %d threads\n", seed, nr_racers);
+	KUNIT_ASSERT_EQ(test, cpupri_run_threads(threads, nr_racers, nr_racers), 0);
 	return racers;
 }
 
@@ -468,7 +478,7 @@ static void found_is_allowed(struct kunit *test)
 	struct racer *racers = run_racers(test, true);
 	int i;
 
-	for (i = 0; i < cpupri_test_cpus(); i++) {
+	for (i = 0; i < nr_racers; i++) {
 		KUNIT_EXPECT_GT(test, racers[i].found, 0);
 		KUNIT_EXPECT_EQ_MSG(test, racers[i].empty, 0, "of %u answers", racers[i].found);
 		KUNIT_EXPECT_EQ_MSG(test, racers[i].forbidden, 0, "of %u answers", racers[i].found);
@@ -483,7 +493,7 @@ static void counts_match_masks(struct kunit *test)
 	int cpu, level;
 
 	racers = run_racers(test, false);
-	for (cpu = 0; cpu < cpupri_test_cpus(); cpu++)
+	for (cpu = 0; cpu < nr_racers; cpu++)
 		KUNIT_EXPECT_EQ_MSG(test, racers[cpu].lost, 0, "changes that did not last");
 	for (level = 0; level < CPUPRI_NR_PRIORITIES; level++) {
 		int weight = 0;
@@ -590,7 +600,7 @@ static int words_to_look_at(struct cpupri *cp, const struct cpumask *allowed)
 			first_word = cp->place[cpu].pos / BITS_PER_LONG;
 		}
 	}
-	for (i = 0; i <= first_leaf; i++) {
+	for (i = 0; i <= first_leaf && i < cp->nr_leaves; i++) {
 		for (word = 0; word < cp->leaves[i]->nr_words; word++) {
 			words += cpumask_bits(allowed)[cp->leaves[i]->mask_word[word]] != 0;
 			if (i == first_leaf && word == first_word)
@@ -602,7 +612,7 @@ static int words_to_look_at(struct cpupri *cp, const struct cpumask *allowed)
 
 /*
  * A search that needs only one CPU reads no word after the first match, and no
- * word without an allowed CPU.
+ * word without an allowed CPU. In the last search no CPU is allowed.
  */
 static void leaf_search_stops(struct kunit *test)
 {
@@ -614,7 +624,7 @@ static void leaf_search_stops(struct kunit *test)
 		set_prio(t, cpu, 50);
 	t->task.prio = 0;
 	looks_count = true;
-	for (i = 0; i < t->cp.nr_leaves; i++) {
+	for (i = 0; i <= t->cp.nr_leaves; i++) {
 		cpumask_clear(&t->affinity);
 		for_each_possible_cpu(cpu) {
 			if (t->cp.place[cpu].leaf >= i && cpu % (2 * BITS_PER_LONG) < BITS_PER_LONG)
@@ -625,9 +635,8 @@ static void leaf_search_stops(struct kunit *test)
 		last_look = 0;
 		KUNIT_EXPECT_EQ_MSG(test, cpupri_find(&t->cp, &t->task, NULL),
 				    !cpumask_empty(&t->affinity), "leaf %u", i);
-		if (!cpumask_empty(&t->affinity))
-			KUNIT_EXPECT_EQ_MSG(test, looks, words_to_look_at(&t->cp, &t->affinity),
-					    "leaf %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, looks, words_to_look_at(&t->cp, &t->affinity),
+				    "leaf %u", i);
 	}
 	looks_count = false;
 }
