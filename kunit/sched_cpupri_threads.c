@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Threads for the cpupri suites. They are in a file of their own because
- * sched_cpupri_private.c is compiled with another NR_CPUS and must not access
- * the kernel's masks and tasks.
- */
+/* Threads for the cpupri suites, on the kernel's own CPUs. */
 #include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>

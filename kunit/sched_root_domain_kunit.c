@@ -16,33 +16,35 @@
 /* ---- the leaves of a root domain ---- */
 
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
-/* Whether a CPU is the first one of its group in its word of a mask. */
-static bool first_in_word(int cpu)
+/* The words of a mask that have CPUs of a node or LLC; 0 if @first is not its first CPU. */
+static int rd_test_words(int first)
 {
-	for (int i = round_down(cpu, BITS_PER_LONG); i < cpu; i++)
-		if (cpu_possible(i) && cpupri_group(i) == cpupri_group(cpu))
-			return false;
-	return cpu_possible(cpu);
+	int cpu, words = 0, last = -1;
+
+	for_each_possible_cpu(cpu) {
+		if (cpupri_group(cpu) != cpupri_group(first))
+			continue;
+		if (cpu < first)
+			return 0;
+		words += cpu / BITS_PER_LONG != last;
+		last = cpu / BITS_PER_LONG;
+	}
+	return words;
 }
 
 /* Each group has as few leaves as its words need, and no other leaves exist. */
-static void expect_leaves_by_group(struct kunit *test, struct root_domain *rd, const char *which)
+static void rd_test_expect_leaves(struct kunit *test, const char *which)
 {
+	struct root_domain *rd = cpu_rq(0)->rd;
 	struct cpupri *cp = &rd->cpupri;
-	int wanted = 0;
+	int cpu, wanted = 0;
 
-	for (int i = 0; i < nr_cpu_ids; i++) {
-		int words = 0;
-
-		if (!cpu_possible(i))
-			continue;
-		KUNIT_EXPECT_EQ_MSG(test, cp->leaves[cp->place[i].leaf]->group, cpupri_group(i),
-				    "%s: node or LLC of CPU %d's leaf", which, i);
-		if (!first_in_word(i))
-			continue;
-		for (int j = 0; j < i; j++)
-			words += first_in_word(j) && cpupri_group(j) == cpupri_group(i);
-		wanted += words % CPUPRI_LEAF_WORDS == 0;
+	for_each_possible_cpu(cpu) {
+		KUNIT_EXPECT_EQ_MSG(test, cp->leaves[cp->place[cpu].leaf]->group,
+				    cpupri_group(cpu), "%s: node or LLC of CPU %d's leaf",
+				    which, cpu);
+		wanted += DIV_ROUND_UP(rd_test_words(cpu), (int)CPUPRI_LEAF_WORDS);
+		cond_resched();
 	}
 	KUNIT_EXPECT_EQ_MSG(test, cp->nr_leaves, wanted, "%s: leaves", which);
 	kunit_info(test, "%s: a root_domain takes %zu bytes, its %u leaves %zu, the map %zu\n",
@@ -51,13 +53,14 @@ static void expect_leaves_by_group(struct kunit *test, struct root_domain *rd, c
 }
 
 /* Rebuild the domains as at boot, when no CPU has an LLC id yet. */
-static void find_llcs_anew(void)
+static void rd_test_find_llcs(void)
 {
+	int cpu;
+
 	guard(cpus_read_lock)();
 	guard(mutex)(&sched_domains_mutex);
-	for (int cpu = 0; cpu < nr_cpu_ids; cpu++)
-		if (cpu_possible(cpu))
-			__sched_domains_free_llc_id(cpu);
+	for_each_possible_cpu(cpu)
+		__sched_domains_free_llc_id(cpu);
 	drop_domains();
 	partition_sched_domains_locked(1, NULL, NULL);
 }
@@ -67,11 +70,11 @@ static void leaves_by_group(struct kunit *test)
 	static const struct sched_fake_topology llcs = { .name = "LLCs", .cpus = 16, .llc = 8 };
 
 	skip_without_cpus(test, 16);
-	expect_leaves_by_group(test, cpu_rq(0)->rd, "this machine");
-	find_llcs_anew();
-	expect_leaves_by_group(test, cpu_rq(0)->rd, "with domains built anew");
+	rd_test_expect_leaves(test, "this machine");
+	rd_test_find_llcs();
+	rd_test_expect_leaves(test, "with domains built anew");
 	install_for_test(test, &llcs);
-	expect_leaves_by_group(test, cpu_rq(0)->rd, "with LLCs of 8 CPUs");
+	rd_test_expect_leaves(test, "with LLCs of 8 CPUs");
 	sched_fake_topology_remove();
 }
 #else
@@ -90,12 +93,13 @@ static void leaves_by_group(struct kunit *test)
 /* ---- counts, masks and priorities agree while all CPUs are stopped ---- */
 
 /* The mismatches in all root domains: their number, and the first one. */
-struct breach {
+struct rd_test_breach {
 	int nr, cpu, level, got, want;
 	const char *what;
 };
 
-static void compare(struct breach *b, const char *what, int cpu, int level, int got, int want)
+static void rd_test_compare(struct rd_test_breach *b, const char *what, int cpu, int level,
+			    int got, int want)
 {
 	if (got == want || b->nr++)
 		return;
@@ -106,21 +110,22 @@ static void compare(struct breach *b, const char *what, int cpu, int level, int 
 	b->want = want;
 }
 
-static void look_at_level(struct breach *b, struct root_domain *rd, int level)
+static void rd_test_look_at_level(struct rd_test_breach *b, struct root_domain *rd, int level)
 {
 	int cpu, weight = 0;
 
 	for_each_possible_cpu(cpu) {
 		bool want = rd->cpupri.cpu_to_pri[cpu] == level;
 
-		compare(b, "in the mask", cpu, level, cpupri_holds(&rd->cpupri, level, cpu), want);
+		rd_test_compare(b, "in the mask", cpu, level,
+				cpupri_holds(&rd->cpupri, level, cpu), want);
 		weight += want;
 	}
-	compare(b, "the count", -1, level,
-		atomic_read(&rd->cpupri.pri_to_cpu[level].count), weight);
+	rd_test_compare(b, "the count", -1, level,
+			atomic_read(&rd->cpupri.pri_to_cpu[level].count), weight);
 }
 
-static void look_at_root_domain(struct breach *b, struct root_domain *rd)
+static void rd_test_look_at(struct rd_test_breach *b, struct root_domain *rd)
 {
 	int cpu, level;
 
@@ -128,34 +133,34 @@ static void look_at_root_domain(struct breach *b, struct root_domain *rd)
 		struct rq *rq = cpu_rq(cpu);
 		bool takes_part = rq->rd == rd && cpu_active(cpu);
 
-		compare(b, "online", cpu, 0, cpumask_test_cpu(cpu, rd->online), takes_part);
+		rd_test_compare(b, "online", cpu, 0, cpumask_test_cpu(cpu, rd->online), takes_part);
 		/* With deadline tasks the level is theirs or the RT tasks'. */
 		if (!rq->dl.dl_nr_running)
-			compare(b, "the level", cpu, 0, rd->cpupri.cpu_to_pri[cpu],
-				takes_part ? convert_prio(rq->rt.highest_prio.curr) :
-					     CPUPRI_INVALID);
+			rd_test_compare(b, "the level", cpu, 0, rd->cpupri.cpu_to_pri[cpu],
+					takes_part ? convert_prio(rq->rt.highest_prio.curr) :
+						     CPUPRI_INVALID);
 	}
 	for (level = 0; level < CPUPRI_NR_PRIORITIES; level++)
-		look_at_level(b, rd, level);
+		rd_test_look_at_level(b, rd, level);
 }
 
 /* While all CPUs are stopped, none is in the middle of cpupri_set(). */
-static int look_at_all(void *data)
+static int rd_test_look_at_all(void *data)
 {
 	int cpu;
 
-	look_at_root_domain(data, &def_root_domain);
+	rd_test_look_at(data, &def_root_domain);
 	for_each_possible_cpu(cpu)
 		if (cpumask_first(cpu_rq(cpu)->rd->span) == cpu)
-			look_at_root_domain(data, cpu_rq(cpu)->rd);
+			rd_test_look_at(data, cpu_rq(cpu)->rd);
 	return 0;
 }
 
-static void expect_agreement(struct kunit *test, const char *when)
+static void rd_test_expect_agreement(struct kunit *test, const char *when)
 {
-	struct breach b = { };
+	struct rd_test_breach b = { };
 
-	stop_machine(look_at_all, &b, NULL);
+	stop_machine(rd_test_look_at_all, &b, NULL);
 	if (b.nr)
 		KUNIT_FAIL(test, "%s: CPU %d, level %d: %s: %d, expected %d; %d more such",
 			   when, b.cpu, b.level, b.what, b.got, b.want, b.nr - 1);
@@ -163,80 +168,89 @@ static void expect_agreement(struct kunit *test, const char *when)
 
 /* ---- RT tasks that wake each other, each at a priority of its own ---- */
 
-#define RT_TASKS	12
-#define RT_TURNS	4	/* tasks that run at a time */
-#define RT_WAKEUPS	50	/* wake-ups between two changes */
+#define RD_TEST_TASKS	12
+#define RD_TEST_WAKEUPS	50	/* between two changes */
+#define RD_TEST_SECONDS	60	/* for these wake-ups, on slow emulated CPUs */
 
-struct rt_task {
+struct rd_test_task {
 	struct task_struct	*task;
 	wait_queue_head_t	wait;
 	atomic_t		turns;
 };
 
-static struct rt_task rt_tasks[RT_TASKS];
-static atomic_t rt_wakeups;
-static DECLARE_COMPLETION(rt_woken_often);
+static struct rd_test_task rd_test_tasks[RD_TEST_TASKS];
+static int rd_test_nr_tasks;
+static atomic_t rd_test_wakeups;
+static DECLARE_COMPLETION(rd_test_woken_often);
 
-static void give_turn(int i)
+static void rd_test_give_turn(int i)
 {
-	atomic_inc(&rt_tasks[i].turns);
-	wake_up(&rt_tasks[i].wait);
+	atomic_inc(&rd_test_tasks[i].turns);
+	wake_up(&rd_test_tasks[i].wait);
 }
 
-static int rt_run(void *data)
+static int rd_test_run(void *data)
 {
-	struct rt_task *me = data;
+	struct rd_test_task *me = data;
 
 	for (;;) {
 		wait_event(me->wait, atomic_read(&me->turns) || kthread_should_stop());
 		if (kthread_should_stop())
 			return 0;
 		atomic_dec(&me->turns);
-		if (atomic_inc_return(&rt_wakeups) % RT_WAKEUPS == 0)
-			complete(&rt_woken_often);
-		give_turn((me - rt_tasks + 5) % RT_TASKS);
+		if (atomic_inc_return(&rd_test_wakeups) % RD_TEST_WAKEUPS == 0)
+			complete(&rd_test_woken_often);
+		rd_test_give_turn((me - rd_test_tasks + 1) % rd_test_nr_tasks);
 	}
 }
 
-static void wait_for_wakeups(void)
+static void rd_test_wait_for_wakeups(struct kunit *test)
 {
-	reinit_completion(&rt_woken_often);
-	wait_for_completion(&rt_woken_often);
+	unsigned long left;
+
+	reinit_completion(&rd_test_woken_often);
+	left = wait_for_completion_timeout(&rd_test_woken_often, RD_TEST_SECONDS * HZ);
+	KUNIT_ASSERT_GT_MSG(test, left, 0, "fewer than %d wake-ups of RT tasks in %d seconds",
+			    RD_TEST_WAKEUPS, RD_TEST_SECONDS);
 }
 
-static int start_rt_tasks(void)
+static void rd_test_stop_tasks(void *unused)
 {
-	for (int i = 0; i < RT_TASKS; i++) {
-		init_waitqueue_head(&rt_tasks[i].wait);
-		atomic_set(&rt_tasks[i].turns, 0);
-		rt_tasks[i].task = NULL;
-	}
-	for (int i = 0; i < RT_TASKS; i++) {
+	for (int i = 0; i < rd_test_nr_tasks; i++)
+		kthread_stop(rd_test_tasks[i].task);
+	rd_test_nr_tasks = 0;
+}
+
+/*
+ * There is one RT task less than there are CPUs. RT throttling is off by
+ * default, so RT tasks on all CPUs could keep this test from running.
+ */
+static void rd_test_start_tasks(struct kunit *test, int cpus)
+{
+	int nr = min(cpus - 1, RD_TEST_TASKS);
+
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, rd_test_stop_tasks, NULL), 0);
+	for (int i = 0; i < nr; i++) {
 		struct sched_param param = { .sched_priority = 1 + 8 * i };
-		struct task_struct *task = kthread_create(rt_run, &rt_tasks[i], "rt_run/%d", i);
+		struct rd_test_task *each = &rd_test_tasks[i];
 
-		if (IS_ERR(task))
-			return PTR_ERR(task);
-		rt_tasks[i].task = task;
-		sched_setscheduler_nocheck(task, SCHED_FIFO, &param);
-		wake_up_process(task);
+		init_waitqueue_head(&each->wait);
+		atomic_set(&each->turns, 0);
+		each->task = kthread_create(rd_test_run, each, "rd_test/%d", i);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, each->task);
+		rd_test_nr_tasks = i + 1;
+		sched_setscheduler_nocheck(each->task, SCHED_FIFO, &param);
+		wake_up_process(each->task);
 	}
-	for (int i = 0; i < RT_TURNS; i++)
-		give_turn(i * RT_TASKS / RT_TURNS);
-	return 0;
+	for (int i = 0; i < nr; i += 3)
+		rd_test_give_turn(i);
 }
 
-static void stop_rt_tasks(void)
+/* To stop more CPUs takes long. */
+static void rd_test_needs_cpus(struct kunit *test, int least)
 {
-	for (int i = 0; i < RT_TASKS; i++)
-		if (rt_tasks[i].task)
-			kthread_stop(rt_tasks[i].task);
-}
-
-static void skip_on_many_cpus(struct kunit *test)
-{
-	if (num_online_cpus() < 2 || num_online_cpus() > 16)
-		kunit_skip(test, "n/a: needs 2 to 16 CPUs online, to stop them all");
+	if (num_online_cpus() < least || num_online_cpus() > 16)
+		kunit_skip(test, "n/a: needs %d to 16 CPUs online", least);
 }
 
 /* The maps split the LLCs in different places. */
@@ -246,48 +260,51 @@ static void partitions_while_rt_runs(struct kunit *test)
 		.name = "LLCs", .cpus = 8, .llc = 4, .node = 8,
 	};
 	static const int maps[][3] = { { 0 }, { 0, 2 }, { 0, 3, 6 } };
-	int err;
 
-	skip_on_many_cpus(test);
+	rd_test_needs_cpus(test, 3);
 	skip_without_cpus(test, 8);
 	install_for_test(test, &llcs);
-	err = start_rt_tasks();
-	for (int i = 0; i < 12 && !err; i++) {
+	rd_test_start_tasks(test, num_online_cpus());
+	for (int i = 0; i < 12; i++) {
+		int err = 0;
+
 		scoped_guard(cpus_read_lock)
 			scoped_guard(mutex, &sched_domains_mutex)
-				partition_at(maps[i % 3], i % 3 + 1);
-		wait_for_wakeups();
+				err = partition_at(maps[i % 3], i % 3 + 1);
+		KUNIT_ASSERT_EQ(test, err, 0);
+		rd_test_wait_for_wakeups(test);
 		if (i % 4 == 3)
-			expect_agreement(test, "while RT tasks run");
+			rd_test_expect_agreement(test, "while RT tasks run");
 	}
-	stop_rt_tasks();
-	expect_agreement(test, "after them");
+	kunit_release_action(test, rd_test_stop_tasks, NULL);
+	rd_test_expect_agreement(test, "after them");
 	sched_fake_topology_remove();
-	expect_agreement(test, "with this machine's own domains");
-	KUNIT_EXPECT_EQ(test, err, 0);
+	rd_test_expect_agreement(test, "with this machine's own domains");
 }
 
 #ifdef CONFIG_HOTPLUG_CPU
+static void rd_test_bring_back(void *cpu)
+{
+	add_cpu((long)cpu);
+}
+
 static void hotplug_while_rt_runs(struct kunit *test)
 {
-	int cpu = cpumask_last(cpu_online_mask);
-	int err;
+	long cpu = cpumask_last(cpu_online_mask);
 
-	skip_on_many_cpus(test);
-	err = start_rt_tasks();
-	for (int i = 0; i < 4 && !err; i++) {
-		err = remove_cpu(cpu);
-		if (err)
-			break;
-		wait_for_wakeups();
-		expect_agreement(test, "while a CPU is offline");
-		err = add_cpu(cpu);
-		wait_for_wakeups();
-		expect_agreement(test, "with the CPU back");
+	rd_test_needs_cpus(test, 4);
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, rd_test_bring_back, (void *)cpu), 0);
+	rd_test_start_tasks(test, num_online_cpus() - 1);
+	for (int i = 0; i < 4; i++) {
+		KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+		rd_test_wait_for_wakeups(test);
+		rd_test_expect_agreement(test, "while a CPU is offline");
+		KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
+		rd_test_wait_for_wakeups(test);
+		rd_test_expect_agreement(test, "with the CPU back");
 	}
-	stop_rt_tasks();
-	expect_agreement(test, "after the RT tasks");
-	KUNIT_EXPECT_EQ(test, err, 0);
+	kunit_release_action(test, rd_test_stop_tasks, NULL);
+	rd_test_expect_agreement(test, "after the RT tasks");
 }
 #else
 static void hotplug_while_rt_runs(struct kunit *test)

@@ -198,7 +198,8 @@ def _wakeups(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow
     ]
 
 
-_COST = re.compile(r"cost: (\d+) CPUs: set (\d+) ps, find one (\d+) ps, find all (\d+) ps")
+_COST_CASE = "whole_level_returned"
+_COST = re.compile(rf"{_COST_CASE}: (\d+) CPUs: set (\d+) ps, find one (\d+) ps, find all (\d+) ps")
 _COST_BOOTS = 5
 
 
@@ -211,7 +212,7 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> 
     for boot in range(_COST_BOOTS):
         for name, (composition, fragments) in chosen.items():
             kernel = _built(cache, tree, composition.commit, target, load(fragments))
-            plan = CheckPlan(target, (8,), composition.expected, (), "sched_cpupri_private.cost", target.timeout)
+            plan = CheckPlan(target, (8,), composition.expected, (), f"sched_cpupri.{_COST_CASE}", target.timeout)
             (booted,) = boot_and_judge(plan, kernel, cache / f"results/bench/cost-{name}-{boot}", (), "tcg")
             for cpus, *picoseconds in _COST.findall(booted.log.read_text(errors="replace")):
                 for what, value in zip(("set", "find one", "find all"), picoseconds, strict=True):
