@@ -16,9 +16,9 @@ from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.layout.emit import add_asserts
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, SELFTESTS
+from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, REPORTS, SELFTESTS
 from schedlib.progress import say
-from schedlib.tree.changes import State, apply_changes, change_table, known, left_out
+from schedlib.tree.changes import State, apply_changes, change_table, known, left_out, read_mail
 from schedlib.tree.compose import TESTS_DIRECTORY, add_tests, hooked, with_tables
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_tree
 from schedlib.verdict import Verdict
@@ -46,7 +46,7 @@ The workloads run on the target, which should do nothing else meanwhile:
 
 _OTHERS = frozenset({"Makefile", "README", "config", "settings", ".gitignore"})
 
-_LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
+LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
 """The bug in selftests/sched: a built program is listed as if it were a script in the source tree."""
 
 
@@ -97,10 +97,10 @@ def _add_sched_fix(tree: Tree, parent: str, author: dict[str, str]) -> str:
     """Commit the fix of selftests/sched if the tree needs it. Without the fix, that collection does not install."""
     name = f"{KSELFTESTS}/sched/Makefile"
     text = tree.read(name, parent) or ""
-    fixed = _LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
+    fixed = LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
     if fixed == text:
         return parent
-    message = (SELFTESTS / "sched-commit-message.txt").read_text()
+    message = read_mail(tree.src, REPORTS / "06-selftests-sched.patch").text
     row = file_row(tree.src, name, fixed.encode())
     return commit_tree(tree.src, edit_tree(tree.src, parent, [row]), parent, message, author)
 
@@ -138,7 +138,7 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
     author = _author(tree)
     tests = add_tests(tree, _add_sched_fix(tree, tree.head, author), author, in_tree=True)
     documented = _add_documentation(tree, tests, author)
-    commit, states = apply_changes(tree, _add_selftests(tree, documented, author), with_, without)
+    commit, states = apply_changes(tree, _add_selftests(tree, documented, author), with_, without, author)
     for row in states:
         if row.state is State.CONFLICT:
             raise SchedlineError(
