@@ -60,6 +60,7 @@ DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 #ifdef SCHED_KUNIT_LACKS_ADD_ACTION
 /* The action is called again at the end of the test. */
 #define kunit_release_action(test, fn, ctx)	fn(ctx)
+#define kunit_add_action			kunit_add_action_or_reset
 
 struct sched_kunit_action {
 	void	(*fn)(void *ctx);

@@ -9,6 +9,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 CONFIGS = PROJECT / "configs"
 KUNIT = PROJECT / "kunit"
 PATCHES = PROJECT / "patches"
+REPORTS = PATCHES / "reports"
 SELFTESTS = PROJECT / "selftests"
 
 COLLECTION = "sched_latency"

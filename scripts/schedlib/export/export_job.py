@@ -16,9 +16,18 @@ from schedlib.errors import SchedlineError
 from schedlib.export.kept_form import built_unifdef, closure, kept_tests
 from schedlib.git import git, try_git
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, SELFTESTS
+from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, REPORTS, SELFTESTS
 from schedlib.progress import say
-from schedlib.tree.changes import State, apply_changes, change_table, hunks, known, patch_sets, present_changes
+from schedlib.tree.changes import (
+    State,
+    apply_changes,
+    change_table,
+    hunks,
+    known,
+    patch_sets,
+    present_changes,
+    read_mail,
+)
 from schedlib.tree.compose import TESTS_DIRECTORY, hooked, hooks, put_tests, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, at, open_tree, put_files
 from schedlib.tree.suites import KunitSuite, feature_table, lacking_features, left_out, suite_table
@@ -26,7 +35,7 @@ from schedlib.verdict import Verdict
 
 DOCUMENT = "Documentation/scheduler/sched-kunit.rst"
 
-_LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
+LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
 """The bug in selftests/sched: a built program is listed as if it were a script in the source tree."""
 
 
@@ -54,17 +63,16 @@ class _Series:
     unifdef: Path
     commit: str
 
-    def put(self, files: dict[str, bytes], message: Path) -> _Series:
+    def put(self, files: dict[str, bytes], message: str) -> _Series:
         """One patch more, which writes these files."""
-        commit = put_files(self.tree, self.commit, files, message.read_text(), self.author)
-        return replace(self, commit=commit)
+        return replace(self, commit=put_files(self.tree, self.commit, files, message, self.author))
 
     def put_suites(self, more: Collection[str], name: str) -> _Series:
         """One patch more: the tree's suites as they fit the changes that it has now, and some suites more."""
         there = self.there()
         suites = [suite for suite in suite_table().values() if suite.name in more or self._has(suite)]
         files = kept_tests(self.tree, self.commit, self.unifdef, suites, there)
-        text = _message(name).read_text()
+        text = _message(name)
         return replace(self, commit=put_tests(self.tree, self.commit, files, hooks(suites), text, self.author))
 
     def _has(self, suite: KunitSuite) -> bool:
@@ -72,7 +80,7 @@ class _Series:
 
     def change(self, with_: Collection[str], without: Collection[str]) -> tuple[_Series, tuple[str, ...]]:
         """The patches of some changes more, or of their reverts; and which changes were applied, in their order."""
-        commit, states = apply_changes(self.tree, self.commit, with_, without)
+        commit, states = apply_changes(self.tree, self.commit, with_, without, self.author)
         for row in states:
             if row.state is State.CONFLICT:
                 observed = f"{row.id} does not apply to {self.tree.origin}:{hunks(row.drift)}"
@@ -84,9 +92,9 @@ class _Series:
         return present_changes(self.tree, self.commit)
 
 
-def _message(name: str) -> Path:
+def _message(name: str) -> str:
     """The text for the commit that adds a suite, the tests of a change, or the documentation."""
-    return KUNIT / "commit-messages" / f"{name}.txt"
+    return (KUNIT / "commit-messages" / f"{name}.txt").read_text()
 
 
 def _author(tree: Tree) -> dict[str, str]:
@@ -108,8 +116,9 @@ def _add_sched_fix(series: _Series) -> _Series:
     text = series.tree.read(name, series.commit)
     if text is None:
         return series
-    fixed = _LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
-    return series.put({name: fixed.encode()}, SELFTESTS / "commit-messages/sched-fix.txt")
+    fixed = LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
+    message = read_mail(series.tree.src, REPORTS / "06-selftests-sched.patch").text
+    return series.put({name: fixed.encode()}, message)
 
 
 def _add_documentation(series: _Series) -> _Series:
@@ -159,7 +168,7 @@ def _add_selftests(series: _Series) -> _Series:
         there.add(program)
         some = [name for name in programs() if name in there]
         files = {f"{place}/{name}": data for name, data in selftest_files(some).items()}
-        series = series.put(files, SELFTESTS / "commit-messages" / f"{program}.txt")
+        series = series.put(files, (SELFTESTS / "commit-messages" / f"{program}.txt").read_text())
     return series
 
 

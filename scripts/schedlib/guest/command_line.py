@@ -20,8 +20,8 @@ from schedlib.process import run
 from schedlib.progress import step
 
 X86_CPUS = 240
-"""Possible CPUs of an x86 guest without a topology; beyond MOST_CPUS they are never brought up. A kernel with NR_CPUS of
-256 then has masks of several words."""
+"""Possible CPUs of an x86 guest without a topology; beyond MOST_CPUS they are never brought up. A kernel with NR_CPUS
+of 256 then has masks of several words."""
 
 MEMORY = 512
 """Memory of a guest in MiB, split among its NUMA nodes."""

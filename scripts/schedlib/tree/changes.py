@@ -144,25 +144,50 @@ def patch_sets(tree: Tree) -> tuple[PatchSet, ...]:
     return tuple(PatchSet(name) for name in sorted(names, key=distance))
 
 
-def apply_mail(tree: Tree, parent: str, mail: Path) -> tuple[str | None, tuple[str, ...]]:
+@dataclass(frozen=True)
+class PatchMail:
+    """A mail with a patch, as git reads it.
+
+    Attributes:
+        author: git's variables for the author. A mail of ours has no From: line and leaves out name and address.
+        text: subject and message.
+        diff: all that follows the message: notes, the list of files, and the diff.
+    """
+
+    author: dict[str, str]
+    text: str
+    diff: bytes
+
+
+def read_mail(src: Path, mail: Path) -> PatchMail:
+    """Read a mail with `git mailinfo`, run in some git repository."""
+    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
+        message, diff = Path(scratch, "message"), Path(scratch, "diff")
+        header = git(src, "mailinfo", message, diff, stdin=mail.read_bytes())
+        fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
+        author = {"GIT_AUTHOR_DATE": fields.get("Date", "2000-01-01T00:00:00Z")}
+        if "Author" in fields:
+            author["GIT_AUTHOR_NAME"] = fields["Author"]
+            author["GIT_AUTHOR_EMAIL"] = fields.get("Email", "unknown")
+        text = f"{fields.get('Subject', mail.stem)}\n\n{message.read_text(errors='replace')}"
+        return PatchMail(author, text, diff.read_bytes())
+
+
+def apply_mail(
+    tree: Tree, parent: str, mail: Path, sender: dict[str, str] | None = None
+) -> tuple[str | None, tuple[str, ...]]:
     """Apply a mail on top of a commit without a work tree, as `git am -3` does.
+
+    Args:
+        sender: the author if the mail has no From: line, as git's variables; default: schedline.
 
     Returns:
         The new commit, or None when it does not apply; and a line for each hunk that drifted or was rejected.
     """
-    raw = mail.read_bytes()
-    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
-        message, diff = Path(scratch, "message"), Path(scratch, "diff")
-        header = git(tree.src, "mailinfo", message, diff, stdin=raw)
-        fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
-        drift = _drift(tree, parent, diff)
-        author = {
-            "GIT_AUTHOR_NAME": fields.get("Author", "unknown"),
-            "GIT_AUTHOR_EMAIL": fields.get("Email", "unknown"),
-            "GIT_AUTHOR_DATE": fields.get("Date", "2000-01-01T00:00:00Z"),
-        }
-        text = f"{fields.get('Subject', mail.stem)}\n\n{message.read_text(errors='replace')}"
-        return apply_diff(tree, parent, diff.read_bytes(), text, "--3way", author=author), drift
+    read = read_mail(tree.src, mail)
+    drift = _drift(tree, parent, read.diff)
+    author = (sender or {}) | read.author
+    return apply_diff(tree, parent, read.diff, read.text, "--3way", author=author), drift
 
 
 def hunks(drift: Collection[str]) -> str:
@@ -170,9 +195,9 @@ def hunks(drift: Collection[str]) -> str:
     return "\n    " + "\n    ".join(drift or ("no hunk fits",))
 
 
-def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:
+def _drift(tree: Tree, commit: str, diff: bytes) -> tuple[str, ...]:
     """How each hunk of a diff applies to the files of a commit, without the tests' hooks; an exact hunk is left out."""
-    touched = re.findall(r"^--- a/(\S+)", diff.read_text(errors="replace"), re.M)
+    touched = re.findall(r"^--- a/(\S+)", diff.decode(errors="replace"), re.M)
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         for name in touched:
             text = tree.read(name, commit)
@@ -180,7 +205,8 @@ def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:
                 Path(scratch, name).parent.mkdir(parents=True, exist_ok=True)
                 Path(scratch, name).write_text(HOOK.sub("", text))
         environment = {"GIT_CEILING_DIRECTORIES": str(Path(scratch).parent)}
-        said = try_git(Path(scratch), "apply", "--reject", "--verbose", diff, env=environment).stderr.decode()
+        words = ("apply", "--reject", "--verbose", "-")
+        said = try_git(Path(scratch), *words, env=environment, stdin=diff).stderr.decode()
     lines: list[str] = []
     file = ""
     for line in said.splitlines():
@@ -196,9 +222,12 @@ def _drift(tree: Tree, commit: str, diff: Path) -> tuple[str, ...]:
 
 
 def apply_changes(
-    tree: Tree, parent: str, wanted: Collection[str], without: Collection[str]
+    tree: Tree, parent: str, wanted: Collection[str], without: Collection[str], sender: dict[str, str] | None = None
 ) -> tuple[str, tuple[ChangeState, ...]]:
     """Make a commit with the wanted changes: carried patches are applied, upstream changes are kept or reverted.
+
+    Args:
+        sender: the author of patches that name none, see apply_mail().
 
     Returns:
         The resulting commit and the state of every known change. After a conflict the commit has the changes that
@@ -209,7 +238,7 @@ def apply_changes(
     # Skip the patch sets that lack a wanted change, however near their version is: their conflicts say nothing.
     carrying = tuple(patches for patches in sets if all(patches.patch(name).is_file() for name in missing))
     for patches in carrying or sets:
-        result = _apply_set(tree, parent, patches, wanted, without)
+        result = _apply_set(tree, parent, patches, wanted, without, sender)
         if not any(state.state is State.CONFLICT for state in result[1]):
             return result
         best = best or result
@@ -219,7 +248,12 @@ def apply_changes(
 
 
 def _apply_set(
-    tree: Tree, parent: str, patches: PatchSet, wanted: Collection[str], without: Collection[str]
+    tree: Tree,
+    parent: str,
+    patches: PatchSet,
+    wanted: Collection[str],
+    without: Collection[str],
+    sender: dict[str, str] | None,
 ) -> tuple[str, tuple[ChangeState, ...]]:
     present = present_changes(tree)
     order: Sequence[str] = patches.order()
@@ -243,7 +277,7 @@ def _apply_set(
             text = f"there is no patches/{patches.name}/{mail.relative_to(patches.directory)}"
             states.append(ChangeState(name, State.CONFLICT, (text,)))
             continue
-        applied, drift = apply_mail(tree, commit, mail)
+        applied, drift = apply_mail(tree, commit, mail, sender)
         states.append(ChangeState(name, done if applied else State.CONFLICT, drift))
         commit = applied or commit
     return commit, tuple(states)

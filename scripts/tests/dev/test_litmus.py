@@ -13,7 +13,7 @@ from schedlib.cache import cache_dir
 from schedlib.check.mutants import MUTANTS, read_mutant
 from schedlib.dev.litmus import LITMUS, check, marks, variants, with_marks
 from schedlib.errors import SchedlineError
-from schedlib.paths import PATCHES
+from schedlib.paths import REPORTS
 from schedlib.tree.kernel_tree import Tree, fetch_series, open_kdir
 from schedlib.verdict import Verdict
 
@@ -136,11 +136,20 @@ def test_form(path: Path) -> None:
 
 
 def test_a_known_defect_is_reported() -> None:
-    report = (PATCHES / "cpupri-find-report.md").read_text()
+    report = (REPORTS / "04-cpupri-find.patch").read_text()
     for path in TESTS:
         results = expected(path)
         fixed = any(name.startswith(f"{path.stem}+fix-") for name in results)
-        assert (results[path.stem] == "Sometimes") == fixed == (f"`{path.stem}`" in report)
+        reported = re.search(rf"^  {path.stem} \(.*\) +Sometimes \d \d +Never 0 \d$", report, re.M) is not None
+        assert (results[path.stem] == "Sometimes") == fixed == reported
+
+
+def test_the_report_has_the_test_of_the_kernels_model() -> None:
+    report = (REPORTS / "04-cpupri-find.patch").read_text()
+    text = next(with_marks(path.read_text(), ()) for path in TESTS if path.stem == "cpupri-rise")
+    code = re.sub(r"\(\*.*?\*\)|//[^\n]*", "", text, flags=re.S)
+    shown = report[report.index("  C cpupri-rise\n") : report.index("\nIn tools/memory-model,")]
+    assert shown.split() == code.split()
 
 
 def test_the_memory_models_say_what_is_expected() -> None:

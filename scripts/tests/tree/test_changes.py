@@ -56,6 +56,18 @@ def test_with_applies_and_keeps_author_and_subject(kernel: Path, cache: Path, pa
     assert git(tree.src, "log", "-1", "--format=%an|%s") == "Author|sched/rt: Move pd\n"
 
 
+def test_a_mail_that_names_no_author_is_the_senders(kernel: Path, cache: Path, patches: Path) -> None:
+    mail = patches / "7.3/rd-lines.patch"
+    mail.write_text(mail.read_text().replace("From: Author <author@example.org>\n", ""))
+    tree = open_kdir(cache, kernel)
+    sender = {"GIT_AUTHOR_NAME": "Sender", "GIT_AUTHOR_EMAIL": "sender@example.org"}
+    by = []
+    for who in (None, sender):
+        commit, _ = changes.apply_changes(tree, tree.base, ["rd-lines"], (), who)
+        by.append(git(tree.src, "log", "-1", "--format=%an <%ae>", commit).strip())
+    assert by == ["schedline <schedline@localhost>", "Sender <sender@example.org>"]
+
+
 def test_composition_is_taken_from_the_cache(kernel: Path, cache: Path, patches: Path) -> None:
     tree = open_kdir(cache, kernel)
     first = compose.compose(tree, with_=["rd-lines"])
