@@ -58,10 +58,15 @@ FILES = {
     "kernel/sched/fair.c": """\
 static int choose_idle_cpu(int cpu, struct task_struct *p)
 	if (!cpumask_and(cpus, sched_domain_span(sd), p->cpus_ptr))
+	bool cluster_equal_cap = static_branch_unlikely(&sched_cluster_active) &&
 """,
     "kernel/sched/topology.c": "/* topology */\n",
     "include/kunit/test.h": "#define KUNIT_ARRAY_PARAM_DESC(name, array, desc_member)\n",
-    "include/linux/cpuhplock.h": "DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())\n",
+    "include/kunit/resource.h": "int kunit_add_action_or_reset(struct kunit *test);\n",
+    "include/linux/cpuhplock.h": """\
+static inline int remove_cpu(unsigned int cpu) { return -EPERM; }
+DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
+""",
     "include/linux/sched.h": "struct sched_avg {\n\tunsigned int\t\t\tutil_est;\n};\n",
     "include/linux/sched/sd_flags.h": "SD_FLAG(SD_SHARE_LLC, SDF_SHARED_CHILD | SDF_NEEDS_GROUPS)\n",
     "lib/kunit/test.c": "enum { KUNIT_LEVEL_CASE_PARAM };\n",

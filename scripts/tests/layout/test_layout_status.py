@@ -131,7 +131,8 @@ def test_change_by_source(kernel: Path) -> None:
         "kernel/sched/sched.h has no `overloaded ____cacheline_aligned` in `struct root_domain`",
     )
     assert after["rq-order"].presence is Presence.ABSENT
-    assert after["cluster-scan"].evidence == ("there is no kernel/sched/fair.c",)
+    assert after["cluster-scan"].evidence
+    assert all("kernel/sched/fair.c has no `" in text for text in after["cluster-scan"].evidence)
 
 
 @pytest.mark.parametrize("change", source_signs())
