@@ -103,7 +103,7 @@ static void fill_spans(enum fake_level level,
 
 const struct cpumask *sched_fake_smt_mask(int cpu)
 {
-	return fake_topology ? fake_span(FAKE_SMT, cpu) : arch_smt_mask(cpu);
+	return READ_ONCE(fake_topology) ? fake_span(FAKE_SMT, cpu) : arch_smt_mask(cpu);
 }
 
 unsigned long sched_fake_capacity(int cpu)
@@ -116,7 +116,7 @@ unsigned long sched_fake_capacity(int cpu)
 /* In a guest, a CPU that the host has preempted is not idle for the scheduler. */
 bool sched_fake_vcpu_is_preempted(int cpu)
 {
-	return !fake_topology && arch_vcpu_is_preempted(cpu);
+	return !READ_ONCE(fake_topology) && arch_vcpu_is_preempted(cpu);
 }
 
 /*
@@ -163,7 +163,9 @@ static void forget_topology(void)
 	if (fake_topology->smt > 1)
 		static_branch_dec_cpuslocked(&sched_smt_present);
 	sched_domain_topology = real_topology;
-	fake_topology = NULL;
+	WRITE_ONCE(fake_topology, NULL);
+	/* The scheduler may still be reading it: the caller frees it afterwards. */
+	synchronize_rcu_expedited();
 	drop_domains();
 }
 

@@ -160,6 +160,13 @@ static void capacity_key_survives_other_partitions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, static_key_count(&sched_asym_cpucapacity.key), before);
 }
 
+/* With core scheduling, a CPU that comes back joins the core that it is told. */
+static bool may_take_offline(int cpu)
+{
+	return IS_ENABLED(CONFIG_HOTPLUG_CPU) && cpu_online(cpu) &&
+	       !(IS_ENABLED(CONFIG_SCHED_CORE) && sched_smt_active());
+}
+
 static void bring_back(void *cpu)
 {
 	add_cpu((long)cpu);
@@ -183,8 +190,8 @@ static void clusters_follow_hotplug(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_HOTPLUG_CPU))
 		kunit_skip(test, "n/a: CPUs of this kernel stay online");
 	for (int cpu = 0; cpu < clusters.cpus; cpu++)
-		if (!cpu_online(cpu))
-			kunit_skip(test, "n/a: needs CPU %d online", cpu);
+		if (!may_take_offline(cpu))
+			kunit_skip(test, "n/a: needs CPU %d online, and no core scheduling", cpu);
 	install_for_test(test, &clusters);
 	take_offline(test, 2);
 	KUNIT_EXPECT_FALSE(test, has_clusters(3));
@@ -269,6 +276,7 @@ static void failed_install_leaves_no_trace(struct kunit *test)
 static void abort_after(struct kunit *test, int steps)
 {
 	static const int apart[] = { 0, 1 };
+	bool hotplug = may_take_offline(1);
 
 	install_for_test(test, &two_threads);
 	if (steps < 2)
@@ -276,7 +284,7 @@ static void abort_after(struct kunit *test, int steps)
 	scoped_guard(cpus_read_lock)
 		scoped_guard(mutex, &sched_domains_mutex)
 			partition_at(apart, 2);
-	if (steps > 2 && IS_ENABLED(CONFIG_HOTPLUG_CPU) && cpu_online(1))
+	if (steps > 2 && hotplug)
 		take_offline(test, 1);
 }
 

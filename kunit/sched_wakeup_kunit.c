@@ -73,8 +73,7 @@ static u64 mask_of(const struct cpumask *mask)
 	return bits;
 }
 
-/* In made-up domains each CPU is a core of its own. */
-static void view_domains(struct cluster_view *views, bool fake)
+static void view_domains(struct cluster_view *views)
 {
 	int cpu;
 
@@ -84,7 +83,7 @@ static void view_domains(struct cluster_view *views, bool fake)
 		struct cluster_view *view = &views[cpu];
 
 		*view = (struct cluster_view) {
-			.siblings = fake ? BIT_ULL(cpu) : mask_of(cpu_smt_mask(cpu)),
+			.siblings = mask_of(cpu_smt_mask(cpu)),
 			.cache = BIT_ULL(cpu),
 		};
 		if (!llc)
@@ -298,14 +297,14 @@ static void run_case(struct kunit *test, bool key_off)
 	KUNIT_ASSERT_NOT_NULL(test, run);
 	if (num_online_cpus() < 8 || nr_cpu_ids > MODEL_CPUS)
 		kunit_skip(test, "n/a: needs 8 to %d CPUs online", MODEL_CPUS);
-	view_domains(run->views, false);
+	view_domains(run->views);
 	here = first_clustered(run->views);
 	fake = here < 0;
 	if (fake) {
 		KUNIT_ASSERT_EQ(test, sched_fake_topology_install(&clusters), 0);
 		ret = kunit_add_action_or_reset(test, remove_clusters, NULL);
 		KUNIT_ASSERT_EQ(test, ret, 0);
-		view_domains(run->views, true);
+		view_domains(run->views);
 		here = first_clustered(run->views);
 	}
 	KUNIT_ASSERT_GE(test, here, 0);

@@ -19,10 +19,6 @@ from schedlib.options import MOST_CPUS
 from schedlib.process import run
 from schedlib.progress import step
 
-X86_CPUS = 240
-"""Possible CPUs of an x86 guest without a topology; beyond MOST_CPUS they are never brought up. A kernel with NR_CPUS
-of 256 then has masks of several words."""
-
 MEMORY = 512
 """Memory of a guest in MiB, split among its NUMA nodes."""
 
@@ -85,8 +81,7 @@ def command_line(
 def machine(target: Target, topology: Topology | None, console: Sequence[str] = CONSOLE) -> list[str]:
     """QEMU and the options for its machine. Without a topology no CPUs are grouped."""
     bare = ["-nodefaults", "-no-user-config", "-display", "none"]
-    most = f"{MOST_CPUS},maxcpus={X86_CPUS}" if target.arch == "x86_64" else str(MOST_CPUS)
-    shape = shape_words(topology, target.arch) if topology else ["-smp", most]
+    shape = shape_words(topology, target.arch) if topology else ["-smp", str(MOST_CPUS)]
     return [*target.emulator, *bare, *console, "-cpu", "max", "-m", f"{MEMORY}M", *shape]
 
 
