@@ -12,6 +12,7 @@ from pathlib import Path
 from schedlib.cache import write_atomic
 from schedlib.check import check_results
 from schedlib.check.check_results import ChangeResult, JudgedBoot, problem_text, skips
+from schedlib.console.expected import tests_of
 from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
 from schedlib.formats.check_document import CheckDocument
@@ -47,10 +48,10 @@ class Summary:
         return tuple(self._change(row.id, row.state) for row in self.composition.states if row.id in judged)
 
     def _change(self, change: str, state: State) -> ChangeResult:
-        case = change.replace("-", "_")
+        own = tests_of(change)
         run = [test for boot in self.boots for test in boot.judgement.tests]
-        tests = [test for test in run if test.name.split(":")[1:2] == [case]]
-        if not tests:  # no case is named after the change: its whole suite judges it
+        tests = [test for test in run if test.name in own]
+        if not own:  # its whole suite judges it
             tests = [test for test in run if test.name.split(":")[0] == change_table()[change].suite]
         said = re.compile(rb"change " + change.encode() + rb": (present|partial|absent|n/a)")
         found = {match.decode() for boot in self.boots for match in said.findall(boot.log.read_bytes())}

@@ -68,6 +68,13 @@ def _named_after(test: str) -> set[str]:
     return {word.replace("_", "-") for word in test.split(":")[1:2]} & set(change_ids())
 
 
+def tests_of(change: str) -> frozenset[str]:
+    """The KUnit tests that the exported series has only in a tree with this change."""
+    others = {*change_ids(), "schedline"} - {change}
+    listed = KUNIT / "tests.txt"
+    return frozenset(load_expected(listed, None)) - frozenset(load_expected(listed, None, others))
+
+
 def expected_tests(
     cpus: int,
     only: str | None,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,6 +67,28 @@ def test_change_without_a_case_of_its_name_is_judged_by_its_suite(
 ) -> None:
     (change,) = summary(tmp_path, presence, row).changes()
     assert (change.id, change.present, change.verdict) == ("cluster-scan", presence, verdict)
+
+
+@pytest.mark.parametrize(
+    ("own", "verdict"),
+    [
+        ("ok 1 {} # SKIP known defect: x", Verdict.INCONCLUSIVE),
+        ("ok 1 {}", Verdict.PASS),
+        ("not ok 1 {}", Verdict.FAIL),
+    ],
+)
+def test_change_is_judged_by_its_own_tests_alone(tmp_path: Path, own: str, verdict: Verdict) -> None:
+    """Its test had got another name, and the suite's other tests passed for it."""
+    name = "cluster_key_survives_other_partitions"
+    text = LOG.replace("sched_cluster", "sched_topology").replace("decision_table", "failed_install_leaves_no_trace")
+    text = text.replace("    1..1\n        KTAP", f"    1..2\n    {own.format(name)}\n        KTAP", 1)
+    text = text.replace("    ok 1 failed_", "    ok 2 failed_")
+    shown = summary(tmp_path, "absent", "ok 1 row-1")
+    judgement = judge(text.format(presence="absent", row="ok 1 row-1").encode(), [f"sched_topology:{name}"])
+    boot = replace(shown.boots[0], judgement=judgement)
+    states = (ChangeState("fix-cluster-key", State.ABSENT),)
+    (change,) = replace(shown, boots=(boot,), composition=Composition("", "", states, frozenset())).changes()
+    assert change.verdict is verdict
 
 
 def test_suite_left_out_is_reported(tmp_path: Path) -> None:
