@@ -59,7 +59,11 @@ DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 /* b9dce8a1ed3e ("kunit: Add kunit_add_action() to defer a call until test exit") */
 #ifdef SCHED_KUNIT_LACKS_ADD_ACTION
 /* The action is called again at the end of the test. */
-#define kunit_release_action(test, fn, ctx)	fn(ctx)
+static inline void kunit_release_action(struct kunit *test, void (*fn)(void *ctx), void *ctx)
+{
+	fn(ctx);
+}
+
 #define kunit_add_action			kunit_add_action_or_reset
 
 struct sched_kunit_action {
