@@ -262,7 +262,6 @@ static void partitions_while_rt_runs(struct kunit *test)
 	static const int maps[][3] = { { 0 }, { 0, 2 }, { 0, 3, 6 } };
 
 	rd_test_needs_cpus(test, 3);
-	skip_without_cpus(test, 8);
 	install_for_test(test, &llcs);
 	rd_test_start_tasks(test, num_online_cpus());
 	for (int i = 0; i < 12; i++) {
