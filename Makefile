@@ -43,8 +43,7 @@ run: ## workloads and tools on this machine (SUITE=quick RUNS=5 OUT=dir), or in 
 	$(schedline) run $(options)
 
 gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir HTML=file)
-	$(schedline) gate $(call operands,BASE CANDIDATE) $(call options,BASE CANDIDATE CONFIRM) \
-		$(call list,CONFIRM)
+	$(schedline) gate $(call operands,BASE CANDIDATE) $(call options,BASE CANDIDATE)
 
 premerge: ## a series against its base: one page (KDIR= BASE=rev HEAD=rev, or MBOX=file; RUNS="base candidate")
 	$(schedline) premerge $(call options,RUNS) $(call list,RUNS)

@@ -304,7 +304,10 @@ def _gate(file: Path | None) -> Verdict:
     print(proof.text(lines))
     if file:
         document.write(file, BenchGateDocument(schema="bench-gate-1", lines=tuple(lines)))
-    verdict = Verdict.PASS if proof.met(lines) else Verdict.FAIL
+    missed = proof.met(lines)
+    for line in missed:
+        print(f"missed: {line}")
+    verdict = Verdict.FAIL if missed else Verdict.PASS
     print(f"verdict: {verdict.name}")
     return verdict
 

@@ -15,29 +15,28 @@ class SimulationResult(Strict, frozen=True):
     """Shares of campaigns, in percent.
 
     Attributes:
-        failed: the whole gate said FAIL.
+        failed, passed: the whole gate said FAIL, or PASS; the rest stayed INCONCLUSIVE up to the last look.
         caught: the gate said FAIL for the metric that was changed.
-        asked: the first batch asked for a confirmation.
-        unclear: the gate ended INCONCLUSIVE, the confirmation included.
-        rivals: by tool, campaigns in which it reports any metric worse: from the first batch alone, and from all boots.
+        boots: the mean number of boots of each kernel until the gate ended.
+        rivals: by tool, campaigns in which it reports any metric worse: from 10 boots of each kernel, and from all 20.
         rivals_caught: the same for the metric that was changed.
     """
 
     campaigns: Positive
     failed: Amount
+    passed: Amount
     caught: Amount
-    asked: Amount
-    unclear: Amount
+    boots: Amount
     rivals: Rivals
     rivals_caught: Rivals
 
 
 class ProofLine(Strict, frozen=True):
-    """The result for one noise model, one change of a metric (0: none) and one order of boots."""
+    """The result of one case. part: no change, at detect, found, bad boots, clock, order."""
 
-    model: Word
+    part: Word
+    name: Word
     change: Amount
-    order: Word
     result: SimulationResult
 
 

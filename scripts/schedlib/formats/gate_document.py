@@ -27,11 +27,11 @@ class Method(Enum):
 
 
 class GatesUsed(Strict, frozen=True):
-    """The settings that apply to all metrics of the gates file."""
+    """The settings that apply to all metrics of the gates file. looks: boots of each kernel at which it decides."""
 
     name: str
     alpha: Number
-    boots: Count
+    looks: tuple[Count, ...]
     compared: tuple[str, ...]
     interleaved: bool
 
@@ -52,11 +52,12 @@ class GateMetric(Strict, frozen=True, kw_only=True):
     Attributes:
         direction: which values are better.
         boots: number of judged boots of base and candidate.
-        change_unit: unit of change, low, high, floor, detectable, budget and detect.
+        change_unit: unit of change, of_medians, low, high, budget and detect.
+        change: Hodges and Lehmann's: the median of the changes between a boot of one kernel and one of the other.
+        of_medians: the change from the base's median to the candidate's.
         low, high: the 95 % interval of the change.
-        p: the p-value with Holm's correction; of both batches if there is a confirmation.
-        floor: how much boots of the base differ among themselves.
-        detectable: the change that the first batch would show about four times out of five.
+        p: that the candidate is not worse, with Holm's correction.
+        far: ids of the candidate's boots that are worse than every boot of the base by more than detect.
     """
 
     tool: str
@@ -71,13 +72,11 @@ class GateMetric(Strict, frozen=True, kw_only=True):
     base: Number | None
     candidate: Number | None
     change: Number | None
+    of_medians: Number | None
     low: Number | None
     high: Number | None
     p: Number | None
-    p_first: Number | None
-    p_confirm: Number | None
-    floor: Number | None
-    detectable: Number | None
+    far: tuple[str, ...]
     budget: Number | None
     detect: Number | None
 

@@ -53,8 +53,8 @@ def answers(gate: Gate, base: Side, candidate: Side) -> list[Answer]:
         batch = Batch(sides[0].boots, sides[1].boots)
         counts = len(batch.base), len(batch.candidate)
         problem = order_problem(batch) if gate.interleaved else ""
-        if batch.smaller < gate.boots:
-            problem = f"{batch.smaller} boots of one kernel; boot both at least {gate.boots} times, in turn"
+        if batch.smaller < gate.looks[0]:
+            problem = f"{batch.smaller} boots of one kernel; boot both at least {gate.looks[0]} times, in turn"
         if claim.judged and problem:
             found[claim.id] = Answer(claim, "not shown", problem, boots=counts)
         elif batch.smaller:

@@ -12,7 +12,7 @@ from schedlib.gate import claims, judging, pairing
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.judging import MetricRow, boots_of, values_of
-from schedlib.gate.pairing import Batch, order_problem
+from schedlib.gate.pairing import Batch, order_problem, order_weakness
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import mean_interval, mean_shift, shift, shift_interval
 from schedlib.verdict import Verdict, worst
@@ -47,7 +47,7 @@ class Comparison:
     """What was compared, and the result.
 
     Attributes:
-        sides: base and candidate; and those of a confirmation in separate directories.
+        sides: base and candidate.
         rows: one for each gating metric; empty if claims were requested.
         shares: the part of each change that the layout causes; empty without a placebo.
         found: the answers to the gate's claims; empty unless they were requested.
@@ -95,9 +95,6 @@ def compare(options: GateOptions) -> Comparison:
     if not options.expect_improvement and not gate.rules:
         raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "schedline gate --expect-improvement")
     sides = [read_side(options.base, "base"), read_side(options.candidate, "candidate")]
-    for name, directory in zip(("base", "candidate"), options.confirm or (), strict=False):
-        sides.append(read_side(directory, f"the confirmation's {name}"))
-    _same_kernels(sides)
     placebo = read_side(options.placebo, "placebo") if options.placebo else None
     pairing.refuse_differences([*sides, *([placebo] if placebo else [])], gate.compared)
     notes = []
@@ -113,9 +110,9 @@ def compare(options: GateOptions) -> Comparison:
         found = claims.answers(gate, *sides)
         verdict = claims.verdict(found)
     else:
-        rows = judging.judge(gate, sides)
+        rows = judging.judge(gate, *sides)
         verdict = worst(row.verdict for row in rows)
-        notes += _unjudged(rows, sides)
+        notes += _of_the_boots(gate, rows, sides)
     shares = _shares(gate, rows, sides[0], sides[1], placebo) if placebo else []
     if any(side.failed for side in sides):
         verdict = worst([verdict, Verdict.ERROR])
@@ -124,29 +121,23 @@ def compare(options: GateOptions) -> Comparison:
     )
 
 
-def _same_kernels(sides: list[Side]) -> None:
-    for first, again in zip(sides, sides[2:], strict=False):
-        for name in ("kernel", "build_id"):
-            if first.fingerprint.get(name) != again.fingerprint.get(name):
-                raise SchedlineError(
-                    f"{again.name} has another {name} than {first.name}: it confirms nothing",
-                    "boot the same two kernels again",
-                )
-
-
-def _unjudged(rows: list[MetricRow], sides: list[Side]) -> list[str]:
-    """Notes about boots that are in neither batch."""
-    out = []
+def _of_the_boots(gate: Gate, rows: list[MetricRow], sides: list[Side]) -> list[str]:
+    """Notes about boots that are not judged, and about the order of those that are."""
+    out: list[str] = []
     for row in rows:
-        for place, name in enumerate(("base", "candidate")):
-            there = sum(row.rule.tool in boot.runs for side in sides[place::2] for boot in side.boots)
-            if row.boots[place] and row.low is not None and there > row.boots[place]:
-                out.append(f"{row.rule.name}: {there - row.boots[place]} later boots of the {name} are not judged")
-    return out
+        if row.low is None or row.rule.method is Method.EQUAL:
+            continue
+        chosen = [boots_of(side, row.rule.tool) for side in sides]
+        for side, judged in zip(chosen, row.boots, strict=True):
+            if len(side.boots) > judged:
+                out.append(f"{row.rule.tool}: {len(side.boots) - judged} later boots of the {side.name} are not judged")
+        if gate.interleaved and (weak := order_weakness(Batch(chosen[0].boots, chosen[1].boots).first(row.boots[0]))):
+            out.append(weak)
+    return list(dict.fromkeys(out))
 
 
 def _shares(gate: Gate, rows: list[MetricRow], base: Side, candidate: Side, placebo: Side) -> list[Share]:
-    """The share for each metric that was compared. All boots count, of the first batch and of the confirmation."""
+    """The share for each metric that was compared. All boots count, as many of each kernel."""
     compared = (row for row in rows if row.change is not None and row.base and row.rule.method is not Method.EQUAL)
     return [_share(gate, row, base, candidate, placebo) for row in compared]
 
@@ -158,8 +149,10 @@ def _share(gate: Gate, row: MetricRow, base: Side, candidate: Side, placebo: Sid
     chosen = [boots_of(side, rule.tool).boots for side in (base, placebo, candidate)]
     if any(rule.key not in boot.figures for boots in chosen for boot in boots):
         return Share(row, reason="a boot lacks it")
-    if len(chosen[1]) < gate.boots:
-        return Share(row, reason=f"the placebo has {len(chosen[1])} boots, not {gate.boots}")
+    boots = min(map(len, chosen))
+    if boots < gate.looks[0]:
+        return Share(row, reason=f"one of the three kernels has {boots} boots, not {gate.looks[0]}")
+    chosen = [side[:boots] for side in chosen]
     if gate.interleaved and (problem := order_problem(Batch(chosen[1], chosen[2]))):
         return Share(row, reason=problem)
     values, padded = values_of(rule, Batch(chosen[0], chosen[1]))

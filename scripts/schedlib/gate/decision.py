@@ -1,101 +1,114 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The rules of the verdict. The same code decides a gate, and the simulated campaigns that validate it."""
+"""The rules of the verdict. The same code decides a gate, and the simulated campaigns that validate it.
+
+A gate looks at its boots at numbers that the gates file fixes. Each look spends an equal part of two error rates: of
+`alpha`, for a FAIL of the gate without a change, and of MISSED, for a PASS although a metric is worse by `detect`. By
+Bonferroni's inequality the parts add up, whatever the looks have in common.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from schedlib.gate import statistics
-from schedlib.gate.statistics import CONFIRM, Flags, Values
+from schedlib.gate.statistics import Flags, Values
+
+MISSED = 0.025
+"""How often a PASS may be given although a metric is worse by `detect`, over all looks."""
+
+DOUBT = 0.25
+"""No PASS if a change above the budget is shown at this level. At an early look, more boots are asked for instead."""
 
 
 @dataclass(frozen=True)
-class BootEvidence:
-    """Statistics of the boots; larger values are worse. The last axis is the gating metrics; shifts are in their unit.
+class Limits:
+    """What metrics may do; arrays over the metrics, or one metric's numbers.
 
     Attributes:
-        first: p of the first batch.
-        confirm: p of the confirmation; None if there is none.
-        shift_first: how much worse the candidate is in the first batch.
-        shift: the same for all judged boots.
-        low, high: the interval of `shift`.
-        floor: the A/A floor, from the base's boots.
-        centre: the base's median, to which percentages refer.
+        budget, detect: as shares of the base, or in the unit of the values if `absolute`.
+        higher: whether more is better: the values were negated.
     """
 
-    first: Values
-    confirm: Values | None
-    shift_first: Values
-    shift: Values
-    low: Values
-    high: Values
-    floor: Values
-    centre: Values
+    budget: Values
+    detect: Values
+    absolute: Flags
+    higher: Flags
+
+    def without(self, candidate: Values, change: Values) -> Values:
+        """The candidate's values if it were better by this change."""
+        factor = np.where(self.absolute, 1.0, np.where(self.higher, 1 - change, 1 + change))[..., None]
+        return np.asarray((candidate - np.where(self.absolute, change, 0.0)[..., None]) / factor)
+
+
+@dataclass(frozen=True)
+class LookEvidence:
+    """What the boots of one look say of each metric.
+
+    Attributes:
+        worse: p that the candidate is not worse.
+        within: p that it is worse by `detect` or more.
+        over_budget: whether the estimate of the change, less a step of the clock, is above the budget.
+        doubtful: whether a change above the budget is shown at the level DOUBT.
+        far: number of the candidate's boots that are worse than every boot of the base by more than `detect`.
+    """
+
+    worse: Values
+    within: Values
+    over_budget: Flags
+    doubtful: Flags
+    far: Values
 
 
 @dataclass(frozen=True)
 class Decision:
-    """For each metric: whether the first batch trips, the gate fails, and a change of `detect` is excluded."""
+    """For each metric: whether it fails, whether it passes, and Holm's p that it is not worse."""
 
-    tripped: Flags
     failed: Flags
-    excluded: Flags
+    passed: Flags
     p: Values
 
 
-def boot_evidence(
-    base: Values, candidate: Values, again: tuple[Values, Values] | None, *, means: bool = False
-) -> BootEvidence:
-    """Evidence from the values of a first batch and, if there is one, of its confirmation.
+def look_evidence(base: Values, candidate: Values, limits: Limits, *, means: bool = False) -> LookEvidence:
+    """Evidence from as many boots of the base as of the candidate; larger is worse, the last axis is the boots.
 
-    By the Mann-Whitney test, for arrays of any shape whose last axis is the boots; with `means` by the permutation test
-    of means, for one metric.
+    By ranks: a change in percent is a factor of all values, so nothing has to be estimated. The true value may differ
+    by one step of a coarse clock; that step is taken in the direction that makes the verdict less certain. With
+    `means`, by permutations of the means, for rates.
     """
-    ranks = statistics.rank_p, statistics.shift, statistics.shift_interval
-    by_means = statistics.mean_p, statistics.mean_shift, statistics.mean_interval
-    p_of, shift_of, interval_of = by_means if means else ranks
-    all_base = base if again is None else np.concatenate([base, again[0]], axis=-1)
-    all_candidate = candidate if again is None else np.concatenate([candidate, again[1]], axis=-1)
-    low, high = interval_of(all_base, all_candidate)
-    return BootEvidence(
-        np.asarray(p_of(base, candidate)),
-        None if again is None else np.asarray(p_of(*again)),
-        np.asarray(shift_of(base, candidate)),
-        np.asarray(shift_of(all_base, all_candidate)),
-        np.asarray(low),
-        np.asarray(high),
-        statistics.floor(all_base),
-        np.asarray(np.median(all_base, axis=-1)),
+    p_of = statistics.mean_p if means else statistics.worse_p
+    step = np.zeros(base.shape[:-1]) if means else statistics.step_of(base)
+    known = np.isfinite(step)
+    step = np.where(known, step, 0.0)[..., None]
+    budgeted = limits.without(candidate, limits.budget)
+    lowest = limits.without(candidate - step, limits.budget)
+    if means:
+        over = statistics.mean_shift(base, lowest) > 0
+        doubtful = statistics.mean_p(base, budgeted) <= DOUBT
+    else:
+        over = statistics.count_worse(base, lowest) > base.shape[-1] ** 2 / 2
+        doubtful = statistics.rank_p(base, budgeted) <= DOUBT
+    within = p_of(limits.without(candidate + step, limits.detect), base)
+    far = (limits.without(candidate, limits.detect) > base.max(axis=-1, keepdims=True)).sum(axis=-1)
+    return LookEvidence(
+        p_of(base, candidate),
+        np.where(known, within, 1.0),
+        np.asarray(over & known),
+        np.asarray(doubtful),
+        np.asarray(far, dtype=np.float64),
     )
 
 
-def together(evidence: list[BootEvidence]) -> BootEvidence:
-    """Combine the evidence of several metrics: one array for each entry, with the metrics as last axis."""
+def decide(evidence: LookEvidence, alpha: float, looks: int, family: int, *, last: bool) -> Decision:
+    """Decide each metric at one of so many looks. `family`: the number of metrics that are tested.
 
-    def column(name: str) -> Values:
-        return np.array([getattr(each, name) for each in evidence])
-
-    confirm = None if any(each.confirm is None for each in evidence) else column("confirm")
-    others = {each.name: column(each.name) for each in fields(BootEvidence) if each.name != "confirm"}
-    return BootEvidence(confirm=confirm, **others)
-
-
-def decide(evidence: BootEvidence, budget: Values, detect: Values, alpha: float) -> Decision:
-    """Decide each metric. Budget and detect are in the values' unit; alpha is for the whole gate.
-
-    A metric trips if the first batch's p is at most alpha / CONFIRM and its shift is over the budget. It fails if it
-    tripped, Holm's p of both batches is at most alpha, and the point estimate of the shift of all boots is over the
-    budget and the floor. It passes if the interval of all boots excludes a change of `detect`, and the floor is below
-    `detect`. Each of these is monotone: worse values of the candidate can only make its result worse.
+    A metric fails if Holm's p that it is not worse is at most alpha / looks, and the estimate is over the budget. It
+    passes if a change of `detect` is excluded at the level MISSED / looks, no change above the budget is in sight, and
+    no boot of the candidate is far from all boots of the base. One such boot may be chance: then only the last look can
+    pass. Each of these is monotone: worse values of the candidate can only make its result worse.
     """
-    tripped = (evidence.first <= alpha / CONFIRM) & (evidence.shift_first > budget)
-    if evidence.confirm is None:
-        p = statistics.holm(evidence.first)
-        failed = np.zeros_like(tripped)
-    else:
-        p = statistics.holm(statistics.two_batches(evidence.first, evidence.confirm, alpha))
-        failed = tripped & (p <= alpha) & (evidence.shift > np.maximum(budget, evidence.floor))
-    excluded = (evidence.high < detect) & (evidence.floor < detect)
-    return Decision(tripped, failed, excluded, p)
+    p = statistics.holm(evidence.worse, family)
+    failed = (p <= alpha / looks) & evidence.over_budget
+    passed = (evidence.within <= MISSED / looks) & ~evidence.doubtful & (evidence.far <= (1 if last else 0))
+    return Decision(failed, passed & ~failed, p)

@@ -28,7 +28,6 @@ class GateOptions:
     base: Path
     candidate: Path
     gates: str | None = None
-    confirm: tuple[Path, Path] | None = None
     placebo: Path | None = None
     expect_improvement: bool = False
     json: Path | None = None
@@ -39,7 +38,6 @@ class GateOptions:
         """The shell command that makes the page again."""
         words: list[object] = ["schedline", "gate", self.base, self.candidate]
         words += ["--gates", self.gates] if self.gates else []
-        words += ["--confirm", *self.confirm] if self.confirm else []
         words += ["--placebo", self.placebo] if self.placebo else []
         words += ["--html", self.html] if self.html else []
         words += [word for picture in self.pictures for word in ("--picture", picture)]

@@ -69,17 +69,17 @@ def _gate_text(found: Comparison) -> str:
     for row in rows:
         values = f"{number(row.base):>9}{number(row.candidate):>11}{change_of(row):>9}"
         out.append(f"{row.rule.name[:26]:26}{values}  {row.verdict.name}")
-    out += ["", f"{'metric':26}{'95 % interval':>17}{'budget':>7}{'floor':>6}{'p':>8}{'boots':>7}"]
+    out += ["", f"{'metric':26}{'95 % interval':>17}{'budget':>7}{'detect':>7}{'p':>8}{'boots':>7}"]
     for row in rows:
         boots = f"{row.boots[0]}+{row.boots[1]}"
-        floor = "-" if row.floor is None else f"{row.floor:.1f}"
-        values = f"{interval_of(row):>17}{budget_of(row):>7}{floor:>6}{p_of(row):>8}{boots:>7}"
+        values = f"{interval_of(row):>17}{budget_of(row):>7}{row.rule.detect:>7g}{p_of(row):>8}{boots:>7}"
         out.append(f"{row.rule.name[:26]:26}{values}")
     out += [""] + [line for row in rows if row.reason for line in wrapped(f"{row.rule.name}: {row.reason}")]
     out += [line for note in found.notes_and_skips for line in wrapped(note)]
     out += wrapped(
-        f"gates: {gate.name}; p is Holm's over the metrics, one-sided; alpha {gate.alpha:g} for all of them and both "
-        "batches; change and interval are Hodges and Lehmann's (means for rates)"
+        f"gates: {gate.name}; looks at {', '.join(map(str, gate.looks))} boots of each kernel; p is one-sided, Holm's "
+        f"over the metrics; alpha {gate.alpha:g} for all metrics and looks; change and interval: Hodges and Lehmann's "
+        "(means for rates)"
     )
     return "\n".join(out)
 
@@ -146,7 +146,7 @@ def document(found: Comparison) -> GateDocument:
             if values == found.candidate.fingerprint.get(name)
         },
         status=found.verdict,
-        gates=GatesUsed(gate.name, gate.alpha, gate.boots, tuple(sorted(gate.compared)), gate.interleaved),
+        gates=GatesUsed(gate.name, gate.alpha, gate.looks, tuple(sorted(gate.compared)), gate.interleaved),
         sides=tuple(
             GateSide(
                 side.name,
@@ -181,9 +181,8 @@ def _metric(row: MetricRow) -> GateMetric:
         reason=row.reason,
         boots=row.boots,
         change_unit=row.unit if row.rule.absolute else "%",
-        **_finite(
-            row, "base", "candidate", "change", "low", "high", "p", "p_first", "p_confirm", "floor", "detectable"
-        ),
+        far=row.far,
+        **_finite(row, "base", "candidate", "change", "of_medians", "low", "high", "p"),
         **_finite(row.rule, "budget", "detect"),
     )
 

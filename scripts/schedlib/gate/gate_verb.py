@@ -28,15 +28,15 @@ def add_parser(verbs: Verbs) -> None:
         BASE and CANDIDATE are directories of run files, one JSON for each run, as `schedline run` writes them. They are
         compared boot by boot; the runs of a boot are averaged.
 
-        Boot both kernels in turn (ABBA or random pairs), at least as often as the gates file says. A FAIL needs a
-        confirmation: as many boots again, in the same directories or given by --confirm. Without it a difference is
-        INCONCLUSIVE. Later boots are not judged. Results of different machines or settings are rejected.
+        Boot both kernels in turn, in an order drawn by lot. The gate looks at 8, 12, 16 and 20 boots of each kernel;
+        the gates file may say other numbers. It ends at the first look that decides: FAIL if a metric is worse, PASS
+        if a regression of `detect` is excluded for all of them. Until then it is INCONCLUSIVE and says how many boots
+        are needed. Later boots are not judged. Results of different machines or settings are rejected.
 
         The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
         boot by boot, the environment, what was skipped, the command.""",
         examples=[
             "schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json",
-            "schedline gate runs/base runs/candidate --confirm again/base again/candidate",
             "schedline gate runs/base runs/candidate --placebo runs/placebo    how much comes from the layout",
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
             "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims hold",
@@ -56,9 +56,7 @@ def add_parser(verbs: Verbs) -> None:
         ("--json", new, "FILE", "write the result here too (schema gate-1)"),
         ("--html", new, "FILE", "write the page here"),
     )
-    second, both = "runs of a second batch of both kernels, measured after the first", ("BASE", "CANDIDATE")
-    parser.add_argument("--confirm", nargs=2, type=runs, metavar=both, help=second)
-    claims = "say which claims of the gates file the runs confirm"
+    claims = "say which claims of the gates file the runs show"
     parser.add_argument("--expect-improvement", action="store_true", help=claims)
     parser.add_argument(
         "--picture",
@@ -74,7 +72,6 @@ def add_parser(verbs: Verbs) -> None:
 def _read(arguments: argparse.Namespace) -> GateOptions:
     if arguments.expect_improvement:
         for given, observed in (
-            (arguments.confirm, "--expect-improvement takes all boots as one batch: it has no --confirm"),
             (arguments.placebo, "claims are compared with the base alone: --expect-improvement has no --placebo"),
             (arguments.html, "the page shows metrics, not claims: --expect-improvement has no --html"),
         ):
@@ -84,8 +81,7 @@ def _read(arguments: argparse.Namespace) -> GateOptions:
         raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
     for picture in arguments.pictures:
         read_svg(picture)
-    confirm = tuple(arguments.confirm) if arguments.confirm else None
-    return options_of(GateOptions, arguments, confirm=confirm, pictures=tuple(arguments.pictures))
+    return options_of(GateOptions, arguments, pictures=tuple(arguments.pictures))
 
 
 def _gate(wanted: GateOptions) -> Verdict:

@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from math import inf, nan
 
 import numpy as np
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import Method
+from schedlib.gate import statistics
 from schedlib.gate.boots import Figure, Key, Side
-from schedlib.gate.decision import BootEvidence, Decision, boot_evidence, decide, together
-from schedlib.gate.pairing import Batch, Batches, batches, order_problem
+from schedlib.gate.decision import Decision, Limits, LookEvidence, decide, look_evidence
+from schedlib.gate.next_boots import Unclear, too_few, why_unclear
+from schedlib.gate.pairing import Batch, order_problem
 from schedlib.gate.rules import MOST_BOOTS, Gate, GateRule
-from schedlib.gate.statistics import CONFIRM, Values, detectable
+from schedlib.gate.statistics import Values
 from schedlib.verdict import Verdict
 
 
@@ -25,12 +28,12 @@ class MetricRow:
 
     Attributes:
         base, candidate: medians of the boots in the metric's unit (means for Method.RATE and Method.MEAN).
-        change: of the candidate, signed as measured: percent of the base, or in the unit for an absolute budget.
+        change: of the candidate, signed as measured: percent of the base, or in the unit for an absolute budget. It is
+            Hodges and Lehmann's: the median of the changes between a boot of one kernel and a boot of the other.
+        of_medians: the change from `base` to `candidate`, in the same unit.
         low, high: the 95 % interval of the change.
-        p: Holm's p, of both batches if there is a confirmation.
-        p_first, p_confirm: p of each batch; None if there is none.
-        floor: how much boots of the base differ among themselves, in the unit of the change.
-        detectable: approximately the smallest change that a first batch like this shows, in the unit of the change.
+        p: Holm's p that the candidate is not worse.
+        far: ids of the candidate's boots that are worse than every boot of the base by more than `detect`.
         boots: number of judged boots of base and candidate.
     """
 
@@ -42,26 +45,39 @@ class MetricRow:
     base: float | None = None
     candidate: float | None = None
     change: float | None = None
+    of_medians: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
-    p_first: float | None = None
-    p_confirm: float | None = None
-    floor: float | None = None
-    detectable: float | None = None
+    far: tuple[str, ...] = ()
+
+    @property
+    def worse_by(self) -> float | None:
+        """The change; positive is worse."""
+        return None if self.change is None else -self.change if self.rule.direction == "higher" else self.change
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """A metric that can be tested; larger is worse. `scale` converts values to the unit of budgets and changes."""
+    """A metric that can be tested, and its boots; larger values are worse."""
 
     rule: GateRule
     unit: str
-    batches: Batches
-    evidence: BootEvidence
-    scale: float
-    detectable: float
-    problem: str
+    batch: Batch
+    base: Values
+    candidate: Values
+
+    @property
+    def limits(self) -> Limits:
+        """The rule's limits, as shares unless they are absolute."""
+        rule, scale = self.rule, 1.0 if self.rule.absolute else 0.01
+        flags = np.asarray(bool(rule.absolute)), np.asarray(rule.direction == "higher")
+        return Limits(np.asarray(rule.budget * scale), np.asarray(rule.detect * scale), *flags)
+
+    def evidence(self, boots: int) -> LookEvidence:
+        """The evidence of the first boots."""
+        means = self.rule.method is not Method.RANK
+        return look_evidence(self.base[:boots], self.candidate[:boots], self.limits, means=means)
 
 
 def boots_of(side: Side, tool: str) -> Side:
@@ -82,8 +98,11 @@ def refuse_many_boots(side: Side, more: str = "") -> None:
         )
 
 
-def judge(gate: Gate, sides: Sequence[Side]) -> list[MetricRow]:
-    """Judge each gating metric, in the order of the file. The sides are base, candidate, and those of a confirmation.
+def judge(gate: Gate, base: Side, candidate: Side) -> list[MetricRow]:
+    """Judge each gating metric, in the order of the file.
+
+    The gate looks at the first boots of both kernels, as many as the gates file says, and ends at the first look at
+    which a metric fails or all of them pass. Later boots are not judged.
 
     Raises:
         SchedlineError: a metric was not measured at all, or its values are impossible.
@@ -91,18 +110,18 @@ def judge(gate: Gate, sides: Sequence[Side]) -> list[MetricRow]:
     rows: dict[Key, MetricRow] = {}
     samples: list[_Sample] = []
     for rule in gate.rules:
-        found = _sample(gate, rule, sides)
+        found = _sample(gate, rule, base, candidate)
         if isinstance(found, MetricRow):
             rows[rule.key] = found
         else:
             samples.append(found)
-    statistical = sum(rule.method is not Method.EQUAL for rule in gate.rules)
-    rows |= {row.rule.key: row for row in _decided(gate, samples, statistical)}
+    if samples:
+        rows |= {row.rule.key: row for row in _at_the_last_look(gate, samples)}
     return [rows[rule.key] for rule in gate.rules]
 
 
-def _sample(gate: Gate, rule: GateRule, sides: Sequence[Side]) -> MetricRow | _Sample:
-    if missing := _missing(rule, *sides[:2]):
+def _sample(gate: Gate, rule: GateRule, *sides: Side) -> MetricRow | _Sample:
+    if missing := _missing(rule, *sides):
         return missing
     about = _about(rule, sides)
     chosen = [boots_of(side, rule.tool) for side in sides]
@@ -114,27 +133,16 @@ def _sample(gate: Gate, rule: GateRule, sides: Sequence[Side]) -> MetricRow | _S
         refuse_many_boots(side, f" with {rule.tool}")
     if rule.method is Method.EQUAL:
         return _equal(rule, about, chosen)
-    both = batches(chosen, gate.boots)
-    if not both.first.smaller:
+    batch = Batch(chosen[0].boots, chosen[1].boots)
+    if not batch.smaller:
         return MetricRow(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
-    first = values_of(rule, both.first)
-    problem = _shortage(gate, both.first, first, rule)
-    if both.confirm and both.confirm.smaller < gate.boots:
-        problem = problem or f"the confirmation has {both.confirm.smaller} boots of one kernel, not {gate.boots}"
-        both = replace(both, confirm=None)
-    again = values_of(rule, both.confirm) if both.confirm else None
-    if gate.interleaved and not problem:
-        problem = order_problem(both.first) or (order_problem(both.confirm) if both.confirm else "")
-    evidence = boot_evidence(*first, again, means=rule.method is not Method.RANK)
-    centre = abs(float(evidence.centre))
-    if not rule.absolute and centre == 0:
+    values = values_of(rule, batch)
+    if not rule.absolute and not np.median(values[0]):
         raise SchedlineError(
             f"{' '.join(rule.key)} is 0 in the base, and a budget in percent of 0 allows nothing",
             "add absolute = true and a budget in the metric's unit to the gates file",
         )
-    scale = 1.0 if rule.absolute else 100 / centre
-    shown = detectable(*first, gate.alpha / CONFIRM) * scale
-    return _Sample(rule, about, both, evidence, scale, shown, problem)
+    return _Sample(rule, about, batch, *values)
 
 
 def _missing(rule: GateRule, base: Side, candidate: Side) -> MetricRow | None:
@@ -230,94 +238,88 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     return both[0], both[1]
 
 
-def _shortage(gate: Gate, batch: Batch, values: tuple[Values, Values], rule: GateRule) -> str:
-    """If there are too few boots: how many more are needed, and which change these could have shown."""
-    short = [gate.boots - len(side) for side in (batch.base, batch.candidate)]
-    if max(short) <= 0:
-        return ""
-    lacking = zip(short, ("base", "candidate"), strict=True)
-    more = " and ".join(f"{number} more of the {name}" for number, name in lacking if number > 0)
-    shown = detectable(*values, gate.alpha / CONFIRM)
-    centre = abs(float(np.median(values[0])))
-    could = f"{shown:.3g}" if rule.absolute or centre == 0 else f"{100 * shown / centre:.1f} %"
-    could = f"the smallest change that these boots can show is about {could}"
-    if not np.isfinite(shown):
-        could = "these boots can show no change of any size"
-    return f"too few boots: boot {more} ({could})"
+def _at_the_last_look(gate: Gate, samples: Sequence[_Sample]) -> list[MetricRow]:
+    """The rows of the look that decides, or else of the last one that there are boots for."""
+    there = min(sample.batch.smaller for sample in samples)
+    looks = [look for look in gate.looks if look <= there]
+    if not looks:
+        return [replace(_described(sample, there), reason=too_few(gate, sample.batch)) for sample in samples]
+    for look in looks:
+        if gate.interleaved and (problem := order_problem(samples[0].batch.first(look))):
+            return [replace(_described(sample, look), reason=problem) for sample in samples]
+        evidence = [sample.evidence(look) for sample in samples]
+        together = {each.name: np.array([getattr(one, each.name) for one in evidence]) for each in fields(LookEvidence)}
+        whole, last = LookEvidence(**together), look == gate.looks[-1]
+        found = decide(whole, gate.alpha, len(gate.looks), gate.family, last=last)
+        if found.failed.any() or found.passed.all():
+            break
+    return [_row(gate, sample, look, found, evidence[place], place) for place, sample in enumerate(samples)]
 
 
-def _decided(gate: Gate, samples: Sequence[_Sample], family: int) -> list[MetricRow]:
-    """Decide with Holm's correction over all statistical metrics of the file; those not judged count as p = 1."""
-    if not samples:
-        return []
-    any_confirm = any(sample.evidence.confirm is not None for sample in samples)
-    padded = [_padded(sample, any_confirm) for sample in samples]
-    others = family - len(samples)
-    evidence = together(padded + [_unjudged(padded[0], any_confirm)] * others)
-    scales = np.array([sample.scale for sample in samples] + [1.0] * others)
-    rules = [sample.rule for sample in samples] + [samples[0].rule] * others
-    budget, detect = (np.array([getattr(rule, name) for rule in rules]) / scales for name in ("budget", "detect"))
-    outcome = decide(evidence, budget, detect, gate.alpha)
-    return [_row(gate, sample, outcome, place) for place, sample in enumerate(samples)]
-
-
-def _padded(sample: _Sample, any_confirm: bool) -> BootEvidence:
-    if sample.problem:
-        return _unjudged(sample.evidence, any_confirm)
-    if any_confirm and sample.evidence.confirm is None:
-        return replace(sample.evidence, confirm=np.asarray(1.0))
-    return sample.evidence
-
-
-def _unjudged(evidence: BootEvidence, any_confirm: bool) -> BootEvidence:
-    """Evidence that neither trips nor helps the other metrics."""
-    one = np.asarray(1.0)
-    return replace(evidence, first=one, confirm=one if any_confirm else None, shift_first=np.asarray(-np.inf))
-
-
-def _row(gate: Gate, sample: _Sample, outcome: Decision, place: int) -> MetricRow:
-    rule, evidence, scale = sample.rule, sample.evidence, sample.scale
+def _described(sample: _Sample, boots: int) -> MetricRow:
+    """The figures of the first boots, with the verdict INCONCLUSIVE and no reason."""
+    rule, base, candidate = sample.rule, sample.base[:boots], sample.candidate[:boots]
     sign = -1.0 if rule.direction == "higher" else 1.0
-    ends = sorted(float(sign * end * scale) for end in (evidence.low, evidence.high))
-    boots = [sample.batches.first, *([sample.batches.confirm] if sample.batches.confirm else [])]
-    counts = sum(len(batch.base) for batch in boots), sum(len(batch.candidate) for batch in boots)
-    values = [values_of(rule, batch) for batch in boots]
-    middle = np.mean if rule.method is not Method.RANK else np.median
-    base, candidate = (float(sign * middle(np.concatenate([each[side] for each in values]))) for side in (0, 1))
-    row = MetricRow(
+    ranks = rule.method is Method.RANK
+    middle = np.median if ranks else np.mean
+    middles = [float(sign * middle(side)) for side in (base, candidate)]
+    far = sample.limits.without(candidate, sample.limits.detect) > base.max()
+    if rule.absolute:
+        of, interval = (statistics.shift, statistics.shift_interval) if ranks else _BY_MEANS
+        change, ends = float(of(base, candidate)), [float(end) for end in interval(base, candidate)]
+        change, ends, of_medians = sign * change, [sign * end for end in ends], middles[1] - middles[0]
+    else:
+        # A change in percent is a factor, and a factor is a shift of the logarithms. 0 has none: take the least number.
+        logs = [np.log(np.maximum(np.abs(side), np.finfo(float).tiny)) for side in (base, candidate)]
+        change, ends = _percent(statistics.shift(*logs)), [_percent(end) for end in statistics.shift_interval(*logs)]
+        of_medians = 100 * (middles[1] / middles[0] - 1) if middles[0] else nan
+    boots_far = [boot.id for boot, is_far in zip(sample.batch.candidate[:boots], far, strict=True) if is_far]
+    return MetricRow(
         rule,
         sample.unit,
-        Verdict.PASS,
+        Verdict.INCONCLUSIVE,
         "",
-        counts,
-        base,
-        candidate,
-        float(sign * evidence.shift * scale),
-        ends[0],
-        ends[1],
-        float(outcome.p[place]),
-        float(evidence.first),
-        None if evidence.confirm is None else float(evidence.confirm),
-        float(evidence.floor * scale),
-        sample.detectable,
+        (boots, boots),
+        middles[0],
+        middles[1],
+        change,
+        of_medians,
+        min(ends),
+        max(ends),
+        far=tuple(boots_far),
     )
-    if sample.problem:
-        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=sample.problem, p=None)
-    if outcome.failed[place]:
-        reason = "both batches show a change above the budget and the A/A floor"
-        return replace(row, verdict=Verdict.FAIL, reason=reason)
-    if outcome.tripped[place] and evidence.confirm is None:
-        reason = f"the first batch shows a change; to confirm it, boot both kernels {gate.boots} more times, in turn"
-        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=reason)
-    if outcome.excluded[place]:
-        said = "the first batch showed a change, but the confirmation did not"
-        return replace(row, reason=said if outcome.tripped[place] else "")
-    unit = sample.unit if rule.absolute else "%"
-    worst, floor = float(evidence.high) * scale, float(evidence.floor) * scale
-    reason = f"it may be worse by up to {worst:.3g} {unit}; a pass has to exclude {rule.detect:g}"
-    if floor >= rule.detect:
-        reason = (
-            f"too noisy: boots of the base alone differ by {floor:.3g} {unit} (A/A floor), "
-            f"so a change of {rule.detect:g} {unit} cannot be excluded"
-        )
-    return replace(row, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+_BY_MEANS = statistics.mean_shift, statistics.mean_interval
+
+
+def _percent(logarithm: Values) -> float:
+    """A factor's logarithm as a change in percent; infinite if it is not known, or if it is from 0."""
+    return 100 * float(np.expm1(logarithm)) if abs(logarithm) < 100 else inf if logarithm > 0 else -inf
+
+
+def _row(gate: Gate, sample: _Sample, look: int, found: Decision, evidence: LookEvidence, place: int) -> MetricRow:
+    rule, row = sample.rule, replace(_described(sample, look), p=float(found.p[place]))
+    unit = f" {sample.unit}" if rule.absolute else " %"
+    if found.failed[place]:
+        return replace(row, verdict=Verdict.FAIL, reason=f"worse than the budget of {rule.budget:g}{unit}")
+    if found.passed[place]:
+        one = f"one boot of the candidate, {row.far[0]}, is far from all others" if row.far else ""
+        return replace(row, verdict=Verdict.PASS, reason=one)
+    if found.failed.any():
+        return replace(row, reason="not settled when the gate failed")
+    step = 0.0
+    if rule.method is Method.RANK:
+        scale = 1.0 if rule.absolute else 100 / abs(float(np.median(sample.base[:look])))
+        step = float(statistics.step_of(sample.base[:look])) * scale
+    unclear = Unclear(
+        rule,
+        look,
+        row.worse_by if row.worse_by is not None else nan,
+        ((row.high or 0.0) - (row.low or 0.0)) / 2,
+        step,
+        bool(evidence.doubtful),
+        row.far,
+        unit,
+    )
+    return replace(row, reason=why_unclear(gate, unclear))

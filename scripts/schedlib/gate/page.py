@@ -20,7 +20,6 @@ from schedlib.gate import gate_report, plots
 from schedlib.gate.boots import Boot, Side
 from schedlib.gate.comparison import Comparison
 from schedlib.gate.judging import MetricRow, boots_of, range_of
-from schedlib.gate.pairing import batches
 from schedlib.gate.plots import Point, values_of_kernel
 from schedlib.verdict import Verdict
 
@@ -45,7 +44,6 @@ class PageMetric:
     rule: str
     unit: str
     plots: tuple[Markup, ...]
-    confirmed: bool
 
 
 def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[str, bytes]]) -> str:
@@ -121,7 +119,7 @@ def _metric(found: Comparison, row: MetricRow, name: str) -> PageMetric:
     worse = f"may become worse by {rule.budget:g}{per}; a pass excludes {rule.detect:g}{per}"
     decides = "equal in every run" if equal else f"method {rule.method.value}; {worse}"
     better = "" if rule.direction == "neither" else f"{rule.direction} is better"
-    return PageMetric(row, cells, better, decides, unit, drawn, any(point.confirms for point in points))
+    return PageMetric(row, cells, better, decides, unit, drawn)
 
 
 def _points(found: Comparison, row: MetricRow) -> list[Point]:
@@ -130,19 +128,16 @@ def _points(found: Comparison, row: MetricRow) -> list[Point]:
         return []
     out = []
 
-    def add(kernel: str, confirms: bool, boots: Sequence[Boot]) -> None:
+    def add(kernel: str, boots: Sequence[Boot]) -> None:
         for boot in boots:
             if figure := boot.figures.get(row.rule.key):
                 value = figure.rate if row.rule.method is Method.RATE else figure.mean
-                out.append(Point(kernel, confirms, boot.started, value))
+                out.append(Point(kernel, boot.started, value))
 
-    both = batches([boots_of(side, row.rule.tool) for side in found.sides], found.gate.boots)
-    for batch in (both.first, both.confirm):
-        if batch:
-            add("base", batch is both.confirm, batch.base)
-            add("candidate", batch is both.confirm, batch.candidate)
+    for side, judged in zip(found.sides, row.boots, strict=True):
+        add(side.name, boots_of(side, row.rule.tool).boots[:judged])
     if found.placebo:
-        add("placebo", False, boots_of(found.placebo, row.rule.tool).boots)
+        add("placebo", boots_of(found.placebo, row.rule.tool).boots)
     return sorted(out, key=lambda point: (point.started, point.kernel))
 
 

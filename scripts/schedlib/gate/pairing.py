@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Select what may be compared: same machine and settings, boots that alternate, batches fixed beforehand."""
+"""Select what may be compared: the same machine and settings, and boots that take turns."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ class Batch:
         """The number of boots of the kernel that has fewer."""
         return min(len(self.base), len(self.candidate))
 
+    def first(self, boots: int) -> Batch:
+        """The first boots of each kernel."""
+        return Batch(self.base[:boots], self.candidate[:boots])
 
-@dataclass(frozen=True)
-class Batches:
-    """The first batch, and the confirmation if there is one. Later boots are not judged."""
-
-    first: Batch
-    confirm: Batch | None
+    def order(self) -> str:
+        """The kernels in the order of their boots: A is the base, B the candidate."""
+        kinds = [(boot.started, "A") for boot in self.base] + [(boot.started, "B") for boot in self.candidate]
+        return "".join(kind for _, kind in sorted(kinds))
 
 
 def refuse_differences(sides: Sequence[Side], compared: frozenset[str]) -> None:
@@ -70,37 +71,24 @@ def _shown(values: frozenset[str] | set[str]) -> str:
     return " / ".join(repr(each) for each in sorted(values)[:3])
 
 
-def batches(sides: Sequence[Side], boots: int) -> Batches:
-    """The first `boots` of each side are the first batch, the next `boots` the confirmation. Later ones do not count.
-
-    Args:
-        sides: base and candidate; and those of a separate confirmation, and then each batch has all its boots.
-
-    Raises:
-        SchedlineError: a boot of the confirmation is older than one of the first batch.
-    """
-    base, candidate = sides[:2]
-    if len(sides) > 2:
-        first, second = Batch(base.boots, candidate.boots), Batch(sides[2].boots, sides[3].boots)
-        starts = [boot.started for boot in (*second.base, *second.candidate)]
-        if starts and min(starts) <= max((boot.started for boot in (*first.base, *first.candidate)), default=0.0):
-            raise SchedlineError(
-                "the confirmation has a boot that is older than one of the first batch: it is not a new batch",
-                "boot both kernels again, after the first batch, and give those runs to --confirm",
-            )
-        return Batches(first, second)
-    first = Batch(base.boots[:boots], candidate.boots[:boots])
-    second = Batch(base.boots[boots : 2 * boots], candidate.boots[boots : 2 * boots])
-    return Batches(first, second if second.smaller >= boots else None)
-
-
 def order_problem(batch: Batch) -> str:
     """Why a drift of the machine could look like a difference of the kernels; empty if it could not."""
     lead = furthest = 0
-    ordered = sorted((boot.started, kind) for kind, side in ((1, batch.base), (-1, batch.candidate)) for boot in side)
-    for _, kind in ordered:
-        lead += kind
+    for kind in batch.order():
+        lead += 1 if kind == "A" else -1
         furthest = max(furthest, abs(lead))
     allowed = _LEAD + abs(len(batch.base) - len(batch.candidate))
     ahead = f"one kernel was booted {furthest} times more than the other at some point"
     return f"{ahead}, so a drift could look like a change" if furthest > allowed else ""
+
+
+def order_weakness(batch: Batch) -> str:
+    """What an order of boots that repeats itself cannot tell from a change; empty if there is nothing."""
+    order = batch.order()
+    for period, which in ((2, "second"), (4, "fourth")):
+        if len(order) > 2 * period and all(one == other for one, other in zip(order, order[period:], strict=False)):
+            return (
+                f"the boots go {order[:4]} all the time: what happens at every {which} boot would look like a change. "
+                "`schedline gate plan` draws an order by lot"
+            )
+    return ""

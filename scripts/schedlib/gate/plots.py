@@ -49,7 +49,6 @@ class Point:
     """One boot. `value` is in the metric's unit; for Method.RATE it is exceedances per million samples."""
 
     kernel: str
-    confirms: bool
     started: float
     value: float
 
@@ -73,30 +72,20 @@ def ecdf(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
 
 
 def by_boot(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
-    """The values in the order of the boots; markers of a confirmation are hollow."""
+    """The values in the order of the boots."""
     with style.context(["default", _SETTINGS]):  # ignore any matplotlibrc
         figure, axes = _figure()
-        places = list(enumerate(points, 1))
         for kernel in KERNELS:
-            for confirms in (False, True):
-                mine = [
-                    (place, each.value) for place, each in places if (each.kernel, each.confirms) == (kernel, confirms)
-                ]
-                if mine:
-                    colour = _COLOURS[kernel]
-                    axes.plot(
-                        *zip(*mine, strict=True),
-                        label=None if confirms else kernel,
-                        color=colour,
-                        linewidth=0.8,
-                        linestyle=_LINES[kernel],
-                        marker=_MARKERS[kernel],
-                        markersize=6,
-                        markerfacecolor="none" if confirms else colour,
-                        markeredgewidth=1.4,
-                    )
-        if begin := next((place for place, point in places if point.confirms), None):
-            axes.axvline(begin - 0.5, color=_INK, linewidth=1, linestyle=(0, (2, 2)))
+            if mine := [(place, each.value) for place, each in enumerate(points, 1) if each.kernel == kernel]:
+                axes.plot(
+                    *zip(*mine, strict=True),
+                    label=kernel,
+                    color=_COLOURS[kernel],
+                    linewidth=0.8,
+                    linestyle=_LINES[kernel],
+                    marker=_MARKERS[kernel],
+                    markersize=6,
+                )
         _values_on(axes, "y", points, unit)
         axes.set_xlabel("boot, in the order of time")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -128,10 +117,8 @@ def _described(points: Sequence[Point], unit: str) -> str:
     parts = []
     for kernel in KERNELS:
         if values := values_of_kernel(points, kernel):
-            confirming = sum(point.confirms for point in points if point.kernel == kernel)
             boots = f"{len(values)} boot{'s' * (len(values) > 1)}"
-            more = f", {confirming} of them in the confirmation" if confirming else ""
-            parts.append(f"{kernel}: {boots}{more}, from {number(min(values))} to {number(max(values))} {unit}")
+            parts.append(f"{kernel}: {boots}, from {number(min(values))} to {number(max(values))} {unit}")
     return "; ".join(parts)
 
 

@@ -17,9 +17,12 @@ from schedlib.formats.strict import Amount, Strict, Word, Wrong
 from schedlib.gate.gate_options import GATES, gates_path
 
 LEAST_BOOTS = 5
-"""The smallest batch: with fewer boots, none of our tests can fail."""
+"""The smallest look: with fewer boots, none of our tests can fail."""
 
 MOST_BOOTS = 500
+
+LOOKS = (8, 12, 16, 20)
+"""At eight boots without a bad one, a PASS excludes a kernel of which every third boot is bad."""
 
 
 Better = Literal["lower", "higher"]
@@ -77,6 +80,8 @@ class GateRule(Keyed, frozen=True):
             raise Wrong(f"{where}: a value that is often 0 cannot have a budget in percent", "drop absolute = false")
         budget = max(self.budget, 0.0)
         detect = 3 * budget if self.detect == _UNSAID else self.detect
+        if self.direction == "higher" and not self.absolute and detect >= 100:
+            raise Wrong(f"{where}: more is better, and detect = {detect:g} % is all of it", "write detect below 100")
         if detect < budget or (not equal and detect == 0):
             raise Wrong(
                 f"{where}: detect = {detect:g} has to be above 0 and no less than the budget",
@@ -118,20 +123,27 @@ class Level(Cited, frozen=True, kw_only=True):
     value: Amount
 
 
+Boots = Annotated[int, msgspec.Meta(ge=LEAST_BOOTS, le=MOST_BOOTS)]
+
+
 class GateHead(Strict, frozen=True):
     """Settings for the whole file.
 
     Attributes:
         alpha: largest probability that kernels which do not differ fail the gate.
-        boots: smallest number of boots of each kernel in a batch.
+        looks: the numbers of boots of each kernel at which the gate decides, if it can. After the last one it is over.
         compared: fingerprint entries that may differ between the two sides.
         order: interleaved: boots of both kernels have to alternate.
     """
 
     alpha: Annotated[float, msgspec.Meta(ge=1e-6, le=0.05)] = 0.01
-    boots: Annotated[int, msgspec.Meta(ge=LEAST_BOOTS, le=MOST_BOOTS)] = 10
+    looks: Annotated[tuple[Boots, ...], msgspec.Meta(min_length=1)] = LOOKS
     compared: frozenset[Word] = frozenset({"kernel", "build_id"})
     order: Literal["interleaved", "any"] = "interleaved"
+
+    def __post_init__(self) -> None:
+        if list(self.looks) != sorted(set(self.looks)):
+            raise Wrong(f"looks = {list(self.looks)} do not ascend", f"write looks = {sorted(set(self.looks))}")
 
 
 class GatesFile(Strict, frozen=True):
@@ -149,12 +161,17 @@ class Gate:
 
     name: str
     alpha: float
-    boots: int
+    looks: tuple[int, ...]
     compared: frozenset[str]
     interleaved: bool
     rules: tuple[GateRule, ...]
     claims: tuple[Claim, ...]
     levels: tuple[Level, ...]
+
+    @property
+    def family(self) -> int:
+        """How many metrics are tested: all but those that have to be equal."""
+        return sum(rule.method is not Method.EQUAL for rule in self.rules)
 
 
 def load_gate(named: str) -> Gate:
@@ -175,4 +192,4 @@ def load_gate(named: str) -> Gate:
         if key in keys[:number]:
             refuse(path, ("metric", number), f"has {' '.join(key)} twice", "keep one")
     head, rows = found.gate, (found.metric, found.claim, found.level)
-    return Gate(path.stem, head.alpha, head.boots, head.compared, head.order == "interleaved", *rows)
+    return Gate(path.stem, head.alpha, head.looks, head.compared, head.order == "interleaved", *rows)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The statistics of the gate. Pure functions; the last axis is always the boots of one kernel.
 
-Larger values are always worse. If more is better, the caller negates the values first.
+Larger values are always worse. If more is better, the caller negates the values first. Where base and candidate have
+the same number of boots, four successive boots of the base and the same four of the candidate form a block.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import combinations, product
 from math import comb
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -20,36 +21,54 @@ Flags = npt.NDArray[np.bool_]
 CONFIDENCE = 0.95
 """The confidence of every interval, two-sided."""
 
-CONFIRM = 0.2
-"""The largest p of a confirmation. The first batch's may be up to alpha / CONFIRM, so that the product is alpha."""
+BLOCK = 4
+"""Boots of each kernel in a block. Within a block of eight boots, the order of the kernels is drawn by lot."""
 
 _EXACT_PAIRS = 2500
 """Up to this number of pairs of boots, the distribution of U is exact; above, it is approximated as normal."""
 
-_ALL_PERMUTATIONS = 200_000
+_ALL_PERMUTATIONS = 20_000
 _DRAWN_PERMUTATIONS = 20_000
-_SPLITS = 64
-_POWER = 0.8
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def upper_tail(base: int, candidate: int) -> Values:
     """P(U >= u) for u = 0 ... base x candidate, if both kernels are the same.
 
-    Up to 2500 pairs it is exact, by scipy (Mann and Whitney, Annals of Mathematical Statistics 18, 1947): for each u,
-    scipy gets one arrangement of values that has this U. Above, it is normal with continuity correction.
+    Up to 2500 pairs it is exact: the number of orders with each U is a coefficient of the Gaussian binomial (Mann and
+    Whitney, Annals of Mathematical Statistics 18, 1947). Above, it is normal with continuity correction.
     """
     pairs = base * candidate
-    u = np.arange(pairs + 1)
     if pairs > _EXACT_PAIRS:
-        spread = np.sqrt(pairs * (base + candidate + 1) / 12)
-        return np.asarray(stats.norm.sf((u - 0.5 - pairs / 2) / spread))
-    above, rest = np.divmod(u[:, None], base)
-    place = np.arange(candidate)
-    samples = np.where(place < above, base + place, -1.0 - place)
-    samples = np.where((place == above) & (rest > 0), rest - 0.5, samples)
-    others = np.broadcast_to(np.arange(base, dtype=float), (pairs + 1, base))
-    return np.asarray(stats.mannwhitneyu(samples, others, alternative="greater", method="exact", axis=-1).pvalue)
+        normal = NormalDist(pairs / 2, np.sqrt(pairs * (base + candidate + 1) / 12))
+        return np.array([1 - normal.cdf(u - 0.5) for u in range(pairs + 1)])
+    orders = [1] + [0] * pairs
+    for each in range(1, base + 1):
+        for u in range(pairs, candidate + each - 1, -1):
+            orders[u] -= orders[u - candidate - each]
+        for u in range(each, pairs + 1):
+            orders[u] += orders[u - each]
+    at_least, tail = 0, np.empty(pairs + 1)
+    for u in range(pairs, -1, -1):
+        at_least += orders[u]
+        tail[u] = at_least / comb(base + candidate, base)
+    return tail
+
+
+@lru_cache(maxsize=64)
+def block_tail(boots: int) -> Values:
+    """P(sum of the blocks' U >= u) for this number of boots of each kernel, if both kernels are the same; exact."""
+    chances = np.ones(1)
+    for start in range(0, boots, BLOCK):
+        size = min(BLOCK, boots - start)
+        tail = upper_tail(size, size)
+        chances = np.convolve(chances, tail - np.append(tail[1:], 0.0))
+    return np.asarray(np.minimum(np.cumsum(chances[::-1])[::-1], 1.0))
+
+
+def count_worse(base: Values, candidate: Values) -> npt.NDArray[np.int_]:
+    """U: in how many pairs of boots the candidate's is worse. A tie counts in the candidate's favour."""
+    return np.asarray((candidate[..., :, None] > base[..., None, :]).sum(axis=(-1, -2)))
 
 
 def rank_p(base: Values, candidate: Values) -> Values:
@@ -58,12 +77,30 @@ def rank_p(base: Values, candidate: Values) -> Values:
     A tie counts in the candidate's favour. This keeps the test valid: ties broken at random would give the exact
     distribution, and never a larger p. It also makes the test monotone: a worse value never gives a larger p.
     """
-    u = (candidate[..., :, None] > base[..., None, :]).sum(axis=(-1, -2))
-    return np.asarray(upper_tail(base.shape[-1], candidate.shape[-1])[u])
+    return np.asarray(upper_tail(base.shape[-1], candidate.shape[-1])[count_worse(base, candidate)])
+
+
+def block_p(base: Values, candidate: Values) -> Values:
+    """One-sided p that the candidate is worse, from comparisons within blocks (van Elteren 1960, equal weights).
+
+    Needs as many boots of the base as of the candidate. What differs from block to block has no effect on it.
+    """
+    boots = base.shape[-1]
+    blocks = [slice(start, start + BLOCK) for start in range(0, boots, BLOCK)]
+    total = np.asarray(sum(count_worse(base[..., block], candidate[..., block]) for block in blocks))
+    return np.asarray(block_tail(boots)[total])
+
+
+def worse_p(base: Values, candidate: Values) -> Values:
+    """One-sided p that the candidate is worse: twice the smaller one of both tests' p (Bonferroni).
+
+    Mann and Whitney's test is the stronger one if boots are independent, also if the tails are heavy. The test within
+    blocks is the stronger one if the machine drifts or changes between two boots.
+    """
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(rank_p(base, candidate), block_p(base, candidate))))
 
 
 def _differences(base: Values, candidate: Values) -> Values:
-    """In ascending order: numpy sorts a few values faster than it finds their median."""
     pairs = candidate[..., :, None] - base[..., None, :]
     return np.sort(pairs.reshape(*pairs.shape[:-2], -1))
 
@@ -88,118 +125,92 @@ def shift_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
     return ordered[..., outside - 1], ordered[..., pairs - outside]
 
 
-@lru_cache(maxsize=16)
-def _pair_splits(pairs: int) -> npt.NDArray[np.intp]:
-    """Which boot of each pair goes to the first half. A split and its mirror image count as one."""
-    if 2 ** (pairs - 1) <= _SPLITS:
-        return np.array([(0, *rest) for rest in product((0, 1), repeat=pairs - 1)], dtype=np.intp)
-    return np.random.default_rng(0).integers(0, 2, size=(_SPLITS, pairs))
+def step_of(values: Values) -> Values:
+    """The smallest difference between unequal values, which is one step of a coarse clock; infinite if all are equal.
 
-
-def floor(base: Values) -> Values:
-    """The A/A floor: how much boots of the same kernel differ, in the unit of the values.
-
-    Neighbouring boots of the base form pairs. A split puts one boot of each pair into each half, and the shift between
-    the halves is computed. Nine of ten such shifts are below the floor. They are scaled by the square root because each
-    half has only half of the boots. The candidate is left out, because its own noise must not excuse it.
+    Of values that are not quantised it is a small part of their noise.
     """
-    boots = base.shape[-1]
-    if boots < 4:
-        return np.full(base.shape[:-1], np.inf)
-    pairs = boots // 2
-    paired = base[..., : 2 * pairs].reshape(*base.shape[:-1], pairs, 2)
-    place, splits = np.arange(pairs), _pair_splits(pairs)
-    halves = [np.abs(shift(paired[..., place, chosen], paired[..., place, 1 - chosen])) for chosen in splits]
-    return np.asarray(np.quantile(np.stack(halves), 0.9, axis=0) * np.sqrt(pairs / boots))
+    gaps = np.diff(np.sort(values, axis=-1), axis=-1)
+    return np.asarray(np.where(gaps > 0, gaps, np.inf).min(axis=-1, initial=np.inf))
 
 
-@lru_cache(maxsize=4)
-def _groups(base: int, candidate: int) -> Values:
-    """Ways to label boots as the candidate's: all of them, or a fixed random sample. The true one is the first."""
-    boots = base + candidate
-    if comb(boots, candidate) <= _ALL_PERMUTATIONS:
-        chosen = np.array(list(combinations(range(boots), candidate)), dtype=np.intp)[::-1]
+@lru_cache(maxsize=16)
+def _groups(boots: int) -> Values:
+    """Ways to label boots as the candidate's within blocks: all, or a fixed random sample. The true one is the first.
+
+    The boots are those of the base and then those of the candidate.
+    """
+    sizes = [min(BLOCK, boots - start) for start in range(0, boots, BLOCK)]
+    ways = [list(combinations(range(2 * size), size))[::-1] for size in sizes]
+    count = int(np.prod([float(len(each)) for each in ways]))
+    if count <= _ALL_PERMUTATIONS:
+        chosen = list(product(*ways))
     else:
-        drawn = np.random.default_rng(0).random((_DRAWN_PERMUTATIONS, boots)).argsort(axis=1)[:, :candidate]
-        chosen = np.vstack([np.arange(base, boots), drawn])
-    groups = np.zeros((len(chosen), boots))
-    np.put_along_axis(groups, chosen, 1, axis=1)
+        lot = np.random.default_rng(0)
+        drawn = np.array([lot.integers(0, len(each), _DRAWN_PERMUTATIONS) for each in ways]).T
+        rows = [np.zeros(len(ways), dtype=int), *drawn]
+        chosen = [tuple(way[place] for way, place in zip(ways, row, strict=True)) for row in rows]
+    groups = np.zeros((len(chosen), 2 * boots))
+    for row, blocks in enumerate(chosen):
+        for number, block in enumerate(blocks):
+            start, size = BLOCK * number, sizes[number]
+            groups[row, [start + each if each < size else boots + start + each - size for each in block]] = 1
     return groups
 
 
-def mean_p(base: Values, candidate: Values) -> float:
-    """One-sided p of the permutation test that the candidate's mean is larger (Pitman 1937).
+def mean_p(base: Values, candidate: Values) -> Values:
+    """One-sided p of the permutation test that the candidate's mean is larger (Pitman 1937), within blocks.
 
-    Exact up to 200,000 labellings. Above, 20,000 random labellings with a fixed seed and the true one are used, which
-    is valid and gives the same result every time.
+    Exact up to 20,000 labellings. Above, 20,000 random labellings with a fixed seed and the true one are used, which is
+    valid and gives the same result every time. Needs as many boots of the base as of the candidate.
     """
-    values = np.concatenate([base, candidate])
-    sums = _groups(base.size, candidate.size) @ values
-    slack = 1e-12 * float(np.abs(values).sum())
-    return float((sums >= sums[0] - slack).mean())
+    values = np.concatenate([base, candidate], axis=-1)
+    sums = values @ _groups(base.shape[-1]).T
+    slack = 1e-12 * np.abs(values).sum(axis=-1, keepdims=True)
+    return np.asarray((sums >= sums[..., :1] - slack).mean(axis=-1))
 
 
-def mean_shift(base: Values, candidate: Values) -> float:
+def mean_shift(base: Values, candidate: Values) -> Values:
     """How much larger the candidate's mean is, in the unit of the values."""
-    return float(candidate.mean() - base.mean())
+    return np.asarray(candidate.mean(axis=-1) - base.mean(axis=-1))
 
 
-def mean_interval(base: Values, candidate: Values) -> tuple[float, float]:
-    """The shifts that the permutation test does not reject.
+def mean_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
+    """The shifts of one metric that the permutation test does not reject; infinite if there are too few boots.
 
     Subtract a shift from the candidate's values. A labelling then has at least the sum of the true one exactly if the
     shift is at least (difference of the two sums) / (number of boots that change sides). So the ends of the interval
     are order statistics of these quotients.
     """
-    outside = (1 - CONFIDENCE) / 2
-    if 1 / comb(base.size + candidate.size, candidate.size) > outside:
-        return -np.inf, np.inf
-    groups = _groups(base.size, candidate.size)
+    groups = _groups(base.size)
     values = np.concatenate([base, candidate])
     sums = groups @ values
     changed = candidate.size - groups[:, base.size :].sum(axis=1)
     moved = changed > 0
     quotients = np.sort((sums[0] - sums[moved]) / changed[moved])
     # With up to this number of labellings, the test still rejects. Those that equal the true one always count.
-    rank = int(np.floor(outside * len(groups))) - int((~moved).sum())
+    rank = int(np.floor((1 - CONFIDENCE) / 2 * len(groups))) - int((~moved).sum())
+    if rank < 0:
+        return np.asarray(-np.inf), np.asarray(np.inf)
     slack = 1e-9 * (float(np.ptp(values)) or 1e-3)
-    return float(quotients[rank]) - slack, float(quotients[-1 - rank]) + slack
+    return np.asarray(quotients[rank] - slack), np.asarray(quotients[-1 - rank] + slack)
 
 
-def two_batches(first: Values, confirm: Values, alpha: float) -> Values:
-    """Combine two independent p values, for a test that says "worse" only if both batches do.
+def holm(p: Values, family: int | None = None) -> Values:
+    """Holm's adjusted p over the last axis, the metrics (Scandinavian Journal of Statistics 6, 1979).
 
-    The result is 1 unless first <= alpha / CONFIRM and confirm <= CONFIRM. Otherwise it is the probability that the
-    product is this small and both are within these bounds: c + c log(alpha / c), where c is the product (Bauer and
-    Koehne, Biometrics 50, 1994, here also with a bound on the second batch). The test's error rate never exceeds the
-    result, and the result decreases with either p.
+    Args:
+        family: the number of metrics, if there are more than these; the others count as p = 1.
     """
-    both = np.clip(first * confirm, np.finfo(float).tiny, alpha)
-    joint = both * (1 + np.log(alpha / both))
-    agreed = (first <= alpha / CONFIRM) & (confirm <= CONFIRM)
-    return np.where(agreed, np.minimum(joint, 1.0), 1.0)
-
-
-def holm(p: Values) -> Values:
-    """Holm's adjusted p over the last axis, the metrics (Scandinavian Journal of Statistics 6, 1979)."""
     count = p.shape[-1]
     order = np.argsort(p, axis=-1, kind="stable")
-    scaled = np.take_along_axis(p, order, axis=-1) * np.arange(count, 0, -1)
+    scaled = np.take_along_axis(p, order, axis=-1) * ((family or count) - np.arange(count))
     adjusted = np.minimum(np.maximum.accumulate(scaled, axis=-1), 1.0)
     back = np.empty_like(adjusted)
     np.put_along_axis(back, order, adjusted, axis=-1)
     return back
 
 
-def detectable(base: Values, candidate: Values, alpha: float) -> float:
-    """The smallest shift, approximately, that a batch like this shows in four of five cases, in the unit of the values.
-
-    Computed by the t test with the rank test's efficiency of 3 / pi. Infinite if the boots are too few to reach alpha.
-    """
-    boots = base.size, candidate.size
-    if min(boots) < 2 or 1 / comb(sum(boots), boots[0]) > alpha:
-        return float("inf")
-    freedom = sum(boots) - 2
-    spread = np.sqrt((base.var() * base.size + candidate.var() * candidate.size) / freedom)
-    error = spread * np.sqrt((1 / boots[0] + 1 / boots[1]) * np.pi / 3)
-    return float(error * (stats.t.isf(alpha, freedom) + stats.t.ppf(_POWER, freedom)))
+def bad_share(boots: int) -> float:
+    """The largest share of bad boots that so many boots without a bad one do not exclude, with 95 % confidence."""
+    return float(1 - (1 - CONFIDENCE) ** (1 / boots))

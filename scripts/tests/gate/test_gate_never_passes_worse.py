@@ -67,15 +67,15 @@ def campaigns(draw: st.DrawFn) -> tuple[list[GateRule], Table, Table, Table]:
 
 
 def _gate(rules: list[GateRule]) -> Gate:
-    return Gate("g", 0.05, BOOTS, frozenset(), True, tuple(rules), (), ())
+    return Gate("g", 0.05, (BOOTS, 2 * BOOTS), frozenset(), True, tuple(rules), (), ())
 
 
 @settings(max_examples=60, deadline=None)
 @given(campaigns())
 def test_worse_is_never_better(campaign: tuple[list[GateRule], Table, Table, Table]) -> None:
     rules, base, candidate, worse = campaign
-    before = judge(_gate(rules), [_side("base", rules, base), _side("candidate", rules, candidate)])
-    after = judge(_gate(rules), [_side("base", rules, base), _side("candidate", rules, worse)])
+    before = judge(_gate(rules), _side("base", rules, base), _side("candidate", rules, candidate))
+    after = judge(_gate(rules), _side("base", rules, base), _side("candidate", rules, worse))
     for one, other in zip(before, after, strict=True):
         assert SEVERITY[other.verdict] >= SEVERITY[one.verdict], (one, other)
 
@@ -86,7 +86,7 @@ def test_the_property_can_fail_and_can_pass() -> None:
     same = [[100 + place % 3] for place in range(2 * BOOTS)]
     slow = [[200 + place % 3] for place in range(2 * BOOTS)]
     base = _side("base", [rule], same)
-    assert judge(_gate([rule]), [base, _side("candidate", [rule], same)])[0].verdict is Verdict.PASS
-    assert judge(_gate([rule]), [base, _side("candidate", [rule], slow)])[0].verdict is Verdict.FAIL
-    few = _side("candidate", [rule], slow[:BOOTS])
-    assert judge(_gate([rule]), [base, few])[0].verdict is Verdict.INCONCLUSIVE
+    assert judge(_gate([rule]), base, _side("candidate", [rule], same))[0].verdict is Verdict.PASS
+    assert judge(_gate([rule]), base, _side("candidate", [rule], slow))[0].verdict is Verdict.FAIL
+    few = _side("candidate", [rule], slow[: BOOTS - 1])
+    assert judge(_gate([rule]), base, few)[0].verdict is Verdict.INCONCLUSIVE

@@ -3,23 +3,27 @@
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from collections.abc import Callable
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from schedlib.gate.statistics import (
-    detectable,
-    floor,
+    Values,
+    bad_share,
+    block_p,
+    block_tail,
     holm,
     mean_interval,
     mean_p,
     rank_p,
     shift,
     shift_interval,
-    two_batches,
+    step_of,
     upper_tail,
+    worse_p,
 )
 
 LOT = np.random.default_rng(7)
@@ -79,23 +83,72 @@ def test_three_boots_have_no_interval() -> None:
     assert high == np.inf
 
 
-@pytest.mark.parametrize(("base", "candidate"), [(4, 4), (6, 5), (8, 8)])
-def test_permutation_of_means_is_scipys(base: int, candidate: int) -> None:
+@pytest.mark.parametrize("boots", [2, 3, 4])
+def test_permutation_of_means_is_scipys(boots: int) -> None:
+    """In one block."""
+
     def larger(one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
         return np.asarray(other.mean(axis=axis) - one.mean(axis=axis))
 
     for _ in range(5):
-        one, other = LOT.poisson(3, base).astype(float), LOT.poisson(4, candidate).astype(float)
+        one, other = LOT.poisson(3, boots).astype(float), LOT.poisson(4, boots).astype(float)
         expected = stats.permutation_test(
             (one, other), larger, alternative="greater", vectorized=True, n_resamples=np.inf, axis=0
         ).pvalue
         assert mean_p(one, other) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("boots", [3, 4, 5, 6])
+def test_blocks_by_enumeration(boots: int) -> None:
+    """All ways to label the boots of each block, counted one by one."""
+    sizes = [min(4, boots - start) for start in range(0, boots, 4)]
+    ways = product(*(combinations(range(2 * size), size) for size in sizes))
+    sums = [
+        sum(
+            place > other
+            for each, size in zip(way, sizes, strict=True)
+            for place in each
+            for other in range(2 * size)
+            if other not in each
+        )
+        for way in ways
+    ]
+    expected = [np.mean(np.array(sums) >= u) for u in range(max(sums) + 1)]
+    assert block_tail(boots) == pytest.approx(expected)
+
+
+def test_what_differs_between_blocks_has_no_effect() -> None:
+    one, other = LOT.standard_normal(8), LOT.standard_normal(8)
+    moved = np.repeat([0.0, 100.0], 4)
+    assert block_p(one + moved, other + moved) == block_p(one, other)
+    assert rank_p(one + moved, other + moved) != rank_p(one, other)
+    assert mean_p(one + moved, other + moved) == pytest.approx(mean_p(one, other))
+
+
+@pytest.mark.parametrize("p_of", [rank_p, block_p, worse_p, mean_p])
+def test_each_test_keeps_its_level(p_of: Callable[[Values, Values], Values]) -> None:
+    values = LOT.standard_normal((4000, 24))
+    p = p_of(values[:, :12], values[:, 12:])
+    for level in (0.01, 0.05, 0.2):
+        assert (p <= level).mean() <= level + 4 * np.sqrt(level / 4000)
+    assert (p_of(values[:, :12], values[:, 12:] + 3) < 0.001).mean() > 0.9
+
+
+def test_step_of_a_clock() -> None:
+    assert step_of(np.array([3.0, 1.0, 3.0, 7.0])) == 2
+    assert step_of(np.ones(4)) == np.inf
+    assert step_of(np.array([[1.0, 1.0], [1.0, 2.0]])).tolist() == [np.inf, 1.0]
+
+
+def test_bad_share_by_hand() -> None:
+    assert (1 - bad_share(8)) ** 8 == pytest.approx(0.05)
+    assert bad_share(8) < 1 / 3 < bad_share(7)
+
+
 def test_permutation_by_lot_is_near_the_exact_one() -> None:
     one, other = LOT.standard_normal(15), LOT.standard_normal(15) + 0.5
     expected = stats.ttest_ind(other, one, alternative="greater").pvalue
-    assert mean_p(one, other) == pytest.approx(expected, abs=0.02)
+    assert mean_p(one, other) == pytest.approx(expected, abs=0.05)
     assert mean_p(one, other) == mean_p(one, other)
 
 
@@ -112,40 +165,3 @@ def test_holm_by_hand() -> None:
     assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
     for order in permutations([0.001, 0.02, 0.5]):
         assert sorted(holm(np.array(order))) == pytest.approx([0.003, 0.04, 0.5])
-
-
-def test_two_batches_is_a_p() -> None:
-    first, confirm = LOT.random(2_000_000), LOT.random(2_000_000)
-    p = two_batches(first, confirm, 0.01)
-    for level in (0.01, 0.005, 0.002, 0.0005):
-        assert (p <= level).mean() == pytest.approx(level, abs=5 * np.sqrt(level / 2e6))
-
-
-def test_two_batches_needs_both_and_never_rises() -> None:
-    def p(first: float, confirm: float) -> float:
-        return float(two_batches(np.array(first), np.array(confirm), 0.01))
-
-    assert p(1e-9, 0.21) == 1
-    assert p(0.06, 1e-9) == 1
-    grid = [1e-9, 1e-5, 1e-3, 0.01, 0.05, 0.2, 1]
-    for first, confirm in product(grid, grid):
-        for better in grid:
-            if better <= first:
-                assert p(better, confirm) <= p(first, confirm)
-            if better <= confirm:
-                assert p(first, better) <= p(first, confirm)
-
-
-def test_floor_is_what_boots_of_one_kernel_show() -> None:
-    base = LOT.standard_normal((2000, 10))
-    assert 0.6 < float(np.median(floor(base))) < 0.9  # 90 % of the shifts of 10 against 10: 1.645 x sqrt(2 / 10) = 0.74
-    assert floor(np.ones(10)) == 0
-    assert floor(np.ones(3)) == np.inf
-    assert floor(LOT.standard_normal(40)).shape == ()
-
-
-def test_detectable_is_detected_four_times_of_five() -> None:
-    base, candidate = LOT.standard_normal((3000, 10)), LOT.standard_normal((3000, 10))
-    size = float(np.median([detectable(*pair, 0.05) for pair in zip(base, candidate, strict=True)]))
-    assert 0.75 < (rank_p(base, candidate + size) <= 0.05).mean() < 0.85
-    assert detectable(np.arange(2.0), np.arange(2.0), 0.05) == np.inf

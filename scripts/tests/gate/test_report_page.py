@@ -110,7 +110,7 @@ def test_page_says_everything(campaign: Campaign) -> None:
     assert len(plots_seen) == 2 * 3
     assert all(each["role"] == "img" for each in plots_seen)
     assert said.count("placebo: 10 boots, from") == len(plots_seen)
-    assert said.count("20 boots, 10 of them in the confirmation, from") == 2 * len(plots_seen)
+    assert said.count("base: 10 boots, from") == len(plots_seen)
     assert not re.search(r"\b(nan|inf)\b", "".join(str(attributes) for _, attributes in seen.tags), re.I)
 
 
@@ -170,13 +170,13 @@ def test_text_is_the_gates(campaign: Campaign, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_commands_are_for_a_shell(tmp_path: Path) -> None:
-    for name in ("a b", "it's", "c;d", "e", "`p`"):
+    for name in ("a b", "it's", "`p`"):
         (tmp_path / name).mkdir()
     gates, picture = tmp_path / "$x.toml", tmp_path / "1 .svg"
     gates.touch()
     picture.write_bytes(PICTURE)
     words = ["gate", str(tmp_path / "a b"), str(tmp_path / "it's"), "--gates", str(gates)]
-    words += ["--confirm", str(tmp_path / "c;d"), str(tmp_path / "e"), "--placebo", str(tmp_path / "`p`")]
+    words += ["--placebo", str(tmp_path / "`p`")]
     words += ["--html", str(tmp_path / "-> x"), "--picture", str(picture), "--picture", str(picture)]
     arguments = parsed(gate_verb, words)
     command: str = arguments.read(arguments).command()
@@ -199,9 +199,7 @@ def test_pictures_are_svg(campaign: Campaign, tmp_path: Path) -> None:
     [[0.0], [0.0, 0.0], [5.0] * 3, [1e-9, 2e-9], [1e299, 2e299], [1e300, 1.0], [999_999.5, 1e6], [1e-300, 3e-300]],
 )
 def test_any_values_can_be_drawn(values: list[float]) -> None:
-    boots = [
-        Point(kernel, False, place, value) for place, value in enumerate(values) for kernel in ("base", "candidate")
-    ]
+    boots = [Point(kernel, place, value) for place, value in enumerate(values) for kernel in ("base", "candidate")]
     for draw in (plots.ecdf, plots.by_boot):
         svg = draw("x", "\x00<t>", "$x_", boots)
         assert not re.search(r"\b(nan|inf)\b|#0000", svg, re.I)
@@ -209,7 +207,7 @@ def test_any_values_can_be_drawn(values: list[float]) -> None:
 
 
 def test_ticks_are_round() -> None:
-    boots = [Point("base", False, place, 9_137.3 + 41.7 * place) for place in range(10)]
+    boots = [Point("base", place, 9_137.3 + 41.7 * place) for place in range(10)]
     told = re.findall(r">([\d,.]+)</text>", plots.by_boot("x", "t", "ns", boots))
     ticks = [float(each.replace(",", "")) for each in told if "," in each]
     assert ticks and all(tick % 50 == 0 for tick in ticks)
@@ -218,15 +216,3 @@ def test_ticks_are_round() -> None:
 def test_a_gates_file_with_claims_alone(campaign: Campaign) -> None:
     with pytest.raises(SchedlineError, match="schedline gate --expect-improvement"):
         main(["gate", str(campaign.base), str(campaign.candidate), "--gates", "claims"])
-
-
-def test_confirmation_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, again = Campaign(tmp_path), Campaign(tmp_path / "again")
-    first.boots(noise(1), noise(2, factor=1.25))
-    again.boots(noise(3), noise(4, factor=1.25), first=10_000)
-    out = tmp_path / "x.html"
-    more = ["--confirm", str(again.base), str(again.candidate), "--html", str(out)]
-    assert main(first.words(*more)) == 1
-    said = stands_alone(out.read_text()).text
-    assert "the confirmation's candidate" in said and "20 boots, 10 of them in the confirmation" in said
-    assert f"page: {out}" in capsys.readouterr().out

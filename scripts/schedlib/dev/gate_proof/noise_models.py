@@ -23,9 +23,48 @@ RECORDED = Path(__file__).with_name("recorded.json")
 Model = Callable[[np.random.Generator, tuple[int, int, int]], Values]
 
 
-def log_normal(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
-    """5 % from boot to boot."""
-    return np.exp(0.05 * lot.standard_normal(shape))
+def log_normal(spread: float) -> Model:
+    """Independent boots that differ by this share."""
+    return lambda lot, shape: np.exp(spread * lot.standard_normal(shape))
+
+
+def correlated(memory: float) -> Model:
+    """5 % from boot to boot, and each boot remembers the one before: AR(1)."""
+
+    def model(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+        fresh = lot.standard_normal(shape)
+        found = fresh.copy()
+        for place in range(1, shape[-1]):
+            found[..., place] = memory * found[..., place - 1] + np.sqrt(1 - memory**2) * fresh[..., place]
+        return np.exp(0.05 * found)
+
+    return model
+
+
+def every(period: int) -> Model:
+    """Each boot of a period is 10 % slower for all metrics, from a random one on; in addition 3 % of noise."""
+
+    def model(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+        place = np.arange(shape[-1]) + lot.integers(0, period, (shape[0], 1, 1))
+        return log_normal(0.03)(lot, shape) * np.where(place % period, 1.0, 1.1)
+
+    return model
+
+
+def trend(each: float) -> Model:
+    """The machine becomes slower by this share with every boot; in addition 3 % of noise."""
+    return lambda lot, shape: log_normal(0.03)(lot, shape) * np.exp(each * np.arange(shape[-1]))
+
+
+def step(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """From a random boot on, the machine is 20 % slower; in addition 3 % of noise."""
+    later = np.arange(shape[-1]) >= lot.integers(0, shape[-1], (shape[0], 1, 1))
+    return log_normal(0.03)(lot, shape) * np.where(later, 1.2, 1.0)
+
+
+def pareto(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """5 % of a Pareto variate with exponent 1.5, which has no finite variance, above the true value."""
+    return np.asarray(1 + 0.05 * lot.pareto(1.5, shape))
 
 
 def wakeups(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
@@ -36,7 +75,7 @@ def wakeups(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
     grid = np.exp(np.linspace(-1.5, 8, 20_000))
     below = 0.998 * ndtr(np.log(grid) / 0.25) + 0.002 * np.where(grid > 2, 1 - (2 / grid) ** 1.5, 0)
     p99 = np.interp(lot.beta(1980, 21, shape), below, grid)
-    return p99 / np.interp(0.99, below, grid) * log_normal(lot, shape)
+    return p99 / np.interp(0.99, below, grid) * log_normal(0.05)(lot, shape)
 
 
 def heavy_tail(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
@@ -87,7 +126,7 @@ def _recorded_runs() -> Values:
 def recorded(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
     """Consecutive runs from a random first one; the two of each pair are swapped at random.
 
-    ABBA of such slots is a random pair design: the recorded runs could have been any of these campaigns.
+    So a recorded run could have been any of the campaign's.
     """
     campaigns, metrics, slots = shape
     values = _recorded_runs()[:metrics]
@@ -100,12 +139,25 @@ def recorded(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
 
 
 MODELS: dict[str, Model] = {
-    "log-normal 5 %": log_normal,
+    "log-normal 3 %": log_normal(0.03),
+    "log-normal 5 %": log_normal(0.05),
+    "log-normal 10 %": log_normal(0.10),
     "p99 of 2000, 5 %": wakeups,
     "heavy tail": heavy_tail,
-    "bimodal": bimodal,
+    "Pareto 1.5": pareto,
+    "two groups": bimodal,
     "drift 2 %, shared": drift,
     "drift 2 %, each": drift_each,
+    "trend 1 % a boot": trend(0.01),
+    "trend 3 % a boot": trend(0.03),
+    "a step of 20 %": step,
+    "AR(1) 0.8": correlated(0.8),
+    "AR(1) -0.5": correlated(-0.5),
+    "every 2nd +10 %": every(2),
+    "every 3rd +10 %": every(3),
+    "every 4th +10 %": every(4),
+    "every 5th +10 %": every(5),
+    "every 8th +10 %": every(8),
     "machine steals": steals,
     "boot 3 %, run 1 %": boot_effect,
     "recorded runs": recorded,
