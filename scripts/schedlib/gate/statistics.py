@@ -15,14 +15,13 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from schedlib.gate.block_orders import BLOCK
+
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 CONFIDENCE = 0.95
 """The confidence of every interval, two-sided."""
-
-BLOCK = 4
-"""Boots of each kernel in a block. Within a block of eight boots, the order of the kernels is drawn by lot."""
 
 _EXACT_PAIRS = 2500
 """Up to this number of pairs of boots, the distribution of U is exact; above, it is approximated as normal."""

@@ -16,7 +16,7 @@ from scipy import stats
 from schedlib.dev.gate_proof.noise_models import Model
 from schedlib.formats.bench_gate_document import SimulationResult
 from schedlib.formats.gate_document import Method
-from schedlib.gate.boot_order import BLOCK_ORDERS
+from schedlib.gate.block_orders import BLOCK_ORDERS
 from schedlib.gate.decision import Limits, decide, look_evidence
 from schedlib.gate.rules import load_gate
 from schedlib.gate.statistics import Flags, Values, upper_tail

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The order of boots, drawn by lot before the first boot."""
+"""The orders of a block of boots, of which one is drawn by lot before the first boot."""
 
 from __future__ import annotations
 
-import random
 from itertools import combinations
 
-from schedlib.gate.statistics import BLOCK
+BLOCK = 4
+"""Boots of each kernel in a block."""
 
 
 def _fair(places: tuple[int, ...]) -> bool:
@@ -28,9 +28,3 @@ BLOCK_ORDERS = tuple(
 They are drawn by lot, because any fixed order meets some period of the machine. With ABBABAAB and its mirror image,
 something that happens at every third boot looked like a change in 7 % of the campaigns; see docs/results/gate.md.
 """
-
-
-def drawn(boots: int, seed: int) -> str:
-    """The kernels to boot, A or B, for at least this number of boots of each; whole blocks."""
-    source = random.Random(seed)  # noqa: S311 - an order, no secret
-    return "".join(source.choice(BLOCK_ORDERS) for _ in range(-(-boots // BLOCK)))
