@@ -2,7 +2,7 @@
 /*
  * The baseline of a workload on a machine: what --record measured, in a text
  * file. First the conditions, a line each. They have to be the same in the run
- * that is judged. Then the boot of each recorded run. Then a line for each
+ * that is judged. Then the session of each recorded run. Then a line for each
  * metric, with its CPU (-1: all CPUs together) and its value in each run, "-"
  * where it is missing. The last line is a checksum. Thresholds of your own are
  * given with --limit, not here.
@@ -17,10 +17,12 @@
 #include "results.h"
 #include "statistics.h"
 
-#define BASELINE_HEAD	"# sched_latency baseline 2; an edited file is not used, for own limits see --limit"
+#define BASELINE_HEAD	"# sched_latency baseline 3; an edited file is not used, for own limits see --limit"
 /* To be increased when a workload measures something else under the same name. */
 #define MEASUREMENT	2
 #define MOST_CONDITION	4096
+/* What is recorded later than this belongs to another session: machines drift. */
+#define SESSION_MINUTES	10
 
 /* What has to be equal for a comparison. */
 enum condition { TOOL, MACHINE, OPTIONS, CPUS_USED, GOVERNOR, KERNEL, CONDITIONS };
@@ -43,7 +45,8 @@ struct baseline {
 	bool damaged;
 	char conditions[CONDITIONS][MOST_CONDITION];
 	int nr_runs;
-	char boots[MOST_RECORDED][40];
+	/* The boot, a dot, and its age in minutes when the session began. */
+	char sessions[MOST_RECORDED][64];
 	int nr_series;
 	struct series *series;
 };
@@ -285,12 +288,12 @@ static inline bool parse_series(struct baseline *baseline, const char *text)
 	return !strcmp(text, "\n");
 }
 
-static inline bool parse_boots(struct baseline *baseline, const char *text)
+static inline bool parse_sessions(struct baseline *baseline, const char *text)
 {
 	int len;
 
 	for (; baseline->nr_runs < MOST_RECORDED &&
-	     sscanf(text, "%39s%n", baseline->boots[baseline->nr_runs], &len) == 1; text += len)
+	     sscanf(text, "%63s%n", baseline->sessions[baseline->nr_runs], &len) == 1; text += len)
 		baseline->nr_runs++;
 	return baseline->nr_runs && text[strspn(text, "\n ")] == '\0';
 }
@@ -308,7 +311,7 @@ static inline bool parse_baseline_line(struct baseline *baseline, char *text)
 		}
 	}
 	if (!baseline->nr_runs)
-		return !strncmp(text, "boots ", 6) && parse_boots(baseline, text + 6);
+		return !strncmp(text, "sessions ", 9) && parse_sessions(baseline, text + 9);
 	return parse_series(baseline, text);
 }
 
@@ -383,14 +386,29 @@ static inline bool baseline_fits(struct baseline *baseline, char (*now)[MOST_CON
 
 /* Recording. */
 
+/* The session of a run that is recorded now: that of the last run, or a new one. */
+static inline void name_session(struct baseline *baseline, int run)
+{
+	char boot[37], last[37] = "";
+	struct timespec age;
+	long minutes, began;
+
+	clock_gettime(CLOCK_BOOTTIME, &age);
+	minutes = age.tv_sec / 60;
+	if (!read_line(boot, sizeof(boot), "/proc/sys/kernel/random/boot_id"))
+		snprintf(boot, sizeof(boot), "unknown");
+	if (run && sscanf(baseline->sessions[run - 1], "%36[^.].%ld", last, &began) == 2 &&
+	    !strcmp(last, boot) && minutes - began < SESSION_MINUTES)
+		minutes = began;
+	snprintf(baseline->sessions[run], sizeof(baseline->sessions[run]), "%s.%ld", boot, minutes);
+}
+
 static inline void append_run(struct baseline *baseline, const struct results *results)
 {
 	struct figure *figures;
 	int nr = figures_of(results, &figures), run = baseline->nr_runs++;
 
-	if (!read_line(baseline->boots[run], sizeof(baseline->boots[run]),
-		       "/proc/sys/kernel/random/boot_id"))
-		snprintf(baseline->boots[run], sizeof(baseline->boots[run]), "unknown");
+	name_session(baseline, run);
 	for (int i = 0; i < nr; i++) {
 		struct series *series = find_series(baseline, figures[i].name, figures[i].cpu, i);
 
@@ -405,8 +423,8 @@ static inline void append_run(struct baseline *baseline, const struct results *r
 static inline void forget_runs(struct baseline *baseline, int nr)
 {
 	baseline->nr_runs -= nr;
-	memmove(baseline->boots, baseline->boots + nr,
-		baseline->nr_runs * sizeof(baseline->boots[0]));
+	memmove(baseline->sessions, baseline->sessions + nr,
+		baseline->nr_runs * sizeof(baseline->sessions[0]));
 	for (int i = 0; i < baseline->nr_series; i++) {
 		double *values = baseline->series[i].values;
 
@@ -421,9 +439,9 @@ static inline void write_baseline(const struct baseline *baseline, FILE *file)
 	fprintf(file, "%s\n", BASELINE_HEAD);
 	for (int i = 0; i < CONDITIONS; i++)
 		fprintf(file, "%s %s\n", condition_names[i], baseline->conditions[i]);
-	fprintf(file, "boots");
+	fprintf(file, "sessions");
 	for (int i = 0; i < baseline->nr_runs; i++)
-		fprintf(file, " %s", baseline->boots[i]);
+		fprintf(file, " %s", baseline->sessions[i]);
 	fprintf(file, "\n");
 	for (int i = 0; i < baseline->nr_series; i++) {
 		const struct series *series = &baseline->series[i];
@@ -516,15 +534,15 @@ static inline void baseline_record(struct baseline *baseline, const char *tool,
 		       baseline->nr_runs, baseline->path);
 }
 
-/* For each run, the first run of its boot. Returns the number of boots. */
-static inline int number_boots(const struct baseline *baseline, int *boots)
+/* For each run, the first run of its session. Returns the number of sessions. */
+static inline int number_sessions(const struct baseline *baseline, int *first)
 {
 	int nr = 0;
 
 	for (int i = 0; i < baseline->nr_runs; i++) {
-		for (boots[i] = 0; strcmp(baseline->boots[boots[i]], baseline->boots[i]); )
-			boots[i]++;
-		nr += boots[i] == i;
+		for (first[i] = 0; strcmp(baseline->sessions[first[i]], baseline->sessions[i]); )
+			first[i]++;
+		nr += first[i] == i;
 	}
 	return nr;
 }

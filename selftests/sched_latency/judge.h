@@ -186,7 +186,7 @@ struct comparison {
 	struct figure figure;
 	int nr_recorded;
 	double losses[MOST_RECORDED];
-	int boots[MOST_RECORDED];
+	int sessions[MOST_RECORDED];
 	/* The loss of the batch, and the loss above which it fails. */
 	double loss, limit;
 	/* Values of the metric, or of the worst CPU. */
@@ -208,7 +208,7 @@ static inline void recorded_losses(struct comparison *found, const struct baseli
 				   const char *name, bool each_cpu)
 {
 	static double losses[MOST_RECORDED], values[MOST_RECORDED];
-	static int boots[MOST_RECORDED];
+	static int sessions[MOST_RECORDED];
 
 	for (int run = 0; run < MOST_RECORDED; run++)
 		losses[run] = -INFINITY;
@@ -237,10 +237,10 @@ static inline void recorded_losses(struct comparison *found, const struct baseli
 			losses[run] = loss > losses[run] ? loss : losses[run];
 		}
 	}
-	number_boots(baseline, boots);
+	number_sessions(baseline, sessions);
 	for (int run = 0; run < baseline->nr_runs; run++)
 		if (losses[run] > -INFINITY) {
-			found->boots[found->nr_recorded] = boots[run];
+			found->sessions[found->nr_recorded] = sessions[run];
 			found->losses[found->nr_recorded++] = losses[run];
 		}
 }
@@ -475,7 +475,7 @@ static inline int compare(struct verdict *verdict, const struct test *test,
 			  const char *name, double chance)
 {
 	static struct comparison found;
-	double boots, least;
+	double sessions, least;
 	int rank, lost;
 
 	memset(&found, 0, sizeof(found));
@@ -517,9 +517,9 @@ static inline int compare(struct verdict *verdict, const struct test *test,
 	least = aims[found.figure.aim] * (is_tail(&found.figure) ? 0.8 : 0.5);
 	if (found.limit < least)
 		found.limit = least;
-	boots = beyond_boots(found.losses, found.boots, found.nr_recorded);
-	if (found.limit < boots)
-		found.limit = boots;
+	sessions = beyond_sessions(found.losses, found.sessions, found.nr_recorded);
+	if (found.limit < sessions)
+		found.limit = sessions;
 	if (found.loss > found.limit) {
 		say_compared(verdict, &found);
 		return KSFT_FAIL;
@@ -542,7 +542,7 @@ static inline void judge_baseline(struct verdict *verdict, const struct test *te
 {
 	struct figure **figures = calloc(batch->nr, sizeof(*figures));
 	int *nr_figures = calloc(batch->nr, sizeof(*nr_figures)), passed = 0;
-	static int boots[MOST_RECORDED];
+	static int sessions[MOST_RECORDED];
 
 	verdict->result = KSFT_SKIP;
 	if (!figures || !nr_figures)
@@ -563,8 +563,8 @@ static inline void judge_baseline(struct verdict *verdict, const struct test *te
 		verdict->result = KSFT_FAIL;
 	else if (passed)
 		verdict->result = KSFT_PASS;
-	if (verdict->result == KSFT_PASS && number_boots(baseline, boots) == 1)
-		say(verdict, "; the baseline is of one boot");
+	if (verdict->result == KSFT_PASS && number_sessions(baseline, sessions) == 1)
+		say(verdict, "; the baseline is of one session");
 	for (int i = 0; i < batch->nr; i++)
 		free(figures[i]);
 	free(figures);

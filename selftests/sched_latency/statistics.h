@@ -108,29 +108,29 @@ static inline double median_without(const double *sorted, int nr, double value)
 }
 
 /*
- * Boots differ, too. If there are several in the baseline, a loss is no failure
- * until it is as far beyond the worst boot as this is from the best one.
+ * Sessions differ, too. If there are several in the baseline, a loss is no
+ * failure until it is as far beyond the worst one as this is from the best.
  */
-static inline double beyond_boots(const double *losses, const int *boots, int nr)
+static inline double beyond_sessions(const double *losses, const int *sessions, int nr)
 {
-	double least = 0, most = 0, of_boot[MOST_RECORDED];
-	int nr_boots = 0;
+	double least = 0, most = 0, of_one[MOST_RECORDED];
+	int nr_sessions = 0;
 
-	for (int boot = 0; boot < nr; boot++) {
+	for (int session = 0; session < MOST_RECORDED; session++) {
 		double median;
-		int nr_of_boot = 0;
+		int nr_of_one = 0;
 
 		for (int i = 0; i < nr; i++)
-			if (boots[i] == boot)
-				of_boot[nr_of_boot++] = losses[i];
-		if (!nr_of_boot)
+			if (sessions[i] == session)
+				of_one[nr_of_one++] = losses[i];
+		if (!nr_of_one)
 			continue;
-		median = median_of(of_boot, nr_of_boot);
-		least = !nr_boots || median < least ? median : least;
-		most = !nr_boots || median > most ? median : most;
-		nr_boots++;
+		median = median_of(of_one, nr_of_one);
+		least = !nr_sessions || median < least ? median : least;
+		most = !nr_sessions || median > most ? median : most;
+		nr_sessions++;
 	}
-	return nr_boots > 1 ? most + (most - least) : 0;
+	return nr_sessions > 1 ? most + (most - least) : 0;
 }
 
 /*

@@ -262,7 +262,7 @@ def test_a_pass_names_what_it_excludes(machine: Machine) -> None:
     code, said = machine.run([109.0] * RUNS)
     line = lines_of(said)["value_within_baseline"]
     assert line == (
-        "ok 1 value_within_baseline # value 109 ns, baseline 100 ns; +10 % would fail; the baseline is of one boot"
+        "ok 1 value_within_baseline # value 109 ns, baseline 100 ns; +10 % would fail; the baseline is of one session"
     )
     assert lines_of(said)["cpus_within_baseline"].startswith("ok 2 cpus_within_baseline # row.p50 109 us on CPU 0")
     # The other tests of the harness fail on purpose.
@@ -387,16 +387,30 @@ def test_any_number_of_runs_is_judged(machine: Machine) -> None:
         assert "+10 % would fail" in lines_of(machine.run([100.0], "--runs", str(runs))[1])["value_within_baseline"]
 
 
-def test_boots_that_differ_widen_the_limit(machine: Machine) -> None:
+SESSION = re.compile(r"(?<= )([0-9a-f-]{36}|unknown)\.([0-9]+)")
+
+
+def test_sessions_that_differ_widen_the_limit(machine: Machine) -> None:
     machine.record([100.0] * 10 + [108.0] * 10)
     text = machine.path.read_text()
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    other = text.replace(" ".join([boot] * 10), " ".join(["other"] * 10), 1)
-    machine.path.write_text(sealed(other))
+    assert len(set(SESSION.findall(text))) == 1
+    machine.path.write_text(sealed(SESSION.sub("other.1", text, count=10)))
     line = lines_of(machine.run([104.0] * RUNS)[1])["value_within_baseline"]
-    # The medians of the two boots are 7.7 % apart; the limit is as far beyond the worse one.
+    # The medians of the two sessions are 7.7 % apart; the limit is as far beyond the worse one.
     assert "+11.5 % would fail" in line, line
-    assert "of one boot" not in line
+    assert "of one session" not in line
+
+
+def test_ten_minutes_later_is_another_session(machine: Machine) -> None:
+    machine.record([100.0] * 10)
+    text = machine.path.read_text()
+    (boot, minute), *_ = SESSION.findall(text)
+    earlier = f"{boot}.{int(minute) - 10}"
+    machine.path.write_text(sealed(SESSION.sub(earlier, text)))
+    machine.record([100.0] * 10)
+    found = [".".join(each) for each in SESSION.findall(machine.path.read_text())]
+    assert found[:10] == [earlier] * 10
+    assert len(set(found)) == 2 and found[10:] == [found[10]] * 10
 
 
 def sealed(text: str) -> str:
@@ -423,7 +437,7 @@ def test_sealing_is_what_the_program_writes(machine: Machine) -> None:
         lambda text: text.replace("baseline 2", "baseline 1", 1),
         lambda text: sealed(text.replace(" 100 ", " 1x0 ", 1)),
         lambda text: sealed(text.replace(" 100 ", " ", 1)),
-        lambda text: sealed(text.replace("boots ", "shoes ", 1)),
+        lambda text: sealed(text.replace("sessions ", "cessions ", 1)),
         lambda text: text + "more\n",
     ],
 )
