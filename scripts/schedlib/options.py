@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from schedlib import names
+from schedlib.formats.cover_letter import printable
 from schedlib.names import one_of, some_of, unknown, words
 from schedlib.verdict import Verdict
 
@@ -36,7 +37,8 @@ class VerbParser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False} | words)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(Verdict.ERROR.exit_code, f"{self.prog}: {message}\n  next: {self.prog} --help\n")
+        said = printable(message, "\n\t")
+        self.exit(Verdict.ERROR.exit_code, f"{self.prog}: {said}\n  next: {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As usual, but for an unknown option the error names the nearest known one."""

@@ -56,7 +56,7 @@ class Refused(SchedlineError):
 
     def __init__(self, path: Path | str, kind: type[Document], why: str, next_step: str) -> None:
         self.why = printable(why)[:300]
-        super().__init__(f"{path} is no {kind.kind()}: {self.why}", next_step)
+        super().__init__(f"{printable(str(path))} is no {kind.kind()}: {self.why}", next_step)
 
 
 def read(path: Path, kind: type[T], next_step: str) -> T:

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.names import gate_names, unknown
 from schedlib.options import BASIC
@@ -66,9 +67,9 @@ def read_svg(path: Path) -> bytes:
         SchedlineError: it cannot be read, is not an SVG, or is too large.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path, _LARGEST)
     except OSError as error:
         raise SchedlineError(f"the picture {path} cannot be read: {error.strerror}", f"ls -l {path}") from error
-    if b"<svg" not in content[:1000] or len(content) > _LARGEST:
-        raise SchedlineError(f"{path} is no SVG, or larger than 5 MB", "schedline layout diff A B --svg FILE")
+    if b"<svg" not in content[:1000]:
+        raise SchedlineError(f"{path} is no SVG", "schedline layout diff A B --svg FILE")
     return content
