@@ -18,6 +18,7 @@ GATES = CONFIGS / "gates"
 
 LIBRARIES = (*BASIC, "requirements-gate.txt")
 PAGE_LIBRARIES = (*BASIC, "requirements-report.txt")
+HISTORY_LIBRARY = "requirements-history.txt"
 
 _LARGEST = 5 << 20
 
@@ -33,6 +34,7 @@ class GateOptions:
     expect_improvement: bool = False
     json: Path | None = None
     html: Path | None = None
+    history: Path | None = None
     pictures: tuple[Path, ...] = ()
 
     def command(self) -> str:
@@ -43,6 +45,15 @@ class GateOptions:
         words += ["--html", self.html] if self.html else []
         words += [word for picture in self.pictures for word in ("--picture", picture)]
         return shlex.join(map(str, words))
+
+
+@dataclass(frozen=True)
+class HistoryOptions:
+    """The options of `gate history`; see --help."""
+
+    directory: Path
+    json: Path | None = None
+    html: Path | None = None
 
 
 def gates_path(named: str) -> Path:

@@ -125,7 +125,7 @@ def test_what_the_tool_itself_calls_failed_is_no_result(campaign: Campaign, caps
     assert "it reports the status 1" in " ".join(capsys.readouterr().out.split())
     path = campaign.save(campaign.base, run("base", "c", 1, [metric(5)], process=ended | {"reported": 1}))
     row = next(row for row in load_suite("quick").rows if row.program == "rt_wakeup")
-    row = replace(row, work="timer.p99", metrics={})
+    row = replace(row, work="timer.p99", metrics={"timer.p99": "ns"})
     assert judge_run(row, 1, read_run(path)).reason == "it reports the status 1"
 
 
