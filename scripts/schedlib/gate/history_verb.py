@@ -36,7 +36,7 @@ def add_parser(verbs: Verbs) -> None:
     )
     options.add_values(
         parser,
-        ("directory", options.existing_directory, "DIR", "what was given to gate --history"),
+        ("directory", options.new_directory, "DIR", "what was given to gate --history"),
         ("--json", options.new_file, "FILE", "write the result here too (schema gate-history-1)"),
         ("--html", options.new_file, "FILE", "write a page with a picture of each metric here"),
     )
