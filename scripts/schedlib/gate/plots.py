@@ -117,7 +117,7 @@ def over_time(
         for place, (first, end, mean) in enumerate(means):
             label = None if place else "mean"
             axes.plot([first + 0.6, end + 0.4], [mean, mean], label=label, color=_COLOURS["base"], linewidth=2)
-        _values_on(axes, "y", [Point("candidate", False, 0.0, level) for level, _ in levels], unit)
+        _values_on(axes, "y", [Point("candidate", 0.0, level) for level, _ in levels], unit)
         axes.set_xlabel("gate, in the order of time")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         ends = f"from {number(levels[0][0])} to {number(levels[-1][0])} {unit}"
