@@ -27,6 +27,7 @@ from schedlib.dev import dev_verb
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
+from schedlib.formats.cover_letter import printable
 from schedlib.gate import gate_verb
 from schedlib.layout import layout_verb, status_verb
 from schedlib.options import VerbParser
@@ -148,21 +149,26 @@ def _guarded(words: Sequence[str]) -> int:
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     except SchedlineError as error:
-        say(f"schedline: {error}")
+        _say(f"schedline: {error}")
     except KeyboardInterrupt:
         say("schedline: interrupted; run the same command again to go on")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        say(f"schedline: {where}{error.strerror or error}\n  next: schedline doctor; df -h")
+        _say(f"schedline: {where}{error.strerror or error}\n  next: schedline doctor; df -h")
         _keep_traceback(words)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
-        say(
+        _say(
             f"schedline: a bug in schedline, so there is no verdict: {type(error).__name__} at {where}: {error}\n"
             f"  next: report it with {_keep_traceback(words)}, which has the command and the traceback"
         )
     return Verdict.ERROR.exit_code
+
+
+def _say(text: str) -> None:
+    """Print an error. It may name a file or repeat text of others, and no control character reaches the terminal."""
+    say(printable(text, "\n\t"))
 
 
 def _keep_traceback(words: Sequence[str]) -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from schedlib import names
+from schedlib.formats.cover_letter import printable
 from schedlib.names import one_of, some_of, unknown, words
 from schedlib.verdict import Verdict
 
@@ -30,26 +31,42 @@ BASIC = ("requirements.txt",)
 
 
 class VerbParser(argparse.ArgumentParser):
-    """A parser that takes no shortened options and ends a usage error with the next step, exit code 2."""
+    """A parser that takes no shortened options and ends a usage error with the next step, exit code 2.
+
+    Attributes:
+        below: see verbs_below().
+    """
 
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False} | words)
+        self.below: Verbs = argparse._SubParsersAction([], self.prog, type(self), metavar="VERB")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(Verdict.ERROR.exit_code, f"{self.prog}: {message}\n  next: {self.prog} --help\n")
+        said = printable(message, "\n\t")
+        self.exit(Verdict.ERROR.exit_code, f"{self.prog}: {said}\n  next: {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As usual, but for an unknown option the error names the nearest known one."""
+        given = list(sys.argv[1:] if args is None else args)
+        if given and given[0] in self.below.choices:
+            return self.below.choices[given[0]].parse_known_args(given[1:], namespace)
         below = {
             name for each in self._actions if isinstance(each, argparse._SubParsersAction) for name in each.choices
         }
-        for word in sys.argv[1:] if args is None else args:
+        for word in given:
             if word == "--" or word in below:
                 break
             option = word.partition("=")[0]
             if option.startswith("--") and option not in self._option_string_actions:
                 self.error(unknown("option", option, sorted(self._option_string_actions)))
-        return super().parse_known_args(args, namespace)
+        return super().parse_known_args(given, namespace)
+
+
+def verbs_below(parser: argparse.ArgumentParser) -> Verbs:
+    """The verbs below one that has operands. The first word chooses one of them; any other word is an operand."""
+    if not isinstance(parser, VerbParser):
+        raise TypeError(f"{parser.prog} has to be a VerbParser")
+    return parser.below
 
 
 def add_verb(

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from schedlib.options import VerbParser
 from schedlib.verdict import Verdict
 
 
 def parsed(verb: ModuleType, words: Sequence[str]) -> argparse.Namespace:
     """The parsed form of a command line that begins with the verb's name."""
-    top = argparse.ArgumentParser(prog="schedline")
+    top = VerbParser(prog="schedline")
     verb.add_parser(top.add_subparsers())
     return top.parse_args(words)
 

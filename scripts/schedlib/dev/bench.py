@@ -32,6 +32,7 @@ from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.dev import thresholds, workload_cost
 from schedlib.dev.gate_proof import proof
+from schedlib.dev.gate_speed import gate_rows
 from schedlib.formats import document
 from schedlib.formats.bench_document import BenchDocument, BenchRow
 from schedlib.formats.bench_gate_document import BenchGateDocument
@@ -362,9 +363,11 @@ def bench(only: str | None, file: Path | None) -> Verdict:
         return _gate(file)
     if only == "thresholds":
         return thresholds.bench(_conditions(), file)
-    rows, origin = ([], "") if only in ("workloads", "start") else _of_tree(only)
+    rows, origin = ([], "") if only in ("workloads", "start", "gate-speed") else _of_tree(only)
     if only in (None, "start"):
         rows += _starts()
+    if only in (None, "gate-speed"):
+        rows += gate_rows()
     if only in (None, "check"):
         command = [_SCHEDLINE, "check"]
         run(command)

@@ -15,7 +15,7 @@ from schedlib.options import TreeOptions, Verbs, add_verb, options_of
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
 
-_KINDS = ("start", "check", "wakeup", "cpupri", "layout", "c2c", "workloads", "thresholds", "gate")
+_KINDS = ("start", "check", "wakeup", "cpupri", "layout", "c2c", "workloads", "thresholds", "gate", "gate-speed")
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline dev bench --json bench.json   everything; leave the machine alone for twenty minutes",
             "schedline dev bench --only thresholds   what the kselftests catch; an hour",
             "schedline dev bench --only gate         the gate's false alarms and power, on simulated campaigns",
+            "schedline dev bench --only gate-speed   how long a gate takes, of 40 and of 100,000 runs",
         ],
         text="""
         Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats. Nothing is

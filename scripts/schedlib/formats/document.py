@@ -43,8 +43,7 @@ class Document(Strict, frozen=True):
     @classmethod
     def kind(cls) -> str:
         """The name of this kind: the field `schema` of its files."""
-        found = next(each.type for each in msgspec.structs.fields(cls) if each.name == "schema")
-        return str(get_args(found)[0])
+        return _kind(cls)
 
 
 class Refused(SchedlineError):
@@ -56,7 +55,7 @@ class Refused(SchedlineError):
 
     def __init__(self, path: Path | str, kind: type[Document], why: str, next_step: str) -> None:
         self.why = printable(why)[:300]
-        super().__init__(f"{path} is no {kind.kind()}: {self.why}", next_step)
+        super().__init__(f"{printable(str(path))} is no {kind.kind()}: {self.why}", next_step)
 
 
 def read(path: Path, kind: type[T], next_step: str) -> T:
@@ -121,9 +120,26 @@ def write_plain(path: Path, kind: type[Document], value: Mapping[str, object]) -
     write_atomic(path, content)
 
 
+def line(value: Document) -> bytes:
+    """A document as one line of a file that has many.
+
+    Raises:
+        ValueError: it would be rejected when it is read again.
+    """
+    content = _ENCODER.encode(value)
+    parse(content, type(value))
+    return content + b"\n"
+
+
 @cache
 def _decoder(kind: type[Document]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
+
+
+@cache
+def _kind(document: type[Document]) -> str:
+    found = next(each.type for each in msgspec.structs.fields(document) if each.name == "schema")
+    return str(get_args(found)[0])
 
 
 class _Named(msgspec.Struct):

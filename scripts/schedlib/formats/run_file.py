@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -200,9 +200,11 @@ class Run(Document, frozen=True, kw_only=True):
         below = next((metric.name for metric in self.metrics if metric.value < 0), None)
         if below and self.tool != DIFFERENCES:
             raise ValueError(f"the metric {below} is below 0")
-        for name in names:
-            if not _is_name(name):
-                raise ValueError(f"{name!r} is not a name for a metric")
+        for metric in self.metrics:
+            if not _is_name(metric.name):
+                raise ValueError(f"{metric.name!r} is not a name for a metric")
+            if why := _impossible(metric):
+                raise ValueError(f"the metric {metric.name} {why}")
         if done and self.process and (self.process.timed_out or (self.process.exit_status or 0) < 0):
             raise ValueError("it is DONE, but its process was killed")
 
@@ -216,6 +218,32 @@ class Run(Document, frozen=True, kw_only=True):
         """The name that its figures belong to. A suite may run one program in several ways; each counts as a tool."""
         return self.plan.row if self.plan else self.tool
 
+    @property
+    def trouble(self) -> str:
+        """Why its figures prove nothing although it is DONE; empty if they do."""
+        if self.process and self.process.reported:
+            return f"it reports the status {self.process.reported}"
+        return "not every thread ran" if self.value("latency.idle_threads") else ""
+
+    def content(self) -> int:
+        """A hash of everything that was measured. It does not depend on when, where and in which boot."""
+        metrics = tuple((each.name, each.value, each.n, each.rounds) for each in self.metrics if each.kind != "exact")
+        bars = tuple(self.histograms.items()) if self.histograms else ()
+        seconds = self.process.seconds if self.process else 0.0
+        return hash((self.row, metrics, self.cpus, bars, self.disturbance, self.noise, seconds))
+
+    def digits(self) -> int:
+        """How many digits of its figures change from run to run, at least: the first of each figure does not count."""
+        figures: list[float] = [each.value for each in self.metrics if each.kind != "exact"]
+        figures += [each for metric in self.metrics for each in metric.rounds or () if metric.kind != "exact"]
+        figures += [each for row in self.cpus for each in (row.p50_ns, row.p99_ns, row.max_ns)]
+        figures += [float(count) for bars in (self.histograms or {}).values() for _, count in bars]
+        figures += [self.noise.foreign_cpu_s, float(self.noise.foreign_switches)] if self.noise else []
+        figures += [self.seconds]
+        return sum(
+            max(0, len(f"{abs(each):.15e}".partition("e")[0].replace(".", "").rstrip("0")) - 1) for each in figures
+        )
+
     def value(self, name: str) -> float | None:
         """The value of a metric, or None if the run does not have it."""
         return next((metric.value for metric in self.metrics if metric.name == name), None)
@@ -223,6 +251,15 @@ class Run(Document, frozen=True, kw_only=True):
     def why_absent(self, name: str) -> str | None:
         """The recorded reason why a metric is absent, or a group of metrics that its name begins with."""
         return next((row.reason for row in self.absent if name == row.name or name.startswith(f"{row.name}.")), None)
+
+
+def _impossible(metric: Metric) -> str:
+    """Why no measurement can have this result; empty if one can."""
+    if metric.kind == "quantile" and metric.n == 0:
+        return "is a quantile of no samples"
+    if metric.kind == "exceedance" and metric.value > metric.n:
+        return f"counts {metric.value:g} of {metric.n} samples"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -254,9 +291,13 @@ class Head:
 
 
 def run_of(head: Head, reading: Reading) -> Run:
-    """Make a run of a reading. A metric that is negative or not finite makes it an ERROR."""
-    bad = next((each.name for each in reading.metrics if not math.isfinite(each.value) or each.value < 0), None)
-    error = reading.error or (f"{bad} is negative or not finite" if bad else "")
+    """Make a run of a reading. A metric that is negative, not finite or impossible makes it an ERROR."""
+    error = reading.error
+    for each in () if error else reading.metrics:
+        bad = "" if math.isfinite(each.value) and each.value >= 0 else "is negative or not finite"
+        if bad := bad or _impossible(each):
+            error = f"{each.name} {bad}"
+            break
     status: Literal["DONE", "SKIP", "ERROR"] = "ERROR" if error else "SKIP" if reading.cannot else "DONE"
     if status == "DONE" and not reading.metrics:
         status, error = "ERROR", "nothing was measured"
@@ -292,6 +333,7 @@ def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
         SchedlineError: there is no such directory, or it has no run file.
     """
     seen: set[int] = set()
+    contents: dict[int, str] = {}
     paths = _paths(directory) if directory.is_dir() else None
     if not paths:
         what = "is no directory" if paths is None else "holds no run file"
@@ -304,26 +346,65 @@ def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
             same = hash((run.row, run.fingerprint["boot_id"], run.started, run.uptime_s))
             if same in seen:
                 raise ValueError(f"it is a copy: this run of {run.row}, {run.started:%FT%TZ}, appears twice")
+            if run.status == "DONE":
+                first = contents.setdefault(run.content(), path)
+                if first is not path and run.digits() >= _TELLING:
+                    raise ValueError(f"it is a copy: {first} has the same figures, to the last digit, at another time")
         except ValueError as error:
             raise Refused(path, Run, str(error), AGAIN) from error
         seen.add(same)
         yield path, run
 
 
+_TELLING = 12
+"""How many digits make equal figures a copy. Of a hundred thousand runs, 5 * 10^9 pairs, less than one in a hundred
+directories has two that agree in so many by chance."""
+
+
+def refuse_copies(directories: Iterable[Iterable[tuple[int, str]]]) -> None:
+    """Reject a run whose figures are those of a run in another directory.
+
+    Args:
+        directories: of each directory the content() and the path of its runs.
+
+    Raises:
+        Refused: there is one.
+    """
+    seen: dict[int, str] = {}
+    for directory in directories:
+        found = dict(directory)
+        for content in found.keys() & seen.keys():
+            if read_run(Path(found[content])).digits() >= _TELLING:
+                why = f"it is a copy: {seen[content]} has the same figures, to the last digit, in another directory"
+                raise Refused(found[content], Run, why, AGAIN)
+        seen |= found
+
+
 def _paths(directory: Path) -> list[str]:
     waiting, found = [str(directory)], []
     seen: set[tuple[int, int]] = set()
     while waiting:
-        place = Path(waiting[-1]).stat()
-        with os.scandir(waiting.pop()) as entries:
-            # Symbolic links may lead back to a directory that was read already.
-            for entry in entries if (place.st_dev, place.st_ino) not in seen else ():
-                if entry.is_dir():
-                    waiting.append(entry.path)
-                elif entry.name.endswith(".json"):
-                    found.append(entry.path)
+        here = waiting.pop()
+        try:
+            place = Path(here).stat()
+            with os.scandir(here) as entries:
+                # Symbolic links may lead back to a directory that was read already.
+                for entry in entries if (place.st_dev, place.st_ino) not in seen else ():
+                    if _leads_to_directory(entry):
+                        waiting.append(entry.path)
+                    elif entry.name.endswith(".json"):
+                        found.append(entry.path)
+        except OSError as error:
+            raise SchedlineError(f"the directory {here} cannot be read: {error.strerror}", f"ls -l {here}") from error
         seen.add((place.st_dev, place.st_ino))
     return sorted(found)
+
+
+def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a symbolic link that leads to itself
+        return False
 
 
 _AHEAD = 2000

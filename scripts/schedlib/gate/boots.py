@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from math import inf, nan
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 from schedlib.formats.document import Refused
@@ -21,8 +23,26 @@ Key = tuple[str, str]
 _T = TypeVar("_T")
 
 _PLACES = re.compile(r"^(BOOT_IMAGE|initrd)=")
+_CPU_LIST = re.compile(r"CPUs ([0-9,-]{1,256})")
+_CPU_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _OF_A_TOOL = {"command_line", "tool_version"}
 _FILES = {"--json", "--out", "-o"}
+
+_UNRECORDED = "(not recorded)"
+"""Stands for an entry that other runs of the same tool have."""
+
+_OLDEST = datetime(2010, 1, 1, tzinfo=UTC)
+_AHEAD = timedelta(days=1)
+"""A clock that says less or more was not set. Then nobody knows the order of the boots."""
+
+_STEAL, _THROTTLED, _FOREIGN = "steal", "throttling", "other work"
+LIMITS = {_STEAL: 1.0, _THROTTLED: 0.0, _FOREIGN: 10.0}
+"""Above these a run is disturbed: stolen time in percent of the CPUs' time, times that a CPU was throttled, CPU time of
+others in percent of one CPU."""
+
+_MORE_BOOTS = 0.2
+_FACTOR = 2.0
+_SAMPLES_FACTOR = 10
 
 
 @dataclass(slots=True)
@@ -65,12 +85,18 @@ class About:
 
 @dataclass(slots=True)
 class Boot:
-    """One boot of one kernel. `started`: its first run, seconds since 1970."""
+    """One boot of one kernel.
+
+    Attributes:
+        started: its first run, seconds since 1970.
+        disturbance: for each tool, the worst of its runs in each entry of LIMITS.
+    """
 
     id: str
     started: float
     runs: dict[str, int] = field(default_factory=dict)
     figures: dict[Key, Figure] = field(default_factory=dict)
+    disturbance: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,6 +109,7 @@ class Side:
         failed: file and reason of each failed run.
         skipped: for each tool that was skipped, the reason.
         absent: for each metric (or prefix of its name) that this machine cannot show, the reason.
+        contents: for refuse_copies(): the content() and the path of each run.
     """
 
     name: str
@@ -92,6 +119,7 @@ class Side:
     failed: tuple[str, ...]
     skipped: Mapping[str, str]
     absent: Mapping[Key, str]
+    contents: Sequence[tuple[int, str]] = ()
 
     @property
     def kernel(self) -> str:
@@ -119,12 +147,95 @@ def read_side(directory: Path, name: str) -> Side:
     return reader.side()
 
 
+def identical(figures: Sequence[Figure]) -> bool:
+    """Whether a metric has one and the same value in every run of several boots.
+
+    A measured time never does: the clock is too coarse, or it is not a measurement. A number of exceedances may be 0
+    everywhere, and an exact metric should be the same.
+    """
+    return len(figures) > 1 and min(each.least for each in figures) == max(each.most for each in figures)
+
+
+def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
+    """Why the boots' values of a metric are not alike: one has more than ten times the samples of another; else empty.
+
+    A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower.
+    """
+    found = [
+        (figure.samples, boot.id)
+        for side in (base, candidate)
+        for boot in side.boots
+        if (figure := boot.figures.get(key))
+    ]
+    if not found:
+        return ""
+    (fewest, few), (most, many) = min(found), max(found)
+    if most <= _SAMPLES_FACTOR * fewest:
+        return ""
+    return f"boot {few} has {fewest} samples and boot {many} has {most}: such values cannot be compared"
+
+
+def disturbed(base: Side, candidate: Side) -> Mapping[str, str]:
+    """The tools whose runs were disturbed more on one side than on the other, each with the reason.
+
+    The rule was fixed beforehand. A boot is disturbed if one of its runs is above an entry of LIMITS. The sides differ
+    if the shares of disturbed boots differ by more than a fifth, or if the median boot is above the limit on one side
+    and its amount is more than twice that of the other side.
+    """
+    reasons: dict[str, str] = {}
+    for tool in sorted({tool for side in (base, candidate) for boot in side.boots for tool in boot.disturbance}):
+        for kind, limit in LIMITS.items():
+            amounts = [
+                [boot.disturbance[tool].get(kind, 0.0) for boot in side.boots if tool in boot.disturbance]
+                for side in (base, candidate)
+            ]
+            if all(amounts) and (why := _uneven(kind, limit, amounts, (base.name, candidate.name))):
+                reasons.setdefault(tool, why)
+    return reasons
+
+
+def _uneven(kind: str, limit: float, amounts: Sequence[Sequence[float]], names: tuple[str, str]) -> str:
+    shares = [sum(each > limit for each in side) / len(side) for side in amounts]
+    counts = [f"{sum(each > limit for each in side)} of {len(side)} boots" for side in amounts]
+    if abs(shares[0] - shares[1]) > _MORE_BOOTS:
+        return f"{kind} in {counts[0]} of {names[0]} and {counts[1]} of {names[1]}"
+    middle = [median(side) for side in amounts]
+    if max(middle) > limit and max(middle) > _FACTOR * min(middle):
+        unit = {_STEAL: " % of the CPU time", _THROTTLED: " times", _FOREIGN: " % of a CPU"}[kind]
+        return f"{kind}: {middle[0]:.3g}{unit} in the median boot of {names[0]}, {middle[1]:.3g}{unit} of {names[1]}"
+    return ""
+
+
+def _disturbance(run: Run) -> dict[str, float]:
+    """What happened beside a run, by the entries of LIMITS. The program and `schedline run` may both have seen it."""
+    found = dict.fromkeys(LIMITS, 0.0)
+    if run.noise and run.noise.seconds > 0:
+        percent = 100 / run.noise.seconds
+        found[_STEAL] = run.noise.steal_s * percent / _cpus(run.fingerprint["machine"])
+        found[_FOREIGN] = run.noise.foreign_cpu_s * percent
+        found[_THROTTLED] = float((run.noise.thermal_throttles or 0) + (run.noise.cgroup_throttles or 0))
+    if own := run.disturbance:
+        cpus = len({row.cpu for row in run.cpus}) or 1
+        found[_STEAL] = max(found[_STEAL], own.steal_percent)
+        found[_FOREIGN] = max(found[_FOREIGN], own.others_percent * cpus, own.realtime_percent)
+        found[_THROTTLED] = max(found[_THROTTLED], float(own.throttled))
+    return found
+
+
+def _cpus(machine: str) -> int:
+    """The number of CPUs in a fingerprint's "CPUs 0-3,8"; 1 if it names none."""
+    listed = _CPU_LIST.search(machine)
+    parts = _CPU_RANGE.findall(listed[1]) if listed else []
+    return max(1, sum(int(last or first) - int(first) + 1 for first, last in parts))
+
+
 class _Reader:
     def __init__(self, name: str) -> None:
         self.name = name
         self.boots: dict[str, Boot] = {}
         self.about: dict[Key, About] = {}
-        self.fingerprints: dict[tuple[tuple[str, str], ...], set[str]] = {}
+        self.fingerprints: dict[tuple[tuple[str, str], ...], dict[str, bool]] = {}
+        self.contents: list[tuple[int, str]] = []
         self.failed: list[str] = []
         self.skipped: dict[str, str] = {}
         self.absent: dict[Key, str] = {}
@@ -135,19 +246,29 @@ class _Reader:
         tool = run.row
         if self.tool_of.setdefault(tool, run.tool) != run.tool:
             raise Refused(path, Run, f"{tool} is {run.tool} here and {self.tool_of[tool]} in earlier runs", AGAIN)
-        self.fingerprints.setdefault(tuple(run.fingerprint.items()), set()).add(tool)
+        tools = self.fingerprints.setdefault(tuple(run.fingerprint.items()), {})
+        tools[tool] = tools.get(tool, False) or run.status == "DONE"
         if run.status == "SKIP":
             self.skipped[tool] = run.reason
         elif run.status == "ERROR":
             self.failed.append(f"{path}: {run.reason}")
+        elif run.trouble:
+            self.failed.append(f"{path}: {run.trouble}")
         else:
             self._done(path, tool, run)
 
     def _done(self, path: str, tool: str, run: Run) -> None:
+        if not _OLDEST <= run.started <= datetime.now(UTC) + _AHEAD:
+            why = f"it was started {run.started:%FT%TZ}: that clock was not set, and the order of the boots is unknown"
+            raise Refused(path, Run, why, AGAIN)
         identity, second = run.fingerprint["boot_id"], run.started.timestamp()
+        self.contents.append((run.content(), path))
         boot = self.boots.setdefault(identity, Boot(identity, second))
         boot.started = min(boot.started, second)
         boot.runs[tool] = boot.runs.get(tool, 0) + 1
+        if run.noise or run.disturbance:
+            found, worst = _disturbance(run), boot.disturbance.setdefault(tool, {})
+            boot.disturbance[tool] = {kind: max(amount, worst.get(kind, 0.0)) for kind, amount in found.items()}
         for metric in run.metrics:
             key = tool, metric.name
             about = self.about.get(key)
@@ -173,6 +294,7 @@ class _Reader:
         for boot in self.boots.values():
             boot.runs = {name[tool]: runs for tool, runs in boot.runs.items()}
             boot.figures = renamed(boot.figures)
+            boot.disturbance = {name[tool]: found for tool, found in boot.disturbance.items()}
         entries: defaultdict[str, set[str]] = defaultdict(set)
         for fingerprint, tools in self.fingerprints.items():
             for entry, value in fingerprint:
@@ -181,9 +303,17 @@ class _Reader:
                         entries[f"{entry} of {name[tool]}"].add(_without_places(value, entry))
                 elif entry != "boot_id":
                     entries[entry].add(_without_places(value, entry))
+        for tool in name:
+            # Of runs that measured something: without its program a tool has no version.
+            recorded = [frozenset(dict(found)) for found, tools in self.fingerprints.items() if tools.get(tool)]
+            for entry in frozenset[str]().union(*recorded):
+                if all(entry in names for names in recorded):
+                    continue
+                entries[f"{entry} of {name[tool]}" if entry in _OF_A_TOOL else entry].add(_UNRECORDED)
         boots = sorted(self.boots.values(), key=lambda boot: (boot.started, boot.id))
         shared = {entry: frozenset(found) for entry, found in entries.items()}
-        return Side(self.name, tuple(boots), self.about, shared, tuple(self.failed), self.skipped, self.absent)
+        failed, contents = tuple(self.failed), tuple(self.contents)
+        return Side(self.name, tuple(boots), self.about, shared, failed, self.skipped, self.absent, contents)
 
 
 def _without_places(value: str, entry: str) -> str:

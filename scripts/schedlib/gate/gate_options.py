@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.names import gate_names, unknown
 from schedlib.options import BASIC
@@ -17,6 +18,7 @@ GATES = CONFIGS / "gates"
 
 LIBRARIES = (*BASIC, "requirements-gate.txt")
 PAGE_LIBRARIES = (*BASIC, "requirements-report.txt")
+HISTORY_LIBRARY = "requirements-history.txt"
 
 _LARGEST = 5 << 20
 
@@ -32,6 +34,7 @@ class GateOptions:
     expect_improvement: bool = False
     json: Path | None = None
     html: Path | None = None
+    history: Path | None = None
     pictures: tuple[Path, ...] = ()
 
     def command(self) -> str:
@@ -42,6 +45,15 @@ class GateOptions:
         words += ["--html", self.html] if self.html else []
         words += [word for picture in self.pictures for word in ("--picture", picture)]
         return shlex.join(map(str, words))
+
+
+@dataclass(frozen=True)
+class HistoryOptions:
+    """The options of `gate history`; see --help."""
+
+    directory: Path
+    json: Path | None = None
+    html: Path | None = None
 
 
 def gates_path(named: str) -> Path:
@@ -66,9 +78,9 @@ def read_svg(path: Path) -> bytes:
         SchedlineError: it cannot be read, is not an SVG, or is too large.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path, _LARGEST)
     except OSError as error:
         raise SchedlineError(f"the picture {path} cannot be read: {error.strerror}", f"ls -l {path}") from error
-    if b"<svg" not in content[:1000] or len(content) > _LARGEST:
-        raise SchedlineError(f"{path} is no SVG, or larger than 5 MB", "schedline layout diff A B --svg FILE")
+    if b"<svg" not in content[:1000]:
+        raise SchedlineError(f"{path} is no SVG", "schedline layout diff A B --svg FILE")
     return content

@@ -9,6 +9,7 @@ import os
 from schedlib import options
 from schedlib.cache import cache_path, write_atomic
 from schedlib.errors import SchedlineError
+from schedlib.gate import history_verb
 from schedlib.gate.gate_options import LIBRARIES, PAGE_LIBRARIES, GateOptions, gates_file, read_svg
 from schedlib.options import Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
@@ -39,6 +40,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json",
             "schedline gate runs/base runs/candidate --placebo runs/placebo    how much comes from the layout",
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
+            "schedline gate runs/base runs/candidate --history gates          keep the verdict; gate history reads it",
             "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims hold",
         ],
         operands="BASE CANDIDATE",
@@ -55,6 +57,7 @@ def add_parser(verbs: Verbs) -> None:
         ("--placebo", runs, "DIR", "runs of the placebo kernel, to see how much of a change comes from the layout"),
         ("--json", new, "FILE", "write the result here too (schema gate-1)"),
         ("--html", new, "FILE", "write the page here"),
+        ("--history", options.new_directory, "DIR", "add the verdict to the history in DIR (schema history-1)"),
     )
     claims = "say which claims of the gates file the runs show"
     parser.add_argument("--expect-improvement", action="store_true", help=claims)
@@ -67,6 +70,7 @@ def add_parser(verbs: Verbs) -> None:
         metavar="FILE",
         help="an SVG for the page, as layout diff --svg draws it; may be repeated",
     )
+    history_verb.add_parser(options.verbs_below(parser))
 
 
 def _read(arguments: argparse.Namespace) -> GateOptions:
@@ -74,6 +78,7 @@ def _read(arguments: argparse.Namespace) -> GateOptions:
         for given, observed in (
             (arguments.placebo, "claims are compared with the base alone: --expect-improvement has no --placebo"),
             (arguments.html, "the page shows metrics, not claims: --expect-improvement has no --html"),
+            (arguments.history, "a history keeps metrics, not claims: --expect-improvement has no --history"),
         ):
             if given:
                 raise SchedlineError(observed, "leave out one of the two")
@@ -94,6 +99,10 @@ def _gate(wanted: GateOptions) -> Verdict:
     if wanted.json:
         document.write(wanted.json, gate_report.document(found))
     print(gate_report.text(found))
+    if wanted.history:
+        from schedlib.gate import history
+
+        history.append(wanted.history, history.record(gate_report.document(found), wanted.gates or "default"))
     if wanted.html:
         # matplotlib caches a list of this machine's fonts. It reads the cache's location when it is imported.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))

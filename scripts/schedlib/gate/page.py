@@ -48,22 +48,9 @@ class PageMetric:
 
 def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[str, bytes]]) -> str:
     """The page. The same comparison always gives the same page. `pictures`: names and contents of SVG files."""
-    here = Path(__file__).parent
-    environment = Environment(
-        loader=FileSystemLoader(here),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_clean,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    css = (here / "page.css").read_text()
     sides = [*found.sides, *([found.placebo] if found.placebo else [])]
-    template = environment.get_template("page.html.jinja")
-    return template.render(
-        css=Markup(css),  # noqa: S704 - ours
-        css_hash=b64encode(hashlib.sha256(css.encode()).digest()).decode(),
+    return rendered(
+        "page.html.jinja",
         found=found,
         means=_means(found),
         tool=TOOL,
@@ -80,6 +67,26 @@ def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[st
         pictures=[(name, b64encode(content).decode()) for name, content in pictures],
         commands=commands,
         text_lines=gate_report.text(found).splitlines(),
+    )
+
+
+def rendered(template: str, **values: object) -> str:
+    """A page from a template beside this module. Texts are escaped; it has the style sheet and loads nothing."""
+    here = Path(__file__).parent
+    environment = Environment(
+        loader=FileSystemLoader(here),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_clean,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    css = (here / "page.css").read_text()
+    return environment.get_template(template).render(
+        css=Markup(css),  # noqa: S704 - ours
+        css_hash=b64encode(hashlib.sha256(css.encode()).digest()).decode(),
+        **values,
     )
 
 

@@ -68,11 +68,7 @@ def judge_run(row: WorkloadRow, number: int, found: Run) -> JudgedRun:
         return JudgedRun(row.name, number, verdict, found.reason, lacks_program)
     if found.status == "ERROR":
         return JudgedRun(row.name, number, Verdict.ERROR, found.reason)
-    reason = _lacking(row, found)
-    if not reason and process and process.reported:
-        reason = f"it reports the status {process.reported}"
-    if not reason and found.value("latency.idle_threads"):
-        reason = "not every thread ran"
+    reason = _lacking(row, found) or found.trouble
     if not reason and row.program and process and process.exit_status:
         reason = "one of its tests failed: see its log"
     return JudgedRun(row.name, number, Verdict.FAIL if reason else Verdict.PASS, reason)

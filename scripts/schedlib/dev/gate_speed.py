@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How long a gate takes, and how much memory: of a usual campaign, and of one as large as anybody will have."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.bench_document import BenchRow
+from schedlib.paths import PROJECT
+from schedlib.progress import step
+
+_BOOTS = 20
+_METRICS = 10
+_LARGE = 100_000
+"""Files of the large campaign. A file is a run with ten metrics, so they are 10^6 values."""
+
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+_KNOWN = ("machine_name", "machine", "configuration", "command_line")
+_GATES = """\
+[[metric]]
+tool = "rt_wakeup"
+name = "timer.p0"
+direction = "lower"
+method = "rank"
+budget = 3
+detect = 25
+"""
+
+
+def gate_rows() -> list[BenchRow]:
+    """Time of both campaigns with all imports, in seconds, and the memory of the large one, in MB.
+
+    Raises:
+        SchedlineError: a gate did not come to a verdict.
+    """
+    with _campaign(2 * _BOOTS) as place:
+        small = min(_gate(place) for _ in range(5))
+    with step(f"writing {_LARGE} run files"), _campaign(_LARGE) as place:
+        # The gate of a usual campaign needs less memory, and this is the largest of all children.
+        large = _gate(place)
+        memory = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
+    return [
+        BenchRow(f"gate of {2 * _BOOTS} boots, imports included", small, None, "under 1 s", "s"),
+        BenchRow(f"gate of {_LARGE} runs with {_METRICS} metrics each", large, None, "under 30 s", "s"),
+        BenchRow("its memory", memory, None, "under 500 MB", "MB"),
+    ]
+
+
+@contextmanager
+def _campaign(files: int) -> Iterator[Path]:
+    place = Path(tempfile.mkdtemp(prefix="schedline-"))
+    try:
+        lot = random.Random(1)  # noqa: S311 - the same every time
+        (place / "gates.toml").write_text(_GATES)
+        for kernel, name in enumerate(("base", "candidate")):
+            for boot in range(_BOOTS):
+                directory = place / name / f"boot-{boot}"
+                directory.mkdir(parents=True)
+                slot = 2 * boot + ((boot % 2) ^ kernel)
+                for number in range(files // (2 * _BOOTS)):
+                    started = _START + timedelta(hours=slot, seconds=number)
+                    text = json.dumps(_run(name, boot, started, lot))
+                    (directory / f"{number:05}.json").write_text(text)
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def _run(name: str, boot: int, started: datetime, lot: random.Random) -> dict[str, object]:
+    kernel = {"kernel": f"7.3-{name}", "build_id": name, "boot_id": f"{name}-{boot}"}
+    return {
+        "schema": "run-1",
+        "tool": "rt_wakeup",
+        "started": started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "uptime_s": 60.0,
+        "fingerprint": dict.fromkeys(_KNOWN, "x") | kernel,
+        "status": "DONE",
+        "reason": "",
+        "metrics": [
+            {
+                "name": f"timer.p{number}",
+                "unit": "ns",
+                "direction": "lower",
+                "kind": "quantile",
+                "value": round(10_000 * lot.lognormvariate(0, 0.05), 3),
+                "n": 1000,
+            }
+            for number in range(_METRICS)
+        ],
+        "absent": [],
+        "cpus": [],
+    }
+
+
+def _gate(place: Path) -> float:
+    argv = [sys.executable, str(PROJECT / "scripts/schedline"), "gate", str(place / "base"), str(place / "candidate")]
+    start = time.monotonic()
+    done = subprocess.run([*argv, "--gates", str(place / "gates.toml")], capture_output=True, text=True, check=False)
+    taken = time.monotonic() - start
+    if "verdict: " not in done.stdout:
+        raise SchedlineError(f"the gate came to no verdict: {done.stderr[-300:]}", "schedline gate --help")
+    return taken

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The file of past gates: one line for each, which is only ever appended to."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from schedlib import TOOL
+from schedlib.cache import read_regular
+from schedlib.errors import SchedlineError
+from schedlib.formats.cover_letter import printable
+from schedlib.formats.document import LARGEST, line, parse
+from schedlib.formats.gate_document import GateDocument, GateSide
+from schedlib.formats.history_document import BadLine, PastGate, PastKernel, PastMetric
+from schedlib.gate.gate_options import gates_path
+
+FILE = "history.jsonl"
+
+
+def record(found: GateDocument, gates: str) -> PastGate:
+    """What is kept of a gate. gates: the gates file as it was given."""
+    content = read_regular(gates_path(gates), LARGEST)
+    base, candidate = map(_kernel, found.sides)
+    return PastGate(
+        schema="history-1",
+        tool=TOOL,
+        time=found.started,
+        machine=found.fingerprint.get("machine_name", ""),
+        gates=printable(found.gates.name),
+        gates_hash=hashlib.sha256(content).hexdigest()[:16],
+        verdict=found.status,
+        base=base,
+        candidate=candidate,
+        metrics=tuple(
+            PastMetric(
+                tool=each.tool,
+                name=each.name,
+                unit=each.unit,
+                direction=each.direction,
+                verdict=each.verdict,
+                base=each.base,
+                candidate=each.candidate,
+                change_unit=each.change_unit,
+                change=each.change,
+                low=each.low,
+                high=each.high,
+                budget=each.budget,
+                detect=each.detect,
+            )
+            for each in found.metrics
+        ),
+    )
+
+
+def _kernel(side: GateSide) -> PastKernel:
+    return PastKernel(side.kernel, side.build_id, side.boots)
+
+
+def append(directory: Path, gate: PastGate) -> None:
+    """Add a gate to the file. Several commands may do so at once, and any of them may be killed.
+
+    The line is one write in append mode, so it is there as a whole or cut off at its end. The lock keeps others away
+    while this command looks whether the last line is cut off; if it is, the new one begins on a line of its own.
+
+    Raises:
+        SchedlineError: the file cannot be written.
+    """
+    path = directory / FILE
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        handle = os.open(path, flags, 0o644)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(0, "it is no regular file")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            size = os.fstat(handle).st_size
+            cut = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+            content = b"\n" * cut + line(gate)
+            if os.write(handle, content) != len(content):
+                raise OSError(0, "the disk is full")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise SchedlineError(
+            f"the gate cannot be added to {path}: {error.strerror}", f"df -h {directory}; ls -l {path}"
+        ) from error
+
+
+def read_history(directory: Path) -> tuple[list[PastGate], list[BadLine]]:
+    """All gates in the order of time, and the lines that are none. A bad line never hides another line.
+
+    Raises:
+        SchedlineError: there is no such file, or it has more than 64 MiB.
+    """
+    path = directory / FILE
+    try:
+        content = read_regular(path, LARGEST)
+    except OSError as error:
+        observed = f"there is no history in {path}: {error.strerror}"
+        raise SchedlineError(observed, f"schedline gate BASE CANDIDATE --history {directory}") from error
+    gates: list[PastGate] = []
+    bad: list[BadLine] = []
+    for number, text in enumerate(content.split(b"\n"), 1):
+        if text:
+            try:
+                gates.append(parse(text, PastGate))
+            except ValueError as error:
+                bad.append(BadLine(number, not text.endswith(b"}"), printable(str(error))[:300]))
+    return sorted(gates, key=lambda gate: gate.time), bad

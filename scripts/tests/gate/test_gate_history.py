@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The history of gates: a file that survives its writers, and what it says about creep and withdrawn FAILs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from campaigns import Campaign, main, noise
+from test_report_page import stands_alone
+
+from by_schema import validate
+from schedlib.errors import SchedlineError
+from schedlib.formats.history_document import LevelSeries, PastGate, PastKernel, PastMetric
+from schedlib.gate.creep import LEAST, change_points, history_of
+from schedlib.gate.history import FILE, append, read_history
+from schedlib.gate.history_report import history_text
+from schedlib.verdict import Verdict
+
+SCRIPTS = Path(__file__).parents[2]
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def past(number: int, base: str, candidate: str, values: tuple[float, float], **more: Any) -> PastGate:
+    """A gate of one metric. `more`: verdict, direction, machine."""
+    verdict, direction = more.get("verdict", Verdict.PASS), more.get("direction", "lower")
+    change = 100 * (values[1] / values[0] - 1)
+    metric = PastMetric(
+        tool="rt_wakeup",
+        name="timer.p99",
+        unit="ns",
+        direction=direction,
+        verdict=verdict,
+        base=values[0],
+        candidate=values[1],
+        change_unit="%",
+        change=change,
+        low=change - 1,
+        high=change + 1,
+        budget=3.0,
+        detect=15.0,
+    )
+    return PastGate(
+        schema="history-1",
+        tool="schedline",
+        time=START + timedelta(hours=number),
+        machine=more.get("machine", "m"),
+        gates="default",
+        gates_hash="0123456789abcdef",
+        verdict=verdict,
+        base=PastKernel(f"7.3-{base}", base, (f"{base}-boot",)),
+        candidate=PastKernel(f"7.3-{candidate}", candidate, (f"{candidate}-boot",)),
+        metrics=(metric,),
+    )
+
+
+def chain(lot: np.random.Generator, steps: list[float], noise: float = 0.01, machine: float = 0.0) -> list[PastGate]:
+    """Gates of each kernel against the one before it. steps: of each candidate, as a logarithm.
+
+    Args:
+        machine: by how much the machine becomes slower from gate to gate.
+    """
+    level, gates = 0.0, []
+    for number, step in enumerate(steps):
+        drift = number * machine
+        base = 10_000 * math.exp(level + drift + noise * lot.standard_normal())
+        level += step
+        candidate = 10_000 * math.exp(level + drift + noise * lot.standard_normal())
+        gates.append(past(number, f"k{number}", f"k{number + 1}", (base, candidate)))
+    return gates
+
+
+def one_series(gates: list[PastGate]) -> LevelSeries:
+    (found,) = history_of(gates, []).series
+    return found
+
+
+STEPS = [0.0] * 8 + [math.log(1.01)] * 12
+
+
+def test_twelve_steps_of_one_percent_are_found() -> None:
+    found = one_series(chain(np.random.default_rng(1), STEPS))
+    assert found.status is Verdict.FAIL
+    assert 3 < found.worse < 15 and found.chained is not None and found.chained > 3
+    assert found.changes and set(found.verdicts) == {Verdict.PASS}
+    assert history_of(chain(np.random.default_rng(1), STEPS), []).status is Verdict.FAIL
+
+
+def test_most_of_such_series_are_found_and_few_without_a_step() -> None:
+    """docs/results/gate.md has these shares."""
+    found = [one_series(chain(np.random.default_rng(seed), STEPS)).worse > 3 for seed in range(40)]
+    assert sum(found) >= 36
+    flat = [one_series(chain(np.random.default_rng(seed), [0.0] * 20)).status for seed in range(200)]
+    assert sum(status is not Verdict.PASS for status in flat) <= 2
+
+
+def test_what_becomes_better_or_stays_below_the_budget_is_no_creep() -> None:
+    for steps in ([-step for step in STEPS], [step / 6 for step in STEPS]):
+        assert one_series(chain(np.random.default_rng(2), steps)).status is Verdict.PASS
+    up = [past(n, "a", f"k{n}", (10_000.0, 10_000 * 1.01**n), direction="higher") for n in range(20)]
+    assert one_series(up).status is Verdict.PASS
+    down = [past(n, "a", f"k{n}", (10_000.0, 10_000 * 0.99**n), direction="higher") for n in range(20)]
+    assert one_series(down).status is Verdict.FAIL
+
+
+def test_a_machine_that_becomes_slower_is_not_called_a_slower_kernel() -> None:
+    found = one_series(chain(np.random.default_rng(3), [0.0] * 20, machine=0.01))
+    assert found.status is Verdict.INCONCLUSIVE and "the machine may have become slower" in found.reason
+    loose = [past(n, f"b{n}", f"k{n}", (10_000 * 1.01**n, 10_000 * 1.01**n)) for n in range(20)]
+    assert "the gates do not follow each other" in one_series(loose).reason
+
+
+def test_with_one_base_the_changes_count_and_the_machine_does_not() -> None:
+    drift = [past(n, "a", f"k{n}", (10_000 * 1.02**n, 10_000 * 1.02**n * (1 + n % 3 / 1000))) for n in range(20)]
+    found = one_series(drift)
+    assert found.status is Verdict.PASS and found.unit == "% of the base" and found.chained is None
+
+
+def test_few_gates_decide_nothing() -> None:
+    found = history_of(chain(np.random.default_rng(1), [math.log(1.05)] * (LEAST - 1)), [])
+    assert found.status is Verdict.INCONCLUSIVE and "7 gates" in found.series[0].reason
+    assert history_of([], []).status is Verdict.INCONCLUSIVE
+    assert change_points([5.0] * 50) == []
+
+
+def test_machines_are_apart_and_the_last_gate_of_a_pair_counts() -> None:
+    gates = [
+        past(0, "a", "b", (100.0, 150.0)),
+        past(1, "a", "b", (100.0, 101.0)),
+        past(2, "a", "b", (9.0, 9.0), machine="n"),
+    ]
+    found = history_of(gates, []).series
+    assert [each.levels for each in found] == [(pytest.approx(101.0),), (pytest.approx(100.0),)]
+
+
+def test_a_fail_is_withdrawn_by_a_later_gate_of_the_same_pair() -> None:
+    fail, ok = Verdict.FAIL, Verdict.PASS
+    gates = [
+        past(0, "a", "b", (100.0, 150.0), verdict=fail),
+        past(1, "a", "b", (100.0, 101.0), verdict=ok),
+        past(2, "a", "c", (100.0, 150.0), verdict=fail),
+        past(3, "a", "d", (100.0, 100.0), verdict=ok),
+        past(4, "a", "d", (100.0, 150.0), verdict=fail),
+    ]
+    found = history_of(gates, [])
+    (score,) = found.scores
+    assert (score.gates, score.failed, score.withdrawn) == (5, 3, 1)
+    assert "timer.p99: 3 pairs of kernels failed, 1 of them not when gated again" in " ".join(
+        history_text(found, gates).split()
+    )
+
+
+def test_a_gate_is_kept_and_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "gates"
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2))
+    for _ in range(2):
+        code = main(campaign.words("--history", str(kept)))
+    lines = (kept / FILE).read_bytes().splitlines()
+    assert len(lines) == 2
+    validate(json.loads(lines[0]), "history-1")
+    (first, _), bad = read_history(kept)
+    assert not bad and first.verdict.exit_code == code
+    assert first.base.kernel == "7.3.4-base #1 SMP" and len(first.base.boots) == 10
+    assert [metric.name for metric in first.metrics] == ["timer.p99"]
+    said, page = tmp_path / "said.json", tmp_path / "page.html"
+    assert main(["gate", "history", str(kept), "--json", str(said), "--html", str(page)]) == 3
+    validate(json.loads(said.read_text()), "gate-history-1")
+    out = capsys.readouterr().out
+    assert "2 gates: 2 " in out and "verdict: INCONCLUSIVE" in out
+    found = stands_alone(page.read_text())
+    assert "svg" in [tag for tag, _ in found.tags] and "7.3.4-candidate" in found.text
+
+
+def test_the_page_of_a_long_history_stands_alone(tmp_path: Path) -> None:
+    for gate in chain(np.random.default_rng(1), STEPS):
+        evil = PastKernel("<script>alert(1)</script>\u202e", gate.candidate.build_id, ())
+        append(tmp_path, msgspec.structs.replace(gate, candidate=evil))
+    page = tmp_path / "page.html"
+    assert main(["gate", "history", str(tmp_path), "--html", str(page)]) == 1
+    stands_alone(page.read_text())
+    assert "change points" in page.read_text()
+
+
+def test_bad_lines_are_told_and_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gates = chain(np.random.default_rng(4), [0.0] * 10)
+    for gate in gates[:5]:
+        append(tmp_path, gate)
+    path = tmp_path / FILE
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole.splitlines()[0][:200])  # a writer was killed
+    for gate in gates[5:]:
+        append(tmp_path, gate)
+    found, bad = read_history(tmp_path)
+    assert found == gates and [(each.line, each.cut) for each in bad] == [(6, True)]
+    assert main(["gate", "history", str(tmp_path)]) == 0
+    assert "line 6 is cut off, as when its writer was killed" in " ".join(capsys.readouterr().out.split())
+    path.write_bytes(path.read_bytes() + b'{"schema": "history-1", "\x1b": 1}\n[]\n\xff}\n')
+    found, bad = read_history(tmp_path)
+    assert found == gates and [each.line for each in bad] == [6, 12, 13, 14]
+    assert main(["gate", "history", str(tmp_path)]) == 3
+    assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["missing", "pipe", "directory"])
+def test_what_is_no_history_is_refused(kind: str, tmp_path: Path) -> None:
+    if kind == "pipe":
+        os.mkfifo(tmp_path / FILE)
+    elif kind == "directory":
+        (tmp_path / FILE).mkdir()
+    with pytest.raises(SchedlineError, match="there is no history in"):
+        read_history(tmp_path)
+    if kind != "missing":
+        with pytest.raises(SchedlineError, match="cannot be added"):
+            append(tmp_path, past(0, "a", "b", (1.0, 1.0)))
+
+
+def test_claims_are_not_kept(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1, 2), noise(2, 2))
+    with pytest.raises(SchedlineError, match="a history keeps metrics, not claims"):
+        main(campaign.words("--expect-improvement", "--history", str(tmp_path)))
+
+
+WRITER = """\
+import sys
+sys.path[:0] = sys.argv[2:]
+from pathlib import Path
+from test_gate_history import past
+from schedlib.gate.history import append
+print("ready", flush=True)
+for number in range(10**6):
+    append(Path(sys.argv[1]), past(number, "a", "b" * 500, (1.0, 1.0)))
+    print(number, flush=True)
+"""
+
+
+def writer(directory: Path) -> subprocess.Popen[str]:
+    """A process that appends until it is killed. It prints the number of each gate that it has appended."""
+    places = [str(SCRIPTS), str(SCRIPTS / "tests"), str(Path(__file__).parent)]
+    argv = [sys.executable, "-c", WRITER, str(directory), *places]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+
+
+def test_writers_at_once_that_are_killed_lose_no_line(tmp_path: Path) -> None:
+    processes = [writer(tmp_path) for _ in range(3)]
+    told = []
+    for process in processes:
+        assert process.stdout
+        for _ in range(20):
+            process.stdout.readline()
+    for process in processes:
+        process.send_signal(signal.SIGKILL)
+    for process in processes:
+        assert process.stdout
+        process.wait()
+        # One of the lines that it had printed may still be in the pipe.
+        told.append(19 + len(process.stdout.readlines()))
+        process.stdout.close()
+    found, bad = read_history(tmp_path)
+    assert all(each.cut for each in bad) and len(bad) <= 3
+    assert len(found) >= sum(told)
+    append(tmp_path, past(5, "a", "last", (1.0, 1.0)))
+    assert any(gate.candidate.build_id == "last" for gate in read_history(tmp_path)[0])

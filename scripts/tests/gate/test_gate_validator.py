@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Input from which no verdict follows: copies, unset clocks, half fingerprints, impossible figures, disturbed runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaigns import Campaign, main, metric, noise, run
+from msgspec.structs import replace
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.document import Refused
+from schedlib.formats.run_file import read_run, refuse_copies
+from schedlib.gate.boots import Figure, Side, disturbed, identical, read_side, unequal_samples
+from schedlib.gate.gate_options import read_svg
+from schedlib.main import start
+from schedlib.runs.runs_report import judge_run, report
+from schedlib.runs.workload_suites import load_suite
+
+KEY = ("rt_wakeup", "timer.p99")
+QUIET: dict[str, Any] = {
+    "seconds": 10,
+    "steal_s": 0,
+    "foreign_cpu_s": 0,
+    "foreign_switches": 0,
+    "runnable_before": 0,
+    "thermal_throttles": 0,
+    "cgroup_throttles": None,
+}
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    return Campaign(tmp_path)
+
+
+def refused(campaign: Campaign) -> str:
+    with pytest.raises(SchedlineError) as error:
+        main(campaign.words())
+    return str(error.value)
+
+
+def test_boots_copied_with_new_ids_and_times_are_refused(campaign: Campaign) -> None:
+    five = noise(1, 5)
+    campaign.boots(five * 4, noise(2, 20))
+    said = refused(campaign)
+    assert "it is a copy" in said and "same figures, to the last digit" in said
+    assert str(campaign.base) in said
+
+
+@pytest.mark.parametrize("values", [[9000.0, 9001.0, 9002.0, 9003.0, 9004.0] * 4, [1234.5] * 20])
+def test_equal_values_of_a_coarse_clock_are_no_copies(values: list[float], campaign: Campaign) -> None:
+    campaign.boots(values, [value + 1 for value in values])
+    assert len(read_side(campaign.base, "base").boots) == 20
+
+
+def test_a_run_copied_to_the_other_kernel_is_refused(campaign: Campaign) -> None:
+    values = noise(1)
+    campaign.boots(values, [*noise(2, 9), values[3]])
+    sides = [read_side(side, side.name) for side in (campaign.base, campaign.candidate)]
+    with pytest.raises(Refused, match="in another directory"):
+        refuse_copies(side.contents for side in sides)
+    refuse_copies([sides[0].contents])
+    other = Campaign(campaign.place / "other")
+    other.boots(noise(3), noise(4))
+    refuse_copies(read_side(side, side.name).contents for side in (other.base, other.candidate))
+
+
+@pytest.mark.parametrize("started", ["1970-01-01T00:03:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_clock_that_was_not_set_gives_no_order(started: str, campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    campaign.save(campaign.base, run("base", "odd", 0, [metric(9999)]) | {"started": started})
+    assert "that clock was not set, and the order of the boots is unknown" in refused(campaign)
+
+
+@pytest.mark.parametrize("entry", ["governor", "clocksource", "compiler"])
+def test_an_entry_that_half_of_the_runs_lack_is_a_difference(entry: str, campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    for side in (campaign.base, campaign.candidate):
+        for path in sorted(side.iterdir())[::2]:
+            content = json.loads(path.read_text())
+            del content["fingerprint"][entry]
+            path.write_text(json.dumps(content))
+    assert f"base mixes runs whose {entry} differs: '(not recorded)'" in refused(campaign)
+
+
+def test_a_tool_that_was_skipped_once_may_lack_its_version(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    for path in sorted(campaign.base.iterdir())[1:]:
+        content = json.loads(path.read_text())
+        content["fingerprint"]["tool_version"] = "1"
+        path.write_text(json.dumps(content))
+    assert read_side(campaign.base, "base").fingerprint["tool_version of rt_wakeup"] == {"1", "(not recorded)"}
+    path = sorted(campaign.base.iterdir())[0]
+    content = json.loads(path.read_text()) | {"status": "SKIP", "reason": "not installed", "metrics": []}
+    path.write_text(json.dumps(content))
+    assert read_side(campaign.base, "base").fingerprint["tool_version of rt_wakeup"] == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"n": 0}, "the metric timer.p99 is a quantile of no samples"),
+        ({"kind": "exceedance", "value": 3, "n": 2}, "the metric timer.p99 counts 3 of 2 samples"),
+        ({"kind": "exceedance", "value": 1, "n": 0}, "the metric timer.p99 counts 1 of 0 samples"),
+    ],
+)
+def test_impossible_figures_are_refused_by_all(wrong: dict[str, Any], why: str, campaign: Campaign) -> None:
+    path = campaign.save(campaign.base, run("base", "b", 0, [metric(5) | wrong]))
+    for reader in (lambda: read_run(path), lambda: report(path.parent), lambda: read_side(path.parent, "base")):
+        with pytest.raises(Refused, match=why):
+            reader()
+    path.write_text(json.dumps(run("base", "b", 0, [metric(0, kind="exceedance", n=0), metric(5, name="timer.p50")])))
+    assert read_side(path.parent, "base").boots
+
+
+def test_what_the_tool_itself_calls_failed_is_no_result(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = {"argv": ["x"], "exit_status": 0, "timed_out": False, "seconds": 1, "missing": False}
+    campaign.boots(noise(1), noise(2))
+    campaign.save(campaign.base, run("base", "b", 0, [metric(5)], process=ended | {"reported": 1}))
+    assert main(campaign.words()) == 2
+    assert "it reports the status 1" in " ".join(capsys.readouterr().out.split())
+    path = campaign.save(campaign.base, run("base", "c", 1, [metric(5)], process=ended | {"reported": 1}))
+    row = next(row for row in load_suite("quick").rows if row.program == "rt_wakeup")
+    row = replace(row, work="timer.p99", metrics={"timer.p99": "ns"})
+    assert judge_run(row, 1, read_run(path)).reason == "it reports the status 1"
+
+
+def test_no_control_character_of_a_name_reaches_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("base", "candidate"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a\x1b[2J\nverdict: PASS\x9b.json").write_text("{")
+    assert start(["gate", str(tmp_path / "base"), str(tmp_path / "candidate")]) == 2
+    assert start(["gate", str(tmp_path / "ba\x1b[2Jse"), str(tmp_path / "candidate")]) == 2
+    found = capsys.readouterr()
+    assert all(char.isprintable() or char == "\n" for char in found.out + found.err)
+    assert "\nverdict" not in found.out + found.err
+
+
+def test_a_link_to_itself_hides_nothing(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    (campaign.base / "loop").symlink_to("loop")
+    assert main(campaign.words()) == 0
+    (campaign.base / "loop.json").symlink_to("loop.json")
+    assert "Too many levels of symbolic links" in refused(campaign)
+
+
+def test_a_picture_without_an_end_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lines.svg").symlink_to("/dev/zero")
+    with pytest.raises(SchedlineError, match="it is no regular file"):
+        read_svg(tmp_path / "lines.svg")
+
+
+def figures(*values: float) -> list[Figure]:
+    out = []
+    for value in values:
+        out.append(Figure())
+        out[-1].add(value, 100)
+    return out
+
+
+def test_identical_values_are_noticed() -> None:
+    assert identical(figures(5, 5, 5))
+    assert not identical(figures(5, 5, 5.000001))
+    assert not identical(figures(5))
+    twice = figures(5, 5)
+    twice[0].add(4, 100)
+    twice[1].add(6, 100)
+    assert not identical(twice)
+
+
+def sides(campaign: Campaign) -> tuple[Side, Side]:
+    return read_side(campaign.base, "base"), read_side(campaign.candidate, "candidate")
+
+
+@pytest.mark.parametrize(("samples", "said"), [(100_000, True), (10_000, False), (999, False)])
+def test_very_unequal_samples_are_noticed(samples: int, said: bool, campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    campaign.save(campaign.candidate, run("candidate", "x", 500, [metric(9876, n=samples)]))
+    found = unequal_samples(*sides(campaign), KEY)
+    assert bool(found) is said
+    if said:
+        assert "boot x has 100000" in found and "has 1000 samples" in found
+    assert unequal_samples(*sides(campaign), ("rt_wakeup", "other")) == ""
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "why"),
+    [
+        ({}, {}, ""),
+        ({}, {"steal_s": 0.9}, "steal in 0 of 10 boots of base and 10 of 10 boots of candidate"),
+        ({}, {"steal_s": 0.7}, ""),  # 8 CPUs for 10 s: less than 1 %
+        ({"steal_s": 0.9}, {"steal_s": 1.0}, ""),
+        ({"steal_s": 0.9}, {"steal_s": 8}, "steal: 1.12 % of the CPU time in the median boot of base, 10 % of"),
+        ({"thermal_throttles": 1}, {}, "throttling in 10 of 10 boots of base and 0 of 10 boots of candidate"),
+        ({}, {"cgroup_throttles": 2}, "throttling in 0 of 10 boots of base"),
+        ({}, {"foreign_cpu_s": 1.1}, "other work in 0 of 10 boots of base"),
+        ({}, {"foreign_cpu_s": 0.9}, ""),
+        ({"foreign_cpu_s": 30}, {"foreign_cpu_s": 50}, ""),
+    ],
+)
+def test_noise_on_one_side_is_noticed(
+    base: dict[str, Any], candidate: dict[str, Any], why: str, campaign: Campaign
+) -> None:
+    for name, more in (("base", base), ("candidate", candidate)):
+        for place, value in enumerate(noise(len(name))):
+            campaign.save(
+                campaign.place / name, run(name, f"{name}{place}", place, [metric(value)], noise=QUIET | more)
+            )
+    found = disturbed(*sides(campaign))
+    assert found.get("rt_wakeup", "").startswith(why) and bool(found) is bool(why)
+    swapped = disturbed(*reversed(sides(campaign)))
+    assert bool(swapped) is bool(why)
+
+
+def test_the_worst_run_and_more_than_a_fifth_of_the_boots_count(campaign: Campaign) -> None:
+    own = {
+        "steal_percent": 0.0,
+        "interrupts_percent": 0.0,
+        "realtime_percent": 0.0,
+        "throttled": 0,
+        "why": "",
+        "others_percent": 0.0,
+    }
+    for name in ("base", "candidate"):
+        for place, value in enumerate(noise(len(name), 20)):
+            boot, bad = place // 2, {"steal_percent": 2.0} if name == "base" and place in (0, 3) else {}
+            content = run(name, f"{name}{boot}", place, [metric(value)], disturbance=own | bad)
+            campaign.save(campaign.place / name, content)
+    assert disturbed(*sides(campaign)) == {}
+    content = run("base", "base5", 99, [metric(9999)], disturbance=own | {"steal_percent": 2.0})
+    campaign.save(campaign.base, content)
+    assert disturbed(*sides(campaign)) == {"rt_wakeup": "steal in 3 of 10 boots of base and 0 of 10 boots of candidate"}
