@@ -147,15 +147,6 @@ def read_side(directory: Path, name: str) -> Side:
     return reader.side()
 
 
-def identical(figures: Sequence[Figure]) -> bool:
-    """Whether a metric has one and the same value in every run of several boots.
-
-    A measured time never does: the clock is too coarse, or it is not a measurement. A number of exceedances may be 0
-    everywhere, and an exact metric should be the same.
-    """
-    return len(figures) > 1 and min(each.least for each in figures) == max(each.most for each in figures)
-
-
 def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
     """Why the boots' values of a metric are not alike: one has more than ten times the samples of another; else empty.
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import Method
+from schedlib.formats.run_file import refuse_copies
 from schedlib.gate import claims, judging, pairing
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.gate_options import GateOptions
@@ -97,6 +98,7 @@ def compare(options: GateOptions) -> Comparison:
     sides = [read_side(options.base, "base"), read_side(options.candidate, "candidate")]
     placebo = read_side(options.placebo, "placebo") if options.placebo else None
     pairing.refuse_differences([*sides, *([placebo] if placebo else [])], gate.compared)
+    refuse_copies(side.contents for side in [*sides, *([placebo] if placebo else [])])
     notes = []
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
     if builds[0] == builds[1]:

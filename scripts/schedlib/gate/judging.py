@@ -13,7 +13,7 @@ import numpy as np
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import Method
 from schedlib.gate import statistics
-from schedlib.gate.boots import Figure, Key, Side
+from schedlib.gate.boots import Figure, Key, Side, disturbed, unequal_samples
 from schedlib.gate.decision import Decision, Limits, LookEvidence, decide, look_evidence
 from schedlib.gate.next_boots import Unclear, too_few, why_unclear
 from schedlib.gate.pairing import Batch, order_problem
@@ -116,7 +116,7 @@ def judge(gate: Gate, base: Side, candidate: Side) -> list[MetricRow]:
         else:
             samples.append(found)
     if samples:
-        rows |= {row.rule.key: row for row in _at_the_last_look(gate, samples)}
+        rows |= {row.rule.key: row for row in _at_the_last_look(gate, samples, base, candidate)}
     return [rows[rule.key] for rule in gate.rules]
 
 
@@ -238,7 +238,7 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     return both[0], both[1]
 
 
-def _at_the_last_look(gate: Gate, samples: Sequence[_Sample]) -> list[MetricRow]:
+def _at_the_last_look(gate: Gate, samples: Sequence[_Sample], base: Side, candidate: Side) -> list[MetricRow]:
     """The rows of the look that decides, or else of the last one that there are boots for."""
     there = min(sample.batch.smaller for sample in samples)
     looks = [look for look in gate.looks if look <= there]
@@ -250,10 +250,25 @@ def _at_the_last_look(gate: Gate, samples: Sequence[_Sample]) -> list[MetricRow]
         evidence = [sample.evidence(look) for sample in samples]
         together = {each.name: np.array([getattr(one, each.name) for one in evidence]) for each in fields(LookEvidence)}
         whole, last = LookEvidence(**together), look == gate.looks[-1]
+        troubles = [_trouble(sample, look, base, candidate) for sample in samples]
+        usable = np.array([not trouble for trouble in troubles])
+        whole = replace(whole, worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
         found = decide(whole, gate.alpha, len(gate.looks), gate.family, last=last)
         if found.failed.any() or found.passed.all():
             break
-    return [_row(gate, sample, look, found, evidence[place], place) for place, sample in enumerate(samples)]
+    return [
+        replace(_described(sample, look), reason=trouble) if trouble else _row(gate, sample, look, found, whole, place)
+        for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True))
+    ]
+
+
+def _trouble(sample: _Sample, look: int, base: Side, candidate: Side) -> str:
+    """Why the boots of a look cannot be compared: other things happened beside the runs of one kernel. Else empty."""
+    batch, tool = sample.batch.first(look), sample.rule.tool
+    sides = replace(base, boots=batch.base), replace(candidate, boots=batch.candidate)
+    if why := disturbed(*sides).get(tool):
+        return f"not comparable: {why}. Find the cause, and begin a new campaign"
+    return unequal_samples(*sides, sample.rule.key)
 
 
 def _described(sample: _Sample, boots: int) -> MetricRow:
@@ -318,7 +333,7 @@ def _row(gate: Gate, sample: _Sample, look: int, found: Decision, evidence: Look
         row.worse_by if row.worse_by is not None else nan,
         ((row.high or 0.0) - (row.low or 0.0)) / 2,
         step,
-        bool(evidence.doubtful),
+        bool(evidence.doubtful[place]),
         row.far,
         unit,
     )

@@ -113,7 +113,9 @@ class Campaign:
                     slot = place + (1000 if name == "candidate" else 0)
                 for number in range(runs):
                     minute = first + 10 * slot + number
-                    content = run(name, f"{name}-{first}-{place}", minute, [metric(value), *self.extra])
+                    content = run(
+                        name, f"{name}-{first}-{place}", minute, [metric(value * (1 + 1e-9 * number)), *self.extra]
+                    )
                     self.save(self.place / name, content)
 
 

@@ -140,7 +140,7 @@ def test_machines_are_apart_and_the_last_gate_of_a_pair_counts() -> None:
         past(2, "a", "b", (9.0, 9.0), machine="n"),
     ]
     found = history_of(gates, []).series
-    assert [each.levels for each in found] == [(pytest.approx(101.0),), (pytest.approx(100.0),)]
+    assert [list(each.levels) for each in found] == [pytest.approx([101.0]), pytest.approx([100.0])]
 
 
 def test_a_fail_is_withdrawn_by_a_later_gate_of_the_same_pair() -> None:

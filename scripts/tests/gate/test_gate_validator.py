@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import read_run, refuse_copies
-from schedlib.gate.boots import Figure, Side, disturbed, identical, read_side, unequal_samples
+from schedlib.gate.boots import Side, disturbed, read_side, unequal_samples
 from schedlib.gate.gate_options import read_svg
 from schedlib.main import start
 from schedlib.runs.runs_report import judge_run, report
@@ -63,6 +63,7 @@ def test_a_run_copied_to_the_other_kernel_is_refused(campaign: Campaign) -> None
     sides = [read_side(side, side.name) for side in (campaign.base, campaign.candidate)]
     with pytest.raises(Refused, match="in another directory"):
         refuse_copies(side.contents for side in sides)
+    assert "in another directory" in refused(campaign)
     refuse_copies([sides[0].contents])
     other = Campaign(campaign.place / "other")
     other.boots(noise(3), noise(4))
@@ -156,24 +157,6 @@ def test_a_picture_without_an_end_is_refused(tmp_path: Path) -> None:
         read_svg(tmp_path / "lines.svg")
 
 
-def figures(*values: float) -> list[Figure]:
-    out = []
-    for value in values:
-        out.append(Figure())
-        out[-1].add(value, 100)
-    return out
-
-
-def test_identical_values_are_noticed() -> None:
-    assert identical(figures(5, 5, 5))
-    assert not identical(figures(5, 5, 5.000001))
-    assert not identical(figures(5))
-    twice = figures(5, 5)
-    twice[0].add(4, 100)
-    twice[1].add(6, 100)
-    assert not identical(twice)
-
-
 def sides(campaign: Campaign) -> tuple[Side, Side]:
     return read_side(campaign.base, "base"), read_side(campaign.candidate, "candidate")
 
@@ -236,3 +219,28 @@ def test_the_worst_run_and_more_than_a_fifth_of_the_boots_count(campaign: Campai
     content = run("base", "base5", 99, [metric(9999)], disturbance=own | {"steal_percent": 2.0})
     campaign.save(campaign.base, content)
     assert disturbed(*sides(campaign)) == {"rt_wakeup": "steal in 3 of 10 boots of base and 0 of 10 boots of candidate"}
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_noise_beside_one_kernel_decides_nothing(
+    factor: float, campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Thermal throttling in all runs of the candidate was a FAIL without a word."""
+    campaign.boots(noise(1), noise(2, factor=factor))
+    assert main(campaign.words()) == (0 if factor == 1 else 1)
+    for side, times in ((campaign.base, 0), (campaign.candidate, 3)):
+        noisy = {"seconds": 10.0, "steal_s": 0.0, "foreign_cpu_s": 0.0, "foreign_switches": 0, "runnable_before": 0}
+        throttled = {"thermal_throttles": times, "cgroup_throttles": None}
+        for path in side.iterdir():
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"noise": {**noisy, **throttled}}))
+    assert main(campaign.words()) == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not comparable: throttling in 0 of 10 boots of base and 10 of 10 boots of candidate" in said
+
+
+def test_a_boot_with_far_more_samples_decides_nothing(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2, 9))
+    path = campaign.save(campaign.candidate, run("candidate", "x", 195, [metric(10_001, n=100_000)]))
+    assert main(campaign.words()) == 3
+    path.write_text(json.dumps(run("candidate", "x", 195, [metric(10_001, n=9_000)])))
+    assert main(campaign.words()) == 0
