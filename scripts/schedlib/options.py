@@ -94,6 +94,20 @@ def add_verb(
     return parser
 
 
+def verbs_in_place_of_operands(parser: argparse.ArgumentParser) -> Verbs:
+    """Verbs below a verb that has operands: such a verb is known by standing where the first operand would."""
+    below = parser.add_subparsers(prog=parser.prog, metavar="VERB", help=f"{parser.prog} VERB --help")
+    plain = parser.parse_known_args
+
+    def parse(args: Any = None, namespace: Any = None) -> Any:
+        if args and args[0] in below.choices:
+            return below.choices[args[0]].parse_known_args(args[1:], namespace)
+        return plain(args, namespace)
+
+    parser.parse_known_args = parse  # type: ignore[method-assign]
+    return below
+
+
 def options_of(kind: Callable[..., Options], arguments: argparse.Namespace, **others: object) -> Options:
     """A verb's options: each field has the value of the argument of its name, or the one given here."""
     given = vars(arguments) | others

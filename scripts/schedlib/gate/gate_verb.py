@@ -9,13 +9,24 @@ import os
 from schedlib import options
 from schedlib.cache import cache_path, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.gate.gate_options import LIBRARIES, PAGE_LIBRARIES, GateOptions, gates_file, read_svg
-from schedlib.options import Verbs, add_verb, options_of
+from schedlib.gate.gate_options import (
+    BUDGET,
+    DETECT,
+    LIBRARIES,
+    PAGE_LIBRARIES,
+    GateOptions,
+    gates_file,
+    percent,
+    read_svg,
+)
+from schedlib.gate.imports import import_verb
+from schedlib.gate.imports.import_options import add_reading_options, reading_options
+from schedlib.options import Verbs, add_verb, options_of, verbs_in_place_of_operands
 from schedlib.verdict import Verdict
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add `schedline gate`."""
+    """Add `schedline gate` and the verbs below it."""
     parser = add_verb(
         verbs,
         "gate",
@@ -33,10 +44,14 @@ def add_parser(verbs: Verbs) -> None:
         if a regression of `detect` is excluded for all of them. Until then it is INCONCLUSIVE and says how many boots
         are needed. Later boots are not judged. Results of different machines or settings are rejected.
 
+        With --unit the directories may hold files that other tools wrote, such as cyclictest --json; docs/gate.md lists
+        them. What such files do not tell makes the result INCONCLUSIVE; --trust says that both sides are alike.
+
         The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
         boot by boot, the environment, what was skipped, the command.""",
         examples=[
             "schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json",
+            "schedline gate results/base results/candidate --unit run --trust     files of cyclictest, hackbench, ...",
             "schedline gate runs/base runs/candidate --placebo runs/placebo    how much comes from the layout",
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
             "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims hold",
@@ -55,7 +70,11 @@ def add_parser(verbs: Verbs) -> None:
         ("--placebo", runs, "DIR", "runs of the placebo kernel, to see how much of a change comes from the layout"),
         ("--json", new, "FILE", "write the result here too (schema gate-1)"),
         ("--html", new, "FILE", "write the page here"),
+        ("--budget", percent, "PERCENT", "files of other tools: how much worse a metric may become (default: 3)"),
+        ("--detect", percent, "PERCENT", "files of other tools: the change that a PASS excludes (default: 15)"),
     )
+    add_reading_options(parser)
+    parser.add_argument("--trust", action="store_true", help="judge runs that do not tell their machine or settings")
     claims = "say which claims of the gates file the runs show"
     parser.add_argument("--expect-improvement", action="store_true", help=claims)
     parser.add_argument(
@@ -67,6 +86,7 @@ def add_parser(verbs: Verbs) -> None:
         metavar="FILE",
         help="an SVG for the page, as layout diff --svg draws it; may be repeated",
     )
+    import_verb.add_parser(verbs_in_place_of_operands(parser))
 
 
 def _read(arguments: argparse.Namespace) -> GateOptions:
@@ -81,16 +101,24 @@ def _read(arguments: argparse.Namespace) -> GateOptions:
         raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
     for picture in arguments.pictures:
         read_svg(picture)
-    return options_of(GateOptions, arguments, pictures=tuple(arguments.pictures))
+    reading, limits = reading_options(arguments), arguments.budget or arguments.detect
+    if limits and (arguments.gates or not reading.unit):
+        raise SchedlineError(
+            "--budget and --detect are for files of other tools without a gates file",
+            "leave them out, or add --unit and leave out --gates",
+        )
+    if limits and (arguments.budget or BUDGET) > (arguments.detect or DETECT):
+        raise SchedlineError("a PASS cannot exclude less than the budget", "give --detect PERCENT above --budget")
+    return options_of(GateOptions, arguments, pictures=tuple(arguments.pictures), reading=reading)
 
 
 def _gate(wanted: GateOptions) -> Verdict:
     """Compare, write the requested files, and print the text."""
     from schedlib.formats import document
     from schedlib.gate import gate_report
-    from schedlib.gate.comparison import compare
+    from schedlib.gate.imports.foreign_gate import compare_all
 
-    found = compare(wanted)
+    found = compare_all(wanted)
     if wanted.json:
         document.write(wanted.json, gate_report.document(found))
     print(gate_report.text(found))
