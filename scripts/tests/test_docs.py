@@ -311,6 +311,8 @@ SCENE = {
     "runs/6.12/1.json": b"",
     "runs/7.3/1.json": b"",
     "results/rt/1.json": b"",
+    "results/base/1.json": b"",
+    "results/candidate/1.json": b"",
     "linux-base/Makefile": b"",
     "build/vmlinux": b"",
     "runs/base/1.json": b"",

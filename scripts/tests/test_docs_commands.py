@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from campaigns import Campaign, metric, noise, run
+from foreign_files import hackbench
 
 from schedlib.cache import cache_dir
 from schedlib.paths import CONFIGS, PROJECT
@@ -79,6 +80,8 @@ def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "kunit").symlink_to(PROJECT / "kunit")
     (home / ".gitconfig").write_text("[user]\n\tname = Tester\n\temail = tester@example.org\n")
     _campaign(Campaign(home / "runs"))
+    for seed, side in ((1, "base"), (2, "candidate")):
+        hackbench(home / "results" / side, noise(seed))
     shutil.copyfile(PROJECT / "scripts/tests/logs/pass.log", home / "console.log")
     (home / "my.patch").write_text(PATCH)
     return home

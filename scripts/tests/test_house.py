@@ -28,6 +28,7 @@ JOBS = ("check", "layout", "c2c", "runs", "gate", "export", "premerge", "dev")
 JOBS_USE = {
     ("check", "layout"): "a kernel's verdict on a layout rule is held against its object, and a mutant may break one",
     ("runs", "layout"): "a placebo has to have the candidate's sizes",
+    ("gate", "runs"): "files of other tools are read by the parsers that read the tools' outputs",
     ("premerge", "check"): "the suites run on base and head, and the mutants of what the series touches",
     ("premerge", "layout"): "the rules are judged on base and head",
     ("premerge", "c2c"): "the traffic of base and head is compared",

@@ -26,6 +26,9 @@ from schedlib.formats.strict import METRIC, Amount, Count, Moment, Number, Posit
 Direction = Literal["lower", "higher", "neither"]
 Kind = Literal["exact", "quantile", "rate", "exceedance"]
 
+NOT_RECORDED = "not recorded"
+"""The value of a fingerprint entry that nobody wrote down. The gate does not judge such runs unless it is told to."""
+
 AGAIN = "do that run again, or move the file elsewhere"
 
 _is_name = lru_cache(10_000)(re.compile(METRIC).match)

@@ -12,10 +12,13 @@ from datetime import UTC, datetime, timedelta
 from math import inf, nan
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import AGAIN, Run, runs_below
+
+if TYPE_CHECKING:
+    from schedlib.gate.imports.imported import Imported
 
 Key = tuple[str, str]
 """Tool and metric name."""
@@ -25,7 +28,7 @@ _T = TypeVar("_T")
 _PLACES = re.compile(r"^(BOOT_IMAGE|initrd)=")
 _CPU_LIST = re.compile(r"CPUs ([0-9,-]{1,256})")
 _CPU_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
-_OF_A_TOOL = {"command_line", "tool_version"}
+_OF_A_TOOL = {"command_line", "tool_version", "settings", "order"}
 _FILES = {"--json", "--out", "-o"}
 
 _UNRECORDED = "(not recorded)"
@@ -135,14 +138,14 @@ class Side:
         return self.skipped.get(tool)
 
 
-def read_side(directory: Path, name: str) -> Side:
-    """Read every run below a directory.
+def read_side(directory: Path | Imported, name: str) -> Side:
+    """Read every run below a directory, or take those that were imported from one.
 
     Raises:
         SchedlineError: there are no runs, a file is not a run, or the runs do not belong together.
     """
     reader = _Reader(name)
-    for path, run in runs_below(directory):
+    for path, run in runs_below(directory) if isinstance(directory, Path) else directory.runs:
         reader.add(path, run)
     return reader.side()
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import Method
-from schedlib.formats.run_file import refuse_copies
+from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
 from schedlib.gate import claims, judging, pairing
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.gate_options import GateOptions
@@ -101,7 +101,7 @@ def compare(options: GateOptions) -> Comparison:
     refuse_copies(side.contents for side in [*sides, *([placebo] if placebo else [])])
     notes = []
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
-    if builds[0] == builds[1]:
+    if builds[0] == builds[1] != {NOT_RECORDED}:
         notes.append("base and candidate are the same kernel: an A/A campaign")
     for side in sides:
         if side.failed:

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
+from schedlib.gate.imports.import_options import ReadingOptions
 from schedlib.names import gate_names, unknown
 from schedlib.options import BASIC
 from schedlib.paths import CONFIGS
+
+if TYPE_CHECKING:
+    from schedlib.gate.imports.imported import Imported
 
 GATES = CONFIGS / "gates"
 
@@ -20,17 +25,32 @@ LIBRARIES = (*BASIC, "requirements-gate.txt")
 PAGE_LIBRARIES = (*BASIC, "requirements-report.txt")
 HISTORY_LIBRARY = "requirements-history.txt"
 
+BUDGET = 3.0
+DETECT = 15.0
+"""In percent: how much worse a metric of an imported run may become, and what a PASS excludes."""
+
 _LARGEST = 5 << 20
 
 
 @dataclass(frozen=True)
 class GateOptions:
-    """The options of a gate; see --help. `gates`: None for `default`, or for `claims` with --expect-improvement."""
+    """The options of a gate; see --help.
 
-    base: Path
-    candidate: Path
+    Attributes:
+        base, candidate, placebo: directories; the gate replaces those of other tools by the runs in them.
+        gates: None for `default`, or for `claims` with --expect-improvement.
+        trust: judge also runs that do not tell machine or settings.
+        budget, detect: in percent, for files of other tools without a gates file.
+    """
+
+    base: Path | Imported
+    candidate: Path | Imported
     gates: str | None = None
-    placebo: Path | None = None
+    placebo: Path | Imported | None = None
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    trust: bool = False
+    budget: float | None = None
+    detect: float | None = None
     expect_improvement: bool = False
     json: Path | None = None
     html: Path | None = None
@@ -42,6 +62,10 @@ class GateOptions:
         words: list[object] = ["schedline", "gate", self.base, self.candidate]
         words += ["--gates", self.gates] if self.gates else []
         words += ["--placebo", self.placebo] if self.placebo else []
+        words += self.reading.words()
+        words += ["--trust"] if self.trust else []
+        words += ["--budget", f"{self.budget:g}"] if self.budget else []
+        words += ["--detect", f"{self.detect:g}"] if self.detect else []
         words += ["--html", self.html] if self.html else []
         words += [word for picture in self.pictures for word in ("--picture", picture)]
         return shlex.join(map(str, words))
@@ -69,6 +93,17 @@ def gates_file(text: str) -> str:
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"{text}: no such file. Known by name: {', '.join(gate_names())}")
     return text
+
+
+def percent(text: str) -> float:
+    """An argparse type: a change in percent."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no change in percent, above 0 and at most 1000")
+    return value
 
 
 def read_svg(path: Path) -> bytes:

@@ -10,13 +10,24 @@ from schedlib import options
 from schedlib.cache import cache_path, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.gate import history_verb
-from schedlib.gate.gate_options import LIBRARIES, PAGE_LIBRARIES, GateOptions, gates_file, read_svg
+from schedlib.gate.gate_options import (
+    BUDGET,
+    DETECT,
+    LIBRARIES,
+    PAGE_LIBRARIES,
+    GateOptions,
+    gates_file,
+    percent,
+    read_svg,
+)
+from schedlib.gate.imports import import_verb
+from schedlib.gate.imports.import_options import add_reading_options, reading_options
 from schedlib.options import Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add `schedline gate`."""
+    """Add `schedline gate` and the verbs below it."""
     parser = add_verb(
         verbs,
         "gate",
@@ -34,10 +45,14 @@ def add_parser(verbs: Verbs) -> None:
         if a regression of `detect` is excluded for all of them. Until then it is INCONCLUSIVE and says how many boots
         are needed. Later boots are not judged. Results of different machines or settings are rejected.
 
+        With --unit the directories may hold files that other tools wrote, such as cyclictest --json; docs/gate.md lists
+        them. What such files do not tell makes the result INCONCLUSIVE; --trust says that both sides are alike.
+
         The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
         boot by boot, the environment, what was skipped, the command.""",
         examples=[
             "schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json",
+            "schedline gate results/base results/candidate --unit run --trust     files of cyclictest, hackbench, ...",
             "schedline gate runs/base runs/candidate --placebo runs/placebo    how much comes from the layout",
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
             "schedline gate runs/base runs/candidate --history gates          keep the verdict; gate history reads it",
@@ -58,7 +73,11 @@ def add_parser(verbs: Verbs) -> None:
         ("--json", new, "FILE", "write the result here too (schema gate-1)"),
         ("--html", new, "FILE", "write the page here"),
         ("--history", options.new_directory, "DIR", "add the verdict to the history in DIR (schema history-1)"),
+        ("--budget", percent, "PERCENT", "files of other tools: how much worse a metric may become (default: 3)"),
+        ("--detect", percent, "PERCENT", "files of other tools: the change that a PASS excludes (default: 15)"),
     )
+    add_reading_options(parser)
+    parser.add_argument("--trust", action="store_true", help="judge runs that do not tell their machine or settings")
     claims = "say which claims of the gates file the runs show"
     parser.add_argument("--expect-improvement", action="store_true", help=claims)
     parser.add_argument(
@@ -70,7 +89,9 @@ def add_parser(verbs: Verbs) -> None:
         metavar="FILE",
         help="an SVG for the page, as layout diff --svg draws it; may be repeated",
     )
-    history_verb.add_parser(options.verbs_below(parser))
+    below = options.verbs_below(parser)
+    history_verb.add_parser(below)
+    import_verb.add_parser(below)
 
 
 def _read(arguments: argparse.Namespace) -> GateOptions:
@@ -86,16 +107,24 @@ def _read(arguments: argparse.Namespace) -> GateOptions:
         raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
     for picture in arguments.pictures:
         read_svg(picture)
-    return options_of(GateOptions, arguments, pictures=tuple(arguments.pictures))
+    reading, limits = reading_options(arguments), arguments.budget or arguments.detect
+    if limits and (arguments.gates or not reading.unit):
+        raise SchedlineError(
+            "--budget and --detect are for files of other tools without a gates file",
+            "leave them out, or add --unit and leave out --gates",
+        )
+    if limits and (arguments.budget or BUDGET) > (arguments.detect or DETECT):
+        raise SchedlineError("a PASS cannot exclude less than the budget", "give --detect PERCENT above --budget")
+    return options_of(GateOptions, arguments, pictures=tuple(arguments.pictures), reading=reading)
 
 
 def _gate(wanted: GateOptions) -> Verdict:
     """Compare, write the requested files, and print the text."""
     from schedlib.formats import document
     from schedlib.gate import gate_report
-    from schedlib.gate.comparison import compare
+    from schedlib.gate.imports.foreign_gate import compare_all
 
-    found = compare(wanted)
+    found = compare_all(wanted)
     if wanted.json:
         document.write(wanted.json, gate_report.document(found))
     print(gate_report.text(found))

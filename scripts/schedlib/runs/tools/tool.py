@@ -133,3 +133,18 @@ def quantiles(name: str, unit: str, values: Mapping[str, float], n: float) -> li
 def work(name: str, unit: str, n: float) -> Metric:
     """How much was done, such as the number of samples: 0 means that the tool did not work."""
     return metric(name, unit, "neither", "exact", n, n)
+
+
+def slug(text: str) -> str:
+    """A text as a part of a metric's name: small letters, digits and underscores."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+
+
+def quantile(histogram: Mapping[int, int], n: int, share: float) -> int | None:
+    """The bucket that contains the quantile; None if it is beyond the last bucket."""
+    seen = 0
+    for bucket in sorted(histogram):
+        seen += histogram[bucket]
+        if seen >= share * n:
+            return bucket
+    return None

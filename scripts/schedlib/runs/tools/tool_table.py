@@ -11,19 +11,20 @@ from typing import Any
 
 from schedlib.formats.run_file import Absent, CpuRow, Metric, Reading
 from schedlib.runs.tool_process import Server
-from schedlib.runs.tools.tool import Output, Tool, Unreadable, last_line, metric, number, quantiles, work
+from schedlib.runs.tools.tool import (
+    Output,
+    Tool,
+    Unreadable,
+    last_line,
+    metric,
+    number,
+    quantile,
+    quantiles,
+    slug,
+    work,
+)
 
 _SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
-
-
-def _quantile(histogram: Counter[int], n: int, share: float) -> int | None:
-    """The bucket that contains the quantile; None if it is beyond the last bucket."""
-    seen = 0
-    for bucket in sorted(histogram):
-        seen += histogram[bucket]
-        if seen >= share * n:
-            return bucket
-    return None
 
 
 # The JSON of rt-tests has a colon inside two keys, no overflows, and a status separate from the exit status.
@@ -38,19 +39,22 @@ def _cyclictest(output: Output) -> Reading:
         histogram = Counter({int(bucket): count for bucket, count in thread["histogram"].items()})
         cycles = thread["cycles"]
         sums.update(histogram)
-        p50, p99 = (_quantile(histogram, cycles, share) for share in (0.5, 0.99))
-        if cycles and p50 is not None and p99 is not None:
+        p50, p99 = (quantile(histogram, cycles, share) for share in (0.5, 0.99))
+        # cyclictest 2.6 says -1 of a thread that is not bound to a CPU.
+        if cycles and thread["cpu"] >= 0 and p50 is not None and p99 is not None:
             rows.append(CpuRow("latency", thread["cpu"], cycles, 1e3 * p50, 1e3 * p99, 1e3 * thread["max"]))
     samples = sum(thread["cycles"] for thread in threads)
     # Latencies beyond the histogram are in no field of the JSON, but they are counted as cycles.
     overflow = samples - sum(sums.values())
-    metrics = [
-        work("latency.samples", "samples", samples),
-        metric("latency.overflow", "samples", "lower", "exceedance", overflow, samples),
-    ]
+    metrics = [work("latency.samples", "samples", samples)]
     absent = []
-    for name, share in _SHARES.items():
-        value = _quantile(sums, samples, share)
+    kept = any(re.match(r"-[hH]|--hist", word) for word in output.argv)
+    if kept:
+        metrics.append(metric("latency.overflow", "samples", "lower", "exceedance", overflow, samples))
+    else:
+        absent = [Absent(f"latency.{name}", "it ran without a histogram (-h)") for name in _SHARES]
+    for name, share in _SHARES.items() if kept else ():
+        value = quantile(sums, samples, share)
         if value is None:
             absent.append(Absent(f"latency.{name}", f"{overflow} of {samples} are beyond the histogram"))
         else:
@@ -139,7 +143,7 @@ def _perf_stat(output: Output) -> Reading:
         words = line.split(",")
         if line.startswith("#") or len(words) < 5:
             continue
-        name = "counted." + re.sub(r"[^a-z0-9]+", "_", words[2].lower()).strip("_")
+        name = "counted." + slug(words[2])
         try:
             value = float(words[0])
         except ValueError:

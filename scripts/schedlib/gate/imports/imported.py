@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reads a directory of files that other tools wrote as runs."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from schedlib.cache import read_regular
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.cover_letter import printable
+from schedlib.formats.document import LARGEST
+from schedlib.formats.run_file import NOT_RECORDED, Head, Run, run_of
+from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
+from schedlib.gate.imports.format_table import format_of, known_formats
+from schedlib.gate.imports.import_options import UNSAID_UNIT, ReadingOptions, Unit
+from schedlib.runs.tools.tool import Unreadable
+
+ENTRIES = ("machine_name", "machine", "kernel", "build_id", "configuration", "command_line")
+"""What a run says of itself in its fingerprint, boot_id apart; what its file does not tell is NOT_RECORDED."""
+
+BY_FILE_TIME = "times of the files"
+BY_START = "start times in the files"
+"""Values of the fingerprint entry `order`: where the order of the runs comes from."""
+
+EMPTY = "it is empty"
+
+_UNREADABLE = (
+    Unreadable,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    csv.Error,
+)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The runs in a directory of files of other tools.
+
+    Attributes:
+        runs: the name of each run's file, and the run.
+        formats: of each run.
+        skipped: the names of files that are not read, with the reason.
+    """
+
+    directory: Path
+    runs: tuple[tuple[str, Run], ...]
+    formats: tuple[ForeignFormat, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return str(self.directory)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was skipped, a line for each reason."""
+        reasons = Counter(reason for _, reason in self.skipped)
+        return tuple(
+            f"{self.directory}: skipped {count} file{'s' * (count > 1)}: {reason}" for reason, count in reasons.items()
+        )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file of a known format. when: its modification time, seconds since 1970."""
+
+    name: str
+    content: bytes
+    when: float
+    format: ForeignFormat
+    told: Sequence[Told]
+
+
+def imported(directory: Path, reading: ReadingOptions) -> Imported:
+    """Read the files of other tools below a directory.
+
+    Raises:
+        SchedlineError: the unit is not known, no file is of a known format, or one that is cannot be read.
+    """
+    if not reading.unit:
+        raise SchedlineError(f"{directory} holds files of other tools, and nobody says what a file is", UNSAID_UNIT)
+    read = {name: _read(name, path, reading) for name, path in _paths(directory)}
+    found = [each for each in read.values() if isinstance(each, _Found)]
+    # A file like those with results, that has none, may be of a run that crashed.
+    endings = {Path(each.name).suffix for each in found}
+    skipped, failed = [], []
+    for name, why in read.items():
+        if isinstance(why, str):
+            if why.startswith("not ") or (why == EMPTY and Path(name).suffix not in endings):
+                skipped.append((name, why))
+            else:
+                failed.append(f"{name}: {why}")
+    if not found and not failed:
+        raise SchedlineError(
+            f"{directory} holds no file of a known format; it has {len(skipped)} others. Known are: {known_formats()}",
+            "see docs/gate.md#runs-that-you-already-have; name the columns of CSV files with --columns",
+        )
+    runs = _runs(found, reading.unit, failed)
+    if failed:
+        more = f" (and {len(failed) - 3} more)" if len(failed) > 3 else ""
+        raise SchedlineError(
+            printable(f"{directory}: {len(failed)} without a result: {'; '.join(failed[:3])}{more}")[:1000],
+            "repeat these runs, or give a directory without them; the missing ones could be the slow ones",
+        )
+    formats = tuple(each.format for each in found for _ in each.told)
+    return Imported(directory, tuple(runs), formats, tuple(skipped))
+
+
+def foreign_formats(directory: Path) -> tuple[str, ...]:
+    """The names of the formats of other tools that a directory has files of, judged by its first thousand files."""
+    found = set()
+    for _, path in islice(_paths(directory), 1000):
+        try:
+            text = read_regular(path, LARGEST).decode()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if kind := format_of(Foreign(text)):
+            found.add(kind.name)
+    return tuple(sorted(found))
+
+
+def _paths(directory: Path) -> Iterator[tuple[str, Path]]:
+    """The files below a directory and their names there, in order. Hidden ones are left out."""
+    for place, folders, files in os.walk(directory):
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+        for name in sorted(files):
+            if not name.startswith("."):
+                path = Path(place, name)
+                yield str(path.relative_to(directory)), path
+
+
+def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | str:
+    """A file with its runs, or what it is instead: a text that begins with "not" if it cannot be a result."""
+    if not path.is_file():
+        return "not a regular file"
+    try:
+        content = read_regular(path, LARGEST)
+        when = path.stat().st_mtime
+    except OSError as error:
+        return error.strerror or str(error)
+    unknown = f"not a format that is known ({known_formats()})"
+    if not content.strip():
+        return EMPTY
+    try:
+        file = Foreign(content.decode("utf-8-sig"), reading.columns)
+    except UnicodeDecodeError:
+        return unknown
+    if file.has("schema") and file.json["schema"] == "run-1":
+        return "it is a run of schedline, which knows its boot; give those without --unit, in a directory of their own"
+    kind = format_of(file, reading.perf_bench_simple)
+    if kind and file.json is None and not file.text.endswith("\n"):
+        return f"it looks like {kind.name}, but its last line has no end (cut off?)"
+    if kind is None:
+        cut = file.json is None and file.text.lstrip().startswith(("{", "["))
+        return "it is no whole JSON document" if cut else unknown
+    try:
+        return _Found(name, content, when, kind, kind.read(file))
+    except _UNREADABLE as error:
+        why = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+        return f"it looks like {kind.name}, but: {why[:200]}"
+
+
+def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[str, Run]]:
+    """The runs of all files. What is wrong with one is added to `failed`."""
+    told = [(file, number, each) for file in found for number, each in enumerate(file.told)]
+    shared = _shared([each for _, _, each in told])
+    seen: dict[str, str] = {}
+    runs = []
+    for file, number, each in told:
+        # Without a start time two short texts may be equal by chance, but are hardly of one moment.
+        mark = file.content if each.started else file.content + str(file.when).encode()
+        digest = sha256(mark).hexdigest()[:16]
+        if number == 0 and seen.setdefault(digest, file.name) != file.name:
+            failed.append(f"{file.name}: it is a copy of {seen[digest]}")
+        if each.boot and unit == "run":
+            failed.append(f"{file.name}: it has a column boot, and --unit run says that all files are of one boot")
+        boot = f"{unit} {each.boot or digest}" + (f" {number}" if unit == "run" and len(file.told) > 1 else "")
+        fingerprint = {
+            **dict.fromkeys(ENTRIES, NOT_RECORDED),
+            **shared,
+            **each.about,
+            "boot_id": boot,
+            "unit": unit,
+            "order": BY_START if each.started else BY_FILE_TIME,
+        }
+        started = each.started or datetime.fromtimestamp(file.when, UTC)
+        # The place in the file tells two runs of one file apart.
+        head = Head(each.tool, started.isoformat(), float(number), fingerprint)
+        try:
+            run = run_of(head, each.reading)
+            if run.reason:
+                raise Unreadable(run.reason)
+            runs.append((file.name, document.parse(msgspec.json.encode(run), Run)))
+        except _UNREADABLE as error:
+            failed.append(f"{file.name}: {error}")
+    return runs
+
+
+def _shared(told: Sequence[Told]) -> dict[str, str]:
+    """The kernel and the machine of a directory, if its files tell one: they are those of one kernel on one machine."""
+    shared = {}
+    for entry in ("kernel", "machine_name"):
+        values = {each.about[entry] for each in told if entry in each.about}
+        if len(values) == 1:
+            shared[entry] = values.pop()
+    return shared

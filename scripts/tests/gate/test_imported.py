@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Files of other tools: each parser on recorded real outputs of several versions (recorded/), whole and damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.run_file import NOT_RECORDED, Run
+from schedlib.gate.imports.default_gates import judged
+from schedlib.gate.imports.format_table import FOREIGN_FORMATS
+from schedlib.gate.imports.import_options import ReadingOptions
+from schedlib.gate.imports.imported import Imported, imported
+from schedlib.paths import PROJECT
+
+RECORDED = Path(__file__).parent / "recorded"
+
+FORMATS = {
+    "cyclictest": "cyclictest --json",
+    "fio": "fio --output-format=json",
+    "google-benchmark": "Google Benchmark JSON",
+    "hackbench": "hackbench",
+    "hyperfine": "hyperfine --export-json",
+    "perf-bench": "perf bench",
+    "perf-bench-simple": "perf bench --format=simple",
+    "perf-stat": "perf stat -j",
+    "rtla-osnoise-top": "rtla osnoise top",
+    "rtla-timerlat-hist": "rtla timerlat hist",
+    "rtla-timerlat-top": "rtla timerlat top",
+    "schbench": "schbench",
+    "stress-ng": "stress-ng --yaml",
+    "sysbench": "sysbench",
+}
+"""The folders of recorded/, and the formats whose recordings they hold."""
+
+VALUES: dict[str, dict[str, float]] = {
+    "cyclictest/2.40.json": {"latency.samples": 4000, "latency.p50": 37, "latency.p99": 139, "latency.mean": 41.875},
+    "cyclictest/2.60.json": {"latency.p50": 38, "latency.p99": 81},
+    "cyclictest/2.60-no-histogram.json": {"latency.mean": 48.088229665},
+    "fio/3.33.json": {"lat.read.iops": 5579.210395, "lat.read.latency.p99": 3522560},
+    "fio/3.39.json": {"lat.read.iops": 4080.41958, "lat.read.latency.p99": 4014080},
+    "google-benchmark/1.8.3-repetitions.json": {
+        "sum_of_range.real_time": 542909.834,
+        "sort_list_8.real_time": 2438.327,
+    },
+    "google-benchmark/1.9.5-repetitions.json": {
+        "sum_of_range.real_time": 566478.3975,
+        "sort_list_8.real_time": 1723.6778,
+    },
+    "hackbench/2.40.txt": {"time_s": 0.306, "tasks": 80},
+    "hackbench/2.60.txt": {"time_s": 0.373},
+    "hyperfine/1.15.0.json": {"time": 0.026784993},
+    "hyperfine/1.19.0.json": {"time": 0.025975538},
+    "perf-bench/6.1.187-messaging.txt": {"time_s": 0.482},
+    "perf-bench/6.12.117-pipe.txt": {"time_s": 0.070},
+    "perf-bench-simple/6.1.187-messaging.txt": {"time_s": 0.445},
+    "perf-bench-simple/6.12.117-pipe.txt": {"time_s": 0.249},
+    "perf-stat/6.1.187.json": {"counted.task_clock": 124.8096, "counted.context_switches": 488},
+    "perf-stat/6.12.117.json": {"counted.context_switches": 2046},
+    "rtla-osnoise-top/6.12.117.txt": {"noise_percent": 100 * (1901099 + 2073791) / (1999688 + 2152920)},
+    "rtla-timerlat-hist/6.1.192.txt": {"thread.samples": 904, "thread.p50": 6000, "thread.p99": 42000},
+    "rtla-timerlat-hist/6.12.117.txt": {
+        "thread.samples": 999,
+        "thread.p50": 4000,
+        "thread.p99": 32000,
+        "user.samples": 999,
+    },
+    "rtla-timerlat-top/6.1.192.txt": {"samples": 998, "thread.mean": (492 * 7011 + 506 * 6617) / 998},
+    "rtla-timerlat-top/6.12.117.txt": {"thread.mean": (490 * 6803 + 489 * 6716) / 979, "user.mean": 6825.508682},
+    "schbench/2025-05-14.txt": {"wakeup.samples": 307, "wakeup.p99": 21600, "requests_per_s": 102.33},
+    "schbench/2025-12-23.txt": {"wakeup.p50": 21, "request.p99": 99200, "requests_per_s": 75.67},
+    "stress-ng/0.15.06-two.yaml": {"mutex.operations": 587403, "switch.operations_per_s": 2554.147302},
+    "stress-ng/0.19.02-two.yaml": {"mutex.operations_per_s": 332881.460287, "switch.operations": 9185},
+    "sysbench/1.0.20-5-threads.txt": {"events_per_s": 624 / 2.0133, "latency.p95": 20.37},
+    "sysbench/1.0.20-7-threads.txt": {"events_per_s": 768 / 2.0214, "latency.p95": 19.65},
+}
+"""Read from the recordings by hand."""
+
+REFUSED = {"perf-stat/6.1.187-intervals.json", "perf-stat/6.12.117-intervals.json"}
+
+ALL = sorted(str(path.relative_to(RECORDED)) for path in RECORDED.glob("*/*"))
+GOOD = [name for name in ALL if name not in REFUSED]
+
+
+def read(place: Path, name: str, content: str | bytes, unit: Any = "run", **more: Any) -> Imported:
+    """The import of a directory with one file."""
+    place.mkdir(exist_ok=True)
+    (place / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return imported(place, ReadingOptions(unit, perf_bench_simple=True, **more))
+
+
+def refused(place: Path, name: str, content: str | bytes, **more: Any) -> str:
+    with pytest.raises(SchedlineError) as error:
+        read(place, name, content, **more)
+    assert "remove" not in str(error.value) and "delete" not in str(error.value)
+    return str(error.value)
+
+
+def judged_values(found: Imported) -> dict[tuple[str, str], tuple[float, str]]:
+    """The values of the first run that are judged by default, with their units."""
+    run = found.runs[0][1]
+    rules = judged([found])
+    return {(run.row, each.name): (each.value, each.unit) for each in run.metrics if (run.row, each.name) in rules}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_recording_is_read(name: str, tmp_path: Path) -> None:
+    found = read(tmp_path / "runs", Path(name).name, (RECORDED / name).read_bytes())
+    assert {kind.name for kind in found.formats} == {FORMATS[Path(name).parent.name]}
+    assert judged_values(found)
+    assert not found.skipped
+    run = found.runs[0][1]
+    values = {metric.name: metric.value for metric in run.metrics}
+    for metric, expected in VALUES.get(name, {}).items():
+        assert values[metric] == pytest.approx(expected)
+    assert run.fingerprint["machine"] == NOT_RECORDED
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_intervals_are_no_runs(name: str, tmp_path: Path) -> None:
+    assert "intervals are no runs" in refused(tmp_path / "runs", "x.json", (RECORDED / name).read_bytes())
+
+
+def test_each_format_has_recordings_of_two_versions() -> None:
+    for folder in FORMATS:
+        versions = {re.match(r"[0-9.]+(-\d+)*", path.name)[0] for path in (RECORDED / folder).iterdir()}  # type: ignore[index]
+        assert len(versions) >= 2, folder
+    others = {"CSV", "KTAP durations"}
+    assert {each.name for each in FOREIGN_FORMATS} - others == set(FORMATS.values())
+    assert {path.name for path in RECORDED.iterdir()} == set(FORMATS)
+
+
+def test_what_the_files_tell_is_in_the_fingerprint(tmp_path: Path) -> None:
+    run = read(tmp_path / "runs", "a.json", (RECORDED / "cyclictest/2.60.json").read_bytes()).runs[0][1]
+    assert run.fingerprint["kernel"].startswith("6.18.44")
+    assert run.fingerprint["command_line"].startswith("cyclictest -m -p 80")
+    assert (run.fingerprint["tool_version"], run.fingerprint["unit"]) == ("2.60", "run")
+    assert (run.fingerprint["order"], f"{run.started:%FT%TZ}") == ("start times in the files", "2026-11-23T14:53:07Z")
+    assert run.fingerprint["build_id"] == NOT_RECORDED
+
+
+def test_a_file_without_a_start_time_has_that_of_the_file(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    read(place, "a.txt", (RECORDED / "hackbench/2.40.txt").read_bytes())
+    os.utime(place / "a.txt", (1_000_000_000, 1_000_000_000))
+    run = imported(place, ReadingOptions("boot")).runs[0][1]
+    assert run.started.timestamp() == 1_000_000_000
+    assert run.fingerprint["order"] == "times of the files"
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_file_that_is_cut_off_never_gives_another_value(name: str, tmp_path: Path) -> None:
+    content = (RECORDED / name).read_bytes()
+    whole = judged_values(read(tmp_path / "runs", Path(name).name, content))
+    unread = 0
+    for end in range(0, len(content), 64):
+        try:
+            found = judged_values(read(tmp_path / "runs", Path(name).name, content[:end]))
+        except SchedlineError:
+            unread += 1
+            continue
+        assert found.items() <= whole.items(), end
+    assert unread
+
+
+def renamed(value: Any) -> Iterator[Any]:
+    """The same JSON with one key renamed, for each key."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        if isinstance(value, dict):
+            yield {f"{name}_" if name == key else name: each for name, each in value.items()}
+        for changed in renamed(part):
+            copy = value.copy()
+            copy[key] = changed
+            yield copy
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in GOOD if name.split("/")[0] in ("cyclictest", "fio", "hyperfine", "google-benchmark")]
+)
+def test_a_renamed_field_never_gives_another_value(name: str, tmp_path: Path) -> None:
+    content = json.loads((RECORDED / name).read_text())
+    whole = judged_values(read(tmp_path / "runs", "x.json", json.dumps(content)))
+    seen = set()
+    unread = 0
+    for changed in renamed(content):
+        text = json.dumps(changed)
+        shape = re.sub(r"[0-9.]+", "0", text)
+        if shape in seen:
+            continue
+        seen.add(shape)
+        try:
+            found = judged_values(read(tmp_path / "runs", "x.json", text))
+        except SchedlineError:
+            unread += 1
+            continue
+        assert set(found.values()) <= set(whole.values())
+    assert unread > 3
+
+
+OTHER_UNITS = {
+    "cyclictest/2.40.json": ('"cycles":', '"cycles_per_ms":'),
+    "fio/3.39.json": ('"iops" :', '"kiops" :'),
+    "google-benchmark/1.9.5.json": ('"real_time":', '"real_ticks":'),
+    "hackbench/2.60.txt": ("Time: ", "Time (ms): "),
+    "hyperfine/1.19.0.json": ('"times":', '"times_ms":'),
+    "perf-bench/6.12.117-pipe.txt": ("[sec]", "[msec]"),
+    "perf-stat/6.12.117.json": ('"counter-value" :', '"counter-rate" :'),
+    "rtla-osnoise-top/6.12.117.txt": ("time is in us", "time is in ns"),
+    "rtla-timerlat-hist/6.12.117.txt": ("# Time unit is", "# Unit is"),
+    "rtla-timerlat-top/6.12.117.txt": ("IRQ Timer Latency (us)", "IRQ Timer Latency [us]"),
+    "schbench/2025-12-23.txt": ("average rps:", "average krps:"),
+    "stress-ng/0.19.02.yaml": ("bogo-ops-per-second-real-time:", "bogo-ops-per-hour:"),
+    "sysbench/1.0.20-7-threads.txt": ("Latency (ms):", "Latency (us):"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_UNITS)
+def test_another_unit_is_refused(name: str, tmp_path: Path) -> None:
+    old, new = OTHER_UNITS[name]
+    content = (RECORDED / name).read_text()
+    assert old in content
+    refused(tmp_path / "runs", Path(name).name, content.replace(old, new))
+
+
+def test_the_unit_of_a_google_benchmark_is_its_own(tmp_path: Path) -> None:
+    content = (RECORDED / "google-benchmark/1.9.5.json").read_text().replace('"time_unit": "ns"', '"time_unit": "ms"')
+    found = read(tmp_path / "runs", "a.json", content)
+    assert {unit for _, unit in judged_values(found).values()} == {"ms"}
+
+
+def test_cyclictest_without_a_histogram_is_judged_by_its_mean(tmp_path: Path) -> None:
+    found = read(tmp_path / "runs", "a.json", (RECORDED / "cyclictest/2.40-no-histogram.json").read_bytes())
+    assert list(judged_values(found)) == [("cyclictest", "latency.mean")]
+    run = found.runs[0][1]
+    assert run.why_absent("latency.p99") == "it ran without a histogram (-h)"
+    assert run.value("latency.overflow") is None
+
+
+def test_several_outputs_in_a_file_are_several_runs(tmp_path: Path) -> None:
+    """As mmtests' hackbench appends them, an iteration after the other."""
+    text = "".join((RECORDED / f"perf-bench/{name}-messaging.txt").read_text() for name in ("6.1.187", "6.12.117"))
+    for unit, boots in (("run", 2), ("boot", 1)):
+        found = read(tmp_path / unit, "hackbench-2", text, unit)
+        assert len(found.runs) == 2
+        assert len({run.fingerprint["boot_id"] for _, run in found.runs}) == boots
+
+
+def test_counters_that_do_not_count_are_absent(tmp_path: Path) -> None:
+    run = read(tmp_path / "runs", "a.json", (RECORDED / "perf-stat/6.1.187.json").read_bytes()).runs[0][1]
+    assert run.why_absent("counted.cycles") == "perf stat: <not supported>"
+    assert run.value("counted.context_switches") == 488
+
+
+def changed(name: str, **more: Any) -> str:
+    return json.dumps(json.loads((RECORDED / name).read_text()) | more)
+
+
+BAD: dict[str, tuple[str, bytes | str, str]] = {
+    "empty": ("a.json", b"", "no file of a known format"),
+    "binary": ("a.json", bytes(range(256)) * 9, "no file of a known format"),
+    "other text": ("a.txt", "Dear reader,\n", "no file of a known format"),
+    "other json": ("a.json", "[1, 2]\n", "no file of a known format"),
+    "half json": ("a.json", '{"results": [', "no whole JSON document"),
+    "deep json": ("a.json", "[" * 200_000, "no whole JSON document"),
+    "no number": ("a.json", '{"results": [NaN]}', "no whole JSON document"),
+    "a key twice": ("a.json", '{"results": [], "results": []}', "no whole JSON document"),
+    "large number": (
+        "a.json",
+        (RECORDED / "hyperfine/1.19.0.json").read_text().replace("0.0", "1e999", 20),
+        "not finite",
+    ),
+    "huge whole": ("a.json", '{"results": [' + "9" * 5000 + "]}", "no whole JSON document"),
+    "negative": ("a.json", (RECORDED / "hyperfine/1.19.0.json").read_text().replace("0.0", "-0.0"), "is negative"),
+    "no result": ("a.json", '{"results": [{"exit_codes": [], "times": [], "command": "x"}]}', "no median"),
+    "wrong types": ("a.json", changed("cyclictest/2.40.json", thread=[1]), "looks like cyclictest --json"),
+    "null": ("a.json", changed("fio/3.39.json", jobs=None), "looks like fio"),
+    "failed": ("a.json", changed("cyclictest/2.40.json", return_code=1), "reports that it failed: 1"),
+    "beyond all floats": (
+        "a.json",
+        f'{{"results": [{{"command": "x", "times": [{"9" * 400}], "exit_codes": [0]}}]}}',
+        "too large",
+    ),
+    "one name for two": (
+        "a.json",
+        json.dumps({"results": [{"command": name, "times": [1.0], "exit_codes": [0]} for name in ("x 1", "x-1")]}),
+        "the metric x_1.time appears twice",
+    ),
+    "failed command": (
+        "a.json",
+        '{"results": [{"command": "x", "times": [1.0, 2.0], "exit_codes": [0, 1]}]}',
+        "1 of its 2 commands failed",
+    ),
+    "not text of this name": ("a\x1b[31m.json", b"{", "no whole JSON document"),
+    "a run of ours": ("a.json", '{"schema": "run-1"}', "which knows its boot"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_file(case: str, tmp_path: Path) -> None:
+    name, content, message = BAD[case]
+    said = refused(tmp_path / "runs", name, content)
+    assert message in said
+    assert said.count("\n") == 1 and "\x1b" not in said
+
+
+def test_what_cannot_be_read_to_the_end(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    read(place, "a.txt", (RECORDED / "hackbench/2.40.txt").read_bytes())
+    os.mkfifo(place / "pipe.txt")
+    (place / "zero").symlink_to("/dev/zero")
+    (place / ".hidden").write_text("x")
+    (place / "README").write_text("My results\n")
+    (place / "a.err").write_text("")
+    found = imported(place, ReadingOptions("run"))
+    assert {name for name, _ in found.skipped} == {"README", "a.err", "pipe.txt", "zero"}
+    assert any(
+        "skipped 1 file: not a format that is known (cyclictest --json, hackbench," in note for note in found.notes
+    )
+    with (place / "large.txt").open("wb") as file:
+        file.truncate(65 << 20)
+    with pytest.raises(SchedlineError, match=r"large\.txt: it has 68157440 bytes"):
+        imported(place, ReadingOptions("run"))
+
+
+def test_an_empty_file_among_results_is_not_skipped(tmp_path: Path) -> None:
+    read(tmp_path / "runs", "a.txt", (RECORDED / "hackbench/2.40.txt").read_bytes())
+    assert "b.txt: it is empty" in refused(tmp_path / "runs", "b.txt", "")
+
+
+def test_the_name_of_a_file_says_nothing(tmp_path: Path) -> None:
+    found = read(tmp_path / "runs", "lie.json", (RECORDED / "hackbench/2.40.txt").read_bytes())
+    found = read(tmp_path / "runs", "lie.txt", (RECORDED / "cyclictest/2.40.json").read_bytes())
+    assert {run.tool for _, run in found.runs} == {"hackbench", "cyclictest"}
+    # One directory is one kernel on one machine: what cyclictest tells holds for hackbench.
+    assert len({run.fingerprint["kernel"] for _, run in found.runs}) == 1
+
+
+def test_copies_are_refused(tmp_path: Path) -> None:
+    content = (RECORDED / "cyclictest/2.40.json").read_bytes()
+    read(tmp_path / "runs", "a.json", content)
+    assert "b.json: it is a copy of a.json" in refused(tmp_path / "runs", "b.json", content)
+
+
+def test_short_texts_may_be_equal_by_chance(tmp_path: Path) -> None:
+    for name, when in (("a.txt", 1), ("b.txt", 2)):
+        read(tmp_path / "runs", name, (RECORDED / "hackbench/2.40.txt").read_bytes())
+        os.utime(tmp_path / "runs" / name, (when, when))
+    assert len(imported(tmp_path / "runs", ReadingOptions("run")).runs) == 2
+
+
+def test_one_number_is_not_taken_for_perf_bench(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0.445\n")
+    with pytest.raises(SchedlineError, match="no file of a known format"):
+        imported(tmp_path, ReadingOptions("run"))
+    assert imported(tmp_path, ReadingOptions("run", perf_bench_simple=True)).runs[0][1].value("time_s") == 0.445
+
+
+CSV = "tool,name,value,unit,better\nmine,wake.p99,12.5,us,lower\nmine,rate,7,1/s,higher\nmine,size,3,,neither\n"
+COLUMNS = ("tool", "metric", "value", "unit", "direction")
+
+
+def test_csv(tmp_path: Path) -> None:
+    found = read(tmp_path / "runs", "a.csv", CSV, columns=COLUMNS)
+    assert judged_values(found) == {("mine", "wake.p99"): (12.5, "us"), ("mine", "rate"): (7, "1/s")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("12.5", "twelve", "line 2: the value 'twelve' is no number"),
+        ("12.5", "nan", "not finite"),
+        ("12.5", "-1", "is negative"),
+        ("us,lower", "us", "line 2 has 4 columns"),
+        ("lower", "smaller", "direction is 'smaller'"),
+        ("rate", "wake.p99", "wake.p99 appears twice; if it has several runs"),
+        (",neither\n", ",neither", "its last line has no end"),
+        ("wake.p99", '"wake', "looks like CSV"),
+    ],
+)
+def test_bad_csv(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert message in refused(tmp_path / "runs", "a.csv", CSV.replace(old, new), columns=COLUMNS)
+
+
+def test_csv_with_runs_and_boots(tmp_path: Path) -> None:
+    text = "".join(f"{boot},{run},time,{boot + run}.5\n" for boot in (1, 2, 3) for run in (1, 2))
+    found = read(tmp_path / "runs", "a.csv", text, "boot", columns=("boot", "run", "metric", "value"))
+    assert len(found.runs) == 6
+    assert len({run.fingerprint["boot_id"] for _, run in found.runs}) == 3
+    said = refused(tmp_path / "runs", "a.csv", text, columns=("boot", "run", "metric", "value"))
+    assert "--unit run says that all files are of one boot" in said
+
+
+LOGS = Path(__file__).parents[1] / "logs"
+
+
+def test_durations_of_ktap(tmp_path: Path) -> None:
+    found = read(tmp_path / "runs", "a.log", (LOGS / "pass_stamped.log").read_bytes())
+    assert list(judged_values(found)) == [("ktap", "duration_s")]
+    run = found.runs[0][1]
+    assert run.fingerprint["kernel"].startswith("7.3.4 #")
+    assert all(metric.value > 0 for metric in run.metrics)
+
+
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        ("pass.log", "no time of the kernel"),
+        ("fail.log", "failed, and the time of a failure"),
+        ("panic_stamped.log", "did not come to an end"),
+    ],
+)
+def test_ktap_without_durations(log: str, message: str, tmp_path: Path) -> None:
+    assert message in refused(tmp_path / "runs", "a.log", (LOGS / log).read_bytes())
+
+
+def test_the_documentation_lists_the_formats() -> None:
+    section = (PROJECT / "docs/gate.md").read_text().partition("## Runs that you already have")[2].partition("\n## ")[0]
+    rows = [
+        [word.strip().strip("`") for word in line.split("|")[1:-1]]
+        for line in section.splitlines()
+        if line[:3] == "| `" and line.count("|") == 4
+    ]
+    judged_names = [" or ".join(", ".join(each) for each in kind.judged) for kind in FOREIGN_FORMATS]
+    told = [[row[0], row[1], row[2].replace("`", "")] for row in rows]
+    assert told == [[each.name, each.make, names] for each, names in zip(FOREIGN_FORMATS, judged_names, strict=True)]
+
+
+def test_everything_that_was_read_is_a_valid_run(tmp_path: Path) -> None:
+    found = read(tmp_path / "runs", "a.json", (RECORDED / "fio/3.39-two.json").read_bytes())
+    assert all(isinstance(run, Run) and run.status == "DONE" for _, run in found.runs)
