@@ -72,7 +72,7 @@ def add_parser(verbs: Verbs) -> None:
         examples=["schedline dev bench --only workloads   as root: what rt_wakeup and sleep_storm cost"],
         read=lambda arguments: options_of(BenchOptions, arguments),
         job=_bench,
-        libraries=("requirements-gate.txt", "requirements.txt"),
+        libraries=("requirements-gate.txt", "requirements-history.txt", "requirements.txt"),
     )
     bench.add_argument("--only", choices=_KINDS, help="only the figures of one kind")
     bench.add_argument("--json", type=options.new_path, metavar="FILE", help="write the figures here")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline gate`, and checks of them that need neither numpy nor scipy."""
+"""The options of `schedline gate`, and checks of them that need no numpy."""
 
 from __future__ import annotations
 

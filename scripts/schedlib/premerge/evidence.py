@@ -170,7 +170,7 @@ def _runs(directory: Path) -> Section:
     place = directory / RUNS
     if not place.is_dir():
         return None, ["runs of a real machine: none"]
-    # numpy and scipy are installed only if there are runs.
+    # numpy is installed only if there are runs.
     from schedlib.gate.gate_report import text
     from schedlib.gate.imports.foreign_gate import compare_all
 

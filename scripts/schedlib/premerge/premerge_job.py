@@ -108,7 +108,7 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
     """The gate's verdict. Its text is part of the page."""
     if not options.runs:
         return Part("runs", None, "no runs of a real machine were given (--runs)")
-    # numpy and scipy are installed only if runs are given.
+    # numpy is installed only if runs are given.
     from schedlib.gate import gate_report
     from schedlib.gate.imports.foreign_gate import compare_all
 
