@@ -9,7 +9,7 @@ import os
 from schedlib import options
 from schedlib.cache import cache_path, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.gate import history_verb
+from schedlib.gate import history_verb, plan_verb
 from schedlib.gate.gate_options import LIBRARIES, PAGE_LIBRARIES, GateOptions, gates_file, read_svg
 from schedlib.options import Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
@@ -42,6 +42,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
             "schedline gate runs/base runs/candidate --history gates          keep the verdict; gate history reads it",
             "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims hold",
+            "schedline gate plan --help                                        plan the boots, and have them made",
         ],
         operands="BASE CANDIDATE",
         read=_read,
@@ -71,6 +72,7 @@ def add_parser(verbs: Verbs) -> None:
         help="an SVG for the page, as layout diff --svg draws it; may be repeated",
     )
     history_verb.add_parser(options.verbs_below(parser))
+    plan_verb.add_parser(options.verbs_below(parser))
 
 
 def _read(arguments: argparse.Namespace) -> GateOptions:
