@@ -187,7 +187,7 @@ def grub_entry(menu: str, version: str) -> str:
     for line in menu.splitlines():
         found = re.match(r"\s*(menuentry|submenu) .*?(?:\$menuentry_id_option|--id) '([^']+)'", line)
         name = found.group(2) if found else ""
-        if found and found.group(1) == "menuentry" and f"-{version}-" in name and "recovery" not in name:
+        if found and found.group(1) == "menuentry" and f"-{version}-advanced" in name:
             return ">".join([*inside, name])
         if found and found.group(1) == "submenu":
             inside.append(name)

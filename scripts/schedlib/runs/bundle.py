@@ -96,7 +96,7 @@ def _copy(requirements: str, libraries: Path) -> None:
     """Copy the libraries that this schedline itself uses."""
     python = activate(requirements)
     found = next((python.parent.parent / "lib").glob("python*/site-packages"))
-    left_out = shutil.ignore_patterns("pip*", "setuptools*", "__pycache__", "tests", "distutils*", "_distutils*")
+    left_out = shutil.ignore_patterns("pip*", "setuptools*", "__pycache__", "distutils*", "_distutils*")
     shutil.copytree(found, libraries, ignore=left_out, dirs_exist_ok=True)
 
 
