@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A machine in QEMU that makes the boots of a plan by itself: `python tests/gate/boot_trial.py DIR` in scripts/.
+"""A machine in QEMU that makes the boots of a plan by itself.
 
-It has a disk with busybox, Python, kexec and a bundle. Its boot loader, which is QEMU, always starts its own kernel.
-From there it goes on by kexec. One boot is killed in the middle, as by a power cut. One hangs until the watchdog
-resets the machine.
+`PYTHONPATH=. python tests/gate/boot_trial.py DIR BUNDLE OWN.deb BASE.deb CANDIDATE.deb PLACEBO.deb`, with kernels that
+Debian packages. The machine has a disk with busybox, Python, kexec and a bundle. Its boot loader, which is QEMU, always
+starts its own kernel. From there it goes on by kexec. One boot is killed in the middle of its runs, as by a power cut.
+One hangs until a watchdog resets the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,40 +26,45 @@ if __name__ == "__main__":
 
     activate("requirements.txt")
 
-from schedlib.cache import cache_dir
-from schedlib.guest import selftests
-from schedlib.guest.busybox_guest import busybox, with_libraries
+from schedlib.guest.busybox_guest import with_libraries
 from schedlib.guest.command_line import machine, what_boots
-from schedlib.kernel.build import built, make, plan_kernel
-from schedlib.kernel.targets import Target, choose
+from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
-from schedlib.options import TreeOptions
 from schedlib.process import dying_with_us
-from schedlib.tree.kernel_tree import checked_out, open_tree
 
-ON = "qemu-x86_64"
-ROWS = ("storm-quick",)
+TARGET = TARGETS["qemu-x86_64"]
 CPUS = 2
+ROW = "storm-quick"
+
+MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
+"""What Debian's kernels need to find the disk, in the order of their dependencies."""
+
+WATCHDOG = "softdog"
+
+INITRAMFS = """\
+#!/bin/sh
+mount -t devtmpfs dev /dev
+for module in {modules}; do insmod "/$module.ko"; done
+insmod /{watchdog}.ko soft_panic=0
+until mount -t ext4 /dev/vda /root; do :; done
+mount --move /dev /root/dev
+exec switch_root /root /init
+"""
 
 INIT = """\
-#!/bin/busybox sh
+#!/bin/sh
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME= SCHEDLINE_CACHE=/schedline/cache
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
-mount -t devtmpfs dev /dev
-mkdir -p /dev/shm
 mount -t tmpfs tmp /tmp
-mount -t tmpfs shm /dev/shm
-# A reset after 60 seconds without a sign of life.
+# A reset after 60 seconds in which nothing feeds it.
 watchdog -T 60 -t 5 /dev/watchdog
 echo "up: $(uname -r)"
 [ -e /campaign/plan.json ] || {plan}
 touch /campaign/log
 tail -n 0 -f /campaign/log >/dev/console &
-# This is what never comes back: nobody feeds the watchdog any more.
-grep -c . /boots 2>/dev/null >/tmp/boots
 echo "$(uname -r)" >>/boots
-if [ "$(cat /tmp/boots)" = "{hangs}" ]; then
+if [ "$(grep -c . /boots)" = "{hangs}" ]; then
 	echo "this boot hangs"
 	sync
 	kill -STOP "$(pidof watchdog)"
@@ -74,74 +79,89 @@ poweroff -f
 
 
 @dataclass(frozen=True)
-class Kernels:
-    """Images by role: `own`, and those of the plan."""
+class DebianKernel:
+    """An unpacked kernel package."""
 
-    target: Target
-    images: dict[str, Path]
-
-
-def kernels(place: Path, roles: Sequence[str]) -> Kernels:
-    """Build kernels that differ in their names alone."""
-    cache = cache_dir()
-    tree = open_tree(cache, TreeOptions())
-    target, _ = choose(tree, ON)
-    plan = plan_kernel(tree, target, [selftests.FRAGMENT, "kexec"])
-    images = {}
-    with built(cache, tree, plan.commit, target, plan.configuration) as kernel, checked_out(tree, plan.commit):
-        for role in roles:
-            make(tree.src, kernel.build, target.arch, [f"LOCALVERSION=-schedline-{role}", target.goal])
-            images[role] = shutil.copy(kernel.image, place / role)
-        make(tree.src, kernel.build, target.arch, [target.goal])
-    return Kernels(target, images)
+    version: str
+    image: Path
+    initramfs: Path
 
 
-def disk(place: Path, bundle: Path, found: Kernels, plan: str, hangs: int) -> Path:
-    """The machine's disk. `hangs`: which boot, counted from 0, never comes back; -1 for none."""
+def kernel_of(package: Path, place: Path) -> DebianKernel:
+    """Unpack a package, and make an initramfs with the modules for the disk and the watchdog."""
+    root = place / package.stem
+    subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+    image = next((root / "boot").glob("vmlinuz-*"))
+    packed = root / "initramfs"
+    for name in ("bin", "dev", "root"):
+        (packed / name).mkdir(parents=True)
+    busybox(packed)
+    for name in (*MODULES, WATCHDOG):
+        shutil.copy(next(root.rglob(f"{name}.ko")), packed)
+    write_script(packed / "init", INITRAMFS.format(modules=" ".join(MODULES), watchdog=WATCHDOG))
+    archive = root / "initrd"
+    names = "\n".join(str(path.relative_to(packed)) for path in packed.rglob("*"))
+    with archive.open("wb") as file:
+        argv = ["cpio", "--quiet", "-o", "-H", "newc"]
+        subprocess.run(argv, cwd=packed, input=names.encode(), stdout=file, check=True)
+    return DebianKernel(image.name.removeprefix("vmlinuz-"), image, archive)
+
+
+def busybox(root: Path) -> None:
+    """Copy this machine's busybox, which has to be static, with a link for each of its applets."""
+    program = root / "bin/busybox"
+    shutil.copy(shutil.which("busybox") or "busybox is missing", program)
+    listed = subprocess.run([program, "--list"], check=True, capture_output=True, text=True)
+    for name in listed.stdout.split():
+        if not (root / "bin" / name).exists():
+            (root / "bin" / name).symlink_to("busybox")
+
+
+def write_script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def disk(place: Path, bundle: Path, kernels: Sequence[DebianKernel], plan: str, hangs: int) -> Path:
+    """The machine's disk. hangs: which boot of the machine, from 1, never comes back."""
     root = place / "root"
-    for name in ("bin", "sbin", "usr/bin", "usr/sbin", "boot", "campaign", "proc", "sys", "dev", "tmp", "etc"):
+    for name in ("bin", "sbin", "usr/bin", "boot", "campaign", "proc", "sys", "dev", "tmp"):
         (root / name).mkdir(parents=True, exist_ok=True)
     subprocess.run(["tar", "-C", root, "-xf", bundle], check=True)
-    (root / "init").write_text(INIT.replace("{plan}", plan).replace("{hangs}", str(hangs)))
-    (root / "init").chmod(0o755)
-    shutil.copy(busybox(cache_dir(), found.target.arch), root / "bin/busybox")
-    applets = subprocess.run([root / "bin/busybox", "--list"], check=True, capture_output=True, text=True).stdout
-    for applet in applets.split():
-        if not (root / "bin" / applet).exists():
-            (root / "bin" / applet).symlink_to("busybox")
-    for role, image in found.images.items():
-        shutil.copy(image, root / "boot" / role)
+    busybox(root)
+    write_script(root / "init", INIT.replace("{plan}", plan).replace("{hangs}", str(hangs)))
+    for kernel in kernels:
+        shutil.copy(kernel.image, root / f"boot/vmlinuz-{kernel.version}")
+        shutil.copy(kernel.initramfs, root / f"boot/initrd.img-{kernel.version}")
     python, library = Path(sys.executable).resolve(), Path(sysconfig.get_path("stdlib"))
-    modules = list((library / "lib-dynload").glob("*.so"))
-    for path in with_libraries([python, Path(shutil.which("kexec") or "kexec is missing"), *modules]):
+    kexec = Path(shutil.which("kexec") or "kexec is missing")
+    for path in with_libraries([python, kexec, *(library / "lib-dynload").glob("*.so")]):
         copied = root / path.lstrip("/")
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copied)
-    left_out = shutil.ignore_patterns("test", "tests", "site-packages", "idlelib", "config-*", "ensurepip")
+    left_out = shutil.ignore_patterns("test", "tests", "site-packages", "idlelib", "config-*")
     shutil.copytree(library, root / str(library).lstrip("/"), ignore=left_out, dirs_exist_ok=True)
-    (root / "usr/bin/python3").symlink_to(python)
-    kexec = shutil.which("kexec")
-    if kexec and not (root / "sbin/kexec").exists():
-        (root / "sbin/kexec").symlink_to(kexec)
+    for link, to in (("usr/bin/python3", python), ("usr/bin/env", "/bin/busybox"), ("sbin/kexec", kexec)):
+        if not (root / link).exists():
+            (root / link).symlink_to(to)
     image = place / "disk"
-    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", root, image, "1G"], check=True)
+    subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", "-d", root, image, "1G"], check=True)
     return image
 
 
-class Machine:
-    """The machine. Its console is printed and kept."""
+class EmulatedMachine:
+    """The machine. Its console goes to a file."""
 
-    def __init__(self, found: Kernels, image: Path, log: Path) -> None:
+    def __init__(self, own: DebianKernel, image: Path, log: Path) -> None:
         drive = f"file={image},if=none,id=disk,format=raw"
-        device = ["-drive", drive, "-device", f"{found.target.disk},drive=disk"]
-        dog = ["-device", "i6300esb", "-action", "watchdog=reset"]
-        parameters = [f"console={found.target.console}", "root=/dev/vda", "rw", "init=/init", "kunit.enable=0"]
-        shape = machine(found.target, flat(CPUS), ("-serial", "stdio", "-monitor", "none"))
-        self.argv = [*shape, "-accel", "tcg", *device, *dog, *what_boots(found.images["own"], None, parameters)]
+        device = ["-drive", drive, "-device", f"{TARGET.disk},drive=disk"]
+        parameters = [f"console={TARGET.console}", "quiet"]
+        shape = machine(TARGET, flat(CPUS), ("-serial", "stdio", "-monitor", "none"))
+        self.argv = [*shape, "-accel", "tcg", *device, *what_boots(own.image, own.initramfs, parameters)]
         self.log = log
 
     def run(self, until: Callable[[str], bool], seconds: float) -> bool:
-        """Switch it on, and pull the plug as soon as a line satisfies `until`. False: it ended by itself.
+        """Switch it on, and pull the plug as soon as a line satisfies `until`. False: it switched itself off.
 
         Raises:
             TimeoutError: neither happened in time.
@@ -165,7 +185,8 @@ class Machine:
                         return False
                     log.write(piece)
                     *lines, rest = (rest + piece).split(b"\n")
-                    if any(until(line.decode(errors="replace").strip()) for line in lines):
+                    if any(until(line.decode(errors="replace")) for line in lines):
+                        log.write(b"\n*** the power is cut\n")
                         return True
             finally:
                 process.kill()
@@ -175,47 +196,43 @@ class Machine:
 def campaign_of(image: Path, place: Path) -> Path:
     """Copy the campaign from the disk of a machine that is off."""
     subprocess.run(["e2fsck", "-fy", image], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with suppress(FileNotFoundError):
-        shutil.rmtree(place / "campaign")
-    argv = ["debugfs", "-R", f"rdump /campaign {place}", image]
-    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(["debugfs", "-R", f"rdump /campaign {place}", image], check=True, capture_output=True)
     return place / "campaign"
 
 
-def trial(place: Path, roles: Sequence[str], boots: int, cut: int, hangs: int, images: Kernels | None = None) -> Path:
-    """Make a campaign; returns its directory.
+def trial(place: Path, bundle: Path, packages: Sequence[Path], *, boots: int, cut: int, hangs: int) -> Path:
+    """Make a campaign in a new directory; returns the campaign's own directory.
 
     Args:
-        roles: the kernels of the plan.
+        packages: of the machine's own kernel, the base, the candidate, and perhaps the placebo.
         boots: of each kernel.
-        cut: the boot of the plan, from 1, in whose runs the machine loses its power.
-        hangs: the boot of the machine, from 0, that never comes back.
+        cut: the boot of the plan, from 1, in whose runs the power is cut.
+        hangs: the boot of the machine, from 1, that never comes back.
     """
-    place.mkdir(parents=True, exist_ok=True)
-    found = images or kernels(place, ["own", *roles])
-    bundle = place / "bundle.tar.gz"
-    schedline = str(Path(__file__).parents[2] / "schedline")
-    subprocess.run([schedline, "run", "--pack", bundle], check=True)
-    named = ",".join(f"{role}=/boot/{role}" for role in roles)
+    place.mkdir(parents=True)
+    kernels = [kernel_of(package, place) for package in packages]
+    labels = ("base", "candidate", "placebo")
+    named = ",".join(f"{label}={kernel.version}" for label, kernel in zip(labels, kernels[1:], strict=False))
     plan = f"/schedline/schedline gate plan --boots {boots} --kernels {named} --seed 1"
-    plan += f" --suite quick --only {','.join(ROWS)} --out /campaign"
-    image = disk(place, bundle, found, plan, hangs)
-    emulated = Machine(found, image, place / "console.log")
-    wanted = re.compile(rf"boot {cut} of \d+, \S+: running")
+    plan += f" --suite quick --only {ROW} --out /campaign"
+    image = disk(place, bundle, kernels, plan, hangs)
+    emulated = EmulatedMachine(kernels[0], image, place / "console.log")
     begun: list[str] = []
 
     def in_the_middle(line: str) -> bool:
-        if wanted.search(line):
+        if re.search(rf"boot {cut} of \d+, \S+: running", line):
             begun.append(line)
-        return bool(begun) and re.match(r"1 of 1: ", line) is not None
+        return bool(begun) and "1 of 1: " in line
 
-    seconds = 600.0 * boots * len(roles)
-    if cut and not emulated.run(in_the_middle, seconds):
+    seconds = 900.0 * boots * (len(kernels) - 1)
+    if not emulated.run(in_the_middle, seconds):
         raise RuntimeError(f"boot {cut} was never in the middle of its runs: {emulated.log}")
     emulated.run(lambda _: False, seconds)
     return campaign_of(image, place)
 
 
 if __name__ == "__main__":
-    done = trial(Path(sys.argv[1]).absolute(), ("base", "candidate", "placebo"), boots=4, cut=5, hangs=9)
-    subprocess.run([str(Path(__file__).parents[2] / "schedline"), "gate", "plan", str(done), "--status"], check=False)
+    where, bundle, *packages = (Path(word).absolute() for word in sys.argv[1:])
+    done = trial(where, bundle, packages, boots=4, cut=5, hangs=9)
+    schedline = str(Path(__file__).parents[2] / "schedline")
+    subprocess.run([schedline, "gate", "plan", str(done), "--status"], check=False)
