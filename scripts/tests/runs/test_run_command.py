@@ -87,11 +87,10 @@ def test_nothing_is_run_twice(play: Place) -> None:
 
 def test_ten_boots_of_one_command_are_ten_boots(play: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """The second boot found the runs of the first, ran nothing, and printed PASS."""
-    for number in range(10):
-        done = play.run("--runs", "2", boot=f"boot-{number}")
-        assert done.returncode == 0, done.stderr
-        assert f"boot {number + 1} in {play.out}: boot-{number}" in done.stderr
+    done = [play.run("--runs", "2", boot=f"boot-{number}") for number in range(10)]
+    assert [each.returncode for each in done] == [0] * 10
     assert len(play.called()) >= 10 * 4
+    assert all(f"boot {number} in {play.out}: " in each.stderr for number, each in enumerate(done, 1))
     side = read_side(play.out, "base")
     assert {boot.id for boot in side.boots} == {f"boot-{number}" for number in range(10)}
     assert {boot.runs["hackbench"] for boot in side.boots} == {2}
