@@ -31,7 +31,7 @@ class GatePlan(Document, frozen=True, kw_only=True):
 
     Attributes:
         kernels: the first is the base, the second the candidate.
-        blocks: the order of the boots, in blocks within which all kernels are balanced. The last may be cut short.
+        blocks: the order of the boots, in blocks with four boots of each kernel. The last may have fewer.
         looks: after how many boots of each kernel the gate is asked.
         seed: of the order.
         suite, only, runs: what is run in each boot.

@@ -25,11 +25,10 @@ class NamedKernel:
 
 @dataclass(frozen=True)
 class BootPlanOptions:
-    """A plan to write; see --help. least, most: boots of each kernel."""
+    """A plan to write; see --help. boots: the least and the most of each kernel; None for those of the gates file."""
 
     out: Path
-    least: int
-    most: int
+    boots: tuple[int, int] | None
     kernels: tuple[NamedKernel, ...]
     boot: str
     next_command: str | None

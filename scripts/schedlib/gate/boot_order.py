@@ -11,13 +11,16 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.gate_plan_document import BootedKernel, GatePlan
+from schedlib.gate.block_orders import BLOCK, BLOCK_ORDERS
 from schedlib.gate.boot_options import BootPlanOptions, NamedKernel
+from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
 from schedlib.paths import PROJECT
 from schedlib.progress import say
@@ -26,9 +29,6 @@ from schedlib.verdict import Verdict
 PLAN_FILE = "plan.json"
 SERVICE = "schedline-gate.service"
 SCRIPT = "each-boot.sh"
-
-LOOKS = (6, 9, 12, 16, 20)
-"""Boots of each kernel after which the gate may be asked."""
 
 _KEXEC = "if [ -d /run/systemd/system ]; then systemctl kexec; else sync; kexec -e; fi"
 _REBOOT = "if [ -d /run/systemd/system ]; then systemctl reboot; else reboot; fi"
@@ -42,32 +42,26 @@ BOOT_COMMANDS = {
 
 
 def blocks(labels: Sequence[str], boots: int, seed: int) -> tuple[tuple[str, ...], ...]:
-    """A balanced order in blocks; each prefix of whole rounds has every kernel equally often.
+    """An order drawn by lot, in blocks with four boots of each kernel. The last block may have fewer.
 
-    Two kernels: ABBABAAB, in which a linear and a quadratic drift cancel. A coin swaps A and B in each block.
-    More kernels: a rotation of the kernels and its reverse, in which a linear drift cancels. Each kernel begins a
-    rotation equally often. Coins decide the order of the rotations, and which direction comes first.
+    In each block any two of the kernels are in one of the BLOCK_ORDERS, so that a drift meets all of them alike.
 
     Args:
         boots: of each kernel.
     """
     source = random.Random(seed)  # noqa: S311 - an order, no secret
-    order: list[tuple[str, ...]] = []
-    while sum(map(len, order)) < boots * len(labels):
-        if len(labels) == 2:
-            a, b = labels if source.random() < 0.5 else reversed(labels)
-            order.append((a, b, b, a, b, a, a, b))
-            continue
-        for first in source.sample(range(len(labels)), len(labels)):
-            once = [*labels[first:], *labels[:first]]
-            if source.random() < 0.5:
-                once.reverse()
-            order.append((*once, *reversed(once)))
-    left, cut = boots * len(labels), []
-    for block in order:
-        cut.append(block[:left])
-        left -= len(cut[-1])
-    return tuple(block for block in cut if block)
+    sizes = [min(BLOCK, boots - start) for start in range(0, boots, BLOCK)]
+    return tuple(_drawn(source, labels, size) for size in sizes)
+
+
+def _drawn(source: random.Random, labels: Sequence[str], boots: int) -> tuple[str, ...]:
+    fair = {order[: 2 * boots] for order in BLOCK_ORDERS}
+    order = [label for label in labels for _ in range(boots)]
+    while True:
+        source.shuffle(order)
+        pairs = combinations(labels, 2)
+        if all("".join("AB"[each == b] for each in order if each in (a, b)) in fair for a, b in pairs):
+            return tuple(order)
 
 
 def write_plan(wanted: BootPlanOptions) -> Verdict:
@@ -83,13 +77,16 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
     if not suite:
         raise SchedlineError(f"no suite measures the gates file {wanted.gates}", "name the suite with --suite")
     seed = wanted.seed if wanted.seed is not None else secrets.randbelow(1 << 32)
-    looks = {each for each in LOOKS if wanted.least <= each < wanted.most} | {wanted.least, wanted.most}
+    looks = load_gate(wanted.gates).looks
+    least, most = wanted.boots or (looks[0], looks[-1])
+    if most < looks[0]:
+        say(f"the gate decides after {looks[0]} boots of each kernel, and these are {most}: it will be INCONCLUSIVE")
     try:
         plan = GatePlan(
             schema="gate-plan-1",
             kernels=tuple(_kernel(each, wanted) for each in wanted.kernels),
-            blocks=blocks([kernel.label for kernel in wanted.kernels], wanted.most, seed),
-            looks=tuple(sorted(looks)),
+            blocks=blocks([kernel.label for kernel in wanted.kernels], most, seed),
+            looks=tuple(look for look in looks if least <= look <= most),
             seed=seed,
             suite=suite,
             only=wanted.only,
@@ -119,7 +116,8 @@ def plan_text(plan: GatePlan) -> str:
     lines.append(f"in each boot: suite {plan.suite}{rows}, runs of each row: {plan.runs}")
     lines.append(f"order, seed {plan.seed}:")
     lines += [f"    {' '.join(block)}" for block in plan.blocks]
-    lines.append(f"looks after {', '.join(map(str, plan.looks))} boots of each kernel, with gates {plan.gates}")
+    looks = ", ".join(map(str, plan.looks)) or "all"
+    lines.append(f"looks after {looks} boots of each kernel, with gates {plan.gates}")
     return "\n".join(lines)
 
 

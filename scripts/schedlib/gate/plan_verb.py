@@ -32,7 +32,7 @@ def add_parser(verbs: Verbs) -> None:
         "plan",
         "plan the boots of a campaign, and write the service that makes them",
         first=[
-            "schedline gate plan --boots 6..20 --kernels base=7.3-base,candidate=7.3-new --out campaign",
+            "schedline gate plan --kernels base=7.3-base,candidate=7.3-new --out campaign",
             "schedline gate plan campaign --status                how far it is",
         ],
         text="""
@@ -44,14 +44,14 @@ def add_parser(verbs: Verbs) -> None:
 
         Write the plan on the machine that is measured. The bundle of `schedline run --pack` is enough there.
 
-        Two kernels are booted in blocks ABBABAAB, and a coin swaps A and B in each block. With a third, the placebo,
-        blocks are a rotation of the kernels and its reverse.
+        The order is drawn by lot, in blocks with four boots of each kernel. In each block a drift of the machine meets
+        all kernels alike.
 
         A kernel is LABEL=VERSION, as uname -r prints it, LABEL=IMAGE, or LABEL=VERSION:IMAGE[:INITRD]. The first is the
         base, the second the candidate, the third the placebo.""",
         examples=[
-            "schedline gate plan --boots 10 --kernels base=boot/old,candidate=boot/new,placebo=boot/pad --out campaign",
-            "schedline gate plan --boots 6..20 --kernels base=7.3-a,candidate=7.3-b --boot bootctl --out campaign",
+            "schedline gate plan --boots 12 --kernels base=boot/old,candidate=boot/new,placebo=boot/pad --out campaign",
+            "schedline gate plan --boots 8..20 --kernels base=7.3-a,candidate=7.3-b --boot bootctl --out campaign",
             "schedline gate plan campaign --step                  what the service does once in each boot",
         ],
         operands="[DIR]",
@@ -65,7 +65,12 @@ def add_parser(verbs: Verbs) -> None:
     suites = ", ".join(workload_suites())
     options.add_values(
         parser,
-        ("--boots", _boots, "N[..M]", "boots of each kernel; N..M: look after 6, 9, 12, 16, 20 of these, stop early"),
+        (
+            "--boots",
+            _boots,
+            "N[..M]",
+            "boots of each kernel; N..M: stop at a look between them (default: the gates file's looks)",
+        ),
         ("--kernels", _kernels, "LABEL=KERNEL,...", "the kernels: base, candidate, and perhaps a placebo"),
         ("--out", options.new_directory, "DIR", "directory for the plan, its service and the runs"),
         ("--next-command", str, "COMMAND", "boots a kernel once; may have {label}, {version}, {image}, {initrd}"),
@@ -116,19 +121,16 @@ def _read(arguments: argparse.Namespace) -> PlanDirectory | BootPlanOptions:
         if arguments.out or arguments.boots or arguments.kernels:
             raise SchedlineError("a plan is never changed", "write a new one with --out, into another directory")
         return PlanDirectory(arguments.directory, arguments.step)
-    for name in ("boots", "kernels", "out"):
+    for name in ("kernels", "out"):
         if getattr(arguments, name) is None:
             raise SchedlineError(f"--{name} is missing", "schedline gate plan --help; or name the directory of a plan")
     rows = workload_rows(arguments.suite) if arguments.suite else ()
     for name in arguments.only:
         if name not in rows:
             raise SchedlineError(unknown("row", name, rows), "name the suite of --only with --suite")
-    least, most = arguments.boots
     return options.options_of(
         BootPlanOptions,
         arguments,
-        least=least,
-        most=most,
         gates=arguments.gates or "default",
         runs=arguments.runs or 1,
         losses=arguments.losses or LOSSES,

@@ -106,8 +106,8 @@ def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:
     named = ",".join(f"{kernel.role}={kernel.release}" for kernel in built)
     return [
         *lines,
-        "have all boots made in a balanced order, with the runs of each boot:",
-        f"    schedline gate plan --boots 6..20 --kernels {named} --out campaign",
+        "have all boots made in an order drawn by lot, with the runs of each boot:",
+        f"    schedline gate plan --kernels {named} --out campaign",
     ]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A machine in QEMU that makes the boots of a plan by itself.
 
-`PYTHONPATH=. python tests/gate/boot_trial.py DIR BUNDLE OWN.deb BASE.deb CANDIDATE.deb PLACEBO.deb`, with kernels that
+`PYTHONPATH=. python tests/gate/boot_trial.py BOOTS DIR BUNDLE OWN.deb BASE.deb CANDIDATE.deb PLACEBO.deb`, with kernels that
 Debian packages. The machine has a disk with busybox, Python, kexec and a bundle. Its boot loader, which is QEMU, always
 starts its own kernel. From there it goes on by kexec. One boot is killed in the middle of its runs, as by a power cut.
 One hangs until a watchdog resets the machine.
@@ -39,13 +39,15 @@ ROW = "storm-quick"
 MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
 """What Debian's kernels need to find the disk, in the order of their dependencies."""
 
-WATCHDOG = "softdog"
+WATCHDOG = ("watchdog", "softdog")
+"""The watchdog and, where it is a module, its core."""
 
 INITRAMFS = """\
 #!/bin/sh
 mount -t devtmpfs dev /dev
 for module in {modules}; do insmod "/$module.ko"; done
-insmod /{watchdog}.ko soft_panic=0
+[ -e /watchdog.ko ] && insmod /watchdog.ko
+insmod /softdog.ko
 until mount -t ext4 /dev/vda /root; do :; done
 mount --move /dev /root/dev
 exec switch_root /root /init
@@ -96,9 +98,10 @@ def kernel_of(package: Path, place: Path) -> DebianKernel:
     for name in ("bin", "dev", "root"):
         (packed / name).mkdir(parents=True)
     busybox(packed)
-    for name in (*MODULES, WATCHDOG):
-        shutil.copy(next(root.rglob(f"{name}.ko")), packed)
-    write_script(packed / "init", INITRAMFS.format(modules=" ".join(MODULES), watchdog=WATCHDOG))
+    for name in (*MODULES, *WATCHDOG):
+        for module in root.rglob(f"{name}.ko"):
+            shutil.copy(module, packed)
+    write_script(packed / "init", INITRAMFS.format(modules=" ".join(MODULES)))
     archive = root / "initrd"
     names = "\n".join(str(path.relative_to(packed)) for path in packed.rglob("*"))
     with archive.open("wb") as file:
@@ -135,8 +138,10 @@ def disk(place: Path, bundle: Path, kernels: Sequence[DebianKernel], plan: str, 
         shutil.copy(kernel.initramfs, root / f"boot/initrd.img-{kernel.version}")
     python, library = Path(sys.executable).resolve(), Path(sysconfig.get_path("stdlib"))
     kexec = Path(shutil.which("kexec") or "kexec is missing")
-    for path in with_libraries([python, kexec, *(library / "lib-dynload").glob("*.so")]):
+    for path in with_libraries([python, kexec, *(library / "lib-dynload").glob("*.so"), *root.rglob("*.so")]):
         copied = root / path.lstrip("/")
+        if path.startswith(str(root)):
+            continue
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copied)
     left_out = shutil.ignore_patterns("test", "tests", "site-packages", "idlelib", "config-*")
@@ -144,6 +149,9 @@ def disk(place: Path, bundle: Path, kernels: Sequence[DebianKernel], plan: str, 
     for link, to in (("usr/bin/python3", python), ("usr/bin/env", "/bin/busybox"), ("sbin/kexec", kexec)):
         if not (root / link).exists():
             (root / link).symlink_to(to)
+    # Compile schedline's modules here, where that is quicker.
+    once = ["chroot", root, "/bin/env", "-i", "PATH=/bin:/usr/bin", "SCHEDLINE_CACHE=/schedline/cache"]
+    subprocess.run([*once, "/schedline/schedline", "run", "--suite", "quick", "--list"], check=True)
     image = place / "disk"
     subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", "-d", root, image, "1G"], check=True)
     return image
@@ -232,7 +240,8 @@ def trial(place: Path, bundle: Path, packages: Sequence[Path], *, boots: int, cu
 
 
 if __name__ == "__main__":
+    boots = int(sys.argv.pop(1))
     where, bundle, *packages = (Path(word).absolute() for word in sys.argv[1:])
-    done = trial(where, bundle, packages, boots=4, cut=5, hangs=9)
+    done = trial(where, bundle, packages, boots=boots, cut=1 + boots, hangs=5 + boots)
     schedline = str(Path(__file__).parents[2] / "schedline")
     subprocess.run([schedline, "gate", "plan", str(done), "--status"], check=False)

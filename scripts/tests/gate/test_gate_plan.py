@@ -9,7 +9,8 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from conftest import read_words
 from one_verb import main_of
 from schedlib.errors import SchedlineError
 from schedlib.gate import boot_order, gate_verb
+from schedlib.gate.block_orders import BLOCK_ORDERS
 from schedlib.gate.boot_order import blocks, grub_entry, image_version
 from schedlib.gate.boot_service import PresentBoot, read_progress, runs_of, status, step
+from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
 from schedlib.verdict import Verdict
 
@@ -35,45 +38,34 @@ def order(labels: Sequence[str], boots: int, seed: int) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("labels", [TWO, THREE])
-def test_an_order_is_balanced_wherever_it_ends(labels: Sequence[str], seed: int) -> None:
-    found = order(labels, 20, seed)
-    assert Counter(found) == dict.fromkeys(labels, 20)
-    for end in range(0, len(found) + 1, len(labels)):
-        assert set(Counter(found[:end]).values()) <= {end // len(labels)}
-    # The gate rejects an order in which one kernel is more than two boots ahead.
-    for end in range(len(found)):
-        counts = [found[:end].count(label) for label in labels]
-        assert max(counts) - min(counts) <= 2
+def test_an_order_is_balanced_block_by_block(labels: Sequence[str], seed: int) -> None:
+    for boots in (1, 2, 3, 4, 6, 20):
+        found = blocks(labels, boots, seed)
+        assert [len(block) for block in found[:-1]] == [4 * len(labels)] * (len(found) - 1)
+        for block in found[:-1]:
+            assert Counter(block) == dict.fromkeys(labels, 4)
+        whole = order(labels, boots, seed)
+        assert Counter(whole) == dict.fromkeys(labels, boots)
+        # The gate rejects an order in which one kernel is more than two boots ahead of another.
+        for end in range(len(whole)):
+            counts = [whole[:end].count(label) for label in labels]
+            assert max(counts) - min(counts) <= 2
 
 
-def test_drifts_cancel_in_each_block() -> None:
-    for seed in range(20):
-        for block in blocks(TWO, 20, seed):
-            for power in (1, 2):
-                sums = [sum(place**power for place, each in enumerate(block) if each == label) for label in TWO]
-                assert sums[0] == sums[1]
-        for block in blocks(THREE, 18, seed):
-            sums = [sum(place for place, each in enumerate(block) if each == label) for label in THREE]
-            assert len(set(sums)) == 1
+@pytest.mark.parametrize("labels", [TWO, THREE])
+def test_any_two_kernels_are_in_an_order_of_the_gate(labels: Sequence[str]) -> None:
+    for a, b in combinations(labels, 2):
+        pairs = [
+            "".join("AB"[each == b] for each in block if each in (a, b))
+            for seed in range(50)
+            for block in blocks(labels, 20, seed)
+        ]
+        assert set(pairs) == set(BLOCK_ORDERS)
 
 
-def test_coins_are_seeded() -> None:
+def test_lots_are_seeded() -> None:
     assert order(TWO, 20, 3) == order(TWO, 20, 3)
-    assert {tuple(block) for seed in range(20) for block in blocks(TWO, 4, seed)} == {
-        ("base", "candidate", "candidate", "base", "candidate", "base", "base", "candidate"),
-        ("candidate", "base", "base", "candidate", "base", "candidate", "candidate", "base"),
-    }
-    assert len({blocks(THREE, 6, seed) for seed in range(20)}) > 10
-    # Never a strict alternation, in which whatever happens at every second boot looks like the change.
-    assert all("".join(each[0] for each in order(TWO, 4, seed)) not in ("bcbcbcbc", "cbcbcbcb") for seed in range(20))
-
-
-def test_each_kernel_begins_equally_often() -> None:
-    for seed in range(20):
-        firsts = Counter(block[0] for block in blocks(THREE, 18, seed)) + Counter(
-            block[2] for block in blocks(THREE, 18, seed)
-        )
-        assert set(firsts.values()) == {6}
+    assert len({blocks(THREE, 8, seed) for seed in range(20)}) == 20
 
 
 @dataclass
@@ -124,6 +116,13 @@ def words(place: Path, *more: str, kernels: str = "base=7.3-a,candidate=7.3-b", 
 main = main_of(gate_verb)
 
 
+@pytest.fixture(autouse=True)
+def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate that looks after one boot and after two, but for tests of the looks."""
+    if "looks" not in request.node.name and "look_are" not in request.node.name:
+        monkeypatch.setattr(boot_order, "load_gate", lambda named: replace(load_gate(named), looks=(1, 2)))
+
+
 @pytest.fixture
 def played(tmp_path: Path) -> Played:
     """A machine with a plan of two boots of each kernel."""
@@ -142,6 +141,7 @@ def test_a_plan_is_written_before_the_first_boot(played: Played, capsys: pytest.
     validate(found, "gate-plan-1")
     assert found["kernels"][1] == {"label": "candidate", "version": "7.3-b", "command": "boot 7.3-b"}
     assert (found["suite"], found["looks"], found["gates"]) == ("gate", [2], "default")
+    assert [label for block in found["blocks"] for label in block] == order(TWO, 2, 1)
     with pytest.raises(SchedlineError, match="a plan is never changed"):
         main(words(played.place))
     assert plan_of(played) == found
@@ -306,9 +306,22 @@ def test_a_wrong_plan_is_refused(
 
 
 def test_looks_are_between_the_least_and_the_most(tmp_path: Path) -> None:
-    for boots, looks in (("6..20", [6, 9, 12, 16, 20]), ("10..16", [10, 12, 16]), ("12", [12])):
+    looks = load_gate("default").looks
+    for boots, wanted in (("1..30", looks), (f"{looks[1]}..{looks[2] + 1}", looks[1:3]), (f"{looks[0]}", looks[:1])):
         assert main(words(tmp_path / boots, boots=boots)) == 0
-        assert json.loads((tmp_path / boots / "plan.json").read_text())["looks"] == looks
+        found = json.loads((tmp_path / boots / "plan.json").read_text())
+        assert tuple(found["looks"]) == wanted
+    # Without --boots there are as many as the gates file may want.
+    argv = words(tmp_path / "all")
+    del argv[argv.index("--boots") : argv.index("--boots") + 2]
+    assert main(argv) == 0
+    assert sum(map(len, json.loads((tmp_path / "all/plan.json").read_text())["blocks"])) == 2 * looks[-1]
+
+
+def test_too_few_boots_for_a_look_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words(tmp_path / "campaign", boots="2")) == 0
+    assert "and these are 2: it will be INCONCLUSIVE" in capsys.readouterr().err
+    assert json.loads((tmp_path / "campaign/plan.json").read_text())["looks"] == []
 
 
 def test_gates_have_their_suite() -> None:
