@@ -65,12 +65,7 @@ def add_parser(verbs: Verbs) -> None:
     suites = ", ".join(workload_suites())
     options.add_values(
         parser,
-        (
-            "--boots",
-            _boots,
-            "N[..M]",
-            "boots of each kernel; N..M: stop at a look between them (default: the gates file's looks)",
-        ),
+        ("--boots", _boots, "N[..M]", "boots of each kernel; N..M: look between them (default: as the gates file)"),
         ("--kernels", _kernels, "LABEL=KERNEL,...", "the kernels: base, candidate, and perhaps a placebo"),
         ("--out", options.new_directory, "DIR", "directory for the plan, its service and the runs"),
         ("--next-command", str, "COMMAND", "boots a kernel once; may have {label}, {version}, {image}, {initrd}"),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """A machine in QEMU that makes the boots of a plan by itself.
 
-`PYTHONPATH=. python tests/gate/boot_trial.py BOOTS DIR BUNDLE OWN.deb BASE.deb CANDIDATE.deb PLACEBO.deb`, with kernels that
-Debian packages. The machine has a disk with busybox, Python, kexec and a bundle. Its boot loader, which is QEMU, always
-starts its own kernel. From there it goes on by kexec. One boot is killed in the middle of its runs, as by a power cut.
-One hangs until a watchdog resets the machine.
+`PYTHONPATH=. python tests/gate/boot_trial.py BOOTS DIR BUNDLE OWN.deb BASE.deb CANDIDATE.deb PLACEBO.deb`,
+as root, with kernels that Debian packages. BOOTS: of each kernel. The machine has a disk with busybox, Python, kexec and a
+bundle. Its boot loader, which is QEMU, always starts its own kernel. From there it goes on by kexec. One boot is killed in the
+middle of its runs, as by a power cut. One hangs until a watchdog resets the machine.
 """
 
 from __future__ import annotations
