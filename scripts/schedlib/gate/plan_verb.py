@@ -102,6 +102,8 @@ def _kernels(text: str) -> tuple[NamedKernel, ...]:
                 f"{each!r} is no kernel; write LABEL=VERSION or LABEL=VERSION:IMAGE:INITRD"
             )
         found.append(NamedKernel(label, "", parts[0]) if "/" in parts[0] else NamedKernel(label, *parts))
+    if len({each.label for each in found}) < len(found):
+        raise argparse.ArgumentTypeError("two kernels have the same label")
     if not 2 <= len(found) <= 3:
         raise argparse.ArgumentTypeError(f"{len(found)} kernels: give base and candidate, and perhaps a placebo")
     return tuple(found)

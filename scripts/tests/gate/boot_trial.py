@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """A machine in QEMU that makes the boots of a plan by itself.
 
-`PYTHONPATH=. python tests/gate/boot_trial.py BOOTS DIR BUNDLE OWN.deb BASE.deb CANDIDATE.deb PLACEBO.deb`,
-as root, with kernels that Debian packages. BOOTS: of each kernel. The machine has a disk with busybox, Python, kexec and a
-bundle. Its boot loader, which is QEMU, always starts its own kernel. From there it goes on by kexec. One boot is killed in the
-middle of its runs, as by a power cut. One hangs until a watchdog resets the machine.
+As root, with kernels that Debian packages: `PYTHONPATH=. python tests/gate/boot_trial.py BOOTS DIR BUNDLE OWN.deb
+BASE.deb CANDIDATE.deb PLACEBO.deb`. BOOTS: of each kernel. The machine has a disk with busybox, Python, kexec and a
+bundle. Its boot loader, which is QEMU, always starts its own kernel. From there it goes on by kexec. One boot is killed
+in the middle of its runs, as by a power cut. One hangs until a watchdog resets the machine.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def disk(place: Path, bundle: Path, kernels: Sequence[DebianKernel], plan: str, 
         if not (root / link).exists():
             (root / link).symlink_to(to)
     # Compile schedline's modules here, where that is quicker.
-    once = ["chroot", root, "/bin/env", "-i", "PATH=/bin:/usr/bin", "SCHEDLINE_CACHE=/schedline/cache"]
+    once = ["chroot", str(root), "/bin/env", "-i", "PATH=/bin:/usr/bin", "SCHEDLINE_CACHE=/schedline/cache"]
     subprocess.run([*once, "/schedline/schedline", "run", "--suite", "quick", "--list"], check=True)
     image = place / "disk"
     subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", "-d", root, image, "1G"], check=True)

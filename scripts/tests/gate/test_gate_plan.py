@@ -281,7 +281,7 @@ def test_a_command_that_boots_nothing_is_told(played: Played) -> None:
     [
         (["--kernels", "base=a"], "1 kernels"),
         (["--kernels", "base=a,candidate=a"], "two kernels have the same label or version"),
-        (["--kernels", "base=a,base=b"], "two kernels have the same label or version"),
+        (["--kernels", "base=a,base=b"], "two kernels have the same label"),
         (["--kernels", "base"], "is no kernel"),
         (["--boots", "9..6"], "is no number of boots"),
         (["--boots", "0"], "is no number of boots"),

@@ -73,7 +73,7 @@ def run_there(unpacked: Path, *words: str) -> subprocess.CompletedProcess[str]:
         for name in ("sh", "cat"):
             (programs / name).symlink_to(f"/bin/{name}")
     alone = ["unshare", "-n"] if os.geteuid() == 0 else []
-    argv = [*alone, "env", "-i", f"PATH={programs}", "HOME=", unpacked / "schedline", *words]
+    argv = [*alone, "env", "-i", f"PATH={programs}", "HOME=", str(unpacked / "schedline"), *words]
     return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
 
 

@@ -98,9 +98,9 @@ def test_ten_boots_of_one_command_are_ten_boots(play: Place, capsys: pytest.Capt
     # The suite of fake tools is known to play.run() alone.
     assert "bench: 20 ok" in play.run("--report", str(play.out), suite=False).stdout
     (play.out / "boot-3/bench-2.json").unlink()
-    done = play.run("--report", str(play.out), suite=False)
-    assert done.returncode == 2
-    assert "boot-3/bench-2.json is missing" in done.stdout and "boots: 10" in done.stdout
+    report = play.run("--report", str(play.out), suite=False)
+    assert report.returncode == 2
+    assert "boot-3/bench-2.json is missing" in report.stdout and "boots: 10" in report.stdout
 
 
 def test_a_new_boot_needs_no_words(play: Place) -> None:
