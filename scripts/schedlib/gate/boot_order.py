@@ -20,6 +20,7 @@ from schedlib.formats import document
 from schedlib.formats.gate_plan_document import BootedKernel, GatePlan
 from schedlib.gate.block_orders import BLOCK, BLOCK_ORDERS
 from schedlib.gate.boot_options import BootPlanOptions, NamedKernel
+from schedlib.gate.gate_options import GATES, gates_path
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
 from schedlib.paths import PROJECT
@@ -77,7 +78,9 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
     if not suite:
         raise SchedlineError(f"no suite measures the gates file {wanted.gates}", "name the suite with --suite")
     seed = wanted.seed if wanted.seed is not None else secrets.randbelow(1 << 32)
-    looks = load_gate(wanted.gates).looks
+    # The service has another working directory.
+    gates = wanted.gates if gates_path(wanted.gates).parent == GATES else str(Path(wanted.gates).absolute())
+    looks = load_gate(gates).looks
     least, most = wanted.boots or (looks[0], looks[-1])
     if most < looks[0]:
         say(f"the gate decides after {looks[0]} boots of each kernel, and these are {most}: it will be INCONCLUSIVE")
@@ -91,7 +94,7 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
             suite=suite,
             only=wanted.only,
             runs=wanted.runs,
-            gates=wanted.gates,
+            gates=gates,
             losses=wanted.losses,
         )
     except ValueError as error:

@@ -26,6 +26,7 @@ from schedlib.gate.boot_order import blocks, grub_entry, image_version
 from schedlib.gate.boot_service import PresentBoot, read_progress, runs_of, status, step
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
+from schedlib.paths import CONFIGS
 from schedlib.verdict import Verdict
 
 TWO = ("base", "candidate")
@@ -322,6 +323,16 @@ def test_too_few_boots_for_a_look_are_told(tmp_path: Path, capsys: pytest.Captur
     assert main(words(tmp_path / "campaign", boots="2")) == 0
     assert "and these are 2: it will be INCONCLUSIVE" in capsys.readouterr().err
     assert json.loads((tmp_path / "campaign/plan.json").read_text())["looks"] == []
+
+
+def test_a_gates_file_of_ones_own_needs_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(CONFIGS / "gates/default.toml", "mine.toml")
+    with pytest.raises(SchedlineError, match=r"no suite measures the gates file mine\.toml"):
+        main(words(tmp_path / "campaign", "--gates", "mine.toml"))
+    assert main(words(tmp_path / "campaign", "--gates", "mine.toml", "--suite", "quick")) == 0
+    # The service has another working directory.
+    assert json.loads((tmp_path / "campaign/plan.json").read_text())["gates"] == str(tmp_path / "mine.toml")
 
 
 def test_gates_have_their_suite() -> None:
