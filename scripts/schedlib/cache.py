@@ -20,12 +20,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from schedlib.errors import SchedlineError
+from schedlib.paths import BUNDLE, PROJECT
 from schedlib.progress import say
 
 
 def cache_path() -> Path:
-    """$SCHEDLINE_CACHE, else $XDG_CACHE_HOME/schedline, else ~/.cache/schedline; it need not exist."""
+    """$SCHEDLINE_CACHE, else $XDG_CACHE_HOME/schedline, else ~/.cache/schedline; it need not exist.
+
+    In a bundle the default is a directory of the bundle: a machine that is measured may have no home.
+    """
     chosen = os.environ.get("SCHEDLINE_CACHE")
+    if not chosen and BUNDLE.exists():
+        return PROJECT / "cache"
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "schedline"
 
 

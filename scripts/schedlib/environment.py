@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import platform
 import re
 import shutil
 import site
@@ -14,7 +16,7 @@ from pathlib import Path
 
 from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
-from schedlib.paths import PROJECT
+from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, PROJECT
 from schedlib.progress import say
 
 _SECONDS = 600
@@ -30,8 +32,10 @@ def activate(requirements: str, *, download: bool = True) -> Path:
 
     Raises:
         SchedlineError: no venv module, no network, a package whose hash differs, or libraries that are not in the
-            cache while `download` is False.
+            cache while `download` is False. In a bundle: it has no such libraries.
     """
+    if BUNDLE.exists():
+        return _bundled(requirements)
     key = hashlib.sha256(f"{sys.executable} {sys.version}".encode() + b"".join(_contents(PROJECT / requirements)))
     directory = cache_dir() / "python" / key.hexdigest()[:12]
     python = directory / "bin/python"
@@ -48,6 +52,30 @@ def activate(requirements: str, *, download: bool = True) -> Path:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site.addsitedir(str(directory / "lib" / version / "site-packages"))
     return python
+
+
+def library_place(python: str) -> Path:
+    """The directory of a bundle with the libraries for a version of Python."""
+    return BUNDLED_LIBRARIES / f"{python}-{platform.machine()}"
+
+
+def _bundled(requirements: str) -> Path:
+    about = json.loads(BUNDLE.read_bytes())
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    place = library_place(here)
+    if not place.is_dir():
+        raise SchedlineError(
+            f"this bundle is for {about['machine']} with Python {', '.join(about['pythons'])}, "
+            f"and this is {platform.machine()} with Python {here}",
+            f"pack another one on a machine like this: schedline run --pack FILE --python {here}",
+        )
+    if requirements not in about["requirements"]:
+        raise SchedlineError(
+            f"this bundle lacks the libraries of {requirements}",
+            "copy the runs to the machine that packed it, or pack a bundle with --looks",
+        )
+    site.addsitedir(str(place))
+    return Path(sys.executable)
 
 
 def _contents(path: Path) -> Iterator[bytes]:

@@ -77,6 +77,15 @@ def workload_rows(suite: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*included, *found.get("rows", {}))))
 
 
+def suite_of_gates(gates: str) -> str | None:
+    """The suite that measures every metric of a gates file of configs/gates/; None if no suite says so."""
+    for name in workload_suites():
+        with plain_toml(f"workloads/{name}.toml") as found:
+            if gates in found.get("gates", ()):
+                return name
+    return None
+
+
 def arch_names() -> tuple[str, ...]:
     """The architectures of `schedline layout` (configs/layout.toml)."""
     with plain_toml("layout.toml") as found:

@@ -259,6 +259,13 @@ def cpu_count(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """An argparse type: how often something is done."""
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """An argparse type: a time limit."""
     try:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from schedlib.cache import cache_dir
 from schedlib.kernel.build import Kernel, built
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.targets import Target
+from schedlib.options import VerbParser
 from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
 
 SCHED_H = """\
@@ -113,7 +113,7 @@ def check_out(tree: Tree, commit: str) -> None:
 
 def read_words(module: Any, *words: str) -> Any:
     """The options that a verb's module makes of a command line. Nothing is run."""
-    parser = argparse.ArgumentParser()
+    parser = VerbParser()
     module.add_parser(parser.add_subparsers())
     arguments = parser.parse_args(words)
     return arguments.read(arguments)

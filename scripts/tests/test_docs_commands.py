@@ -33,6 +33,7 @@ NOT_HERE = {
     "--expect-improvement": "the claims are about workloads of the mails",
     "--confirm": "a second campaign, which the gate asks for by name",
     "--placebo": "a third kernel's runs",
+    "plan": "its kernels are not installed here",
 }
 TMP = "/tmp/"  # noqa: S108
 LINES = sorted(
@@ -82,6 +83,8 @@ def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     _campaign(Campaign(home / "runs"))
     for seed, side in ((1, "base"), (2, "candidate")):
         hackbench(home / "results" / side, noise(seed))
+    (home / "campaign").mkdir()
+    (home / "campaign/runs").symlink_to(home / "runs")
     shutil.copyfile(PROJECT / "scripts/tests/logs/pass.log", home / "console.log")
     (home / "my.patch").write_text(PATCH)
     return home

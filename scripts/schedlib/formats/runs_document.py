@@ -26,7 +26,7 @@ class RunsRow(Strict, frozen=True):
 
     Attributes:
         verdict: INCONCLUSIVE: skipped.
-        file: the run, in the same directory.
+        file: the run, below the directory of --out: the boot id, and the name.
     """
 
     row: Word

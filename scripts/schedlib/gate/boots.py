@@ -223,6 +223,11 @@ def _cpus(machine: str) -> int:
     return max(1, sum(int(last or first) - int(first) + 1 for first, last in parts))
 
 
+def _tool_name(row: str, program: str, rows: int) -> str:
+    """The tool that a row's figures belong to: its program, if no other row runs it or the row is named after it."""
+    return program if rows == 1 or row.replace("-", "_") == program.replace("-", "_") else row
+
+
 class _Reader:
     def __init__(self, name: str) -> None:
         self.name = name
@@ -276,9 +281,9 @@ class _Reader:
             self.absent[tool, each.name] = each.reason
 
     def side(self) -> Side:
-        """The side that was read. If only one row has run a program, the row has its name, whatever the suite."""
+        """The side that was read. Its tools are programs where that is clear: see _tool_name()."""
         programs = list(self.tool_of.values())
-        name = {tool: program if programs.count(program) == 1 else tool for tool, program in self.tool_of.items()}
+        name = {row: _tool_name(row, program, programs.count(program)) for row, program in self.tool_of.items()}
 
         def renamed(keyed: dict[Key, _T]) -> dict[Key, _T]:
             return {(name[tool], metric): value for (tool, metric), value in keyed.items()}

@@ -101,7 +101,7 @@ def compare(options: GateOptions) -> Comparison:
     refuse_copies(side.contents for side in [*sides, *([placebo] if placebo else [])])
     notes = []
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
-    if builds[0] == builds[1] != {NOT_RECORDED}:
+    if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
         notes.append("base and candidate are the same kernel: an A/A campaign")
     for side in sides:
         if side.failed:

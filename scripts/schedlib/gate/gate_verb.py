@@ -9,7 +9,7 @@ import os
 from schedlib import options
 from schedlib.cache import cache_path, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.gate import history_verb
+from schedlib.gate import history_verb, plan_verb
 from schedlib.gate.gate_options import (
     BUDGET,
     DETECT,
@@ -57,6 +57,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
             "schedline gate runs/base runs/candidate --history gates          keep the verdict; gate history reads it",
             "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims hold",
+            "schedline gate plan --help                                        plan the boots, and have them made",
         ],
         operands="BASE CANDIDATE",
         read=_read,
@@ -92,6 +93,7 @@ def add_parser(verbs: Verbs) -> None:
     below = options.verbs_below(parser)
     history_verb.add_parser(below)
     import_verb.add_parser(below)
+    plan_verb.add_parser(below)
 
 
 def _read(arguments: argparse.Namespace) -> GateOptions:

@@ -28,7 +28,7 @@ from schedlib.kernel.machine import now
 from schedlib.kernel.topology import flat, load_topology
 from schedlib.progress import say, step
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
-from schedlib.runs.plan import new_plan, shuffled
+from schedlib.runs.plan import boots_in, new_plan, refuse_another, shuffled
 from schedlib.runs.run_options import PLAN, GuestOptions, RunOptions
 from schedlib.runs.runs_report import conclude
 from schedlib.runs.tool_process import Finished, said_in
@@ -101,7 +101,10 @@ def _measured(
 ) -> Verdict:
     started, _ = now()
     seed = options.seed if options.seed is not None else secrets.randbelow(1 << 32)
-    runs, arch, log = options.runs or 1, guest.target.arch, out / "console.log"
+    boots = boots_in(out)
+    runs, arch, log = options.runs or (boots[-1][1].runs if boots else 1), guest.target.arch, out / "console.log"
+    for _, other in boots:
+        refuse_another(other, new_plan(suite, runs, seed, other.machine), out)
     todo = errands(suite, shuffled([row.name for row in suite.rows], runs, seed), arch)
     with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as name:
         disk = home.empty_disk(Path(name, "disk"), len(todo))
@@ -112,7 +115,11 @@ def _measured(
         machine = identity(disk)
         plan = new_plan(suite, runs, seed, machine) if machine else None
         if plan:
-            document.write(out / PLAN, plan)
+            for _, other in boots:
+                refuse_another(other, plan, out)
+            place = out / machine["boot_id"]
+            document.write(place / PLAN, plan)
+            log = log.replace(place / log.name)
             rows = {row.name: row for row in suite.rows}
             slots = {errand.name: slot for slot, errand in enumerate(todo)}
             for run in plan.order:
@@ -121,13 +128,13 @@ def _measured(
                     measured = left_out(rows[run.row], arch, machine, started)
                 else:
                     measured = brought(todo[slot], slot, disk, machine)
-                write_atomic(out / run.log, measured.log)
-                document.write(out / run.file, replace(measured.run, plan=plan.part(run)))
+                write_atomic(place / run.log, measured.log)
+                document.write(place / run.file, replace(measured.run, plan=plan.part(run)))
     expected = [f"{COLLECTION}:{errand.name}" for errand in todo]
     judgement = judge(log.read_bytes(), expected, ending=boot.ending, times=boot.times)
     verdict = Verdict.ERROR
     if plan:
-        verdict, _ = conclude(options, suite, plan, out, plan.machine, started)
+        verdict, _ = conclude(options, suite, plan, place, plan.machine, started)
     else:
         say("the guest returned no fingerprint, so none of its runs is kept")
     say("emulated CPUs: latencies and rates mean nothing; the runs show only whether each workload did its work")
@@ -135,7 +142,7 @@ def _measured(
         if problem.verdict is not Verdict.PASS:
             print(f"console: {problem.kind}: {problem.text}")
     verdict = worst([verdict, judgement.verdict])
-    print(f"runs: {out}; console: {log}\nverdict: {verdict.value}")
+    print(f"runs: {log.parent}; console: {log}\nverdict: {verdict.value}")
     return verdict
 
 

@@ -103,10 +103,11 @@ def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:
     else:
         once = "kexec -l /boot/vmlinuz-{release} --initrd=/boot/initrd.img-{release} --reuse-cmdline && systemctl kexec"
     lines += [f"    {once.format(release=kernel.release)}" for kernel in built]
+    named = ",".join(f"{kernel.role}={kernel.release}" for kernel in built)
     return [
         *lines,
-        "boot in turn (base first in one round, last in the next), 10 boots of each kernel; in each boot: "
-        "schedline run --suite rt --out runs/<kernel>",
+        "have all boots made in an order drawn by lot, with the runs of each boot:",
+        f"    schedline gate plan --kernels {named} --out campaign",
     ]
 
 

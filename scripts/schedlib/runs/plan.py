@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The planned runs and their order, in a file beside the runs, so that interrupted work can be resumed."""
+"""The planned runs of a boot and their order, in a file beside the runs, so that interrupted work can be resumed.
+
+Each boot has a directory of its own below --out, with a plan of its own.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,22 @@ def saved_plan(out: Path) -> RunPlan | None:
         Refused: the file exists and is not a plan.
     """
     return document.read(out / PLAN, RunPlan, _OTHER) if (out / PLAN).exists() else None
+
+
+def boots_in(out: Path) -> list[tuple[Path, RunPlan]]:
+    """The boots that have runs in a directory, each with its plan, oldest first.
+
+    Raises:
+        Refused: a plan is not valid.
+        SchedlineError: the directory itself has a plan, as it was written before each boot got its own directory.
+    """
+    if (out / PLAN).exists():
+        raise SchedlineError(
+            f"{out} has a plan beside its runs, and each boot now has a directory of its own",
+            f"mkdir {out}/first && mv {out}/plan {out}/*.json {out}/*.log {out}/first/, or {_OTHER}",
+        )
+    found = sorted(out.glob(f"*/{PLAN}"), key=lambda path: (path.stat().st_mtime, path))
+    return [(path.parent, document.read(path, RunPlan, _OTHER)) for path in found]
 
 
 def refuse_another(plan: RunPlan, wanted: RunPlan, out: Path) -> None:

@@ -14,10 +14,11 @@ from schedlib import doctor
 from schedlib.errors import SchedlineError
 from schedlib.guest.selftests import compile_program
 from schedlib.options import DEFAULT_SERIES
+from schedlib.paths import BUNDLE, BUNDLED_PROGRAMS
 from schedlib.process import must
 from schedlib.progress import step
 from schedlib.runs.workload_suites import OWN
-from schedlib.tree.kernel_tree import cached_series
+from schedlib.tree.kernel_tree import Tree, cached_series
 
 _KEPT = 5
 """How many versions of the programs stay in the cache."""
@@ -30,25 +31,38 @@ def _key() -> str:
     return text.hexdigest()[:16]
 
 
+def header_tree(cache: Path, series: str | None = None) -> Tree:
+    """A kernel source in the cache: the programs include its kselftest.h. Nothing is downloaded.
+
+    Raises:
+        SchedlineError: the cache has none.
+    """
+    name = series or DEFAULT_SERIES
+    tree = cached_series(cache, name)
+    if tree is None:
+        raise SchedlineError(
+            f"the programs include the kernel's kselftest.h, and {cache} has no kernel source. Nothing is downloaded "
+            "to a machine that is measured",
+            "schedline run --pack FILE on another machine; the bundle needs nothing but Python here. "
+            f"Or schedline fetch --series {name} (about 170 MB; it disturbs running measurements)",
+        )
+    return tree
+
+
 def compiled(cache: Path, names: Collection[str]) -> Path:
-    """Compile these programs, and return their directory. Nothing is downloaded onto a machine that is measured.
+    """Compile these programs, and return their directory. A bundle has all of them compiled.
 
     Raises:
         SchedlineError: a program does not compile, or the cache has no kernel source with the header that they need.
     """
+    if BUNDLE.exists():
+        return BUNDLED_PROGRAMS
     doctor.require(["compile"])
     place = cache / "workloads" / _key()
     lacking = [name for name in sorted(set(names)) if not (place / name).exists()]
     if lacking:
         place.mkdir(parents=True, exist_ok=True)
-        tree = cached_series(cache, DEFAULT_SERIES)
-        if tree is None:
-            raise SchedlineError(
-                f"{lacking[0]}.c includes the kernel's kselftest.h, and {cache} has no kernel source. Nothing is "
-                "downloaded automatically to a machine that is measured",
-                f"schedline fetch --series {DEFAULT_SERIES} (about 170 MB; it disturbs running measurements), "
-                f"or copy {cache}/trees/{DEFAULT_SERIES} from another machine",
-            )
+        tree = header_tree(cache)
         with step(f"compiling {len(lacking)} workloads"):
             for name in lacking:
                 with tempfile.TemporaryDirectory(dir=place) as scratch:

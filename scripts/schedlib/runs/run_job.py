@@ -22,7 +22,7 @@ from schedlib.kernel.machine import fingerprint, now
 from schedlib.progress import say, step
 from schedlib.runs import guest_runs, restore
 from schedlib.runs.measure import KEPT, Means, measure
-from schedlib.runs.plan import new_plan, refuse_another, saved_plan, why_not_kept
+from schedlib.runs.plan import boots_in, new_plan, refuse_another, why_not_kept
 from schedlib.runs.programs import compiled
 from schedlib.runs.run_options import PLAN, RunOptions
 from schedlib.runs.runs_report import clock, conclude
@@ -47,7 +47,7 @@ def list_rows(options: RunOptions) -> Verdict:
 
 
 def run(options: RunOptions) -> Verdict:
-    """Make the runs of a suite that do not exist yet, and judge all of them.
+    """Make the runs of a suite that this boot does not have yet, and judge all runs of this boot.
 
     Raises:
         SchedlineError: the directory belongs to other runs, or the machine or the kernel does not allow them.
@@ -67,8 +67,9 @@ def run(options: RunOptions) -> Verdict:
 
 
 def _suite(options: RunOptions) -> Suite:
-    """The rows that the options name, or those of the plan in the directory."""
-    saved = saved_plan(options.out) if options.out and not options.suite else None
+    """The rows that the options name, or those of the boots in the directory."""
+    boots = boots_in(options.out) if options.out else []
+    saved = boots[-1][1] if boots and not options.suite else None
     if options.suite is None and saved is None:
         raise SchedlineError(f"{options.out} has no plan", "name a suite with --suite")
     suite = load_suite(options.suite or (saved.suite if saved else ""))
@@ -79,45 +80,59 @@ def _remains(out: Path, journal: Path) -> None:
     """Clean up after a runner that was killed."""
     for line in restore.replay(journal):
         say(f"after a crash: {line}")
-    for place in out.glob(".now-*"):
-        shutil.rmtree(place, ignore_errors=True)
-    for pattern in (".plan.*", ".*.json.*", ".*.log.*"):
-        for file in out.glob(pattern):
-            file.unlink(missing_ok=True)
+    for boot in (out, *(plan.parent for plan in out.glob(f"*/{PLAN}"))):
+        for place in boot.glob(".now-*"):
+            shutil.rmtree(place, ignore_errors=True)
+        for pattern in (".plan.*", ".*.json.*", ".*.log.*"):
+            for file in boot.glob(pattern):
+                file.unlink(missing_ok=True)
 
 
 def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal: Path) -> Verdict:
     started, _ = now()
     machine = fingerprint()
-    plan = _plan(options, suite, out, machine)
-    todo = [run for run in plan.order if why_not_kept(plan, run, out)]
+    boots = boots_in(out)
+    plan = _plan(options, suite, boots, out, machine)
+    place = out / machine["boot_id"]
+    todo = [run for run in plan.order if why_not_kept(plan, run, place)]
     again = f"schedline run --out {shlex.quote(str(out))}"
-    say(f"suite {plan.suite}: {len(suite.rows)} workloads, runs of each: {plan.runs}, seed {plan.seed}; {out}")
+    earlier = [boot for boot, _ in boots if boot != place]
+    say(f"suite {plan.suite}: {len(suite.rows)} workloads, runs of each: {plan.runs}, seed {plan.seed}")
+    say(f"boot {len(earlier) + 1} in {out}: {place.name}")
     if len(todo) < len(plan.order):
         say(f"{len(plan.order) - len(todo)} of {len(plan.order)} runs are done and valid")
     own = {row.program for row in suite.rows if row.program and any(run.row == row.name for run in todo)}
     programs = compiled(cache, own) if own else None
-    document.write(out / PLAN, plan)
+    document.write(place / PLAN, plan)
     try:
-        _measure_all(suite, plan, todo, out, Means(programs, machine, why_no_fifo()), journal)
+        _measure_all(suite, plan, todo, place, Means(programs, machine, why_no_fifo()), journal)
     except (KeyboardInterrupt, SystemExit):
         say(f"stopped; finished runs are kept. next: {again}")
         raise
-    verdict, missing = conclude(options, suite, plan, out, machine, started)
+    verdict, missing = conclude(options, suite, plan, place, machine, started)
     if missing:
         say("next: schedline doctor says what to install; then " + again)
-    print(f"runs: {out}\nverdict: {verdict.value}")
+    for boot, other in boots:
+        if boot != place and (lacking := sum(why_not_kept(other, run, boot) is not None for run in other.order)):
+            say(
+                f"boot {boot.name} lacks {lacking} of {len(other.order)} runs: remove {boot} before you compare kernels"
+            )
+    print(f"runs: {place}\nverdict: {verdict.value}")
     return verdict
 
 
-def _plan(options: RunOptions, suite: Suite, out: Path, machine: dict[str, str]) -> RunPlan:
-    saved = saved_plan(out)
+def _plan(
+    options: RunOptions, suite: Suite, boots: Sequence[tuple[Path, RunPlan]], out: Path, machine: dict[str, str]
+) -> RunPlan:
+    """The plan of this boot: the one that it has, or a new one like those of the earlier boots."""
+    place = out / machine["boot_id"]
+    saved = dict(boots).get(place)
     seed = options.seed if options.seed is not None else saved.seed if saved else secrets.randbelow(1 << 32)
-    wanted = new_plan(suite, options.runs or (saved.runs if saved else 1), seed, machine)
-    if saved:
-        refuse_another(saved, wanted, out)
-        if options.seed is not None and options.seed != saved.seed:
-            raise SchedlineError(f"{out} was started with --seed {saved.seed}", "name another directory with --out")
+    wanted = new_plan(suite, options.runs or (boots[-1][1].runs if boots else 1), seed, machine)
+    for _, plan in boots:
+        refuse_another(plan, wanted, out)
+    if saved and options.seed is not None and options.seed != saved.seed:
+        raise SchedlineError(f"{place} was started with --seed {saved.seed}", "name another directory with --out")
     return saved or wanted
 
 

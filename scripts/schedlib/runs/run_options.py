@@ -65,6 +65,22 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
+class PackOptions:
+    """A bundle for a machine that is to be measured; see --help.
+
+    Attributes:
+        tree: the kernel source whose kselftest.h the programs include.
+        pythons: versions of Python, besides the one that runs this.
+        looks: also pack the libraries of `schedline gate`.
+    """
+
+    file: Path
+    tree: TreeOptions
+    pythons: tuple[str, ...] = ()
+    looks: bool = False
+
+
+@dataclass(frozen=True)
 class KernelsOptions:
     """The two or three kernels to build; see --help.
 

@@ -20,7 +20,7 @@ from schedlib.formats.plan_document import RunPlan
 from schedlib.formats.run_file import Run, read_run, runs_below
 from schedlib.formats.runs_document import RunsDocument, RunsPlan, RunsRow
 from schedlib.runs.plan import SAME, saved_plan
-from schedlib.runs.run_options import RunOptions
+from schedlib.runs.run_options import PLAN, RunOptions
 from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
 from schedlib.verdict import Verdict, worst
 
@@ -163,7 +163,11 @@ def _lava(suite: Suite, judged: Sequence[JudgedRun], runs: Runs) -> str:
 def conclude(
     options: RunOptions, suite: Suite, plan: RunPlan, out: Path, machine: Mapping[str, str], started: str
 ) -> tuple[Verdict, bool]:
-    """Judge and print the runs of a plan, and write the files of the options. Returns also whether programs lack."""
+    """Judge and print the runs of a boot, and write the files of the options. Returns also whether programs lack.
+
+    Args:
+        out: the directory of the boot.
+    """
     rows = {row.name: row for row in suite.rows}
     runs = {(run.row, run.number): read_run(out / run.file) for run in plan.order}
     ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
@@ -179,7 +183,14 @@ def conclude(
             status=verdict,
             plan=RunsPlan(plan.suite, plan.digest, plan.runs, plan.seed),
             runs=tuple(
-                RunsRow(run.row, run.number, each.verdict, each.reason, runs[run.row, run.number].seconds, run.file)
+                RunsRow(
+                    run.row,
+                    run.number,
+                    each.verdict,
+                    each.reason,
+                    runs[run.row, run.number].seconds,
+                    f"{out.name}/{run.file}",
+                )
                 for run, each in zip(ordered, judged, strict=True)
             ),
         )
@@ -222,18 +233,20 @@ def report(directory: Path) -> Verdict:
         rows[row.name] = row
         runs[row.name, 1 + sum(each == row.name for each, _ in runs)] = run
     judged = [judge_run(rows[name], number, run) for (name, number), run in runs.items()]
-    plan = saved_plan(directory)
-    for planned in plan.order if plan else ():
-        if not (directory / planned.file).exists():
-            print(f"{planned.row}, run {planned.number}: {planned.file} is missing")
-            judged.append(JudgedRun(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
+    for place in (directory, *sorted(path.parent for path in directory.glob(f"*/{PLAN}"))):
+        plan = saved_plan(place)
+        for planned in plan.order if plan else ():
+            if not (place / planned.file).exists():
+                print(f"{planned.row}, run {planned.number}: {place / planned.file} is missing")
+                judged.append(JudgedRun(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
     suite = Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows)))
     tell_table(suite, judged, runs)
     for row in suite.rows:
         for line in histogram_lines([run for (name, _), run in runs.items() if name == row.name]):
             tell(f"{row.name}: {line}" if line.startswith("h") else line)
     machine = next(iter(runs.values())).fingerprint
-    tell(f"measured on: {machine['machine']}; {machine['kernel']}")
+    boots = {run.fingerprint["boot_id"] for run in runs.values()}
+    tell(f"measured on: {machine['machine']}; {machine['kernel']}; boots: {len(boots)}")
     verdict = judge_all(judged)
     print(f"verdict: {verdict.value}")
     return verdict

@@ -72,11 +72,12 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Suite:
-    """Rows, and what they are for."""
+    """Rows, and what they are for. gates: the gates files of configs/gates/ whose every metric the rows measure."""
 
     name: str
     about: str
     rows: tuple[WorkloadRow, ...]
+    gates: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """A digest of these rows and their arguments on this machine."""
@@ -85,10 +86,11 @@ class Suite:
 
 
 class SuiteFile(Strict, frozen=True):
-    """A file of configs/workloads/. include: suites whose rows are added."""
+    """A file of configs/workloads/. include: suites whose rows are added. gates: see Suite."""
 
     about: Word
     include: tuple[Word, ...] = ()
+    gates: tuple[Word, ...] = ()
     rows: dict[str, WorkloadRow] = msgspec.field(default_factory=dict)
 
 
@@ -120,7 +122,7 @@ def load_suite(name: str) -> Suite:
         rows[key] = row
     if not rows:
         refuse(path, (), "has no rows", "CONTRIBUTING.md says what a row needs")
-    return Suite(name, found.about, tuple(rows.values()))
+    return Suite(name, found.about, tuple(rows.values()), found.gates)
 
 
 def chosen(suite: Suite, only: Sequence[str]) -> Suite:

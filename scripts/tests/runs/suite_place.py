@@ -20,6 +20,7 @@ from by_schema import validate
 from one_verb import main_of
 from schedlib import names
 from schedlib.errors import SchedlineError
+from schedlib.kernel import machine
 from schedlib.paths import CONFIGS, PROJECT
 from schedlib.runs import run_verb, workload_suites
 
@@ -112,12 +113,19 @@ class Place:
     def argv(self, *words: str) -> list[str]:
         return [sys.executable, "-c", DRIVER, str(self.configs), *self.words(*words)]
 
-    def run(self, *words: str, suite: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run the verb in this process. Its tools run in processes of their own, as always."""
+    @property
+    def boot(self) -> Path:
+        """The directory of the runs of this boot."""
+        return self.out / machine.boot_id()
+
+    def run(self, *words: str, suite: bool = True, boot: str = "") -> subprocess.CompletedProcess[str]:
+        """Run the verb in this process, in another boot if one is named. Its tools run in processes of their own."""
         out, err = StringIO(), StringIO()
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             for name, value in self.environment.items():
                 patch.setenv(name, value)
+            if boot:
+                patch.setattr(machine, "boot_id", lambda: boot)
             patch.setattr(names, "CONFIGS", self.configs)
             patch.setattr(workload_suites, "SUITES", self.configs / "workloads")
             try:
@@ -145,8 +153,8 @@ class Place:
             start_new_session=True,
         )
 
-    def document(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.out / name).read_text())
+    def document(self, name: str, boot: str = "") -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(((self.out / boot if boot else self.boot) / name).read_text())
         validate(found, "run-1")
         return found
 

@@ -140,6 +140,7 @@ def test_placebo_of_another_size_is_none(other: KernelSize | None) -> None:
 def test_boot_falls_back() -> None:
     kernel = PackagedKernel("base", "7.3.4-schedline-base", "0" * 40, "x", ("linux.deb",), {})
     said = "\n".join(boot_lines([kernel], Path()))
+    assert f"--kernels {kernel.role}={kernel.release} --out campaign" in said
     assert f"apt-get install {Path('linux.deb').absolute()}" in said and "7.3.4-schedline-base" in said
     assert any(word in said for word in ("kexec", "grub", "set-oneshot"))
 

@@ -12,6 +12,7 @@ import pytest
 from suite_place import HACKBENCH, PI_STRESS, Place
 
 from by_schema import validate
+from schedlib.gate.boots import read_side
 
 
 def test_each_run_is_a_file_and_a_log(play: Place) -> None:
@@ -20,7 +21,7 @@ def test_each_run_is_a_file_and_a_log(play: Place) -> None:
     assert "verdict: PASS" in done.stdout
     assert "tasks  40 (40 to 40) tasks" in done.stdout
     assert "6 of 6: " in done.stderr and " left" in done.stderr
-    names = {path.name for path in play.out.iterdir() if not path.name.startswith(".")}
+    names = {path.name for path in play.boot.iterdir() if not path.name.startswith(".")}
     rows = [f"{row}-{number}" for row in ("bench", "inversions") for number in (1, 2, 3)]
     assert names == {"plan", *(f"{row}.{kind}" for row in rows for kind in ("json", "log"))}
     seeds = set()
@@ -63,7 +64,9 @@ def test_a_seed_gives_its_order(play: Place) -> None:
     (play.tools / "pi_stress").unlink()
     for name in ("a", "b"):
         assert play.run("--runs", "10", "--seed", "5", "--out", str(play.directory / name)).returncode == 2
-    first, second = (json.loads((play.directory / name / "plan").read_text())["order"] for name in ("a", "b"))
+    first, second = (
+        json.loads(next((play.directory / name).glob("*/plan")).read_text())["order"] for name in ("a", "b")
+    )
     assert first == second
     assert sorted(first[:2]) == [["bench", 1], ["inversions", 1]]
 
@@ -76,10 +79,61 @@ def test_nothing_is_run_twice(play: Place) -> None:
     assert "4 of 4 runs are done and valid" in done.stderr
     assert play.called() == before
     # Only a damaged run is repeated.
-    (play.out / "bench-2.json").write_text("{")
+    (play.boot / "bench-2.json").write_text("{")
     assert play.run("--runs", "2").returncode == 0
     assert play.document("bench-2.json")["status"] == "DONE"
     assert play.called()[len(before) :] == ["hackbench"]
+
+
+def test_ten_boots_of_one_command_are_ten_boots(play: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second boot found the runs of the first, ran nothing, and printed PASS."""
+    done = [play.run("--runs", "2", boot=f"boot-{number}") for number in range(10)]
+    assert [each.returncode for each in done] == [0] * 10
+    assert len(play.called()) >= 10 * 4
+    assert all(f"boot {number} in {play.out}: " in each.stderr for number, each in enumerate(done, 1))
+    side = read_side(play.out, "base")
+    assert {boot.id for boot in side.boots} == {f"boot-{number}" for number in range(10)}
+    assert {boot.runs["hackbench"] for boot in side.boots} == {2}
+    assert len({json.loads(path.read_text())["seed"] for path in play.out.glob("*/plan")}) == 10
+    # The suite of fake tools is known to play.run() alone.
+    assert "bench: 20 ok" in play.run("--report", str(play.out), suite=False).stdout
+    (play.out / "boot-3/bench-2.json").unlink()
+    report = play.run("--report", str(play.out), suite=False)
+    assert report.returncode == 2
+    assert "boot-3/bench-2.json is missing" in report.stdout and "boots: 10" in report.stdout
+
+
+def test_a_new_boot_needs_no_words(play: Place) -> None:
+    assert play.run("--runs", "2", "--only", "bench", boot="first").returncode == 0
+    done = play.run(suite=False, boot="second")
+    assert done.returncode == 0, done.stderr
+    assert play.document("bench-2.json", boot="second")["fingerprint"]["boot_id"] == "second"
+    assert not (play.out / "second/inversions-1.json").exists()
+    # Every boot has the same runs.
+    assert "was started with --runs 2, not 3" in play.run("--runs", "3", "--only", "bench", boot="third").stderr
+    assert "has runs of the suite play: bench" in play.run("--runs", "2", boot="third").stderr
+
+
+def test_a_boot_that_was_cut_short_is_told(play: Place) -> None:
+    assert play.run("--runs", "2", boot="first").returncode == 0
+    assert "lacks" not in play.run("--runs", "2", boot="second").stderr
+    (play.out / "first/bench-1.json").unlink()
+    assert f"boot first lacks 1 of 4 runs: remove {play.out}/first" in play.run("--runs", "2", boot="second").stderr
+
+
+def test_runs_beside_the_boots_are_refused_with_the_command_that_moves_them(play: Place) -> None:
+    assert play.run(boot="first").returncode == 0
+    for path in (play.out / "first").iterdir():
+        path.rename(play.out / path.name)
+    (play.out / "first").rmdir()
+    done = play.run(boot="second")
+    assert done.returncode == 2
+    assert "has a plan beside its runs" in done.stderr
+    command = done.stderr.partition("next: ")[2].partition(", or ")[0]
+    subprocess.run(["sh", "-c", command], check=True)
+    done = play.run(boot="second")
+    assert done.returncode == 0, done.stderr
+    assert "boot 2 in " in done.stderr
 
 
 def test_suite_and_runs_are_in_the_directory(play: Place) -> None:

@@ -122,12 +122,12 @@ def console(*results: str, more: str = "") -> str:
 
 def run(guest: Guest, out: Path) -> tuple[Verdict, dict[str, Any]]:
     """The verdict, and the run of the storm if it exists."""
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     suite = guest_runs.for_guest(chosen(load_suite("quick"), ["storm-quick"]), 8)
     tree = Tree("7.3", out, "", "", "", False)
     verdict = guest_runs._measured(RunOptions(seed=1), suite, guest, tree, out)
-    file = out / "storm-quick-1.json"
-    return verdict, json.loads(file.read_text()) if file.exists() else {}
+    files = list(out.glob("*/storm-quick-1.json"))
+    return verdict, json.loads(max(files, key=lambda file: file.stat().st_mtime).read_text()) if files else {}
 
 
 def test_what_came_home_is_a_run_of_the_guest(played: Played, tmp_path: Path) -> None:
@@ -166,14 +166,19 @@ def test_whatever_is_wrong_is_no_pass(
     assert document_.get("reason") == reason
 
 
-def test_a_directory_that_has_runs_is_refused(tmp_path: Path) -> None:
-    for place in (tmp_path / "out", tmp_path / "variants/llc"):
-        place.mkdir(parents=True)
-        (place / "plan").write_text("{}")
-    for words in (["--out", "out"], ["--cpupri", "node,llc", "--out", "variants"]):
-        with pytest.raises(SchedlineError, match="--in-guest needs an empty directory"):
-            read_words(run_verb, "run", "--in-guest", *words[:-1], str(tmp_path / words[-1]))
-    assert read_words(run_verb, "run", "--in-guest", "--out", str(tmp_path / "variants")).suite == "quick"
+def test_boots_of_a_guest_are_boots(played: Played, tmp_path: Path) -> None:
+    """The second one was refused: the directory had to be empty."""
+    assert run(played, tmp_path / "out")[0] is Verdict.PASS
+    other = {name: content.replace(b"of the guest", b"of another") for name, content in left().items()}
+    assert b"7.3.4 of another" in other["run.json"]
+    object.__setattr__(played, "sends", {0: other, 1: other})
+    # Figures of two kernels are not mixed.
+    with pytest.raises(SchedlineError, match=r"another kernel: 7\.3\.4 of the guest, here it is 7\.3\.4 of another"):
+        run(played, tmp_path / "out")
+    other["run.json"] = other["run.json"].replace(b"7.3.4 of another", b"7.3.4 of the guest")
+    assert run(played, tmp_path / "out")[0] is Verdict.PASS
+    assert {boot.id for boot in read_side(tmp_path / "out", "guest").boots} == {"of the guest", "of another"}
+    assert {path.parent.name for path in (tmp_path / "out").glob("*/console.log")} == {"of the guest", "of another"}
 
 
 def test_words_of_a_guest_need_one(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_rows_are_known_without_reading_them() -> None:
 
 
 def test_the_suites_are_those_that_are_documented() -> None:
-    assert suite_names() == ["full", "lkml", "mails", "quick", "rt", "wakeup"]
+    assert suite_names() == ["full", "gate", "lkml", "mails", "quick", "rt", "wakeup"]
 
 
 @pytest.mark.parametrize("name", suite_names())

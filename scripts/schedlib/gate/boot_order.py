@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The order in which kernels are booted, and the plan that is written before the first boot."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import secrets
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+from schedlib.cache import write_atomic
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.gate_plan_document import BootedKernel, GatePlan
+from schedlib.gate.block_orders import BLOCK, BLOCK_ORDERS
+from schedlib.gate.boot_options import BootPlanOptions, NamedKernel
+from schedlib.gate.gate_options import GATES, gates_path
+from schedlib.gate.rules import load_gate
+from schedlib.names import suite_of_gates
+from schedlib.paths import PROJECT
+from schedlib.progress import say
+from schedlib.verdict import Verdict
+
+PLAN_FILE = "plan.json"
+SERVICE = "schedline-gate.service"
+SCRIPT = "each-boot.sh"
+
+_KEXEC = "if [ -d /run/systemd/system ]; then systemctl kexec; else sync; kexec -e; fi"
+_REBOOT = "if [ -d /run/systemd/system ]; then systemctl reboot; else reboot; fi"
+
+BOOT_COMMANDS = {
+    "kexec": "kexec -l {image} {initrd} --reuse-cmdline && " + _KEXEC,
+    "grub": "{grub}-reboot {entry} && " + _REBOOT,
+    "bootctl": "bootctl set-oneshot {glob} && " + _REBOOT,
+}
+"""How a kernel is booted once, by the word after --boot. All leave the default of the boot loader as it is."""
+
+
+def blocks(labels: Sequence[str], boots: int, seed: int) -> tuple[tuple[str, ...], ...]:
+    """An order drawn by lot, in blocks with four boots of each kernel. The last block may have fewer.
+
+    In each block any two of the kernels are in one of the BLOCK_ORDERS, so that a drift meets all of them alike.
+
+    Args:
+        boots: of each kernel.
+    """
+    source = random.Random(seed)  # noqa: S311 - an order, no secret
+    sizes = [min(BLOCK, boots - start) for start in range(0, boots, BLOCK)]
+    return tuple(_drawn(source, labels, size) for size in sizes)
+
+
+def _drawn(source: random.Random, labels: Sequence[str], boots: int) -> tuple[str, ...]:
+    fair = {order[: 2 * boots] for order in BLOCK_ORDERS}
+    order = [label for label in labels for _ in range(boots)]
+    while True:
+        source.shuffle(order)
+        pairs = combinations(labels, 2)
+        if all("".join("AB"[each == b] for each in order if each in (a, b)) in fair for a, b in pairs):
+            return tuple(order)
+
+
+def write_plan(wanted: BootPlanOptions) -> Verdict:
+    """Write the plan, the systemd unit and the shell script.
+
+    Raises:
+        SchedlineError: the directory has a plan, no suite measures the gates file, or a kernel cannot be found.
+    """
+    out = wanted.out.absolute()
+    if (out / PLAN_FILE).exists():
+        raise SchedlineError(f"{out} has a plan, and a plan is never changed", f"schedline gate plan {out} --status")
+    suite = wanted.suite or suite_of_gates(wanted.gates)
+    if not suite:
+        raise SchedlineError(f"no suite measures the gates file {wanted.gates}", "name the suite with --suite")
+    seed = wanted.seed if wanted.seed is not None else secrets.randbelow(1 << 32)
+    # The service has another working directory.
+    gates = wanted.gates if gates_path(wanted.gates).parent == GATES else str(Path(wanted.gates).absolute())
+    looks = load_gate(gates).looks
+    least, most = wanted.boots or (looks[0], looks[-1])
+    if most < looks[0]:
+        say(f"the gate decides after {looks[0]} boots of each kernel, and these are {most}: it will be INCONCLUSIVE")
+    try:
+        plan = GatePlan(
+            schema="gate-plan-1",
+            kernels=tuple(_kernel(each, wanted) for each in wanted.kernels),
+            blocks=blocks([kernel.label for kernel in wanted.kernels], most, seed),
+            looks=tuple(look for look in looks if least <= look <= most),
+            seed=seed,
+            suite=suite,
+            only=wanted.only,
+            runs=wanted.runs,
+            gates=gates,
+            losses=wanted.losses,
+        )
+    except ValueError as error:
+        raise SchedlineError(str(error), "give each kernel a CONFIG_LOCALVERSION of its own") from error
+    write_atomic(out / SCRIPT, _script(out))
+    write_atomic(out / SERVICE, _unit(out))
+    document.write(out / PLAN_FILE, plan)
+    print(plan_text(plan))
+    service = shlex.quote(str(out / SERVICE))
+    say("begin, as root; the machine reboots at once:")
+    say(f"    systemctl enable --now {service}")
+    script = shlex.quote(str(out / SCRIPT))
+    say(f"    without systemd: let the machine call `sh {script}` at the end of each boot, and call it now")
+    say(f"how far it is: schedline gate plan {shlex.quote(str(out))} --status")
+    return Verdict.PASS
+
+
+def plan_text(plan: GatePlan) -> str:
+    """The plan in words."""
+    lines = [f"{kernel.label}: {kernel.version}" for kernel in plan.kernels]
+    rows = f" (rows {', '.join(plan.only)})" if plan.only else ""
+    lines.append(f"in each boot: suite {plan.suite}{rows}, runs of each row: {plan.runs}")
+    lines.append(f"order, seed {plan.seed}:")
+    lines += [f"    {' '.join(block)}" for block in plan.blocks]
+    looks = ", ".join(map(str, plan.looks)) or "all"
+    lines.append(f"looks after {looks} boots of each kernel, with gates {plan.gates}")
+    return "\n".join(lines)
+
+
+def _kernel(named: NamedKernel, wanted: BootPlanOptions) -> BootedKernel:
+    image, initrd = named.image, named.initrd
+    if not image and wanted.boot == "kexec" and not wanted.next_command:
+        image = f"/boot/vmlinuz-{named.version}"
+        found = (f"/boot/initrd.img-{named.version}", f"/boot/initramfs-{named.version}.img")
+        initrd = next((each for each in found if Path(each).exists()), "")
+    for file in filter(None, (image, initrd)):
+        if not Path(file).is_file():
+            raise SchedlineError(f"{named.label}: there is no file {file}", "install the kernel, or give VERSION:IMAGE")
+    version = named.version or image_version(Path(image))
+    values = {
+        "label": named.label,
+        "version": shlex.quote(version),
+        "image": shlex.quote(str(Path(image).absolute())) if image else "",
+        "initrd": f"--initrd={shlex.quote(str(Path(initrd).absolute()))}" if initrd else "",
+        "glob": shlex.quote(f"*{version}.conf"),
+    }
+    if not wanted.next_command and wanted.boot == "grub":
+        values |= _grub(version)
+    template = wanted.next_command or BOOT_COMMANDS[wanted.boot]
+    try:
+        command = template.format(**values)
+    except (KeyError, ValueError, IndexError) as error:
+        known = "{label}, {version}, {image} and {initrd}"
+        raise SchedlineError(f"--next-command has braces with {error}", f"it may have {known}") from error
+    return BootedKernel(named.label, version, " ".join(command.split()))
+
+
+def image_version(image: Path) -> str:
+    """The version in a bzImage, as `uname -r` will print it.
+
+    Raises:
+        SchedlineError: it is no bzImage of x86.
+    """
+    content = image.read_bytes()[: 1 << 16]
+    place = 0x200 + int.from_bytes(content[0x20E:0x210], "little")
+    found = re.match(rb"(\S+) ", content[place : place + 200]) if content[0x202:0x206] == b"HdrS" else None
+    if not found:
+        raise SchedlineError(f"{image} does not say its version", "give VERSION:IMAGE, as uname -r prints it there")
+    return found.group(1).decode(errors="replace")
+
+
+def _grub(version: str) -> dict[str, str]:
+    """The command and the menu entry of a kernel that GRUB boots."""
+    name = next((name for name in ("grub", "grub2") if shutil.which(f"{name}-reboot")), "grub")
+    menu = Path("/boot") / name / "grub.cfg"
+    try:
+        text = menu.read_text(errors="replace")
+    except OSError as error:
+        raise SchedlineError(f"--boot grub: {menu}: {error.strerror}", "use --boot kexec, or --next-command") from error
+    entry = grub_entry(text, version)
+    if not entry:
+        raise SchedlineError(f"--boot grub: {menu} has no entry of {version}", "install that kernel, then update-grub")
+    return {"grub": name, "entry": shlex.quote(entry)}
+
+
+def grub_entry(menu: str, version: str) -> str:
+    """The id of a kernel's menu entry, with those of the submenus around it, as grub-reboot takes it; empty if none."""
+    inside: list[str] = []
+    depth: list[int] = []
+    level = 0
+    for line in menu.splitlines():
+        found = re.match(r"\s*(menuentry|submenu) .*?(?:\$menuentry_id_option|--id) '([^']+)'", line)
+        name = found.group(2) if found else ""
+        if found and found.group(1) == "menuentry" and f"-{version}-advanced" in name:
+            return ">".join([*inside, name])
+        if found and found.group(1) == "submenu":
+            inside.append(name)
+            depth.append(level)
+        level += line.count("{") - line.count("}")
+        if depth and level <= depth[-1]:
+            inside.pop()
+            depth.pop()
+    return ""
+
+
+def _script(out: Path) -> str:
+    step = shlex.join([sys.executable, str(PROJECT / "scripts/schedline"), "gate", "plan", str(out), "--step"])
+    cache = os.environ.get("SCHEDLINE_CACHE")
+    kept = f"export SCHEDLINE_CACHE={shlex.quote(cache)}\n" if cache else ""
+    return f"""\
+#!/bin/sh
+# Once in each boot, as root: makes the runs of this boot, then boots the next kernel of the plan.
+# Measure when the machine has come to rest.
+if [ -d /run/systemd/system ]; then systemctl is-system-running --wait >/dev/null; fi
+{kept}exec {step} >>{shlex.quote(str(out / "log"))} 2>&1
+"""
+
+
+def _unit(out: Path) -> str:
+    path = str(out / SCRIPT).replace("%", "%%")
+    return f"""\
+[Unit]
+Description=The next boot of {str(out).replace("%", "%%")}
+
+[Service]
+ExecStart=/bin/sh "{path}"
+Restart=on-failure
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+"""

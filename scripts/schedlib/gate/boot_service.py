@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The step that is done once in each boot of a plan: note which boot this is, make its runs, boot the next kernel.
+
+The kernels of a plan are booted once each time, so that after a hang and a reset the machine's own kernel comes up. The
+step there notes that the boot was lost.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from schedlib.cache import lock
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.gate_plan_document import BootAttempt, GateLook, GatePlan, GateProgress
+from schedlib.gate.boot_order import PLAN_FILE, plan_text
+from schedlib.kernel.machine import boot_id, now
+from schedlib.paths import PROJECT
+from schedlib.progress import say
+from schedlib.verdict import Verdict
+
+PROGRESS_FILE = "progress.json"
+
+_AGAIN = "restore the file from a backup, or write a new plan into another directory"
+
+
+@dataclass(frozen=True)
+class PresentBoot:
+    """The boot in which a step is done.
+
+    Attributes:
+        version: as `uname -r` prints it.
+        schedline: runs schedline with these arguments; returns its exit code.
+        boot: runs the shell command that boots a kernel; returns its exit code.
+    """
+
+    id: str
+    version: str
+    schedline: Callable[[Sequence[str]], int]
+    boot: Callable[[str], int]
+
+
+def present_boot() -> PresentBoot:
+    """This boot of this machine."""
+    program = [sys.executable, str(PROJECT / "scripts/schedline")]
+
+    def schedline(words: Sequence[str]) -> int:
+        return subprocess.run([*program, *words], check=False, stdin=subprocess.DEVNULL).returncode
+
+    def boot(command: str) -> int:
+        os.sync()
+        return subprocess.run(["/bin/sh", "-c", command], check=False, stdin=subprocess.DEVNULL).returncode
+
+    return PresentBoot(boot_id(), platform.release(), schedline, boot)
+
+
+def read_plan(directory: Path) -> GatePlan:
+    """The plan of a directory.
+
+    Raises:
+        Refused: there is none, or it is not valid.
+    """
+    return document.read(directory / PLAN_FILE, GatePlan, "schedline gate plan --help")
+
+
+def read_progress(directory: Path) -> GateProgress:
+    """How far the plan of a directory has come.
+
+    Raises:
+        Refused: the file is not valid.
+    """
+    if not (directory / PROGRESS_FILE).exists():
+        return GateProgress(schema="gate-progress-1", attempts=(), looks=(), ended="")
+    return document.read(directory / PROGRESS_FILE, GateProgress, _AGAIN)
+
+
+def runs_of(directory: Path, label: str) -> Path:
+    """The directory with the runs of a kernel."""
+    return directory / "runs" / label
+
+
+def step(directory: Path, here: PresentBoot) -> Verdict:
+    """Do what is to be done in this boot, and boot the next kernel of the plan.
+
+    Raises:
+        SchedlineError: the plan or its progress cannot be read, or the command that boots a kernel failed.
+    """
+    directory = directory.absolute()
+    with lock(directory / ".lock"):
+        campaign = _Campaign(directory, read_plan(directory), read_progress(directory), here)
+        campaign.arrive()
+        campaign.measure()
+        campaign.look()
+        return campaign.go_on()
+
+
+class _Campaign:
+    def __init__(self, directory: Path, plan: GatePlan, progress: GateProgress, here: PresentBoot) -> None:
+        self.directory, self.plan, self.progress, self.here = directory, plan, progress, here
+
+    @property
+    def last(self) -> BootAttempt | None:
+        return self.progress.attempts[-1] if self.progress.attempts else None
+
+    def _save(self, progress: GateProgress) -> None:
+        self.progress = progress
+        document.write(self.directory / PROGRESS_FILE, progress)
+
+    def _note(self, attempt: BootAttempt, *, new: bool = False) -> None:
+        """Save the last attempt, or a new one."""
+        before = self.progress.attempts if new else self.progress.attempts[:-1]
+        self._save(replace(self.progress, attempts=(*before, attempt)))
+        kernel = f"boot {attempt.place + 1} of {len(self.plan.order)}, {attempt.kernel}"
+        say(f"{now()[0]} {kernel}: {attempt.state}{attempt.why and ': '}{attempt.why}")
+
+    def arrive(self) -> None:
+        """Find out what became of the last attempt."""
+        last = self.last
+        if last is None or self.progress.ended:
+            return
+        if last.state == "asked" and last.asked_in != self.here.id:
+            if self.here.version == self.plan.kernel(last.kernel).version:
+                self._note(replace(last, state="running", boot_id=self.here.id))
+            else:
+                self._failed(replace(last, state="lost", why=f"{self.here.version} came up"))
+        elif last.state == "running" and last.boot_id != self.here.id:
+            self._failed(replace(last, state="cut", why="the machine was reset before its runs were there"))
+
+    def _failed(self, attempt: BootAttempt) -> None:
+        """Note an attempt that gave no boot; after several of one kernel in a row, the campaign ends."""
+        runs = runs_of(self.directory, attempt.kernel) / attempt.boot_id
+        if attempt.boot_id and runs.exists():
+            # The gate would take half a boot for a boot.
+            (self.directory / "cut").mkdir(exist_ok=True)
+            runs.rename(self.directory / "cut" / attempt.boot_id)
+        self._note(attempt)
+        recent = self.progress.attempts[-self.plan.losses :]
+        if len(recent) == self.plan.losses and all(
+            each.state in ("lost", "cut") and each.kernel == attempt.kernel for each in recent
+        ):
+            self._end(f"{attempt.kernel} was lost {self.plan.losses} times in a row; the last time: {attempt.why}")
+
+    def _end(self, why: str) -> None:
+        self._save(replace(self.progress, ended=why))
+        say(f"{now()[0]} the campaign ends: {why}")
+
+    def measure(self) -> None:
+        """Make the runs of this boot, if it is one of the plan."""
+        last = self.last
+        if last is None or last.state != "running" or self.progress.ended:
+            return
+        plan, out = self.plan, runs_of(self.directory, last.kernel)
+        words = ["run", "--suite", plan.suite, "--runs", str(plan.runs), "--out", str(out)]
+        code = self.here.schedline([*words, *(["--only", ",".join(plan.only)] if plan.only else [])])
+        if code:
+            self._failed(replace(last, state="cut", why=f"schedline {' '.join(words[:3])} ended with {code}"))
+        else:
+            self._note(replace(last, state="done"))
+
+    def boots(self) -> int:
+        """How many boots of each kernel are done."""
+        done = [each.kernel for each in self.progress.attempts if each.state == "done"]
+        return min(done.count(kernel.label) for kernel in self.plan.kernels)
+
+    def look(self) -> None:
+        """Ask the gate, if as many boots are done as for one of the looks of the plan."""
+        boots = self.boots()
+        if self.progress.ended or boots not in self.plan.looks or boots in {each.boots for each in self.progress.looks}:
+            return
+        base, candidate, *others = (str(runs_of(self.directory, each.label)) for each in self.plan.kernels)
+        words = ["gate", base, candidate, "--gates", self.plan.gates, *(["--placebo", others[0]] if others else [])]
+        code = self.here.schedline([*words, "--json", str(self.directory / f"look-{boots}.json")])
+        self._save(replace(self.progress, looks=(*self.progress.looks, GateLook(boots, code))))
+        say(f"{now()[0]} look after {boots} boots of each kernel: the gate ended with {code}")
+        if code in (Verdict.PASS.exit_code, Verdict.FAIL.exit_code):
+            self._end(f"the gate has its verdict after {boots} boots of each kernel")
+
+    def go_on(self) -> Verdict:
+        """Boot the next kernel."""
+        done = sum(each.state == "done" for each in self.progress.attempts)
+        if not self.progress.ended and done == len(self.plan.order):
+            self._end("all boots are done")
+        if self.progress.ended:
+            say(f"nothing is left to do: {self.progress.ended}")
+            return Verdict.PASS
+        label, last = self.plan.order[done], self.last
+        if last is None or last.state != "asked":
+            self._note(BootAttempt(done, label, "asked", self.here.id, "", ""), new=True)
+        command = self.plan.kernel(label).command
+        if code := self.here.boot(command):
+            raise SchedlineError(f"the command that boots {label} ended with {code}: {command}", "run it by hand")
+        return Verdict.PASS
+
+
+def status(directory: Path) -> Verdict:
+    """Print the plan and how far it is. PASS: all boots are done, or the gate has its verdict.
+
+    Raises:
+        SchedlineError: there is no plan.
+    """
+    plan, progress = read_plan(directory), read_progress(directory)
+    print(plan_text(plan))
+    for attempt in progress.attempts:
+        boot = f"  {attempt.boot_id}" if attempt.boot_id else ""
+        why = f"  {attempt.why}" if attempt.why else ""
+        print(f"{attempt.place + 1:3} {attempt.kernel:<10} {attempt.state:<8}{boot}{why}")
+    for look in progress.looks:
+        verdict = next((each.value for each in Verdict if each.exit_code == look.code), str(look.code))
+        print(f"look after {look.boots} boots of each kernel: {verdict}")
+    done = sum(each.state == "done" for each in progress.attempts)
+    failed = sum(each.state in ("lost", "cut") for each in progress.attempts)
+    print(f"{done} of {len(plan.order)} boots are done, {failed} were lost or cut short")
+    print(f"ended: {progress.ended}" if progress.ended else "it goes on")
+    base, candidate = (runs_of(directory, kernel.label) for kernel in plan.kernels[:2])
+    print(f"schedline gate {base} {candidate} --gates {plan.gates}")
+    through = done == len(plan.order) or any(look.code in (0, 1) for look in progress.looks)
+    return Verdict.PASS if through else Verdict.INCONCLUSIVE

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A machine in QEMU that makes the boots of a plan by itself.
+
+As root, with kernels that Debian packages: `PYTHONPATH=. python tests/gate/boot_trial.py BOOTS DIR BUNDLE OWN.deb
+BASE.deb CANDIDATE.deb PLACEBO.deb`. BOOTS: of each kernel. The machine has a disk with busybox, Python, kexec and a
+bundle. Its boot loader, which is QEMU, always starts its own kernel. From there it goes on by kexec. One boot is killed
+in the middle of its runs, as by a power cut. One hangs until a watchdog resets the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+if __name__ == "__main__":
+    from schedlib.environment import activate
+
+    activate("requirements.txt")
+
+from schedlib.guest.busybox_guest import with_libraries
+from schedlib.guest.command_line import machine, what_boots
+from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.topology import flat
+from schedlib.process import dying_with_us
+
+TARGET = TARGETS["qemu-x86_64"]
+CPUS = 2
+ROW = "storm-quick"
+
+MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
+"""What Debian's kernels need to find the disk, in the order of their dependencies."""
+
+WATCHDOG = ("watchdog", "softdog")
+"""The watchdog and, where it is a module, its core."""
+
+INITRAMFS = """\
+#!/bin/sh
+mount -t devtmpfs dev /dev
+for module in {modules}; do insmod "/$module.ko"; done
+[ -e /watchdog.ko ] && insmod /watchdog.ko
+insmod /softdog.ko
+until mount -t ext4 /dev/vda /root; do :; done
+mount --move /dev /root/dev
+exec switch_root /root /init
+"""
+
+INIT = """\
+#!/bin/sh
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME= SCHEDLINE_CACHE=/schedline/cache
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t tmpfs tmp /tmp
+# A reset after 60 seconds in which nothing feeds it.
+watchdog -T 60 -t 5 /dev/watchdog
+echo "up: $(uname -r)"
+[ -e /campaign/plan.json ] || {plan}
+touch /campaign/log
+tail -n 0 -f /campaign/log >/dev/console &
+echo "$(uname -r)" >>/boots
+if [ "$(grep -c . /boots)" = "{hangs}" ]; then
+	echo "this boot hangs"
+	sync
+	kill -STOP "$(pidof watchdog)"
+	while :; do :; done
+fi
+sh /campaign/each-boot.sh
+echo "the step ended with $?"
+/schedline/schedline gate plan /campaign --status
+sync
+poweroff -f
+"""
+
+
+@dataclass(frozen=True)
+class DebianKernel:
+    """An unpacked kernel package."""
+
+    version: str
+    image: Path
+    initramfs: Path
+
+
+def kernel_of(package: Path, place: Path) -> DebianKernel:
+    """Unpack a package, and make an initramfs with the modules for the disk and the watchdog."""
+    root = place / package.stem
+    subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+    image = next((root / "boot").glob("vmlinuz-*"))
+    packed = root / "initramfs"
+    for name in ("bin", "dev", "root"):
+        (packed / name).mkdir(parents=True)
+    busybox(packed)
+    for name in (*MODULES, *WATCHDOG):
+        for module in root.rglob(f"{name}.ko"):
+            shutil.copy(module, packed)
+    write_script(packed / "init", INITRAMFS.format(modules=" ".join(MODULES)))
+    archive = root / "initrd"
+    names = "\n".join(str(path.relative_to(packed)) for path in packed.rglob("*"))
+    with archive.open("wb") as file:
+        argv = ["cpio", "--quiet", "-o", "-H", "newc"]
+        subprocess.run(argv, cwd=packed, input=names.encode(), stdout=file, check=True)
+    return DebianKernel(image.name.removeprefix("vmlinuz-"), image, archive)
+
+
+def busybox(root: Path) -> None:
+    """Copy this machine's busybox, which has to be static, with a link for each of its applets."""
+    program = root / "bin/busybox"
+    shutil.copy(shutil.which("busybox") or "busybox is missing", program)
+    listed = subprocess.run([program, "--list"], check=True, capture_output=True, text=True)
+    for name in listed.stdout.split():
+        if not (root / "bin" / name).exists():
+            (root / "bin" / name).symlink_to("busybox")
+
+
+def write_script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def disk(place: Path, bundle: Path, kernels: Sequence[DebianKernel], plan: str, hangs: int) -> Path:
+    """The machine's disk. hangs: which boot of the machine, from 1, never comes back."""
+    root = place / "root"
+    for name in ("bin", "sbin", "usr/bin", "boot", "campaign", "proc", "sys", "dev", "tmp"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    subprocess.run(["tar", "-C", root, "-xf", bundle], check=True)
+    busybox(root)
+    write_script(root / "init", INIT.replace("{plan}", plan).replace("{hangs}", str(hangs)))
+    for kernel in kernels:
+        shutil.copy(kernel.image, root / f"boot/vmlinuz-{kernel.version}")
+        shutil.copy(kernel.initramfs, root / f"boot/initrd.img-{kernel.version}")
+    python, library = Path(sys.executable).resolve(), Path(sysconfig.get_path("stdlib"))
+    kexec = Path(shutil.which("kexec") or "kexec is missing")
+    for path in with_libraries([python, kexec, *(library / "lib-dynload").glob("*.so"), *root.rglob("*.so")]):
+        copied = root / path.lstrip("/")
+        if path.startswith(str(root)):
+            continue
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copied)
+    left_out = shutil.ignore_patterns("test", "tests", "site-packages", "idlelib", "config-*")
+    shutil.copytree(library, root / str(library).lstrip("/"), ignore=left_out, dirs_exist_ok=True)
+    for link, to in (("usr/bin/python3", python), ("usr/bin/env", "/bin/busybox"), ("sbin/kexec", kexec)):
+        if not (root / link).exists():
+            (root / link).symlink_to(to)
+    # Compile schedline's modules here, where that is quicker.
+    once = ["chroot", str(root), "/bin/env", "-i", "PATH=/bin:/usr/bin", "SCHEDLINE_CACHE=/schedline/cache"]
+    subprocess.run([*once, "/schedline/schedline", "run", "--suite", "quick", "--list"], check=True)
+    image = place / "disk"
+    subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", "-d", root, image, "1G"], check=True)
+    return image
+
+
+class EmulatedMachine:
+    """The machine. Its console goes to a file."""
+
+    def __init__(self, own: DebianKernel, image: Path, log: Path) -> None:
+        drive = f"file={image},if=none,id=disk,format=raw"
+        device = ["-drive", drive, "-device", f"{TARGET.disk},drive=disk"]
+        parameters = [f"console={TARGET.console}", "quiet"]
+        shape = machine(TARGET, flat(CPUS), ("-serial", "stdio", "-monitor", "none"))
+        self.argv = [*shape, "-accel", "tcg", *device, *what_boots(own.image, own.initramfs, parameters)]
+        self.log = log
+
+    def run(self, until: Callable[[str], bool], seconds: float) -> bool:
+        """Switch it on, and pull the plug as soon as a line satisfies `until`. False: it switched itself off.
+
+        Raises:
+            TimeoutError: neither happened in time.
+        """
+        end = time.monotonic() + seconds
+        argv = dying_with_us(self.argv)
+        with (
+            self.log.open("ab", buffering=0) as log,
+            subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process,
+            selectors.DefaultSelector() as selector,
+        ):
+            assert process.stdout
+            selector.register(process.stdout, selectors.EVENT_READ)
+            rest = b""
+            try:
+                while (left := end - time.monotonic()) > 0:
+                    if not selector.select(left):
+                        continue
+                    piece = os.read(process.stdout.fileno(), 1 << 16)
+                    if not piece:
+                        return False
+                    log.write(piece)
+                    *lines, rest = (rest + piece).split(b"\n")
+                    if any(until(line.decode(errors="replace")) for line in lines):
+                        log.write(b"\n*** the power is cut\n")
+                        return True
+            finally:
+                process.kill()
+        raise TimeoutError(f"the machine did not come to its end in {seconds:.0f} s: {self.log}")
+
+
+def campaign_of(image: Path, place: Path) -> Path:
+    """Copy the campaign from the disk of a machine that is off."""
+    subprocess.run(["e2fsck", "-fy", image], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(["debugfs", "-R", f"rdump /campaign {place}", image], check=True, capture_output=True)
+    return place / "campaign"
+
+
+def trial(place: Path, bundle: Path, packages: Sequence[Path], *, boots: int, cut: int, hangs: int) -> Path:
+    """Make a campaign in a new directory; returns the campaign's own directory.
+
+    Args:
+        packages: of the machine's own kernel, the base, the candidate, and perhaps the placebo.
+        boots: of each kernel.
+        cut: the boot of the plan, from 1, in whose runs the power is cut.
+        hangs: the boot of the machine, from 1, that never comes back.
+    """
+    place.mkdir(parents=True)
+    kernels = [kernel_of(package, place) for package in packages]
+    labels = ("base", "candidate", "placebo")
+    named = ",".join(f"{label}={kernel.version}" for label, kernel in zip(labels, kernels[1:], strict=False))
+    plan = f"/schedline/schedline gate plan --boots {boots} --kernels {named} --seed 1"
+    plan += f" --suite quick --only {ROW} --out /campaign"
+    image = disk(place, bundle, kernels, plan, hangs)
+    emulated = EmulatedMachine(kernels[0], image, place / "console.log")
+    begun: list[str] = []
+
+    def in_the_middle(line: str) -> bool:
+        if re.search(rf"boot {cut} of \d+, \S+: running", line):
+            begun.append(line)
+        # The run says this when it begins to measure.
+        return bool(begun) and " in /campaign/runs/" in line
+
+    seconds = 900.0 * boots * (len(kernels) - 1)
+    if not emulated.run(in_the_middle, seconds):
+        raise RuntimeError(f"boot {cut} was never in the middle of its runs: {emulated.log}")
+    emulated.run(lambda _: False, seconds)
+    return campaign_of(image, place)
+
+
+if __name__ == "__main__":
+    boots = int(sys.argv.pop(1))
+    where, bundle, *packages = (Path(word).absolute() for word in sys.argv[1:])
+    done = trial(where, bundle, packages, boots=boots, cut=1 + boots, hangs=5 + boots)
+    schedline = str(Path(__file__).parents[2] / "schedline")
+    subprocess.run([schedline, "gate", "plan", str(done), "--status"], check=False)

@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The plan of a campaign's boots, and the service that makes them, on a machine that is played."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from by_schema import validate
+from conftest import read_words
+from one_verb import main_of
+from schedlib.errors import SchedlineError
+from schedlib.gate import boot_order, gate_verb
+from schedlib.gate.block_orders import BLOCK_ORDERS
+from schedlib.gate.boot_order import blocks, grub_entry, image_version
+from schedlib.gate.boot_service import PresentBoot, read_progress, runs_of, status, step
+from schedlib.gate.rules import load_gate
+from schedlib.names import suite_of_gates
+from schedlib.paths import CONFIGS
+from schedlib.verdict import Verdict
+
+TWO = ("base", "candidate")
+THREE = ("base", "candidate", "placebo")
+
+
+def order(labels: Sequence[str], boots: int, seed: int) -> list[str]:
+    return [label for block in blocks(labels, boots, seed) for label in block]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("labels", [TWO, THREE])
+def test_an_order_is_balanced_block_by_block(labels: Sequence[str], seed: int) -> None:
+    for boots in (1, 2, 3, 4, 6, 20):
+        found = blocks(labels, boots, seed)
+        assert [len(block) for block in found[:-1]] == [4 * len(labels)] * (len(found) - 1)
+        for block in found[:-1]:
+            assert Counter(block) == dict.fromkeys(labels, 4)
+        whole = order(labels, boots, seed)
+        assert Counter(whole) == dict.fromkeys(labels, boots)
+        # The gate rejects an order in which one kernel is more than two boots ahead of another.
+        for end in range(len(whole)):
+            counts = [whole[:end].count(label) for label in labels]
+            assert max(counts) - min(counts) <= 2
+
+
+@pytest.mark.parametrize("labels", [TWO, THREE])
+def test_any_two_kernels_are_in_an_order_of_the_gate(labels: Sequence[str]) -> None:
+    for a, b in combinations(labels, 2):
+        pairs = [
+            "".join("AB"[each == b] for each in block if each in (a, b))
+            for seed in range(50)
+            for block in blocks(labels, 20, seed)
+        ]
+        assert set(pairs) == set(BLOCK_ORDERS)
+
+
+def test_lots_are_seeded() -> None:
+    assert order(TWO, 20, 3) == order(TWO, 20, 3)
+    assert len({blocks(THREE, 8, seed) for seed in range(20)}) == 20
+
+
+@dataclass
+class Played:
+    """A machine: what comes up after a command, and what the programs there return."""
+
+    place: Path
+    version: str = "own"
+    number: int = 0
+    ran: list[list[str]] = field(default_factory=list)
+    booted: list[str] = field(default_factory=list)
+    run_code: int = 0
+    gate_code: int = 3
+    reset: bool = False
+
+    def schedline(self, words: Sequence[str]) -> int:
+        self.ran.append(list(words))
+        if words[0] == "gate":
+            return self.gate_code
+        runs = Path(words[words.index("--out") + 1]) / f"boot-{self.number}"
+        runs.mkdir(parents=True, exist_ok=True)
+        if self.reset:
+            self.reset = False
+            raise KeyboardInterrupt
+        return self.run_code
+
+    def boot(self, command: str) -> int:
+        self.booted.append(command)
+        return 0
+
+    def up(self, version: str = "") -> None:
+        """The next boot: of the kernel that was asked for, or of another one."""
+        self.version = version or self.booted[-1].removeprefix("boot ")
+        self.number += 1
+
+    def step(self) -> Verdict:
+        return step(self.place, PresentBoot(f"boot-{self.number}", self.version, self.schedline, self.boot))
+
+    def states(self) -> list[tuple[str, str]]:
+        return [(each.kernel, each.state) for each in read_progress(self.place).attempts]
+
+
+def words(place: Path, *more: str, kernels: str = "base=7.3-a,candidate=7.3-b", boots: str = "2") -> list[str]:
+    out = ["--out", str(place), "--next-command", "boot {version}"]
+    return ["gate", "plan", "--boots", boots, "--kernels", kernels, *out, *more]
+
+
+main = main_of(gate_verb)
+
+
+@pytest.fixture(autouse=True)
+def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate that looks after one boot and after two, but for tests of the looks."""
+    if "looks" not in request.node.name and "look_are" not in request.node.name:
+        monkeypatch.setattr(boot_order, "load_gate", lambda named: replace(load_gate(named), looks=(1, 2)))
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Played:
+    """A machine with a plan of two boots of each kernel."""
+    place = tmp_path / "campaign"
+    assert main(words(place, "--seed", "1")) == 0
+    return Played(place)
+
+
+def plan_of(played: Played) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((played.place / "plan.json").read_text())
+    return found
+
+
+def test_a_plan_is_written_before_the_first_boot(played: Played, capsys: pytest.CaptureFixture[str]) -> None:
+    found = plan_of(played)
+    validate(found, "gate-plan-1")
+    assert found["kernels"][1] == {"label": "candidate", "version": "7.3-b", "command": "boot 7.3-b"}
+    assert (found["suite"], found["looks"], found["gates"]) == ("gate", [2], "default")
+    assert [label for block in found["blocks"] for label in block] == order(TWO, 2, 1)
+    with pytest.raises(SchedlineError, match="a plan is never changed"):
+        main(words(played.place))
+    assert plan_of(played) == found
+    assert main(["gate", "plan", str(played.place), "--status"]) == 3
+    assert "0 of 4 boots are done" in capsys.readouterr().out
+
+
+def test_the_way_through_a_plan(played: Played) -> None:
+    wanted = [label for block in plan_of(played)["blocks"] for label in block]
+    for label in wanted:
+        played.step()
+        played.up()
+        assert played.version == ("7.3-a" if label == "base" else "7.3-b")
+    assert played.step() is Verdict.PASS
+    assert played.states() == [(label, "done") for label in wanted]
+    assert len(played.booted) == 4
+    runs = [each for each in played.ran if each[0] == "run"]
+    assert [each[each.index("--out") + 1] for each in runs] == [str(runs_of(played.place, label)) for label in wanted]
+    assert played.ran[-1][:3] == ["gate", str(runs_of(played.place, "base")), str(runs_of(played.place, "candidate"))]
+    assert read_progress(played.place).ended == "all boots are done"
+    validate(json.loads((played.place / "progress.json").read_text()), "gate-progress-1")
+    # After that each boot of the machine is its user's.
+    played.up("own")
+    assert played.step() is Verdict.PASS and len(played.booted) == 4 and len(played.ran) == 5
+    assert status(played.place) is Verdict.PASS
+
+
+@pytest.mark.parametrize(("code", "ends"), [(0, True), (1, True), (3, False), (2, False)])
+def test_a_verdict_at_a_look_ends_the_campaign(code: int, ends: bool, tmp_path: Path) -> None:
+    assert main(words(tmp_path / "campaign", "--seed", "1", boots="1..2")) == 0
+    played = Played(tmp_path / "campaign", gate_code=code)
+    for _ in range(3):
+        played.step()
+        played.up()
+    # In the third boot; the look was at the end of the second.
+    assert [each.boots for each in read_progress(played.place).looks] == [1]
+    assert bool(read_progress(played.place).ended) is ends
+    assert len(played.booted) == (2 if ends else 3)
+
+
+def test_a_placebo_is_given_to_the_gate(tmp_path: Path) -> None:
+    kernels = "base=a,candidate=b,placebo=c"
+    assert main(words(tmp_path / "campaign", kernels=kernels, boots="1")) == 0
+    played = Played(tmp_path / "campaign")
+    for _ in range(3):
+        played.step()
+        played.up()
+    played.step()
+    look = played.ran[-1]
+    assert look[look.index("--placebo") + 1] == str(runs_of(played.place, "placebo"))
+
+
+def test_a_boot_that_was_killed_in_the_middle_is_repeated(played: Played) -> None:
+    played.step()
+    played.up()
+    first = played.version
+    played.reset = True
+    with pytest.raises(KeyboardInterrupt):
+        played.step()
+    cut = played.number
+    played.up("own")
+    played.step()
+    # The gate must not see half a boot.
+    assert (played.place / f"cut/boot-{cut}").is_dir()
+    assert not list((played.place / "runs").glob(f"*/boot-{cut}"))
+    played.up()
+    assert played.version == first
+    played.step()
+    assert [state for _, state in played.states()][:3] == ["cut", "done", "asked"]
+    assert [each.place for each in read_progress(played.place).attempts][:3] == [0, 0, 1]
+
+
+def test_a_service_that_was_killed_goes_on_in_the_same_boot(played: Played) -> None:
+    played.step()
+    played.up()
+    played.reset = True
+    with pytest.raises(KeyboardInterrupt):
+        played.step()
+    played.step()
+    assert [state for _, state in played.states()] == ["done", "asked"]
+    # Killed after the kernel was asked for, and before the reboot: it is asked for again.
+    played.step()
+    assert [state for _, state in played.states()] == ["done", "asked"]
+    assert played.booted[-1] == played.booted[-2]
+
+
+def test_a_boot_that_never_came_back_is_repeated(played: Played) -> None:
+    played.step()
+    played.up("own")
+    played.step()
+    last = read_progress(played.place).attempts
+    assert (last[0].state, last[0].why, last[0].boot_id) == ("lost", "own came up", "")
+    played.up()
+    played.step()
+    assert [state for _, state in played.states()] == ["lost", "done", "asked"]
+
+
+def test_three_losses_of_a_kernel_in_a_row_end_it(played: Played) -> None:
+    for _ in range(4):
+        played.step()
+        played.up("own")
+    assert len(played.booted) == 3
+    assert "was lost 3 times in a row; the last time: own came up" in read_progress(played.place).ended
+    assert status(played.place) is Verdict.INCONCLUSIVE
+
+
+def test_losses_of_other_boots_do_not_add_up(played: Played) -> None:
+    for _ in range(3):
+        played.step()
+        played.up("own")
+        played.step()
+        played.up()
+    assert [state for _, state in played.states()] == ["lost", "done", "lost", "done", "lost", "asked"]
+    assert not read_progress(played.place).ended
+
+
+def test_runs_that_failed_are_no_boot(played: Played) -> None:
+    played.run_code = 2
+    played.step()
+    for _ in range(3):
+        played.up()
+        played.step()
+    assert [state for _, state in played.states()] == ["cut"] * 3
+    assert "ended with 2" in read_progress(played.place).ended
+
+
+def test_a_command_that_boots_nothing_is_told(played: Played) -> None:
+    def broken(_: str) -> int:
+        return 7
+
+    with pytest.raises(SchedlineError, match=r"the command that boots \w+ ended with 7"):
+        step(played.place, PresentBoot("first", "own", played.schedline, broken))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--kernels", "base=a"], "1 kernels"),
+        (["--kernels", "base=a,candidate=a"], "two kernels have the same label or version"),
+        (["--kernels", "base=a,base=b"], "two kernels have the same label"),
+        (["--kernels", "base"], "is no kernel"),
+        (["--boots", "9..6"], "is no number of boots"),
+        (["--boots", "0"], "is no number of boots"),
+        (["--next-command", "boot {kernel}"], "has braces with 'kernel'"),
+        (["--gates", "nope"], "there is no gates file"),
+        (["--only", "rt-wakeup"], "there is no row"),
+        (["--losses", "0"], "is no number from 1"),
+        (["--kernels", "base=a:/no/such/image,candidate=b"], "there is no file /no/such/image"),
+    ],
+)
+def test_a_wrong_plan_is_refused(
+    more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        main(words(tmp_path / "campaign", *more))
+    except SchedlineError as error:
+        said = str(error)
+    except SystemExit:
+        said = capsys.readouterr().err
+    assert message in said
+    assert not (tmp_path / "campaign").exists()
+
+
+def test_looks_are_between_the_least_and_the_most(tmp_path: Path) -> None:
+    looks = load_gate("default").looks
+    for boots, wanted in (("1..30", looks), (f"{looks[1]}..{looks[2] + 1}", looks[1:3]), (f"{looks[0]}", looks[:1])):
+        assert main(words(tmp_path / boots, boots=boots)) == 0
+        found = json.loads((tmp_path / boots / "plan.json").read_text())
+        assert tuple(found["looks"]) == wanted
+    # Without --boots there are as many as the gates file may want.
+    argv = words(tmp_path / "all")
+    del argv[argv.index("--boots") : argv.index("--boots") + 2]
+    assert main(argv) == 0
+    assert sum(map(len, json.loads((tmp_path / "all/plan.json").read_text())["blocks"])) == 2 * looks[-1]
+
+
+def test_too_few_boots_for_a_look_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words(tmp_path / "campaign", boots="2")) == 0
+    assert "and these are 2: it will be INCONCLUSIVE" in capsys.readouterr().err
+    assert json.loads((tmp_path / "campaign/plan.json").read_text())["looks"] == []
+
+
+def test_a_gates_file_of_ones_own_needs_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(CONFIGS / "gates/default.toml", "mine.toml")
+    with pytest.raises(SchedlineError, match=r"no suite measures the gates file mine\.toml"):
+        main(words(tmp_path / "campaign", "--gates", "mine.toml"))
+    assert main(words(tmp_path / "campaign", "--gates", "mine.toml", "--suite", "quick")) == 0
+    # The service has another working directory.
+    assert json.loads((tmp_path / "campaign/plan.json").read_text())["gates"] == str(tmp_path / "mine.toml")
+
+
+def test_gates_have_their_suite() -> None:
+    assert (suite_of_gates("default"), suite_of_gates("claims"), suite_of_gates("other")) == ("gate", "mails", None)
+
+
+def test_plan_is_an_operand_only_in_the_first_place(tmp_path: Path) -> None:
+    (tmp_path / "plan").mkdir()
+    found = read_words(gate_verb, "gate", str(tmp_path / "plan"), str(tmp_path))
+    assert found.base == tmp_path / "plan"
+
+
+def test_an_image_says_its_version(tmp_path: Path) -> None:
+    image = bytearray(0x800)
+    image[0x202:0x206] = b"HdrS"
+    image[0x20E:0x210] = (0x300).to_bytes(2, "little")
+    image[0x500:0x520] = b"7.3.4-new (me@here) #1 SMP".ljust(0x20, b"\0")
+    (tmp_path / "bzImage").write_bytes(image)
+    assert image_version(tmp_path / "bzImage") == "7.3.4-new"
+    image[0x202] = 0
+    (tmp_path / "bzImage").write_bytes(image)
+    with pytest.raises(SchedlineError, match="does not say its version"):
+        image_version(tmp_path / "bzImage")
+
+
+MENU = """\
+menuentry 'Debian' --class debian $menuentry_id_option 'gnulinux-simple-1' {
+	linux /vmlinuz-7.3-a
+}
+submenu 'Advanced options' $menuentry_id_option 'gnulinux-advanced-1' {
+	menuentry 'Debian, with Linux 7.3-a' $menuentry_id_option 'gnulinux-7.3-a-advanced-1' {
+		linux /vmlinuz-7.3-a
+	}
+	menuentry 'Debian, with Linux 7.3-a (recovery mode)' $menuentry_id_option 'gnulinux-7.3-a-recovery-1' {
+		linux /vmlinuz-7.3-a
+	}
+}
+menuentry 'Other' $menuentry_id_option 'gnulinux-7.3-b-advanced-1' {
+}
+"""
+
+
+def test_entries_of_grub_are_named_with_their_submenus() -> None:
+    assert grub_entry(MENU, "7.3-a") == "gnulinux-advanced-1>gnulinux-7.3-a-advanced-1"
+    assert grub_entry(MENU, "7.3-b") == "gnulinux-7.3-b-advanced-1"
+    assert grub_entry(MENU, "7.3") == ""
+
+
+@pytest.mark.parametrize("boot", ["kexec", "bootctl"])
+def test_commands_that_boot_a_kernel_once(boot: str, tmp_path: Path) -> None:
+    for name in ("old image", "new"):
+        (tmp_path / name).touch()
+    kernels = f"base=7.3-a:{tmp_path}/old image,candidate=7.3-b:{tmp_path}/new:{tmp_path}/new"
+    argv = ["gate", "plan", "--boots", "1", "--kernels", kernels, "--boot", boot, "--out", str(tmp_path / "campaign")]
+    assert main(argv) == 0
+    commands = [each["command"] for each in json.loads((tmp_path / "campaign/plan.json").read_text())["kernels"]]
+    wanted = {
+        "kexec": f"kexec -l '{tmp_path}/old image' --reuse-cmdline && if",
+        "bootctl": "bootctl set-oneshot '*7.3-a.conf' && if",
+    }
+    assert commands[0].startswith(wanted[boot])
+    assert (f"--initrd={tmp_path}/new" in commands[1]) is (boot == "kexec")
+    for command in commands:
+        assert subprocess.run(["sh", "-n", "-c", command], check=False).returncode == 0
+
+
+def test_the_script_and_the_unit_call_the_step(played: Played) -> None:
+    script = (played.place / boot_order.SCRIPT).read_text()
+    assert f"gate plan {played.place} --step" in script
+    assert subprocess.run(["sh", "-n", played.place / boot_order.SCRIPT], check=False).returncode == 0
+    unit = (played.place / boot_order.SERVICE).read_text()
+    assert re.search(rf'^ExecStart=/bin/sh "{re.escape(str(played.place))}/{boot_order.SCRIPT}"$', unit, re.M)
+    if shutil.which("systemd-analyze"):
+        argv = ["systemd-analyze", "verify", str(played.place / boot_order.SERVICE)]
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+        assert boot_order.SERVICE not in done.stderr

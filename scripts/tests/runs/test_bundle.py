@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A bundle runs on a machine with Python alone: no network, no compiler, no kernel source, no home, no cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from test_programs import COMPILER
+from workload_runs import KNOWN, plain
+
+from conftest import git, read_words
+from schedlib import doctor
+from schedlib.errors import SchedlineError
+from schedlib.formats.run_file import Head, Metric, Reading, run_of
+from schedlib.gate.boots import read_side
+from schedlib.options import TreeOptions
+from schedlib.runs import bundle, run_verb
+from schedlib.runs.run_options import PackOptions
+from schedlib.verdict import Verdict
+
+
+def storm() -> str:
+    """A script in place of the storm: it writes a run."""
+    metrics = (
+        Metric("sleeps", "sleeps", "neither", "exact", 5, 5),
+        Metric("sleeps_per_s", "sleeps/s", "higher", "rate", 7, 5),
+        Metric("oversleep.p50", "ns", "lower", "quantile", 7, 5),
+        Metric("oversleep.p99", "ns", "lower", "quantile", 9, 5),
+    )
+    found = plain(run_of(Head("sleep_storm", "2026-11-22T07:00:00Z", 3.5, KNOWN), Reading(metrics)))
+    write = f'while [ "$1" != --json ]; do shift; done\ncat > "$2" <<\'END\'\n{json.dumps(found)}\nEND\n'
+    return f"#!/bin/sh\n{write}"
+
+
+@pytest.fixture
+def unpacked(kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bundle, unpacked. Its programs are what a compiler has made that copies a header."""
+    header = kernel / "tools/testing/selftests/kselftest.h"
+    header.parent.mkdir(parents=True)
+    header.write_text(storm())
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-q", "-m", "header")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/gcc").write_text(COMPILER + '[ "$4" ] && chmod +x "$4"\n')
+    (tmp_path / "bin/gcc").chmod(0o755)
+    libraries = tmp_path / "environment/lib/python3/site-packages"
+    shutil.copytree(Path(msgspec.__file__).parent, libraries / "msgspec")
+    (libraries / "pip").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(doctor, "require", lambda _: None)
+    monkeypatch.setattr(bundle, "activate", lambda _: tmp_path / "environment/bin/python")
+    archive = tmp_path / "bundle.tar.gz"
+    assert bundle.pack(PackOptions(archive, TreeOptions(kdir=kernel))) is Verdict.PASS
+    place = tmp_path / "target"
+    place.mkdir()
+    subprocess.run(["tar", "-C", place, "-xf", archive], check=True)
+    return place / "schedline"
+
+
+def run_there(unpacked: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the bundle's command where there is nothing else."""
+    programs = unpacked.parent / "bin"
+    if not programs.exists():
+        programs.mkdir()
+        (programs / "python3").symlink_to(sys.executable)
+        for name in ("sh", "cat"):
+            (programs / name).symlink_to(f"/bin/{name}")
+    alone = ["unshare", "-n"] if os.geteuid() == 0 else []
+    argv = [*alone, "env", "-i", f"PATH={programs}", "HOME=", str(unpacked / "schedline"), *words]
+    return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+
+
+def test_a_machine_with_python_alone_can_be_measured(unpacked: Path) -> None:
+    """It wanted a compiler, a kernel source of 170 MB, and pip."""
+    out = unpacked.parent / "runs"
+    words = ["run", "--suite", "quick", "--only", "storm-quick", "--out", str(out)]
+    done = run_there(unpacked, *words)
+    assert done.returncode == 0, done.stderr
+    assert "sleeps_per_s  7 sleeps/s" in done.stdout
+    assert len(list(out.glob("*/storm-quick-1.json"))) == 1
+    assert read_side(out, "base").boots
+    # What it writes stays in the bundle and in --out.
+    assert {path.name for path in unpacked.parent.iterdir()} == {"schedline", "runs", "bin"}
+    # Without what the bundle brings the same fails.
+    (unpacked / "bundle.json").rename(unpacked.parent / "kept")
+    done = run_there(unpacked, *words)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+def test_libraries_of_another_python_are_named(unpacked: Path) -> None:
+    place = next((unpacked / "libraries").iterdir())
+    place.rename(place.with_name("3.99-pdp11"))
+    about = json.loads((unpacked / "bundle.json").read_text())
+    (unpacked / "bundle.json").write_text(json.dumps(about | {"pythons": ["3.99"], "machine": "pdp11"}))
+    done = run_there(unpacked, "run", "--suite", "quick", "--list")
+    assert done.returncode == 2
+    assert "this bundle is for pdp11 with Python 3.99" in done.stderr
+    assert f"schedline run --pack FILE --python {sys.version_info.major}.{sys.version_info.minor}" in done.stderr
+
+
+def test_a_gate_without_its_libraries_is_told(unpacked: Path) -> None:
+    (unpacked.parent / "runs").mkdir()
+    done = run_there(unpacked, "gate", str(unpacked.parent / "runs"), str(unpacked.parent / "runs"))
+    assert done.returncode == 2
+    assert "this bundle lacks the libraries of requirements-gate.txt" in done.stderr
+
+
+def test_a_plan_needs_the_bundle_alone(unpacked: Path) -> None:
+    campaign = str(unpacked.parent / "campaign")
+    words = ["--boots", "6..20", "--kernels", "base=a,candidate=b", "--next-command", "boot {version}"]
+    done = run_there(unpacked, "gate", "plan", *words, "--out", campaign)
+    assert done.returncode == 0, done.stderr
+    assert run_there(unpacked, "gate", "plan", campaign, "--status").returncode == 3
+    script = (Path(campaign) / "each-boot.sh").read_text()
+    assert f"{unpacked}/scripts/schedline gate plan {campaign} --step" in script
+
+
+def test_words_of_a_bundle(tmp_path: Path) -> None:
+    file = str(tmp_path / "bundle.tar.gz")
+    found = read_words(run_verb, "run", "--pack", file, "--python", "3.12,3.13", "--looks")
+    assert (found.pythons, found.looks) == (("3.12", "3.13"), True)
+    for words, message in (
+        (["--pack", file, "--suite", "quick"], "--pack runs nothing, and has no --suite"),
+        (["--pack", file, "--in-guest"], "has no --in-guest"),
+        (["--suite", "quick", "--looks"], "--python and --looks are for a bundle"),
+    ):
+        with pytest.raises(SchedlineError, match=message):
+            read_words(run_verb, "run", *words)
+    with pytest.raises(SystemExit):
+        read_words(run_verb, "run", "--pack", file, "--python", "3.9")
