@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import Campaign, metric, noise, run
+from campaigns import Campaign, main, metric, noise, run
 
 from schedlib.cache import cache_dir
 from schedlib.paths import CONFIGS, PROJECT
@@ -79,6 +79,7 @@ def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "kunit").symlink_to(PROJECT / "kunit")
     (home / ".gitconfig").write_text("[user]\n\tname = Tester\n\temail = tester@example.org\n")
     _campaign(Campaign(home / "runs"))
+    main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--json", str(home / "gate.json")])
     shutil.copyfile(PROJECT / "scripts/tests/logs/pass.log", home / "console.log")
     (home / "my.patch").write_text(PATCH)
     return home

@@ -172,14 +172,15 @@ def _runs(directory: Path) -> Section:
         return None, ["runs of a real machine: none"]
     # numpy and scipy are installed only if there are runs.
     from schedlib.gate.comparison import compare
+    from schedlib.gate.gate_record import recorded
     from schedlib.gate.gate_report import text
 
     gates = directory / GATES
     placebo = place / "placebo" if (place / "placebo").is_dir() else None
     name = str(gates) if gates.is_file() else "default"
-    found = compare(GateOptions(place / "base", place / "candidate", name, placebo=placebo))
-    lines = [f"runs: {found.verdict.name}", *wrapped(f"gates file: {_known(gates)}")]
-    return found.verdict, [*lines, *text(found).splitlines()]
+    found = recorded(compare(GateOptions(place / "base", place / "candidate", name, placebo=placebo)))
+    lines = [f"runs: {found.status.name}", *wrapped(f"gates file: {_known(gates)}")]
+    return found.status, [*lines, *text(found).splitlines()]
 
 
 def _known(gates: Path) -> str:

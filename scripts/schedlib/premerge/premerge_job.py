@@ -111,15 +111,16 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
     # numpy and scipy are installed only if runs are given.
     from schedlib.gate import gate_report
     from schedlib.gate.comparison import compare
+    from schedlib.gate.gate_record import recorded
 
     sides = dict(zip(("base", "candidate"), options.runs, strict=True))
     if options.placebo:
         sides["placebo"] = options.placebo
     gates = options.gates or "default"
     kept = record.keep_runs(out, sides, gates_path(gates))
-    found = compare(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo")))
-    document.write(out / "gate.json", gate_report.document(found))
-    verdict, said = found.verdict, gate_report.text(found)
+    found = recorded(compare(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo"))))
+    document.write(out / "gate.json", found)
+    verdict, said = found.status, gate_report.text(found)
     return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),))
 
 
