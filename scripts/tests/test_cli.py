@@ -84,7 +84,8 @@ def test_each_make_variable_becomes_an_option() -> None:
     words = recipe("layout", "ARCH=all", "RUNNING=1", "KDIR=")[2:]
     assert sorted(words) == ["", "--arch", "--kdir", "--running", "all"]
     assert words[words.index("--kdir") + 1] == ""
-    assert recipe("gate", "BASE=a", "CANDIDATE=b", "GATES=c d")[2:] == ["a", "b", "--gates", "c d"]
+    assert recipe("gate", "BASE=a", "CANDIDATE=b", "HTML=c d")[2:] == ["a", "b", "--html", "c d"]
+    assert sorted(recipe("gate", "FROM=a.json", "HTML=b c")[2:]) == ["--from", "--html", "a.json", "b c"]
 
 
 def test_an_unknown_make_variable_is_an_error() -> None:

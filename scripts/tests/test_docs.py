@@ -334,6 +334,7 @@ SCENE = {
     "pad.patch": PATCH,
     "0001-sched.patch": PATCH,
     "series.mbox": PATCH,
+    "gate.json": b"",
     "console.log": b"",
 }
 """The files that the pages' commands read."""
@@ -442,7 +443,7 @@ FLAWS: tuple[tuple[Callable[[Path], list[str]], str, str, str], ...] = (
         "no option '--patc'",
     ),
     (wrong_commands, "docs/page.md", "```sh\ngit config x 'schedline layout --patc -'\n```", "no option '--patc'"),
-    (wrong_commands, "docs/page.md", "```sh\nschedline gate\n```", "required: BASE, CANDIDATE"),
+    (wrong_commands, "docs/page.md", "```sh\nschedline gate\n```", "no directory of runs was named"),
     (wrong_commands, "docs/page.md", "Use `schedline report`.", "'report'"),
     (wrong_commands, "docs/page.md", "```sh\ngit bisect run schedline check --bisekt\n```", "--bisekt"),
     (wrong_commands, "docs/page.md", "```console\nsome output\n$ schedline chek\n```", "'chek'"),

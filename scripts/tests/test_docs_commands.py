@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import Campaign, metric, noise, run
+from campaigns import Campaign, main, metric, noise, run
 from foreign_files import hackbench
 
 from schedlib.cache import cache_dir
@@ -31,7 +31,6 @@ NOT_HERE = {
     "--arch": "six more compilers; the matrix has tests of its own",
     "6.12": "a second kernel to download",
     "--expect-improvement": "the claims are about workloads of the mails",
-    "--confirm": "a second campaign, which the gate asks for by name",
     "--placebo": "a third kernel's runs",
     "plan": "its kernels are not installed here",
 }
@@ -85,6 +84,7 @@ def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         hackbench(home / "results" / side, noise(seed))
     (home / "campaign").mkdir()
     (home / "campaign/runs").symlink_to(home / "runs")
+    main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--json", str(home / "gate.json")])
     shutil.copyfile(PROJECT / "scripts/tests/logs/pass.log", home / "console.log")
     (home / "my.patch").write_text(PATCH)
     return home

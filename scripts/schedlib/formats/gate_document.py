@@ -6,15 +6,16 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from schedlib.formats.document import Document
 from schedlib.formats.run_file import Direction
-from schedlib.formats.strict import Count, Moment, Number, Strict, Word
+from schedlib.formats.strict import Amount, Count, Moment, Number, Strict, Word
 from schedlib.verdict import Verdict
 
 AnswerState = Literal["shown", "smaller", "not shown", "worse", "reported", "absent"]
 BootCounts = tuple[Count, Count]
+GateKernel = Literal["base", "candidate", "placebo"]
 
 
 class Method(Enum):
@@ -36,28 +37,71 @@ class GatesUsed(Strict, frozen=True):
     interleaved: bool
 
 
-class GateSide(Strict, frozen=True):
-    """One kernel. boots: their ids, in order."""
+class MissingMetric(Strict, frozen=True):
+    """A metric that the machine cannot show, or the beginning of the names of several."""
 
-    name: Word
+    tool: str
+    name: str
+    reason: str
+
+
+class GateSide(Strict, frozen=True, kw_only=True):
+    """One kernel.
+
+    Attributes:
+        boots: their ids, in order.
+        runs: number of runs that gave a result.
+        fingerprint: machine, kernel, settings; command line and version have an entry for each tool.
+        failed: number of runs that gave no result.
+        failures: file and reason of the first of them.
+        skipped: for each tool that was skipped, the reason.
+    """
+
+    name: GateKernel
     directory: str
     kernel: str
     build_id: str
     boots: tuple[str, ...]
+    runs: Count
+    fingerprint: dict[str, str]
+    failed: Count
+    failures: tuple[str, ...]
+    skipped: dict[str, str]
+    absent: tuple[MissingMetric, ...]
+
+
+class BootValue(Strict, frozen=True):
+    """A metric in one boot.
+
+    Attributes:
+        boot: its id.
+        started: its first run, seconds since 1970.
+        value: mean of its runs, in the metric's unit.
+    """
+
+    kernel: GateKernel
+    boot: str
+    started: Number
+    value: Number
 
 
 class GateMetric(Strict, frozen=True, kw_only=True):
     """One gating metric.
 
     Attributes:
+        unit: of base, candidate, placebo and values.
         direction: which values are better.
+        because: why it is a gating metric.
         boots: number of judged boots of base and candidate.
         change_unit: unit of change, of_medians, low, high, budget and detect.
+        base, candidate: medians of the boots; means for Method.RATE and Method.MEAN.
+        placebo: the same of the placebo; its least and its largest value if there are several for Method.EQUAL.
         change: Hodges and Lehmann's: the median of the changes between a boot of one kernel and one of the other.
         of_medians: the change from the base's median to the candidate's.
-        low, high: the 95 % interval of the change.
+        low, high: the 95 % interval of the change; null, of a metric with a change: without a bound.
         p: that the candidate is not worse, with Holm's correction.
         far: ids of the candidate's boots that are worse than every boot of the base by more than detect.
+        values: the judged boots, and those of the placebo, in the order of time.
     """
 
     tool: str
@@ -67,18 +111,44 @@ class GateMetric(Strict, frozen=True, kw_only=True):
     method: Method
     verdict: Verdict
     reason: str
+    because: str
     boots: BootCounts
     change_unit: str
     base: Number | None
     candidate: Number | None
+    placebo: tuple[Number, ...]
     change: Number | None
     of_medians: Number | None
     low: Number | None
     high: Number | None
     p: Number | None
     far: tuple[str, ...]
-    budget: Number | None
-    detect: Number | None
+    budget: Amount
+    detect: Amount
+    values: tuple[BootValue, ...]
+
+    def __post_init__(self) -> None:
+        if self.method is not Method.EQUAL and not self.detect:
+            raise ValueError(f"detect of {self.name} is 0")
+
+
+class ShownMetric(Strict, frozen=True, kw_only=True):
+    """A metric that was measured and is not judged.
+
+    Attributes:
+        boots: number of boots of base and candidate that have it.
+        base, candidate: medians of the boots.
+        change: from one to the other, in percent of the base.
+    """
+
+    tool: str
+    name: str
+    unit: str
+    direction: Direction
+    boots: BootCounts
+    base: Number | None
+    candidate: Number | None
+    change: Number | None
 
 
 class GateShare(Strict, frozen=True, kw_only=True):
@@ -87,7 +157,8 @@ class GateShare(Strict, frozen=True, kw_only=True):
     Attributes:
         reason: why there is no share.
         change: the change of the placebo against the base.
-        attributable: the change of the candidate against the placebo.
+        attributable: the change of the candidate against the placebo, which the layout causes.
+        low, high: the 95 % interval of that; null without a reason: without a bound.
     """
 
     tool: str
@@ -114,24 +185,61 @@ class GateClaim(Strict, frozen=True, kw_only=True):
     p: Number | None
 
 
+class ClaimedLevel(Strict, frozen=True, kw_only=True):
+    """A figure that a mail gives for one kernel, and the median of the candidate's boots."""
+
+    id: str
+    patch: str
+    claimed: Number
+    measured: Number
+
+
 class GateDocument(Document, frozen=True, kw_only=True):
-    """schedline gate: two kernels' runs compared, boot by boot.
+    """schedline gate: two kernels' runs compared, boot by boot. Every report is drawn from it alone.
 
     Attributes:
         tool: name and version of what wrote this file.
         started: with time zone.
+        command: what made it, for a shell.
         fingerprint: what is the same on both sides.
-        placebo: present if runs of a placebo were given.
+        look: boots of each kernel at which the gate ended; null if there was no look.
+        bad_boots: of a PASS, the largest share of bad boots of the candidate, from 0 to 1, that is not excluded.
+        sides: base, candidate, and a placebo if runs of one were given.
+        shares: of a placebo.
     """
 
-    schema: Literal["gate-1"]
+    schema: Literal["gate-2"]
     tool: Word
     started: Moment
+    command: str
     fingerprint: dict[str, str]
     status: Verdict
     gates: GatesUsed
-    sides: Annotated[tuple[GateSide, ...], Meta(min_length=2, max_length=2)]
+    look: Count | None
+    bad_boots: Number | None
+    sides: Annotated[tuple[GateSide, ...], Meta(min_length=2, max_length=3)]
     metrics: tuple[GateMetric, ...]
-    placebo: tuple[GateShare, ...] | UnsetType = UNSET
+    shown: tuple[ShownMetric, ...]
+    shares: tuple[GateShare, ...]
     claims: tuple[GateClaim, ...]
+    levels: tuple[ClaimedLevel, ...]
     notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if [side.name for side in self.sides] != ["base", "candidate", "placebo"][: len(self.sides)]:
+            raise ValueError("its sides are not base, candidate and placebo, in this order")
+
+    @property
+    def base(self) -> GateSide:
+        """The kernel without the change."""
+        return self.sides[0]
+
+    @property
+    def candidate(self) -> GateSide:
+        """The kernel with the change."""
+        return self.sides[1]
+
+    @property
+    def placebo(self) -> GateSide | None:
+        """The kernel with the candidate's sizes and the base's order of fields."""
+        return self.sides[2] if len(self.sides) > 2 else None

@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
 from schedlib.formats.document import Refused
-from schedlib.formats.run_file import AGAIN, Run, runs_below
+from schedlib.formats.run_file import AGAIN, Direction, Run, runs_below
 
 if TYPE_CHECKING:
     from schedlib.gate.imports.imported import Imported
@@ -82,7 +82,7 @@ class About:
     """What a metric is, the same in every run."""
 
     unit: str
-    direction: str
+    direction: Direction
     kind: str
 
 

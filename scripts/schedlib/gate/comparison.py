@@ -37,11 +37,6 @@ class Share:
     high: float | None = None
     reason: str = ""
 
-    @property
-    def shown(self) -> bool:
-        """Whether the layout has any effect: the interval excludes 0."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -75,12 +70,6 @@ class Comparison:
     def candidate(self) -> Side:
         """The kernel with the change."""
         return self.sides[1]
-
-    @property
-    def notes_and_skips(self) -> tuple[str, ...]:
-        """The notes, and what was skipped in which side."""
-        skips = [f"skipped in {side.name}: {tool}: {why}" for side in self.sides for tool, why in side.skipped.items()]
-        return (*self.notes, *skips)
 
 
 def compare(options: GateOptions) -> Comparison:

@@ -54,11 +54,12 @@ class GateOptions:
     expect_improvement: bool = False
     json: Path | None = None
     html: Path | None = None
+    markdown: Path | None = None
     history: Path | None = None
     pictures: tuple[Path, ...] = ()
 
     def command(self) -> str:
-        """The shell command that makes the page again."""
+        """The shell command that makes the same files again."""
         words: list[object] = ["schedline", "gate", self.base, self.candidate]
         words += ["--gates", self.gates] if self.gates else []
         words += ["--placebo", self.placebo] if self.placebo else []
@@ -66,7 +67,9 @@ class GateOptions:
         words += ["--trust"] if self.trust else []
         words += ["--budget", f"{self.budget:g}"] if self.budget else []
         words += ["--detect", f"{self.detect:g}"] if self.detect else []
-        words += ["--html", self.html] if self.html else []
+        words += ["--expect-improvement"] if self.expect_improvement else []
+        for option, file in (("--json", self.json), ("--html", self.html), ("--markdown", self.markdown)):
+            words += [option, file] if file else []
         words += [word for picture in self.pictures for word in ("--picture", picture)]
         return shlex.join(map(str, words))
 
@@ -78,6 +81,16 @@ class HistoryOptions:
     directory: Path
     json: Path | None = None
     html: Path | None = None
+
+
+@dataclass(frozen=True)
+class RedrawOptions:
+    """The options of a report that is drawn again. from_: the document, as --json writes it."""
+
+    from_: Path
+    html: Path | None = None
+    markdown: Path | None = None
+    pictures: tuple[Path, ...] = ()
 
 
 def gates_path(named: str) -> Path:

@@ -1,204 +1,438 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Write a comparison as text that fits a cover letter (72 columns), and as a document."""
+"""Tell a gate's document: as text that fits a cover letter (72 columns), and as markdown for a pull request.
+
+Texts in a document come from run files, which may be anybody's. No control character and no markup of theirs gets
+through.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import isfinite
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
 
-from msgspec import UNSET
-
-from schedlib import TOOL
 from schedlib.formats.cover_letter import printable, wrapped
-from schedlib.formats.gate_document import GateClaim, GateDocument, GateMetric, GateShare, GateSide, GatesUsed
-from schedlib.gate.boots import Side
-from schedlib.gate.claims import Answer, level_answers
-from schedlib.gate.comparison import Comparison, Share
-from schedlib.gate.judging import MetricRow
-from schedlib.gate.rules import GateRule
+from schedlib.formats.gate_document import GateClaim, GateDocument, GateMetric, GateShare, GateSide, Method, ShownMetric
+from schedlib.verdict import Verdict
+
+_MOST_SHOWN = 12
+"""How many metrics that are not judged are listed in the text."""
+
+_CELLS = 40
+"""Width of the picture of an interval, in characters."""
+
+_NAME = 26
+"""Width of a metric's name in a table."""
 
 
 def number(value: float | None) -> str:
     """A number with four significant digits."""
-    if value is None or not isfinite(value):
+    if value is None:
         return "-"
-    return f"{value:.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{value:.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 def signed(value: float | None) -> str:
-    """A change, with its sign and one decimal."""
+    """A change, with its sign and one decimal, or with two significant digits if that would hide it."""
     if value is None:
         return "-"
-    if not isfinite(value):
-        return "-inf" if value < 0 else "+inf"
-    return f"{value:+.1f}"
+    if abs(value) < 1e5:
+        return f"{value:+.2g}" if 0 < abs(value) < 0.05 else f"{value:+.1f}"
+    return f"{value:+.1e}"
 
 
-def change_of(row: MetricRow) -> str:
+def per(metric: GateMetric) -> str:
+    """The unit of a metric's change, with the blank before it."""
+    return f" {metric.change_unit}"
+
+
+def change_of(metric: GateMetric) -> str:
     """The change, with a percent sign if that is its unit."""
-    return signed(row.change) + (" %" if not row.rule.absolute and row.change is not None else "")
+    return signed(metric.change) + (" %" if metric.change_unit == "%" and metric.change is not None else "")
 
 
-def interval_of(row: MetricRow | Share | Answer) -> str:
-    """The interval of the change."""
-    return f"{signed(row.low)} .. {signed(row.high)}" if row.low is not None else "-"
+def interval_of(row: GateMetric | GateShare | GateClaim) -> str:
+    """The interval of the change. A missing end has no bound."""
+    told = row.attributable if isinstance(row, GateShare) else row.change
+    if told is None or (isinstance(row, GateMetric) and row.method is Method.EQUAL):
+        return "-"
+    low, high = ("-inf" if row.low is None else signed(row.low)), ("+inf" if row.high is None else signed(row.high))
+    return f"{low} .. {high}"
 
 
-def p_of(row: MetricRow) -> str:
+def p_of(metric: GateMetric) -> str:
     """Holm's p."""
-    return "-" if row.p is None else f"{row.p:.4f}" if row.p >= 1e-4 else "<.0001"
+    return "-" if metric.p is None else f"{metric.p:.4f}" if metric.p >= 1e-4 else "<.0001"
 
 
-def budget_of(row: MetricRow) -> str:
-    """How much worse the metric may become, in the unit of its change."""
-    return "equal" if row.rule.budget == 0 and row.low is None else f"{row.rule.budget:g}"
+def limit_of(metric: GateMetric, value: float) -> str:
+    """The budget or detect, with a percent sign if that is its unit."""
+    if metric.method is Method.EQUAL:
+        return "equal"
+    return f"{value:g}" + (" %" if metric.change_unit == "%" else "")
 
 
-def text(found: Comparison) -> str:
-    """The whole report, except for the overall verdict."""
-    if found.found:
-        return _claims_text(found)
-    said = _gate_text(found)
-    return said + ("\n\n" + _placebo_text(found.placebo, found.shares) if found.placebo else "")
+@dataclass(frozen=True)
+class Effect:
+    """How much worse a metric became, in the unit of its change; what is negative is better.
+
+    Attributes:
+        low, high: the 95 % interval; infinite without a bound.
+    """
+
+    low: float
+    worse_by: float
+    high: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether there is any change: the interval excludes 0."""
+        return not self.low <= 0 <= self.high
 
 
-def _gate_text(found: Comparison) -> str:
-    """The two tables, a reason for each row that did not simply pass, and the notes."""
-    gate, rows = found.gate, found.rows
-    out = [*_sides(*found.sides[:2]), "", f"{'metric':26}{'base':>9}{'candidate':>11}{'change':>9}  verdict"]
-    for row in rows:
-        values = f"{number(row.base):>9}{number(row.candidate):>11}{change_of(row):>9}"
-        out.append(f"{row.rule.name[:26]:26}{values}  {row.verdict.name}")
-    out += ["", f"{'metric':26}{'95 % interval':>17}{'budget':>7}{'detect':>7}{'p':>8}{'boots':>7}"]
-    for row in rows:
-        boots = f"{row.boots[0]}+{row.boots[1]}"
-        values = f"{interval_of(row):>17}{budget_of(row):>7}{row.rule.detect:>7g}{p_of(row):>8}{boots:>7}"
-        out.append(f"{row.rule.name[:26]:26}{values}")
-    out += [""] + [line for row in rows if row.reason for line in wrapped(f"{row.rule.name}: {row.reason}")]
-    out += [line for note in found.notes_and_skips for line in wrapped(note)]
-    out += wrapped(
-        f"gates: {gate.name}; looks at {', '.join(map(str, gate.looks))} boots of each kernel; p is one-sided, Holm's "
-        f"over the metrics; alpha {gate.alpha:g} for all metrics and looks; change and interval: Hodges and Lehmann's "
-        "(means for rates)"
+def effect_of(metric: GateMetric) -> Effect | None:
+    """How much worse a metric became; None if there is no interval."""
+    if metric.change is None or metric.method is Method.EQUAL:
+        return None
+    low, high = (-inf if metric.low is None else metric.low), (inf if metric.high is None else metric.high)
+    if metric.direction == "higher":
+        return Effect(-high, -metric.change, -low)
+    return Effect(low, metric.change, high)
+
+
+def words_of(metric: GateMetric) -> str:
+    """The change in words: worse, better, or not shown; empty if nothing was compared."""
+    effect = effect_of(metric)
+    if effect is None:
+        same = metric.method is Method.EQUAL and metric.base is not None and metric.base == metric.candidate
+        return "equal" if same and metric.verdict is Verdict.PASS else ""
+    if not effect.shown:
+        return f"no change shown ({signed(metric.change)}{per(metric)})"
+    size = signed(abs(effect.worse_by)).removeprefix("+")
+    return f"{size}{per(metric)} {'worse' if effect.worse_by > 0 else 'better'}"
+
+
+def two_estimates(metric: GateMetric) -> str:
+    """Why both estimates of the change differ by more than half of the interval; empty if they do not."""
+    if metric.change is None or metric.of_medians is None or metric.low is None or metric.high is None:
+        return ""
+    if abs(metric.change - metric.of_medians) <= (metric.high - metric.low) / 2:
+        return ""
+    pairs, middles = (f"{signed(change)}{per(metric)}" for change in (metric.change, metric.of_medians))
+    return (
+        f"two estimates differ: {pairs} is the middle of all changes between a boot of one kernel and a boot of the "
+        f"other, {middles} compares the two middle boots. The boots fall into groups, or have long tails: look at the "
+        "page of --html"
     )
-    return "\n".join(out)
 
 
-def _placebo_text(placebo: Side, shares: Sequence[Share]) -> str:
-    """The part of each change that the layout causes. A placebo has the candidate's sizes, and the base's order."""
-    out = [*_sides(placebo), "", f"{'change, %':26}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>18}"]
-    for share in shares:
-        unit = f", {share.row.unit}" if share.row.rule.absolute else ""
-        name = printable(f"{share.row.rule.name}{unit}")[:26]
-        values = f"{signed(share.row.change):>10}{signed(share.change):>9}{signed(share.attributable):>8}"
-        out.append(f"{name:26}{values}{interval_of(share):>18}")
-    for share in shares:
-        name = share.row.rule.name
-        if share.reason:
-            out += wrapped(f"{name}: no share: {share.reason}")
-        elif not share.shown:
-            out += wrapped(f"{name}: the placebo changes as much: no part of the change comes from the layout")
-    out += wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
-    return "\n".join(out)
+def picture(metric: GateMetric) -> str:
+    """The interval as characters, from better by `detect` to worse by twice `detect`; empty without an interval."""
+    effect = effect_of(metric)
+    if effect is None:
+        return ""
+    cells = [" "] * _CELLS
+
+    def put(value: float, mark: str) -> None:
+        cells[_cell(value, metric.detect)] = mark
+
+    first, last = _cell(effect.low, metric.detect), _cell(effect.high, metric.detect)
+    cells[first : last + 1] = "-" * (last + 1 - first)
+    put(metric.budget, "B")
+    put(metric.detect, "D")
+    put(0, "|")
+    put(effect.low, "<" if effect.low < -metric.detect else "(")
+    put(effect.high, ">" if effect.high > 2 * metric.detect else "<" if effect.high < -metric.detect else ")")
+    if -metric.detect <= effect.worse_by <= 2 * metric.detect:
+        put(effect.worse_by, "*")
+    return "".join(cells).rstrip()
 
 
-def _sides(*sides: Side) -> list[str]:
+def _cell(value: float, detect: float) -> int:
+    """The character at which a value is drawn; a value outside of the picture is drawn at its edge."""
+    inside = min(max(value / detect, -1.0), 2.0)
+    return round((inside + 1) / 3 * (_CELLS - 1))
+
+
+def _scale() -> str:
+    """The heading of the pictures."""
+    cells = list("better".ljust(_CELLS - 5) + "worse")
+    for value, mark in ((0, "0"), (1, "D")):
+        cells[_cell(value, 1)] = mark
+    return "".join(cells)
+
+
+_LEGEND = (
+    "(--*--): the 95 % interval and its estimate; | no change; B: budget; D: detect, the change for the worse that a "
+    "PASS excludes; < and >: it goes on outside of the picture"
+)
+
+
+def banner(document: GateDocument) -> str:
+    """The verdict in words: what a PASS excludes, what became worse, or what each open metric needs."""
+    verdict, metrics = document.status, document.metrics
+    if document.claims:
+        counts = {state: sum(each.state == state for each in document.claims) for state in _STATES}
+        return "claims: " + ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    if verdict is Verdict.PASS:
+        bad = document.bad_boots
+        boots = f"; more than {100 * bad:.0f} % of bad boots (95 %)" if bad is not None else ""
+        return f"excluded: {', '.join(map(_excluded, metrics))}{boots}"
+    rows = [metric for metric in metrics if metric.verdict is verdict]
+    if verdict is Verdict.FAIL:
+        return "became worse: " + "; ".join(f"{row.name} {words_of(row) or row.reason}" for row in rows)
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        reasons.setdefault(row.reason, []).append(row.name)
+    told = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    if verdict is Verdict.ERROR:
+        told += [f"{side.failed} runs of {side.name} gave no result" for side in document.sides if side.failed]
+    return "; ".join(told) or "the notes say why"
+
+
+_STATES = ("shown", "smaller", "not shown", "worse", "reported", "absent")
+
+
+def _excluded(metric: GateMetric) -> str:
+    if metric.method is Method.EQUAL:
+        return f"{metric.name} worse in any run"
+    return f"{metric.name} worse by {metric.detect:g}{per(metric)}"
+
+
+def told_of(metric: GateMetric) -> Iterator[str]:
+    """What there is to say of a metric: the change in words, the limits, the reason of its verdict."""
+    equal = metric.method is Method.EQUAL
+    limits = "" if equal else f"budget {metric.budget:g}{per(metric)}, detect {metric.detect:g}{per(metric)}"
+    yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, metric.reason)))
+    if two := two_estimates(metric):
+        yield f"{metric.name}: {two}"
+
+
+def told_of_share(share: GateShare) -> str:
+    """What there is to say of the layout's share; empty if it is shown."""
+    if share.reason:
+        return f"{share.name}: no share: {share.reason}"
+    low, high = (-inf if share.low is None else share.low), (inf if share.high is None else share.high)
+    if low <= 0 <= high:
+        return f"{share.name}: placebo: not shown: the interval of candidate against placebo contains 0"
+    return ""
+
+
+def told_of_runs(document: GateDocument) -> Iterator[str]:
+    """The notes, and what was skipped in which side."""
+    yield from document.notes
+    for side in document.sides[:2]:
+        for tool, why in side.skipped.items():
+            yield f"skipped in {side.name}: {tool}: {why}"
+
+
+def method_of(document: GateDocument) -> str:
+    """How it was judged."""
+    gates = document.gates
+    looks = f"looks at {', '.join(map(str, gates.looks))} boots of each kernel"
+    ended = f", ended at {document.look}" if document.look else ""
+    return (
+        f"gates: {gates.name}; {looks}{ended}; p is one-sided, Holm's over the metrics; alpha {gates.alpha:g} for all "
+        "metrics and looks; change and interval: Hodges and Lehmann's (means for rates); medians: the change from one "
+        "median to the other"
+    )
+
+
+def most_changed(shown: Sequence[ShownMetric]) -> list[ShownMetric]:
+    """The metrics that are not judged, those that changed most before the others."""
+    return sorted(shown, key=lambda each: -abs(each.change) if each.change is not None else 0.0)
+
+
+def text(document: GateDocument) -> str:
+    """The whole report, except for the overall verdict. No line is longer than 72 characters."""
+    if document.claims:
+        lines = [*_sides(document.sides[:2]), "", *_claims(document)]
+    else:
+        lines = [*_sides(document.sides[:2]), "", *_tables(document.metrics), ""]
+        lines += _pictures(document.metrics)
+        lines += [line for metric in document.metrics for said in told_of(metric) for line in wrapped(said)]
+    lines += [line for note in told_of_runs(document) for line in wrapped(note)]
+    if not document.claims:
+        lines += wrapped(method_of(document))
+        lines += _shown(document.shown)
+    if document.placebo:
+        lines += ["", *_sides([document.placebo]), "", *_shares(document)]
+    if document.status is Verdict.PASS and document.metrics:
+        lines += ["", *wrapped(banner(document))]
+    return "\n".join(printable(line).rstrip() for line in lines)
+
+
+def _sides(sides: Iterable[GateSide]) -> list[str]:
     lines = []
     for side in sides:
-        runs = sum(sum(boot.runs.values()) for boot in side.boots)
-        lines += wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {runs} runs")
+        lines += wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {side.runs} runs")
     return lines
 
 
-def _claims_text(found: Comparison) -> str:
+def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
+    yield f"{'metric':{_NAME}}{'base':>10}{'candidate':>11}{'change':>10}  verdict"
+    for metric in metrics:
+        values = f"{number(metric.base):>10}{number(metric.candidate):>11}{change_of(metric):>10}"
+        yield f"{metric.name[:_NAME]:{_NAME}}{values}  {metric.verdict.name}"
+    yield ""
+    yield f"{'metric':{_NAME}}{'medians':>9}{'95 % interval':>21}{'p':>8}{'boots':>8}"
+    for metric in metrics:
+        boots = f"{metric.boots[0]}+{metric.boots[1]}"
+        values = f"{signed(metric.of_medians):>9}{interval_of(metric):>21}{p_of(metric):>8}{boots:>8}"
+        yield f"{metric.name[:_NAME]:{_NAME}}{values}"
+
+
+def _pictures(metrics: Sequence[GateMetric]) -> list[str]:
+    """A picture of each interval, with a legend; nothing if there is no interval."""
+    drawn = [(metric.name, picture(metric)) for metric in metrics]
+    if not any(cells for _, cells in drawn):
+        return []
+    rows = [f"{name[:_NAME]:{_NAME}}  {cells}" for name, cells in drawn if cells]
+    return [f"{'':{_NAME}}  {_scale()}", *rows, *wrapped(_LEGEND), ""]
+
+
+def _shown(shown: Sequence[ShownMetric]) -> Iterator[str]:
+    """The metrics that are not judged; if there are many, those that changed most."""
+    if not shown:
+        return
+    yield ""
+    listed = most_changed(shown)[:_MOST_SHOWN]
+    few = f"; the {len(listed)} of {len(shown)} that changed most" if len(listed) < len(shown) else ""
+    yield from wrapped(f"not judged{few}: medians, and the change in percent")
+    for each in listed:
+        name = f"{each.tool} {each.name}, {each.unit}"[:40]
+        yield f"{name:40}{number(each.base):>11}{number(each.candidate):>11}{signed(each.change):>10}"
+
+
+def _shares(document: GateDocument) -> Iterator[str]:
+    """The part of each change that the layout causes. A placebo has the candidate's sizes, and the base's order."""
+    yield f"{'change, %':{_NAME}}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>19}"
+    metrics = {(metric.tool, metric.name): metric for metric in document.metrics}
+    for share in document.shares:
+        metric = metrics.get((share.tool, share.name))
+        unit = f", {metric.change_unit}" if metric and metric.change_unit != "%" else ""
+        change = signed(metric.change if metric else None)
+        values = f"{change:>10}{signed(share.change):>9}{signed(share.attributable):>8}{interval_of(share):>19}"
+        yield f"{f'{share.name}{unit}'[:_NAME]:{_NAME}}{values}"
+    for share in document.shares:
+        if said := told_of_share(share):
+            yield from wrapped(said)
+    yield from wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
+
+
+def _claims(document: GateDocument) -> Iterator[str]:
     """Which claims these runs show; those without runs are named in one line for each tool."""
-    out = [*_sides(*found.sides), ""]
-    there = [answer for answer in found.found if answer.state != "absent"]
+    there = [claim for claim in document.claims if claim.state != "absent"]
     if there:
-        out.append(f"{'claim':34}{'mail':>8}{'here':>9}{'95 % interval':>18}")
-    for answer in there:
-        values = f"{signed(answer.claim.change):>8}{signed(answer.change):>9}{interval_of(answer):>18}"
-        out.append(f"{answer.claim.id[:34]:34}{values}")
-        out.append(f"    {answer.state}" + (f": {answer.reason}" if answer.reason else ""))
-    for level, value in level_answers(found.gate, found.candidate):
-        out.append(f"{level.id[:34]:34}{level.value:>8.2f}{value:>9.2f}{'of the candidate':>18}")
+        yield f"{'claim':34}{'mail':>8}{'here':>9}{'95 % interval':>20}"
+    for claim in there:
+        yield f"{claim.id[:34]:34}{signed(claim.claimed):>8}{signed(claim.change):>9}{interval_of(claim):>20}"
+        yield from wrapped(f"    {claim.state}" + (f": {claim.reason}" if claim.reason else ""), 8)
+    for level in document.levels:
+        yield f"{level.id[:34]:34}{level.claimed:>8.2f}{level.measured:>9.2f}{'of the candidate':>20}"
     absent: dict[str, list[str]] = {}
-    for answer in found.found:
-        if answer.state == "absent":
-            absent.setdefault(answer.reason, []).append(answer.claim.id)
+    for claim in document.claims:
+        if claim.state == "absent":
+            absent.setdefault(claim.reason, []).append(claim.id)
     for reason, names in absent.items():
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        out += wrapped(f"absent, {reason}: {', '.join(names[:4])}{more}")
-    return "\n".join(out)
+        yield from wrapped(f"absent, {reason}: {', '.join(names[:4])}{more}")
 
 
-def document(found: Comparison) -> GateDocument:
-    """The comparison as a document."""
-    gate = found.gate
-    directories = found.options.base, found.options.candidate
-    return GateDocument(
-        schema="gate-1",
-        tool=TOOL,
-        started=found.started,
-        fingerprint={
-            name: " / ".join(sorted(values))
-            for name, values in found.base.fingerprint.items()
-            if values == found.candidate.fingerprint.get(name)
-        },
-        status=found.verdict,
-        gates=GatesUsed(gate.name, gate.alpha, gate.looks, tuple(sorted(gate.compared)), gate.interleaved),
-        sides=tuple(
-            GateSide(
-                side.name,
-                str(directory),
-                side.kernel,
-                ", ".join(sorted(side.fingerprint.get("build_id", ()))),
-                tuple(boot.id for boot in side.boots),
-            )
-            for side, directory in zip(found.sides, directories, strict=False)
-        ),
-        metrics=tuple(map(_metric, found.rows)),
-        placebo=tuple(map(_share, found.shares)) or UNSET,
-        claims=tuple(map(_claim, found.found)),
-        notes=found.notes_and_skips,
+# ---- markdown ----
+
+
+def markdown(document: GateDocument) -> str:
+    """The report for a pull request: a table, and what there is to say in a block of text."""
+    candidate, base = document.sides[1], document.sides[0]
+    lines = [f"### {document.status.name}: {_code(candidate.kernel)} against {_code(base.kernel)}", ""]
+    lines += [*_fenced(wrapped(banner(document), 0)), ""]
+    if document.claims:
+        lines += _table(("claim", "mail", "here", "95 % interval", "answer"), map(_claim_cells, document.claims))
+        lines += [*_fenced(line for note in told_of_runs(document) for line in wrapped(note)), ""]
+    else:
+        lines += _table(_COLUMNS, map(_cells, document.metrics))
+        told = [said for metric in document.metrics for said in told_of(metric)]
+        told += [*told_of_runs(document), method_of(document)]
+        lines += [*_fenced([*_pictures(document.metrics), *(line for said in told for line in wrapped(said))]), ""]
+    if document.placebo:
+        lines += _table(("change", "placebo", "layout", "95 % interval", ""), map(_share_cells, document.shares))
+    if document.shown:
+        lines += ["<details>", f"<summary>{len(document.shown)} metrics that are not judged</summary>", ""]
+        lines += [
+            *_table(("metric", "base", "candidate", "change, %"), map(_shown_cells, document.shown)),
+            "</details>",
+        ]
+        lines.append("")
+    lines += [*_fenced([document.command]), ""]
+    return "\n".join(lines)
+
+
+_COLUMNS = (
+    *("metric", "base", "candidate", "change", "", "95 % interval", "of medians"),
+    *("budget", "detect", "p", "boots", "verdict"),
+)
+
+
+def _cells(metric: GateMetric) -> tuple[str, ...]:
+    effect = effect_of(metric)
+    word = "" if effect is None else "not shown" if not effect.shown else "worse" if effect.worse_by > 0 else "better"
+    return (
+        f"{_code(f'{metric.tool} {metric.name}')}{f', {_code(metric.unit)}' if metric.unit else ''}",
+        number(metric.base),
+        number(metric.candidate),
+        change_of(metric),
+        word,
+        interval_of(metric),
+        signed(metric.of_medians),
+        limit_of(metric, metric.budget),
+        limit_of(metric, metric.detect),
+        p_of(metric).replace("<", "&lt;"),
+        f"{metric.boots[0]} + {metric.boots[1]}",
+        f"**{metric.verdict.name}**",
     )
 
 
-def _finite(row: MetricRow | GateRule | Share | Answer, *names: str) -> dict[str, float | None]:
-    """Some values of a row; None for those that are not finite, which JSON cannot express."""
-    values = {name: getattr(row, name) for name in names}
-    return {name: value if value is not None and isfinite(value) else None for name, value in values.items()}
+def _claim_cells(claim: GateClaim) -> tuple[str, ...]:
+    why = f": {_code(claim.reason)}" if claim.reason else ""
+    return _code(claim.id), signed(claim.claimed), signed(claim.change), interval_of(claim), f"{claim.state}{why}"
 
 
-def _metric(row: MetricRow) -> GateMetric:
-    return GateMetric(
-        tool=row.rule.tool,
-        name=row.rule.name,
-        unit=row.unit,
-        direction=row.rule.direction,
-        method=row.rule.method,
-        verdict=row.verdict,
-        reason=row.reason,
-        boots=row.boots,
-        change_unit=row.unit if row.rule.absolute else "%",
-        far=row.far,
-        **_finite(row, "base", "candidate", "change", "of_medians", "low", "high", "p"),
-        **_finite(row.rule, "budget", "detect"),
-    )
+def _share_cells(share: GateShare) -> tuple[str, ...]:
+    said = told_of_share(share)
+    values = signed(share.change), signed(share.attributable), interval_of(share)
+    return _code(f"{share.tool} {share.name}"), *values, _code(said) if said else ""
 
 
-def _share(share: Share) -> GateShare:
-    rule, values = share.row.rule, _finite(share, "change", "attributable", "low", "high")
-    return GateShare(tool=rule.tool, name=rule.name, reason=share.reason, **values)
+def _shown_cells(shown: ShownMetric) -> tuple[str, ...]:
+    name = f"{_code(f'{shown.tool} {shown.name}')}, {_code(shown.unit)}"
+    return name, number(shown.base), number(shown.candidate), signed(shown.change)
 
 
-def _claim(answer: Answer) -> GateClaim:
-    return GateClaim(
-        id=answer.claim.id,
-        patch=answer.claim.patch,
-        claimed=answer.claim.change,
-        state=answer.state,
-        reason=answer.reason,
-        boots=answer.boots,
-        **_finite(answer, "change", "low", "high", "p"),
-    )
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield f"| --- |{' ---: |' * (len(columns) - 2)} --- |"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+    yield ""
+
+
+def _code(words: str) -> str:
+    """A text from elsewhere in one line of markdown. In a code span nothing is markup, a link or a name to be notified.
+
+    A vertical bar would end the cell of a table, so a broken one takes its place.
+    """
+    words = printable(words).replace("|", "\u00a6").strip() or "-"
+    ticks = "`" * (_longest_ticks(words) + 1)
+    return f"{ticks} {words} {ticks}" if "`" in words else f"`{words}`"
+
+
+def _fenced(lines: Iterable[str]) -> list[str]:
+    """Lines from elsewhere as a block of text. Nothing in them can end it."""
+    kept = [printable(line) for line in lines]
+    fence = "`" * max(3, 1 + max(map(_longest_ticks, kept), default=0))
+    return [f"{fence}text", *kept, fence]
+
+
+def _longest_ticks(words: str) -> int:
+    return max(map(len, re.findall("`+", words)), default=0)

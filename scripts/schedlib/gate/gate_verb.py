@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 
 from schedlib import options
 from schedlib.cache import cache_path, write_atomic
@@ -16,13 +17,14 @@ from schedlib.gate.gate_options import (
     LIBRARIES,
     PAGE_LIBRARIES,
     GateOptions,
+    RedrawOptions,
     gates_file,
     percent,
     read_svg,
 )
 from schedlib.gate.imports import import_verb
 from schedlib.gate.imports.import_options import add_reading_options, reading_options
-from schedlib.options import Verbs, add_verb, options_of
+from schedlib.options import BASIC, Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
 
 
@@ -49,36 +51,41 @@ def add_parser(verbs: Verbs) -> None:
         them. What such files do not tell makes the result INCONCLUSIVE; --trust says that both sides are alike.
 
         The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
-        boot by boot, the environment, what was skipped, the command.""",
+        boot by boot, the environment, what was skipped, the command. --markdown writes a report for a pull request.
+        --json keeps all that a report needs, and --from draws it again.""",
         examples=[
             "schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json",
             "schedline gate results/base results/candidate --unit run --trust     files of cyclictest, hackbench, ...",
             "schedline gate runs/base runs/candidate --placebo runs/placebo    how much comes from the layout",
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
             "schedline gate runs/base runs/candidate --history gates          keep the verdict; gate history reads it",
+            "schedline gate --from gate.json --html page.html --markdown report.md    draw the report again",
             "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims hold",
             "schedline gate plan --help                                        plan the boots, and have them made",
         ],
         operands="BASE CANDIDATE",
         read=_read,
         job=_gate,
-        libraries=lambda wanted: PAGE_LIBRARIES if wanted.html else LIBRARIES,
+        libraries=_libraries,
     )
     runs, new, names = options.existing_directory, options.new_file, "(default: default; for claims: claims)"
+    for name, about in (("base", "runs of the kernel without the change"), ("candidate", "runs of the kernel with it")):
+        parser.add_argument(name, nargs="?", type=runs, metavar=name.upper(), help=about)
     options.add_values(
         parser,
-        ("base", runs, "BASE", "runs of the kernel without the change"),
-        ("candidate", runs, "CANDIDATE", "runs of the kernel with it"),
         ("--gates", gates_file, "NAME|FILE", f"gates file, or its name in configs/gates {names}"),
         ("--placebo", runs, "DIR", "runs of the placebo kernel, to see how much of a change comes from the layout"),
-        ("--json", new, "FILE", "write the result here too (schema gate-1)"),
+        ("--json", new, "FILE", "write the result here too (schema gate-2)"),
         ("--html", new, "FILE", "write the page here"),
+        ("--markdown", new, "FILE", "write the report for a pull request here"),
         ("--history", options.new_directory, "DIR", "add the verdict to the history in DIR (schema history-1)"),
         ("--budget", percent, "PERCENT", "files of other tools: how much worse a metric may become (default: 3)"),
         ("--detect", percent, "PERCENT", "files of other tools: the change that a PASS excludes (default: 15)"),
     )
     add_reading_options(parser)
     parser.add_argument("--trust", action="store_true", help="judge runs that do not tell their machine or settings")
+    again = "draw the report of this file, which --json wrote, in place of BASE and CANDIDATE"
+    parser.add_argument("--from", dest="from_", type=options.existing_path, metavar="FILE", help=again)
     claims = "say which claims of the gates file the runs show"
     parser.add_argument("--expect-improvement", action="store_true", help=claims)
     parser.add_argument(
@@ -96,19 +103,39 @@ def add_parser(verbs: Verbs) -> None:
     plan_verb.add_parser(below)
 
 
-def _read(arguments: argparse.Namespace) -> GateOptions:
-    if arguments.expect_improvement:
-        for given, observed in (
-            (arguments.placebo, "claims are compared with the base alone: --expect-improvement has no --placebo"),
-            (arguments.html, "the page shows metrics, not claims: --expect-improvement has no --html"),
-            (arguments.history, "a history keeps metrics, not claims: --expect-improvement has no --history"),
-        ):
-            if given:
-                raise SchedlineError(observed, "leave out one of the two")
+def _read(arguments: argparse.Namespace) -> GateOptions | RedrawOptions:
     if arguments.pictures and not arguments.html:
         raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
     for picture in arguments.pictures:
         read_svg(picture)
+    if arguments.from_:
+        for name in (
+            "base",
+            "candidate",
+            "gates",
+            "placebo",
+            "expect_improvement",
+            "json",
+            "history",
+            "unit",
+            "trust",
+            "budget",
+            "detect",
+        ):
+            if getattr(arguments, name):
+                word = name.upper() if name in ("base", "candidate") else f"--{name.replace('_', '-')}"
+                raise SchedlineError(f"--from draws a verdict that was reached: it has no {word}", f"leave out {word}")
+        return options_of(RedrawOptions, arguments, pictures=tuple(arguments.pictures))
+    if not arguments.base or not arguments.candidate:
+        lacking = "CANDIDATE" if arguments.base else "BASE and CANDIDATE"
+        raise SchedlineError(f"{lacking}: no directory of runs was named", "schedline gate runs/base runs/candidate")
+    if arguments.expect_improvement:
+        for given, observed in (
+            (arguments.placebo, "claims are compared with the base alone: --expect-improvement has no --placebo"),
+            (arguments.history, "a history keeps metrics, not claims: --expect-improvement has no --history"),
+        ):
+            if given:
+                raise SchedlineError(observed, "leave out one of the two")
     reading, limits = reading_options(arguments), arguments.budget or arguments.detect
     if limits and (arguments.gates or not reading.unit):
         raise SchedlineError(
@@ -120,27 +147,40 @@ def _read(arguments: argparse.Namespace) -> GateOptions:
     return options_of(GateOptions, arguments, pictures=tuple(arguments.pictures), reading=reading)
 
 
-def _gate(wanted: GateOptions) -> Verdict:
-    """Compare, write the requested files, and print the text."""
-    from schedlib.formats import document
-    from schedlib.gate import gate_report
-    from schedlib.gate.imports.foreign_gate import compare_all
+def _libraries(wanted: GateOptions | RedrawOptions) -> Sequence[str]:
+    """Only a page and a new verdict need more than the basic libraries."""
+    return PAGE_LIBRARIES if wanted.html else BASIC if isinstance(wanted, RedrawOptions) else LIBRARIES
 
-    found = compare_all(wanted)
-    if wanted.json:
-        document.write(wanted.json, gate_report.document(found))
+
+def _gate(wanted: GateOptions | RedrawOptions) -> Verdict:
+    """Compare, or read what was compared; write the requested files, and print the text."""
+    from schedlib.formats import document
+    from schedlib.formats.gate_document import GateDocument
+    from schedlib.gate import gate_report
+
+    if isinstance(wanted, RedrawOptions):
+        found = document.read(wanted.from_, GateDocument, "make it again: schedline gate BASE CANDIDATE --json FILE")
+    else:
+        from schedlib.gate.gate_record import recorded
+        from schedlib.gate.imports.foreign_gate import compare_all
+
+        found = recorded(compare_all(wanted))
+        if wanted.json:
+            document.write(wanted.json, found)
     print(gate_report.text(found))
-    if wanted.history:
+    if isinstance(wanted, GateOptions) and wanted.history:
         from schedlib.gate import history
 
-        history.append(wanted.history, history.record(gate_report.document(found), wanted.gates or "default"))
+        history.append(wanted.history, history.record(found, wanted.gates or "default"))
+    if wanted.markdown:
+        write_atomic(wanted.markdown, gate_report.markdown(found))
+        print(f"markdown: {wanted.markdown}")
     if wanted.html:
         # matplotlib caches a list of this machine's fonts. It reads the cache's location when it is imported.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
         from schedlib.gate.page import page
 
-        pictures = [(path.name, read_svg(path)) for path in wanted.pictures]
-        write_atomic(wanted.html, page(found, [wanted.command()], pictures))
+        write_atomic(wanted.html, page(found, [(path.name, read_svg(path)) for path in wanted.pictures]))
         print(f"page: {wanted.html}")
-    print(f"verdict: {found.verdict.name}")
-    return found.verdict
+    print(f"verdict: {found.status.name}")
+    return found.status

@@ -24,7 +24,7 @@ FILE = "history.jsonl"
 def record(found: GateDocument, gates: str) -> PastGate:
     """What is kept of a gate. gates: the gates file as it was given."""
     content = read_regular(gates_path(gates), LARGEST)
-    base, candidate = map(_kernel, found.sides)
+    base, candidate = map(_kernel, found.sides[:2])
     return PastGate(
         schema="history-1",
         tool=TOOL,

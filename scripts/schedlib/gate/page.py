@@ -8,65 +8,48 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, median
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from schedlib import TOOL
 from schedlib.formats.cover_letter import printable
-from schedlib.formats.gate_document import Method
+from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide, Method
 from schedlib.gate import gate_report, plots
-from schedlib.gate.boots import Boot, Side
-from schedlib.gate.comparison import Comparison
-from schedlib.gate.judging import MetricRow, boots_of, range_of
-from schedlib.gate.plots import Point, values_of_kernel
-from schedlib.verdict import Verdict
-
-_MOST = 100
-"""How many failed runs of a kernel are listed."""
-
-_MEANS = {
-    Verdict.PASS: "the changes that the gates file names are excluded",
-    Verdict.FAIL: "became worse: ",
-    Verdict.ERROR: "some runs or metrics gave no result, so this proves nothing",
-    Verdict.INCONCLUSIVE: "these runs decide nothing; the reasons are beside the metrics",
-}
 
 
 @dataclass(frozen=True)
 class PageMetric:
-    """A row as the page shows it; all cells are text."""
+    """A row as the page shows it.
 
-    row: MetricRow
+    Attributes:
+        cells: of the table; all are text.
+        told: what is below it there: the change in words with the reason, and why both estimates differ.
+        drawn: the interval; the share of boots up to a value; boot by boot.
+    """
+
+    row: GateMetric
     cells: Mapping[str, str]
     better: str
     rule: str
+    told: tuple[str, ...]
     unit: str
-    plots: tuple[Markup, ...]
+    drawn: tuple[Markup, ...]
 
 
-def page(found: Comparison, commands: Sequence[str], pictures: Sequence[tuple[str, bytes]]) -> str:
-    """The page. The same comparison always gives the same page. `pictures`: names and contents of SVG files."""
-    sides = [*found.sides, *([found.placebo] if found.placebo else [])]
+def page(document: GateDocument, pictures: Sequence[tuple[str, bytes]] = ()) -> str:
+    """The page. The same document always gives the same page. `pictures`: names and contents of SVG files."""
     return rendered(
         "page.html.jinja",
-        found=found,
-        means=_means(found),
-        tool=TOOL,
-        started=found.started.isoformat(" ", "seconds"),
-        sides=[(side, sum(sum(boot.runs.values()) for boot in side.boots)) for side in sides],
-        metrics=[_metric(found, row, f"m{place}") for place, row in enumerate(found.rows)],
-        notes=found.notes,
-        shares=[(share, gate_report.interval_of(share)) for share in found.shares],
-        signed=gate_report.signed,
-        differing=_environment(found, same=False),
-        common=_environment(found, same=True),
-        skips=_skips(sides),
-        failed=[(side.name, side.failed[:_MOST], len(side.failed) - _MOST) for side in sides if side.failed],
+        found=document,
+        report=gate_report,
+        started=document.started.isoformat(" ", "seconds"),
+        metrics=[_metric(document, row, f"m{place}") for place, row in enumerate(document.metrics)],
+        changes={(row.tool, row.name): row for row in document.metrics},
+        differing=_environment(document, same=False),
+        common=_environment(document, same=True),
+        skips=_skips(document.sides),
         pictures=[(name, b64encode(content).decode()) for name, content in pictures],
-        commands=commands,
-        text_lines=gate_report.text(found).splitlines(),
+        text_lines=gate_report.text(document).splitlines(),
     )
 
 
@@ -95,86 +78,57 @@ def _clean(value: object) -> object:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _means(found: Comparison) -> str:
-    """The verdict in words."""
-    failed = [row for row in found.rows if row.verdict is found.verdict is Verdict.FAIL]
-    worse = (f"{row.rule.name} {gate_report.change_of(row)}".removesuffix(" -") for row in failed)
-    return _MEANS[found.verdict] + ", ".join(worse)
-
-
-def _metric(found: Comparison, row: MetricRow, name: str) -> PageMetric:
-    rule, points, equal = row.rule, _points(found, row), row.rule.method is Method.EQUAL
-    unit = "per million samples" if rule.method is Method.RATE else row.unit
-    per = "" if equal else f" {unit}" if rule.absolute else " %"
+def _metric(document: GateDocument, row: GateMetric, name: str) -> PageMetric:
+    equal, per = row.method is Method.EQUAL, gate_report.per(row)
+    unit = "per million samples" if row.method is Method.RATE else row.unit
+    placebo = " to ".join(map(gate_report.number, row.placebo)) or "-"
     cells = {
         "base": gate_report.number(row.base),
         "candidate": gate_report.number(row.candidate),
-        **({"placebo": _of_placebo(found.placebo, row, points)} if found.placebo else {}),
+        **({"placebo": placebo} if document.placebo else {}),
         "change": gate_report.change_of(row),
         "95 % interval": gate_report.interval_of(row),
-        "budget": gate_report.budget_of(row) + ("" if rule.absolute else per),
+        "of medians": gate_report.signed(row.of_medians),
+        "budget": gate_report.limit_of(row, row.budget),
+        "detect": gate_report.limit_of(row, row.detect),
         "p": gate_report.p_of(row),
         "boots": f"{row.boots[0]} + {row.boots[1]}",
     }
-    drawn: tuple[Markup, ...] = ()
-    if points:
-        about = f"{rule.tool} {rule.name}"
-        drawn = (
-            Markup(plots.ecdf(f"{name}e", f"{about}: share of boots up to a value", unit, points)),  # noqa: S704
-            Markup(plots.by_boot(f"{name}b", f"{about}: boot by boot", unit, points)),  # noqa: S704
-        )
-    worse = f"may become worse by {rule.budget:g}{per}; a pass excludes {rule.detect:g}{per}"
-    decides = "equal in every run" if equal else f"method {rule.method.value}; {worse}"
-    better = "" if rule.direction == "neither" else f"{rule.direction} is better"
-    return PageMetric(row, cells, better, decides, unit, drawn)
+    drawn, about = [], f"{row.tool} {row.name}"
+    if effect := gate_report.effect_of(row):
+        drawn.append(plots.interval(f"{name}i", f"{about}: the change against budget and detect", row, effect))
+    if row.values:
+        drawn.append(plots.ecdf(f"{name}e", f"{about}: share of boots up to a value", unit, row.values))
+        drawn.append(plots.by_boot(f"{name}b", f"{about}: boot by boot", unit, row.values))
+    said = "; ".join(filter(None, (gate_report.words_of(row), row.reason)))
+    worse = f"may become worse by {row.budget:g}{per}; a pass excludes {row.detect:g}{per}"
+    return PageMetric(
+        row,
+        cells,
+        "" if row.direction == "neither" else f"{row.direction} is better",
+        "equal in every run" if equal else f"method {row.method.value}; {worse}",
+        tuple(filter(None, (said, gate_report.two_estimates(row)))),
+        unit,
+        tuple(map(Markup, drawn)),  # ours, and the plots escape what is not
+    )
 
 
-def _points(found: Comparison, row: MetricRow) -> list[Point]:
-    """The boots from which a row was judged, and those of the placebo; none for a row without a change."""
-    if row.change is None or row.rule.method is Method.EQUAL:
-        return []
-    out = []
-
-    def add(kernel: str, boots: Sequence[Boot]) -> None:
-        for boot in boots:
-            if figure := boot.figures.get(row.rule.key):
-                value = figure.rate if row.rule.method is Method.RATE else figure.mean
-                out.append(Point(kernel, boot.started, value))
-
-    for side, judged in zip(found.sides, row.boots, strict=True):
-        add(side.name, boots_of(side, row.rule.tool).boots[:judged])
-    if found.placebo:
-        add("placebo", boots_of(found.placebo, row.rule.tool).boots)
-    return sorted(out, key=lambda point: (point.started, point.kernel))
-
-
-def _of_placebo(side: Side, row: MetricRow, points: Sequence[Point]) -> str:
-    """The placebo's figure: as the gate shows the others, or the range of all runs if they have to be equal."""
-    if row.rule.method is Method.EQUAL:
-        figures = [boot.figures[row.rule.key] for boot in side.boots if row.rule.key in boot.figures]
-        return " to ".join(map(gate_report.number, sorted(set(range_of(figures))))) if figures else "-"
-    values = values_of_kernel(points, "placebo")
-    middle = median if row.rule.method is Method.RANK else mean
-    return gate_report.number(middle(values) if values else None)
-
-
-def _environment(found: Comparison, *, same: bool) -> list[tuple[str, list[str]]]:
+def _environment(document: GateDocument, *, same: bool) -> list[tuple[str, list[str]]]:
     """Entries of the fingerprint that the kernels share, or those that differ, each with the kernels' values."""
-    sides = [found.base, found.candidate, *([found.placebo] if found.placebo else [])]
-    out = []
+    sides, out = document.sides, []
     for name in sorted({name for side in sides for name in side.fingerprint}):
-        values = [" / ".join(sorted(side.fingerprint.get(name, ()))) for side in sides]
+        values = [side.fingerprint.get(name, "") for side in sides]
         if (len(set(values)) == 1) is same:
             out.append((name, values[:1] if same else values))
     return out
 
 
-def _skips(sides: Sequence[Side]) -> list[tuple[str, str, str]]:
+def _skips(sides: Sequence[GateSide]) -> list[tuple[str, str, str]]:
     """What was not measured: its name, why, and in which sides."""
     where: dict[tuple[str, str], list[str]] = {}
     for side in sides:
         for tool, reason in side.skipped.items():
             where.setdefault((tool, reason), []).append(side.name)
-        for (tool, name), reason in side.absent.items():
-            where.setdefault((f"{tool} {name}", reason), []).append(side.name)
+        for each in side.absent:
+            where.setdefault((f"{each.tool} {each.name}", each.reason), []).append(side.name)
     return [(what, reason, ", ".join(names)) for (what, reason), names in sorted(where.items())]

@@ -7,7 +7,6 @@ import re
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
@@ -17,10 +16,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, PercentFormatter, StrMethodFormatter
 
 from schedlib.formats.cover_letter import printable
-from schedlib.gate.gate_report import number
+from schedlib.formats.gate_document import BootValue, GateMetric
+from schedlib.gate.gate_report import Effect, interval_of, number, per, words_of
 
 _SIZE = (5.0, 3.4)
 """In inches of 72 pixels: as wide as a phone's screen, so that the text keeps its size there."""
+
+_FLAT = (5.0, 1.6)
+"""The size of the picture of an interval."""
 
 _FONT = 12
 _INK, _GRID = "#000010", "#000011"
@@ -44,34 +47,56 @@ _SVG = "http://www.w3.org/2000/svg"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 
 
-@dataclass(frozen=True)
-class Point:
-    """One boot. `value` is in the metric's unit; for Method.RATE it is exceedances per million samples."""
-
-    kernel: str
-    started: float
-    value: float
-
-
-def values_of_kernel(found: Sequence[Point], kernel: str) -> list[float]:
+def values_of_kernel(found: Sequence[BootValue], kernel: str) -> list[float]:
     """The values of a kernel, in the order of the boots."""
-    return [point.value for point in found if point.kernel == kernel]
+    return [value.value for value in found if value.kernel == kernel]
 
 
-def ecdf(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
+def interval(name: str, title: str, metric: GateMetric, effect: Effect) -> str:
+    """The interval of a change against budget and detect: from better by `detect` to worse by twice `detect`."""
+    with style.context(["default", _SETTINGS]):  # ignore any matplotlibrc
+        figure, axes = _figure(_FLAT)
+        detect = metric.detect
+        left, right = -detect, 2 * detect
+        for value, line, label in (
+            (0.0, "solid", "no change"),
+            (metric.budget, (0, (1, 1.5)), "budget"),
+            (detect, (0, (5, 2)), "detect"),
+        ):
+            axes.axvline(value, color=_INK, linewidth=1.2, linestyle=line, label=label)
+        colour = _COLOURS["candidate"]
+        ends = [min(max(end, left), right) for end in (effect.low, effect.high)]
+        axes.plot(ends, [0, 0], color=colour, linewidth=3)
+        for end, value in zip((effect.low, effect.high), ends, strict=True):
+            beyond = "<" if end < left else ">" if end > right else "|"
+            axes.plot([value], [0], color=colour, marker=beyond, markersize=10, markeredgewidth=2, clip_on=False)
+        if left <= effect.worse_by <= right:
+            axes.plot([effect.worse_by], [0], color=colour, marker=_MARKERS["candidate"], markersize=8)
+        axes.set_xlim(left, right)
+        axes.set_ylim(-1, 1)
+        axes.yaxis.set_visible(False)
+        axes.spines["left"].set_visible(False)
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        axes.set_xlabel(printable(f"worse by,{per(metric)}; below 0: better")[:48], parse_math=False)
+        limits = f"budget {metric.budget:g}{per(metric)}, detect {detect:g}{per(metric)}"
+        said = f"{words_of(metric)}; 95 % interval of the change {interval_of(metric)}; {limits}"
+        return _drawn(figure, axes, name, title, said)
+
+
+def ecdf(name: str, title: str, unit: str, points: Sequence[BootValue]) -> str:
     """The share of boots that are at or below each value. `name`: prefix of the ids in the SVG."""
     with style.context(["default", _SETTINGS]):  # ignore any matplotlibrc
         figure, axes = _figure()
         for kernel in KERNELS:
             if values := values_of_kernel(points, kernel):
                 axes.ecdf(values, label=kernel, color=_COLOURS[kernel], linestyle=_LINES[kernel], linewidth=2)
-        _values_on(axes, "x", points, unit)
+        _values_on(axes, "x", [point.value for point in points], unit)
         axes.set_ylabel("share of boots")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         return _drawn(figure, axes, name, title, _described(points, unit))
 
 
-def by_boot(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
+def by_boot(name: str, title: str, unit: str, points: Sequence[BootValue]) -> str:
     """The values in the order of the boots."""
     with style.context(["default", _SETTINGS]):  # ignore any matplotlibrc
         figure, axes = _figure()
@@ -86,7 +111,7 @@ def by_boot(name: str, title: str, unit: str, points: Sequence[Point]) -> str:
                     marker=_MARKERS[kernel],
                     markersize=6,
                 )
-        _values_on(axes, "y", points, unit)
+        _values_on(axes, "y", [point.value for point in points], unit)
         axes.set_xlabel("boot, in the order of time")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         return _drawn(figure, axes, name, title, _described(points, unit))
@@ -117,15 +142,15 @@ def over_time(
         for place, (first, end, mean) in enumerate(means):
             label = None if place else "mean"
             axes.plot([first + 0.6, end + 0.4], [mean, mean], label=label, color=_COLOURS["base"], linewidth=2)
-        _values_on(axes, "y", [Point("candidate", 0.0, level) for level, _ in levels], unit)
+        _values_on(axes, "y", [level for level, _ in levels], unit)
         axes.set_xlabel("gate, in the order of time")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         ends = f"from {number(levels[0][0])} to {number(levels[-1][0])} {unit}"
         return _drawn(figure, axes, name, title, f"{len(levels)} gates, {len(means) - 1} change points, {ends}")
 
 
-def _figure() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=_SIZE, layout="constrained")
+def _figure(size: tuple[float, float] = _SIZE) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=size, layout="constrained")
     figure.patch.set_visible(False)
     axes = figure.add_subplot()
     axes.patch.set_visible(False)
@@ -135,17 +160,17 @@ def _figure() -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _values_on(axes: Axes, which: str, points: Sequence[Point], unit: str) -> None:
+def _values_on(axes: Axes, which: str, values: Sequence[float], unit: str) -> None:
     """Set ticks at round numbers, and the unit. The unit comes from a run file, so it is not parsed as mathematics."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    largest = max(abs(point.value) for point in points)
+    largest = max(map(abs, values))
     plain: Formatter = StrMethodFormatter("{x:,.6g}")
     axis.set_major_formatter(plain if largest == 0 or 0.01 <= largest < 1e6 else EngFormatter())
     axis.set_label_text(printable(unit)[:32], parse_math=False)
 
 
-def _described(points: Sequence[Point], unit: str) -> str:
+def _described(points: Sequence[BootValue], unit: str) -> str:
     parts = []
     for kernel in KERNELS:
         if values := values_of_kernel(points, kernel):

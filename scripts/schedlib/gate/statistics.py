@@ -210,6 +210,14 @@ def holm(p: Values, family: int | None = None) -> Values:
     return back
 
 
-def bad_share(boots: int) -> float:
-    """The largest share of bad boots that so many boots without a bad one do not exclude, with 95 % confidence."""
-    return float(1 - (1 - CONFIDENCE) ** (1 / boots))
+def bad_share(boots: int, seen: int = 0) -> float:
+    """The largest share of bad boots that so many boots, of which so many are bad, do not exclude.
+
+    It is Clopper and Pearson's upper end (Biometrika 26, 1934), one-sided, with 95 % confidence.
+    """
+    low, high = seen / boots, 1.0
+    for _ in range(60):
+        share = (low + high) / 2
+        at_most = sum(comb(boots, bad) * share**bad * (1 - share) ** (boots - bad) for bad in range(seen + 1))
+        low, high = (share, high) if at_most > 1 - CONFIDENCE else (low, share)
+    return high

@@ -110,6 +110,7 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
         return Part("runs", None, "no runs of a real machine were given (--runs)")
     # numpy is installed only if runs are given.
     from schedlib.gate import gate_report
+    from schedlib.gate.gate_record import recorded
     from schedlib.gate.imports.foreign_gate import compare_all
 
     sides = dict(zip(("base", "candidate"), options.runs, strict=True))
@@ -117,9 +118,9 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
         sides["placebo"] = options.placebo
     gates = options.gates or "default"
     kept = record.keep_runs(out, sides, gates_path(gates))
-    found = compare_all(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo")))
-    document.write(out / "gate.json", gate_report.document(found))
-    verdict, said = found.verdict, gate_report.text(found)
+    found = recorded(compare_all(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo"))))
+    document.write(out / "gate.json", found)
+    verdict, said = found.status, gate_report.text(found)
     return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),))
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from campaigns import GATES, Campaign, metric, run
 
-from schedlib.gate.comparison import Comparison, compare
+from schedlib.formats.gate_document import GateDocument
+from schedlib.gate.comparison import compare
 from schedlib.gate.gate_options import GateOptions
+from schedlib.gate.gate_record import recorded
 
 STARTED = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 
@@ -80,12 +82,13 @@ def rich(place: Path, *, placebo: bool = True, evil: bool = False) -> Campaign:
             campaign.save(place / side, content)
 
         missed = metric(int(lot.poisson(4)), name="timer.missed", unit="samples", kind="exceedance", n=100_000)
+        shown = metric(700.0, name="timer.p50", unit=unit)
         bits = metric(4, name="mask.bits", unit="bits", direction="neither", kind="exact")
         frames = metric(about(913), name="groups.frames_per_s", unit="1/s", direction="higher", kind="rate")
         reason = EVIL if evil else "one node: no memory is far"
         save(
             minute,
-            [metric(about(18_500) * factor, unit=unit), missed, bits],
+            [metric(about(18_500) * factor, unit=unit), missed, bits, shown],
             absent=[{"name": "far", "reason": reason}],
         )
         save(minute + 1, [frames], tool="rt_push_pull")
@@ -107,8 +110,9 @@ def rich(place: Path, *, placebo: bool = True, evil: bool = False) -> Campaign:
     return campaign
 
 
-def compared(campaign: Campaign, *, placebo: bool = True) -> Comparison:
-    """The gate's comparison, with a fixed time."""
+def compared(campaign: Campaign, *, placebo: bool = True) -> GateDocument:
+    """The gate's document, with a fixed time."""
     campaign.words()
     gates, third = str(campaign.place / "gates.toml"), campaign.place / "placebo" if placebo else None
-    return replace(compare(GateOptions(campaign.base, campaign.candidate, gates, placebo=third)), started=STARTED)
+    options = GateOptions(campaign.base, campaign.candidate, gates, placebo=third)
+    return recorded(replace(compare(options), started=STARTED))

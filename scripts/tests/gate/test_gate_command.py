@@ -217,7 +217,7 @@ def test_json_is_of_its_schema(campaign: Campaign, tmp_path: Path) -> None:
     main(campaign.words("--json", str(tmp_path / "many.json")))
     for name in ("few", "many"):
         document = json.loads((tmp_path / f"{name}.json").read_text())
-        validate(document, "gate-1")
+        validate(document, "gate-2")
     assert document["fingerprint"]["governor"] == "performance"
 
 
@@ -417,7 +417,14 @@ def test_words_are_checked_before_libraries_are_needed(campaign: Campaign, tmp_p
         ([*words, "--html", page, "--picture", file], "is no SVG"),
         ([*words, "--picture", file], "add --html FILE"),
         ([*words, "--expect-improvement", "--placebo", words[1]], "claims are compared with the base alone"),
-        ([*words, "--expect-improvement", "--html", page], "the page shows metrics, not claims"),
+        (words[:2], "CANDIDATE: no directory of runs was named"),
+        (["gate"], "BASE and CANDIDATE: no directory of runs was named"),
+        ([*words, "--from", file], "it has no BASE"),
+        (["gate", "--from", file, "--gates", "default"], "it has no --gates"),
+        (["gate", "--from", file, "--expect-improvement"], "it has no --expect-improvement"),
+        (["gate", "--from", file, "--history", absent], "it has no --history"),
+        (["gate", "--from", absent], "absent: no such file"),
+        (["gate", "--from", file, "--html", page], ""),
         ([*words, "--html", f"{absent}/new/x.html", "--json", f"{absent}.json"], ""),
     ]
     found = said_without_libraries(gate_verb, [line for line, _ in pairs])
@@ -433,8 +440,10 @@ def test_the_page_needs_more_libraries_than_the_verdict(campaign: Campaign) -> N
     ):
         arguments = parsed(gate_verb, campaign.words(*more))
         assert arguments.libraries(arguments.read(arguments)) == files
+    again = parsed(gate_verb, ["gate", "--from", str(campaign.place / "gates.toml"), "--markdown", "x.md"])
+    assert again.libraries(again.read(again)) == ("requirements.txt",)
     report, page = "schedlib.gate.gate_report", "schedlib.gate.page"
-    assert importable(report, page, without=["matplotlib", "jinja2"]) == (report,)
+    assert importable(report, page, without=["numpy", "matplotlib", "jinja2"]) == (report,)
 
 
 def test_five_thousand_runs_of_twenty_boots(campaign: Campaign) -> None:

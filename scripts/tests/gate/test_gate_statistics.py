@@ -143,6 +143,9 @@ def test_step_of_a_clock() -> None:
 def test_bad_share_by_hand() -> None:
     assert (1 - bad_share(8)) ** 8 == pytest.approx(0.05)
     assert bad_share(8) < 1 / 3 < bad_share(7)
+    one = bad_share(20, 1)
+    assert (1 - one) ** 20 + 20 * one * (1 - one) ** 19 == pytest.approx(0.05)
+    assert bad_share(20) < one < bad_share(20, 2)
 
 
 def test_permutation_by_lot_is_near_the_exact_one() -> None:

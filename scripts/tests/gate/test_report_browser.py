@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 from report_campaigns import PICTURE, compared, rich
 
@@ -20,7 +21,7 @@ from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.tools
 
-LOOKS = [(width, dark) for width in (1200, 400, 360) for dark in (False, True)]
+LOOKS = [(width, dark) for width in (1200, 1125, 400, 360) for dark in (False, True)]
 
 # For each text, and each line of a plot: the contrast with its background, by WCAG 2.2.
 CONTRASTS = """
@@ -75,7 +76,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, P
     place = tmp_path_factory.mktemp("report")
     file = place / "report.html"
     file.write_text(
-        page(compared(rich(place)), ["schedline gate base candidate " + "--x" * 60], [("lines.svg", PICTURE)])
+        page(
+            replace(compared(rich(place)), command="schedline gate base candidate " + "--x" * 60),
+            [("lines.svg", PICTURE)],
+        )
     )
     with Browser(program, place / "profile") as browser:
         yield browser, file
@@ -135,7 +139,7 @@ def test_print_is_on_white(shown: tuple[Browser, Path]) -> None:
 def test_hostile_runs_do_nothing(shown: tuple[Browser, Path], tmp_path: Path) -> None:
     browser, _ = shown
     file = tmp_path / "evil.html"
-    file.write_text(page(compared(rich(tmp_path, evil=True)), [], []))
+    file.write_text(page(compared(rich(tmp_path, evil=True))))
     for width in (1200, 360):
         browser.open(file, width)
         assert browser.ask("[document.scripts, document.images, document.styleSheets].map(each => each.length)") == [
@@ -173,3 +177,4 @@ def test_names_are_told_to_those_who_do_not_see(shown: tuple[Browser, Path]) -> 
     named = [node.get("name", []).get("value", "") for node in nodes if node.get("role", []).get("value") == "image"]
     assert roles.count("table") >= 3 and roles.count("row") > 8  # also where rows are shown as cards
     assert sum("boot by boot" in name for name in named) == 3
+    assert sum("against budget and detect" in name for name in named) == 3

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from campaigns import Campaign, main, noise, run
+from msgspec.structs import replace
 from report_campaigns import EVIL, PICTURE, compared, rich
 
 from one_verb import parsed
 from schedlib.errors import SchedlineError
+from schedlib.formats.gate_document import BootValue, GateKernel
 from schedlib.gate import gate_verb, plots
 from schedlib.gate.page import page
-from schedlib.gate.plots import Point
 
 _VOID = {"meta", "img", "br"}
 _ADDRESSES = {"href", "src", "xlink:href", "srcset", "action", "data", "poster", "background"}
@@ -84,13 +85,13 @@ def campaign(tmp_path: Path) -> Campaign:
 
 def test_page_says_everything(campaign: Campaign) -> None:
     found = compared(campaign)
-    text = page(found, ["schedline gate 'a b' c"], [("lines.svg", PICTURE)])
+    text = page(replace(found, command="schedline gate 'a b' c"), [("lines.svg", PICTURE)])
     assert text.startswith("<!DOCTYPE html>\n")
     seen = stands_alone(text)
     said = " ".join(seen.text.split())
-    assert said.count("FAIL") >= 3 and "became worse: timer.p99 +" in said
-    for row in found.rows:
-        assert row.rule.name in said and row.rule.tool in said
+    assert said.count("FAIL") >= 3 and "became worse: timer.p99 28.9 % worse" in said
+    for row in found.metrics:
+        assert row.name in said and row.tool in said
         assert row.reason in said
     for part in (
         "no CPU is in a cluster",
@@ -107,20 +108,23 @@ def test_page_says_everything(campaign: Campaign) -> None:
     ):
         assert part in said
     plots_seen = [attributes for tag, attributes in seen.tags if tag == "svg"]
-    assert len(plots_seen) == 2 * 3
+    assert len(plots_seen) == 3 * 3
     assert all(each["role"] == "img" for each in plots_seen)
-    assert said.count("placebo: 10 boots, from") == len(plots_seen)
-    assert said.count("base: 10 boots, from") == len(plots_seen)
+    assert said.count("placebo: 10 boots, from") == said.count("base: 10 boots, from") == 2 * 3
+    assert said.count("95 % interval of the change +") == 1  # of the FAIL; two others are not shown
+    assert said.count("95 % interval of the change") == 3 + 3  # the text alternative, and the caption
+    assert said.count("placebo: not shown") >= 2 and "placebo: nothing" not in said
+    assert "1 metrics that are not judged" in said and "timer.p50" in said
     assert not re.search(r"\b(nan|inf)\b", "".join(str(attributes) for _, attributes in seen.tags), re.I)
 
 
 def test_same_comparison_same_page(campaign: Campaign) -> None:
-    assert page(compared(campaign), ["x"], []) == page(compared(campaign), ["x"], [])
+    assert page(compared(campaign)) == page(compared(campaign))
 
 
 def test_without_placebo(tmp_path: Path) -> None:
-    found = compared(rich(tmp_path, placebo=False), placebo=False)
-    said = stands_alone(page(found, [], [])).text
+    found = replace(compared(rich(tmp_path, placebo=False), placebo=False), command="schedline gate a b")
+    said = stands_alone(page(found)).text
     assert "placebo" not in said
     assert "Cache lines" not in said
 
@@ -132,7 +136,7 @@ def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
         place.write_text(place.read_text().replace("7.3.4-candidate", "7.3.4-base").replace("candidate00", "base00"))
     broken = run("base", "base-x", 900, [], status="ERROR", reason="it was killed")
     campaign.save(campaign.candidate, broken)
-    said = " ".join(stands_alone(page(compared(campaign, placebo=False), [], [])).text.split())
+    said = " ".join(stands_alone(page(compared(campaign, placebo=False))).text.split())
     assert "Nothing: base and candidate are the same kernel." in said
     assert "ERROR: 1 runs of candidate gave no result" in said and "an A/A campaign" in said
     assert said.count("it was killed") == 3  # in the notes, in the list, and in the text
@@ -141,7 +145,7 @@ def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
 def test_too_few_boots_are_drawn(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     campaign.boots([10_000.0], [10_000.0])
-    said = stands_alone(page(compared(campaign, placebo=False), [], [])).text
+    said = stands_alone(page(compared(campaign, placebo=False))).text
     assert "INCONCLUSIVE" in said and "9 more of the base" in said
     assert "base: 1 boot, from 10000 to 10000 ns" in said
 
@@ -177,7 +181,8 @@ def test_commands_are_for_a_shell(tmp_path: Path) -> None:
     picture.write_bytes(PICTURE)
     words = ["gate", str(tmp_path / "a b"), str(tmp_path / "it's"), "--gates", str(gates)]
     words += ["--placebo", str(tmp_path / "`p`")]
-    words += ["--html", str(tmp_path / "-> x"), "--picture", str(picture), "--picture", str(picture)]
+    words += ["--json", str(tmp_path / "&.json"), "--html", str(tmp_path / "-> x"), "--markdown", str(tmp_path / "#")]
+    words += ["--picture", str(picture), "--picture", str(picture)]
     arguments = parsed(gate_verb, words)
     command: str = arguments.read(arguments).command()
     assert shlex.split(command) == ["schedline", *words]
@@ -199,7 +204,8 @@ def test_pictures_are_svg(campaign: Campaign, tmp_path: Path) -> None:
     [[0.0], [0.0, 0.0], [5.0] * 3, [1e-9, 2e-9], [1e299, 2e299], [1e300, 1.0], [999_999.5, 1e6], [1e-300, 3e-300]],
 )
 def test_any_values_can_be_drawn(values: list[float]) -> None:
-    boots = [Point(kernel, place, value) for place, value in enumerate(values) for kernel in ("base", "candidate")]
+    kernels: tuple[GateKernel, ...] = ("base", "candidate")
+    boots = [BootValue(kernel, "x", place, value) for place, value in enumerate(values) for kernel in kernels]
     for draw in (plots.ecdf, plots.by_boot):
         svg = draw("x", "\x00<t>", "$x_", boots)
         assert not re.search(r"\b(nan|inf)\b|#0000", svg, re.I)
@@ -207,7 +213,7 @@ def test_any_values_can_be_drawn(values: list[float]) -> None:
 
 
 def test_ticks_are_round() -> None:
-    boots = [Point("base", place, 9_137.3 + 41.7 * place) for place in range(10)]
+    boots = [BootValue("base", "x", place, 9_137.3 + 41.7 * place) for place in range(10)]
     told = re.findall(r">([\d,.]+)</text>", plots.by_boot("x", "t", "ns", boots))
     ticks = [float(each.replace(",", "")) for each in told if "," in each]
     assert ticks and all(tick % 50 == 0 for tick in ticks)

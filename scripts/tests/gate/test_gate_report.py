@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a report says, as text, markdown and page: all from one document, and nothing from a run file as markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from campaigns import GATES, Campaign, main, metric, noise, run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from msgspec.structs import replace
+from report_campaigns import EVIL, compared, rich
+from test_report_page import stands_alone
+
+from by_schema import validate
+from schedlib.formats import document
+from schedlib.formats.document import Refused
+from schedlib.formats.gate_document import GateDocument, GateMetric
+from schedlib.gate import gate_report
+from schedlib.gate.gate_report import banner, markdown, picture, text, two_estimates, words_of
+from schedlib.gate.page import page
+from schedlib.verdict import Verdict
+
+_OURS = {"<details>", "</details>"}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> GateDocument:
+    """A document that has content in every part."""
+    return compared(rich(tmp_path_factory.mktemp("rich")))
+
+
+@pytest.fixture
+def one(told: GateDocument) -> GateMetric:
+    """A metric of which less is better: +20 %, from +15 to +25, with a budget of 5 and detect at 20."""
+    row = replace(told.metrics[0], direction="lower", change=20.0, low=15.0, high=25.0, of_medians=20.0)
+    return replace(row, budget=5.0, detect=20.0)
+
+
+def joined(said: str) -> str:
+    """Text with wrapped lines joined."""
+    return said.replace("\n    ", " ")
+
+
+# ---- one document ----
+
+
+def test_every_report_is_drawn_again_from_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = rich(tmp_path)
+    file = str(tmp_path / "gate.json")
+    names = [tmp_path / "a.html", tmp_path / "a.md", tmp_path / "b.html", tmp_path / "b.md"]
+    outputs = [["--html", str(names[place]), "--markdown", str(names[place + 1])] for place in (0, 2)]
+    more = ["--placebo", str(tmp_path / "placebo"), "--history", str(tmp_path / "history")]
+    code = main(campaign.words(*more, "--json", file, *outputs[0]))
+    first = capsys.readouterr().out
+    for side in ("base", "candidate", "placebo"):
+        (tmp_path / side).rename(tmp_path / f"{side}-moved")  # the file alone is enough
+    assert main(["gate", "--from", file, *outputs[1]]) == code == 1
+    again = capsys.readouterr().out
+    assert again == first.replace("/a.", "/b.")
+    assert names[0].read_text() == names[2].read_text() and names[1].read_text() == names[3].read_text()
+    content = json.loads(Path(file).read_text())
+    validate(content, "gate-2")
+    content["metrics"][0]["values"][0]["value"] *= 2
+    content["metrics"][0]["base"] *= 2
+    Path(file).write_text(json.dumps(content))
+    assert main(["gate", "--from", file, *outputs[1]]) == 1
+    assert capsys.readouterr().out != again
+    assert names[0].read_text() != names[2].read_text() and names[1].read_text() != names[3].read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda content: content.update(schema="gate-1"), "another version of schedline reads it"),
+        (lambda content: content["sides"].reverse(), "not base, candidate and placebo"),
+        (lambda content: content["metrics"][0].update(detect=0), "detect of timer.p99 is 0"),
+        (lambda content: content["metrics"][0].pop("values"), "values"),
+        (lambda content: content["metrics"][0]["values"][0].update(kernel="other"), "kernel"),
+    ],
+)
+def test_a_document_that_says_too_little_is_refused(
+    told: GateDocument, tmp_path: Path, change: Callable[[Any], None], said: str
+) -> None:
+    content = msgspec.to_builtins(told)
+    document.write_plain(tmp_path / "x.json", GateDocument, content)
+    content = json.loads((tmp_path / "x.json").read_text())
+    change(content)
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    with pytest.raises(Refused, match=said):
+        main(["gate", "--from", str(tmp_path / "x.json")])
+
+
+def test_the_document_has_the_judged_boots(told: GateDocument) -> None:
+    first = told.metrics[0]
+    counts = {kernel: sum(value.kernel == kernel for value in first.values) for kernel in ("base", "candidate")}
+    assert counts == {"base": 10, "candidate": 10} and first.boots == (10, 10)
+    assert [value.started for value in first.values] == sorted(value.started for value in first.values)
+    assert {value.boot for value in first.values if value.kernel == "base"} == set(told.base.boots[:10])
+    assert told.look == 10 and told.gates.looks == (10, 20) and told.bad_boots is None
+
+
+def test_a_value_that_becomes_0_has_changed_by_all_of_it(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), [0.0] * 10)
+    (row,) = compared(campaign, placebo=False).metrics
+    assert row.change == row.low == -100 and row.verdict is Verdict.PASS
+    assert words_of(row) == "100.0 % better"
+
+
+# ---- words and signs ----
+
+
+@pytest.mark.parametrize(
+    ("direction", "change", "low", "high", "words"),
+    [
+        ("lower", 12.5, 3.0, 20.0, "12.5 % worse"),
+        ("higher", 12.5, 3.0, 20.0, "12.5 % better"),
+        ("lower", -3.1, -5.0, -1.0, "3.1 % better"),
+        ("higher", -3.1, -5.0, -1.0, "3.1 % worse"),
+        ("lower", 12.5, -0.1, 20.0, "no change shown (+12.5 %)"),
+        ("lower", 12.5, 0.0, 20.0, "no change shown (+12.5 %)"),
+        ("lower", 12.5, None, 20.0, "no change shown (+12.5 %)"),
+        ("lower", -12.5, None, -1.0, "12.5 % better"),
+        ("lower", 12.5, 1.0, None, "12.5 % worse"),
+        ("higher", 12.5, 1.0, None, "12.5 % better"),
+        ("lower", 0.004, 0.001, 0.007, "0.004 % worse"),
+    ],
+)
+def test_better_and_worse(
+    one: GateMetric, direction: Any, change: float, low: float | None, high: float | None, words: str
+) -> None:
+    assert words_of(replace(one, direction=direction, change=change, low=low, high=high)) == words
+
+
+def test_words_reach_every_report(told: GateDocument) -> None:
+    for said in (joined(text(told)), markdown(told), stands_alone(page(told)).text):
+        assert "28.9 % worse" in said and "no change shown (+10.0 in a million)" in " ".join(said.split())
+    flipped = replace(told, metrics=(replace(told.metrics[0], direction="higher"), *told.metrics[1:]))
+    for said in (joined(text(flipped)), markdown(flipped), stands_alone(page(flipped)).text):
+        assert "28.9 % better" in said and "28.9 % worse" not in said
+
+
+# ---- both estimates ----
+
+
+def test_two_estimates_that_differ_are_explained(one: GateMetric) -> None:
+    assert two_estimates(one) == ""
+    assert two_estimates(replace(one, of_medians=24.9)) == ""  # within half of the interval
+    said = two_estimates(replace(one, of_medians=25.1))
+    assert "+20.0 % is the middle of all changes" in said and "+25.1 % compares the two middle boots" in said
+    assert two_estimates(replace(one, of_medians=14.9)) and not two_estimates(replace(one, of_medians=25.1, high=None))
+
+
+def test_groups_of_boots_have_two_estimates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """76605 to 162353 was shown as +98.8 % without a word."""
+    low, high = [76_000.0 + place for place in range(10)], [162_000.0 + place for place in range(10)]
+    campaign = Campaign(tmp_path)
+    campaign.boots(low[:6] + high[:4], low[6:] + high[4:])
+    main(campaign.words())
+    assert "The boots fall into groups, or have long tails" in joined(capsys.readouterr().out)
+    plain = Campaign(tmp_path / "plain")
+    plain.boots(noise(1), noise(2))
+    main(plain.words())
+    assert "two estimates" not in joined(capsys.readouterr().out)
+
+
+# ---- the picture ----
+
+#        -20          0            20          40
+PLACES = "0         1         2         3         "
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "drawn"),
+    [
+        (20.0, 15.0, 25.0, "             |  B      (--*--)"),
+        (2.0, -5.0, 8.0, "          (--|*-B-)       D"),
+        (-10.0, -15.0, -5.0, "   (--*---)  |  B         D"),
+        (30.0, 10.0, 90.0, "             |  B   (-----D-----*------>"),
+        (-15.0, -70.0, -10.0, "<--*--)      |  B         D"),
+        (90.0, 50.0, 95.0, "             |  B         D            >"),
+        (-50.0, -90.0, -40.0, "<            |  B         D"),
+        (20.0, None, None, "<------------|--B---------*------------>"),
+    ],
+)
+def test_picture_of_an_interval(
+    one: GateMetric, change: float, low: float | None, high: float | None, drawn: str
+) -> None:
+    row = replace(one, change=change, low=low, high=high)
+    assert picture(row) == drawn
+    assert len(picture(row)) <= len(PLACES)
+    negative = (-each if each is not None else None for each in (change, high, low))
+    mirrored = dict(zip(("change", "low", "high"), negative, strict=True))
+    assert picture(replace(row, direction="higher", **mirrored)) == drawn  # worse is right, whatever is better
+    if change != 20.0:
+        assert picture(replace(row, direction="higher")) != drawn
+
+
+def test_no_picture_without_an_interval(told: GateDocument) -> None:
+    drawn = {metric.name: bool(picture(metric)) for metric in told.metrics}
+    assert drawn == {
+        "timer.p99": True,
+        "timer.missed": True,
+        "groups.frames_per_s": True,
+        "mask.bits": False,
+        "pairs_per_s": False,
+    }
+
+
+def test_picture_in_the_page_says_what_it_shows(told: GateDocument) -> None:
+    svg = re.findall(r'<svg[^>]*aria-labelledby="m0i-title.*?</svg>', page(told), re.S)
+    assert len(svg) == 1
+    assert "rt_wakeup timer.p99: the change against budget and detect" in svg[0]
+    assert "28.9 % worse; 95 % interval of the change +25.0 .. +33.6; budget 3 %, detect 25 %" in svg[0]
+    for far in ({"low": 200.0, "high": 300.0, "change": 250.0}, {"low": None, "high": None}):
+        row = replace(told.metrics[0], **far)
+        drawn = page(replace(told, metrics=(row,)))
+        stands_alone(drawn)
+        assert not re.search(r"\b(nan|inf)\b", re.sub(r"<(desc|td|pre)[ >].*?</\1>", "", drawn, flags=re.S))
+
+
+# ---- what the verdict says ----
+
+
+def test_a_pass_says_what_it_excludes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2))
+    assert main(campaign.words()) == 0
+    excluded = "excluded: timer.p99 worse by 25 %; more than 26 % of bad boots (95 %)"
+    assert excluded in joined(capsys.readouterr().out)
+    found = compared(campaign, placebo=False)
+    assert excluded in markdown(found) and excluded in stands_alone(page(found)).text
+    for status in (Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE):
+        assert "excluded:" not in banner(replace(found, status=status))
+
+
+def test_a_pass_with_a_bad_boot_excludes_less(tmp_path: Path) -> None:
+    """With one bad boot of 20 it is not true that 14 % are excluded."""
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), [10 * value if place == 0 else value for place, value in enumerate(noise(2))])
+    campaign.boots(noise(3), noise(4), first=10_000)
+    found = compared(campaign, placebo=False)
+    assert found.status is Verdict.PASS and found.look == 20
+    assert found.bad_boots == pytest.approx(0.216, abs=0.001)
+    assert "more than 22 % of bad boots" in banner(found)
+
+
+def test_the_banner_names_what_each_open_metric_needs(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(19), noise(20, factor=1.07))
+    found = compared(campaign, placebo=False)
+    assert found.status is Verdict.INCONCLUSIVE
+    assert banner(found).startswith("timer.p99: ") and "boot each kernel 10 more times" in banner(found)
+    other = replace(found.metrics[0], name="other", verdict=Verdict.PASS)
+    assert "other" not in banner(replace(found, metrics=(*found.metrics, other)))
+    assert banner(replace(found, metrics=(other,))) == "the notes say why"
+
+
+def test_the_banner_of_an_error_names_the_side(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2))
+    campaign.save(campaign.candidate, run("candidate", "y", 900, [], status="ERROR", reason="killed by signal 11"))
+    found = compared(campaign, placebo=False)
+    assert banner(found) == "1 runs of candidate gave no result"
+    assert found.candidate.failed == 1 and "killed by signal 11" in found.candidate.failures[0]
+
+
+def test_the_placebo_is_not_shown(told: GateDocument) -> None:
+    for said in (joined(text(told)), markdown(told), stands_alone(page(told)).text):
+        assert "timer.missed: placebo: not shown" in said
+        assert "timer.p99: placebo: not shown" not in said
+        assert "no part of" not in said
+
+
+# ---- what is not judged ----
+
+
+def shown_campaign(place: Path, more: int) -> Campaign:
+    """A campaign of one judged metric and some others; the candidate's are larger by 1 %, 2 %, ..."""
+    campaign = Campaign(place, GATES)
+    for name, values in (("base", noise(1)), ("candidate", noise(2))):
+        for number, value in enumerate(values):
+            slot = 20 * number + 10 * ((name == "candidate") ^ (number % 3 == 1))
+            others = [
+                metric(100.0 + each * (name == "candidate"), name=f"other.m{each}", unit="us", direction="higher")
+                for each in range(1, more + 1)
+            ]
+            campaign.save(campaign.place / name, run(name, f"{name}-{number}", slot, [metric(value), *others]))
+    return campaign
+
+
+def test_metrics_that_are_not_judged_are_shown(tmp_path: Path) -> None:
+    found = compared(shown_campaign(tmp_path, 20), placebo=False)
+    assert [each.name for each in found.shown] == sorted(f"other.m{each}" for each in range(1, 21))
+    assert {each.name: each.change for each in found.shown}["other.m7"] == pytest.approx(7.0)
+    said = text(found)
+    assert "not judged; the 12 of 20 that changed most" in said
+    assert re.search(r"rt_wakeup other\.m20, us +100 +120 +\+20\.0", said) and "other.m8 " not in said
+    for whole in (markdown(found), stands_alone(page(found)).text):
+        assert "20 metrics that are not judged" in whole and "other.m8" in whole
+    assert "timer.p99" not in {each.name for each in found.shown}  # it is judged
+    assert "not judged" not in text(replace(found, shown=()))
+
+
+def test_a_metric_that_was_renamed_is_shown_on_both_sides(tmp_path: Path) -> None:
+    campaign = shown_campaign(tmp_path, 1)
+    for path in campaign.candidate.iterdir():
+        path.write_text(path.read_text().replace("other.m1", "other.new"))
+    found = {each.name: each for each in compared(campaign, placebo=False).shown}
+    assert found["other.m1"].base == 100 and found["other.m1"].candidate is found["other.m1"].change is None
+    assert found["other.new"].candidate == 101 and found["other.new"].base is None
+    assert found["other.m1"].boots == (10, 0)
+
+
+# ---- claims ----
+
+
+def test_claims_have_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = Campaign(tmp_path)
+    for name, values in (("base", noise(1)), ("candidate", noise(2, factor=0.8))):
+        for place, value in enumerate(values):
+            found = metric(value, name="latency.mean", unit="us", kind="exact")
+            minute = 20 * place + (10 if name == "candidate" else 0)
+            campaign.save(campaign.place / name, run(name, f"{name}{place}", minute, [found], tool="cyclictest"))
+    out = [tmp_path / "x.html", tmp_path / "x.md"]
+    words = ["gate", str(campaign.base), str(campaign.candidate), "--expect-improvement"]
+    assert main([*words, "--html", str(out[0]), "--markdown", str(out[1])]) == 3
+    capsys.readouterr()
+    for said in (stands_alone(out[0].read_text()).text, out[1].read_text()):
+        assert "better, but by less than claimed" in said and "1 smaller" in said
+        assert "--expect-improvement" in said
+    well_formed(out[1].read_text())
+
+
+# ---- nothing of a run file is markup ----
+
+
+def tokens(source: str) -> Iterator[Token]:
+    """The tokens of markdown, those in a line included, as forges read it: with tables and HTML."""
+    for each in MarkdownIt("commonmark", {"html": True}).enable("table").parse(source):
+        yield each
+        yield from each.children or ()
+
+
+def well_formed(source: str) -> None:
+    """Check that all markup is ours, and that every row of a table has as many cells as its heading."""
+    assert re.fullmatch(r"[\n\x20-\x7e\xa0-\U0010ffff]*", source)
+    columns = cells = 0
+    plain = []
+    for each in tokens(source):
+        assert each.type not in ("link_open", "image", "html_inline", "blockquote_open", "hr", "bullet_list_open")
+        if each.type == "html_block":
+            assert set(re.findall(r"<[^>]*>", each.content)) <= _OURS | {"<summary>", "</summary>"}
+        if each.type == "heading_open":
+            assert each.tag == "h3"
+        if each.type == "text":
+            plain.append(each.content)
+        if each.type == "thead_open":
+            columns = 0
+        elif each.type == "th_open":
+            columns += 1
+        elif each.type == "tr_open":
+            cells = 0
+        elif each.type == "td_open":
+            cells += 1
+        elif each.type == "tr_close":
+            assert cells in (0, columns)
+    # What is neither in a code span nor in a block consists of our own words.
+    assert not re.search(r"[@<`\\]|://|www", "".join(plain).replace("<.0001", ""))
+
+
+def everywhere(found: GateDocument, evil: str) -> GateDocument:
+    """The document with a text in the place of each of its texts."""
+
+    def changed(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            free = name in ("fingerprint", "skipped")
+            return {evil if free else key: changed(each, "" if free else key) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [changed(each, name) for each in value]
+        fixed = ("schema", "started", "status", "direction", "method", "verdict", "kernel of a boot", "state")
+        side = value in ("base", "candidate", "placebo") and name in ("name", "kernel")
+        return evil if isinstance(value, str) and name not in fixed and not side else value
+
+    return msgspec.convert(changed(msgspec.to_builtins(found)), GateDocument)
+
+
+NASTY = (
+    f"`` | ``` ~~~ @somebody #1 www.evil.example http://evil.example [a](b) \\| <b> {EVIL} \n\n# x\n***\n|a|b|\x1b[31m"
+)
+
+
+IN_A_SPAN = "a ` <b> ` c"
+OUT_OF_A_BLOCK = f"{'x' * 72} ``` {'y' * 72} <b>"
+
+
+@pytest.mark.parametrize("evil", [NASTY, IN_A_SPAN, OUT_OF_A_BLOCK])
+def test_hostile_texts_are_text_everywhere(told: GateDocument, evil: str) -> None:
+    found = everywhere(told, evil)
+    well_formed(markdown(found))
+    stands_alone(page(found))
+    for said in (text(found), markdown(found)):
+        assert not set(said) & set("\x1b\x9b\x85\u202e\u2066\r\t")
+    assert max(map(len, text(found).splitlines())) <= 72
+
+
+def test_no_text_makes_a_line_of_its_own(told: GateDocument) -> None:
+    assert "verdict: PASS" not in text(everywhere(told, "x\nverdict: PASS")).splitlines()
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(st.text(min_size=1))
+def test_any_text_is_text(told: GateDocument, evil: str) -> None:
+    well_formed(markdown(everywhere(told, evil)))
+    assert all(line.isprintable() for line in text(everywhere(told, evil)).split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "evil"),
+    [
+        ("_code", lambda words: words, NASTY),
+        ("_longest_ticks", lambda words: 0, IN_A_SPAN),
+        ("_longest_ticks", lambda words: 0, OUT_OF_A_BLOCK),
+        ("printable", lambda words: words, NASTY),
+    ],
+)
+def test_without_escapes_the_check_fails(
+    told: GateDocument, monkeypatch: pytest.MonkeyPatch, name: str, broken: Callable[[str], object], evil: str
+) -> None:
+    """The negative twin: if one way of escaping is gone, the markup of a run file is found."""
+    monkeypatch.setattr(gate_report, name, broken)
+    with pytest.raises(AssertionError):
+        well_formed(markdown(everywhere(told, evil)))
