@@ -19,6 +19,7 @@ class SimulationResult(Strict, frozen=True):
         caught: the gate said FAIL for the metric that was changed.
         boots: the mean number of boots of each kernel until the gate ended.
         rivals: by tool, campaigns in which it reports any metric worse: from 10 boots of each kernel, and from all 20.
+            The others judge the first 1,000 campaigns.
         rivals_caught: the same for the metric that was changed.
     """
 
@@ -32,7 +33,7 @@ class SimulationResult(Strict, frozen=True):
 
 
 class ProofLine(Strict, frozen=True):
-    """The result of one case. part: no change, at detect, found, bad boots, clock, order."""
+    """The result of one case. part: no change, at detect, found, bad boots, no promise, order."""
 
     part: Word
     name: Word

@@ -9,7 +9,8 @@ import pytest
 
 from schedlib.dev.gate_proof import proof
 from schedlib.dev.gate_proof.noise_models import MODELS
-from schedlib.dev.gate_proof.simulation import RIVALS, GateCase, simulate
+from schedlib.dev.gate_proof.rivals import RIVALS
+from schedlib.dev.gate_proof.simulation import GateCase, simulate
 from schedlib.formats import document
 from schedlib.formats.bench_gate_document import BenchGateDocument, ProofLine
 
@@ -50,6 +51,14 @@ def test_the_others_are_what_is_known_of_them() -> None:
     assert found["mmtests"][0] < 2
 
 
+def test_what_is_not_promised_is_named() -> None:
+    """Every line that is exempt from the goals misses one: it is there because of that."""
+    exempt = {name: case for part, name, case in proof.cases() if part == "no promise"}
+    coarse = simulate(exempt["6.05 us on a 1 us clock, 5 runs"], 5, 200)
+    assert coarse.passed > 50
+    assert simulate(exempt["candidate 20 times as noisy"], 5, 2000).failed > 1
+
+
 def test_interval_of_a_share() -> None:
     low, high = proof.interval(2.5, 10_000)
     assert (low, high) == pytest.approx((2.21, 2.83), abs=0.01)
@@ -63,6 +72,7 @@ def test_tables(tmp_path: Path) -> None:
     assert "20 campaigns for each line" in said
     assert all(name in said for name in RIVALS)
     assert any("FAIL in" in missed for missed in proof.met(lines))
+    assert max(map(len, said.splitlines()[5:])) <= 108
     made = BenchGateDocument(schema="bench-gate-1", lines=tuple(lines))
     document.write(tmp_path / "x.json", made)
     assert document.read(tmp_path / "x.json", BenchGateDocument, "") == made

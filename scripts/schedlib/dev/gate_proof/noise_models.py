@@ -51,6 +51,15 @@ def every(period: int) -> Model:
     return model
 
 
+def like_an_order(lot: np.random.Generator, shape: tuple[int, int, int]) -> Values:
+    """Boots 2, 3, 5 and 8 of every eight are 30 % slower for all metrics; in addition 0.2 % of noise.
+
+    ABBABAAB is one of the 22 orders of a block. So one block of 22 has the candidate in all of its slow places.
+    """
+    slow = np.isin(np.arange(shape[-1]) % 8, [1, 2, 4, 7])
+    return log_normal(0.002)(lot, shape) * np.where(slow, 1.3, 1.0)
+
+
 def trend(each: float) -> Model:
     """The machine becomes slower by this share with every boot; in addition 3 % of noise."""
     return lambda lot, shape: log_normal(0.03)(lot, shape) * np.exp(each * np.arange(shape[-1]))

@@ -11,17 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from schedlib.dev.gate_proof.noise_models import Model
+from schedlib.dev.gate_proof.rivals import RIVALS
 from schedlib.formats.bench_gate_document import SimulationResult
 from schedlib.formats.gate_document import Method
 from schedlib.gate.block_orders import BLOCK_ORDERS
 from schedlib.gate.decision import Limits, decide, look_evidence
 from schedlib.gate.rules import load_gate
-from schedlib.gate.statistics import Flags, Values, upper_tail
+from schedlib.gate.statistics import Flags, Values
 
-Rule = Callable[[Values, Values], Flags]
 Spoil = Callable[[np.random.Generator, Values], Values]
 """What becomes of the candidate's values of the first metric."""
 
@@ -34,59 +33,20 @@ LIMITS = Limits(
     np.zeros(len(RULES), dtype=bool),
     np.array([rule.direction == "higher" for rule in RULES]),
 )
-_CHUNK = 500
+RIVALS_BOOTS = 10, 20
+"""The other tools do not end early; they judge so many boots of each kernel."""
 
+RIVALS_CAMPAIGNS = 1000
+"""Otava's rule takes longer than all the rest: the others judge the first campaigns only."""
 
-# The decision rules of other tools, from their source, for the same boots; larger is worse. Each returns the metrics
-# that it reports as worse. None has a correction for several metrics.
-
-
-def benchstat(base: Values, candidate: Values) -> Flags:
-    """golang/perf benchmath: two-sided Mann-Whitney, alpha 0.05; the direction by the medians."""
-    u = (candidate[..., :, None] > base[..., None, :]).sum(axis=(-1, -2))
-    return np.asarray(2 * upper_tail(base.shape[-1], candidate.shape[-1])[u] < 0.05)
-
-
-def google_benchmark(base: Values, candidate: Values) -> Flags:
-    """google/benchmark tools/gbench/report.py: scipy's mannwhitneyu with its defaults, alpha 0.05."""
-    p = stats.mannwhitneyu(base, candidate, alternative="two-sided", axis=-1).pvalue
-    return np.asarray((p < 0.05) & (np.median(candidate, axis=-1) > np.median(base, axis=-1)))
-
-
-def mmtests(base: Values, candidate: Values) -> Flags:
-    """mmtests Stat.pm: a star if the difference of means is over the sum of 1.96 standard deviations of each."""
-    widths = 1.96 * (base.std(axis=-1, ddof=1) + candidate.std(axis=-1, ddof=1))
-    return np.asarray(candidate.mean(axis=-1) - base.mean(axis=-1) > widths)
-
-
-def lkp(base: Values, candidate: Values) -> Flags:
-    """lkp lib/changed_stat.rb, plain compare: each median is outside the other's range, and the ratio is over 1.05."""
-    middle, other = np.median(base, axis=-1), np.median(candidate, axis=-1)
-    apart = (other > base.max(axis=-1)) & (candidate.min(axis=-1) > middle)
-    return np.asarray(apart & (other > 1.05 * middle))
-
-
-def otava(base: Values, candidate: Values) -> Flags:
-    """Otava analysis.py at a known change point: t test on deviations with ddof=0, p < 0.001."""
-    sides = [(side.mean(axis=-1), side.std(axis=-1), side.shape[-1]) for side in (base, candidate)]
-    p = stats.ttest_ind_from_stats(*sides[0], *sides[1]).pvalue
-    return np.asarray((p < 0.001) & (candidate.mean(axis=-1) > base.mean(axis=-1)))
-
-
-RIVALS: dict[str, Rule] = {
-    "benchstat": benchstat,
-    "google/benchmark": google_benchmark,
-    "mmtests": mmtests,
-    "lkp": lkp,
-    "Otava": otava,
-}
+_CHUNK = 100
 
 
 def candidates_slots(order: str, campaigns: int, lot: np.random.Generator) -> Flags:
     """Which boots of each campaign are the candidate's: drawn by lot as `gate plan` does, or a fixed order."""
     boots = LOOKS[-1]
     fixed = "A" * boots + "B" * boots if order == "blocks" else order
-    orders = BLOCK_ORDERS if order == "by lot" else (fixed,)
+    orders = {"by lot": BLOCK_ORDERS, "mirrored": ("ABBABAAB", "BAABABBA")}.get(order, (fixed,))
     known = np.array([[kind == "B" for kind in each] for each in orders])
     blocks = -(-2 * boots // known.shape[1])
     return known[lot.integers(0, len(known), (campaigns, blocks))].reshape(campaigns, -1)[:, : 2 * boots]
@@ -100,29 +60,39 @@ class GateCase:
         change: share by which the first metric becomes worse.
         clock: one step of the clock, as a share of the true value; 0 for none.
         spread: factor of the candidate's noise.
-        order: `by lot`, `blocks`, or an order that is repeated.
+        runs: number of runs in each boot, which are averaged. They differ as the model's boots do.
+        order: `by lot`, `mirrored` (ABBABAAB or BAABABBA by lot), `blocks`, or an order that is repeated.
     """
 
     model: Model
     change: float = 0.0
     clock: float = 0.0
     spread: float = 1.0
+    runs: int = 1
     spoil: Spoil | None = None
     order: str = "by lot"
 
     def boots(self, lot: np.random.Generator, campaigns: int) -> tuple[Values, Values]:
         """Values of both kernels: campaigns x metrics x boots; larger is worse."""
-        values = self.model(lot, (campaigns, len(RULES), 2 * LOOKS[-1]))
-        chosen = np.broadcast_to(candidates_slots(self.order, campaigns, lot)[:, None], values.shape)
-        base, candidate = (values[each].reshape(*values.shape[:2], -1) for each in (~chosen, chosen))
-        candidate = candidate**self.spread
-        candidate[:, 0] *= 1 + self.change
-        if self.spoil:
-            candidate[:, 0] = self.spoil(lot, candidate[:, 0])
-        if self.clock:
-            base, candidate = (np.floor(each / self.clock) * self.clock for each in (base, candidate))
-        higher = LIMITS.higher[:, None]
-        return np.where(higher, -1 / base, base), np.where(higher, -1 / candidate, candidate)
+        shape = (campaigns, len(RULES), 2 * LOOKS[-1])
+        chosen = np.broadcast_to(candidates_slots(self.order, campaigns, lot)[:, None], shape)
+        sides = np.zeros((2, *shape[:2], LOOKS[-1]))
+        for _ in range(self.runs):
+            values = self.model(lot, shape)
+            base, candidate = (values[each].reshape(sides.shape[1:]) for each in (~chosen, chosen))
+            candidate = candidate**self.spread
+            candidate[:, 0] *= 1 + self.change
+            if self.spoil:
+                candidate[:, 0] = self.spoil(lot, candidate[:, 0])
+            for side, read in zip(sides, (base, candidate), strict=True):
+                side += (np.floor(read / self.clock) * self.clock if self.clock else read) / self.runs
+        base, candidate = np.where(LIMITS.higher[:, None], -1 / sides, sides)
+        return base, candidate
+
+
+def as_measured(values: Values) -> Values:
+    """The values before they were negated: above 0, whether more or less is better."""
+    return np.abs(values)
 
 
 def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
@@ -132,7 +102,8 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
     rivals = {name: np.zeros(4) for name in RIVALS}
     for done in range(0, campaigns, _CHUNK):
         base, candidate = case.boots(lot, min(_CHUNK, campaigns - done))
-        _rivals(base, candidate, rivals)
+        if done < RIVALS_CAMPAIGNS:
+            _rivals(base, candidate, rivals)
         for look in LOOKS:
             found = look_evidence(base[..., :look], candidate[..., :look], LIMITS)
             said = decide(found, GATE.alpha, len(LOOKS), GATE.family, last=look == LOOKS[-1])
@@ -143,7 +114,8 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
             ended = fails | passes if look < LOOKS[-1] else np.ones(len(base), dtype=bool)
             boots += look * int(ended.sum())
             base, candidate = base[~ended], candidate[~ended]
-    shares = {name: [100 * float(count) / campaigns for count in each] for name, each in rivals.items()}
+    judged = min(campaigns, RIVALS_CAMPAIGNS)
+    shares = {name: [100 * float(count) / judged for count in each] for name, each in rivals.items()}
     return SimulationResult(
         campaigns,
         100 * failed / campaigns,
@@ -156,7 +128,7 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
 
 
 def _rivals(base: Values, candidate: Values, rivals: dict[str, Values]) -> None:
-    few = base[..., :10], candidate[..., :10]
+    both = [as_measured(side) for side in (base, candidate)]
     for name, rule in RIVALS.items():
-        one, all_boots = rule(*few), rule(base, candidate)
-        rivals[name] += [one.any(-1).sum(), all_boots.any(-1).sum(), one[:, 0].sum(), all_boots[:, 0].sum()]
+        few, many = (rule(both[0][..., :boots], both[1][..., :boots], LIMITS.higher) for boots in RIVALS_BOOTS)
+        rivals[name] += [few.any(-1).sum(), many.any(-1).sum(), few[:, 0].sum(), many[:, 0].sum()]
