@@ -60,9 +60,59 @@ KUNIT_RUNS = {
 }
 
 
+_RICH = ("layout", "sched-features")
+_ALL = (*_RICH, "smp-suites")
+_CLANG = "LLVM=-19"
+
+
+@dataclass(frozen=True)
+class CompileRow:
+    """One way to compile the scheduler.
+
+    Attributes:
+        arch: make's ARCH.
+        compiler: the program that has to be installed.
+        words: for make.
+        fragments: of configs/kernel/.
+    """
+
+    arch: str
+    compiler: str
+    words: tuple[str, ...]
+    fragments: tuple[str, ...]
+
+
+def _cross(arch: str, triplet: str, *fragments: str) -> CompileRow:
+    return CompileRow(arch, f"{triplet}-gcc", (f"CROSS_COMPILE={triplet}-",), (*_ALL, *fragments))
+
+
+def _x86(*fragments: str, words: tuple[str, ...] = (), compiler: str = "gcc") -> CompileRow:
+    return CompileRow("x86_64", compiler, words, (*_ALL, "x86_64", *fragments))
+
+
+COMPILE_ROWS = {
+    "x86_64": _x86("numa"),
+    "clang": _x86("numa", words=(_CLANG,), compiler="clang-19"),
+    "clang-lto-thin": _x86("numa", "lto-thin", words=(_CLANG,), compiler="clang-19"),
+    "i386": CompileRow("i386", "gcc", (), (*_ALL, "i386")),
+    "arm": _cross("arm", "arm-linux-gnueabihf", "arm"),
+    "arm64": _cross("arm64", "aarch64-linux-gnu", "arm64"),
+    "riscv64": _cross("riscv", "riscv64-linux-gnu", "riscv64"),
+    "s390x": _cross("s390", "s390x-linux-gnu", "s390x"),
+    "ppc64le": _cross("powerpc", "powerpc64le-linux-gnu", "ppc64le"),
+    "ppc64": _cross("powerpc", "powerpc64-linux-gnu", "ppc64"),
+    "up": CompileRow("x86_64", "gcc", (), (*_RICH, "x86_64", "up")),
+    "preempt-rt": _x86("numa", "preempt-rt"),
+    "randstruct": _x86("numa", "randstruct"),
+    "sparse": _x86("numa", words=("C=2",), compiler="sparse"),
+}
+"""What `schedline dev test-tree --compile` takes, by name."""
+
+
 @dataclass(frozen=True)
 class PlainTreeOptions:
-    """The tree, and which of KUNIT_RUNS to skip."""
+    """The tree, which of KUNIT_RUNS to skip, and which of COMPILE_ROWS to compile in place of any run."""
 
     tree: TreeOptions
     skip: tuple[str, ...]
+    compile: tuple[str, ...]
