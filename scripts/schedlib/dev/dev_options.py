@@ -36,7 +36,7 @@ class KunitRun:
 
     Attributes:
         words: its arguments.
-        timeout: in seconds.
+        timeout: in seconds, with the build. It is there for what hangs; on a busy machine a build takes long.
         build: its build directory, which runs of one configuration share.
         without: the suites that it does not build.
     """
@@ -48,14 +48,14 @@ class KunitRun:
 
 
 KUNIT_RUNS = {
-    "uml": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=64", "--kernel_args=maxcpus=8"), 1200, "uml"),
+    "uml": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=64", "--kernel_args=maxcpus=8"), 3600, "uml"),
     # What a CI boots: the tests that need more possible CPUs are skipped.
-    "uml-8": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=8"), 1200, "uml"),
-    "uml-2": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=2"), 1200, "uml"),
-    "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 2400, "qemu"),
+    "uml-8": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=8"), 3600, "uml"),
+    "uml-2": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=2"), 3600, "uml"),
+    "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 7200, "qemu"),
     # These rebuild sched domains, so their options have no `default KUNIT_ALL_TESTS`.
     "alltests": KunitRun(
-        ("--alltests",), 5400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_wakeup")
+        ("--alltests",), 14400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_wakeup")
     ),
 }
 
