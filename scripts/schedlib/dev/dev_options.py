@@ -102,7 +102,7 @@ COMPILE_ROWS = {
     "ppc64le": _cross("powerpc", "powerpc64le-linux-gnu", "ppc64le"),
     "ppc64": _cross("powerpc", "powerpc64-linux-gnu", "ppc64"),
     "up": CompileRow("x86_64", "gcc", (), (*_RICH, "x86_64", "up")),
-    "preempt-rt": _x86("numa", "preempt-rt"),
+    "preempt-rt": _x86("preempt-rt"),
     "randstruct": _x86("numa", "randstruct"),
     "sparse": _x86("numa", words=("C=2",), compiler="sparse"),
 }
