@@ -22,11 +22,13 @@ kernel/sched/:
 """
 
 
-def compiled(tmp_path: Path, said: str, compiler: str = "make") -> tuple[Verdict, str, tuple[str, ...]]:
+def compiled(
+    tmp_path: Path, said: str, compiler: str = "make", words: tuple[str, ...] = ()
+) -> tuple[Verdict, str, tuple[str, ...]]:
     """Compile a toy kernel whose make prints one line."""
     (tmp_path / "Makefile").write_text(MAKEFILE % said)
     (tmp_path / "a.config").write_text("CONFIG_A=y\n")
-    row = CompileRow("x86_64", compiler, (), (str(tmp_path / "a.config"),))
+    row = CompileRow("x86_64", compiler, words, (str(tmp_path / "a.config"),))
     return compile_row(tmp_path, tmp_path / "build", "toy", row)
 
 
@@ -52,8 +54,19 @@ def test_a_missing_compiler_is_no_pass(tmp_path: Path) -> None:
 
 def test_a_warning_that_is_printed_twice_is_one() -> None:
     one = "../kernel/sched/sched.h:3:1: warning: x\n"
-    assert warnings_of(f"{one}  CC kernel/sched/core.o\n{one}") == (one.strip(),)
-    assert warnings_of("include/linux/sched/topology.h:3:1: warning: x\n") == ()
+    assert warnings_of(f"{one}  CC kernel/sched/core.o\n{one}", "kernel/sched/") == (one.strip(),)
+    assert warnings_of("include/linux/sched/topology.h:3:1: warning: x\n", "kernel/sched/") == ()
+    assert warnings_of(one, "kernel/sched/tests/") == ()
+
+
+@pytest.mark.tools
+def test_a_checker_that_make_left_out_is_no_pass(tmp_path: Path) -> None:
+    """Debian's sparse is too old for make, which only said so: the row passed without it."""
+    row = ("make", ("C=2",))
+    verdict, said, _ = compiled(tmp_path, "Makefile:1311: C=2 specified, but sparse is not available", *row)
+    assert verdict is Verdict.ERROR
+    assert "make ran no make" in said
+    assert compiled(tmp_path, "  CHECK   kernel/sched/core.c", *row)[0] is Verdict.PASS
 
 
 @pytest.mark.parametrize("name", COMPILE_ROWS)
