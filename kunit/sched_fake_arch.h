@@ -22,17 +22,17 @@ const struct cpumask *sched_fake_smt_mask(int cpu);
 unsigned long sched_fake_capacity(int cpu);
 bool sched_fake_vcpu_is_preempted(int cpu);
 
-static inline const struct cpumask *arch_smt_mask(int cpu)
+static inline const struct cpumask *sched_real_smt_mask(int cpu)
 {
 	return cpu_smt_mask(cpu);
 }
 
-static inline unsigned long arch_capacity(int cpu)
+static inline unsigned long sched_real_capacity(int cpu)
 {
 	return arch_scale_cpu_capacity(cpu);
 }
 
-static inline bool arch_vcpu_is_preempted(int cpu)
+static inline bool sched_real_vcpu_is_preempted(int cpu)
 {
 	return vcpu_is_preempted(cpu);
 }

@@ -103,20 +103,20 @@ static void fill_spans(enum fake_level level,
 
 const struct cpumask *sched_fake_smt_mask(int cpu)
 {
-	return READ_ONCE(fake_topology) ? fake_span(FAKE_SMT, cpu) : arch_smt_mask(cpu);
+	return READ_ONCE(fake_topology) ? fake_span(FAKE_SMT, cpu) : sched_real_smt_mask(cpu);
 }
 
 unsigned long sched_fake_capacity(int cpu)
 {
 	const struct sched_fake_topology *t = READ_ONCE(fake_topology);
 
-	return t ? sched_fake_capacity_of(t, cpu) : arch_capacity(cpu);
+	return t ? sched_fake_capacity_of(t, cpu) : sched_real_capacity(cpu);
 }
 
 /* In a guest, a CPU that the host has preempted is not idle for the scheduler. */
 bool sched_fake_vcpu_is_preempted(int cpu)
 {
-	return !READ_ONCE(fake_topology) && arch_vcpu_is_preempted(cpu);
+	return !READ_ONCE(fake_topology) && sched_real_vcpu_is_preempted(cpu);
 }
 
 /*

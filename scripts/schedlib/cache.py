@@ -126,6 +126,7 @@ def lock(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         _acquire(file, fcntl.LOCK_EX)
+        _sign(file)
         yield
 
 
@@ -149,6 +150,7 @@ def shared_lock(
         reached = _text(record) == state and intact()
         while not reached:
             _acquire(file, fcntl.LOCK_EX)
+            _sign(file)
             if _text(record) != state or not intact():
                 record.unlink(missing_ok=True)
                 prepare()
@@ -156,6 +158,7 @@ def shared_lock(
             _acquire(file, fcntl.LOCK_SH)
             # Converting the lock is not atomic: another holder may have come in between.
             reached = _text(record) == state
+        _sign(file)
         yield
 
 
@@ -175,6 +178,10 @@ def _acquire(file: IO[str], kind: int) -> None:
         say(f"waiting for {holder}, which uses {Path(file.name).with_suffix('')}")
         fcntl.flock(file, kind)
         say(f"waited {time.monotonic() - since:.0f} s")
+
+
+def _sign(file: IO[str]) -> None:
+    """Write the holder into a lock, for those that wait. Who may have to convert the lock must not sign before."""
     file.seek(0)
     file.truncate()
     file.write(f"`{shlex.join(['schedline', *sys.argv[1:]])}` (pid {os.getpid()}, since {time.strftime('%H:%M:%S')})\n")

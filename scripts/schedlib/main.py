@@ -27,13 +27,13 @@ from schedlib.dev import dev_verb
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
-from schedlib.formats.cover_letter import printable
 from schedlib.gate import gate_verb
 from schedlib.layout import layout_verb, status_verb
 from schedlib.options import VerbParser
 from schedlib.premerge import premerge_verb
 from schedlib.progress import say
 from schedlib.runs import kernels_verb, run_verb
+from schedlib.terminal import printable
 from schedlib.tree import fetch_verb
 from schedlib.verdict import BISECT_SKIP, Verdict
 

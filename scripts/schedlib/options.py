@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from schedlib import names
-from schedlib.formats.cover_letter import printable
 from schedlib.names import one_of, some_of, unknown, words
+from schedlib.terminal import printable
 from schedlib.verdict import Verdict
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

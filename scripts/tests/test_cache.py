@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import AbstractContextManager
@@ -74,9 +75,11 @@ def test_the_same_state_is_shared_and_another_one_waits(tmp_path: Path) -> None:
     with hold("b"):
         same = subprocess.run([*argv, "b"], capture_output=True, text=True, check=True, timeout=60)
         assert same.stdout == "got it\n"
+    with hold("b"):
         other = subprocess.Popen([*argv, "c"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert other.stdout is not None
-        assert "waiting for" in other.stdout.readline()
+        # It named itself.
+        assert f"(pid {os.getpid()}, " in other.stdout.readline()
     assert other.wait(timeout=60) == 0
     assert other.stdout.read().endswith("prepared\ngot it\n")
 

@@ -14,11 +14,11 @@ from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.formats import document
 from schedlib.formats.c2c_diff_document import TrafficDiffDocument
 from schedlib.formats.c2c_document import C2C_FILE, read_result
-from schedlib.formats.cover_letter import tell
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat, load_topology
 from schedlib.progress import say
+from schedlib.terminal import tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 

@@ -115,7 +115,7 @@ def disagreements(
     """A problem for each rule on which the kernel and its object differ.
 
     A failure only in the kernel is no problem if the rule has a clause that the object cannot judge, because it has
-    no debug information.
+    no debug information. Nor is a pass, if the object can judge no clause at all.
     """
     known = {rule.id for rule in rules.rules}
     for test in tests:
@@ -125,7 +125,9 @@ def disagreements(
         result = judge_rule(rules, rule, layout, expected)
         said = _SAME[test.outcome]
         unseen = any(clause.unrecorded is Unrecorded.PADDING for clause in result.clauses)
-        if said is result.outcome or (said is RuleOutcome.FAIL and unseen):
+        judged = any(clause.outcome is not RuleOutcome.NA for clause in result.clauses)
+        excused = said is RuleOutcome.FAIL or (said is RuleOutcome.PASS and not judged)
+        if said is result.outcome or (unseen and excused):
             continue
         text = f"{rule}: the kernel reports {said.value}, its object file shows {result.outcome.value}"
         yield Problem("layout-disagrees", test.line, text, Verdict.FAIL, test.name)

@@ -19,7 +19,6 @@ from schedlib.check import repeated, report, sanitize
 from schedlib.check.check_boots import boot_and_judge, make_plan
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
-from schedlib.formats.cover_letter import tell
 from schedlib.guest import selftests
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import Kernel, plan_kernel, prepare_kernel
@@ -29,6 +28,7 @@ from schedlib.kernel.machine import boot_id, machine_text
 from schedlib.kernel.targets import choose
 from schedlib.process import version_of
 from schedlib.progress import say
+from schedlib.terminal import tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict, worst
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from schedlib.cache import read_json, write_atomic, write_json
 from schedlib.check.check_boots import CheckPlan
 from schedlib.check.check_options import CheckOptions
-from schedlib.formats.cover_letter import tell
 from schedlib.kernel.build import KernelPlan, compiler_version
 from schedlib.kernel.machine import machine_text
 from schedlib.paths import CONFIGS, KUNIT, PATCHES, SELFTESTS
 from schedlib.process import version_of
 from schedlib.progress import say
+from schedlib.terminal import tell
 from schedlib.verdict import Verdict
 
 REPEATED = (Verdict.PASS, Verdict.FAIL)

@@ -17,9 +17,9 @@ from schedlib.console.judge import OPEN_END, Judgement, TestOutcome, TestResult,
 from schedlib.console.races import RaceReport
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
-from schedlib.formats.cover_letter import tell
 from schedlib.formats.junit import junit_document
 from schedlib.guest.boot import Ending
+from schedlib.terminal import tell
 from schedlib.verdict import Verdict, worst
 
 _SHOWN_LINES = 60

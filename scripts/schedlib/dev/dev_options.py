@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedlib.options import TreeOptions
@@ -36,7 +36,7 @@ class KunitRun:
 
     Attributes:
         words: its arguments.
-        timeout: in seconds.
+        timeout: in seconds, with the build. It is there for what hangs; on a busy machine a build takes long.
         build: its build directory, which runs of one configuration share.
         without: the suites that it does not build.
     """
@@ -48,21 +48,77 @@ class KunitRun:
 
 
 KUNIT_RUNS = {
-    "uml": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=64", "--kernel_args=maxcpus=8"), 1200, "uml"),
+    "uml": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=64", "--kernel_args=maxcpus=8"), 3600, "uml"),
     # What a CI boots: the tests that need more possible CPUs are skipped.
-    "uml-8": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=8"), 1200, "uml"),
-    "uml-2": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=2"), 1200, "uml"),
-    "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 2400, "qemu"),
+    "uml-8": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=8"), 3600, "uml"),
+    "uml-2": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=2"), 3600, "uml"),
+    "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 7200, "qemu"),
     # These rebuild sched domains, so their options have no `default KUNIT_ALL_TESTS`.
     "alltests": KunitRun(
-        ("--alltests",), 5400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_wakeup")
+        ("--alltests",), 14400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_wakeup")
     ),
 }
 
 
+_RICH = ("layout", "sched-features")
+_ALL = (*_RICH, "smp-suites")
+_CLANG = "LLVM=-19"
+
+
+@dataclass(frozen=True)
+class CompileRow:
+    """One way to compile the scheduler.
+
+    Attributes:
+        arch: make's ARCH.
+        compiler: the program that has to be installed.
+        words: for make.
+        fragments: of configs/kernel/.
+        judged: a warning about a file below this directory fails.
+    """
+
+    arch: str
+    compiler: str
+    words: tuple[str, ...]
+    fragments: tuple[str, ...]
+    judged: str = "kernel/sched/"
+
+
+def _cross(arch: str, triplet: str, *fragments: str) -> CompileRow:
+    return CompileRow(arch, f"{triplet}-gcc", (f"CROSS_COMPILE={triplet}-",), (*_ALL, *fragments))
+
+
+def _x86(*fragments: str, words: tuple[str, ...] = (), compiler: str = "gcc") -> CompileRow:
+    return CompileRow("x86_64", compiler, words, (*_ALL, "x86_64", *fragments))
+
+
+SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
+"""Debian's sparse 0.6.4 does not know __typeof_unqual__. Without that make leaves it out, and only says so."""
+
+COMPILE_ROWS = {
+    "x86_64": _x86("numa"),
+    "clang": _x86("numa", words=(_CLANG,), compiler="clang-19"),
+    "clang-lto-thin": _x86("numa", "lto-thin", words=(_CLANG,), compiler="clang-19"),
+    "i386": CompileRow("i386", "gcc", (), (*_ALL, "i386")),
+    "arm": _cross("arm", "arm-linux-gnueabihf", "arm"),
+    "arm64": _cross("arm64", "aarch64-linux-gnu", "arm64"),
+    "riscv64": _cross("riscv", "riscv64-linux-gnu", "riscv64"),
+    "s390x": _cross("s390", "s390x-linux-gnu", "s390x"),
+    "ppc64le": _cross("powerpc", "powerpc64le-linux-gnu", "ppc64le"),
+    "ppc64": _cross("powerpc", "powerpc64-linux-gnu", "ppc64"),
+    "up": CompileRow("x86_64", "gcc", (), (*_RICH, "x86_64", "up")),
+    "preempt-rt": _x86("preempt-rt"),
+    "randstruct": _x86("numa", "randstruct"),
+    # sparse has complaints about the kernel's own files.
+    "sparse": replace(_x86("numa", words=("C=2", SPARSE), compiler="sparse"), judged="kernel/sched/tests/"),
+}
+"""What `schedline dev test-tree --compile` takes, by name."""
+
+
 @dataclass(frozen=True)
 class PlainTreeOptions:
-    """The tree, and which of KUNIT_RUNS to skip."""
+    """The tree, which of KUNIT_RUNS to skip, and which of COMPILE_ROWS to compile in place of any run."""
 
     tree: TreeOptions
     skip: tuple[str, ...]
+    compile: tuple[str, ...]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import doctor, options
-from schedlib.dev.dev_options import ATTACK, EMULATED, KUNIT_RUNS, MutantsOptions, PlainTreeOptions
+from schedlib.dev.dev_options import ATTACK, COMPILE_ROWS, EMULATED, KUNIT_RUNS, MutantsOptions, PlainTreeOptions
 from schedlib.kernel.targets import TARGETS
 from schedlib.names import one_of, some_of
 from schedlib.options import TreeOptions, Verbs, add_verb, options_of
@@ -162,17 +162,21 @@ def _add_plain_trees(verbs: Verbs) -> None:
         first=[
             "schedline dev test-tree                  in UML with 2, 8 and 64 CPUs, in QEMU, and with --alltests",
             "schedline dev test-tree --skip alltests  a quicker answer",
+            "schedline dev test-tree --compile all    compiled alone: other architectures, compilers, options",
         ],
         text="""
         Exports tests and changes, applies them with `git am` to a fresh clone, and runs the clone's own kunit.py: in
         UML, in QEMU, and with --alltests, which builds half the kernel. Each run shows how many tests passed and how
-        many were skipped. From there on only the clone and Python's standard library are used.""",
+        many were skipped. From there on only the clone and Python's standard library are used. With --compile nothing
+        is run: each row compiles kernel/sched/ with W=1, and a warning fails.""",
         read=lambda arguments: options_of(PlainTreeOptions, arguments, tree=options.tree_options(arguments)),
         job=_test_tree,
     )
     options.add_tree_options(parser)
     runs, about = some_of("run", lambda: KUNIT_RUNS), f"leave out some of {', '.join(KUNIT_RUNS)}"
     parser.add_argument("--skip", type=runs, default=(), metavar="RUN,...", help=about)
+    rows, about = some_of("row", lambda: COMPILE_ROWS, everything="all"), f"all, or some of {', '.join(COMPILE_ROWS)}"
+    parser.add_argument("--compile", type=rows, default=(), metavar="ROW,...", help=about)
     parser = add_verb(
         verbs,
         "kselftest",
@@ -230,6 +234,10 @@ def _litmus(wanted: LitmusOptions) -> Verdict:
 
 
 def _test_tree(wanted: PlainTreeOptions) -> Verdict:
+    if wanted.compile:
+        from schedlib.dev.compile_series import compile_series
+
+        return compile_series(wanted)
     from schedlib.dev.plain_tree import run_series
 
     return run_series(wanted)

@@ -53,7 +53,8 @@ def outcomes(document: dict[str, object]) -> dict[str, str]:
 
     def walk(group: dict[str, object], path: tuple[str, ...]) -> None:
         for case in group.get("test_cases", []):  # type: ignore[attr-defined]
-            found[":".join((*path, case["name"]))] = case["status"]
+            # In the exported form a row's name is its id and a sentence.
+            found[":".join((*path, case["name"].partition(": ")[0]))] = case["status"]
         for inner in group.get("sub_groups", []):  # type: ignore[attr-defined]
             walk(inner, (*path, str(inner["name"])))
 

@@ -14,8 +14,8 @@ import msgspec
 
 from schedlib.cache import read_regular, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.formats.cover_letter import printable
 from schedlib.formats.strict import Strict
+from schedlib.terminal import printable
 
 T = TypeVar("T", bound="Document")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -19,9 +20,9 @@ from msgspec import UNSET, Meta, UnsetType
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.cover_letter import printable
 from schedlib.formats.document import LARGEST, Document, Refused
 from schedlib.formats.strict import METRIC, Amount, Count, Moment, Number, Positive, Strict, Whole, Word
+from schedlib.terminal import printable
 
 Direction = Literal["lower", "higher", "neither"]
 Kind = Literal["exact", "quantile", "rate", "exceedance"]
@@ -235,17 +236,23 @@ class Run(Document, frozen=True, kw_only=True):
         seconds = self.process.seconds if self.process else 0.0
         return hash((self.row, metrics, self.cpus, bars, self.disturbance, self.noise, seconds))
 
-    def digits(self) -> int:
-        """How many digits of its figures change from run to run, at least: the first of each figure does not count."""
-        figures: list[float] = [each.value for each in self.metrics if each.kind != "exact"]
-        figures += [each for metric in self.metrics for each in metric.rounds or () if metric.kind != "exact"]
-        figures += [each for row in self.cpus for each in (row.p50_ns, row.p99_ns, row.max_ns)]
-        figures += [float(count) for bars in (self.histograms or {}).values() for _, count in bars]
-        figures += [self.noise.foreign_cpu_s, float(self.noise.foreign_switches)] if self.noise else []
-        figures += [self.seconds]
-        return sum(
-            max(0, len(f"{abs(each):.15e}".partition("e")[0].replace(".", "").rstrip("0")) - 1) for each in figures
+    def tells_itself(self) -> bool:
+        """Whether its figures have so many digits that another run hardly has the same, as on a coarse clock."""
+        figures: Iterator[float] = itertools.chain(
+            (self.seconds,),
+            (each.value for each in self.metrics if each.kind != "exact"),
+            (each for metric in self.metrics for each in metric.rounds or () if metric.kind != "exact"),
+            (each for row in self.cpus for each in (row.p50_ns, row.p99_ns, row.max_ns)),
+            (float(count) for bars in (self.histograms or {}).values() for _, count in bars),
+            (self.noise.foreign_cpu_s, float(self.noise.foreign_switches)) if self.noise else (),
         )
+        digits = 0
+        for each in figures:
+            # The first digit of a figure is the same in most runs.
+            digits += max(0, len(f"{abs(each):.15e}".partition("e")[0].replace(".", "").rstrip("0")) - 1)
+            if digits >= _TELLING:
+                return True
+        return False
 
     def value(self, name: str) -> float | None:
         """The value of a metric, or None if the run does not have it."""
@@ -351,7 +358,7 @@ def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
                 raise ValueError(f"it is a copy: this run of {run.row}, {run.started:%FT%TZ}, appears twice")
             if run.status == "DONE":
                 first = contents.setdefault(run.content(), path)
-                if first is not path and run.digits() >= _TELLING:
+                if first is not path and run.tells_itself():
                     raise ValueError(f"it is a copy: {first} has the same figures, to the last digit, at another time")
         except ValueError as error:
             raise Refused(path, Run, str(error), AGAIN) from error
@@ -368,7 +375,7 @@ def refuse_copies(directories: Iterable[Iterable[tuple[int, str]]]) -> None:
     """Reject a run whose figures are those of a run in another directory.
 
     Args:
-        directories: of each directory the content() and the path of its runs.
+        directories: of each directory the content() and the path of its runs, if they tell themselves.
 
     Raises:
         Refused: there is one.
@@ -376,10 +383,10 @@ def refuse_copies(directories: Iterable[Iterable[tuple[int, str]]]) -> None:
     seen: dict[int, str] = {}
     for directory in directories:
         found = dict(directory)
-        for content in found.keys() & seen.keys():
-            if read_run(Path(found[content])).digits() >= _TELLING:
-                why = f"it is a copy: {seen[content]} has the same figures, to the last digit, in another directory"
-                raise Refused(found[content], Run, why, AGAIN)
+        if copies := found.keys() & seen.keys():
+            content = min(copies)
+            why = f"it is a copy: {seen[content]} has the same figures, to the last digit, in another directory"
+            raise Refused(found[content], Run, why, AGAIN)
         seen |= found
 
 

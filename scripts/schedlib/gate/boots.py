@@ -57,6 +57,7 @@ class Figure:
     samples: int = 0
     least: float = inf
     most: float = -inf
+    values: list[float] = field(default_factory=list)
 
     def add(self, value: float, samples: int) -> None:
         """Add a run."""
@@ -65,6 +66,7 @@ class Figure:
         self.samples += samples
         self.least = min(self.least, value)
         self.most = max(self.most, value)
+        self.values.append(value)
 
     @property
     def mean(self) -> float:
@@ -112,7 +114,7 @@ class Side:
         failed: file and reason of each failed run.
         skipped: for each tool that was skipped, the reason.
         absent: for each metric (or prefix of its name) that this machine cannot show, the reason.
-        contents: for refuse_copies(): the content() and the path of each run.
+        contents: for refuse_copies(): the content() and the path of each run that tells itself.
     """
 
     name: str
@@ -261,7 +263,8 @@ class _Reader:
             why = f"it was started {run.started:%FT%TZ}: that clock was not set, and the order of the boots is unknown"
             raise Refused(path, Run, why, AGAIN)
         identity, second = run.fingerprint["boot_id"], run.started.timestamp()
-        self.contents.append((run.content(), path))
+        if run.tells_itself():
+            self.contents.append((run.content(), path))
         boot = self.boots.setdefault(identity, Boot(identity, second))
         boot.started = min(boot.started, second)
         boot.runs[tool] = boot.runs.get(tool, 0) + 1

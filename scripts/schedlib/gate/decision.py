@@ -70,15 +70,19 @@ class Decision:
     p: Values
 
 
-def look_evidence(base: Values, candidate: Values, limits: Limits, *, means: bool = False) -> LookEvidence:
+def look_evidence(
+    base: Values, candidate: Values, limits: Limits, step: Values, *, means: bool = False
+) -> LookEvidence:
     """Evidence from as many boots of the base as of the candidate; larger is worse, the last axis is the boots.
 
-    By ranks: a change in percent is a factor of all values, so nothing has to be estimated. The true value may differ
-    by one step of a coarse clock; that step is taken in the direction that makes the verdict less certain. With
-    `means`, by permutations of the means, for rates.
+    By ranks: a change in percent is a factor of all values, so nothing has to be estimated. With `means`, by
+    permutations of the means, for rates.
+
+    Args:
+        step: one step of the clock, in the unit of the values, or infinite if nothing is known of it. A true value may
+            be off by it. It is taken in the direction that makes the verdict less certain.
     """
     p_of = statistics.mean_p if means else statistics.worse_p
-    step = np.zeros(base.shape[:-1]) if means else statistics.step_of(base)
     known = np.isfinite(step)
     step = np.where(known, step, 0.0)[..., None]
     budgeted = limits.without(candidate, limits.budget)

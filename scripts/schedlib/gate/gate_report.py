@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from schedlib.formats.cover_letter import printable, wrapped
+from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.gate_document import GateClaim, GateDocument, GateMetric, GateShare, GateSide, Method, ShownMetric
+from schedlib.terminal import printable
 from schedlib.verdict import Verdict
 
 _MOST_SHOWN = 12

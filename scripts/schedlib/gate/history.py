@@ -12,11 +12,11 @@ from pathlib import Path
 from schedlib import TOOL
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
-from schedlib.formats.cover_letter import printable
 from schedlib.formats.document import LARGEST, line, parse
 from schedlib.formats.gate_document import GateDocument, GateSide
 from schedlib.formats.history_document import BadLine, PastGate, PastKernel, PastMetric
 from schedlib.gate.gate_options import gates_path
+from schedlib.terminal import printable
 
 FILE = "history.jsonl"
 

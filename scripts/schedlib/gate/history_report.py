@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from schedlib.formats.cover_letter import printable, wrapped
+from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.history_document import HistoryDocument, LevelSeries, PastGate
+from schedlib.terminal import printable
 from schedlib.verdict import Verdict
 
 _SHOWN = 20

@@ -67,6 +67,13 @@ class _Sample:
     base: Values
     candidate: Values
 
+    def step(self, boots: int) -> float:
+        """One step of the clock in the first boots of the base, from all their runs; 0 if means are compared."""
+        if self.rule.method is not Method.RANK:
+            return 0.0
+        runs = [value for boot in self.batch.base[:boots] for value in boot.figures[self.rule.key].values]
+        return float(statistics.step_of(np.array(runs)))
+
     @property
     def limits(self) -> Limits:
         """The rule's limits, as shares unless they are absolute."""
@@ -77,7 +84,8 @@ class _Sample:
     def evidence(self, boots: int) -> LookEvidence:
         """The evidence of the first boots."""
         means = self.rule.method is not Method.RANK
-        return look_evidence(self.base[:boots], self.candidate[:boots], self.limits, means=means)
+        step = np.asarray(self.step(boots))
+        return look_evidence(self.base[:boots], self.candidate[:boots], self.limits, step, means=means)
 
 
 def boots_of(side: Side, tool: str) -> Side:
@@ -323,16 +331,15 @@ def _row(gate: Gate, sample: _Sample, look: int, found: Decision, evidence: Look
         return replace(row, verdict=Verdict.PASS, reason=one)
     if found.failed.any():
         return replace(row, reason="not settled when the gate failed")
-    step = 0.0
-    if rule.method is Method.RANK:
-        scale = 1.0 if rule.absolute else 100 / abs(float(np.median(sample.base[:look])))
-        step = float(statistics.step_of(sample.base[:look])) * scale
+    base = sample.base[:look]
+    scale = 1.0 if rule.absolute else 100 / abs(float(np.median(base)))
     unclear = Unclear(
         rule,
         look,
         row.worse_by if row.worse_by is not None else nan,
         ((row.high or 0.0) - (row.low or 0.0)) / 2,
-        step,
+        sample.step(look) * scale,
+        rule.method is Method.RANK and not np.ptp(base),
         bool(evidence.doubtful[place]),
         row.far,
         unit,

@@ -22,7 +22,8 @@ class Unclear:
         look: boots of each kernel.
         worse_by: the estimate; positive is worse, in the unit of the budget.
         half: half of the 95 % interval, in the same unit.
-        step: one step of the clock, in the same unit; infinite if all boots of the base have the same value.
+        step: one step of the clock, in the same unit.
+        constant: whether all boots of the base have the same value.
         doubtful: whether a change above the budget is in sight.
         far: ids of the candidate's boots that are far from all boots of the base.
         unit: of the budget.
@@ -33,6 +34,7 @@ class Unclear:
     worse_by: float
     half: float
     step: float
+    constant: bool
     doubtful: bool
     far: Sequence[str]
     unit: str
@@ -49,7 +51,7 @@ def too_few(gate: Gate, batch: Batch) -> str:
 def why_unclear(gate: Gate, found: Unclear) -> str:
     """Why the metric is unclear, and what to do."""
     rule, limit = found.rule, f"{found.rule.detect:g}{found.unit}"
-    if not isfinite(found.step):
+    if found.constant:
         return (
             f"all {found.look} boots of the base have the same value, so nothing is known of its noise, and no number "
             'of boots settles it: measure with a finer clock, or compare with method = "equal"'

@@ -12,9 +12,9 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from schedlib.formats.cover_letter import printable
 from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide, Method
 from schedlib.gate import gate_report, plots
+from schedlib.terminal import printable
 
 
 @dataclass(frozen=True)

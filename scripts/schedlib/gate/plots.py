@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, PercentFormatter, StrMethodFormatter
 
-from schedlib.formats.cover_letter import printable
 from schedlib.formats.gate_document import BootValue, GateMetric
 from schedlib.gate.gate_report import Effect, interval_of, number, per, words_of
+from schedlib.terminal import printable
 
 _SIZE = (5.0, 3.4)
 """In inches of 72 pixels: as wide as a phone's screen, so that the text keeps its size there."""

@@ -125,12 +125,15 @@ def shift_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
 
 
 def step_of(values: Values) -> Values:
-    """The smallest difference between unequal values, which is one step of a coarse clock; infinite if all are equal.
+    """One step of a coarse clock, at most: the smallest difference between unequal values.
 
-    Of values that are not quantised it is a small part of their noise.
+    Of values that are not quantised it is a small part of their noise. If all are equal it may be as large as the value
+    itself, and if all are 0 nothing is known of it: infinite.
     """
     gaps = np.diff(np.sort(values, axis=-1), axis=-1)
-    return np.asarray(np.where(gaps > 0, gaps, np.inf).min(axis=-1, initial=np.inf))
+    least = np.where(gaps > 0, gaps, np.inf).min(axis=-1, initial=np.inf)
+    one = np.abs(values[..., 0])
+    return np.asarray(np.where(np.isfinite(least) | (one == 0), least, one))
 
 
 @lru_cache(maxsize=16)

@@ -159,7 +159,7 @@ def _build(directory: Path, tree: Tree, commit: str, target: Target, configurati
     with checked_out(tree, commit):
         if not is_configured(directory, configuration):
             with step(f"configuring {'+'.join(configuration.names)}"):
-                configure(tree, directory, target.arch, configuration, variables)
+                configure(tree.src, directory, target.arch, configuration, variables)
         with step(f"building {target.goal} for {target.name} with {os.cpu_count()} jobs"):
             make_as_configured(tree, directory, target.arch, configuration, variables, [target.goal])
     write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
@@ -191,7 +191,7 @@ def make_as_configured(
     """
     for _ in range(2):
         if not is_configured(directory, wanted):
-            configure(tree, directory, arch, wanted, variables)
+            configure(tree.src, directory, arch, wanted, variables)
         make(tree.src, directory, arch, [*variables, *goals])
         if is_configured(directory, wanted):
             return

@@ -14,7 +14,6 @@ from schedlib.errors import SchedlineError
 from schedlib.names import fragment_names
 from schedlib.paths import CONFIGS
 from schedlib.process import must, run
-from schedlib.tree.kernel_tree import Tree
 
 _VERIFIED = "schedline.verified"
 
@@ -75,10 +74,11 @@ def load(names: Sequence[str]) -> Configuration:
     return Configuration(tuple(names), values, frozenset(where_it_exists))
 
 
-def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:
+def configure(src: Path, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:
     """Write build/.config and check that it has every requested line.
 
     Args:
+        src: a kernel source.
         variables: for make, such as CROSS_COMPILE=...; Kconfig's answers depend on them.
 
     Raises:
@@ -91,17 +91,17 @@ def configure(tree: Tree, build: Path, arch: str, wanted: Configuration, variabl
     write_atomic(fragment, wanted.text())
     must(
         ["make", "-s", f"ARCH={arch}", *variables, f"O={build}", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"],
-        cwd=tree.src,
+        cwd=src,
         next_step="is this tree complete? make allnoconfig in it shows the same error",
     )
     got = parse_config((build / ".config").read_text())
     for name, value in wanted.values.items():
         actual = got.get(name, "n")
         symbol = name.removeprefix("CONFIG_")
-        if actual != value and not (name in wanted.where_it_exists and not _definition(tree, arch, symbol)):
+        if actual != value and not (name in wanted.where_it_exists and not _definition(src, arch, symbol)):
             raise Dropped(
                 f"the configuration {'+'.join(wanted.names)} asks for {name}={value}, Kconfig left it at {actual}: "
-                + _unmet(tree, arch, symbol, got),
+                + _unmet(src, arch, symbol, got),
                 "add what it depends on to a fragment (configs/kernel/, or --config ./my.config)",
             )
     write_atomic(build / _VERIFIED, _verified(build, wanted))
@@ -124,19 +124,19 @@ def parse_config(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
 
 
-def _definition(tree: Tree, arch: str, symbol: str) -> str:
+def _definition(src: Path, arch: str, symbol: str) -> str:
     """The lines that define a symbol; empty if it does not exist on this architecture."""
     own = f"arch/{'x86' if arch == 'x86_64' else arch}/*Kconfig*"
     found = b""
     for paths in (["*Kconfig*", ":(exclude)arch/*/*"], [own]):
-        words = ["git", "-C", str(tree.src), "grep", "-hE", "-A12", rf"^\s*(menu)?config {symbol}$", "--", *paths]
+        words = ["git", "-C", str(src), "grep", "-hE", "-A12", rf"^\s*(menu)?config {symbol}$", "--", *paths]
         found += run(words).stdout
     return found.decode(errors="replace")
 
 
-def _unmet(tree: Tree, arch: str, symbol: str, got: Mapping[str, str]) -> str:
+def _unmet(src: Path, arch: str, symbol: str, got: Mapping[str, str]) -> str:
     """Why Kconfig dropped a symbol: its dependencies, with their current values."""
-    search = _definition(tree, arch, symbol)
+    search = _definition(src, arch, symbol)
     if not search:
         return "there is no such symbol in this tree for this architecture"
     depends = re.findall(r"^\s+depends on (.+)$", search.split("\n--\n")[0], re.M)

@@ -18,7 +18,7 @@ from schedlib.console.judge import TestOutcome
 from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.cover_letter import printable, wrapped
+from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GATES as OUR_GATES
 from schedlib.gate.gate_options import GateOptions
@@ -28,6 +28,7 @@ from schedlib.layout.rule_judge import Layout, RuleOutcome, from_tables, judge_r
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
 from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, require_premerge
+from schedlib.terminal import printable
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict, worst
 

@@ -12,6 +12,7 @@ import pytest
 
 from schedlib.cache import cache_dir
 from schedlib.contracts import c_tables
+from schedlib.dev.dev_options import SPARSE
 from schedlib.kernel.build import build_directory, built
 from schedlib.kernel.kconfig import load
 from schedlib.kernel.targets import TARGETS
@@ -20,9 +21,6 @@ from schedlib.tree.compose import TESTS_DIRECTORY, compose
 from schedlib.tree.kernel_tree import Tree, checked_out
 
 pytestmark = pytest.mark.guest
-
-SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
-"""Debian's sparse 0.6.4 does not know __typeof_unqual__, nor module_param()'s constants (lib/kunit/ shows the same)."""
 
 SOURCES = sorted(path for path in KUNIT.iterdir() if path.suffix in (".c", ".h"))
 PROGRAMS = sorted(path for path in SELFTESTS.rglob("*") if path.suffix in (".c", ".h"))
@@ -76,6 +74,7 @@ def test_no_warnings_from_the_compiler_and_sparse(series: Tree) -> None:
         done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=series.src)
     assert done.returncode == 0, done.stderr
     assert re.search(r"CHECK +\S*/layout_rules\.c", done.stdout), done.stdout
+    # Debian's sparse 0.6.4 takes module_param()'s constants for bad ones; lib/kunit/ shows the same.
     findings = re.findall(
         rf"^.*{TESTS_DIRECTORY}.*: (?:warning|error): (?!bad constant expression).*$", done.stderr, re.M
     )

@@ -34,7 +34,7 @@ def test_alltests_is_not_asked_for_what_it_does_not_build() -> None:
 
 def test_every_test_of_a_document_is_counted() -> None:
     cases = [{"name": "a", "status": "PASS"}, {"name": "b", "status": "SKIP"}, {"name": "c", "status": "FAIL"}]
-    rows = [{"name": "rows", "test_cases": [{"name": "row-1", "status": "PASS"}]}]
+    rows = [{"name": "rows", "test_cases": [{"name": "row-1: an idle target wins", "status": "PASS"}]}]
     document: dict[str, object] = {"sub_groups": [{"name": "suite", "test_cases": cases, "sub_groups": rows}]}
     found = outcomes(document)
     assert found == {"suite:a": "PASS", "suite:b": "SKIP", "suite:c": "FAIL", "suite:rows:row-1": "PASS"}

@@ -67,7 +67,7 @@ _VALUES: tuple[Any, ...] = (
 
 _GATES = """\
 [gate]
-boots = 5
+looks = [5, 10]
 [[metric]]
 tool = "rt_wakeup"
 name = "timer.p50"

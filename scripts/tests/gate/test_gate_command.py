@@ -127,6 +127,27 @@ def test_a_coarse_clock(
     assert text in printed(capsys)
 
 
+def test_a_clock_whose_runs_are_averaged(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    """7 us against 6 us, 15 % worse or not at all: a step of the means was a fifth of the clock's, and gave PASS."""
+    quiet = noise(1), noise(2)
+    for name, values, odd in (("base", quiet[0], 5.0), ("candidate", quiet[1], 7.0)):
+        for place in range(10):
+            for number in range(5):
+                minute = 20 * place + 10 * ((place % 3 == 1) ^ (name == "candidate")) + number
+                value = odd if (number == 0 and place % 2) or values is None else 6.0
+                campaign.save(campaign.place / name, run(name, f"{name}{place}", minute, [metric(value)]))
+    campaign.gates = GATES.replace("detect = 25", "detect = 15")
+    assert main(campaign.words()) == 3
+    assert "one step of the clock is 16" in printed(capsys)
+
+
+@pytest.mark.parametrize(("now", "code"), [(2.0, 3), (3.0, 3), (20.0, 1)])
+def test_a_base_of_one_value(campaign: Campaign, now: float, code: int) -> None:
+    """2 us in all boots, on a clock of 1 us or of 2: nothing passes, but ten times as much fails."""
+    campaign.boots([2.0] * 10, [now] * 10)
+    assert main(campaign.words()) == code
+
+
 def test_unequal_numbers_of_boots(campaign: Campaign) -> None:
     """With 30 boots against 10, a noisier candidate failed in 5 % of the campaigns: now as many of each count."""
     campaign.boots(noise(1), noise(2))

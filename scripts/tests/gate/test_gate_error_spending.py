@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from schedlib.gate.decision import MISSED, Limits, decide, look_evidence
-from schedlib.gate.statistics import Values
+from schedlib.gate.statistics import Values, step_of
 
 CAMPAIGNS = 4000
 ALPHA = 0.05
@@ -62,7 +62,8 @@ def spent(metrics: Metrics, family: int, change: float, parts: int) -> tuple[flo
     limits = metrics.limits(change, change or 0.5)
     failed, passed = np.zeros(CAMPAIGNS, dtype=bool), np.zeros(CAMPAIGNS, dtype=bool)
     for look in metrics.looks:
-        evidence = look_evidence(base[..., :look], candidate[..., :look], limits, means=metrics.rates)
+        step = np.zeros(base.shape[:-1]) if metrics.rates else step_of(base[..., :look])
+        evidence = look_evidence(base[..., :look], candidate[..., :look], limits, step, means=metrics.rates)
         said = decide(evidence, ALPHA, parts, family, last=look == metrics.looks[-1])
         failed |= said.failed.any(axis=-1)
         passed |= said.passed.all(axis=-1)

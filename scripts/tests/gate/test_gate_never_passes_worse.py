@@ -76,8 +76,9 @@ def test_worse_is_never_better(campaign: tuple[list[GateRule], Table, Table, Tab
     rules, base, candidate, worse = campaign
     before = judge(_gate(rules), _side("base", rules, base), _side("candidate", rules, candidate))
     after = judge(_gate(rules), _side("base", rules, base), _side("candidate", rules, worse))
-    for one, other in zip(before, after, strict=True):
-        assert SEVERITY[other.verdict] >= SEVERITY[one.verdict], (one, other)
+    # Of the gate, not of each row: a metric that gets worse may end the gate before another one is settled.
+    verdicts = [max((row.verdict for row in rows), key=lambda each: SEVERITY[each]) for rows in (before, after)]
+    assert SEVERITY[verdicts[1]] >= SEVERITY[verdicts[0]], (before, after)
 
 
 def test_the_property_can_fail_and_can_pass() -> None:

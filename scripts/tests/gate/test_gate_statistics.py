@@ -136,8 +136,9 @@ def test_each_test_keeps_its_level(p_of: Callable[[Values, Values], Values]) -> 
 
 def test_step_of_a_clock() -> None:
     assert step_of(np.array([3.0, 1.0, 3.0, 7.0])) == 2
-    assert step_of(np.ones(4)) == np.inf
-    assert step_of(np.array([[1.0, 1.0], [1.0, 2.0]])).tolist() == [np.inf, 1.0]
+    assert step_of(np.array([-2.0, -2.0])) == 2  # as large as the value, at most
+    assert step_of(np.zeros(4)) == np.inf
+    assert step_of(np.array([[5.0, 5.0], [1.0, 2.0]])).tolist() == [5.0, 1.0]
 
 
 def test_bad_share_by_hand() -> None:

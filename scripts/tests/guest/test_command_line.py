@@ -34,6 +34,12 @@ def test_guest_prints_to_a_console_that_its_kernel_has_and_ends_by_itself(target
     assert "-smp 64" in said
 
 
+@pytest.mark.parametrize("target", QEMU, ids=lambda target: target.name)
+def test_x86_does_not_panic_because_the_host_is_busy(target: Target) -> None:
+    """Beside many compilers it did: "IO-APIC + timer doesn't work!"."""
+    assert (" no_timer_check " in words(target)) == (target.arch == "x86_64")
+
+
 @pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
 def test_small_guest_has_the_cpus_that_fake_topologies_are_made_of(target: Target) -> None:
     said = " ".join(command_line(target, Path("image"), 8, (), "tcg"))

@@ -59,7 +59,7 @@ def test_dropped_line_is_an_error_with_its_dependency(kernel: Path, cache: Path,
     git(kernel, "commit", "-q", "-m", "kconfig")
     tree = open_kdir(cache, kernel)
     check_out(tree, tree.base)
-    configure(tree, tmp_path / "good", "um", Configuration(("x",), {"CONFIG_A": "y"}))
+    configure(tree.src, tmp_path / "good", "um", Configuration(("x",), {"CONFIG_A": "y"}))
     with pytest.raises(SchedlineError, match=r"CONFIG_B=y.*depends on A && MISSING \(A=y, MISSING=n\)"):
-        configure(tree, tmp_path / "bad", "um", Configuration(("x",), {"CONFIG_A": "y", "CONFIG_B": "y"}))
+        configure(tree.src, tmp_path / "bad", "um", Configuration(("x",), {"CONFIG_A": "y", "CONFIG_B": "y"}))
     assert (tmp_path / "good" / "schedline.config").read_text() == "CONFIG_A=y\n"

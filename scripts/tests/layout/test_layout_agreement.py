@@ -54,6 +54,16 @@ def test_what_only_the_kernel_can_judge_may_make_it_fail_alone() -> None:
     assert found(Outcome.SKIP, replace(toy(), structures={}), name) == ["rq-order.Q2"]
 
 
+def test_what_only_the_kernel_can_judge_may_make_it_pass_alone() -> None:
+    """With cpupri-split the one clause of the rule that is left is about padding. `check` failed for it."""
+    name = "sched_layout:cpupri_lines:cpupri-lines.C1"
+    split = toy("CONFIG_SCHED_CPUPRI_SPLIT")
+    assert found(Outcome.PASS, split, name) == []
+    assert found(Outcome.PASS, replace(split, structures={}), name) == []
+    assert found(Outcome.SKIP, split, name) == ["cpupri-lines.C1"]
+    assert found(Outcome.PASS, replace(toy("-CONFIG_SMP"), structures={}), name) == ["cpupri-lines.C1"]
+
+
 @pytest.mark.parametrize(
     "name", ["sched_layout:sizes", "sched_cpupri:rd-lines.R1", "sched_layout:rd_lines:rd-lines.R99"]
 )

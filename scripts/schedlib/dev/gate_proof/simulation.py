@@ -19,7 +19,7 @@ from schedlib.formats.gate_document import Method
 from schedlib.gate.block_orders import BLOCK_ORDERS
 from schedlib.gate.decision import Limits, decide, look_evidence
 from schedlib.gate.rules import load_gate
-from schedlib.gate.statistics import Flags, Values
+from schedlib.gate.statistics import Flags, Values, step_of
 
 Spoil = Callable[[np.random.Generator, Values], Values]
 """What becomes of the candidate's values of the first metric."""
@@ -72,22 +72,23 @@ class GateCase:
     spoil: Spoil | None = None
     order: str = "by lot"
 
-    def boots(self, lot: np.random.Generator, campaigns: int) -> tuple[Values, Values]:
-        """Values of both kernels: campaigns x metrics x boots; larger is worse."""
+    def boots(self, lot: np.random.Generator, campaigns: int) -> tuple[Values, Values, Values]:
+        """Values of both kernels, campaigns x metrics x boots, and the base's runs, x runs; larger is worse."""
         shape = (campaigns, len(RULES), 2 * LOOKS[-1])
         chosen = np.broadcast_to(candidates_slots(self.order, campaigns, lot)[:, None], shape)
-        sides = np.zeros((2, *shape[:2], LOOKS[-1]))
-        for _ in range(self.runs):
+        reads = np.empty((2, *shape[:2], LOOKS[-1], self.runs))
+        for run in range(self.runs):
             values = self.model(lot, shape)
-            base, candidate = (values[each].reshape(sides.shape[1:]) for each in (~chosen, chosen))
+            base, candidate = (values[each].reshape(*shape[:2], -1) for each in (~chosen, chosen))
             candidate = candidate**self.spread
             candidate[:, 0] *= 1 + self.change
             if self.spoil:
                 candidate[:, 0] = self.spoil(lot, candidate[:, 0])
-            for side, read in zip(sides, (base, candidate), strict=True):
-                side += (np.floor(read / self.clock) * self.clock if self.clock else read) / self.runs
-        base, candidate = np.where(LIMITS.higher[:, None], -1 / sides, sides)
-        return base, candidate
+            for side, read in zip(reads, (base, candidate), strict=True):
+                side[..., run] = np.floor(read / self.clock) * self.clock if self.clock else read
+        reads = np.where(LIMITS.higher[:, None, None], -1 / reads, reads)
+        base, candidate = reads.mean(axis=-1)
+        return base, candidate, reads[0]
 
 
 def as_measured(values: Values) -> Values:
@@ -101,11 +102,12 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
     failed = passed = caught = boots = 0
     rivals = {name: np.zeros(4) for name in RIVALS}
     for done in range(0, campaigns, _CHUNK):
-        base, candidate = case.boots(lot, min(_CHUNK, campaigns - done))
+        base, candidate, runs = case.boots(lot, min(_CHUNK, campaigns - done))
         if done < RIVALS_CAMPAIGNS:
             _rivals(base, candidate, rivals)
         for look in LOOKS:
-            found = look_evidence(base[..., :look], candidate[..., :look], LIMITS)
+            step = step_of(runs[..., :look, :].reshape(*runs.shape[:2], -1))
+            found = look_evidence(base[..., :look], candidate[..., :look], LIMITS, step)
             said = decide(found, GATE.alpha, len(LOOKS), GATE.family, last=look == LOOKS[-1])
             fails, passes = said.failed.any(axis=-1), said.passed.all(axis=-1)
             failed += int(fails.sum())
@@ -113,7 +115,7 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
             passed += int(passes.sum())
             ended = fails | passes if look < LOOKS[-1] else np.ones(len(base), dtype=bool)
             boots += look * int(ended.sum())
-            base, candidate = base[~ended], candidate[~ended]
+            base, candidate, runs = base[~ended], candidate[~ended], runs[~ended]
     judged = min(campaigns, RIVALS_CAMPAIGNS)
     shares = {name: [100 * float(count) / judged for count in each] for name, each in rivals.items()}
     return SimulationResult(

@@ -9,12 +9,12 @@ from pathlib import Path
 from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.cover_letter import printable
 from schedlib.formats.run_file import NOT_RECORDED
 from schedlib.gate.gate_options import BUDGET, DETECT
 from schedlib.gate.imports.default_gates import gates_text
 from schedlib.gate.imports.import_options import ImportOptions
 from schedlib.gate.imports.imported import ENTRIES, Imported, imported
+from schedlib.terminal import printable
 
 
 def import_runs(options: ImportOptions) -> str:

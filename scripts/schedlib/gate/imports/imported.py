@@ -18,13 +18,13 @@ import msgspec
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.cover_letter import printable
 from schedlib.formats.document import LARGEST
 from schedlib.formats.run_file import NOT_RECORDED, Head, Run, run_of
 from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
 from schedlib.gate.imports.format_table import format_of, known_formats
 from schedlib.gate.imports.import_options import UNSAID_UNIT, ReadingOptions, Unit
 from schedlib.runs.tools.tool import Unreadable
+from schedlib.terminal import printable
 
 ENTRIES = ("machine_name", "machine", "kernel", "build_id", "configuration", "command_line")
 """What a run says of itself in its fingerprint, boot_id apart; what its file does not tell is NOT_RECORDED."""
