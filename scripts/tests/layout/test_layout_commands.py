@@ -355,3 +355,15 @@ def test_help_begins_with_two_commands() -> None:
         ]
         assert usage.startswith(f"usage: schedline {' '.join(words)} ")
         assert all(f"schedline {' '.join(words)}" in line for line in (first, second))
+
+
+def test_first_commit_is_no_patch(tree: Path, cache: Path, tmp_path: Path) -> None:
+    """It adds the whole kernel, as does the last one of a shallow clone. To search it took minutes."""
+    clone = tmp_path / "linux"
+    git(tmp_path, "clone", "-q", str(tree), str(clone))
+    header = clone / "kernel/sched/sched.h"
+    header.write_text(header.read_text().replace(*HARMLESS))
+    git(clone, "commit", "-qam", "second")
+    (tmp_path / "first.patch").write_text(git(clone, "show", "HEAD~1"))
+    with pytest.raises(SchedlineError, match=r"the patch does not apply to .*, and is not among its last 100 commits"):
+        run("layout", "--kdir", str(clone), "--patch", str(tmp_path / "first.patch"))
