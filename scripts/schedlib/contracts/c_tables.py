@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from schedlib.contracts.conditions import in_c, in_words
-from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, UNLISTED, WORDS, Clause, Rule, Rules
+from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, CONTRACTS, UNLISTED, WORDS, Clause, Rule, Rules
 from schedlib.contracts.struct_source import HEADERS, Source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE
@@ -52,8 +52,17 @@ def require_members(rules: Rules, source: Source, present: Collection[str]) -> N
         )
         raise SchedlineError(
             f"{observed}; the rules of {', '.join(sorted(changes & set(present)))} are about it",
-            f"correct configs/contracts/sched/{tag}.toml, or the member in {HEADERS[0]}",
+            f"correct {_place(tag, names)}, or the member in {HEADERS[0]}",
         )
+
+
+def _place(tag: str, names: Sequence[str]) -> str:
+    """The file of a contract, and the line that names a member first."""
+    path = CONTRACTS / f"{tag}.toml"
+    quoted = re.compile(rf'"(has )?{re.escape("|".join(names))}"')
+    lines = enumerate(path.read_text().splitlines(), 1) if path.is_file() else ()
+    number = next((f":{number}" for number, line in lines if quoted.search(line)), "")
+    return f"configs/contracts/sched/{tag}.toml{number}"
 
 
 def _name(condition: str) -> str:

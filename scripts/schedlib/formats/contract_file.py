@@ -25,7 +25,8 @@ _CONDITIONS = (
     r"locks (plain|debugged)",
     r"!?CONFIG_[A-Z0-9_]+",
 )
-Condition = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(_CONDITIONS)})$(?!\n)")]
+_EXAMPLES = ["64bit", "line >= 64", "mask == 8", "locks plain", "!CONFIG_SMP", "has rto_mask"]
+Condition = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(_CONDITIONS)})$(?!\n)", examples=_EXAMPLES)]
 """What must be true of a kernel. `mask` is the size of a cpumask_var_t in bytes; `has` names a member."""
 
 Conditions = tuple[Condition, ...]
@@ -33,9 +34,11 @@ Words = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
 
 Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_]\w*$(?!\n)")]
 _NAME = r"[A-Za-z_]\w*(\[0\])?(\.[A-Za-z_]\w*(\[0\])?)*"
-MemberName = Annotated[str, msgspec.Meta(pattern=rf"^{_NAME}(\|{_NAME})*$(?!\n)")]
+_MEMBERS = ["rto_mask", "visit_cookie|visit_gen", "cpupri.pri_to_cpu[0].mask"]
+MemberName = Annotated[str, msgspec.Meta(pattern=rf"^{_NAME}(\|{_NAME})*$(?!\n)", examples=_MEMBERS)]
 """A member, or its names in several kernels; `a[0].b` is b in every element of a."""
-RuleId = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]*\.[A-Z][0-9]+$(?!\n)")]
+_IDS = ["rd-lines.R2", "cpupri.S1"]
+RuleId = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]*\.[A-Z][0-9]+$(?!\n)", examples=_IDS)]
 Line = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
 

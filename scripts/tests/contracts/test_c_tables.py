@@ -10,7 +10,7 @@ import pytest
 import toys
 
 from schedlib.contracts.c_tables import CLOSED, FIELDS, HEADER, RULES, require_members, tables
-from schedlib.contracts.contract_rules import UNLISTED, WORDS, our_rules, rules_of
+from schedlib.contracts.contract_rules import CONTRACTS, UNLISTED, WORDS, our_rules, rules_of
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
@@ -106,8 +106,12 @@ def test_a_structure_that_the_tree_does_not_have_is_left_out() -> None:
 def test_no_member_of_a_contract_may_get_lost(old: str, new: str, message: str) -> None:
     assert old in toys.SCHED_H
     source = read_source({"kernel/sched/sched.h": toys.SCHED_H.replace(old, new)}.get)
-    with pytest.raises(SchedlineError, match=message):
+    with pytest.raises(SchedlineError, match=message) as error:
         require_members(our_rules(), source, {"rq-order", "rd-lines"})
+    place = re.search(r"configs/contracts/sched/(\w+\.toml):(\d+),", error.value.next_step)
+    assert place
+    member = message.partition(" in ")[0].partition(" is ")[0].rpartition(".")[2]
+    assert f'"{member}"' in (CONTRACTS / place[1]).read_text().splitlines()[int(place[2]) - 1]
     require_members(our_rules(), source, set())
 
 

@@ -73,6 +73,13 @@ def test_promises_and_what_the_classes_forbid(tmp_path: Path) -> None:
     assert rules.findings == ()
 
 
+def test_what_a_condition_looks_like_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError) as error:
+        rules_of((written(tmp_path, GOOD.replace("line >= 64", "line > 64")),))
+    assert error.value.next_step.startswith("write it like one of these: 64bit, line >= 64,")
+    assert "regex" not in error.value.next_step
+
+
 def test_what_contracts_may_say(tmp_path: Path) -> None:
     for old, new in (
         (
