@@ -2,9 +2,9 @@
 /*
  * Rules on the cache lines of the scheduler's structures, as data.
  *
- * Three files are made from contracts when the tests are added to a tree:
- * layout_contracts.h, layout_rules.c with the rules, and layout_fields.c with
- * the offsets. The tables of the last hold characters and fixed-width integers
+ * Four files are made from contracts when the tests are added to a tree:
+ * layout_contracts.h and layout_closed.h, layout_rules.c with the rules, and
+ * layout_fields.c with the offsets. The tables of the last hold characters and fixed-width integers
  * only, no pointers: they can be read out of the object file as they lie there,
  * whatever the architecture. sched_layout_kunit.c is the reader inside the
  * kernel.
@@ -66,6 +66,7 @@ enum sched_layout_kind {
  *		in every configuration; else it was only observed to be so
  * @arg:	see enum sched_layout_kind
  * @type:	tag of the structure
+ * @least:	members that a configuration must have; with fewer: n/a
  * @members:	separated by blanks, as in &struct sched_layout_field. One that
  *		this configuration lacks is left out.
  * @others:	likewise
@@ -78,6 +79,7 @@ struct sched_layout_clause {
 	bool		forced;
 	s32		arg;
 	const char	*type;
+	u32		least;
 	const char	*members;
 	const char	*others;
 	const char	*requires;
@@ -159,6 +161,10 @@ extern const u32 sched_layout_nr_clauses;
 /* The two enums in words, for messages. */
 extern const char * const sched_layout_kinds[LAYOUT_NR_KINDS];
 extern const char * const sched_layout_needs[LAYOUT_NR_CONDITIONS];
+#ifndef SCHED_KUNIT_EXPORTED
+/* The changes that made the rules, and NULL. */
+extern const char * const sched_layout_changes[];
+#endif
 
 /* layout_fields.c */
 extern const struct sched_layout_env sched_layout_env;

@@ -25,45 +25,9 @@
 static char *expect = "";
 module_param(expect, charp, 0444);
 MODULE_PARM_DESC(expect, "changes that must be in this kernel, separated by commas");
-
-static const char * const change_ids[] = {
-	"rq-order", "rd-lines", "cpupri-lines", "cpupri-split",
-};
 #endif
 
 #define WORDS	400	/* bytes for a clause in words */
-
-/*
- * Which bytes of a structure belong to a member, listed in
- * sched_layout_fields or not: those that are not zero once the compiler has
- * cleared the padding.
- */
-#define IN_USE(type)					\
-static union {						\
-	struct {					\
-		struct type	object;			\
-		u8		last;			\
-	} whole;					\
-	u8	byte[sizeof(struct type) + 1];		\
-} type##_in_use
-
-IN_USE(rq);
-IN_USE(cpupri_vec);
-#ifdef CONFIG_SMP
-IN_USE(root_domain);
-#endif
-
-static const struct {
-	const char	*type;
-	const u8	*byte;
-	size_t		size;
-} in_use[] = {
-	{ "rq", rq_in_use.byte, sizeof(rq_in_use) },
-	{ "cpupri_vec", cpupri_vec_in_use.byte, sizeof(cpupri_vec_in_use) },
-#ifdef CONFIG_SMP
-	{ "root_domain", root_domain_in_use.byte, sizeof(root_domain_in_use) },
-#endif
-};
 
 #if __has_builtin(__builtin_clear_padding)
 #define clear_padding(p)	__builtin_clear_padding(p)
@@ -71,11 +35,40 @@ static const struct {
 #define clear_padding(p)	((void)(p))
 #endif
 
-#define FIND_PADDING(type)						\
-	do {								\
-		memset(&type##_in_use, 0xff, sizeof(type##_in_use));	\
-		clear_padding(&type##_in_use.whole);			\
-	} while (0)
+/*
+ * Which bytes of a structure belong to a member, listed in
+ * sched_layout_fields or not: those that are not zero once the compiler has
+ * cleared the padding.
+ */
+#define CLOSED(type)						\
+static union {							\
+	struct {						\
+		struct type	object;				\
+		u8		last;				\
+	} whole;						\
+	u8	byte[sizeof(struct type) + 1];			\
+} type##_in_use;						\
+								\
+static void find_padding_of_##type(void)			\
+{								\
+	memset(&type##_in_use, 0xff, sizeof(type##_in_use));	\
+	clear_padding(&type##_in_use.whole);			\
+}
+
+#include "layout_closed.h"
+#undef CLOSED
+
+static const struct {
+	const char	*type;
+	const u8	*byte;
+	size_t		size;
+	void		(*find_padding)(void);
+} in_use[] = {
+#define CLOSED(type) \
+	{ #type, type##_in_use.byte, sizeof(struct type) + 1, find_padding_of_##type },
+#include "layout_closed.h"
+#undef CLOSED
+};
 
 /*
  * NULL where it is not known up to @end. The compiler clears from front to
@@ -188,14 +181,6 @@ static bool is_about_unlisted(const struct sched_layout_clause *c)
 	return c->kind == LAYOUT_ALONE || c->kind == LAYOUT_UNBROKEN;
 }
 
-/* Whether it needs two members or more: one alone would keep it in any case. */
-static bool is_about_several(const struct sched_layout_clause *c)
-{
-	return c->kind == LAYOUT_UNBROKEN || c->kind == LAYOUT_SAME_OFFSET ||
-	       (c->arg == LAYOUT_ANY_LINE &&
-		(c->kind == LAYOUT_ON_LINE || c->kind == LAYOUT_STARTS_ON));
-}
-
 static bool is_about_others(const struct sched_layout_clause *c)
 {
 	return c->kind == LAYOUT_APART || c->kind == LAYOUT_FOLLOWS ||
@@ -259,8 +244,7 @@ static bool clause_applies(const struct sched_layout_clause *c, struct members *
 		return false;
 	}
 	/* A comparison with nothing would be true of anything. */
-	if ((is_about_others(c) && !m->nr_others) ||
-	    (is_about_several(c) && m->nr < 2 && strchr(c->members, ' '))) {
+	if ((is_about_others(c) && !m->nr_others) || m->nr < c->least) {
 		snprintf(why, size, "nothing to compare with in this configuration");
 		return false;
 	}
@@ -608,8 +592,8 @@ static bool is_absent(struct kunit *test, const char *change)
 
 static bool is_change(const char *name, size_t len)
 {
-	for (int i = 0; i < ARRAY_SIZE(change_ids); i++)
-		if (len == strlen(change_ids[i]) && !strncmp(name, change_ids[i], len))
+	for (const char * const *id = sched_layout_changes; *id; id++)
+		if (len == strlen(*id) && !strncmp(name, *id, len))
 			return true;
 	return false;
 }
@@ -621,10 +605,10 @@ static void changes(struct kunit *test)
 	char why[WORDS];
 	size_t len;
 
-	for (int i = 0; i < ARRAY_SIZE(change_ids); i++)
-		kunit_info(test, "change %s: %s%s\n", change_ids[i],
-			   presence_names[presence_of(change_ids[i], why, sizeof(why))],
-			   is_expected(expect, change_ids[i]) ? ", expected" : "");
+	for (const char * const *id = sched_layout_changes; *id; id++)
+		kunit_info(test, "change %s: %s%s\n", *id,
+			   presence_names[presence_of(*id, why, sizeof(why))],
+			   is_expected(expect, *id) ? ", expected" : "");
 
 	/* A typing error would expect nothing, and so turn failures into skips. */
 	for (; (p = next_expected(p, &len)); p += len)
@@ -670,6 +654,7 @@ static void check_rule(struct kunit *test)
 #endif
 }
 
+/* One test for each change, written out so that a search finds its name. */
 #ifndef SCHED_KUNIT_NO_RQ_ORDER
 static void rq_order(struct kunit *test)
 {
@@ -706,6 +691,7 @@ static void cpupri_split(struct kunit *test)
 KUNIT_ARRAY_PARAM_DESC(cpupri_split, sched_layout_rules.cpupri_split, id);
 #endif
 
+/* Objects in use, by the names of their variables, which no contract knows. */
 static const struct live_object {
 	char	name[24];
 	char	change[16];
@@ -775,11 +761,8 @@ static void sizes(struct kunit *test)
 
 static int sched_layout_init(struct kunit_suite *suite)
 {
-	FIND_PADDING(rq);
-	FIND_PADDING(cpupri_vec);
-#ifdef CONFIG_SMP
-	FIND_PADDING(root_domain);
-#endif
+	for (int i = 0; i < ARRAY_SIZE(in_use); i++)
+		in_use[i].find_padding();
 	return 0;
 }
 

@@ -17,6 +17,7 @@ class _Line:
     """The unfinished line of a running step; other text printed meanwhile starts a new line."""
 
     def __init__(self) -> None:
+        self.muted = False
         self._open = ""
         self._guard = threading.Lock()
 
@@ -52,10 +53,10 @@ class _Line:
             self._write("\n")
             self._open = ""
 
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+    def _write(self, text: str) -> None:
+        if not self.muted:
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
 
 _line = _Line()
@@ -64,6 +65,16 @@ _line = _Line()
 def say(text: str) -> None:
     """Print one line for the user."""
     _line.say(text)
+
+
+@contextmanager
+def only_on_a_terminal() -> Iterator[None]:
+    """Print nothing meanwhile if stderr is no terminal: a program that reads it may take each line for a finding."""
+    _line.muted = not sys.stderr.isatty()
+    try:
+        yield
+    finally:
+        _line.muted = False
 
 
 @contextmanager

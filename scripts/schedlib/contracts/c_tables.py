@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from schedlib.contracts.conditions import in_c, in_words
-from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, WORDS, Clause, Rule, Rules
+from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, CONTRACTS, UNLISTED, WORDS, Clause, Rule, Rules
 from schedlib.contracts.struct_source import HEADERS, Source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE
@@ -17,13 +17,18 @@ _SPDX = "/* SPDX-License-Identifier: GPL-2.0 */\n"
 _SPDX_C = "// SPDX-License-Identifier: GPL-2.0\n"
 _WIDTH = 100
 
-HEADER, RULES, FIELDS = "layout_contracts.h", "layout_rules.c", "layout_fields.c"
+HEADER, CLOSED, RULES, FIELDS = "layout_contracts.h", "layout_closed.h", "layout_rules.c", "layout_fields.c"
 """The names of the files."""
 
 
 def tables(rules: Rules, source: Source) -> dict[str, str]:
-    """The three files, by name, for a tree that declares `source`."""
-    return {HEADER: _header(rules, source), RULES: _rules(rules, source), FIELDS: _fields(rules, source)}
+    """The files, by name, for a tree that declares `source`."""
+    return {
+        HEADER: _header(rules, source),
+        CLOSED: _closed(rules, source),
+        RULES: _rules(rules, source),
+        FIELDS: _fields(rules, source),
+    }
 
 
 def require_members(rules: Rules, source: Source, present: Collection[str]) -> None:
@@ -35,14 +40,7 @@ def require_members(rules: Rules, source: Source, present: Collection[str]) -> N
     Raises:
         SchedlineError: a structure or a member is missing. Judging the rules without it would prove nothing.
     """
-    owner = {rule.id: rule.change for rule in rules.rules}
-    wanted = {(tag, names): changes for tag, names, changes in rules.members}
-    grouped = {(tag, name) for tag, names, _ in rules.members for name in names}
-    for clause in rules.clauses:
-        for name in clause.named + clause.requires:
-            if (clause.type, name) not in grouped:
-                wanted[clause.type, (name,)] = frozenset({owner.get(clause.rule, clause.rule)})
-    for (tag, names), changes in wanted.items():
+    for tag, names, changes in rules.members:
         found = [each for name in names if (each := source.find(tag, name))]
         if changes.isdisjoint(present) or any(each.has_offset for each in found):
             continue
@@ -54,8 +52,17 @@ def require_members(rules: Rules, source: Source, present: Collection[str]) -> N
         )
         raise SchedlineError(
             f"{observed}; the rules of {', '.join(sorted(changes & set(present)))} are about it",
-            f"correct configs/contracts/sched/{tag}.toml, or the member in {HEADERS[0]}",
+            f"correct {_place(tag, names)}, or the member in {HEADERS[0]}",
         )
+
+
+def _place(tag: str, names: Sequence[str]) -> str:
+    """The file of a contract, and the line that names a member first."""
+    path = CONTRACTS / f"{tag}.toml"
+    quoted = re.compile(rf'"(has )?{re.escape("|".join(names))}"')
+    lines = enumerate(path.read_text().splitlines(), 1) if path.is_file() else ()
+    number = next((f":{number}" for number, line in lines if quoted.search(line)), "")
+    return f"configs/contracts/sched/{tag}.toml{number}"
 
 
 def _name(condition: str) -> str:
@@ -105,6 +112,18 @@ struct sched_layout_rules {{
 """
 
 
+def _closed(rules: Rules, source: Source) -> str:
+    """The structures of which the kernel's reader has to know all members."""
+    tags = dict.fromkeys(clause.type for clause in rules.clauses if clause.kind in UNLISTED)
+    rows = [(source.structs[tag].guards, f"CLOSED({tag})") for tag in tags if tag in source.structs]
+    return f"""{_SPDX}/*
+ * Made from the contracts: the structures with a clause about members that it
+ * does not list. Included with a definition of CLOSED().
+ */
+{_joined(rows)}
+"""
+
+
 def _room(names: Collection[str]) -> int:
     """Bytes for any of the names and its end, in whole words."""
     return (max(map(len, names), default=0) + 4) // 4 * 4
@@ -140,7 +159,11 @@ const struct sched_layout_rules sched_layout_rules = {{
     parts.append('};\n\n/* Each completes "needs ..." */\n')
     parts.append("const char * const sched_layout_needs[LAYOUT_NR_CONDITIONS] = {\n")
     parts += [f'\t[{_name(condition)}] = "{in_words(condition)}",\n' for condition in rules.conditions()]
-    return "".join(parts) + "};\n"
+    parts.append("};\n")
+    if any(rules.of(change) for change in rules.changes()):
+        listed = "".join(f'\t"{change}",\n' for change in rules.changes())
+        parts.append(f"\nconst char * const sched_layout_changes[] = {{\n{listed}\tNULL\n}};\n")
+    return "".join(parts)
 
 
 def _record(indent: str, rows: Sequence[tuple[str, str]]) -> str:
@@ -168,6 +191,7 @@ def _clause(clause: Clause, source: Source) -> str:
         lines = {ANY_LINE: "LAYOUT_ANY_LINE", LAST_LINE: "LAYOUT_LAST_LINE"}
         rows.append(("arg", f" {lines.get(clause.arg, clause.arg)}"))
     rows.append(("type", f' "{clause.type}"'))
+    rows += [("least", f" {clause.least}")] if clause.least else []
     rows.append(("members", _text(" ".join(_known(clause, clause.members, source)), "\t\t\t")))
     rows.append(("requires", _text(" ".join(clause.requires), "\t\t\t")))
     rows.append(("others", _text(" ".join(_known(clause, clause.others, source)), "\t\t\t")))

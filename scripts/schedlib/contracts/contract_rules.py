@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -14,6 +14,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import (
     ANY_LINE,
     LAST_LINE,
+    NEEDS_SEVERAL,
     ClauseKind,
     Contract,
     MemberGroup,
@@ -33,9 +34,6 @@ UNLISTED = frozenset({ClauseKind.ALONE, ClauseKind.UNBROKEN})
 
 COMPARED = frozenset({ClauseKind.APART, ClauseKind.FOLLOWS, ClauseKind.OWN_OFFSET})
 """The kinds that compare members with others. Without others there is nothing to judge."""
-
-SEVERAL = frozenset({ClauseKind.UNBROKEN, ClauseKind.SAME_OFFSET})
-"""The kinds that need two members or more: of one they are true in any case."""
 
 ABOUT_TYPE = frozenset({ClauseKind.TYPE_ALIGNED, ClauseKind.TYPE_PADDED, ClauseKind.TYPE_SMALL, ClauseKind.TYPE_MOST})
 """The kinds that are about the whole type."""
@@ -95,6 +93,7 @@ class Clause:
         type: tag of the structure.
         members, others: see ClauseKind. One that a kernel lacks is left out.
         requires: members; in a kernel that lacks one the clause is n/a.
+        least: in a kernel that has fewer of the members the clause is n/a.
     """
 
     rule: str
@@ -106,11 +105,22 @@ class Clause:
     members: tuple[str, ...]
     others: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    least: int = 0
 
     @property
     def named(self) -> tuple[str, ...]:
         """All members that it names."""
         return self.members + self.others
+
+
+def least_members(kind: ClauseKind, arg: int, members: Collection[str]) -> int:
+    """How many of its members a kernel must have for a clause to say anything: of one, some are true in any case.
+
+    Args:
+        members: as the contract spells them. `visit_cookie|visit_gen` is one.
+    """
+    compares = kind in NEEDS_SEVERAL or (kind in ABOUT_LINES and arg == ANY_LINE)
+    return 2 if compares and len(members) > 1 else 0
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,7 @@ class Rules:
     """What the contracts say; the same for every kernel.
 
     Attributes:
-        members: those of all groups: structure, names (a tree has one of them), and the changes whose rules need them.
+        members: all that are named: structure, names (a tree has one of them), and the changes whose rules need them.
     """
 
     rules: tuple[Rule, ...]
@@ -215,11 +225,7 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
                 at = contract.group.index(one)
                 refuse(path, ("group", at), both, "give one of them `apart`, or write an exception")
         _check_ids(path, contract, rules, sources)
-        every = {rules[clause.rule].change for clause in made.promises() if clause.rule in rules}
-        for group in contract.group:
-            named = {group.apart, *(promise.id for promise in group.promise)} - {""}
-            changes = frozenset({rules[name].change for name in named} or every)
-            members += [(contract.struct, tuple(spelled.split("|")), changes) for spelled in group.members]
+        members += made.members(rules)
     for path, contract in contracts:
         for at, row in enumerate(contract.rule):
             if not any(clause.rule == row.id for clause in clauses):
@@ -262,6 +268,28 @@ class _Lowered:
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
 
+    def members(self, rules: Mapping[str, Rule]) -> Iterator[tuple[str, tuple[str, ...], frozenset[str]]]:
+        """Every member that is named, in each of its spellings, with the changes whose rules need it."""
+        contract = self.contract
+        promises = [*contract.promise, *(promise for group in contract.group for promise in group.promise)]
+        every = {rules[name].change for name in (*(row.id for row in promises), *(row.id for row in contract.type))}
+        found: dict[str, set[str]] = {}
+        for group in contract.group:
+            its = {rules[name].change for name in (group.apart, *(row.id for row in group.promise)) if name}
+            for spelled in group.members:
+                found[spelled] = its or every
+        owned = {name for group in contract.group for name in group.names}
+        rows = [(rules[row.id].change, (*row.of, *row.others), row.when) for row in promises]
+        rows += [(rules[row.id].change, row.without, row.when) for row in contract.type]
+        rows += [(sign.change, (*sign.of, *sign.others), sign.when) for sign in contract.sign]
+        for change, spellings, when in rows:
+            needed = (each.removeprefix("has ") for each in when if each.startswith("has "))
+            for spelled in (*spellings, *needed):
+                if owned.isdisjoint(spelled.split("|")):
+                    found.setdefault(spelled, set()).add(change)
+        for spelled, changes in found.items():
+            yield contract.struct, tuple(spelled.split("|")), frozenset(changes)
+
     def signs(self) -> list[Clause]:
         """What tells that a change is there."""
         return [
@@ -300,7 +328,8 @@ class _Lowered:
         tag = self.contract.struct
         requires = tuple(each.removeprefix("has ") for each in when if each.startswith("has "))
         needs = frozenset(each for each in when if not each.startswith("has "))
-        return Clause(rule, kind, needs, forced, arg, tag, each_name(members), each_name(others), requires)
+        least = least_members(kind, arg, members)
+        return Clause(rule, kind, needs, forced, arg, tag, each_name(members), each_name(others), requires, least)
 
     def apart(self) -> Iterator[Clause]:
         """What the classes forbid: one clause for the conditions of each group that names a rule for it."""

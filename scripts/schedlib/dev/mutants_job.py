@@ -18,6 +18,7 @@ from schedlib.dev.dev_options import ATTACK, EMULATED, MutantsOptions
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import write_plain
 from schedlib.formats.mutants_document import MutantsDocument
+from schedlib.layout.attack import Attacked
 from schedlib.layout.attack_job import COLUMNS, attack_column, table, verdict_on
 from schedlib.layout.compile import Column, arch_table
 from schedlib.paths import CONFIGS
@@ -98,21 +99,23 @@ def _attack(options: MutantsOptions) -> Verdict:
     doctor.require(["layout", *options.tree.needs])
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
-    commit = compose(tree).commit
-    columns = [Column(arch_table()[arch], config) for arch, config in COLUMNS]
-    results = {column.name: attack_column(cache, tree, commit, column) for column in columns}
+    results: dict[str, tuple[Attacked, ...]] = {}
+    for arch, config, change in COLUMNS:
+        column = Column(arch_table()[arch], config)
+        commit = compose(tree, with_=[change] if change else []).commit
+        results[column.name] = attack_column(cache, tree, commit, column, change)
     for line in table(results):
         print(line)
     if options.json:
         rows = [
             {
-                "name": f"{column}: {row.struct}: {row.text}",
+                "name": f"{name}: {row.struct}: {row.text}",
                 "breaks": row.kind.value,
                 "fate": (Fate.SURVIVED if row.is_miss else Fate.KILLED if row.complaints else Fate.EQUIVALENT).value,
                 "failed": list(row.complaints),
                 "seconds": 0.0,
             }
-            for column, found in results.items()
+            for name, found in results.items()
             for row in found
         ]
         write_plain(options.json, MutantsDocument, {"schema": "mutants-1", "tree": tree.origin, "mutants": rows})

@@ -6,6 +6,7 @@ docs/contracts.md explains the format to its users.
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
@@ -24,7 +25,8 @@ _CONDITIONS = (
     r"locks (plain|debugged)",
     r"!?CONFIG_[A-Z0-9_]+",
 )
-Condition = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(_CONDITIONS)})$(?!\n)")]
+_EXAMPLES = ["64bit", "line >= 64", "mask == 8", "locks plain", "!CONFIG_SMP", "has rto_mask"]
+Condition = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(_CONDITIONS)})$(?!\n)", examples=_EXAMPLES)]
 """What must be true of a kernel. `mask` is the size of a cpumask_var_t in bytes; `has` names a member."""
 
 Conditions = tuple[Condition, ...]
@@ -32,9 +34,11 @@ Words = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
 
 Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_]\w*$(?!\n)")]
 _NAME = r"[A-Za-z_]\w*(\[0\])?(\.[A-Za-z_]\w*(\[0\])?)*"
-MemberName = Annotated[str, msgspec.Meta(pattern=rf"^{_NAME}(\|{_NAME})*$(?!\n)")]
+_MEMBERS = ["rto_mask", "visit_cookie|visit_gen", "cpupri.pri_to_cpu[0].mask"]
+MemberName = Annotated[str, msgspec.Meta(pattern=rf"^{_NAME}(\|{_NAME})*$(?!\n)", examples=_MEMBERS)]
 """A member, or its names in several kernels; `a[0].b` is b in every element of a."""
-RuleId = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]*\.[A-Z][0-9]+$(?!\n)")]
+_IDS = ["rd-lines.R2", "cpupri.S1"]
+RuleId = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]*\.[A-Z][0-9]+$(?!\n)", examples=_IDS)]
 Line = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
 
@@ -233,9 +237,11 @@ def read_contract(path: Path) -> Contract:
         _check_promise(path, ("promise", number), promise, ())
     for number, row in enumerate(contract.type):
         _check_conditions(path, ("type", number, "when"), row.when)
+        _check_elements(path, ("type", number), row.keep, row.without)
         if (row.bytes is None) is (row.keep == "at most"):
             refuse(path, ("type", number), f"keeps {row.keep!r}", "`at most` needs bytes = ..., the others have none")
     for number, sign in enumerate(contract.sign):
+        _check_elements(path, ("sign", number), sign.keep, (*sign.of, *sign.others))
         if (sign.keep == "aligned") is bool(sign.of) or bool(sign.of) is not bool(sign.others):
             refuse(
                 path,
@@ -283,11 +289,25 @@ def _check_conditions(path: Path, place: tuple[str | int, ...], when: Conditions
         is_one_kind = one.split()[0] == other.split()[0]
         if f"!{one}" == other or f"!{other}" == one or ("==" in one and "==" in other and is_one_kind):
             refuse(path, place, f"wants {one!r} and {other!r}, which no kernel meets", "leave one out")
+    least, most = _lines(when)
+    if least > most:
+        refuse(path, place, f"wants lines of at least {least} and at most {most} bytes", "leave one out")
     if {"locks plain", "locks debugged"} <= set(when):
         refuse(path, place, "wants locks that are plain and debugged", "leave one out")
 
 
+def _lines(when: Conditions) -> tuple[int, int]:
+    """The least and the most bytes that a line has where the conditions are met."""
+    rows = [(each.split()[1], int(each.split()[2])) for each in when if each.startswith("line ")]
+    least = max((size for relation, size in rows if relation != "<="), default=1)
+    return least, min((size for relation, size in rows if relation != ">="), default=LARGEST_LINE)
+
+
+NEEDS_SEVERAL = frozenset({ClauseKind.UNBROKEN, ClauseKind.SAME_OFFSET})
+"""The kinds that need two members or more: of one they are true in any case."""
+
 _NEEDS_OTHERS = frozenset({"apart", "behind", "own offset"})
+_OF_ELEMENTS = frozenset({"starts a line", "apart"})
 _TAKES_LINE = frozenset({"on one line", "starts on line"})
 
 
@@ -299,6 +319,10 @@ def _check_promise(path: Path, place: tuple[str | int, ...], promise: Promise, m
         refuse(path, place, "names no members", 'add of = ["..."]')
     _check_conditions(path, (*place, "when"), promise.when)
     keep = promise.keep
+    its = promise.of or members
+    if ClauseKind(keep) in NEEDS_SEVERAL and len(its) < 2:
+        refuse(path, place, f"keeps {keep!r} of one member", "name two members or more")
+    _check_elements(path, place, keep, (*its, *promise.others))
     if keep in _NEEDS_OTHERS and not promise.others:
         refuse(path, place, f"keeps {keep!r} and names no others", 'add others = ["..."]')
     if promise.others and keep not in _NEEDS_OTHERS | {"closed"}:
@@ -307,10 +331,31 @@ def _check_promise(path: Path, place: tuple[str | int, ...], promise: Promise, m
         refuse(path, (*place, "line"), f"means nothing for {keep!r}", "leave it out")
     if (promise.bytes is None) is (keep == "headroom"):
         refuse(path, place, f"keeps {keep!r}", "`headroom` needs bytes = ..., the others have none")
-    if promise.bytes is not None and promise.bytes >= LARGEST_LINE:
-        refuse(path, (*place, "bytes"), f"is {promise.bytes}", f"no line has more than {LARGEST_LINE} bytes")
-    if both := set(promise.of or members) & set(promise.others):
-        refuse(path, (*place, "others"), f"has {sorted(both)[0]!r}, which is in `of`, too", "leave it out of one")
+    _, most = _lines(promise.when)
+    if promise.bytes is not None and promise.bytes >= most:
+        refuse(path, (*place, "bytes"), f"is {promise.bytes}", f"no line there has more than {most} bytes")
+    named = Counter(each_name((*its, *promise.others)))
+    if twice := sorted(name for name, times in named.items() if times > 1):
+        key = "others" if twice[0] in each_name(promise.others) else "of"
+        refuse(path, (*place, key), f"has {twice[0]!r}, which is named already", "name it once")
+
+
+def _check_elements(path: Path, place: tuple[str | int, ...], keep: str, names: tuple[str, ...]) -> None:
+    """Refuse members inside of others where they are not judged: all elements are, or all members, for some kinds."""
+    if inner := [name for name in names if "[0]" in name and keep not in _OF_ELEMENTS]:
+        refuse(
+            path,
+            place,
+            f"keeps {keep!r} of {inner[0]!r}, and only the first element would be judged",
+            "keep 'starts a line' or 'apart', or write it into the contract of the element",
+        )
+    if inner := [name for name in names if "." in name and keep in ("closed", "unbroken")]:
+        refuse(
+            path,
+            place,
+            f"keeps {keep!r} of {inner[0]!r}, which lies inside of another member",
+            "write it into the contract of that member's structure",
+        )
 
 
 def each_name(members: tuple[str, ...]) -> tuple[str, ...]:

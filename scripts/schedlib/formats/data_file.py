@@ -138,6 +138,8 @@ def _explain(
         _refuse(path, text, place, f"lacks {found[1]}", f"add {found[1]} = ...")
     if choices := _choices(kind):
         _refuse(path, text, place, f"is {value!r}", nearest(value, choices))
+    if examples := [str(each) for meta in getattr(kind, "__metadata__", ()) for each in meta.examples or ()]:
+        _refuse(path, text, place, f"is {str(value)[:60]!r}", f"write it like one of these: {', '.join(examples)}")
     wanted = re.sub(r"`(\w+)`", lambda word: _KINDS.get(word[1], word[1]), said.split(", got")[0])
     _refuse(path, text, place, f"is {str(value)[:60]!r}", wanted.replace("Expected", "write"))
 

@@ -62,7 +62,9 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
             return Steps(before, base)
     own = _patch_ids(tree, patch) if is_plain else {}
     if own:
-        log = try_git(tree.src, "log", f"-{_HISTORY}", "-p", "--no-merges", tree.head, "--", "*.h", "*Kconfig*").stdout
+        # The first commit, or the last one of a shallow clone, adds the whole kernel.
+        only = [f"-{_HISTORY}", "-p", "--no-merges", "--min-parents=1"]
+        log = try_git(tree.src, "log", *only, tree.head, "--", "*.h", "*Kconfig*").stdout
         for commit in _patch_ids(tree, log).values():
             shown = try_git(tree.src, "show", commit).stdout
             if set(_patch_ids(tree, shown)) == set(own):

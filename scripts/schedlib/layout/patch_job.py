@@ -11,7 +11,7 @@ from schedlib.layout.layout_options import PatchOptions
 from schedlib.layout.patch_check import Finding, Steps, findings, steps
 from schedlib.layout.patch_formats import shown
 from schedlib.options import DEFAULT_SERIES
-from schedlib.progress import say, step
+from schedlib.progress import only_on_a_terminal, say, step
 from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -26,6 +26,8 @@ _PATIENCE = 1.0
 def judge_patch(options: PatchOptions) -> Verdict:
     """Print what a patch breaks, and nothing else unless `verbose` asks for it.
 
+    b4 takes each line on stderr for a failed check, so progress is for terminals only.
+
     Raises:
         SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
     """
@@ -33,20 +35,21 @@ def judge_patch(options: PatchOptions) -> Verdict:
     columns = columns_for(options.columns.arch, options.columns.config or (TIGHTEST,))
     ensure_tools(columns)
     rules = our_rules()
-    with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
-        tree, both = _prepared(options)
     found: list[Finding] = []
     looked: list[str] = []
     structures: set[str] = set()
-    for column in columns:
-        path = compiled_or_none(cache, tree, both.before, column)
-        if path is None:
-            continue
-        before = layout_of(path, column.name)
-        after = layout_of(compiled(cache, tree, both.after, column), column.name)
-        looked.append(column.name)
-        structures |= set(after.types)
-        found += findings(rules, options.patch, before, after)
+    with only_on_a_terminal():
+        with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
+            tree, both = _prepared(options)
+        for column in columns:
+            path = compiled_or_none(cache, tree, both.before, column)
+            if path is None:
+                continue
+            before = layout_of(path, column.name)
+            after = layout_of(compiled(cache, tree, both.after, column), column.name)
+            looked.append(column.name)
+            structures |= set(after.types)
+            found += findings(rules, options.patch, before, after)
     if text := shown(rules, found, options.form):
         print(text)
     errors = sum(each.error for each in found)

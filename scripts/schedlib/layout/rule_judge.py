@@ -13,7 +13,6 @@ from schedlib.contracts.contract_rules import (
     ABOUT_LINES,
     ABOUT_TYPE,
     COMPARED,
-    SEVERAL,
     UNLISTED,
     WORDS,
     Clause,
@@ -196,8 +195,7 @@ def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
             return na(f"no {clause.type}.{name} in this configuration")
     if clause.kind not in ABOUT_TYPE and not fields:
         return na(f"no {clause.type}.{' '.join(clause.members)} in this configuration")
-    is_about_several = clause.kind in SEVERAL or (clause.kind in ABOUT_LINES and clause.arg == ANY_LINE)
-    if (clause.kind in COMPARED and not others) or (is_about_several and len(fields) < 2 <= len(clause.members)):
+    if (clause.kind in COMPARED and not others) or len(fields) < clause.least:
         return na("nothing to compare with in this configuration")
     if clause.kind in UNLISTED and clause.type not in layout.structures:
         return na(Unrecorded.PADDING)

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import toys
 
-from schedlib.contracts.c_tables import FIELDS, HEADER, RULES, require_members, tables
-from schedlib.contracts.contract_rules import WORDS, our_rules
+from schedlib.contracts.c_tables import CLOSED, FIELDS, HEADER, RULES, require_members, tables
+from schedlib.contracts.contract_rules import CONTRACTS, UNLISTED, WORDS, our_rules, rules_of
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
@@ -44,6 +45,7 @@ def test_clauses_are_those_of_the_contracts() -> None:
         assert row["kind"] == f"LAYOUT_{clause.kind.name}"
         assert len(re.findall(r"BIT\(", row.get("needs", ""))) == len(clause.needs)
         assert ("forced" in row) is clause.forced
+        assert int(row.get("least", 0)) == clause.least
         arg = row.get("arg", "0")
         assert LINES.get(arg, arg if arg in LINES else int(arg) if arg.isdigit() else None) == (
             clause.arg if "arg" in row else 0
@@ -104,8 +106,12 @@ def test_a_structure_that_the_tree_does_not_have_is_left_out() -> None:
 def test_no_member_of_a_contract_may_get_lost(old: str, new: str, message: str) -> None:
     assert old in toys.SCHED_H
     source = read_source({"kernel/sched/sched.h": toys.SCHED_H.replace(old, new)}.get)
-    with pytest.raises(SchedlineError, match=message):
+    with pytest.raises(SchedlineError, match=message) as error:
         require_members(our_rules(), source, {"rq-order", "rd-lines"})
+    place = re.search(r"configs/contracts/sched/(\w+\.toml):(\d+),", error.value.next_step)
+    assert place
+    member = message.partition(" in ")[0].partition(" is ")[0].rpartition(".")[2]
+    assert f'"{member}"' in (CONTRACTS / place[1]).read_text().splitlines()[int(place[2]) - 1]
     require_members(our_rules(), source, set())
 
 
@@ -127,3 +133,43 @@ def test_one_of_two_spellings_is_enough() -> None:
     assert toys.toy_source().find("root_domain", "visit_gen") is None
     with pytest.raises(SchedlineError, match=r"no root_domain.visit_cookie and no visit_gen in any configuration"):
         renamed("visit_cookie", "visited")
+
+
+PROMISE = """\
+struct = "root_domain"
+
+[[rule]]
+id = "rd-lines.R1"
+why = "it hurts"
+
+[[promise]]
+id = "rd-lines.R1"
+keep = "apart"
+of = ["span"]
+others = ["{}"]
+when = ["has {}"]
+"""
+
+
+def test_one_of_two_spellings_is_enough_for_what_no_group_has(tmp_path: Path) -> None:
+    path = tmp_path / "root_domain.toml"
+    path.write_text(PROMISE.format("visit_gen|visit_cookie", "online"))
+    require_members(rules_of((path,)), toys.toy_source(), {"rd-lines"})
+    path.write_text(PROMISE.format("visit_gen|visited", "online"))
+    with pytest.raises(SchedlineError, match=r"no root_domain.visit_gen and no visited in any configuration"):
+        require_members(rules_of((path,)), toys.toy_source(), {"rd-lines"})
+    path.write_text(PROMISE.format("visit_cookie", "offline"))
+    with pytest.raises(SchedlineError, match=r"no root_domain.offline in any configuration"):
+        require_members(rules_of((path,)), toys.toy_source(), {"rd-lines"})
+
+
+def test_the_kernels_reader_gets_each_structure_of_which_it_needs_all_members() -> None:
+    rows = re.findall(r"^(?:#ifdef (\w+)\n)?CLOSED\((\w+)\)$", MADE[CLOSED], re.M)
+    assert {tag for _, tag in rows} == {clause.type for clause in our_rules().clauses if clause.kind in UNLISTED}
+    assert {("", "rq"), ("CONFIG_SMP", "root_domain"), ("CONFIG_SCHED_CPUPRI_SPLIT", "cpupri_leaf")} <= set(rows)
+
+
+def test_only_our_own_builds_get_the_list_of_changes() -> None:
+    listed = re.search(r"sched_layout_changes\[\] = \{\n(.*?)\tNULL\n\};", MADE[RULES], re.S)
+    assert listed and re.findall(r'"(.+)"', listed[1]) == list(our_rules().changes())
+    assert "sched_layout_changes" not in tables(our_rules().only({"rd-lines"}), toys.toy_source())[RULES]

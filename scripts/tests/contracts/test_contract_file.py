@@ -73,6 +73,29 @@ def test_promises_and_what_the_classes_forbid(tmp_path: Path) -> None:
     assert rules.findings == ()
 
 
+def test_what_a_condition_looks_like_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError) as error:
+        rules_of((written(tmp_path, GOOD.replace("line >= 64", "line > 64")),))
+    assert error.value.next_step.startswith("write it like one of these: 64bit, line >= 64,")
+    assert "regex" not in error.value.next_step
+
+
+def test_what_contracts_may_say(tmp_path: Path) -> None:
+    for old, new in (
+        (
+            '"b"]\n\n[[group.promise]]\nid = "rq-order.Q2"\nkeep = "closed"',
+            '"v[0].b"]\n\n[[group.promise]]\nid = "rq-order.Q2"\nkeep = "starts a line"',
+        ),
+        ('keep = "closed"', 'keep = "on one line"\nof = ["a"]'),
+        (
+            'keep = "closed"\nwhen = ["line >= 64"]',
+            'keep = "headroom"\nbytes = 63\nwhen = ["line >= 64", "line <= 64"]',
+        ),
+    ):
+        assert GOOD.count(old) == 1, old
+        assert rules_of((written(tmp_path, GOOD.replace(old, new)),)).clauses
+
+
 EXCEPTION = """
 [[exception]]
 group = "written"
@@ -113,12 +136,25 @@ def test_exceptions(more: str, kept: frozenset[str] | None, open_: int, tmp_path
             r"toml:18: group.promise.id names",
         ),
         ('keep = "closed"', 'keep = "closed"\nof = ["c"]', r"names 'c', which is not in its group"),
-        ('keep = "closed"', 'keep = "closed"\nothers = ["a"]', r"has 'a', which is in `of`, too"),
+        ('keep = "closed"', 'keep = "closed"\nothers = ["a"]', r"others has 'a', which is named already"),
+        ('keep = "closed"', 'keep = "closed"\nof = ["a", "a"]', r"of has 'a', which is named already"),
+        ('keep = "closed"', 'keep = "closed"\nothers = ["e|b"]', r"others has 'b', which is named already"),
+        ('keep = "closed"', 'keep = "unbroken"\nof = ["a"]', r"keeps 'unbroken' of one member"),
+        ('keep = "closed"', 'keep = "same offset"\nof = ["a"]', r"keeps 'same offset' of one member"),
+        ('keep = "closed"', 'keep = "closed"\nothers = ["v[0].e"]', r"'v\[0\].e', and only the first element"),
+        ('"b"]\n\n[[group.promise]]', '"v[0].b"]\n\n[[group.promise]]', r"'v\[0\].b', and only the first element"),
+        ('"b"]\n\n[[group.promise]]', '"v.b"]\n\n[[group.promise]]', r"'v.b', which lies inside of another member"),
+        ('keep = "aligned"', 'keep = "at most"\nbytes = 8\nwithout = ["v[0].e"]', r"only the first element"),
         ('keep = "closed"', 'keep = "apart"', r"keeps 'apart' and names no others"),
         ('keep = "closed"', 'keep = "closed"\nline = 1', r"line means nothing for 'closed'"),
         ('keep = "closed"', 'keep = "closed"\nbytes = 8', r"keeps 'closed'"),
         ('keep = "closed"', 'keep = "headroom"', r"keeps 'headroom'"),
         ('keep = "closed"', 'keep = "headroom"\nbytes = 256', r"bytes is 256"),
+        (
+            'keep = "closed"\nwhen = ["line >= 64"]',
+            'keep = "headroom"\nbytes = 64\nwhen = ["line == 64"]',
+            r"bytes is 64",
+        ),
         ('keep = "closed"', 'keep = "unbroken"\nothers = ["c"]', r"others means nothing for 'unbroken'"),
         ('keep = "aligned"', 'keep = "at most"', r"keeps 'at most'"),
         ('keep = "aligned"', 'keep = "aligned"\nbytes = 8', r"keeps 'aligned'"),
@@ -133,6 +169,8 @@ def test_exceptions(more: str, kept: frozenset[str] | None, open_: int, tmp_path
         ('id = "rq-order.Q1"\nwhy', 'id = "cluster-scan.Q1"\nwhy', r"'cluster-scan.Q1' is of no known change"),
         ('["line >= 64"]', '["CONFIG_SMP", "!CONFIG_SMP"]', r"which no kernel meets"),
         ('["line >= 64"]', '["line == 64", "line == 128"]', r"which no kernel meets"),
+        ('["line >= 64"]', '["line >= 128", "line == 64"]', r"at least 128 and at most 64 bytes"),
+        ('["line >= 64"]', '["line >= 128", "line <= 64"]', r"at least 128 and at most 64 bytes"),
         ('["line >= 64"]', '["locks plain", "locks debugged"]', r"plain and debugged"),
         ('["line >= 64"]', '["64bit\\n"]', r"group.promise.when is"),
         ('apart = "rq-order.Q1"\n', "", r"'read' and 'written' may not share a line, and neither has a rule"),

@@ -50,7 +50,7 @@ def test_patches_pass_checkpatch(series: Tree, mail: Path) -> None:
     assert checkpatch(series, "--ignore", ",".join(ignored), str(mail)) == ""
 
 
-@pytest.mark.parametrize("name", [c_tables.HEADER, c_tables.RULES, c_tables.FIELDS])
+@pytest.mark.parametrize("name", [c_tables.HEADER, c_tables.CLOSED, c_tables.RULES, c_tables.FIELDS])
 def test_made_files_pass_checkpatch(series: Tree, name: str, tmp_path: Path) -> None:
     commit = compose(series, with_=["cpupri-split"]).commit
     (tmp_path / name).write_text(series.read(f"{TESTS_DIRECTORY}/{name}", commit) or "")

@@ -133,7 +133,7 @@ def test_series_applies_to_a_fresh_clone(laid_out: Path, cache: Path, tmp_path: 
 @pytest.mark.tools
 def test_each_patch_adds_one_suite_and_leaves_a_whole_tree(laid_out: Path, cache: Path, tmp_path: Path) -> None:
     before: Mapping[str, str] = {}
-    made = {c_tables.HEADER, c_tables.RULES, c_tables.FIELDS}
+    made = {c_tables.HEADER, c_tables.CLOSED, c_tables.RULES, c_tables.FIELDS}
     added: list[set[str]] = []
     for subject, files in applied(laid_out, tmp_path / "series"):
         if files == before:
@@ -214,7 +214,7 @@ def test_tests_are_those_of_a_check_where_nothing_is_marked(laid_out: Path, cach
     *_, (_, files) = applied(laid_out, tmp_path / "series")
     marked = {name for name, path in kunit_files().items() if re.search(r"SCHED_KUNIT_|CPUPRI_SPLIT", path.read_text())}
     differ = {name for name, text in files.items() if tree.read(f"{TESTS_DIRECTORY}/{name}", commit) != text}
-    assert differ <= marked | {c_tables.HEADER, c_tables.RULES, c_tables.FIELDS}
+    assert differ <= marked | {c_tables.HEADER, c_tables.CLOSED, c_tables.RULES, c_tables.FIELDS}
     for file in ("fair.c", "topology.c", "sched.h", "Makefile"):
         assert tree.read(f"kernel/sched/{file}", commit) == (laid_out / "kernel/sched" / file).read_text()
 

@@ -33,6 +33,7 @@ from schedlib.layout.layout_options import (
 from schedlib.layout.matrix import advice, judge_column, key
 from schedlib.options import TreeOptions
 from schedlib.paths import PROJECT
+from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
 
@@ -228,10 +229,22 @@ def test_trees_are_compared(tree: Path, cache: Path, capsys: pytest.CaptureFixtu
     ]
 
 
-def test_patch_says_what_it_does_when_it_compiles(
+def test_b4_gets_no_progress_that_it_takes_for_failures(
     tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """`b4 am --check` counts each line on stderr as a failed check."""
+    assert run("layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)) is Verdict.PASS
+    assert capsys.readouterr() == ("", "")
+    assert list((cache / "layout").iterdir())
+    say("said afterwards")
+    assert capsys.readouterr().err == "said afterwards\n"
+
+
+def test_patch_says_what_it_does_when_it_compiles(
+    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`git show | schedline layout --patch -` was silent while it compiled."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)]
     assert run(*words) is Verdict.PASS
     said = capsys.readouterr()
@@ -251,6 +264,7 @@ def test_patch_that_takes_long_to_prepare_is_told(
     tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(patch_job, "_PATIENCE", 60.0)
     assert run(*words) is Verdict.PASS
     assert "reading" not in capsys.readouterr().err
@@ -341,3 +355,15 @@ def test_help_begins_with_two_commands() -> None:
         ]
         assert usage.startswith(f"usage: schedline {' '.join(words)} ")
         assert all(f"schedline {' '.join(words)}" in line for line in (first, second))
+
+
+def test_first_commit_is_no_patch(tree: Path, cache: Path, tmp_path: Path) -> None:
+    """It adds the whole kernel, as does the last one of a shallow clone. To search it took minutes."""
+    clone = tmp_path / "linux"
+    git(tmp_path, "clone", "-q", str(tree), str(clone))
+    header = clone / "kernel/sched/sched.h"
+    header.write_text(header.read_text().replace(*HARMLESS))
+    git(clone, "commit", "-qam", "second")
+    (tmp_path / "first.patch").write_text(git(clone, "show", "HEAD~1"))
+    with pytest.raises(SchedlineError, match=r"the patch does not apply to .*, and is not among its last 100 commits"):
+        run("layout", "--kdir", str(clone), "--patch", str(tmp_path / "first.patch"))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from functools import cache as once
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 import toys
 
+from conftest import write_files
+from schedlib.contracts.c_tables import tables
+from schedlib.contracts.contract_rules import rules_of
 from schedlib.layout.compile import layout_of
 from schedlib.layout.rule_judge import Layout, judge_rule
 from schedlib.paths import KUNIT
@@ -23,7 +27,6 @@ _KUNIT_H = """\
 #pragma once
 #include <toy.h>
 typedef __SIZE_TYPE__ size_t;
-#define NULL ((void *)0)
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define IS_ALIGNED(x, a) ((x) % (a) == 0)
@@ -119,6 +122,60 @@ def reader(names: tuple[str, ...], line: int) -> Path:
     program = half.with_suffix("")
     subprocess.run(["gcc", "-no-pie", "-o", str(program), *map(str, objects)], check=True, capture_output=True)
     return program
+
+
+SPELLINGS = """\
+struct = "root_domain"
+
+[[rule]]
+id = "rd-lines.R1"
+why = "one member, in two spellings"
+
+[[rule]]
+id = "rd-lines.R2"
+why = "two members, of which no kernel has the second"
+
+[[sign]]
+change = "rd-lines"
+keep = "behind"
+of = ["online"]
+others = ["refcount"]
+
+[[promise]]
+id = "rd-lines.R1"
+keep = "on one line"
+of = ["visit_gen|visit_cookie"]
+
+[[promise]]
+id = "rd-lines.R2"
+keep = "on one line"
+of = ["visit_gen|visit_cookie", "gone|lost"]
+"""
+
+
+def test_both_readers_count_spellings_of_one_member_once(tmp_path: Path) -> None:
+    toys.needs("pahole")
+    path, kernel = tmp_path / "root_domain.toml", tmp_path / "kernel"
+    path.write_text(SPELLINGS)
+    rules = rules_of((path,))
+    reader((), 64)
+    shutil.copytree(toys.workshop(), kernel)
+    write_files(kernel / "tests", tables(rules, toys.toy_source()))
+    objects = []
+    for name in ("main", "layout_fields", "layout_rules"):
+        objects.append(kernel / f"{name}.o")
+        done = toys.gcc(kernel / "tests" / f"{name}.c", objects[-1], "-w", "-g", *toys.defines())
+        assert done.returncode == 0, done.stderr.decode()
+    subprocess.run(["gcc", "-no-pie", "-o", kernel / "reader", *objects], check=True, capture_output=True)
+    rows = subprocess.run([kernel / "reader"], check=True, capture_output=True, text=True).stdout.splitlines()
+    nothing = "nothing to compare with in this configuration"
+    assert [row.split("\t") for row in rows] == [
+        ["rd-lines.R1", "pass", ""],
+        ["rd-lines.R2", "n/a", f"n/a: {nothing}"],
+    ]
+    where = layout_of(kernel / "layout_fields.o", "toy")
+    results = [judge_rule(rules, rule.id, where) for rule in rules.rules]
+    assert [(row.outcome.value, row.reason) for row in results] == [("pass", ""), ("n/a", nothing)]
 
 
 def inside(names: tuple[str, ...], line: int, expected: tuple[str, ...]) -> dict[str, tuple[str, str]]:

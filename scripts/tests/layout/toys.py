@@ -14,7 +14,7 @@ import pytest
 
 from conftest import FILES, git, write_files
 from schedlib.contracts.c_tables import tables
-from schedlib.contracts.contract_rules import COMPARED, Clause, Rule, Rules, our_rules
+from schedlib.contracts.contract_rules import COMPARED, Clause, Rule, Rules, least_members, our_rules
 from schedlib.contracts.struct_source import Source, read_source
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.compile import layout_of
@@ -40,6 +40,7 @@ typedef unsigned long u64;
 #define true 1
 #define false 0
 #define BIT(nr) (1UL << (nr))
+#define NULL ((void *)0)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define offsetof(type, member) __builtin_offsetof(type, member)
 #define sizeof_field(type, member) sizeof(((type *)0)->member)
@@ -351,7 +352,8 @@ def clause(
     names = tuple(members.split())
     if kind in COMPARED and not others:
         return Clause(rule, kind, frozenset(needs), True, arg, tag, names[:1], names[1:])
-    return Clause(rule, kind, frozenset(needs), True, arg, tag, names, tuple(others.split()))
+    least = least_members(kind, arg, names)
+    return Clause(rule, kind, frozenset(needs), True, arg, tag, names, tuple(others.split()), least=least)
 
 
 def rules_of(*clauses: Clause) -> Rules:
