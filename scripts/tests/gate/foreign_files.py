@@ -40,5 +40,6 @@ def cyclictest(place: Path, kernel: str, slots: Sequence[int], more: int = 0) ->
             counts = {str(int(at) + shift): count for at, count in thread["histogram"].items()}
             common = max(counts, key=lambda at: counts[at])
             thread["histogram"] = counts | {common: counts[common] + slot}
+            thread["cycles"] += slot
         (place / f"{number}.json").write_text(json.dumps(found))
     return place

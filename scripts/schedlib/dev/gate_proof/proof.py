@@ -65,6 +65,7 @@ def cases() -> Iterator[tuple[str, str, GateCase]]:
     yield "at detect", "candidate twice as noisy", GateCase(usual, DETECT, spread=2)
     yield "at detect", "20 us on a 1 us clock", GateCase(quiet, DETECT, clock=0.05)
     yield "at detect", "7 us on a 1 us clock", GateCase(quiet, DETECT, clock=1 / 7.2)
+    yield "at detect", "6.05 us on it, 5 runs", GateCase(log_normal(0.005), DETECT, clock=1 / 6.05, runs=5)
     for name, changes in FOUND:
         for change in changes:
             yield "found", name, GateCase(MODELS[name], change)
@@ -88,7 +89,6 @@ def cases() -> Iterator[tuple[str, str, GateCase]]:
         ("slow boots 2, 3, 5, 8 of 8", like_an_order, 1),
     ):
         yield "no promise", shown, GateCase(model, spread=spread)
-    yield "no promise", "6.05 us on a 1 us clock, 5 runs", GateCase(log_normal(0.005), DETECT, clock=1 / 6.05, runs=5)
 
 
 def _simulated(place: int, campaigns: int) -> SimulationResult:
@@ -136,7 +136,7 @@ _TITLES = {
     "at detect": f"The first metric is worse by {DETECT:.0%}, its `detect`. PASS is wrong",
     "found": "The first metric is worse",
     "bad boots": "Some boots of the candidate are bad, in noise of 3 %. PASS is wrong",
-    "no promise": "Outside of what is promised. FAIL is wrong without a change, and PASS with one",
+    "no promise": "Outside of what is promised: FAIL is wrong, and there are more than 1 % of them",
     "order": "No change, and another order. mirrored: ABBABAAB or BAABABBA by lot. The gate refuses blocks",
 }
 

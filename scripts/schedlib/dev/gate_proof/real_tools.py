@@ -127,8 +127,8 @@ def _program(program: str, pairs: Sequence[MetricPair]) -> list[bool]:
 
 def compare(name: str, where: str, case: GateCase, boots: int, campaigns: int) -> tuple[int, int, int, int]:
     """Comparisons, how many are judged alike, and how many the real tool and ours call worse."""
-    sides = case.boots(np.random.default_rng(SEED), campaigns)
-    base, candidate = (as_measured(side[..., :boots]) for side in sides)
+    base, candidate, _ = case.boots(np.random.default_rng(SEED), campaigns)
+    base, candidate = (as_measured(side[..., :boots]) for side in (base, candidate))
     ours = RIVALS[name](base, candidate, LIMITS.higher)
     places = list(np.ndindex(*ours.shape))
     pairs = [MetricPair(base[at], candidate[at], bool(LIMITS.higher[at[1]])) for at in places]

@@ -106,7 +106,7 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
         if done < RIVALS_CAMPAIGNS:
             _rivals(base, candidate, rivals)
         for look in LOOKS:
-            step = step_of(runs[..., :look, :].reshape(*runs.shape[:2], -1))
+            step = step_of(runs[..., :look, :].reshape(*runs.shape[:2], look * case.runs))
             found = look_evidence(base[..., :look], candidate[..., :look], LIMITS, step)
             said = decide(found, GATE.alpha, len(LOOKS), GATE.family, last=look == LOOKS[-1])
             fails, passes = said.failed.any(axis=-1), said.passed.all(axis=-1)
