@@ -26,5 +26,5 @@ BLOCK_ORDERS = tuple(
 """The 22 orders of a block of eight boots, ABBABAAB among them. In each of them a drift meets both kernels alike.
 
 They are drawn by lot, because any fixed order meets some period of the machine. With ABBABAAB and its mirror image,
-something that happens at every third boot looked like a change in 7 % of the campaigns; see docs/results/gate.md.
+something that happens at every third boot looked like a change in 5 % of the campaigns; see docs/results/gate.md.
 """

@@ -70,7 +70,7 @@ def why_unclear(gate: Gate, found: Unclear) -> str:
     if found.step > (found.worse_by - rule.budget if found.doubtful else rule.detect - found.worse_by):
         return (
             f"one step of the clock is {found.step:.3g}{found.unit}; budget and detect: {rule.budget:g} and {limit}. "
-            "No number of boots settles it: measure with a finer clock, or make more runs in each boot"
+            "No number of boots settles it: measure with a finer clock"
         )
     seen = f"it may be worse by up to {found.worse_by + found.half:.3g}{found.unit}; a PASS excludes {limit}"
     if found.doubtful:

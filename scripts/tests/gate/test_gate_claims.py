@@ -80,7 +80,7 @@ def keys_of(suite: Suite, place: Path) -> set[tuple[str, str]]:
     """The tools and metrics that the gate finds in one boot of a suite."""
     campaign = Campaign(place)
     for number, row in enumerate(suite.rows):
-        found = [metric(1.0, name=name, unit="x", kind="exact", direction="neither") for name in emitted(row)]
+        found = [metric(0.0, name=name, unit="x", kind="exact", direction="neither") for name in emitted(row)]
         content = run("base", "first", number, found, tool=row.tool or row.program)
         content["plan"] = {"suite": suite.name, "digest": "0", "row": row.name, "run": 1, "seed": 1}
         if found:
