@@ -285,7 +285,7 @@ def _described(sample: _Sample, boots: int) -> MetricRow:
     sign = -1.0 if rule.direction == "higher" else 1.0
     ranks = rule.method is Method.RANK
     middle = np.median if ranks else np.mean
-    middles = [float(sign * middle(side)) for side in (base, candidate)]
+    middles = [float(sign * middle(side)) + 0.0 for side in (base, candidate)]  # no -0
     far = sample.limits.without(candidate, sample.limits.detect) > base.max()
     if rule.absolute:
         of, interval = (statistics.shift, statistics.shift_interval) if ranks else _BY_MEANS

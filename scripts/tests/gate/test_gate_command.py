@@ -177,6 +177,16 @@ def test_higher_is_better(campaign: Campaign) -> None:
     assert main(campaign.words()) == 1
 
 
+def test_nothing_is_shown_as_minus_nothing(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.gates = GATES.replace('"lower"', '"higher"').replace("timer.p99", "rate_per_s")
+    for name, values in (("base", noise(1)), ("candidate", [0.0] * 10)):
+        for place, value in enumerate(values):
+            rate = metric(value, name="rate_per_s", direction="higher", kind="rate")
+            campaign.save(campaign.place / name, run(name, f"{name}{place}", 20 * place + 10 * (name > "c"), [rate]))
+    assert main(campaign.words()) == 1
+    assert " -0 " not in printed(capsys)
+
+
 def test_too_few_boots_says_how_many(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
     campaign.boots(noise(1, 7), noise(2, 6, factor=1.5))
     assert main(campaign.words()) == 3
