@@ -52,7 +52,7 @@ static const struct option_row common_rows[] = {
 	{ "baseline", 0, WORD, &common.baseline, 0, 0,
 	  "compare with this baseline, not with this machine's own" },
 	{ "record", 0, FLAG, &common.record, 0, 0,
-	  "add what is measured to the baseline; best in several boots, or ten minutes apart" },
+	  "add what is measured to the baseline; best at several times" },
 	{ "aim-median", 0, NUMBER, &aims[MEDIAN], 1, 1000,
 	  "regression of a median that a pass has to exclude, in percent" },
 	{ "aim-tail", 0, NUMBER, &aims[TAIL], 1, 10000,
