@@ -28,9 +28,11 @@ FORMATS = {
     "google-benchmark": "Google Benchmark JSON",
     "hackbench": "hackbench",
     "hyperfine": "hyperfine --export-json",
+    "lkp": "LKP stats.json",
     "perf-bench": "perf bench",
     "perf-bench-simple": "perf bench --format=simple",
     "perf-stat": "perf stat -j",
+    "rtla-osnoise-hist": "rtla osnoise hist",
     "rtla-osnoise-top": "rtla osnoise top",
     "rtla-timerlat-hist": "rtla timerlat hist",
     "rtla-timerlat-top": "rtla timerlat top",
@@ -58,12 +60,21 @@ VALUES: dict[str, dict[str, float]] = {
     "hackbench/2.60.txt": {"time_s": 0.373},
     "hyperfine/1.15.0.json": {"time": 0.026784993},
     "hyperfine/1.19.0.json": {"time": 0.025975538},
+    "lkp/2019-04-28.json": {"mpstat.cpu.all.sys": 0.037, "perf_stat.i.cpu_cycles": 244317413266.0688},
+    "lkp/2026-01-30.json": {"will_it_scale.per_process_ops": 224832, "time.elapsed_time": 93.88},
     "perf-bench/6.1.187-messaging.txt": {"time_s": 0.482},
     "perf-bench/6.12.117-pipe.txt": {"time_s": 0.070},
     "perf-bench-simple/6.1.187-messaging.txt": {"time_s": 0.445},
     "perf-bench-simple/6.12.117-pipe.txt": {"time_s": 0.249},
     "perf-stat/6.1.187.json": {"counted.task_clock": 124.8096, "counted.context_switches": 488},
     "perf-stat/6.12.117.json": {"counted.context_switches": 2046},
+    "rtla-osnoise-hist/2021-10-27.txt": {
+        "noise.samples": 543 + 529 + 458 + 618 + 569 + 573 + 609 + 616 + 600,
+        "noise.p50": 0,
+        "noise.p99": 20,
+        "noises_per_s": 5115 / 60,
+    },
+    "rtla-osnoise-hist/5.17.txt": {"noise.p50": 0, "noise.p99": 10, "noises_per_s": 658773 / 60},
     "rtla-osnoise-top/6.12.117.txt": {"noise_percent": 100 * (1901099 + 2073791) / (1999688 + 2152920)},
     "rtla-timerlat-hist/6.1.192.txt": {"thread.samples": 904, "thread.p50": 6000, "thread.p99": 42000},
     "rtla-timerlat-hist/6.12.117.txt": {
@@ -76,17 +87,28 @@ VALUES: dict[str, dict[str, float]] = {
     "rtla-timerlat-top/6.12.117.txt": {"thread.mean": (490 * 6803 + 489 * 6716) / 979, "user.mean": 6825.508682},
     "schbench/2025-05-14.txt": {"wakeup.samples": 307, "wakeup.p99": 21600, "requests_per_s": 102.33},
     "schbench/2025-12-23.txt": {"wakeup.p50": 21, "request.p99": 99200, "requests_per_s": 75.67},
+    "schbench/2025-09-28-mmtests-1.txt": {"wakeup.samples": 17623, "wakeup.p99": 11, "requests_per_s": 176.23},
+    "schbench/2025-09-28-mmtests-64.txt": {"wakeup.p99": 9, "request.p99_9": 10288, "requests_per_s": 11228.16},
     "stress-ng/0.15.06-two.yaml": {"mutex.operations": 587403, "switch.operations_per_s": 2554.147302},
     "stress-ng/0.19.02-two.yaml": {"mutex.operations_per_s": 332881.460287, "switch.operations": 9185},
     "sysbench/1.0.20-5-threads.txt": {"events_per_s": 624 / 2.0133, "latency.p95": 20.37},
     "sysbench/1.0.20-7-threads.txt": {"events_per_s": 768 / 2.0214, "latency.p95": 19.65},
+    "sysbench/1.1.0-cpu.txt": {"events_per_s": 21246 / 30.0112, "latency.mean": 11.30, "latency.p95": 11.24},
 }
 """Read from the recordings by hand."""
 
 REFUSED = {"perf-stat/6.1.187-intervals.json", "perf-stat/6.12.117-intervals.json"}
 
+NOT_JUDGED = {"lkp/2019-04-28.json"}
+"""It has values of the monitors alone, and nobody says whether less of them is better."""
+
 ALL = sorted(str(path.relative_to(RECORDED)) for path in RECORDED.glob("*/*"))
 GOOD = [name for name in ALL if name not in REFUSED]
+
+
+def name_of(recording: str) -> str:
+    """The name of its file where the tool wrote it."""
+    return "stats.json" if recording.startswith("lkp/") else Path(recording).name
 
 
 def read(place: Path, name: str, content: str | bytes, unit: Any = "run", **more: Any) -> Imported:
@@ -112,9 +134,9 @@ def judged_values(found: Imported) -> dict[tuple[str, str], tuple[float, str]]:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_recording_is_read(name: str, tmp_path: Path) -> None:
-    found = read(tmp_path / "runs", Path(name).name, (RECORDED / name).read_bytes())
+    found = read(tmp_path / "runs", name_of(name), (RECORDED / name).read_bytes())
     assert {kind.name for kind in found.formats} == {FORMATS[Path(name).parent.name]}
-    assert judged_values(found)
+    assert bool(judged_values(found)) == (name not in NOT_JUDGED)
     assert not found.skipped
     run = found.runs[0][1]
     values = {metric.name: metric.value for metric in run.metrics}
@@ -134,7 +156,14 @@ def test_each_format_has_recordings_of_two_versions() -> None:
         assert len(versions) >= 2, folder
     others = {"CSV", "KTAP durations"}
     assert {each.name for each in FOREIGN_FORMATS} - others == set(FORMATS.values())
-    assert {path.name for path in RECORDED.iterdir()} == set(FORMATS)
+    assert {path.name for path in RECORDED.iterdir() if path.is_dir()} == set(FORMATS)
+
+
+def test_recordings_of_others_have_a_source() -> None:
+    sources = (RECORDED / "SOURCES.md").read_text()
+    named = re.findall(r"^\| `([^`]+)` \|", sources, re.M)
+    assert named and set(named) <= set(ALL)
+    assert {name for name in ALL if name.split("/")[0] in ("lkp", "rtla-osnoise-hist")} <= set(named)
 
 
 def test_what_the_files_tell_is_in_the_fingerprint(tmp_path: Path) -> None:
@@ -158,11 +187,11 @@ def test_a_file_without_a_start_time_has_that_of_the_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", GOOD)
 def test_a_file_that_is_cut_off_never_gives_another_value(name: str, tmp_path: Path) -> None:
     content = (RECORDED / name).read_bytes()
-    whole = judged_values(read(tmp_path / "runs", Path(name).name, content))
+    whole = judged_values(read(tmp_path / "runs", name_of(name), content))
     unread = 0
     for end in range(0, len(content), 64):
         try:
-            found = judged_values(read(tmp_path / "runs", Path(name).name, content[:end]))
+            found = judged_values(read(tmp_path / "runs", name_of(name), content[:end]))
         except SchedlineError:
             unread += 1
             continue
@@ -213,12 +242,14 @@ OTHER_UNITS = {
     "hyperfine/1.19.0.json": ('"times":', '"times_ms":'),
     "perf-bench/6.12.117-pipe.txt": ("[sec]", "[msec]"),
     "perf-stat/6.12.117.json": ('"counter-value" :', '"counter-rate" :'),
+    "rtla-osnoise-hist/5.17.txt": ("# Time unit is", "# Unit is"),
     "rtla-osnoise-top/6.12.117.txt": ("time is in us", "time is in ns"),
     "rtla-timerlat-hist/6.12.117.txt": ("# Time unit is", "# Unit is"),
     "rtla-timerlat-top/6.12.117.txt": ("IRQ Timer Latency (us)", "IRQ Timer Latency [us]"),
     "schbench/2025-12-23.txt": ("average rps:", "average krps:"),
     "stress-ng/0.19.02.yaml": ("bogo-ops-per-second-real-time:", "bogo-ops-per-hour:"),
     "sysbench/1.0.20-7-threads.txt": ("Latency (ms):", "Latency (us):"),
+    "sysbench/1.1.0-cpu.txt": ("time elapsed:", "time elapsed (ms):"),
 }
 
 
@@ -227,7 +258,7 @@ def test_another_unit_is_refused(name: str, tmp_path: Path) -> None:
     old, new = OTHER_UNITS[name]
     content = (RECORDED / name).read_text()
     assert old in content
-    refused(tmp_path / "runs", Path(name).name, content.replace(old, new))
+    refused(tmp_path / "runs", name_of(name), content.replace(old, new))
 
 
 def test_the_unit_of_a_google_benchmark_is_its_own(tmp_path: Path) -> None:
@@ -251,6 +282,93 @@ def test_several_outputs_in_a_file_are_several_runs(tmp_path: Path) -> None:
         found = read(tmp_path / unit, "hackbench-2", text, unit)
         assert len(found.runs) == 2
         assert len({run.fingerprint["boot_id"] for _, run in found.runs}) == boots
+
+
+def mmtests_log(place: Path, iteration: int, size: int, file: str = "schbench-{}.log") -> None:
+    logs = place / f"iter-{iteration}/schbench/logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / file.format(size)).write_bytes((RECORDED / f"schbench/2025-09-28-mmtests-{size}.txt").read_bytes())
+    os.utime(logs / file.format(size), (iteration + 1, iteration + 1))
+
+
+@pytest.mark.parametrize("file", ["schbench-{}.log", "schbench-{}", "benchlog-{}-_-2"])
+def test_sizes_of_mmtests_are_kept_apart(file: str, tmp_path: Path) -> None:
+    for iteration in (0, 1):
+        for size in (1, 64):
+            mmtests_log(tmp_path, iteration, size, file)
+    for unit in ("run", "boot"):
+        found = imported(tmp_path, ReadingOptions(unit))
+        assert [run.row for _, run in found.runs] == ["schbench-1", "schbench-64"] * 2
+        values = {(run.row, run.value("wakeup.p99")) for _, run in found.runs}
+        assert values == {("schbench-1", 11), ("schbench-64", 9)}
+        assert {tool for tool, _ in judged([found])} == {"schbench-1", "schbench-64"}
+    # A directory further down is still one of mmtests.
+    found = imported(tmp_path / "iter-0/schbench/logs", ReadingOptions("run"))
+    assert {run.row for _, run in found.runs} == {"schbench-1", "schbench-64"}
+
+
+def test_a_number_in_another_name_is_no_size(tmp_path: Path) -> None:
+    content = (RECORDED / "schbench/2025-09-28-mmtests-1.txt").read_bytes()
+    for name in ("logs/schbench-1.log", "iter-0/logs/schbench-1.log", "iter-0/schbench/logs/schbench-1.log.old"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+        os.utime(tmp_path / name, (len(name), len(name)))
+    assert {run.row for _, run in imported(tmp_path, ReadingOptions("run")).runs} == {"schbench"}
+
+
+def test_only_stats_of_lkp_are_runs(tmp_path: Path) -> None:
+    """avg.json and stddev.json, one level higher, have the same form; the values of matrix.json are lists."""
+    content = (RECORDED / "lkp/2026-01-30.json").read_text()
+    read(tmp_path / "runs", "stats.json", content)
+    (tmp_path / "runs/0").mkdir()
+    (tmp_path / "runs/stats.json").rename(tmp_path / "runs/0/stats.json")
+    for name in ("avg.json", "stddev.json"):
+        (tmp_path / "runs" / name).write_text(content)
+    (tmp_path / "runs/0/matrix.json").write_text(re.sub(r": ([0-9.]+)", r": [\1]", content))
+    found = imported(tmp_path / "runs", ReadingOptions("run"))
+    assert [name for name, _ in found.runs] == ["0/stats.json"]
+    assert {name for name, _ in found.skipped} == {"avg.json", "stddev.json", "0/matrix.json"}
+    assert judged([found]) == {("lkp", "will_it_scale.per_process_ops"): "higher"}
+
+
+@pytest.mark.parametrize("value", ["true", "null", '"93.88"', "[93.88]", "{}"])
+def test_stats_of_lkp_are_numbers(value: str, tmp_path: Path) -> None:
+    content = (RECORDED / "lkp/2026-01-30.json").read_text().replace("93.88", value, 1)
+    assert "no file of a known format" in refused(tmp_path / "runs", "stats.json", content)
+
+
+def test_a_mode_that_lkp_did_not_run_is_not_judged(tmp_path: Path) -> None:
+    content = changed("lkp/2026-01-30.json", **{"will-it-scale.per_thread_ops": 0})
+    found = read(tmp_path / "runs", "stats.json", content)
+    assert judged([found]) == {("lkp", "will_it_scale.per_process_ops"): "higher"}
+
+
+EMPTY_HISTOGRAM = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex\n"
+
+
+@pytest.mark.parametrize("zero", ["", " 0"])
+def test_no_noise_at_all(zero: str, tmp_path: Path) -> None:
+    """As rtla prints it without and with the change of Message-ID 20240627205022.857212058@goodmis.org."""
+    rows = "".join(f"{name}:{zero}\n" for name in ("over", "count", "min", "avg", "max"))
+    found = read(tmp_path / "runs", "a.txt", EMPTY_HISTOGRAM + rows)
+    assert judged_values(found) == {("rtla-osnoise", "noises_per_s"): (0, "1/s")}
+    assert "has not a value for each column" in refused(
+        tmp_path / "runs", "a.txt", EMPTY_HISTOGRAM + rows.replace("count:", "count: 7").replace("7 0", "7")
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("00:01:00", "00:00:00", "ran for less than a second"),
+        ("# Duration:", "# Time:", "no duration"),
+        ("430", "431", "the buckets of CPU-000 do not add up"),
+        ("CPU-008", "", "has not a value for each column"),
+    ],
+)
+def test_bad_histogram_of_osnoise(old: str, new: str, message: str, tmp_path: Path) -> None:
+    content = (RECORDED / "rtla-osnoise-hist/2021-10-27.txt").read_text()
+    assert message in refused(tmp_path / "runs", "a.txt", content.replace(old, new, 1))
 
 
 def test_counters_that_do_not_count_are_absent(tmp_path: Path) -> None:

@@ -95,7 +95,8 @@ def _stress_ng(file: Foreign) -> Sequence[Told]:
 
 
 def _sysbench(file: Foreign) -> Sequence[Told]:
-    seconds = number(r"^ +total time: +([0-9.]+)s$", file.text, "total time")
+    # "total time" in 1.0, "time elapsed" in 1.1.
+    seconds = number(r"^ +(?:total time|time elapsed): +([0-9.]+)s$", file.text, "total time")
     events = number(r"^ +total number of events: +(\d+)$", file.text, "number of events")
     if not events or not seconds:
         raise Unreadable("it did nothing: no event, or no time")

@@ -17,10 +17,16 @@ from schedlib.runs.tools.tool_table import TOOLS
 
 @dataclass(frozen=True)
 class Foreign:
-    """The content of a file; `columns` is what --columns says of a CSV file, else empty."""
+    """The content of a file.
+
+    Attributes:
+        columns: what --columns says of a CSV file, else empty.
+        name: without its directory. Only for a format whose content alone does not tell what it is.
+    """
 
     text: str
     columns: tuple[str, ...] = ()
+    name: str = ""
 
     @cached_property
     def json(self) -> Any:

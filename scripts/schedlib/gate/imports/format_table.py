@@ -5,12 +5,19 @@ from __future__ import annotations
 
 from schedlib.gate.imports.bench_formats import BENCH_FORMATS, PERF_BENCH_SIMPLE, one_number
 from schedlib.gate.imports.foreign import Foreign, ForeignFormat
+from schedlib.gate.imports.result_roots import RESULT_ROOT_FORMATS
 from schedlib.gate.imports.rt_formats import RT_FORMATS
 from schedlib.gate.imports.rtla_formats import RTLA_FORMATS
 from schedlib.gate.imports.table_formats import TABLE_FORMATS
 
 # CSV is the last one: with --columns it takes whatever nobody else knows and has commas.
-FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (*RT_FORMATS, *RTLA_FORMATS, *BENCH_FORMATS, *TABLE_FORMATS)
+FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
+    *RT_FORMATS,
+    *RTLA_FORMATS,
+    *BENCH_FORMATS,
+    *RESULT_ROOT_FORMATS,
+    *TABLE_FORMATS,
+)
 
 
 def format_of(file: Foreign, simple: bool = False) -> ForeignFormat | None:

@@ -7,7 +7,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
@@ -23,6 +23,7 @@ from schedlib.formats.run_file import NOT_RECORDED, Head, Run, run_of
 from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
 from schedlib.gate.imports.format_table import format_of, known_formats
 from schedlib.gate.imports.import_options import UNSAID_UNIT, ReadingOptions, Unit
+from schedlib.gate.imports.result_roots import mmtests_size
 from schedlib.runs.tools.tool import Unreadable
 from schedlib.terminal import printable
 
@@ -128,7 +129,7 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
             text = read_regular(path, LARGEST).decode()
         except (OSError, UnicodeDecodeError):
             continue
-        if kind := format_of(Foreign(text)):
+        if kind := format_of(Foreign(text, name=path.name)):
             found.add(kind.name)
     return tuple(sorted(found))
 
@@ -156,7 +157,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | str:
     if not content.strip():
         return EMPTY
     try:
-        file = Foreign(content.decode("utf-8-sig"), reading.columns)
+        file = Foreign(content.decode("utf-8-sig"), reading.columns, path.name)
     except UnicodeDecodeError:
         return unknown
     if file.has("schema") and file.json["schema"] == "run-1":
@@ -168,7 +169,10 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | str:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
         return "it is no whole JSON document" if cut else unknown
     try:
-        return _Found(name, content, when, kind, kind.read(file))
+        # mmtests runs a benchmark with several sizes, each of them in a log of its own.
+        size = mmtests_size(str(path.absolute()))
+        told = [replace(each, tool=each.tool + size) for each in kind.read(file)]
+        return _Found(name, content, when, kind, told)
     except _UNREADABLE as error:
         why = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
         return f"it looks like {kind.name}, but: {why[:200]}"

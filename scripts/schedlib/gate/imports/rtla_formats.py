@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Outputs of rtla: the histogram of timerlat, and the tables of timerlat and osnoise."""
+"""Outputs of rtla: the histograms and the tables of timerlat and osnoise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
 from schedlib.runs.tools.tool import Unreadable, metric, quantile, quantiles, work
 
 _SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
-_KINDS = {"IRQ": "irq", "Thr": "thread", "Usr": "user"}
+_KINDS = {"IRQ": "irq", "Thr": "thread", "Usr": "user", "CPU": "noise"}
+_DURATION = re.compile(r"^# Duration: +(\d+) (\d\d):(\d\d):(\d\d)$", re.M)
 _TIMERLAT_ROW = re.compile(r"^ *\d+ #(\d+) +\|(.*)$", re.M)
 _OSNOISE_ROW = re.compile(r"^ *\d+ #\d+ +(\d+) +(\d+) +\d+\.\d{5} ", re.M)
 
@@ -28,6 +29,8 @@ def _table(text: str) -> Mapping[str, list[str]]:
             rows[name] = values
     if not {"Index", "over:", "count:"} <= rows.keys():
         raise Unreadable("its histogram has no end (cut off?)")
+    if not rows["Index"] and rows["count:"] in ([], ["0"]):
+        return {"Index": []}
     if any(len(values) != len(rows["Index"]) for values in rows.values()):
         raise Unreadable("a row of its histogram has not a value for each column")
     return rows
@@ -64,6 +67,18 @@ def _histogram(text: str) -> tuple[list[Metric], list[Absent]]:
 def _timerlat_hist(file: Foreign) -> Sequence[Told]:
     metrics, absent = _histogram(file.text)
     return (Told("rtla-timerlat", Reading(tuple(metrics), tuple(absent))),)
+
+
+def _osnoise_hist(file: Foreign) -> Sequence[Told]:
+    metrics, absent = _histogram(file.text)
+    if not (found := _DURATION.search(file.text)):
+        raise Unreadable("no duration in its output")
+    days, hours, minutes, seconds = map(int, found.groups())
+    if not (took := ((days * 24 + hours) * 60 + minutes) * 60 + seconds):
+        raise Unreadable("it ran for less than a second")
+    noises = sum(each.value for each in metrics if each.name == "noise.samples")
+    metrics.append(metric("noises_per_s", "1/s", "lower", "rate", noises / took, noises or 1))
+    return (Told("rtla-osnoise", Reading(tuple(metrics), tuple(absent))),)
 
 
 # Without -q it prints its table again and again; the last one covers the whole run.
@@ -111,6 +126,13 @@ RTLA_FORMATS = (
         (("thread.mean",),),
         lambda file: "IRQ Timer Latency (" in file.text,
         _timerlat_top,
+    ),
+    ForeignFormat(
+        "rtla osnoise hist",
+        "rtla osnoise hist -d 60s > FILE",
+        (("noises_per_s", "noise.p99"),),
+        lambda file: "# RTLA osnoise histogram\n" in file.text,
+        _osnoise_hist,
     ),
     ForeignFormat(
         "rtla osnoise top",
