@@ -8,9 +8,12 @@ through.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+
+from msgspec.structs import replace
 
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.gate_document import GateClaim, GateDocument, GateMetric, GateShare, GateSide, Method, ShownMetric
@@ -170,9 +173,22 @@ _LEGEND = (
 )
 
 
+def _told_apart(document: GateDocument) -> GateDocument:
+    """The document with the tool in front of the names that several tools have."""
+    keys = {(row.tool, row.name) for row in document.metrics} | {(row.tool, row.name) for row in document.shares}
+    counts = Counter(name for _, name in keys)
+
+    def name_of(row: GateMetric | GateShare) -> str:
+        return f"{row.tool} {row.name}" if counts[row.name] > 1 else row.name
+
+    metrics = tuple(replace(row, name=name_of(row)) for row in document.metrics)
+    shares = tuple(replace(row, name=name_of(row)) for row in document.shares)
+    return replace(document, metrics=metrics, shares=shares)
+
+
 def banner(document: GateDocument) -> str:
     """The verdict in words: what a PASS excludes, what became worse, or what each open metric needs."""
-    verdict, metrics = document.status, document.metrics
+    verdict, metrics = document.status, _told_apart(document).metrics
     if document.claims:
         counts = {state: sum(each.state == state for each in document.claims) for state in _STATES}
         return "claims: " + ", ".join(f"{count} {state}" for state, count in counts.items() if count)
@@ -247,6 +263,7 @@ def most_changed(shown: Sequence[ShownMetric]) -> list[ShownMetric]:
 
 def text(document: GateDocument) -> str:
     """The whole report, except for the overall verdict. No line is longer than 72 characters."""
+    document = _told_apart(document)
     if document.claims:
         lines = [*_sides(document.sides[:2]), "", *_claims(document)]
     else:
@@ -354,9 +371,10 @@ def markdown(document: GateDocument) -> str:
         lines += [*_fenced(line for note in told_of_runs(document) for line in wrapped(note)), ""]
     else:
         lines += _table(_COLUMNS, map(_cells, document.metrics))
-        told = [said for metric in document.metrics for said in told_of(metric)]
+        metrics = _told_apart(document).metrics
+        told = [said for metric in metrics for said in told_of(metric)]
         told += [*told_of_runs(document), method_of(document)]
-        lines += [*_fenced([*_pictures(document.metrics), *(line for said in told for line in wrapped(said))]), ""]
+        lines += [*_fenced([*_pictures(metrics), *(line for said in told for line in wrapped(said))]), ""]
     if document.placebo:
         lines += _table(("change", "placebo", "layout", "95 % interval", ""), map(_share_cells, document.shares))
     if document.shown:

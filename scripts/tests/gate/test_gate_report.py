@@ -152,6 +152,16 @@ def test_words_reach_every_report(told: GateDocument) -> None:
 # ---- both estimates ----
 
 
+def test_metrics_of_one_name_are_told_apart(told: GateDocument, one: GateMetric) -> None:
+    """As schbench's with several numbers of threads."""
+    other = replace(one, tool=f"{one.tool}-16")
+    document = replace(told, metrics=(one, other), shares=())
+    for said in (text(document), markdown(document), banner(document)):
+        for row in (one, other):
+            assert f"{row.tool} {row.name}"[:26] in joined(said)
+    assert f"{one.tool} {one.name}" not in text(replace(document, metrics=(one,)))
+
+
 def test_two_estimates_that_differ_are_explained(one: GateMetric) -> None:
     assert two_estimates(one) == ""
     assert two_estimates(replace(one, of_medians=24.9)) == ""  # within half of the interval
