@@ -248,7 +248,7 @@ def method_of(document: GateDocument) -> str:
     """How it was judged."""
     gates = document.gates
     looks = f"looks at {', '.join(map(str, gates.looks))} boots of each kernel"
-    ended = f", ended at {document.look}" if document.look else ""
+    ended = f", judged at {document.look}" if document.look else ""
     return (
         f"gates: {gates.name}; {looks}{ended}; p is one-sided, Holm's over the metrics; alpha {gates.alpha:g} for all "
         "metrics and looks; change and interval: Hodges and Lehmann's (means for rates); medians: the change from one "
