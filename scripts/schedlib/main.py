@@ -31,9 +31,8 @@ from schedlib.gate import gate_verb
 from schedlib.layout import layout_verb, status_verb
 from schedlib.options import VerbParser
 from schedlib.premerge import premerge_verb
-from schedlib.progress import say
+from schedlib.progress import printable, say
 from schedlib.runs import kernels_verb, run_verb
-from schedlib.terminal import printable
 from schedlib.tree import fetch_verb
 from schedlib.verdict import BISECT_SKIP, Verdict
 

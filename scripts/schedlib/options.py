@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from schedlib import names
 from schedlib.names import one_of, some_of, unknown, words
-from schedlib.terminal import printable
+from schedlib.progress import printable
 from schedlib.verdict import Verdict
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

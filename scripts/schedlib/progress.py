@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Progress of long work, on stderr: one line for each step, which ends with the time that the step took."""
+"""What is said on a terminal: progress of long work, on stderr, and texts that others wrote.
+
+Progress is one line for each step, which ends with the time that the step took.
+"""
 
 from __future__ import annotations
 
@@ -109,3 +112,21 @@ def _count(text: str, start: float, after: float, done: threading.Event) -> None
         _line.begin(text)
     while sys.stderr.isatty() and not done.wait(_TICK):
         _line.tick(text, time.monotonic() - start)
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Replace the characters of a text that cannot be printed or that change the direction of reading.
+
+    Args:
+        keep: characters that are left as they are.
+    """
+    return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
+
+
+def tell(text: str) -> None:
+    """Print a line that may contain text from elsewhere, such as a guest.
+
+    No control character reaches the terminal, and a character that the terminal cannot show raises no error.
+    """
+    encoding = sys.stdout.encoding or "utf-8"
+    print(printable(text, "\t").encode(encoding, "replace").decode(encoding, "replace"))

@@ -17,8 +17,7 @@ from schedlib.formats.c2c_document import C2C_FILE, read_result
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat, load_topology
-from schedlib.progress import say
-from schedlib.terminal import tell
+from schedlib.progress import say, tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 

@@ -27,8 +27,7 @@ from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.machine import boot_id, machine_text
 from schedlib.kernel.targets import choose
 from schedlib.process import version_of
-from schedlib.progress import say
-from schedlib.terminal import tell
+from schedlib.progress import say, tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict, worst
 

@@ -17,8 +17,7 @@ from schedlib.kernel.build import KernelPlan, compiler_version
 from schedlib.kernel.machine import machine_text
 from schedlib.paths import CONFIGS, KUNIT, PATCHES, SELFTESTS
 from schedlib.process import version_of
-from schedlib.progress import say
-from schedlib.terminal import tell
+from schedlib.progress import say, tell
 from schedlib.verdict import Verdict
 
 REPEATED = (Verdict.PASS, Verdict.FAIL)

@@ -19,7 +19,7 @@ from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.formats.junit import junit_document
 from schedlib.guest.boot import Ending
-from schedlib.terminal import tell
+from schedlib.progress import tell
 from schedlib.verdict import Verdict, worst
 
 _SHOWN_LINES = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import textwrap
 
-from schedlib.terminal import printable
+from schedlib.progress import printable
 
 WIDTH = 72
 

@@ -15,7 +15,7 @@ import msgspec
 from schedlib.cache import read_regular, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats.strict import Strict
-from schedlib.terminal import printable
+from schedlib.progress import printable
 
 T = TypeVar("T", bound="Document")
 

@@ -22,7 +22,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import LARGEST, Document, Refused
 from schedlib.formats.strict import METRIC, Amount, Count, Moment, Number, Positive, Strict, Whole, Word
-from schedlib.terminal import printable
+from schedlib.progress import printable
 
 Direction = Literal["lower", "higher", "neither"]
 Kind = Literal["exact", "quantile", "rate", "exceedance"]

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.gate_document import GateClaim, GateDocument, GateMetric, GateShare, GateSide, Method, ShownMetric
-from schedlib.terminal import printable
+from schedlib.progress import printable
 from schedlib.verdict import Verdict
 
 _MOST_SHOWN = 12

@@ -16,7 +16,7 @@ from schedlib.formats.document import LARGEST, line, parse
 from schedlib.formats.gate_document import GateDocument, GateSide
 from schedlib.formats.history_document import BadLine, PastGate, PastKernel, PastMetric
 from schedlib.gate.gate_options import gates_path
-from schedlib.terminal import printable
+from schedlib.progress import printable
 
 FILE = "history.jsonl"
 

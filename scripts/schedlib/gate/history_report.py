@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.history_document import HistoryDocument, LevelSeries, PastGate
-from schedlib.terminal import printable
+from schedlib.progress import printable
 from schedlib.verdict import Verdict
 
 _SHOWN = 20

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide, Method
 from schedlib.gate import gate_report, plots
-from schedlib.terminal import printable
+from schedlib.progress import printable
 
 
 @dataclass(frozen=True)

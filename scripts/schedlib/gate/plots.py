@@ -17,7 +17,7 @@ from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, PercentForma
 
 from schedlib.formats.gate_document import BootValue, GateMetric
 from schedlib.gate.gate_report import Effect, interval_of, number, per, words_of
-from schedlib.terminal import printable
+from schedlib.progress import printable
 
 _SIZE = (5.0, 3.4)
 """In inches of 72 pixels: as wide as a phone's screen, so that the text keeps its size there."""

@@ -28,7 +28,7 @@ from schedlib.layout.rule_judge import Layout, RuleOutcome, from_tables, judge_r
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
 from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, require_premerge
-from schedlib.terminal import printable
+from schedlib.progress import printable
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict, worst
 

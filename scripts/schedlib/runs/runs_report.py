@@ -18,10 +18,10 @@ from schedlib.formats import document
 from schedlib.formats.plan_document import RunPlan
 from schedlib.formats.run_file import Run, read_run, runs_below
 from schedlib.formats.runs_document import RunsDocument, RunsPlan, RunsRow
+from schedlib.progress import printable, tell
 from schedlib.runs.plan import SAME, saved_plan
 from schedlib.runs.run_options import PLAN, RunOptions
 from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
-from schedlib.terminal import printable, tell
 from schedlib.verdict import Verdict, worst
 
 Runs = Mapping[tuple[str, int], Run]

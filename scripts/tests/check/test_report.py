@@ -13,7 +13,7 @@ from schedlib.check import report
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import judge
 from schedlib.guest.boot import Ending
-from schedlib.terminal import tell
+from schedlib.progress import tell
 from schedlib.tree.changes import ChangeState, State
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree

@@ -14,7 +14,7 @@ from schedlib.gate.gate_options import BUDGET, DETECT
 from schedlib.gate.imports.default_gates import gates_text
 from schedlib.gate.imports.import_options import ImportOptions
 from schedlib.gate.imports.imported import ENTRIES, Imported, imported
-from schedlib.terminal import printable
+from schedlib.progress import printable
 
 
 def import_runs(options: ImportOptions) -> str:

@@ -24,8 +24,8 @@ from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
 from schedlib.gate.imports.format_table import format_of, known_formats
 from schedlib.gate.imports.import_options import UNSAID_UNIT, ReadingOptions, Unit
 from schedlib.gate.imports.result_roots import mmtests_size
+from schedlib.progress import printable
 from schedlib.runs.tools.tool import Unreadable
-from schedlib.terminal import printable
 
 ENTRIES = ("machine_name", "machine", "kernel", "build_id", "configuration", "command_line")
 """What a run says of itself in its fingerprint, boot_id apart; what its file does not tell is NOT_RECORDED."""
