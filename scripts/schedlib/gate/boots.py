@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from math import inf, nan
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
@@ -52,26 +52,23 @@ _SAMPLES_FACTOR = 10
 class Figure:
     """One metric over the runs of one boot; runs are added one by one."""
 
-    runs: int = 0
-    total: float = 0.0
-    samples: int = 0
-    least: float = inf
-    most: float = -inf
     values: list[float] = field(default_factory=list)
+    samples: int = 0
 
     def add(self, value: float, samples: int) -> None:
         """Add a run."""
-        self.runs += 1
-        self.total += value
-        self.samples += samples
-        self.least = min(self.least, value)
-        self.most = max(self.most, value)
         self.values.append(value)
+        self.samples += samples
+
+    @property
+    def total(self) -> float:
+        """The sum of the runs."""
+        return sum(self.values)
 
     @property
     def mean(self) -> float:
         """The mean of the runs, in the metric's unit."""
-        return self.total / self.runs
+        return self.total / len(self.values)
 
     @property
     def rate(self) -> float:

@@ -86,10 +86,11 @@ def compare(options: GateOptions) -> Comparison:
         raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "schedline gate --expect-improvement")
     sides = [read_side(options.base, "base"), read_side(options.candidate, "candidate")]
     placebo = read_side(options.placebo, "placebo") if options.placebo else None
-    pairing.refuse_differences([*sides, *([placebo] if placebo else [])], gate.compared)
-    refuse_copies(side.contents for side in [*sides, *([placebo] if placebo else [])])
+    everyone = [*sides, placebo] if placebo else sides
+    pairing.refuse_differences(everyone, gate.compared)
+    refuse_copies(side.contents for side in everyone)
     notes = []
-    builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides[:2]]
+    builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in sides]
     if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
         notes.append("base and candidate are the same kernel: an A/A campaign")
     for side in sides:

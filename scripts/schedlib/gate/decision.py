@@ -51,7 +51,7 @@ class LookEvidence:
         within: p that it is worse by `detect` or more.
         over_budget: whether the estimate of the change, less a step of the clock, is above the budget.
         doubtful: whether a change above the budget is shown at the level DOUBT.
-        far: number of the candidate's boots that are worse than every boot of the base by more than `detect`.
+        far: number of the candidate's boots that are far from the base's: see far_boots().
     """
 
     worse: Values
@@ -68,6 +68,11 @@ class Decision:
     failed: Flags
     passed: Flags
     p: Values
+
+
+def far_boots(base: Values, candidate: Values, limits: Limits) -> Flags:
+    """Which of the candidate's boots are worse than every boot of the base by more than `detect`."""
+    return np.asarray(limits.without(candidate, limits.detect) > base.max(axis=-1, keepdims=True))
 
 
 def look_evidence(
@@ -94,7 +99,7 @@ def look_evidence(
         over = statistics.count_worse(base, lowest) > base.shape[-1] ** 2 / 2
         doubtful = statistics.rank_p(base, budgeted) <= DOUBT
     within = p_of(limits.without(candidate + step, limits.detect), base)
-    far = (limits.without(candidate, limits.detect) > base.max(axis=-1, keepdims=True)).sum(axis=-1)
+    far = far_boots(base, candidate, limits).sum(axis=-1)
     return LookEvidence(
         p_of(base, candidate),
         np.where(known, within, 1.0),

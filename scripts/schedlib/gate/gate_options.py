@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedlib.cache import read_regular
+from schedlib.cache import cache_path, read_regular
 from schedlib.errors import SchedlineError
 from schedlib.gate.imports.import_options import ReadingOptions
 from schedlib.names import gate_names, unknown
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from schedlib.gate.imports.imported import Imported
 
 GATES = CONFIGS / "gates"
+
+MOST_BOOTS = 500
+"""Of one kernel. With more, their ids are probably not the kernel's."""
 
 LIBRARIES = (*BASIC, "requirements-gate.txt")
 PAGE_LIBRARIES = (*BASIC, "requirements-report.txt")
@@ -132,3 +136,8 @@ def read_svg(path: Path) -> bytes:
     if b"<svg" not in content[:1000]:
         raise SchedlineError(f"{path} is no SVG", "schedline layout diff A B --svg FILE")
     return content
+
+
+def keep_fonts() -> None:
+    """Let matplotlib cache its list of this machine's fonts in our cache. It reads the place when it is imported."""
+    os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))

@@ -41,7 +41,7 @@ def recorded(found: Comparison) -> GateDocument:
     """The comparison as a document."""
     gate, shared = found.gate, found.base.fingerprint.items()
     look = next((row.boots[0] for row in found.rows if row.p is not None), None)
-    passed = found.verdict is Verdict.PASS and look is not None
+    passed_at = look if found.verdict is Verdict.PASS else None
     levels = claims.level_answers(gate, found.candidate) if found.found else []
     return GateDocument(
         schema="gate-2",
@@ -54,7 +54,7 @@ def recorded(found: Comparison) -> GateDocument:
         status=found.verdict,
         gates=GatesUsed(gate.name, gate.alpha, gate.looks, tuple(sorted(gate.compared)), gate.interleaved),
         look=look,
-        bad_boots=bad_share(look, max(len(row.far) for row in found.rows)) if passed and look else None,
+        bad_boots=bad_share(passed_at, max(len(row.far) for row in found.rows)) if passed_at else None,
         sides=tuple(_sides(found)),
         metrics=tuple(_metric(found, row) for row in found.rows),
         shown=tuple(_shown(found, look)),

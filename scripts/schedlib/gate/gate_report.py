@@ -12,11 +12,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import get_args
 
 from msgspec.structs import replace
 
 from schedlib.formats.cover_letter import wrapped
-from schedlib.formats.gate_document import GateClaim, GateDocument, GateMetric, GateShare, GateSide, Method, ShownMetric
+from schedlib.formats.gate_document import (
+    AnswerState,
+    GateClaim,
+    GateDocument,
+    GateMetric,
+    GateShare,
+    GateSide,
+    Method,
+    ShownMetric,
+)
 from schedlib.progress import printable
 from schedlib.verdict import Verdict
 
@@ -190,7 +200,7 @@ def banner(document: GateDocument) -> str:
     """The verdict in words: what a PASS excludes, what became worse, or what each open metric needs."""
     verdict, metrics = document.status, _told_apart(document).metrics
     if document.claims:
-        counts = {state: sum(each.state == state for each in document.claims) for state in _STATES}
+        counts = {state: sum(each.state == state for each in document.claims) for state in get_args(AnswerState)}
         return "claims: " + ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     if verdict is Verdict.PASS:
         bad = document.bad_boots
@@ -206,9 +216,6 @@ def banner(document: GateDocument) -> str:
     if verdict is Verdict.ERROR:
         told += [f"{side.failed} runs of {side.name} gave no result" for side in document.sides if side.failed]
     return "; ".join(told) or "the notes say why"
-
-
-_STATES = ("shown", "smaller", "not shown", "worse", "reported", "absent")
 
 
 def _excluded(metric: GateMetric) -> str:

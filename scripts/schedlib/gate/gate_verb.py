@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 
 from schedlib import options
-from schedlib.cache import cache_path, write_atomic
+from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.gate import history_verb, plan_verb
 from schedlib.gate.gate_options import (
@@ -19,6 +18,7 @@ from schedlib.gate.gate_options import (
     GateOptions,
     RedrawOptions,
     gates_file,
+    keep_fonts,
     percent,
     read_svg,
 )
@@ -176,8 +176,7 @@ def _gate(wanted: GateOptions | RedrawOptions) -> Verdict:
         write_atomic(wanted.markdown, gate_report.markdown(found))
         print(f"markdown: {wanted.markdown}")
     if wanted.html:
-        # matplotlib caches a list of this machine's fonts. It reads the cache's location when it is imported.
-        os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
+        keep_fonts()
         from schedlib.gate.page import page
 
         write_atomic(wanted.html, page(found, [(path.name, read_svg(path)) for path in wanted.pictures]))

@@ -36,22 +36,7 @@ def record(found: GateDocument, gates: str) -> PastGate:
         base=base,
         candidate=candidate,
         metrics=tuple(
-            PastMetric(
-                tool=each.tool,
-                name=each.name,
-                unit=each.unit,
-                direction=each.direction,
-                verdict=each.verdict,
-                base=each.base,
-                candidate=each.candidate,
-                change_unit=each.change_unit,
-                change=each.change,
-                low=each.low,
-                high=each.high,
-                budget=each.budget,
-                detect=each.detect,
-            )
-            for each in found.metrics
+            PastMetric(**{name: getattr(each, name) for name in PastMetric.__struct_fields__}) for each in found.metrics
         ),
     )
 

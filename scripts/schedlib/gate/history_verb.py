@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 
 from schedlib import options
-from schedlib.cache import cache_path, write_atomic
-from schedlib.gate.gate_options import HISTORY_LIBRARY, LIBRARIES, PAGE_LIBRARIES, HistoryOptions
+from schedlib.cache import write_atomic
+from schedlib.gate.gate_options import HISTORY_LIBRARY, LIBRARIES, PAGE_LIBRARIES, HistoryOptions, keep_fonts
 from schedlib.options import Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
 
@@ -54,7 +53,7 @@ def _history(wanted: HistoryOptions) -> Verdict:
         document.write(wanted.json, found)
     print(history_text(found, gates))
     if wanted.html:
-        os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
+        keep_fonts()
         command = shlex.join(["schedline", "gate", "history", str(wanted.directory), "--html", str(wanted.html)])
         write_atomic(wanted.html, history_page(found, gates, command))
         print(f"page: {wanted.html}")

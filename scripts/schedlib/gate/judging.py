@@ -14,10 +14,11 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import Method
 from schedlib.gate import statistics
 from schedlib.gate.boots import Figure, Key, Side, disturbed, unequal_samples
-from schedlib.gate.decision import Decision, Limits, LookEvidence, decide, look_evidence
+from schedlib.gate.decision import Decision, Limits, LookEvidence, decide, far_boots, look_evidence
+from schedlib.gate.gate_options import MOST_BOOTS
 from schedlib.gate.next_boots import Unclear, too_few, why_unclear
 from schedlib.gate.pairing import Batch, order_problem
-from schedlib.gate.rules import MOST_BOOTS, Gate, GateRule
+from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import Values
 from schedlib.verdict import Verdict
 
@@ -118,7 +119,7 @@ def judge(gate: Gate, base: Side, candidate: Side) -> list[MetricRow]:
     rows: dict[Key, MetricRow] = {}
     samples: list[_Sample] = []
     for rule in gate.rules:
-        found = _sample(gate, rule, base, candidate)
+        found = _sample(rule, base, candidate)
         if isinstance(found, MetricRow):
             rows[rule.key] = found
         else:
@@ -128,19 +129,19 @@ def judge(gate: Gate, base: Side, candidate: Side) -> list[MetricRow]:
     return [rows[rule.key] for rule in gate.rules]
 
 
-def _sample(gate: Gate, rule: GateRule, *sides: Side) -> MetricRow | _Sample:
+def _sample(rule: GateRule, *sides: Side) -> MetricRow | _Sample:
     if missing := _missing(rule, *sides):
         return missing
     about = _about(rule, sides)
     chosen = [boots_of(side, rule.tool) for side in sides]
     for side in chosen:
         figures = ((boot.figures.get(rule.key), boot.runs[rule.tool]) for boot in side.boots)
-        if short := [runs for figure, runs in figures if figure is None or figure.runs < runs]:
+        if short := [runs for figure, runs in figures if figure is None or len(figure.values) < runs]:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
             return MetricRow(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
         refuse_many_boots(side, f" with {rule.tool}")
     if rule.method is Method.EQUAL:
-        return _equal(rule, about, chosen)
+        return _equal(rule, about, *chosen)
     batch = Batch(chosen[0].boots, chosen[1].boots)
     if not batch.smaller:
         return MetricRow(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
@@ -203,14 +204,12 @@ def _about(rule: GateRule, sides: Sequence[Side]) -> str:
     return "in a million" if rule.method is Method.RATE else about.unit
 
 
-def _equal(rule: GateRule, unit: str, sides: Sequence[Side]) -> MetricRow:
+def _equal(rule: GateRule, unit: str, *sides: Side) -> MetricRow:
     """Judge a metric that must be equal in every run; no statistics."""
-    figures = [[boot.figures[rule.key] for boot in side.boots] for side in sides]
-    base, candidate = ([figure for side in figures[place::2] for figure in side] for place in (0, 1))
-    if not base or not candidate:
+    if not all(side.boots for side in sides):
         return MetricRow(rule, unit, Verdict.ERROR, "one side has no run with it")
-    (low, high), (least, most) = range_of(base), range_of(candidate)
-    counts = len(base), len(candidate)
+    (low, high), (least, most) = (range_of([boot.figures[rule.key] for boot in side.boots]) for side in sides)
+    counts = len(sides[0].boots), len(sides[1].boots)
     worse = {"lower": most > high, "higher": least < low}.get(rule.direction, (least, most) != (low, high))
     row = MetricRow(rule, unit, Verdict.PASS, "", counts, low, most if rule.direction != "higher" else least)
     if low != high:
@@ -225,7 +224,8 @@ def _equal(rule: GateRule, unit: str, sides: Sequence[Side]) -> MetricRow:
 
 def range_of(figures: Sequence[Figure]) -> tuple[float, float]:
     """The smallest and the largest value of all runs."""
-    return min(each.least for each in figures), max(each.most for each in figures)
+    values = [value for each in figures for value in each.values]
+    return min(values), max(values)
 
 
 def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
@@ -235,7 +235,8 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     for boots in (batch.base, batch.candidate):
         figures = [boot.figures[rule.key] for boot in boots]
         for boot, figure in zip(boots, figures, strict=True):
-            wrong = f"is {figure.least:g} in boot {boot.id}: below 0" if figure.least < 0 else ""
+            least = min(figure.values)
+            wrong = f"is {least:g} in boot {boot.id}: below 0" if least < 0 else ""
             if rule.method is Method.RATE and (not figure.samples or figure.total > figure.samples):
                 wrong = wrong or f"counts {figure.total:g} of {figure.samples} samples in boot {boot.id}"
             if wrong:
@@ -286,7 +287,7 @@ def _described(sample: _Sample, boots: int) -> MetricRow:
     ranks = rule.method is Method.RANK
     middle = np.median if ranks else np.mean
     middles = [float(sign * middle(side)) + 0.0 for side in (base, candidate)]  # no -0
-    far = sample.limits.without(candidate, sample.limits.detect) > base.max()
+    far = far_boots(base, candidate, sample.limits)
     if rule.absolute:
         of, interval = (statistics.shift, statistics.shift_interval) if ranks else _BY_MEANS
         change, ends = float(of(base, candidate)), [float(end) for end in interval(base, candidate)]

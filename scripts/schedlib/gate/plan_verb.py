@@ -11,7 +11,7 @@ from pathlib import Path
 from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.gate.boot_options import BOOTS, LOSSES, BootPlanOptions, NamedKernel
-from schedlib.gate.gate_options import gates_file
+from schedlib.gate.gate_options import MOST_BOOTS, gates_file
 from schedlib.names import one_of, unknown, words, workload_rows, workload_suites
 from schedlib.options import Verbs, add_verb
 from schedlib.verdict import Verdict
@@ -87,7 +87,7 @@ def add_parser(verbs: Verbs) -> None:
 def _boots(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{1,3})(?:\.\.(\d{1,3}))?", text)
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
-    if not 1 <= least <= most <= 500:
+    if not 1 <= least <= most <= MOST_BOOTS:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of boots; write 10, or 6..20")
     return least, most
 

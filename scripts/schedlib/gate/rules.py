@@ -14,12 +14,10 @@ from schedlib.formats.data_file import nearest, read_toml, refuse
 from schedlib.formats.gate_document import Method
 from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Amount, Strict, Word, Wrong
-from schedlib.gate.gate_options import GATES, gates_path
+from schedlib.gate.gate_options import GATES, MOST_BOOTS, gates_path
 
 LEAST_BOOTS = 5
 """The smallest look: with fewer boots, none of our tests can fail."""
-
-MOST_BOOTS = 500
 
 LOOKS = (8, 12, 16, 20)
 """At eight boots without a bad one, a PASS excludes a kernel of which every third boot is bad."""
