@@ -169,3 +169,14 @@ def test_the_top_has_room_for_few() -> None:
 def test_one_module_alone_knows_it(pattern: str, place: str) -> None:
     found = [str(path.relative_to(PACKAGE)) for path in modules().values() if re.search(pattern, path.read_text())]
     assert found == [place]
+
+
+def test_no_tests_draw_from_one_generator() -> None:
+    """What one draws would depend on those before it, and the order is drawn by lot."""
+    shared = [
+        f"{path.name}:{each.lineno}"
+        for path in Path(__file__).parent.rglob("*.py")
+        for each in ast.parse(path.read_text()).body
+        if isinstance(each, ast.Assign | ast.AnnAssign) and re.search(r"default_rng|Random\(", ast.unparse(each))
+    ]
+    assert not shared

@@ -17,7 +17,12 @@ from schedlib.errors import SchedlineError
 from schedlib.gate.statistics import Values
 
 LOWER, HIGHER = False, True
-LOT = np.random.default_rng(3)
+
+
+@pytest.fixture
+def lot() -> np.random.Generator:
+    """The same numbers for each test, in whatever order they run."""
+    return np.random.default_rng(3)
 
 
 def near(value: float, boots: int = 10, spread: float = 0.004) -> Values:
@@ -43,9 +48,9 @@ def test_each_rule_knows_what_is_worse(name: str) -> None:
 
 
 @pytest.mark.parametrize("boots", [10, 20])
-def test_rank_tests_are_scipys(boots: int) -> None:
+def test_rank_tests_are_scipys(boots: int, lot: np.random.Generator) -> None:
     for _ in range(100):
-        one, other = LOT.integers(10, 18, boots).astype(np.float64), LOT.integers(11, 19, boots).astype(np.float64)
+        one, other = lot.integers(10, 18, boots).astype(np.float64), lot.integers(11, 19, boots).astype(np.float64)
         p = stats.mannwhitneyu(one, other, method="asymptotic").pvalue
         larger = np.median(other) > np.median(one)
         assert worse(google_benchmark, one, other, LOWER) == (p < 0.05 and larger)

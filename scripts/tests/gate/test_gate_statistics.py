@@ -26,13 +26,17 @@ from schedlib.gate.statistics import (
     worse_p,
 )
 
-LOT = np.random.default_rng(7)
+
+@pytest.fixture
+def lot() -> np.random.Generator:
+    """The same numbers for each test, in whatever order they run."""
+    return np.random.default_rng(7)
 
 
 @pytest.mark.parametrize(("base", "candidate"), [(1, 1), (3, 5), (10, 10), (20, 20), (60, 60)])
-def test_rank_test_is_scipys(base: int, candidate: int) -> None:
+def test_rank_test_is_scipys(base: int, candidate: int, lot: np.random.Generator) -> None:
     for _ in range(20):
-        one, other = LOT.standard_normal(base), LOT.standard_normal(candidate) + 0.3
+        one, other = lot.standard_normal(base), lot.standard_normal(candidate) + 0.3
         method = "exact" if base * candidate <= 2500 else "asymptotic"
         expected = stats.mannwhitneyu(other, one, alternative="greater", method=method).pvalue
         assert rank_p(one, other) == pytest.approx(expected, rel=1e-9)
@@ -50,8 +54,8 @@ def test_ties_count_for_the_candidate() -> None:
     assert rank_p(np.zeros(10), np.ones(10)) == pytest.approx(1 / 184756)
 
 
-def test_rank_test_keeps_its_level_with_ties() -> None:
-    values = LOT.integers(0, 4, size=(20_000, 20)).astype(float)
+def test_rank_test_keeps_its_level_with_ties(lot: np.random.Generator) -> None:
+    values = lot.integers(0, 4, size=(20_000, 20)).astype(float)
     p = rank_p(values[:, :10], values[:, 10:])
     for level in (0.01, 0.05, 0.2):
         assert (p <= level).mean() <= level + 4 * np.sqrt(level / 20_000)
@@ -63,16 +67,16 @@ def test_shift_by_hand() -> None:
     assert shift(np.array([1.0, 2.0]), np.array([11.0, 15.0])) == 11.5
 
 
-def test_shift_interval_covers() -> None:
-    base, candidate = LOT.standard_normal((5000, 10)), LOT.standard_normal((5000, 10)) + 1
+def test_shift_interval_covers(lot: np.random.Generator) -> None:
+    base, candidate = lot.standard_normal((5000, 10)), lot.standard_normal((5000, 10)) + 1
     low, high = shift_interval(base, candidate)
     missed = ((low > 1) | (high < 1)).mean()
     assert 0.03 < missed < 0.055  # exact: at most 5 %
 
 
-def test_shift_interval_belongs_to_the_test() -> None:
+def test_shift_interval_belongs_to_the_test(lot: np.random.Generator) -> None:
     for _ in range(200):
-        base, candidate = LOT.standard_normal(8), LOT.standard_normal(8) + 1
+        base, candidate = lot.standard_normal(8), lot.standard_normal(8) + 1
         low, _ = shift_interval(base, candidate)
         assert (low > 0) == (rank_p(base, candidate) <= 0.025)
 
@@ -84,14 +88,14 @@ def test_three_boots_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize("boots", [2, 3, 4])
-def test_permutation_of_means_is_scipys(boots: int) -> None:
+def test_permutation_of_means_is_scipys(boots: int, lot: np.random.Generator) -> None:
     """In one block."""
 
     def larger(one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
         return np.asarray(other.mean(axis=axis) - one.mean(axis=axis))
 
     for _ in range(5):
-        one, other = LOT.poisson(3, boots).astype(float), LOT.poisson(4, boots).astype(float)
+        one, other = lot.poisson(3, boots).astype(float), lot.poisson(4, boots).astype(float)
         expected = stats.permutation_test(
             (one, other), larger, alternative="greater", vectorized=True, n_resamples=np.inf, axis=0
         ).pvalue
@@ -118,7 +122,7 @@ def test_blocks_by_enumeration(boots: int) -> None:
 
 
 def test_what_differs_between_blocks_has_no_effect() -> None:
-    one, other = LOT.standard_normal(8), LOT.standard_normal(8)
+    one, other = np.arange(8.0), np.arange(8.0) + 2.5
     moved = np.repeat([0.0, 100.0], 4)
     assert block_p(one + moved, other + moved) == block_p(one, other)
     assert rank_p(one + moved, other + moved) != rank_p(one, other)
@@ -126,8 +130,8 @@ def test_what_differs_between_blocks_has_no_effect() -> None:
 
 
 @pytest.mark.parametrize("p_of", [rank_p, block_p, worse_p, mean_p])
-def test_each_test_keeps_its_level(p_of: Callable[[Values, Values], Values]) -> None:
-    values = LOT.standard_normal((4000, 24))
+def test_each_test_keeps_its_level(p_of: Callable[[Values, Values], Values], lot: np.random.Generator) -> None:
+    values = lot.standard_normal((4000, 24))
     p = p_of(values[:, :12], values[:, 12:])
     for level in (0.01, 0.05, 0.2):
         assert (p <= level).mean() <= level + 4 * np.sqrt(level / 4000)
@@ -149,16 +153,16 @@ def test_bad_share_by_hand() -> None:
     assert bad_share(20) < one < bad_share(20, 2)
 
 
-def test_permutation_by_lot_is_near_the_exact_one() -> None:
-    one, other = LOT.standard_normal(15), LOT.standard_normal(15) + 0.5
+def test_permutation_by_lot_is_near_the_exact_one(lot: np.random.Generator) -> None:
+    one, other = lot.standard_normal(15), lot.standard_normal(15) + 0.5
     expected = stats.ttest_ind(other, one, alternative="greater").pvalue
     assert mean_p(one, other) == pytest.approx(expected, abs=0.05)
     assert mean_p(one, other) == mean_p(one, other)
 
 
-def test_mean_interval_belongs_to_the_test() -> None:
+def test_mean_interval_belongs_to_the_test(lot: np.random.Generator) -> None:
     for _ in range(5):
-        base, candidate = LOT.standard_normal(7), LOT.standard_normal(7) + 1
+        base, candidate = lot.standard_normal(7), lot.standard_normal(7) + 1
         low, high = mean_interval(base, candidate)
         assert mean_p(base, candidate - low - 1e-6) > 0.025 >= mean_p(base, candidate - low + 1e-6)
         assert mean_p(-base, high + 1e-6 - candidate) <= 0.025 < mean_p(-base, high - 1e-6 - candidate)
