@@ -4,10 +4,10 @@
  *
  * Four files are made from contracts when the tests are added to a tree:
  * layout_contracts.h and layout_closed.h, layout_rules.c with the rules, and
- * layout_fields.c with the offsets. The tables of the last hold characters and fixed-width integers
- * only, no pointers: they can be read out of the object file as they lie there,
- * whatever the architecture. sched_layout_kunit.c is the reader inside the
- * kernel.
+ * layout_fields.c with the offsets. The tables of the last hold characters and
+ * fixed-width integers only, no pointers: they can be read out of the object
+ * file as they lie there, whatever the architecture. sched_layout_kunit.c is
+ * the reader inside the kernel.
  */
 #ifndef _KERNEL_SCHED_TESTS_LAYOUT_RULES_H
 #define _KERNEL_SCHED_TESTS_LAYOUT_RULES_H

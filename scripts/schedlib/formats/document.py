@@ -91,7 +91,7 @@ def parse(content: bytes, kind: type[T]) -> T:
     # the re-encoded document have the same number of quotes, unless a key is there twice: the decoder keeps only one.
     plain = b"\\" not in content and b"\x7f" not in content
     if not plain or content.count(b'"') != _ENCODER.encode(found).count(b'"'):
-        json.loads(content, object_pairs_hook=_lines if kind.only_lines else _anything)
+        json.loads(content, object_pairs_hook=_lines if kind.only_lines else keys_once)
     return found
 
 
@@ -158,7 +158,12 @@ def _words(error: msgspec.ValidationError, content: bytes, kind: type[Document])
     return f"{where.removeprefix('$').removeprefix('.')}: {said}".removeprefix(": ")
 
 
-def _anything(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as a dict.
+
+    Raises:
+        ValueError: a key appears twice.
+    """
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
@@ -169,7 +174,7 @@ def _anything(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _lines(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, value in pairs:
         _refuse_control(name, [name, value])
-    return _anything(pairs)
+    return keys_once(pairs)
 
 
 def _refuse_control(name: str, value: Any) -> None:

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Positive, Strict, Whole, Word
+from schedlib.verdict import Verdict
 
 Label = Annotated[str, Meta(pattern="^[a-z][a-z0-9-]*$")]
 
@@ -88,12 +89,22 @@ class BootAttempt(Strict, frozen=True):
     boot_id: str
     why: str
 
+    @property
+    def failed(self) -> bool:
+        """Whether it has to be made again."""
+        return self.state in ("lost", "cut")
+
 
 class GateLook(Strict, frozen=True):
     """What the gate said after this number of boots of each kernel. code: its exit code."""
 
     boots: Positive
     code: Whole
+
+    @property
+    def final(self) -> bool:
+        """Whether no further boot can change the verdict."""
+        return self.code in (Verdict.PASS.exit_code, Verdict.FAIL.exit_code)
 
 
 class GateProgress(Document, frozen=True, kw_only=True):
@@ -110,3 +121,8 @@ class GateProgress(Document, frozen=True, kw_only=True):
     attempts: tuple[BootAttempt, ...]
     looks: tuple[GateLook, ...]
     ended: str
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The kernel of each boot that is done."""
+        return tuple(each.kernel for each in self.attempts if each.state == "done")

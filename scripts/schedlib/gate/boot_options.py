@@ -6,8 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-BOOTS = ("kexec", "grub", "bootctl")
-"""How a kernel is booted once."""
+_KEXEC = "if [ -d /run/systemd/system ]; then systemctl kexec; else sync; kexec -e; fi"
+_REBOOT = "if [ -d /run/systemd/system ]; then systemctl reboot; else reboot; fi"
+
+BOOT_COMMANDS = {
+    "kexec": "kexec -l {image} {initrd} --reuse-cmdline && " + _KEXEC,
+    "grub": "{grub}-reboot {entry} && " + _REBOOT,
+    "bootctl": "bootctl set-oneshot {glob} && " + _REBOOT,
+}
+"""How a kernel is booted once, by the word after --boot. All leave the default of the boot loader as it is."""
 
 LOSSES = 3
 """After so many lost boots of one kernel in a row a campaign stops, unless the user says otherwise."""

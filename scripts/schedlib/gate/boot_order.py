@@ -19,7 +19,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.gate_plan_document import BootedKernel, GatePlan
 from schedlib.gate.block_orders import BLOCK, BLOCK_ORDERS
-from schedlib.gate.boot_options import BootPlanOptions, NamedKernel
+from schedlib.gate.boot_options import BOOT_COMMANDS, BootPlanOptions, NamedKernel
 from schedlib.gate.gate_options import GATES, gates_path
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
@@ -30,16 +30,6 @@ from schedlib.verdict import Verdict
 PLAN_FILE = "plan.json"
 SERVICE = "schedline-gate.service"
 SCRIPT = "each-boot.sh"
-
-_KEXEC = "if [ -d /run/systemd/system ]; then systemctl kexec; else sync; kexec -e; fi"
-_REBOOT = "if [ -d /run/systemd/system ]; then systemctl reboot; else reboot; fi"
-
-BOOT_COMMANDS = {
-    "kexec": "kexec -l {image} {initrd} --reuse-cmdline && " + _KEXEC,
-    "grub": "{grub}-reboot {entry} && " + _REBOOT,
-    "bootctl": "bootctl set-oneshot {glob} && " + _REBOOT,
-}
-"""How a kernel is booted once, by the word after --boot. All leave the default of the boot loader as it is."""
 
 
 def blocks(labels: Sequence[str], boots: int, seed: int) -> tuple[tuple[str, ...], ...]:

@@ -143,9 +143,7 @@ class _Campaign:
             runs.rename(self.directory / "cut" / attempt.boot_id)
         self._note(attempt)
         recent = self.progress.attempts[-self.plan.losses :]
-        if len(recent) == self.plan.losses and all(
-            each.state in ("lost", "cut") and each.kernel == attempt.kernel for each in recent
-        ):
+        if len(recent) == self.plan.losses and all(each.failed and each.kernel == attempt.kernel for each in recent):
             self._end(f"{attempt.kernel} was lost {self.plan.losses} times in a row; the last time: {attempt.why}")
 
     def _end(self, why: str) -> None:
@@ -167,7 +165,7 @@ class _Campaign:
 
     def boots(self) -> int:
         """How many boots of each kernel are done."""
-        done = [each.kernel for each in self.progress.attempts if each.state == "done"]
+        done = self.progress.done
         return min(done.count(kernel.label) for kernel in self.plan.kernels)
 
     def look(self) -> None:
@@ -178,14 +176,15 @@ class _Campaign:
         base, candidate, *others = (str(runs_of(self.directory, each.label)) for each in self.plan.kernels)
         words = ["gate", base, candidate, "--gates", self.plan.gates, *(["--placebo", others[0]] if others else [])]
         code = self.here.schedline([*words, "--json", str(self.directory / f"look-{boots}.json")])
-        self._save(replace(self.progress, looks=(*self.progress.looks, GateLook(boots, code))))
+        look = GateLook(boots, code)
+        self._save(replace(self.progress, looks=(*self.progress.looks, look)))
         say(f"{now()[0]} look after {boots} boots of each kernel: the gate ended with {code}")
-        if code in (Verdict.PASS.exit_code, Verdict.FAIL.exit_code):
+        if look.final:
             self._end(f"the gate has its verdict after {boots} boots of each kernel")
 
     def go_on(self) -> Verdict:
         """Boot the next kernel."""
-        done = sum(each.state == "done" for each in self.progress.attempts)
+        done = len(self.progress.done)
         if not self.progress.ended and done == len(self.plan.order):
             self._end("all boots are done")
         if self.progress.ended:
@@ -215,11 +214,11 @@ def status(directory: Path) -> Verdict:
     for look in progress.looks:
         verdict = next((each.value for each in Verdict if each.exit_code == look.code), str(look.code))
         print(f"look after {look.boots} boots of each kernel: {verdict}")
-    done = sum(each.state == "done" for each in progress.attempts)
-    failed = sum(each.state in ("lost", "cut") for each in progress.attempts)
+    done = len(progress.done)
+    failed = sum(each.failed for each in progress.attempts)
     print(f"{done} of {len(plan.order)} boots are done, {failed} were lost or cut short")
     print(f"ended: {progress.ended}" if progress.ended else "it goes on")
     base, candidate = (runs_of(directory, kernel.label) for kernel in plan.kernels[:2])
     print(f"schedline gate {base} {candidate} --gates {plan.gates}")
-    through = done == len(plan.order) or any(look.code in (0, 1) for look in progress.looks)
+    through = done == len(plan.order) or any(look.final for look in progress.looks)
     return Verdict.PASS if through else Verdict.INCONCLUSIVE

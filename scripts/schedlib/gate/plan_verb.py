@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedlib import options
 from schedlib.errors import SchedlineError
-from schedlib.gate.boot_options import BOOTS, LOSSES, BootPlanOptions, NamedKernel
+from schedlib.gate.boot_options import BOOT_COMMANDS, LOSSES, BootPlanOptions, NamedKernel
 from schedlib.gate.gate_options import MOST_BOOTS, gates_file
 from schedlib.names import one_of, unknown, words, workload_rows, workload_suites
 from schedlib.options import Verbs, add_verb
@@ -76,8 +76,9 @@ def add_parser(verbs: Verbs) -> None:
         ("--losses", options.positive, "N", f"stop after so many lost boots of a kernel in a row (default: {LOSSES})"),
     )
     parser.add_argument("--only", type=words, default=(), metavar="ROW,...", help="run only these rows of the suite")
-    about = f"how a kernel is booted once: {', '.join(BOOTS)} (default: {BOOTS[0]})"
-    parser.add_argument("--boot", choices=BOOTS, default=BOOTS[0], help=about)
+    ways = tuple(BOOT_COMMANDS)
+    about = f"how a kernel is booted once: {', '.join(ways)} (default: {ways[0]})"
+    parser.add_argument("--boot", choices=ways, default=ways[0], help=about)
     parser.add_argument("--status", action="store_true", help="print how far the plan in DIR is")
     parser.add_argument(
         "--step", action="store_true", help="do what is to be done in this boot; it reboots the machine"

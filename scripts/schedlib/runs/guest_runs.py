@@ -28,7 +28,7 @@ from schedlib.kernel.machine import now
 from schedlib.kernel.topology import flat, load_topology
 from schedlib.progress import say, step
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
-from schedlib.runs.plan import boots_in, new_plan, refuse_another, shuffled
+from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, shuffled
 from schedlib.runs.run_options import PLAN, GuestOptions, RunOptions
 from schedlib.runs.runs_report import conclude
 from schedlib.runs.tool_process import Finished, said_in
@@ -102,7 +102,7 @@ def _measured(
     started, _ = now()
     seed = options.seed if options.seed is not None else secrets.randbelow(1 << 32)
     boots = boots_in(out)
-    runs, arch, log = options.runs or (boots[-1][1].runs if boots else 1), guest.target.arch, out / "console.log"
+    runs, arch, log = runs_wanted(options.runs, boots), guest.target.arch, out / "console.log"
     for _, other in boots:
         refuse_another(other, new_plan(suite, runs, seed, other.machine), out)
     todo = errands(suite, shuffled([row.name for row in suite.rows], runs, seed), arch)

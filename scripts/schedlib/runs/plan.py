@@ -70,6 +70,11 @@ def boots_in(out: Path) -> list[tuple[Path, RunPlan]]:
     return [(path.parent, document.read(path, RunPlan, _OTHER)) for path in found]
 
 
+def runs_wanted(said: int | None, boots: Sequence[tuple[Path, RunPlan]]) -> int:
+    """How many runs of each row a boot makes: what the user said, or as many as the newest boot."""
+    return said or (boots[-1][1].runs if boots else 1)
+
+
 def refuse_another(plan: RunPlan, wanted: RunPlan, out: Path) -> None:
     """Reject a directory that belongs to another plan.
 

@@ -22,7 +22,7 @@ from schedlib.kernel.machine import fingerprint, now
 from schedlib.progress import say, step
 from schedlib.runs import guest_runs, restore
 from schedlib.runs.measure import KEPT, Means, measure
-from schedlib.runs.plan import boots_in, new_plan, refuse_another, why_not_kept
+from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, why_not_kept
 from schedlib.runs.programs import compiled
 from schedlib.runs.run_options import PLAN, RunOptions
 from schedlib.runs.runs_report import clock, conclude
@@ -128,7 +128,7 @@ def _plan(
     place = out / machine["boot_id"]
     saved = dict(boots).get(place)
     seed = options.seed if options.seed is not None else saved.seed if saved else secrets.randbelow(1 << 32)
-    wanted = new_plan(suite, options.runs or (boots[-1][1].runs if boots else 1), seed, machine)
+    wanted = new_plan(suite, runs_wanted(options.runs, boots), seed, machine)
     for _, plan in boots:
         refuse_another(plan, wanted, out)
     if saved and options.seed is not None and options.seed != saved.seed:

@@ -188,7 +188,17 @@ def test_runs_of_schedline_are_judged_as_before(tmp_path: Path, capsys: pytest.C
     hackbench(campaign.base, noise(3))
     assert main(campaign.words()) == 0
     campaign.save(campaign.base, "{")
-    with pytest.raises(SchedlineError, match="holds files of other tools: hackbench"):
+    with pytest.raises(SchedlineError, match="it is no whole JSON document"):
+        main(campaign.words())
+
+
+def test_the_output_of_a_tool_beside_runs_of_schedline_hides_no_error(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2))
+    hackbench(campaign.candidate, noise(3))
+    for path in campaign.candidate.glob("*.json"):
+        path.write_text(path.read_text().replace("performance", "powersave"))
+    with pytest.raises(SchedlineError, match="governor differs"):
         main(campaign.words())
 
 

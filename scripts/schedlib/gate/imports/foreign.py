@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NoReturn
 
+from schedlib.formats.document import keys_once
 from schedlib.formats.run_file import Reading
 from schedlib.runs.tools.tool import Output, Unreadable
 from schedlib.runs.tools.tool_table import TOOLS
@@ -32,7 +33,7 @@ class Foreign:
     def json(self) -> Any:
         """Its JSON value, or None if it is not JSON."""
         try:
-            return json.loads(self.text, parse_constant=_no_number, object_pairs_hook=_once)
+            return json.loads(self.text, parse_constant=_no_number, object_pairs_hook=keys_once)
         except (ValueError, RecursionError):
             return None
 
@@ -43,13 +44,6 @@ class Foreign:
 
 def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key appears twice")
-    return found
 
 
 @dataclass(frozen=True)

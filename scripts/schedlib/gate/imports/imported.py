@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -33,8 +34,6 @@ ENTRIES = ("machine_name", "machine", "kernel", "build_id", "configuration", "co
 BY_FILE_TIME = "times of the files"
 BY_START = "start times in the files"
 """Values of the fingerprint entry `order`: where the order of the runs comes from."""
-
-EMPTY = "it is empty"
 
 _UNREADABLE = (
     Unreadable,
@@ -76,6 +75,14 @@ class Imported:
 
 
 @dataclass(frozen=True)
+class _Unread:
+    """A file that is not read. kind: it cannot be a result; it is empty; or it should have been a result."""
+
+    kind: Literal["other", "empty", "failed"]
+    why: str
+
+
+@dataclass(frozen=True)
 class _Found:
     """A file of a known format. when: its modification time, seconds since 1970."""
 
@@ -95,16 +102,16 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     if not reading.unit:
         raise SchedlineError(f"{directory} holds files of other tools, and nobody says what a file is", UNSAID_UNIT)
     read = {name: _read(name, path, reading) for name, path in _paths(directory)}
-    found = [each for each in read.values() if isinstance(each, _Found)]
+    found = [file for file in read.values() if isinstance(file, _Found)]
     # A file like those with results, that has none, may be of a run that crashed.
-    endings = {Path(each.name).suffix for each in found}
+    endings = {Path(file.name).suffix for file in found}
     skipped, failed = [], []
-    for name, why in read.items():
-        if isinstance(why, str):
-            if why.startswith("not ") or (why == EMPTY and Path(name).suffix not in endings):
-                skipped.append((name, why))
+    for name, each in read.items():
+        if isinstance(each, _Unread):
+            if each.kind == "other" or (each.kind == "empty" and Path(name).suffix not in endings):
+                skipped.append((name, each.why))
             else:
-                failed.append(f"{name}: {why}")
+                failed.append(f"{name}: {each.why}")
     if not found and not failed:
         raise SchedlineError(
             f"{directory} holds no file of a known format; it has {len(skipped)} others. Known are: {known_formats()}",
@@ -117,21 +124,31 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
             printable(f"{directory}: {len(failed)} without a result: {'; '.join(failed[:3])}{more}")[:1000],
             "repeat these runs, or give a directory without them; the missing ones could be the slow ones",
         )
-    formats = tuple(each.format for each in found for _ in each.told)
+    formats = tuple(file.format for file in found for _ in file.told)
     return Imported(directory, tuple(runs), formats, tuple(skipped))
 
 
 def foreign_formats(directory: Path) -> tuple[str, ...]:
-    """The names of the formats of other tools that a directory has files of, judged by its first thousand files."""
+    """The names of the formats of other tools in a directory, judged by its first thousand files.
+
+    Empty if it has a run of schedline: the logs beside such runs hold the outputs of tools.
+    """
     found = set()
     for _, path in islice(_paths(directory), 1000):
         try:
             text = read_regular(path, LARGEST).decode()
         except (OSError, UnicodeDecodeError):
             continue
-        if kind := format_of(Foreign(text, name=path.name)):
+        file = Foreign(text, name=path.name)
+        if _is_own(file):
+            return ()
+        if kind := format_of(file):
             found.add(kind.name)
     return tuple(sorted(found))
+
+
+def _is_own(file: Foreign) -> bool:
+    return file.has("schema") and file.json["schema"] == "run-1"
 
 
 def _paths(directory: Path) -> Iterator[tuple[str, Path]]:
@@ -144,30 +161,31 @@ def _paths(directory: Path) -> Iterator[tuple[str, Path]]:
                 yield str(path.relative_to(directory)), path
 
 
-def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | str:
-    """A file with its runs, or what it is instead: a text that begins with "not" if it cannot be a result."""
+def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
+    """A file with its runs, or why it has none."""
     if not path.is_file():
-        return "not a regular file"
+        return _Unread("other", "not a regular file")
     try:
         content = read_regular(path, LARGEST)
         when = path.stat().st_mtime
     except OSError as error:
-        return error.strerror or str(error)
-    unknown = f"not a format that is known ({known_formats()})"
+        return _Unread("failed", error.strerror or str(error))
+    unknown = _Unread("other", f"not a format that is known ({known_formats()})")
     if not content.strip():
-        return EMPTY
+        return _Unread("empty", "it is empty")
     try:
         file = Foreign(content.decode("utf-8-sig"), reading.columns, path.name)
     except UnicodeDecodeError:
         return unknown
-    if file.has("schema") and file.json["schema"] == "run-1":
-        return "it is a run of schedline, which knows its boot; give those without --unit, in a directory of their own"
+    if _is_own(file):
+        own = "it is a run of schedline, which knows its boot; give those without --unit, in a directory of their own"
+        return _Unread("failed", own)
     kind = format_of(file, reading.perf_bench_simple)
     if kind and file.json is None and not file.text.endswith("\n"):
-        return f"it looks like {kind.name}, but its last line has no end (cut off?)"
+        return _Unread("failed", f"it looks like {kind.name}, but its last line has no end (cut off?)")
     if kind is None:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
-        return "it is no whole JSON document" if cut else unknown
+        return _Unread("failed", "it is no whole JSON document") if cut else unknown
     try:
         # mmtests runs a benchmark with several sizes, each of them in a log of its own.
         size = mmtests_size(str(path.absolute()))
@@ -175,7 +193,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | str:
         return _Found(name, content, when, kind, told)
     except _UNREADABLE as error:
         why = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-        return f"it looks like {kind.name}, but: {why[:200]}"
+        return _Unread("failed", f"it looks like {kind.name}, but: {why[:200]}")
 
 
 def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[str, Run]]:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from schedlib.formats.run_file import Direction, Metric, Reading
 from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
-from schedlib.runs.tools.tool import metric, slug
+from schedlib.runs.tools.tool import dotted_slug, metric
 
 _DIRECTIONS: dict[str, Direction] = {
     "*.per_process_ops": "higher",
@@ -43,7 +43,7 @@ def _is_stats(file: Foreign) -> bool:
 def _stats(file: Foreign) -> Sequence[Told]:
     metrics: dict[str, Metric] = {}
     for key, value in file.json.items():
-        name = ".".join(filter(None, map(slug, key.split("."))))
+        name = dotted_slug(key)
         found = [better for pattern, better in _DIRECTIONS.items() if fnmatchcase(key, pattern)]
         # will-it-scale writes 0 for the mode, processes or threads, that it did not run.
         if found and value != 0:

@@ -9,16 +9,16 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from io import StringIO
-from typing import get_args
 
 from schedlib.console.ktap import Reader, Status
 from schedlib.console.log_lines import lines
 from schedlib.formats.run_file import Direction, Metric, Reading
 from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
-from schedlib.runs.tools.tool import Unreadable, metric, slug
+from schedlib.runs.tools.tool import Unreadable, dotted_slug, metric, slug
 
 _KTAP = re.compile(r"^(?:\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? )?K?TAP version \d+ *\r?$", re.M)
 _KERNEL = re.compile(r"Linux version (\S+) .*?(#\d.*?)\r?$", re.M)
+_DIRECTIONS: dict[str, Direction] = {"lower": "lower", "higher": "higher", "neither": "neither"}
 
 
 def _csv(file: Foreign) -> Sequence[Told]:
@@ -31,13 +31,11 @@ def _csv(file: Foreign) -> Sequence[Told]:
             raise Unreadable(f"line {number} has {len(words)} columns, and --columns names {len(file.columns)}")
         if not _is_number(row["value"]):
             raise Unreadable(f"line {number}: the value {row['value'][:40]!r} is no number")
-        direction: Direction = "neither"
-        for known in get_args(Direction):
-            direction = known if row.get("direction") == known else direction
-        if row.get("direction", direction) != direction:
-            raise Unreadable(f"line {number}: direction is {row['direction'][:40]!r}, not lower, higher or neither")
-        name = ".".join(filter(None, map(slug, row["metric"].split("."))))
-        found = metric(name, row.get("unit") or "unknown", direction, "exact", float(row["value"]))
+        direction = row.get("direction", "neither")
+        if direction not in _DIRECTIONS:
+            raise Unreadable(f"line {number}: direction is {direction[:40]!r}, not lower, higher or neither")
+        name, unit = dotted_slug(row["metric"]), row.get("unit") or "unknown"
+        found = metric(name, unit, _DIRECTIONS[direction], "exact", float(row["value"]))
         runs[row.get("boot", ""), row.get("run", ""), row.get("tool") or "csv", row.get("started", "")].append(found)
     told = []
     for (boot, run, tool, started), metrics in runs.items():

@@ -140,6 +140,11 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
 
+def dotted_slug(text: str) -> str:
+    """A text as a metric's name: a slug of each part between dots."""
+    return ".".join(filter(None, map(slug, text.split("."))))
+
+
 def quantile(histogram: Mapping[int, int], n: int, share: float) -> int | None:
     """The bucket that contains the quantile; None if it is beyond the last bucket."""
     seen = 0
