@@ -548,7 +548,7 @@ static inline void judge_baseline(struct verdict *verdict, const struct test *te
 	if (!figures || !nr_figures)
 		ksft_exit_fail_msg("no memory\n");
 	if (baseline->missing[0] || batch->disturbed)
-		say(verdict, "%s", batch->disturbed ? batch->disturbed : baseline->missing);
+		say(verdict, "%s", baseline->missing[0] ? baseline->missing : batch->disturbed);
 	for (int i = 0; i < batch->nr && !verdict->text[0]; i++)
 		nr_figures[i] = figures_of(batch->runs[i], &figures[i]);
 	for (int i = 0; i < MOST_COMPARED && test->compared[i] && nr_figures[batch->nr - 1]; i++) {

@@ -48,9 +48,13 @@ class CheckPlan:
         """The tests that a guest with this number of CPUs has to run: the KUnit suites, or the selftests instead."""
         return expected_tests(cpus, self.only, [suite.name for suite in self.left_out], selftests=self.selftests)
 
+    def programs(self) -> frozenset[str]:
+        """The selftests' programs that the guests run."""
+        return frozenset(name.split(":")[1] for cpus in self.classes for name in self.tests(cpus))
+
     def parameters(self) -> tuple[str, ...]:
         """The parameters for the guest kernel."""
-        only = (f"kunit.filter_glob={self.only}",) if self.only else ()
+        only = (f"kunit.filter_glob={self.only}",) if self.only and not self.selftests else ()
         shape = self.topology.arguments if self.topology else ()
         return (*expect_arguments(self.expected), *only, *shape, *self.arguments)
 

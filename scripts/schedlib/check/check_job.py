@@ -71,7 +71,7 @@ def _check(options: CheckOptions) -> Verdict:
     out = results_directory(cache, options.out)
     with scratch(cache) as place:
         kernel = prepare_kernel(cache, kernel_plan, place)
-        archive = selftests.initramfs(kernel, tree, target) if options.selftests else None
+        archive = selftests.initramfs(kernel, tree, target, plan.programs()) if options.selftests else None
         accel = accelerator(cache, target, kernel.image)
         boots = boot_and_judge(plan, kernel, out, options.require, accel, archive)
         summary = report.Summary(

@@ -67,7 +67,12 @@ def add_parser(verbs: Verbs) -> None:
     add("--base", metavar="REV", help="expect the changes that this revision of your tree has (default: @{upstream})")
     add("--require", type=words, default=(), metavar="TEST,...", help="a skip of these tests or suites is an error")
     add("--selftests", action="store_true", help="run the programs of selftests/ in the guests instead of KUnit")
-    add("--only", type=_word, metavar="SUITE[.CASE]", help="run only these (globs allowed)")
+    add(
+        "--only",
+        type=_word,
+        metavar="SUITE[.CASE]",
+        help="run only these (globs allowed); of the selftests: sched_latency.PROGRAM",
+    )
     about = "a parameter for the guest kernel, such as sched_cpupri_kunit.seed=7"
     add("--kernel-arg", type=_word, action="append", default=[], metavar="ARG", help=about)
     add("--timeout", type=options.seconds, metavar="SECONDS", help="end a guest after this time")
@@ -90,14 +95,11 @@ def _word(text: str) -> str:
 
 def _read(arguments: argparse.Namespace) -> CheckOptions:
     from schedlib.console.expected import expected_tests
-    from schedlib.errors import SchedlineError
 
     tree = options.tree_options(arguments)
     require_tree(tree)
-    if arguments.selftests and arguments.only:
-        raise SchedlineError("--only chooses KUnit suites, and --selftests runs none", "drop one of them")
     if arguments.only:
-        expected_tests(options.MOST_CPUS, arguments.only)
+        expected_tests(options.MOST_CPUS, arguments.only, selftests=arguments.selftests)
     changes = options.change_options(arguments)
     kernel_args = tuple(arguments.kernel_arg)
     return options.options_of(CheckOptions, arguments, tree=tree, changes=changes, kernel_args=kernel_args)

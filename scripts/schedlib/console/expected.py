@@ -94,5 +94,6 @@ def expected_tests(
     kept = [name for name, own in parts.items() if fnmatchcase(own[0], suite) and fnmatchcase(own[1], case or "*")]
     if only and not kept:
         suites = ", ".join(dict.fromkeys(own[0] for own in parts.values()))
-        raise SchedlineError(f"--only: no test matches {only!r}", f"suites are {suites}; see kunit/tests.txt")
+        listed_in = "selftests/tests.txt" if selftests else "kunit/tests.txt"
+        raise SchedlineError(f"--only: no test matches {only!r}", f"suites are {suites}; see {listed_in}")
     return tuple(kept)

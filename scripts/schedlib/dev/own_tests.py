@@ -20,6 +20,11 @@ from schedlib.verdict import Verdict
 QUICK = "not guest and not long and not tools"
 """The pytest -m expression for the tests that need only Python and git."""
 
+_WORKERS = str(os.cpu_count() or 1)
+
+_BY_FILE = ("-p", "no:randomly", "-n", _WORKERS, "--dist", "loadfile", "--no-loadscope-reorder")
+"""Not in random order: tests of the same kernel are next to each other, so that it is built once."""
+
 _NO_TESTS = 5
 """pytest's exit status if no test was selected."""
 
@@ -40,8 +45,7 @@ def test(expression: str | None, seed: int | None, *, long: bool) -> Verdict:
             *_style(python),
             ("shellcheck", ["shellcheck", *map(str, _shell_scripts())]),
             quick_tests(python, expression, seed),
-            # Not in random order: tests of the same kernel are next to each other, so that it is built once.
-            ("pytest", [python, "-m", "pytest", "-p", "no:randomly", "-m", others, *_chosen(expression)]),
+            ("pytest", [python, "-m", "pytest", *_BY_FILE, "-m", others, "-q", *_chosen(expression)]),
         ]
     )
 
@@ -55,7 +59,7 @@ def quick(expression: str | None, seed: int | None) -> Verdict:
 def quick_tests(python: str, expression: str | None, seed: int | None) -> tuple[str, Sequence[str]]:
     """The tests that need only Python and git: in parallel, and in random order. The step's name has the seed."""
     drawn = secrets.randbelow(1 << 31) if seed is None else seed
-    words = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal", f"--randomly-seed={drawn}"]
+    words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}"]
     return (
         f"pytest, what needs only Python and git (SEED={drawn})",
         [python, "-m", "pytest", *words, "-m", QUICK, "-q", *_chosen(expression)],

@@ -73,10 +73,11 @@ def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str]
     write_atomic(archive, packed.encode(errors="surrogateescape"))
 
 
-def initramfs(kernel: Kernel, tree: Tree, target: Target) -> Path:
-    """An initramfs with the programs, see compile_program(), and an /init that runs each of them."""
+def initramfs(kernel: Kernel, tree: Tree, target: Target, programs: Collection[str]) -> Path:
+    """An initramfs with these workloads, see compile_program(), and an /init that runs each of them."""
     directory = kernel.build / FRAGMENT
-    sources = {"/init": SELFTESTS / "guest_init.c", **own_programs()}
+    chosen = {path: source for path, source in own_programs().items() if source.stem in programs}
+    sources = {"/init": SELFTESTS / "guest_init.c", **chosen}
     archive = directory / "initramfs.cpio"
     pack(kernel, compile_all(tree, sources, directory, target), _DIRECTORIES, archive)
     return archive

@@ -210,7 +210,7 @@ def test_a_panic(made: Subject, tmp_path: Path) -> None:
 def test_a_hang(made: Subject, tmp_path: Path) -> None:
     binary = compiled(made, tmp_path, "\tMARK_START();\n\tfor (;;)\n\t\t;")
     with pytest.raises(SchedlineError, match="the guest hung"):
-        run_program(made, binary, tmp_path, replace(SETTING, timeout=30.0), plan_of(made))
+        run_program(made, binary, tmp_path, replace(SETTING, timeout=10.0), plan_of(made))
     assert not (tmp_path / "out").exists()
 
 

@@ -64,7 +64,8 @@ def built(kernel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[K
 
 
 def test_every_program_is_in_the_initramfs(built: tuple[Kernel, Tree]) -> None:
-    listed = selftests.initramfs(*built, ARM64).read_text()
+    everything = make_plan(ARM64, CheckOptions(selftests=True), frozenset()).programs()
+    listed = selftests.initramfs(*built, ARM64, everything).read_text()
     programs = [path.stem for path in (SELFTESTS / "sched_latency").glob("*.c")]
     assert "dir /sched_latency 755 0 0" in listed
     for name in ("init", *(f"sched_latency/{program}" for program in programs)):
@@ -93,7 +94,7 @@ def test_tree_without_selftests_is_named(kernel: Path, cache: Path, tmp_path: Pa
 def test_program_that_does_not_compile(built: tuple[Kernel, Tree], cache: Path) -> None:
     script(cache / "aarch64-linux-gnu-gcc", "echo broken.c: error: no such thing >&2; exit 1")
     with pytest.raises(SchedlineError, match="no such thing"):
-        selftests.initramfs(*built, ARM64)
+        selftests.initramfs(*built, ARM64, ["rt_wakeup"])
 
 
 def test_guest_runs_programs_in_place_of_kunit() -> None:
@@ -121,8 +122,18 @@ def test_defect_is_known_until_its_fix_is_expected(
 def test_selftests_that_cannot_be() -> None:
     with pytest.raises(SchedlineError, match="only run KUnit"):
         make_plan(TARGETS["uml"], CheckOptions(selftests=True), frozenset())
-    with pytest.raises(SchedlineError, match="drop one"):
+    with pytest.raises(SchedlineError, match=r"no test matches 'sched_layout'\n.*suites are sched_latency"):
         read_words(check_verb, "check", "--selftests", "--only", "sched_layout")
+
+
+def test_one_program_alone(built: tuple[Kernel, Tree]) -> None:
+    plan = make_plan(ARM64, CheckOptions(cpus=(8,), selftests=True, only="sched_latency.rt_*"), frozenset())
+    assert plan.programs() == {"rt_wakeup", "rt_push_pull"}
+    assert {name.split(":")[1] for name in plan.tests(8)} == plan.programs()
+    assert not any("filter_glob" in each for each in plan.parameters())
+    listed = selftests.initramfs(*built, ARM64, plan.programs()).read_text()
+    assert "/sched_latency/rt_wakeup" in listed and "/sched_latency/rt_push_pull" in listed
+    assert "/sched_latency/sleep_storm" not in listed
 
 
 def test_every_listed_name_is_one_that_a_program_prints() -> None:
