@@ -23,6 +23,9 @@ from schedlib.tree.kernel_tree import Tree
 from schedlib.tree.suites import KunitSuite
 from schedlib.verdict import Verdict, worst
 
+_MOST_REASONS = 8
+"""So many reasons of skips are shown, unless --verbose: a report of a PASS then has at most 25 lines."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -106,11 +109,16 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
     for suite in summary.left_out:
         out.append(f"left out: {suite.name}: {suite.why}")
     skipped = skips(summary.boots)
+    number = sum(map(len, skipped.values()))
     if skipped:
-        number = sum(map(len, skipped.values()))
         out.append(f"skipped in every guest: {number} tests{'' if verbose else ' (--verbose names them)'}, because")
-    for reason, names in skipped.items():
+    reasons = list(skipped.items())
+    shown = reasons if verbose or len(reasons) <= _MOST_REASONS else _most_frequent(reasons, _MOST_REASONS - 1)
+    for reason, names in shown:
         out.append(f"  {reason}: {', '.join(names) if verbose else len(names)}")
+    if len(shown) < len(reasons):
+        rest = number - sum(len(names) for _, names in shown)
+        out.append(f"  {len(reasons) - len(shown)} other reasons: {rest}")
     for (name, _), (boots, _) in list(failed.items())[: 1 if summary.reproduce else 0]:
         only = ".".join(name.split(":")[:2])
         shape = boots[0].rpartition("-")[2]
@@ -119,6 +127,12 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
     out.append(f"results: {summary.out}/results.json, junit.xml, results.ktap")
     out.append(f"verdict: {summary.verdict.name}")
     return tuple(out)
+
+
+def _most_frequent(reasons: Sequence[tuple[str, list[str]]], most: int) -> list[tuple[str, list[str]]]:
+    """The reasons with most tests, in the order in which they came."""
+    chosen = sorted(reasons, key=lambda each: -len(each[1]))[:most]
+    return [each for each in reasons if each in chosen]
 
 
 def _failed(boots: Sequence[JudgedBoot]) -> dict[tuple[str, TestOutcome], tuple[list[str], TestResult]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,6 +95,22 @@ def test_change_is_judged_by_its_own_tests_alone(tmp_path: Path, own: str, verdi
 def test_suite_left_out_is_reported(tmp_path: Path) -> None:
     said = report.lines(summary(tmp_path, "present", "ok 1 row-1"), verbose=False)
     assert "left out: sched_layout: too old" in said
+
+
+def test_of_many_reasons_the_most_frequent_are_shown(tmp_path: Path) -> None:
+    """A check of the selftests printed fifteen."""
+    rows = [f"ok {number} row-{number} # SKIP reason {min(number, 15)}" for number in range(1, 18)]
+    text = LOG.format(presence="absent", row="\n        ".join(rows))
+    judgement = judge(text.encode(), [f"sched_cluster:decision_table:row-{number}" for number in range(1, 18)])
+    found = summary(tmp_path, "absent", "ok 1 row-1")
+    found = replace(found, boots=(replace(found.boots[0], judgement=judgement),))
+    short = [line.strip() for line in report.lines(found, verbose=False)]
+    assert "skipped in every guest: 17 tests (--verbose names them), because" in short
+    reasons = [line for line in short if re.match(r"reason \d+: |\d+ other reasons", line)]
+    assert reasons == [*(f"reason {number}: 1" for number in range(1, 7)), "reason 15: 3", "8 other reasons: 8"]
+    long = report.lines(found, verbose=True)
+    assert sum("  reason " in line for line in long) == 15
+    assert len(short) <= 25
 
 
 @pytest.mark.parametrize("row", ["# row-1: {0}\n        not ok 1 row-1", "ok 1 row-1 # SKIP {0}"])
