@@ -65,15 +65,16 @@ static const struct {
 	void		(*find_padding)(void);
 } in_use[] = {
 #define CLOSED(type) \
-	{ #type, type##_in_use.byte, sizeof(struct type) + 1, find_padding_of_##type },
+	{ #type, type##_in_use.byte, sizeof(type##_in_use), find_padding_of_##type },
 #include "layout_closed.h"
 #undef CLOSED
 };
 
 /*
  * NULL where it is not known up to @end. The compiler clears from front to
- * back, so it got as far as the last byte that is zero. gcc 12 gets no further
- * than an array of structures with padding, such as that in cpupri.
+ * back, so it got as far as the last byte that is zero; behind a structure
+ * that fills its last line that is the padding behind @last. gcc 12 gets no
+ * further than an array of structures with padding, such as that in cpupri.
  */
 static const u8 *bytes_in_use(const char *type, u32 end)
 {

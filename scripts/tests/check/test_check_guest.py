@@ -90,6 +90,15 @@ def test_without_a_change_its_rules_fail(series: Tree) -> None:
     assert "pd: offset" in done.stdout
 
 
+def test_the_last_line_of_a_structure_is_judged_in_the_kernel(series: Tree, tmp_path: Path) -> None:
+    """The kernel's reader looked one byte too few behind it, and a new member at the end of cpupri_vec passed."""
+    done = check("--cpus", "8", "--only", "sched_layout.cpupri_lines", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = (tmp_path / "out/uml-8.log").read_text()
+    assert "cpupri-lines.C1" in log
+    assert "a part is not judged" not in log
+
+
 def test_kill_in_the_middle_of_a_build_leaves_nothing_trusted(series: Tree) -> None:
     # No other test builds this state, so a build is always needed.
     argv = [SCHEDLINE, "check", "--again", "--cpus", "8", "--without", "cpupri-lines"]
