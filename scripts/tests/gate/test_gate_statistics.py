@@ -131,10 +131,10 @@ def test_what_differs_between_blocks_has_no_effect() -> None:
 
 @pytest.mark.parametrize("p_of", [rank_p, block_p, worse_p, mean_p])
 def test_each_test_keeps_its_level(p_of: Callable[[Values, Values], Values], lot: np.random.Generator) -> None:
-    values = lot.standard_normal((2000, 24))
+    values = lot.standard_normal((4000, 24))
     p = p_of(values[:, :12], values[:, 12:])
     for level in (0.01, 0.05, 0.2):
-        assert (p <= level).mean() <= level + 4 * np.sqrt(level / 2000)
+        assert (p <= level).mean() <= level + 4 * np.sqrt(level / 4000)
     assert (p_of(values[:, :12], values[:, 12:] + 3) < 0.001).mean() > 0.9
 
 
