@@ -41,18 +41,15 @@ MODULE_PARM_DESC(expect, "changes that must be in this kernel, separated by comm
  * cleared the padding.
  */
 #define CLOSED(type)						\
-static union {							\
-	struct {						\
-		struct type	object;				\
-		u8		last;				\
-	} whole;						\
-	u8	byte[sizeof(struct type) + 1];			\
+static struct {							\
+	struct type	object;					\
+	u8		last;					\
 } type##_in_use;						\
 								\
 static void find_padding_of_##type(void)			\
 {								\
 	memset(&type##_in_use, 0xff, sizeof(type##_in_use));	\
-	clear_padding(&type##_in_use.whole);			\
+	clear_padding(&type##_in_use);				\
 }
 
 #include "layout_closed.h"
@@ -65,7 +62,7 @@ static const struct {
 	void		(*find_padding)(void);
 } in_use[] = {
 #define CLOSED(type) \
-	{ #type, type##_in_use.byte, sizeof(type##_in_use), find_padding_of_##type },
+	{ #type, (u8 *)&type##_in_use, sizeof(type##_in_use), find_padding_of_##type },
 #include "layout_closed.h"
 #undef CLOSED
 };

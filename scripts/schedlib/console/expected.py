@@ -15,7 +15,7 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.names import change_ids
-from schedlib.paths import KUNIT, SELFTESTS
+from schedlib.paths import KUNIT, PROJECT, SELFTESTS
 
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _CLASSES = re.compile(r"\s+classes=(\S*)$")
@@ -88,12 +88,13 @@ def expected_tests(
     Args:
         changes: those of a tree to which the exported series was applied; None for our own builds.
     """
-    listed = load_expected((SELFTESTS if selftests else KUNIT) / "tests.txt", cpus, changes)
+    file = (SELFTESTS if selftests else KUNIT) / "tests.txt"
+    listed = load_expected(file, cpus, changes)
     parts = {name: name.split(":") for name in listed if name.split(":")[0] not in without}
     suite, _, case = (only or "*").partition(".")
     kept = [name for name, own in parts.items() if fnmatchcase(own[0], suite) and fnmatchcase(own[1], case or "*")]
     if only and not kept:
         suites = ", ".join(dict.fromkeys(own[0] for own in parts.values()))
-        listed_in = "selftests/tests.txt" if selftests else "kunit/tests.txt"
-        raise SchedlineError(f"--only: no test matches {only!r}", f"suites are {suites}; see {listed_in}")
+        see = f"suites are {suites}; see {file.relative_to(PROJECT)}"
+        raise SchedlineError(f"--only: no test matches {only!r}", see)
     return tuple(kept)

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from io import StringIO
+from typing import get_args
 
 from schedlib.console.ktap import Reader, Status
 from schedlib.console.log_lines import lines
@@ -18,7 +19,7 @@ from schedlib.runs.tools.tool import Unreadable, dotted_slug, metric, slug
 
 _KTAP = re.compile(r"^(?:\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? )?K?TAP version \d+ *\r?$", re.M)
 _KERNEL = re.compile(r"Linux version (\S+) .*?(#\d.*?)\r?$", re.M)
-_DIRECTIONS: dict[str, Direction] = {"lower": "lower", "higher": "higher", "neither": "neither"}
+_DIRECTIONS: dict[str, Direction] = {each: each for each in get_args(Direction)}
 
 
 def _csv(file: Foreign) -> Sequence[Told]:
