@@ -46,6 +46,19 @@ struct row_filter {
 	bool			key_off;
 };
 
+static bool is_chosen(const struct cluster_row *row, const struct row_filter *filter)
+{
+	return row->machine == filter->machine && row->c.key_off == filter->key_off;
+}
+
+static bool any_row(const struct row_filter *filter)
+{
+	for (int i = 0; i < ARRAY_SIZE(cluster_rows); i++)
+		if (is_chosen(&cluster_rows[i], filter))
+			return true;
+	return false;
+}
+
 static void call_rows(struct cluster_calls *calls)
 {
 	const struct row_filter *filter = calls->data;
@@ -55,7 +68,7 @@ static void call_rows(struct cluster_calls *calls)
 		struct cluster_result *result = &cluster_results[i];
 		struct cluster_case c = row->c;
 
-		if (row->machine != filter->machine || c.key_off != filter->key_off)
+		if (!is_chosen(row, filter))
 			continue;
 		result->out = call_select_idle_sibling(&c);
 		if (!row->examined)
@@ -146,7 +159,8 @@ static int run_machine(struct cluster_calls *calls, struct row_filter *filter)
 		ret = -EINVAL;
 	for (int key_off = 0; key_off <= 1 && !ret; key_off++) {
 		filter->key_off = key_off;
-		ret = call_with_key(calls, key_off);
+		if (any_row(filter))
+			ret = call_with_key(calls, key_off);
 	}
 	sched_fake_topology_remove();
 	return ret;
