@@ -15,6 +15,9 @@ Word = Annotated[str, msgspec.Meta(min_length=1)]
 METRIC = r"^[a-z0-9_]+(\.[a-z0-9_]+)*$(?!\n)"
 MetricName = Annotated[str, msgspec.Meta(pattern=METRIC)]
 
+MAXIMUM = re.compile(r"(^|[._])(max|maximum|worst|peak)([._]|$)")
+"""In the name of a metric that is a maximum."""
+
 Moment = Annotated[datetime, msgspec.Meta(tz=True, extra_json_schema={"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]"})]
 
 Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -13,7 +12,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import nearest, read_toml, refuse
 from schedlib.formats.gate_document import Method
 from schedlib.formats.run_file import Direction
-from schedlib.formats.strict import Amount, Strict, Word, Wrong
+from schedlib.formats.strict import MAXIMUM, Amount, Strict, Word, Wrong
 from schedlib.gate.gate_options import GATES, MOST_BOOTS, gates_path
 
 LEAST_BOOTS = 5
@@ -25,7 +24,6 @@ LOOKS = (8, 12, 16, 20)
 
 Better = Literal["lower", "higher"]
 
-_MAXIMUM = re.compile(r"(^|[._])(max|maximum|worst|peak)([._]|$)")
 _UNSAID = -1.0
 
 
@@ -61,7 +59,7 @@ class GateRule(Keyed, frozen=True):
 
     def __post_init__(self) -> None:
         where, equal, rate = f"{self.tool} {self.name}", self.method is Method.EQUAL, self.method is Method.RATE
-        if _MAXIMUM.search(self.name):
+        if MAXIMUM.search(self.name):
             raise Wrong(
                 f"{where} is a maximum, which differs by half between runs of one kernel: a gate on it is a coin toss",
                 'gate on a quantile, or on samples over a bound with method = "rate"',
@@ -111,7 +109,7 @@ class Claim(Cited, frozen=True, kw_only=True):
     judged: bool = True
 
     def __post_init__(self) -> None:
-        if self.judged and _MAXIMUM.search(self.name):
+        if self.judged and MAXIMUM.search(self.name):
             raise Wrong(f"{self.id}: a maximum is never judged", "add judged = false")
 
 

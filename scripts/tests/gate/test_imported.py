@@ -28,6 +28,7 @@ FORMATS = {
     "google-benchmark": "Google Benchmark JSON",
     "hackbench": "hackbench",
     "hyperfine": "hyperfine --export-json",
+    "ktstr": "ktstr sidecar",
     "lkp": "LKP stats.json",
     "perf-bench": "perf bench",
     "perf-bench-simple": "perf bench --format=simple",
@@ -60,6 +61,12 @@ VALUES: dict[str, dict[str, float]] = {
     "hackbench/2.60.txt": {"time_s": 0.373},
     "hyperfine/1.15.0.json": {"time": 0.026784993},
     "hyperfine/1.19.0.json": {"time": 0.025975538},
+    "ktstr/0.4.9-made.json": {
+        "p99_wake_latency_us": 96.5,
+        "total_iterations": 88000,
+        "payload.jobs.0.read.iops": 51200,
+    },
+    "ktstr/0.50.0-made.json": {"p99_wake_latency_us": 60, "iteration_rate": 1500, "worst_gap_ms": 4},
     "lkp/2019-04-28.json": {"mpstat.cpu.all.sys": 0.037, "perf_stat.i.cpu_cycles": 244317413266.0688},
     "lkp/2026-01-30.json": {"will_it_scale.per_process_ops": 224832, "time.elapsed_time": 93.88},
     "perf-bench/6.1.187-messaging.txt": {"time_s": 0.482},
@@ -142,7 +149,7 @@ def test_recording_is_read(name: str, tmp_path: Path) -> None:
     values = {metric.name: metric.value for metric in run.metrics}
     for metric, expected in VALUES.get(name, {}).items():
         assert values[metric] == pytest.approx(expected)
-    assert run.fingerprint["machine"] == NOT_RECORDED
+    assert (run.fingerprint["machine"] == NOT_RECORDED) == (not name.startswith("ktstr/"))
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -163,7 +170,9 @@ def test_recordings_of_others_have_a_source() -> None:
     sources = (RECORDED / "SOURCES.md").read_text()
     named = re.findall(r"^\| `([^`]+)` \|", sources, re.M)
     assert named and set(named) <= set(ALL)
-    assert {name for name in ALL if name.split("/")[0] in ("lkp", "rtla-osnoise-hist")} <= set(named)
+    assert {name for name in ALL if name.split("/")[0] in ("ktstr", "lkp", "rtla-osnoise-hist")} <= set(named)
+    made = re.findall(r"^\| `([^`]+)` \|", sources.partition("## Made by hand")[2], re.M)
+    assert made == [name for name in ALL if name.endswith("-made.json")]
 
 
 def test_what_the_files_tell_is_in_the_fingerprint(tmp_path: Path) -> None:
@@ -212,7 +221,8 @@ def renamed(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in GOOD if name.split("/")[0] in ("cyclictest", "fio", "hyperfine", "google-benchmark")]
+    "name",
+    [name for name in GOOD if name.split("/")[0] in ("cyclictest", "fio", "hyperfine", "google-benchmark", "ktstr")],
 )
 def test_a_renamed_field_never_gives_another_value(name: str, tmp_path: Path) -> None:
     content = json.loads((RECORDED / name).read_text())

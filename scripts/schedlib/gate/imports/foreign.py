@@ -46,6 +46,10 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
+class NoRun(Exception):
+    """The file is whole and says why nothing was measured. It is not read, and a note says so."""
+
+
 @dataclass(frozen=True)
 class Told:
     """One run, as its file tells it.
@@ -72,7 +76,8 @@ class ForeignFormat:
         judged: patterns of names of metrics that are judged without a gates file. Of several alternatives the first
             counts that a run has.
         recognises: whether a file is of this kind, by its content.
-        read: the runs in a file; Unreadable, or any error of a lookup, if it is not what the tool writes.
+        read: the runs in a file; NoRun if it says that there is none; Unreadable, or any error of a lookup, if it is
+            not what the tool writes.
     """
 
     name: str

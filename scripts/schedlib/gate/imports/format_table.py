@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from schedlib.gate.imports.bench_formats import BENCH_FORMATS, PERF_BENCH_SIMPLE, one_number
 from schedlib.gate.imports.foreign import Foreign, ForeignFormat
+from schedlib.gate.imports.ktstr_format import KTSTR_SIDECAR
 from schedlib.gate.imports.result_roots import RESULT_ROOT_FORMATS
 from schedlib.gate.imports.rt_formats import RT_FORMATS
 from schedlib.gate.imports.rtla_formats import RTLA_FORMATS
@@ -16,6 +17,7 @@ FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
     *RTLA_FORMATS,
     *BENCH_FORMATS,
     *RESULT_ROOT_FORMATS,
+    KTSTR_SIDECAR,
     *TABLE_FORMATS,
 )
 

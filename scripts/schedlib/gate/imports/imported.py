@@ -21,7 +21,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import LARGEST
 from schedlib.formats.run_file import NOT_RECORDED, Head, Run, run_of
-from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
+from schedlib.gate.imports.foreign import Foreign, ForeignFormat, NoRun, Told
 from schedlib.gate.imports.format_table import format_of, known_formats
 from schedlib.gate.imports.import_options import UNSAID_UNIT, ReadingOptions, Unit
 from schedlib.gate.imports.result_roots import mmtests_size
@@ -114,7 +114,8 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
                 failed.append(f"{name}: {each.why}")
     if not found and not failed:
         raise SchedlineError(
-            f"{directory} holds no file of a known format; it has {len(skipped)} others. Known are: {known_formats()}",
+            f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
+            f"Known are: {known_formats()}",
             "see docs/gate.md#runs-that-you-already-have; name the columns of CSV files with --columns",
         )
     runs = _runs(found, reading.unit, failed)
@@ -191,6 +192,8 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
         size = mmtests_size(str(path.absolute()))
         told = [replace(each, tool=each.tool + size) for each in kind.read(file)]
         return _Found(name, content, when, kind, told)
+    except NoRun as error:
+        return _Unread("other", f"{kind.name}: {error}")
     except _UNREADABLE as error:
         why = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
         return _Unread("failed", f"it looks like {kind.name}, but: {why[:200]}")
