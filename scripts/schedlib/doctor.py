@@ -140,7 +140,17 @@ JOBS = {
     "gate": Job("schedline gate", (), _GATE),
     "test": Job(
         "make test",
-        (*_KERNEL, "uml", "objtool", "qemu-x86_64", "kselftest", "in-guest", "test"),
+        (
+            *_KERNEL,
+            "uml",
+            "objtool",
+            "qemu-x86_64",
+            "qemu-arm64",
+            "qemu-arm64-selftests",
+            "kselftest",
+            "in-guest",
+            "test",
+        ),
         ("requirements-test.txt", "requirements.txt"),
         compilers=True,
     ),
