@@ -161,7 +161,7 @@ def tree_options(arguments: argparse.Namespace) -> TreeOptions:
 def add_change_options(parser: argparse.ArgumentParser) -> None:
     """--with, --without."""
     chosen = some_of("change", names.change_ids)
-    about = "apply these carried changes (a series gets its changes anyway)"
+    about = "apply these carried changes, too; Debian's kernels get all but the optional ones anyway"
     parser.add_argument("--with", dest="with_", type=chosen, default=(), metavar="ID,...", help=about)
     about = "leave these changes out; revert them where they are upstream"
     parser.add_argument("--without", type=chosen, default=(), metavar="ID,...", help=about)

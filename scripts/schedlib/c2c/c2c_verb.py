@@ -91,11 +91,11 @@ def _add_diff(verbs: Verbs) -> None:
         "two results by field: false sharing, misses, HITM; one verdict",
         first=[
             "schedline c2c --without rd-lines --out base   a result to compare with",
-            "schedline c2c diff base candidate             FAIL if a line is shared that was not before",
+            "schedline c2c diff base candidate             FAIL if a count rises by more than its budget",
         ],
         text="""
-        Compares two results of schedline c2c field by field, even if a field has moved, and judges them by the
-        budgets of a gates file. The verdict is INCONCLUSIVE if the quanta disagree.""",
+        Compares two results of schedline c2c field by field, even if a field has moved. Each count has a budget in a
+        gates file. FAIL if every quantum is over it, INCONCLUSIVE if only some are, PASS if none is.""",
         operands="BASE CANDIDATE",
         read=lambda arguments: options.options_of(C2cDiffOptions, arguments),
         job=_diff,
@@ -104,7 +104,11 @@ def _add_diff(verbs: Verbs) -> None:
     add("base", type=place, metavar="BASE", help="a result, or the directory that has one")
     add("candidate", type=place, metavar="CANDIDATE", help="the same for the other kernel")
     add(
-        "--gates", type=place, default=CONFIGS / "gates/c2c.toml", metavar="FILE", help="budgets (default: %(default)s)"
+        "--gates",
+        type=place,
+        default=CONFIGS / "gates/c2c.toml",
+        metavar="FILE",
+        help="budgets (default: configs/gates/c2c.toml)",
     )
     add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-diff-1)")
 

@@ -71,7 +71,8 @@ def add_parser(verbs: Verbs) -> None:
         "--only",
         type=_word,
         metavar="SUITE[.CASE]",
-        help="run only these (globs allowed); of the selftests: sched_latency.PROGRAM",
+        help="run only these (globs allowed): sched_layout.rd_lines for the printed sched_layout:rd_lines:rd-lines.R3; "
+        "of the selftests: sched_latency.PROGRAM",
     )
     about = "a parameter for the guest kernel, such as sched_cpupri_kunit.seed=7"
     add("--kernel-arg", type=_word, action="append", default=[], metavar="ARG", help=about)

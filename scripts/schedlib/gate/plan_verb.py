@@ -38,9 +38,9 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Writes the order of all boots before the first one, with a systemd unit and a shell script. On each boot the
         service makes the runs of this boot, and boots the next kernel, once. The machine's own kernel stays the default
-        of the boot loader. So a kernel that hangs is lost when a watchdog or you reset the machine, the service on the
-        own kernel notes it, and goes on. A boot that was cut short is repeated. After three losses of one kernel in a
-        row it stops.
+        of the boot loader. If a kernel hangs, somebody or a watchdog has to reset the machine. Then the machine's
+        own kernel comes up, and the service notes the loss and repeats the boot. It also repeats a boot that was cut
+        short. After three losses of one kernel in a row it stops.
 
         Write the plan on the machine that is measured. The bundle of `schedline run --pack` is enough there.
 
@@ -71,7 +71,7 @@ def add_parser(verbs: Verbs) -> None:
         ("--next-command", str, "COMMAND", "boots a kernel once; may have {label}, {version}, {image}, {initrd}"),
         ("--gates", gates_file, "NAME|FILE", "gates file of the looks (default: default)"),
         ("--suite", one_of("suite", workload_suites), "NAME", f"(default: the suite of the gates file): {suites}"),
-        ("--runs", options.positive, "N", "runs of each row in each boot (default: 1)"),
+        ("--runs", options.positive, "N", "runs of each row in each boot (default: 1; docs/gate.md advises 5)"),
         ("--seed", int, "N", "seed of the order (default: a new one each time)"),
         ("--losses", options.positive, "N", f"stop after so many lost boots of a kernel in a row (default: {LOSSES})"),
     )

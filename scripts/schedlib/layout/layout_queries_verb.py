@@ -66,7 +66,9 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
             "schedline layout diff 6.12 7.3               two kernels of Debian",
             "schedline layout diff a/vmlinux b/vmlinux    two that you built",
         ],
-        text="Says which members moved between cache lines, which rules changed, and what that costs in bytes.",
+        text="""
+        Says which members moved between cache lines, which rules changed, and what that costs in bytes. --arch and
+        --config hold for both sides. To compare two configurations, build both and give two vmlinux.""",
         examples=[
             "schedline layout diff 7.3 7.3+rd-lines+cpupri-lines --svg x.svg",
             "schedline layout diff running ~/linux",

@@ -29,7 +29,7 @@ def add_parser(verbs: Verbs) -> None:
         "the layout rules on any architecture, any vmlinux, the running kernel; no boot",
         first=[
             "schedline layout --kdir ~/linux                       your tree as it is, for x86_64",
-            "git show | schedline layout --kdir . --patch -        what a patch breaks; silent when it breaks nothing",
+            "git show | schedline layout --kdir . --patch -        what a patch breaks or takes room from, else silent",
         ],
         text="""
         Compiles the one unit that holds the offsets with Debian's cross compilers, and judges the rules from the
@@ -52,7 +52,9 @@ def add_parser(verbs: Verbs) -> None:
     options.add_change_options(parser)
     add_column_options(parser)
     built = parser.add_mutually_exclusive_group()
-    built.add_argument("--vmlinux", type=options.existing_path, metavar="FILE", help="a kernel with DWARF or BTF")
+    built.add_argument(
+        "--vmlinux", type=options.existing_path, metavar="FILE", help="a vmlinux with DWARF or BTF, of any machine"
+    )
     built.add_argument("--running", action="store_true", help="this machine's kernel, by its BTF")
     parser.add_argument(
         "--expect", type=some_of("change", change_ids), metavar="ID,...", help="changes that have to be there"
@@ -65,7 +67,7 @@ def add_parser(verbs: Verbs) -> None:
         "--patch",
         type=_patch_text,
         metavar="FILE",
-        help="print what a patch or mail (-: standard input) breaks, in checkpatch's form",
+        help="print what a patch or mail (-: standard input) breaks, or takes room from, in checkpatch's form",
     )
     parser.add_argument(
         "--format",

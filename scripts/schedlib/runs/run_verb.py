@@ -29,9 +29,9 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Runs the workloads of a suite (configs/workloads/) in random order. Each run writes a JSON file (schema run-1)
         and a log to --out, in a directory for each boot. After Ctrl-C or kill -9 only the current run is lost: the
-        same command goes on. After a reboot it starts the next boot: ten boots of one command are ten boots. schedline
-        changes no setting of the machine, and restores what a tool changes. Nothing is installed or downloaded. The
-        workloads of selftests/sched_latency have thresholds of their own: see their --record.
+        same command goes on. After a reboot the same command starts a new boot, with a directory of its own.
+        schedline changes no setting of the machine, and restores what a tool changes. Nothing is installed or
+        downloaded. The workloads of selftests/sched_latency have thresholds of their own: see their --record.
 
         With --in-guest, schedline builds a kernel as `schedline check` does and runs the suite in a guest with
         busybox, to see whether each workload works on that kernel. Latencies of emulated CPUs mean nothing. Thresholds
