@@ -52,6 +52,12 @@ def fragment_names() -> tuple[str, ...]:
     return _stems("kernel", ".config")
 
 
+def pack_names() -> tuple[str, ...]:
+    """The packs of contracts: the directories of configs/contracts but that of the five changes."""
+    places = (CONFIGS / "contracts").iterdir()
+    return tuple(sorted(path.name for path in places if path.is_dir() and path.name != "sched"))
+
+
 def cpupri_variants() -> tuple[str, ...]:
     """The ways in which cpupri-split can keep its masks, except the single mask.
 

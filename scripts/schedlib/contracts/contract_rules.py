@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -67,8 +67,8 @@ class Rule:
     """What is promised, and to whose benefit.
 
     Attributes:
-        change: the kernel change that made the promise.
-        source: commit or Message-ID of the change.
+        change: the kernel change that made the promise; empty in a pack.
+        source: commit or Message-ID of the change; in a pack whatever says so.
     """
 
     id: str
@@ -139,12 +139,14 @@ class Rules:
 
     Attributes:
         members: all that are named: structure, names (a tree has one of them), and the changes whose rules need them.
+        files: what has to be compiled to see each structure of a pack, by its tag.
     """
 
     rules: tuple[Rule, ...]
     clauses: tuple[Clause, ...]
     findings: tuple[OpenFinding, ...] = ()
     members: tuple[tuple[str, tuple[str, ...], frozenset[str]], ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, owner: str) -> tuple[Clause, ...]:
         """The clauses of a rule, or the signs of a change."""
@@ -157,8 +159,8 @@ class Rules:
         return Rules(kept, tuple(clause for clause in self.clauses if clause.rule in ids))
 
     def changes(self) -> tuple[str, ...]:
-        """The changes that made the rules, in order."""
-        return tuple(dict.fromkeys(rule.change for rule in self.rules))
+        """The changes that made the rules, in order; none for those of packs."""
+        return tuple(dict.fromkeys(rule.change for rule in self.rules if rule.change))
 
     def types(self) -> tuple[str, ...]:
         """The structures that the rules are about."""
@@ -187,7 +189,13 @@ def our_rules() -> Rules:
     Raises:
         SchedlineError: a contract is wrong.
     """
-    return rules_of(tuple(sorted(CONTRACTS.glob("*.toml"))))
+    found = rules_of(tuple(sorted(CONTRACTS.glob("*.toml"))))
+    for tag in found.files:
+        refuse(CONTRACTS / f"{tag}.toml", ("file",), "is for contracts of packs", "leave it out, or put it into a pack")
+    if len(found.conditions()) > MOST_CONDITIONS:
+        observed = f"{len(found.conditions())} conditions, and the tables a bit for {MOST_CONDITIONS}"
+        raise SchedlineError(f"the contracts have {observed}", "write conditions that are alike in the same way")
+    return found
 
 
 def rules_of(paths: tuple[Path, ...]) -> Rules:
@@ -208,13 +216,13 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
             refuse(path, ("struct",), f"is {contract.struct!r}, which has a contract already", "join the two files")
     for path, contract in contracts:
         for at, row in enumerate(contract.rule):
-            change = row.change or row.id.partition(".")[0]
-            if not sources.get(change):
+            change = "" if contract.file else row.change or row.id.partition(".")[0]
+            if change and not sources.get(change):
                 known = [name for name, source in sources.items() if source]
                 refuse(path, ("rule", at, "id"), f"{row.id!r} is of no known change", nearest(change, known))
             if row.id in rules:
                 refuse(path, ("rule", at, "id"), f"{row.id!r} is there twice", "choose another number")
-            rules[row.id] = Rule(row.id, change, row.why, row.source or sources[change])
+            rules[row.id] = Rule(row.id, change, row.why, row.source or sources.get(change, ""))
     for path, contract in contracts:
         made = _Lowered(contract)
         clauses += made.signs() + made.promises() + list(made.apart())
@@ -230,15 +238,12 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
         for at, row in enumerate(contract.rule):
             if not any(clause.rule == row.id for clause in clauses):
                 refuse(path, ("rule", at, "id"), f"{row.id!r} keeps nothing", "add a promise with this id")
-    order = {change: number for number, change in enumerate(sources)}
+    order = {change: number for number, change in enumerate((*sources, ""))}
     ordered = sorted(rules.values(), key=lambda rule: (order[rule.change], _number(rule.id)))
     place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
     clauses.sort(key=lambda clause: place[clause.rule])
-    found = Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members))
-    if len(found.conditions()) > MOST_CONDITIONS:
-        observed = f"{len(found.conditions())} conditions, and the tables a bit for {MOST_CONDITIONS}"
-        raise SchedlineError(f"the contracts have {observed}", "write conditions that are alike in the same way")
-    return found
+    files = {contract.struct: contract.file for _, contract in contracts if contract.file}
+    return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files)
 
 
 def _number(name: str) -> list[tuple[int, str]]:

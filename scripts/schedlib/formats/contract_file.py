@@ -41,6 +41,9 @@ _IDS = ["rd-lines.R2", "cpupri.S1"]
 RuleId = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]*\.[A-Z][0-9]+$(?!\n)", examples=_IDS)]
 Line = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
+_FILES = ["include/linux/netdevice.h", "fs/eventpoll.c"]
+SourceFile = Annotated[str, msgspec.Meta(pattern=r"^(\w[\w.-]*/)+\w[\w.-]*\.[ch]$(?!\n)", examples=_FILES)]
+"""A file of the kernel, from the top of its tree."""
 
 LARGEST_LINE = 256
 """Bytes in the longest cache line of an architecture of the kernel (s390)."""
@@ -205,9 +208,15 @@ class Exemption(Strict, frozen=True):
 
 
 class Contract(Strict, frozen=True):
-    """The contract of one structure."""
+    """The contract of one structure.
+
+    Attributes:
+        file: a contract of a pack names what has to be compiled to see the structure: a header, or the .c file that has
+            it. Its rules belong to no change: each names its source.
+    """
 
     struct: Tag
+    file: SourceFile | Literal[""] = ""
     rule: tuple[RuleRow, ...] = ()
     sign: tuple[ChangeSign, ...] = ()
     group: tuple[MemberGroup, ...] = ()
@@ -227,6 +236,8 @@ def read_contract(path: Path) -> Contract:
         SchedlineError: something in it is unknown, missing or contradicts itself. The text names file, line and key.
     """
     contract = read_toml(path, Contract)
+    if contract.file:
+        _check_pack(path, contract)
     _check_groups(path, contract)
     _check_exceptions(path, contract)
     for at, group in enumerate(contract.group):
@@ -250,6 +261,17 @@ def read_contract(path: Path) -> Contract:
                 "`aligned` has no members, the rest needs of and others",
             )
     return contract
+
+
+def _check_pack(path: Path, contract: Contract) -> None:
+    """Refuse what a contract without changes cannot have."""
+    if contract.sign:
+        refuse(path, ("sign", 0), "is in a contract with `file`, and tells of a change", "leave it out")
+    for at, row in enumerate(contract.rule):
+        if row.change:
+            refuse(path, ("rule", at, "change"), "is in a contract with `file`", "leave it out")
+        if not row.source:
+            refuse(path, ("rule", at), f"{row.id!r} names no source", 'add source = "...": a commit, or a file')
 
 
 def _check_groups(path: Path, contract: Contract) -> None:

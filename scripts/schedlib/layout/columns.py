@@ -26,6 +26,13 @@ def columns_for(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, .
     return tuple(Column(arch, config) for arch in chosen_archs(names) for config in [*([""] if own else []), *more])
 
 
+def pack_columns(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, ...]:
+    """The same for packs: with the subsystems of configs/kernel/packs.config in each."""
+    return tuple(
+        Column(column.arch, "+".join(filter(None, ("packs", column.config)))) for column in columns_for(archs, configs)
+    )
+
+
 def ensure_tools(columns: Sequence[Column]) -> None:
     """Check that this machine has the tools to compile these columns.
 

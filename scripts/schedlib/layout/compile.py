@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 from platform import machine
+from typing import TypeVar
 
 import msgspec
 
@@ -27,6 +28,8 @@ from schedlib.tree.compose import TESTS_DIRECTORY, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, checked_out
 
 UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
+
+_T = TypeVar("_T")
 
 
 def arch_table() -> dict[str, Arch]:
@@ -119,7 +122,23 @@ def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> byt
 
 
 def all_made(cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[str]) -> list[bytes]:
-    """Compile objects of a commit, in a build directory that is kept; returns their contents.
+    """Compile objects of a commit, in a build directory that is kept; returns their contents. See all_read()."""
+    return all_read(cache, tree, commit, column, units, Path.read_bytes)
+
+
+def all_read(
+    cache: Path,
+    tree: Tree,
+    commit: str,
+    column: Column,
+    units: Sequence[str],
+    read: Callable[[Path], _T],
+    sources: Mapping[str, str] | None = None,
+) -> list[_T]:
+    """Compile objects of a commit, in a build directory that is kept; returns what `read` makes of each.
+
+    Args:
+        sources: files that are put into the build directory first. make takes them for a part of the kernel.
 
     Raises:
         Dropped: this architecture cannot have the configuration.
@@ -133,8 +152,10 @@ def all_made(cache: Path, tree: Tree, commit: str, column: Column, units: Sequen
         checked_out(tree, commit),
         step(f"compiling {units[0] if len(units) == 1 else f'{len(units)} files'} for {column.name}"),
     ):
+        for name, text in (sources or {}).items():
+            write_atomic(build / name, text)
         make_as_configured(tree, build, column.arch.make, wanted, variables, ["KCFLAGS=-g", *units])
-        return [(build / unit).read_bytes() for unit in units]
+        return [read(build / unit) for unit in units]
 
 
 def layout_of(path: Path, name: str) -> Layout:

@@ -11,14 +11,16 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules
+from schedlib.contracts.packs import pack_rules, refuse_unknown_members
 from schedlib.formats import document
 from schedlib.formats.layout_document import LayoutDocument
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout import matrix
-from schedlib.layout.columns import columns_for, composed_tree, ensure_tools
+from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column, compiled, compiler_of, layout_of
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.matrix import JudgedColumn, judge_column
+from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.vmlinux import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -31,8 +33,10 @@ def judge_layout(options: LayoutOptions) -> Verdict:
         SchedlineError: the tree, the kernel or the machine does not allow it.
     """
     started = datetime.now(UTC)
-    columns, fingerprint, rules = _of_kernel(options) if options.built else _of_tree(options)
-    for text in (*matrix.failures(rules, columns), *matrix.table(rules, columns)):
+    rules = pack_rules(options.packs, options.contracts) if options.of_packs else our_rules()
+    columns, fingerprint = _of_kernel(options, rules) if options.built else _of_tree(options, rules)
+    table = matrix.pack_table if options.of_packs else matrix.table
+    for text in (*matrix.failures(rules, columns), *table(rules, columns)):
         print(text)
     for text in (*matrix.key(rules), *matrix.notes(rules, columns), *matrix.open_findings(rules, columns)):
         print(text)
@@ -46,20 +50,24 @@ def judge_layout(options: LayoutOptions) -> Verdict:
     return verdict
 
 
-def _of_kernel(options: LayoutOptions) -> tuple[tuple[JudgedColumn, ...], dict[str, str], Rules]:
+_Judged = tuple[tuple[JudgedColumn, ...], dict[str, str]]
+"""The columns, and what they are of."""
+
+
+def _of_kernel(options: LayoutOptions, rules: Rules) -> _Judged:
     doctor.require(["layout"])
-    rules = our_rules()
     kernel = kernel_of(options.vmlinux) if options.vmlinux else running_kernel()
     layout = layout_of_kernel(options.vmlinux or RUNNING_BTF, kernel, rules)
     column = judge_column(rules, kernel.name, layout, frozenset(options.expect or ()))
-    return (column,), {"kernel": kernel.name, "machine": kernel.machine}, rules
+    return (column,), {"kernel": kernel.name, "machine": kernel.machine}
 
 
-def _of_tree(options: LayoutOptions) -> tuple[tuple[JudgedColumn, ...], dict[str, str], Rules]:
-    wanted = columns_for(options.columns.arch, options.columns.config)
+def _of_tree(options: LayoutOptions, rules: Rules) -> _Judged:
+    wanted = (pack_columns if options.of_packs else columns_for)(options.columns.arch, options.columns.config)
     ensure_tools(wanted)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
-    rules = our_rules()
+    if options.of_packs:
+        refuse_unknown_members(rules, tree, composition.commit)
     columns = judged_columns(cache_dir(), tree, composition.commit, wanted, rules, composition.expected)
     fingerprint = {
         "tree": tree.origin,
@@ -67,7 +75,7 @@ def _of_tree(options: LayoutOptions) -> tuple[tuple[JudgedColumn, ...], dict[str
         "machine": platform.machine(),
         **{f"compiler {column.arch.name}": compiler_of(column.arch) for column in wanted},
     }
-    return columns, fingerprint, rules
+    return columns, fingerprint
 
 
 def judged_columns(
@@ -77,9 +85,13 @@ def judged_columns(
     judged: list[JudgedColumn] = []
     for column in columns:
         try:
-            path = compiled(cache, tree, commit, column)
+            layout = (
+                pack_layout(cache, tree, commit, column, rules)
+                if rules.files
+                else layout_of(compiled(cache, tree, commit, column), column.name)
+            )
         except Dropped as dropped:
             judged.append(JudgedColumn(column.name, None, absent=dropped.observed))
             continue
-        judged.append(judge_column(rules, column.name, layout_of(path, column.name), expected))
+        judged.append(judge_column(rules, column.name, layout, expected))
     return tuple(judged)

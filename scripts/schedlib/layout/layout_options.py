@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.names import arch_names, change_ids, fragment_names, series_names, some_of, unknown, words
+from schedlib.names import arch_names, change_ids, fragment_names, pack_names, series_names, some_of, unknown, words
 from schedlib.options import ChangeOptions, TreeOptions, existing_path
 from schedlib.paths import KUNIT
 
@@ -32,6 +32,8 @@ class LayoutOptions:
         built: whether to judge a built kernel: `vmlinux`, or the running one if that is None.
         expect: changes that the kernel has to have; None: those of `base`.
         require: rules that must not be n/a everywhere.
+        packs: the packs to judge, in place of the rules of the five changes.
+        contracts: directories with more contracts of packs.
     """
 
     tree: TreeOptions
@@ -43,6 +45,13 @@ class LayoutOptions:
     base: str | None = None
     require: tuple[str, ...] = ()
     json: Path | None = None
+    packs: tuple[str, ...] = ()
+    contracts: tuple[Path, ...] = ()
+
+    @property
+    def of_packs(self) -> bool:
+        """Whether packs are judged."""
+        return bool(self.packs or self.contracts)
 
     def source(self) -> list[str]:
         """What is judged, as command-line arguments."""
@@ -79,6 +88,26 @@ class QueryOptions:
     rule: str = ""
     out: Path | None = None
     json: Path | None = None
+
+
+@dataclass(frozen=True)
+class StructOptions:
+    """Which structure is shown, or gets a first contract.
+
+    Attributes:
+        file: what declares it; empty: it is looked for.
+        built: whether it is read from a built kernel: `vmlinux`, or the running one if that is None.
+        out: the file for the contract; None: standard output.
+    """
+
+    struct: str
+    tree: TreeOptions
+    changes: ChangeOptions
+    columns: ColumnOptions
+    file: str = ""
+    built: bool = False
+    vmlinux: Path | None = None
+    out: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +157,32 @@ def add_column_options(parser: argparse.ArgumentParser) -> None:
 def column_options(arguments: argparse.Namespace) -> ColumnOptions:
     """What add_column_options() read."""
     return ColumnOptions(arguments.arch or (DEFAULT_ARCH,), arguments.config)
+
+
+def add_pack_options(parser: argparse.ArgumentParser) -> None:
+    """--pack, --contracts."""
+    parser.add_argument(
+        "--pack",
+        type=some_of("pack", pack_names, everything="all"),
+        metavar="NAME,...",
+        help=f"contracts of other structures: all, or of {', '.join(pack_names())}",
+    )
+    parser.add_argument(
+        "--contracts", type=existing_path, metavar="DIR", help="contracts of your own; docs/contracts.md has the format"
+    )
+
+
+def packs(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Path, ...]]:
+    """What add_pack_options() read: packs, and directories with contracts."""
+    return arguments.pack or (), (arguments.contracts,) if arguments.contracts else ()
+
+
+def struct_tag(text: str) -> str:
+    """An argparse type: the tag of a structure, with or without `struct`."""
+    tag = text.removeprefix("struct ").strip()
+    if not re.fullmatch(r"[A-Za-z_]\w*", tag):
+        raise argparse.ArgumentTypeError(f"{text!r} is no tag of a structure, such as net_device")
+    return tag
 
 
 def configurations(text: str) -> tuple[str, ...]:

@@ -12,10 +12,12 @@ from schedlib.errors import SchedlineError
 from schedlib.layout.layout_options import (
     LayoutDiffOptions,
     QueryOptions,
+    StructOptions,
     add_column_options,
     column_options,
     layout_operand,
     rule_id,
+    struct_tag,
 )
 from schedlib.options import add_verb, new_path
 from schedlib.verdict import Verdict
@@ -112,7 +114,32 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         job=_headroom,
     )
     headroom.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
-    for parser in (explain, headroom):
+    contract = verbs.add_parser(
+        "contract", help="first contracts of structures", description="First contracts of structures."
+    )
+    below = contract.add_subparsers(prog=contract.prog, metavar="VERB", required=True)
+    init = add_verb(
+        below,
+        "init",
+        "write a first contract of a structure",
+        first=[
+            "schedline layout contract init net_device                        of Debian's 7.3",
+            "schedline layout contract init timer_base --kdir . -o mine/timer_base.toml",
+        ],
+        text="""
+        Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), the kernel's own assertions
+        and ____cacheline_aligned, each with its place. What no source speaks of is listed at the end. Judge it with
+        schedline layout --contracts DIR --arch all.""",
+        operands="STRUCT",
+        read=_read_init,
+        job=_init,
+    )
+    init.add_argument("struct", type=struct_tag, metavar="STRUCT", help="its tag")
+    init.add_argument(
+        "--file", default="", metavar="FILE", help="what declares it, if several files do: fs/eventpoll.c"
+    )
+    init.add_argument("-o", "--out", type=new_path, metavar="FILE", help="write it here (default: standard output)")
+    for parser in (explain, headroom, init):
         options.add_tree_options(parser)
         options.add_change_options(parser)
         add_column_options(parser)
@@ -129,11 +156,23 @@ def _read(arguments: argparse.Namespace) -> QueryOptions:
     )
 
 
+def _read_init(arguments: argparse.Namespace) -> StructOptions:
+    columns = column_options(arguments)
+    tree, changes = options.tree_options(arguments), options.change_options(arguments)
+    return StructOptions(arguments.struct, tree, changes, columns, arguments.file, out=arguments.out)
+
+
 def _read_diff(arguments: argparse.Namespace) -> LayoutDiffOptions:
     columns = column_options(arguments)
     if len(columns.arch) > 1 or len(columns.config) > 1 or "all" in columns.config:
         raise SchedlineError("diff compares in one architecture and configuration", "name one of each")
     return LayoutDiffOptions(arguments.before, arguments.after, columns, arguments.json, arguments.svg)
+
+
+def _init(wanted: StructOptions) -> Verdict:
+    from schedlib.layout.struct_job import init_contract
+
+    return init_contract(wanted)
 
 
 def _emit(wanted: QueryOptions) -> Verdict:

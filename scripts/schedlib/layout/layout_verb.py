@@ -12,9 +12,13 @@ from schedlib.layout import layout_queries_verb
 from schedlib.layout.layout_options import (
     LayoutOptions,
     PatchOptions,
+    StructOptions,
     add_column_options,
+    add_pack_options,
     column_options,
+    packs,
     rules_required,
+    struct_tag,
 )
 from schedlib.names import change_ids, one_of, some_of
 from schedlib.options import Verbs, add_verb
@@ -42,6 +46,8 @@ def add_parser(verbs: Verbs) -> None:
             "schedline layout --kdir ~/linux --arch arm64",
             "schedline layout --vmlinux ~/build/vmlinux --expect rq-order",
             "schedline layout --running                            the kernel of this machine, root not needed",
+            "schedline layout --pack net --arch all                the structures of the network stack",
+            "schedline layout --struct sk_buff_head                the lines of any structure",
             "schedline layout explain Q1                           what a rule keeps, and why",
         ],
         operands="[VERB]",
@@ -62,6 +68,10 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument("--base", metavar="REV", help="expect what this revision of your tree has")
     parser.add_argument(
         "--require", type=rules_required, default=(), metavar="RULE,...", help="these rules must not be n/a everywhere"
+    )
+    add_pack_options(parser)
+    parser.add_argument(
+        "--struct", type=struct_tag, metavar="NAME", help="print the lines of this structure; nothing is judged"
     )
     parser.add_argument(
         "--patch",
@@ -88,7 +98,10 @@ def _patch_text(text: str) -> bytes:
         raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
 
 
-def _read(arguments: argparse.Namespace) -> LayoutOptions | PatchOptions:
+_Options = LayoutOptions | PatchOptions | StructOptions
+
+
+def _read(arguments: argparse.Namespace) -> _Options:
     from schedlib.layout.patch_text import require_diff
 
     tree, changes = options.tree_options(arguments), options.change_options(arguments)
@@ -99,6 +112,22 @@ def _read(arguments: argparse.Namespace) -> LayoutOptions | PatchOptions:
             "--vmlinux and --running judge a kernel that is built already",
             "drop --kdir, --series, --with, --without, --arch, --config, --base",
         )
+    if arguments.struct:
+        judged = (
+            arguments.expect,
+            arguments.base,
+            arguments.require,
+            arguments.json,
+            arguments.pack,
+            arguments.contracts,
+        )
+        if any(judged) or arguments.patch is not None:
+            raise SchedlineError(
+                "--struct prints the lines of a structure and judges nothing",
+                "drop --expect, --base, --require, --json, --pack, --contracts, --patch",
+            )
+        columns = column_options(arguments)
+        return StructOptions(arguments.struct, tree, changes, columns, built=built, vmlinux=arguments.vmlinux)
     if arguments.patch is None:
         for option, given in (("--verbose", arguments.verbose), ("--format", arguments.form)):
             if given:
@@ -113,6 +142,7 @@ def _read(arguments: argparse.Namespace) -> LayoutOptions | PatchOptions:
             arguments.base,
             arguments.require,
             arguments.json,
+            *packs(arguments),
         )
     if built or arguments.expect or arguments.base or arguments.require or arguments.json:
         raise SchedlineError(
@@ -127,9 +157,13 @@ def _read(arguments: argparse.Namespace) -> LayoutOptions | PatchOptions:
     return PatchOptions(arguments.patch, tree, changes, column_options(arguments), arguments.verbose, form)
 
 
-def _layout(wanted: LayoutOptions | PatchOptions) -> Verdict:
+def _layout(wanted: _Options) -> Verdict:
     if isinstance(wanted, PatchOptions):
         return _patch(wanted)
+    if isinstance(wanted, StructOptions):
+        from schedlib.layout.struct_job import show_struct
+
+        return show_struct(wanted)
     from schedlib.layout.layout_job import judge_layout
 
     return judge_layout(wanted)

@@ -77,6 +77,23 @@ def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
         yield " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
+def pack_table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """The structures of packs, a line each, with a kernel in each column: how many rules hold, fail, or are n/a."""
+    built = [column for column in columns if column.layout]
+    rows = [["", *(f"{column.name} ({column.layout.line})" for column in built if column.layout)]]
+    for tag in rules.types():
+        its = {clause.rule for clause in rules.clauses if clause.type == tag}
+        rows.append([tag, *(_counts([column.outcome(rule) for rule in its]) for column in built)])
+    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _counts(outcomes: Sequence[RuleOutcome]) -> str:
+    parts = [(outcomes.count(each), _word(each)) for each in (RuleOutcome.FAIL, RuleOutcome.PASS, RuleOutcome.NA)]
+    return ", ".join(f"{count} {word}" for count, word in parts if count)
+
+
 def key(rules: Rules) -> Iterator[str]:
     """The legend of the table: a change on each line, with its rules."""
     changes = change_table()

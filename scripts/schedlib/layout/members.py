@@ -169,29 +169,49 @@ def read_members(path: Path, structures: Sequence[str] = ()) -> dict[str, Struct
         raise SchedlineError(
             f"{path} is neither an ELF file nor BTF", "give a vmlinux (not a bzImage), or /sys/kernel/btf/vmlinux"
         )
-    options = ["-F", "btf"] if btf else []
-    try:
-        done = subprocess.run(
-            [pahole, *options, "-C", ",".join(structures or our_rules().types()), str(path)],
-            env=clean_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise SchedlineError(f"pahole did not finish with {path} in {_TIMEOUT:.0f} s", "is the file whole?") from error
-    text = done.stdout.decode(errors="replace")
-    dwarf = not btf and _has_dwarf(path)
-    found = parse(text, aligned=dwarf)
+    wanted = structures or our_rules().types()
+    printed, errors, status = _printed(pahole, path, wanted, ["-F", "btf"] if btf else [])
+    found = parse(printed.decode(errors="replace"), aligned=not btf and _has_dwarf(path))
     if not found:
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        died = f"pahole died of signal {-done.returncode}" if done.returncode < 0 else "pahole finds none"
+        said = errors.decode(errors="replace").strip().splitlines()[-1:]
+        died = f"pahole died of signal {-status}" if status < 0 else "pahole finds none"
         raise SchedlineError(
-            f"{path} has no debug information for struct rq ({died}{': ' + said[0] if said else ''})",
+            f"{path} has no debug information for struct {wanted[0]} ({died}{': ' + said[0] if said else ''})",
             "build it with CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT=y or CONFIG_DEBUG_INFO_BTF=y",
         )
     return found
+
+
+def _printed(pahole: str, path: Path, tags: Sequence[str], options: Sequence[str]) -> tuple[bytes, bytes, int]:
+    """What pahole prints of some structures, its errors, and its exit status.
+
+    It ends at the first structure that a file lacks. Then it is asked for the others.
+    """
+    printed, rest = b"", tags
+    while True:
+        argv = [pahole, *options, "-C", ",".join(rest), str(path)]
+        try:
+            done = subprocess.run(
+                argv,
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SchedlineError(
+                f"pahole did not finish with {path} in {_TIMEOUT:.0f} s", "is the file whole?"
+            ) from error
+        printed += done.stdout
+        lacking = re.search(rb"type '(\w+)' not found", done.stderr)
+        if lacking is None:
+            return printed, done.stderr, done.returncode
+        known = {lacking[1].decode(), *re.findall(r"^struct (\w+) \{", done.stdout.decode(errors="replace"), re.M)}
+        left = [tag for tag in rest if tag not in known]
+        if not left or len(left) == len(rest):
+            return printed, done.stderr, done.returncode
+        rest = left
 
 
 def _has_dwarf(path: Path) -> bool:

@@ -151,7 +151,7 @@ def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str]
     rule = rules.rule(name)
     results = tuple(judge_clause(clause, layout) for clause in rules.of(name))
     applicable = [result for result in results if result.outcome is not RuleOutcome.NA]
-    found, missing = presence_of(rules, rule.change, layout)
+    found, missing = presence_of(rules, rule.change, layout) if rule.change else (Presence.NA, "")
     absent = f"{rule.change} is not in this tree (unmet: {missing})" if found is Presence.ABSENT else ""
     if absent and rule.change not in expected:
         return RuleResult(name, RuleOutcome.NA, results, absent)

@@ -141,7 +141,9 @@ def layout_of_kernel(path: Path, kernel: KnownKernel, rules: Rules) -> Layout:
     Raises:
         SchedlineError: it has no debug information, or cannot be read.
     """
-    structures = read_members(path)
+    # The last three tell the sizes of masks, locks and pointers.
+    tags = tuple(dict.fromkeys((*rules.types(), *rules.files, "rq", "root_domain", "cpupri")))
+    structures = read_members(path, tags)
     line, assumed = _line(kernel)
     holds, unknown = _conditions(kernel, rules, structures, line)
     return from_members(kernel.name, rules, structures, line, holds, unknown, assumed)

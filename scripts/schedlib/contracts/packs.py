@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The packs: contracts of structures all over the kernel, which no change of ours made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
+from schedlib.errors import SchedlineError
+from schedlib.formats.data_file import refuse
+from schedlib.tree.kernel_tree import Tree
+
+_PACKS = CONTRACTS.parent
+
+
+def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
+    """The rules of packs, and of contracts that somebody keeps elsewhere.
+
+    Raises:
+        SchedlineError: a contract is wrong, is no pack's, or a directory has none.
+    """
+    paths: list[Path] = []
+    for directory in (*(_PACKS / name for name in packs), *directories):
+        found = sorted(directory.glob("*.toml"))
+        if not found:
+            raise SchedlineError(
+                f"{directory} has no contracts", "schedline layout contract init STRUCT writes a first one"
+            )
+        paths += found
+    rules = rules_of(tuple(paths))
+    for path in paths:
+        if path.stem not in rules.files:
+            refuse(
+                path, ("file",), "is missing", 'add file = "...", what declares the structure; name the file after it'
+            )
+    return rules
+
+
+def refuse_unknown_members(rules: Rules, tree: Tree, commit: str) -> None:
+    """Check that the text of each declaring file has the members that the contracts name.
+
+    A compiler leaves out what a configuration has not; what no configuration has was renamed, and nothing holds it.
+
+    Raises:
+        SchedlineError: a file lacks the structure, or a member.
+    """
+    texts = {file: tree.read(file, commit) for file in sorted(set(rules.files.values()))}
+    for tag, names, _ in rules.members:
+        text = texts[rules.files[tag]]
+        if text is None:
+            continue
+        words = {re.split(r"[.\[]", name)[0] for name in names}
+        if not any(re.search(rf"\b{word}\b", text) for word in words):
+            raise SchedlineError(
+                f"{rules.files[tag]} of this tree has no member {' or '.join(names)}, which the contract of "
+                f"struct {tag} names",
+                "correct the contract; for a renamed member write both: `old|new`",
+            )

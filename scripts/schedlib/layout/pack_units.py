@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The structures of packs in a tree: a unit that points to them is compiled, and its DWARF is read."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from os.path import normpath
+from pathlib import Path
+
+import msgspec
+
+from schedlib.cache import read_json, write_atomic, write_json
+from schedlib.contracts.conditions import in_c
+from schedlib.contracts.contract_rules import Rules
+from schedlib.git import git
+from schedlib.kernel.kconfig import Dropped
+from schedlib.layout.compile import Column, all_read, compiler_of, key_of
+from schedlib.layout.members import Structure, read_members
+from schedlib.layout.rule_judge import Layout, from_members
+from schedlib.tree.kernel_tree import Tree
+
+FACTS = "schedline_facts"
+"""The structure of a unit that tells the line size, and which conditions hold."""
+
+_PUBLIC = "include/"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A C file that points to structures: a compiler describes what something points to.
+
+    Attributes:
+        files: what it includes: public headers, or one other file.
+        tags: the structures. One that is not declared there is left out of the object.
+        conditions: see contracts/conditions.py.
+    """
+
+    files: tuple[str, ...]
+    tags: tuple[str, ...]
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """The file, from the top of the build directory. Every tree has a Makefile in kernel/."""
+        first = self.files[0]
+        return "kernel/schedline_" + ("headers" if first.startswith(_PUBLIC) else re.sub(r"\W", "_", first))
+
+    def text(self, src: Path) -> str:
+        """The unit, for a kernel source in `src`."""
+        rows = [f"#include {_included(file, src)}" for file in self.files]
+        rows += [f"#include <linux/{name}.h>" for name in ("cache", "cpumask", "spinlock")]
+        rows += [f"struct {FACTS} {{", "\tchar line[SMP_CACHE_BYTES];"]
+        rows += [f"\tchar holds_{at}[1 + !!({in_c(condition)})];" for at, condition in enumerate(self.conditions)]
+        rows += [f"\tstruct {tag} *to_{tag};" for tag in self.tags]
+        return "\n".join([*rows, f"}} {FACTS};", ""])
+
+
+def _included(file: str, src: Path) -> str:
+    return f"<{file.removeprefix(_PUBLIC).removeprefix('uapi/')}>" if file.startswith(_PUBLIC) else f'"{src / file}"'
+
+
+def units_of(files: Mapping[str, str], conditions: tuple[str, ...]) -> tuple[Unit, ...]:
+    """One unit for all public headers, and one for each other file.
+
+    Args:
+        files: what declares a structure, by its tag.
+    """
+    tags: dict[str, list[str]] = defaultdict(list)
+    for tag, file in files.items():
+        tags[_PUBLIC if file.startswith(_PUBLIC) else file].append(tag)
+    return tuple(
+        Unit(tuple(sorted({files[tag] for tag in its})), tuple(sorted(its)), conditions)
+        for _, its in sorted(tags.items())
+    )
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What a unit showed.
+
+    Attributes:
+        structures: by tag.
+        read: the files of the kernel that it was compiled from.
+    """
+
+    structures: dict[str, Structure]
+    read: frozenset[str]
+
+
+def pack_layout(cache: Path, tree: Tree, commit: str, column: Column, rules: Rules, before: str = "") -> Layout:
+    """The structures of packs, as a commit has them. Those whose file this tree lacks are left out.
+
+    Args:
+        before: another commit. A unit that reads no file in which the two differ is not compiled again.
+
+    Raises:
+        Dropped: this architecture cannot have the configuration.
+        SchedlineError: no compiler, or a unit does not build.
+    """
+    files = {tag: file for tag, file in rules.files.items() if tree.read(file, commit) is not None}
+    conditions = rules.conditions()
+    # Without any structure a unit still tells the line size.
+    units = units_of(files, conditions) or (Unit(("include/linux/types.h",), (), conditions),)
+    structures = structures_of(cache, tree, commit, column, units, before)
+    facts = structures.pop(FACTS)
+    sizes = {member.name: member.size for member in facts.members}
+    holds = frozenset(condition for at, condition in enumerate(conditions) if sizes[f"holds_{at}"] == 2)
+    return from_members(column.name, rules, structures, sizes["line"], holds, frozenset(), "")
+
+
+def structures_of(
+    cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[Unit], before: str = ""
+) -> dict[str, Structure]:
+    """The structures of units, and FACTS, by tag; from the cache if possible.
+
+    Raises:
+        Dropped: this architecture cannot have the configuration.
+        SchedlineError: no compiler, or a unit does not build.
+    """
+    place = _place(cache, tree, commit, column)
+    if known := read_json(place / "dropped.json"):
+        raise Dropped(known["observed"], known["next_step"])
+    found = {unit: _kept(place, unit) for unit in units}
+    if before:
+        differing = git(tree.src, "diff", "--name-only", "-z", before, commit).split("\0")
+        if not any("Kconfig" in file or "Makefile" in file for file in differing):
+            for unit, seen in found.items():
+                was = None if seen else _kept(_place(cache, tree, before, column), unit)
+                found[unit] = was if was and was.read.isdisjoint(differing) else seen
+    missing = [unit for unit, seen in found.items() if seen is None]
+    if missing:
+        sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in missing}
+        tags = sorted({tag for unit in missing for tag in unit.tags})
+        names = [f"{unit.stem}.o" for unit in missing]
+        try:
+            made = all_read(cache, tree, commit, column, names, partial(_seen, tree.src, [*tags, FACTS]), sources)
+        except Dropped as error:
+            write_json(place / "dropped.json", {"observed": error.observed, "next_step": error.next_step})
+            raise
+        for unit, seen in zip(missing, made, strict=True):
+            write_atomic(place / _file(unit), msgspec.json.encode(seen))
+            found[unit] = seen
+    return {tag: structure for seen in found.values() if seen for tag, structure in seen.structures.items()}
+
+
+def _place(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
+    content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
+    return cache / "layout" / key_of(content, column, compiler_of(column.arch))
+
+
+def _file(unit: Unit) -> str:
+    return f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.json"
+
+
+def _kept(place: Path, unit: Unit) -> _Seen | None:
+    try:
+        return msgspec.json.decode((place / _file(unit)).read_bytes(), type=_Seen)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _seen(src: Path, tags: Sequence[str], path: Path) -> _Seen:
+    """What a compiled unit shows. make has written beside it what it was compiled from."""
+    listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
+    read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
+    return _Seen(read_members(path, tags), read)
