@@ -192,9 +192,6 @@ def our_rules() -> Rules:
     found = rules_of(tuple(sorted(CONTRACTS.glob("*.toml"))))
     for tag in found.files:
         refuse(CONTRACTS / f"{tag}.toml", ("file",), "is for contracts of packs", "leave it out, or put it into a pack")
-    if len(found.conditions()) > MOST_CONDITIONS:
-        observed = f"{len(found.conditions())} conditions, and the tables a bit for {MOST_CONDITIONS}"
-        raise SchedlineError(f"the contracts have {observed}", "write conditions that are alike in the same way")
     return found
 
 
@@ -243,7 +240,11 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
     place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
     clauses.sort(key=lambda clause: place[clause.rule])
     files = {contract.struct: contract.file for _, contract in contracts if contract.file}
-    return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files)
+    found = Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files)
+    if not files and len(found.conditions()) > MOST_CONDITIONS:
+        observed = f"{len(found.conditions())} conditions, and the tables a bit for {MOST_CONDITIONS}"
+        raise SchedlineError(f"the contracts have {observed}", "write conditions that are alike in the same way")
+    return found
 
 
 def _number(name: str) -> list[tuple[int, str]]:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
 from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import read_contract
 from schedlib.formats.data_file import refuse
-from schedlib.tree.kernel_tree import Tree
 
 _PACKS = CONTRACTS.parent
 
@@ -29,24 +29,27 @@ def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
                 f"{directory} has no contracts", "schedline layout contract init STRUCT writes a first one"
             )
         paths += found
-    rules = rules_of(tuple(paths))
     for path in paths:
-        if path.stem not in rules.files:
-            refuse(
-                path, ("file",), "is missing", 'add file = "...", what declares the structure; name the file after it'
-            )
-    return rules
+        contract = read_contract(path)
+        if not contract.file:
+            refuse(path, ("file",), "is missing: it names what declares the structure", 'add file = "fs/eventpoll.c"')
+        if contract.struct != path.stem:
+            refuse(path, ("struct",), f"is {contract.struct!r}", f"name the file after it: {contract.struct}.toml")
+    return rules_of(tuple(paths))
 
 
-def refuse_unknown_members(rules: Rules, tree: Tree, commit: str) -> None:
+def refuse_unknown_members(rules: Rules, read: Callable[[str], str | None]) -> None:
     """Check that the text of each declaring file has the members that the contracts name.
 
     A compiler leaves out what a configuration has not; what no configuration has was renamed, and nothing holds it.
 
+    Args:
+        read: returns the text of a file of the tree; None if there is no such file.
+
     Raises:
         SchedlineError: a file lacks the structure, or a member.
     """
-    texts = {file: tree.read(file, commit) for file in sorted(set(rules.files.values()))}
+    texts = {file: read(file) for file in sorted(set(rules.files.values()))}
     for tag, names, _ in rules.members:
         text = texts[rules.files[tag]]
         if text is None:

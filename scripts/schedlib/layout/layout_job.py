@@ -6,6 +6,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from schedlib import doctor
@@ -67,7 +68,7 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> _Judged:
     ensure_tools(wanted)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
     if options.of_packs:
-        refuse_unknown_members(rules, tree, composition.commit)
+        refuse_unknown_members(rules, partial(tree.read, commit=composition.commit))
     columns = judged_columns(cache_dir(), tree, composition.commit, wanted, rules, composition.expected)
     fingerprint = {
         "tree": tree.origin,

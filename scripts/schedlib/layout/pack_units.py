@@ -130,7 +130,8 @@ def structures_of(
         if not any("Kconfig" in file or "Makefile" in file for file in differing):
             for unit, seen in found.items():
                 was = None if seen else _kept(_place(cache, tree, before, column), unit)
-                found[unit] = was if was and was.read.isdisjoint(differing) else seen
+                if was and was.read.issuperset(unit.files) and was.read.isdisjoint(differing):
+                    found[unit] = was
     missing = [unit for unit, seen in found.items() if seen is None]
     if missing:
         sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in missing}

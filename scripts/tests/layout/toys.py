@@ -35,6 +35,8 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef int s32;
 typedef unsigned long u64;
+#define SMP_CACHE_BYTES TOY_LINE
+#define ____cacheline_aligned __attribute__((__aligned__(SMP_CACHE_BYTES)))
 #define S32_MAX 0x7fffffff
 #define bool _Bool
 #define true 1
@@ -56,8 +58,6 @@ typedef unsigned long u64;
 SCHED_H = """\
 #pragma once
 #include "cpudeadline.h"
-#define SMP_CACHE_BYTES TOY_LINE
-#define ____cacheline_aligned __attribute__((__aligned__(SMP_CACHE_BYTES)))
 #if defined(CONFIG_SMP) && !defined(TOGETHER)
 #define ____cacheline_aligned_in_smp ____cacheline_aligned
 #else
@@ -209,7 +209,7 @@ struct rq {
 } ____cacheline_aligned;
 """
 
-_HEADERS = ("bits", "build_bug", "mmu_context", "limits", "types", "kernel")
+_HEADERS = ("bits", "build_bug", "mmu_context", "limits", "types", "kernel", "cache", "cpumask", "spinlock")
 
 _MAKEFILE = """\
 VERSION = 7
@@ -223,6 +223,9 @@ flags = -DTOY_LINE=64 -DHAVE_RT_PUSH_IPI=1 $(shell sed -nE 's/^($(known))=y$$/-D
 kernel/sched/tests/%.o: FORCE
 	mkdir -p $(O)/$(@D)
 	gcc -std=gnu11 -nostdinc -Iinclude $(flags) $(KCFLAGS) -c -o $(O)/$@ $(@:.o=.c)
+kernel/schedline_%.o: FORCE
+	gcc -std=gnu11 -nostdinc -I$(CURDIR)/include $(flags) $(KCFLAGS) -MD -MF $(O)/kernel/.schedline_$*.o.cmd \
+		-c -o $(O)/$@ $(O)/$(@:.o=.c)
 .PHONY: FORCE
 """
 """A Makefile that configures and compiles as the kernel's does, in milliseconds."""

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Contracts of packs, from the file to the verdict, on a toy kernel: any structure, public or private."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toys
+from layout_command import read, run
+
+from conftest import git, write_files
+from schedlib import doctor
+from schedlib.contracts.packs import pack_rules
+from schedlib.errors import SchedlineError
+from schedlib.layout import pack_units
+from schedlib.layout.columns import composed_tree, pack_columns
+from schedlib.layout.compile import all_read
+from schedlib.layout.members import read_members
+from schedlib.layout.pack_units import Unit, units_of
+from schedlib.options import ChangeOptions, TreeOptions
+from schedlib.tree.kernel_tree import put_files
+from schedlib.verdict import Verdict
+
+FILES = {
+    "include/linux/thing.h": """\
+#include <linux/cache.h>
+struct thing {
+	u32 owner, waiters;
+	void *read ____cacheline_aligned;
+	char __cacheline_group_begin__fast[0];
+	u32 first, second;
+	char __cacheline_group_end__fast[0];
+	u32 rest;
+};
+""",
+    "fs/private.c": "#include <linux/cache.h>\nstruct poll { u32 lock; void *list; };\nstruct poll one;\n",
+}
+
+THING = """\
+struct = "thing"
+file = "include/linux/thing.h"
+[[rule]]
+id = "thing.G1"
+why = "read is read"
+source = "include/linux/thing.h"
+[[promise]]
+id = "thing.G1"
+keep = "starts a line"
+of = ["read"]
+"""
+
+POLL = """\
+struct = "poll"
+file = "fs/private.c"
+[[rule]]
+id = "poll.G1"
+why = "the holder of the lock walks the list"
+source = "fs/private.c"
+[[promise]]
+id = "poll.G1"
+keep = "on one line"
+of = ["lock", "list"]
+"""
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A toy kernel with a public and a private structure."""
+    if doctor.missing(["build", "layout", "objtool"]):
+        pytest.skip("what compiling a kernel needs is not installed")
+    made = toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy")
+    write_files(made, FILES)
+    git(made, "add", "-A")
+    git(made, "commit", "-q", "-m", "structures")
+    return made
+
+
+@pytest.fixture
+def contracts(tmp_path: Path) -> Path:
+    write_files(tmp_path / "mine", {"thing.toml": THING, "poll.toml": POLL})
+    return tmp_path / "mine"
+
+
+def changed(contracts: Path, name: str, old: str, new: str) -> None:
+    text = (contracts / name).read_text()
+    assert old in text
+    (contracts / name).write_text(text.replace(old, new))
+
+
+def test_public_and_private_structures_are_judged(
+    tree: Path, contracts: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["layout", "--kdir", str(tree), "--contracts", str(contracts)]
+    assert run(*words, "--json", str(tmp_path / "x.json")) is Verdict.PASS
+    said = capsys.readouterr().out
+    assert "thing  1 pass" in said and "poll   1 pass" in said
+    [column] = json.loads((tmp_path / "x.json").read_text())["columns"]
+    assert (column["line"], column["types"]["poll"]["size"]) == (64, 16)
+    changed(contracts, "thing.toml", '"read"', '"owner", "waiters"')
+    assert run(*words) is Verdict.FAIL
+    said = capsys.readouterr().out
+    assert "FAIL thing.G1, struct thing: each starts on a line boundary: owner waiters, is broken" in said
+    assert "source: include/linux/thing.h" in said and "thing  1 FAIL" in said
+
+
+def test_a_kernel_that_is_built(
+    tree: Path, contracts: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "vmlinux.c"
+    source.write_text(
+        "#include <linux/types.h>\n"
+        + toys.SCHED_H.replace('#include "cpudeadline.h"', "")
+        + "".join(FILES.values())
+        + "struct rq a; struct root_domain b; struct thing c;"
+    )
+    assert toys.gcc(source, tmp_path / "vmlinux", "-g", *toys.defines()).returncode == 0
+    built = ["layout", "--vmlinux", str(tmp_path / "vmlinux")]
+    assert run(*built, "--contracts", str(contracts)) is Verdict.PASS
+    assert run(*built, "--struct", "thing") is Verdict.PASS
+    said = capsys.readouterr().out
+    assert "thing  1 pass" in said and "     64       8  read" in said
+
+
+def test_a_member_that_is_renamed_is_an_error(tree: Path, contracts: Path, cache: Path) -> None:
+    """Left out by the compiler, it would be judged no more, and the rest of the rule would pass."""
+    words = ["layout", "--kdir", str(tree), "--contracts", str(contracts)]
+    changed(contracts, "poll.toml", '"list"', '"queue"')
+    with pytest.raises(SchedlineError, match=r"fs/private.c of this tree has no member queue.*struct poll"):
+        run(*words)
+    changed(contracts, "poll.toml", '"queue"', '"queue|list"')
+    assert run(*words) is Verdict.PASS
+
+
+def test_what_a_tree_lacks_is_not_applicable(
+    tree: Path, contracts: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed(contracts, "poll.toml", "fs/private.c", "fs/later.c")
+    assert run("layout", "--kdir", str(tree), "--contracts", str(contracts)) is Verdict.PASS
+    said = capsys.readouterr().out
+    assert "poll   1 n/a" in said and "n/a, no struct poll in this configuration: poll.G1" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('file = "fs/private.c"\n', "", "poll.toml:1: file is missing"),
+        ('"fs/private.c"\n[', '"../private.c"\n[', "poll.toml:2: "),
+        ('source = "fs/private.c"\n', "", "poll.toml:3: .*names no source"),
+        ('why = "the', 'change = "rd-lines"\nwhy = "the', "is in a contract with `file`"),
+        ('struct = "poll"', 'struct = "epoll"', "name the file after it"),
+    ],
+)
+def test_a_wrong_contract(old: str, new: str, message: str, contracts: Path) -> None:
+    changed(contracts, "poll.toml", old, new)
+    with pytest.raises(SchedlineError, match=message):
+        pack_rules((), (contracts,))
+
+
+def test_a_structure_has_one_contract(contracts: Path) -> None:
+    with pytest.raises(SchedlineError, match="'poll', which has a contract already"):
+        pack_rules((), (contracts, contracts))
+
+
+def test_a_directory_without_contracts(tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError, match="has no contracts"):
+        pack_rules((), (tmp_path,))
+
+
+def test_only_what_a_change_touches_is_compiled_again(
+    tree: Path, contracts: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit that reads none of the changed files keeps what it showed."""
+    rules = pack_rules((), (contracts,))
+    [column] = pack_columns(["x86_64"], [])
+    made, composition = composed_tree(TreeOptions(tree, None), ChangeOptions((), ()))
+    before = composition.commit
+    pack_units.pack_layout(cache, made, before, column, rules)
+    compiled: list[str] = []
+
+    def told(*words: Any) -> list[Any]:
+        compiled.extend(words[4])
+        return all_read(*words)
+
+    monkeypatch.setattr(pack_units, "all_read", told)
+    changed_file = FILES["fs/private.c"].replace("u32 lock", "u32 lock, more")
+    after = put_files(made, before, {"fs/private.c": changed_file.encode()}, "more")
+    layout = pack_units.pack_layout(cache, made, after, column, rules, before)
+    assert compiled == ["kernel/schedline_fs_private_c.o"]
+    assert [member.name for member in layout.structures["poll"].members] == ["lock", "more", "list"]
+    compiled.clear()
+    # Without the earlier commit everything is compiled that has not been.
+    pack_units.pack_layout(cache, made, after, column, rules)
+    assert compiled == ["kernel/schedline_headers.o"]
+
+
+def test_any_structure_is_shown(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("layout", "--kdir", str(tree), "--struct", "struct poll") is Verdict.PASS
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "struct poll on x86_64+packs: 16 bytes, 1 lines of 64",
+        "--- cacheline 0 boundary (0 bytes) ---",
+    ]
+    with pytest.raises(SchedlineError, match="declares no struct pol at the left margin"):
+        run("layout", "--kdir", str(tree), "--struct", "pol")
+    with pytest.raises(SchedlineError, match="judges nothing"):
+        read("layout", "--struct", "poll", "--contracts", str(tree))
+    with pytest.raises(SystemExit):
+        read("layout", "--struct", "a;b")
+
+
+def test_a_first_contract_is_judged_at_once(tree: Path, cache: Path, tmp_path: Path) -> None:
+    out = tmp_path / "first/thing.toml"
+    words = ["--kdir", str(tree)]
+    assert run("layout", "contract", "init", "thing", *words, "-o", str(out)) is Verdict.PASS
+    text = out.read_text()
+    assert "the group fast" in text and '"first", "second"' in text and "include/linux/thing.h: ____cacheline" in text
+    assert text.endswith("# No source was found for these:\n# owner\n# waiters\n# rest\n")
+    judged = ["layout", *words, "--contracts", str(out.parent)]
+    assert run(*judged) is Verdict.PASS
+    changed(out.parent, "thing.toml", '"first", "second"', '"first", "rest"')
+    assert run(*judged) is Verdict.FAIL
+
+
+def test_a_structure_that_two_files_declare(tree: Path, cache: Path) -> None:
+    write_files(tree, {"lib/other.c": FILES["fs/private.c"]})
+    git(tree, "add", "-A")
+    try:
+        with pytest.raises(SchedlineError, match=r"2 files declare struct poll: fs/private.c, lib/other.c\n.*--file"):
+            run("layout", "--kdir", str(tree), "--struct", "poll")
+    finally:
+        git(tree, "rm", "-qf", "lib/other.c")
+
+
+def test_units() -> None:
+    units = units_of({"b": "include/net/b.h", "a": "include/linux/a.h", "p": "fs/p.c"}, ("64bit", "CONFIG_NET"))
+    assert [(unit.stem, unit.files, unit.tags) for unit in units] == [
+        ("kernel/schedline_fs_p_c", ("fs/p.c",), ("p",)),
+        ("kernel/schedline_headers", ("include/linux/a.h", "include/net/b.h"), ("a", "b")),
+    ]
+    assert '#include "/src/fs/p.c"' in units[0].text(Path("/src"))
+    assert "#include <net/b.h>" in units[1].text(Path("/src"))
+    assert Unit(("include/uapi/linux/c.h",), ()).text(Path()).startswith("#include <linux/c.h>\n")
+
+
+def test_structures_behind_one_that_is_missing_are_read(tmp_path: Path) -> None:
+    """pahole ends at the first structure that a file lacks."""
+    toys.needs("pahole")
+    (tmp_path / "a.c").write_text("struct a { int x; } a; struct b { int y; } b;\n")
+    assert toys.gcc(tmp_path / "a.c", tmp_path / "a.o", "-g").returncode == 0
+    assert set(read_members(tmp_path / "a.o", ["none", "a", "neither", "b", "last"])) == {"a", "b"}
+    started = time.monotonic()
+    with pytest.raises(SchedlineError, match="no debug information for struct c"):
+        read_members(tmp_path / "a.o", ["c", "d"])
+    assert time.monotonic() - started < 60
