@@ -12,6 +12,7 @@ import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from schedlib.errors import SchedlineError
@@ -56,6 +57,16 @@ def pack_names() -> tuple[str, ...]:
     """The packs of contracts: the directories of configs/contracts but that of the five changes."""
     places = (CONFIGS / "contracts").iterdir()
     return tuple(sorted(path.name for path in places if path.is_dir() and path.name != "sched"))
+
+
+def pack_files(directories: Iterable[Path] = ()) -> tuple[str, ...]:
+    """What the contracts of packs, and those of other directories, name as declaring their structures."""
+    paths = [*(CONFIGS / "contracts").glob("*/*.toml"), *(path for each in directories for path in each.glob("*.toml"))]
+    found: set[str] = set()
+    for path in paths:
+        with plain_toml(str(path)) as contract:
+            found.add(contract.get("file", ""))
+    return tuple(sorted(found - {""}))
 
 
 def cpupri_variants() -> tuple[str, ...]:

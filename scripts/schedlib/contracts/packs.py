@@ -54,10 +54,15 @@ def refuse_unknown_members(rules: Rules, read: Callable[[str], str | None]) -> N
         text = texts[rules.files[tag]]
         if text is None:
             continue
-        words = {re.split(r"[.\[]", name)[0] for name in names}
-        if not any(re.search(rf"\b{word}\b", text) for word in words):
+        if not has_member(text, names):
             raise SchedlineError(
                 f"{rules.files[tag]} of this tree has no member {' or '.join(names)}, which the contract of "
                 f"struct {tag} names",
                 "correct the contract; for a renamed member write both: `old|new`",
             )
+
+
+def has_member(text: str, names: Sequence[str]) -> bool:
+    """Whether a source has one of the spellings of a member, in whatever configuration."""
+    words = "|".join(re.split(r"[.\[]", name)[0] for name in names)
+    return re.search(rf"\b({words})\b", text) is not None

@@ -62,7 +62,11 @@ class LayoutOptions:
 
 @dataclass(frozen=True)
 class PatchOptions:
-    """Which patch is judged on which tree."""
+    """Which patch is judged on which tree.
+
+    Attributes:
+        contracts: directories with contracts, beside those of this project.
+    """
 
     patch: bytes
     tree: TreeOptions
@@ -70,6 +74,7 @@ class PatchOptions:
     columns: ColumnOptions
     verbose: bool = False
     form: str = "text"
+    contracts: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -144,17 +144,18 @@ def _read(arguments: argparse.Namespace) -> _Options:
             arguments.json,
             *packs(arguments),
         )
-    if built or arguments.expect or arguments.base or arguments.require or arguments.json:
+    if built or arguments.expect or arguments.base or arguments.require or arguments.json or arguments.pack:
         raise SchedlineError(
-            "--patch compares a tree without and with the patch, and prints what it breaks",
-            "drop --vmlinux, --running, --expect, --base, --require, --json",
+            "--patch compares a tree without and with the patch, and prints what it breaks of all contracts",
+            "drop --vmlinux, --running, --expect, --base, --require, --json, --pack",
         )
     if arguments.patch.strip():
         require_diff(arguments.patch)
     if arguments.verbose and (arguments.form or "text") != "text":
         raise SchedlineError("--verbose prints text", "drop it, or --format")
     form = arguments.form or "text"
-    return PatchOptions(arguments.patch, tree, changes, column_options(arguments), arguments.verbose, form)
+    columns, (_, contracts) = column_options(arguments), packs(arguments)
+    return PatchOptions(arguments.patch, tree, changes, columns, arguments.verbose, form, contracts)
 
 
 def _layout(wanted: _Options) -> Verdict:
@@ -172,14 +173,14 @@ def _layout(wanted: _Options) -> Verdict:
 def _patch(wanted: PatchOptions) -> Verdict:
     from schedlib.layout.patch_text import why_untouched
 
-    if reason := why_untouched(wanted.patch):
+    if reason := why_untouched(wanted.patch, wanted.contracts):
         if wanted.verbose:
             print(f"nothing to look at: {reason}")
         if wanted.form != "text":
             from schedlib.contracts.contract_rules import our_rules
             from schedlib.layout.patch_formats import shown
 
-            print(shown(our_rules(), (), wanted.form))
+            print(shown(our_rules().rules, (), wanted.form))
         return Verdict.PASS
     from schedlib.layout.patch_job import judge_patch
 

@@ -132,6 +132,7 @@ def structures_of(
                 was = None if seen else _kept(_place(cache, tree, before, column), unit)
                 if was and was.read.issuperset(unit.files) and was.read.isdisjoint(differing):
                     found[unit] = was
+                    write_atomic(place / _file(unit), msgspec.json.encode(was))
     missing = [unit for unit, seen in found.items() if seen is None]
     if missing:
         sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in missing}

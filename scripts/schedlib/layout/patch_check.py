@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.packs import has_member
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.layout.headroom import Guarded, eaten, guarded_lines
@@ -130,6 +131,24 @@ def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Itera
         if broken.isdisjoint(new.rules):
             file, number = _place(patch, before, after, new.type)
             yield Finding(file, number, False, new.rules[0], _less_room(old, new, after.name))
+
+
+def lost_members(
+    rules: Rules, before: Callable[[str], str | None], after: Callable[[str], str | None]
+) -> Iterator[Finding]:
+    """Each member of a pack's contract that the declaring file no longer has: without it less is held.
+
+    Args:
+        before: returns the text of a file without the patch; None if there is no such file.
+        after: the same with the patch.
+    """
+    for tag, names, _ in rules.members:
+        file = rules.files[tag]
+        old, new = before(file) or "", after(file) or ""
+        if old != new and has_member(old, names) and not has_member(new, names):
+            rule = next(clause.rule for clause in rules.clauses if clause.type == tag)
+            what = f"struct {tag} no longer has {' or '.join(names)}, which its contract names"
+            yield Finding(file, 1, True, rule, f"{rule}: {what}: correct the contract, or write both names: `old|new`")
 
 
 def _less_room(old: Guarded, new: Guarded, kernel: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.contract_rules import Rule
 from schedlib.errors import SchedlineError
 from schedlib.formats.b4_checks import B4Check, CheckRemark, checks_text, with_remarks
 from schedlib.formats.sarif import SarifResult, sarif_text
@@ -14,10 +14,10 @@ from schedlib.layout.patch_check import Finding
 _TOOL = "schedline"
 
 
-def as_sarif(rules: Rules, found: Sequence[Finding]) -> str:
+def as_sarif(rules: Sequence[Rule], found: Sequence[Finding]) -> str:
     """A SARIF document."""
     return sarif_text(
-        {rule.id: rule.reason for rule in rules.rules},
+        {rule.id: rule.reason for rule in rules},
         [
             SarifResult(each.rule, "error" if each.error else "warning", each.text, each.file, each.line)
             for each in found
@@ -39,7 +39,7 @@ def as_b4(found: Sequence[Finding]) -> list[B4Check]:
     return [with_remarks(_TOOL, summary, remarks(found))]
 
 
-def shown(rules: Rules, found: Sequence[Finding], form: str) -> str:
+def shown(rules: Sequence[Rule], found: Sequence[Finding], form: str) -> str:
     """The findings in a form: text, b4 or sarif; empty text when there is nothing to print."""
     match form:
         case "b4":

@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 from schedlib.cache import cache_dir
-from schedlib.contracts.contract_rules import our_rules
-from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools
-from schedlib.layout.compile import compiled, layout_of
+from schedlib.contracts.contract_rules import Rules, our_rules
+from schedlib.contracts.packs import pack_rules
+from schedlib.kernel.kconfig import Dropped
+from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools, pack_columns
+from schedlib.layout.compile import Column, compiled, layout_of
 from schedlib.layout.layout_options import PatchOptions
-from schedlib.layout.patch_check import Finding, Steps, findings, steps
+from schedlib.layout.pack_units import pack_layout
+from schedlib.layout.patch_check import Finding, Steps, findings, lost_members, steps
 from schedlib.layout.patch_formats import shown
+from schedlib.layout.rule_judge import Layout
+from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import only_on_a_terminal, say, step
 from schedlib.tree.compose import with_tests
@@ -34,7 +42,7 @@ def judge_patch(options: PatchOptions) -> Verdict:
     cache = cache_dir()
     columns = columns_for(options.columns.arch, options.columns.config or (TIGHTEST,))
     ensure_tools(columns)
-    rules = our_rules()
+    rules, packs = our_rules(), pack_rules(pack_names(), options.contracts)
     found: list[Finding] = []
     looked: list[str] = []
     structures: set[str] = set()
@@ -50,7 +58,14 @@ def judge_patch(options: PatchOptions) -> Verdict:
             looked.append(column.name)
             structures |= set(after.types)
             found += findings(rules, options.patch, before, after)
-    if text := shown(rules, found, options.form):
+        for column in pack_columns(options.columns.arch, options.columns.config):
+            layouts = _of_packs(cache, tree, both, column, packs)
+            if layouts and layouts[1].structures:
+                looked.append(column.name)
+                structures |= set(layouts[1].types)
+                found += findings(packs, options.patch, *layouts)
+        found += lost_members(packs, partial(tree.read, commit=both.before), partial(tree.read, commit=both.after))
+    if text := shown((*rules.rules, *packs.rules), found, options.form):
         print(text)
     errors = sum(each.error for each in found)
     warnings = len(found) - errors
@@ -65,6 +80,18 @@ def judge_patch(options: PatchOptions) -> Verdict:
         say("nothing was looked at\n  next: choose another --arch or --config")
         return Verdict.INCONCLUSIVE
     return Verdict.FAIL if errors else Verdict.PASS
+
+
+def _of_packs(cache: Path, tree: Tree, both: Steps, column: Column, rules: Rules) -> tuple[Layout, Layout] | None:
+    """The structures of packs without and with a patch; None if this architecture has no such configuration."""
+    try:
+        return (
+            pack_layout(cache, tree, both.before, column, rules),
+            pack_layout(cache, tree, both.after, column, rules, both.before),
+        )
+    except Dropped as dropped:
+        say(f"no column {column.name}: {dropped.observed}")
+        return None
 
 
 def _many(count: int, thing: str) -> str:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from schedlib.errors import SchedlineError
+from schedlib.names import pack_files
 
 _MOST_NAMES = 3
 
@@ -21,22 +23,28 @@ def require_diff(patch: bytes) -> None:
         raise SchedlineError("--patch: there is no diff in it", "git show | schedline layout --patch -")
 
 
-def touches_layout(patch: bytes) -> bool:
-    """Whether a patch changes anything that offsets depend on: a header or Kconfig."""
-    return re.search(rb"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*)(?:\t.*)?\s*$", patch, re.M) is not None
+def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
+    """Whether a patch changes anything that offsets depend on: a header, Kconfig, or a .c file with a contract.
+
+    Args:
+        contracts: directories with more contracts.
+    """
+    private = "|".join(re.escape(file) for file in pack_files(contracts) if file.endswith(".c"))
+    ends = rf"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*{'|/' + private if private else ''})(?:\t.*)?\s*$"
+    return re.search(ends.encode(), patch, re.M) is not None
 
 
-def why_untouched(patch: bytes) -> str:
-    """Why a patch cannot move a member; empty if it may."""
+def why_untouched(patch: bytes, contracts: Sequence[Path] = ()) -> str:
+    """Why a patch cannot move a member; empty if it may. See touches_layout()."""
     if not patch.strip():
         return "the patch is empty"
-    if touches_layout(patch):
+    if touches_layout(patch, contracts):
         return ""
     names = re.findall(r"^(?:\+\+\+ b|--- a)/(\S+)", patch.decode(errors="replace"), re.M)
     files = list(dict.fromkeys(names))
     only = f", only {', '.join(files[:_MOST_NAMES])}" if files else ""
     more = f" and {len(files) - _MOST_NAMES} more" if len(files) > _MOST_NAMES else ""
-    return f"it changes no header and no Kconfig file{only}{more}"
+    return f"it changes no header, no Kconfig and no .c file with a contract{only}{more}"
 
 
 def added_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:

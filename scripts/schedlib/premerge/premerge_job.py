@@ -84,7 +84,7 @@ def premerge(options: PremergeOptions) -> Verdict:
     write_atomic(out / "premerge.txt", page)
     write_atomic(out / "junit.xml", junit(found))
     write_json(out / "kcidb.json", kcidb(started, series, found))
-    write_atomic(out / "layout.sarif", as_sarif(our_rules(), [each for part in found for each in part.findings]))
+    write_atomic(out / "layout.sarif", as_sarif(our_rules().rules, [each for part in found for each in part.findings]))
     content = premerge_document(started, tree.origin, series, found, verdict)
     for file in (out / SERIES, *([options.json] if options.json else [])):
         document.write(file, content)

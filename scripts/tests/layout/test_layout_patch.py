@@ -80,12 +80,15 @@ def test_touches_layout(text: bytes, touches: bool) -> None:
     [
         (PATCH, ""),
         (b" \n", "the patch is empty"),
-        (b"--- a/x.c\n+++ b/x.c\n", "it changes no header and no Kconfig file, only x.c"),
+        (b"--- a/x.c\n+++ b/x.c\n", "it changes no header, no Kconfig and no .c file with a contract, only x.c"),
         (
             b"".join(b"--- a/%d.c\n+++ b/%d.c\n" % (number, number) for number in range(5)),
-            "it changes no header and no Kconfig file, only 0.c, 1.c, 2.c and 2 more",
+            "it changes no header, no Kconfig and no .c file with a contract, only 0.c, 1.c, 2.c and 2 more",
         ),
-        (b"diff --git a/x.h b/y.h\nrename from x.h\nrename to y.h\n", "it changes no header and no Kconfig file"),
+        (
+            b"diff --git a/x.h b/y.h\nrename from x.h\nrename to y.h\n",
+            "it changes no header, no Kconfig and no .c file with a contract",
+        ),
     ],
 )
 def test_why_a_patch_is_not_looked_at(text: bytes, reason: str) -> None:

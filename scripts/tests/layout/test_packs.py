@@ -192,9 +192,40 @@ def test_only_what_a_change_touches_is_compiled_again(
     assert compiled == ["kernel/schedline_fs_private_c.o"]
     assert [member.name for member in layout.structures["poll"].members] == ["lock", "more", "list"]
     compiled.clear()
-    # Without the earlier commit everything is compiled that has not been.
+    # What was kept is that commit's own now.
     pack_units.pack_layout(cache, made, after, column, rules)
-    assert compiled == ["kernel/schedline_headers.o"]
+    assert compiled == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("include/linux/thing.h", "u32 rest;", "u32 rest, more;", ""),
+        ("include/linux/thing.h", "void *read ____", "u32 new; void *read; u32 x ____", "thing.h:4: ERROR: thing.G1"),
+        ("include/linux/thing.h", "void *read", "void *reads", "no longer has read, which its contract names"),
+        ("fs/private.c", "void *list", "char all[64]; void *list", "fs/private.c:2: ERROR: poll.G1: struct poll"),
+        ("fs/private.c", "void *list", "void *queue", "ERROR: poll.G1: struct poll no longer has list"),
+    ],
+)
+def test_what_a_patch_breaks(
+    file: str,
+    old: str,
+    new: str,
+    said: str,
+    tree: Path,
+    contracts: Path,
+    cache: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (tree / file).read_text()
+    assert text.count(old) == 1
+    (tree / file).write_text(text.replace(old, new))
+    (contracts.parent / "x.patch").write_text(git(tree, "diff"))
+    (tree / file).write_text(text)
+    words = ["layout", "--kdir", str(tree), "--contracts", str(contracts), "--patch", str(contracts.parent / "x.patch")]
+    assert run(*words) is (Verdict.FAIL if said else Verdict.PASS)
+    printed = capsys.readouterr().out
+    assert said in printed and bool(printed) is bool(said)
 
 
 def test_any_structure_is_shown(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
