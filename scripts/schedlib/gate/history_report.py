@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -52,11 +53,13 @@ def what_happened(gate: PastGate) -> str:
 
 def history_page(found: HistoryDocument, gates: Sequence[PastGate], command: str) -> str:
     """The page: a picture of each metric over time, and all gates. The content of the history is untrusted."""
-    from schedlib.gate.page import rendered
+    from schedlib.formats.html_page import rendered
 
     drawn = [(each, _drawn(each, f"h{place}")) for place, each in enumerate(found.series)]
     rows = [(gate, what_happened(gate)) for gate in reversed(gates)]
-    return rendered("history.html.jinja", found=found, drawn=drawn, rows=rows, command=command)
+    return rendered(
+        Path(__file__).with_name("history.html.jinja"), found=found, drawn=drawn, rows=rows, command=command
+    )
 
 
 def _drawn(series: LevelSeries, name: str) -> Markup:

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide, Method
+from schedlib.formats.html_page import rendered
 from schedlib.gate import gate_report, plots
-from schedlib.progress import printable
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class PageMetric:
 def page(document: GateDocument, pictures: Sequence[tuple[str, bytes]] = ()) -> str:
     """The page. The same document always gives the same page. `pictures`: names and contents of SVG files."""
     return rendered(
-        "page.html.jinja",
+        Path(__file__).with_name("page.html.jinja"),
         found=document,
         report=gate_report,
         started=document.started.isoformat(" ", "seconds"),
@@ -51,31 +49,6 @@ def page(document: GateDocument, pictures: Sequence[tuple[str, bytes]] = ()) -> 
         pictures=[(name, b64encode(content).decode()) for name, content in pictures],
         text_lines=gate_report.text(document).splitlines(),
     )
-
-
-def rendered(template: str, **values: object) -> str:
-    """A page from a template beside this module. Texts are escaped; it has the style sheet and loads nothing."""
-    here = Path(__file__).parent
-    environment = Environment(
-        loader=FileSystemLoader(here),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_clean,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    css = (here / "page.css").read_text()
-    return environment.get_template(template).render(
-        css=Markup(css),  # noqa: S704 - ours
-        css_hash=b64encode(hashlib.sha256(css.encode()).digest()).decode(),
-        **values,
-    )
-
-
-def _clean(value: object) -> object:
-    """Replace control characters, lone surrogates and bidirectional marks, before jinja escapes the text."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _metric(document: GateDocument, row: GateMetric, name: str) -> PageMetric:
