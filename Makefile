@@ -57,7 +57,7 @@ kernels: ## base, candidate and placebo, built alike (CONFIG=file CHANGE=id, or 
 judge: ## the verdict on a saved console log (FILE=log)
 	$(schedline) judge $(call operands,FILE) $(call options,FILE)
 
-fetch: ## a kernel source from Debian into the cache (SERIES=7.3, 6.12 or 6.1)
+fetch: ## a kernel source from Debian into the cache (SERIES=7.3, 7.2, 6.12 or 6.1)
 	$(schedline) fetch $(options)
 
 doctor: ## which jobs this machine is ready for, and what the others lack (INSTALL=1 installs it)

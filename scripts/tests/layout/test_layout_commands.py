@@ -90,7 +90,7 @@ def test_empty_path_is_refused(words: list[str], capsys: pytest.CaptureFixture[s
         (["layout", "--require", "Q99"], "no rule 'Q99'"),
         (["layout", "--patch", "/nonexistent"], "no such file"),
         (["layout", "--patch", "/"], "Is a directory"),
-        (["layout", "diff", "7.3", "9.9"], "9.9: no such file or directory, and it is no series (7.3, 6.12, 6.1)"),
+        (["layout", "diff", "7.3", "9.9"], "9.9: no such file or directory, and it is no series (7.3, 7.2, 6.12, 6.1)"),
         (["layout", "diff", "7.3", "7.3+rd-line"], "Did you mean rd-lines?"),
     ],
 )
