@@ -69,6 +69,16 @@ def pack_files(directories: Iterable[Path] = ()) -> tuple[str, ...]:
     return tuple(sorted(found - {""}))
 
 
+def pack_rule_ids() -> tuple[str, ...]:
+    """The ids of the rules of packs."""
+    found: list[str] = []
+    for name in pack_names():
+        for path in sorted((CONFIGS / "contracts" / name).glob("*.toml")):
+            with plain_toml(str(path)) as contract:
+                found += (row["id"] for row in contract.get("rule", ()))
+    return tuple(found)
+
+
 def cpupri_variants() -> tuple[str, ...]:
     """The ways in which cpupri-split can keep its masks, except the single mask.
 
@@ -110,9 +120,12 @@ def arch_names() -> tuple[str, ...]:
 
 
 def unknown(what: str, name: str, allowed: Sequence[str]) -> str:
-    """The error message for an unknown name; it suggests the nearest known one."""
+    """The error message for an unknown name; it suggests the nearest known one. Of many names it lists the nearest."""
     near = difflib.get_close_matches(name, allowed, 1)
     meant = f" Did you mean {near[0]}?" if near else ""
+    if len(allowed) > 40:
+        nearest = difflib.get_close_matches(name, allowed, 5, 0)
+        return f"there is no {what} {name!r}.{meant} Among {len(allowed)}: {', '.join(nearest)}"
     return f"there is no {what} {name!r}.{meant} Known: {', '.join(allowed)}"
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from conftest import FILES, write_files
 from schedlib import main
+from schedlib.names import unknown
 from schedlib.paths import PROJECT
 
 
@@ -29,7 +30,7 @@ def verbs(within: argparse.ArgumentParser | None = None, name: str = "schedline"
 
 def test_each_verb_begins_with_what_most_people_want() -> None:
     for name, verb in verbs().items():
-        if name != "schedline dev":
+        if verb.get_default("job"):
             lines = (verb.description or "").splitlines()
             assert sum(line.startswith(("  schedline ", "  git ")) for line in lines[:2]) == 2, name
 
@@ -145,3 +146,10 @@ def test_bisect_turns_an_error_into_125(tmp_path: Path) -> None:
     argv = [str(PROJECT / "scripts/schedline"), "check", "--kdir", str(tmp_path / "tree"), "--bisect"]
     done = subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert (done.returncode, "next: " in done.stderr, "Traceback" in done.stderr) == (125, True, False)
+
+
+def test_of_many_names_the_nearest_are_listed() -> None:
+    names = [f"sock.R{number}" for number in range(80)]
+    said = unknown("rule", "sock.R7x", names)
+    assert "Did you mean sock.R7?" in said and len(said) < 120
+    assert unknown("rule", "sock.R7x", names[:3]).endswith("Known: sock.R0, sock.R1, sock.R2")

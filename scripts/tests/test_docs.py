@@ -224,7 +224,7 @@ def _verbs(
 
 def unnamed_verbs(root: Path) -> list[str]:
     """Verbs that no page shows."""
-    shown = {tuple(words[:length]) for _, _, words in commands(root) for length in (1, 2)}
+    shown = {tuple(words[:length]) for _, _, words in commands(root) for length in range(1, len(words) + 1)}
     return [f"no page shows schedline {' '.join(verb)}" for verb in _verbs(_parser()) if verb not in shown]
 
 
@@ -302,6 +302,7 @@ SCENE = {
     ".git/HEAD": b"",
     "linux/Makefile": b"",
     "my-diffs/a.diff": PATCH,
+    "mine/timer_base.toml": b"",
     "base/c2c.json": b"",
     "candidate/c2c.json": b"",
     "a/vmlinux": b"",

@@ -25,6 +25,7 @@ VERBS = ("layout", "status", "judge", "gate", "export", "doctor", "run")
 NOT_HERE = {
     "--running": "this machine's kernel may have no BTF",
     "--vmlinux": "a kernel that somebody else built",
+    "a/vmlinux": "the same",
     "--install": "installs packages",
     "--in-guest": "a guest",
     "--suite": "measures for minutes; --list is run",

@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.names import arch_names, change_ids, fragment_names, pack_names, series_names, some_of, unknown, words
+from schedlib.names import (
+    arch_names,
+    change_ids,
+    fragment_names,
+    pack_names,
+    pack_rule_ids,
+    series_names,
+    some_of,
+    unknown,
+    words,
+)
 from schedlib.options import ChangeOptions, TreeOptions, existing_path
 from schedlib.paths import KUNIT
 
@@ -199,13 +209,14 @@ def configurations(text: str) -> tuple[str, ...]:
 
 
 def rule_id(text: str) -> str:
-    """An argparse type: a rule by its id, or by the part after the dot: Q1."""
-    return find_rule(text, rule_ids())
+    """An argparse type: a rule by its id, or by the part after the dot: Q1. Rules of packs go by their whole id."""
+    packed = pack_rule_ids() if "." in text else ()
+    return text if text in packed else find_rule(text, (*rule_ids(), *packed))
 
 
 def rules_required(text: str) -> tuple[str, ...]:
     """An argparse type: a list of rules."""
-    return tuple(rule_id(word) for word in words(text))
+    return tuple(find_rule(word, rule_ids()) for word in words(text))
 
 
 def rule_ids() -> tuple[str, ...]:

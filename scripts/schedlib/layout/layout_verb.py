@@ -46,7 +46,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline layout --kdir ~/linux --arch arm64",
             "schedline layout --vmlinux ~/build/vmlinux --expect rq-order",
             "schedline layout --running                            the kernel of this machine, root not needed",
-            "schedline layout --pack net --arch all                the structures of the network stack",
+            "schedline layout --pack futex --arch all              the contracts of a subsystem; all: every pack",
             "schedline layout --struct sk_buff_head                the lines of any structure",
             "schedline layout explain Q1                           what a rule keeps, and why",
         ],

@@ -9,21 +9,26 @@ from datetime import UTC, datetime
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.contracts.contract_rules import Rules, our_rules
+from schedlib.contracts.packs import pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.layout_diff_document import LayoutDiffDocument
 from schedlib.formats.layout_headroom_document import LayoutHeadroomDocument
+from schedlib.kernel.kconfig import Dropped
 from schedlib.layout import layout_diff, layout_svg
-from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools
+from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column, compiled, layout_of
 from schedlib.layout.emit import emit
 from schedlib.layout.groups import drift, groups
 from schedlib.layout.headroom import guarded_lines
 from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand, QueryOptions
+from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.picture import draw_clause
 from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
 from schedlib.layout.vmlinux import layout_of_built
+from schedlib.names import pack_names
 from schedlib.options import ChangeOptions, TreeOptions
+from schedlib.progress import say
 from schedlib.tree.changes import PatchSet, change_table
 from schedlib.tree.compose import declarations_of
 from schedlib.tree.kernel_tree import Tree
@@ -106,21 +111,39 @@ def _layouts(options: QueryOptions) -> Iterator[tuple[Tree, str, Layout]]:
             yield tree, composition.commit, layout_of(path, column.name)
 
 
+def _layouts_of_rules(options: QueryOptions, rules: Rules) -> Iterator[Layout]:
+    """The layout of each column asked for, with the structures that the rules are about."""
+    if not rules.files:
+        yield from (layout for _, _, layout in _layouts(options))
+        return
+    columns = pack_columns(options.columns.arch, options.columns.config)
+    ensure_tools(columns)
+    tree, composition = composed_tree(options.tree, options.changes)
+    for column in columns:
+        try:
+            yield pack_layout(cache_dir(), tree, composition.commit, column, rules)
+        except Dropped as dropped:
+            say(f"no column {column.name}: {dropped.observed}")
+
+
 def explain_rule(options: QueryOptions) -> Verdict:
     """Print what a rule keeps and why, and draw the members that it is about."""
-    rules = our_rules()
+    is_ours = options.rule in {rule.id for rule in our_rules().rules}
+    rules = our_rules() if is_ours else pack_rules(pack_names())
     rule = rules.rule(options.rule)
     print(f"{rule.id}: {rule.reason}")
-    print(f"change: {rule.change}, {change_table()[rule.change].title}")
-    change = change_table()[rule.change]
-    print(f"by: {change.author}, {rule.source}")
-    print(f"gain, as the mail says: {change.gain}")
-    for _, _, layout in _layouts(options):
-        presence, missing = presence_of(rules, rule.change, layout)
-        print(
-            f"\non {layout.name}, lines of {layout.line}: {rule.change} is {presence.value}"
-            + (f" (unmet: {missing})" if missing else "")
-        )
+    if is_ours:
+        change = change_table()[rule.change]
+        print(f"change: {rule.change}, {change.title}\nby: {change.author}, {rule.source}")
+        print(f"gain, as the mail says: {change.gain}")
+    else:
+        print(f"source: {rule.source}")
+    for layout in _layouts_of_rules(options, rules):
+        state = ""
+        if is_ours:
+            presence, missing = presence_of(rules, rule.change, layout)
+            state = f": {rule.change} is {presence.value}" + (f" (unmet: {missing})" if missing else "")
+        print(f"\non {layout.name}, lines of {layout.line}{state}")
         for result in judge_rule(rules, rule.id, layout).clauses:
             forced = "forced in every configuration" if result.clause.forced else "observed"
             reason = f", {result.reason}" if result.reason else ""

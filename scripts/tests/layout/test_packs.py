@@ -255,6 +255,15 @@ def test_a_first_contract_is_judged_at_once(tree: Path, cache: Path, tmp_path: P
     assert run(*judged) is Verdict.FAIL
 
 
+def test_a_rule_of_a_pack_is_explained(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("layout", "explain", "futex-hash-bucket.G1", "--kdir", str(tree)) is Verdict.PASS
+    said = capsys.readouterr().out
+    assert "source: kernel/futex/futex.h" in said and "on x86_64+packs, lines of 64" in said and "change:" not in said
+    with pytest.raises(SystemExit):
+        read("layout", "explain", "futex-hash-bucket.G0")
+    assert "Did you mean futex-hash-bucket.G1?" in capsys.readouterr().err
+
+
 def test_a_structure_that_two_files_declare(tree: Path, cache: Path) -> None:
     write_files(tree, {"lib/other.c": FILES["fs/private.c"]})
     git(tree, "add", "-A")
