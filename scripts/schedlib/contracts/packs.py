@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
@@ -38,28 +38,36 @@ def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
     return rules_of(tuple(paths))
 
 
+def unknown_members(rules: Rules, read: Callable[[str], str | None]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The members, in all their spellings, that the file which declares their structure has in no configuration.
+
+    Args:
+        read: returns the text of a file of the tree; None if there is no such file.
+    """
+    texts = {file: read(file) for file in sorted(set(rules.files.values()))}
+    for tag, names, _ in rules.members:
+        text = texts[rules.files[tag]]
+        if text is not None and not has_member(text, names):
+            yield tag, names
+
+
 def refuse_unknown_members(rules: Rules, read: Callable[[str], str | None]) -> None:
     """Check that the text of each declaring file has the members that the contracts name.
 
     A compiler leaves out what a configuration has not; what no configuration has was renamed, and nothing holds it.
 
     Args:
-        read: returns the text of a file of the tree; None if there is no such file.
+        read: see unknown_members().
 
     Raises:
-        SchedlineError: a file lacks the structure, or a member.
+        SchedlineError: a file lacks a member.
     """
-    texts = {file: read(file) for file in sorted(set(rules.files.values()))}
-    for tag, names, _ in rules.members:
-        text = texts[rules.files[tag]]
-        if text is None:
-            continue
-        if not has_member(text, names):
-            raise SchedlineError(
-                f"{rules.files[tag]} of this tree has no member {' or '.join(names)}, which the contract of "
-                f"struct {tag} names",
-                "correct the contract; for a renamed member write both: `old|new`",
-            )
+    for tag, names in unknown_members(rules, read):
+        raise SchedlineError(
+            f"{rules.files[tag]} of this tree has no member {' or '.join(names)}, which the contract of struct {tag} "
+            "names",
+            "correct the contract; for a renamed member write both: `old|new`",
+        )
 
 
 def has_member(text: str, names: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules
-from schedlib.contracts.packs import pack_rules, refuse_unknown_members
+from schedlib.contracts.packs import pack_rules, refuse_unknown_members, unknown_members
 from schedlib.formats import document
 from schedlib.formats.layout_document import LayoutDocument
 from schedlib.kernel.kconfig import Dropped
@@ -68,7 +68,10 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> _Judged:
     ensure_tools(wanted)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
     if options.of_packs:
-        refuse_unknown_members(rules, partial(tree.read, commit=composition.commit))
+        read = partial(tree.read, commit=composition.commit)
+        refuse_unknown_members(pack_rules((), options.contracts), read)
+        for text in matrix.left_out(rules, unknown_members(rules, read)):
+            print(text)
     columns = judged_columns(cache_dir(), tree, composition.commit, wanted, rules, composition.expected)
     fingerprint = {
         "tree": tree.origin,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -80,6 +80,8 @@ def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
 def pack_table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     """The structures of packs, a line each, with a kernel in each column: how many rules hold, fail, or are n/a."""
     built = [column for column in columns if column.layout]
+    if not built:
+        return
     rows = [["", *(f"{column.name} ({column.layout.line})" for column in built if column.layout)]]
     for tag in rules.types():
         its = {clause.rule for clause in rules.clauses if clause.type == tag}
@@ -100,7 +102,8 @@ def key(rules: Rules) -> Iterator[str]:
     for name in rules.changes():
         short = (rule.id.rpartition(".")[2] for rule in rules.rules if rule.change == name)
         yield f"{' '.join(short)}: {name}, {changes[name].title}"
-    yield "what a rule keeps, and why: schedline layout explain Q1"
+    example = rules.rules[0].id if rules.files else "Q1"
+    yield f"what a rule keeps, and why: schedline layout explain {example}"
 
 
 def advice(verdict: Verdict, columns: Sequence[JudgedColumn], require: Sequence[str], source: Sequence[str]) -> str:
@@ -125,6 +128,15 @@ def advice(verdict: Verdict, columns: Sequence[JudgedColumn], require: Sequence[
 
 def _word(outcome: RuleOutcome) -> str:
     return "FAIL" if outcome is RuleOutcome.FAIL else outcome.value
+
+
+def left_out(rules: Rules, unknown: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    """Which members of packs a tree does not have: it is older than the contract, or they were renamed."""
+    of_each: dict[str, list[str]] = {}
+    for tag, names in unknown:
+        of_each.setdefault(tag, []).append("|".join(names))
+    for tag, members in of_each.items():
+        yield f"left out, {rules.files[tag]} of this tree has no such members: struct {tag}: {' '.join(members)}"
 
 
 def notes(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:

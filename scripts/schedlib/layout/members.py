@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def _member(text: str, offset: int, size: int) -> Member | None:
     text = _ATTRIBUTE.sub("", text).strip()
     if match := re.search(r"\(\s*\*\s*(\w+)(?:\[\d+\])*\s*\)\s*\(", text):
         return Member(match.group(1), "function pointer", offset, size, _count(text.rpartition(")")[2]))
-    match = re.fullmatch(r"(?P<type>.*?)\s*\b(?P<name>\w+)(?P<array>(?:\[\d+\])*)", text)
+    match = re.fullmatch(r"(?P<type>.*?)\s*\b(?P<name>\w+)(?P<array>(?:\[\d*\])*)", text)
     if match is None or not match.group("type"):
         return None
     return Member(match.group("name"), match.group("type"), offset, size, _count(match.group("array")))
@@ -91,6 +92,7 @@ class _Reader:
 
     name: str
     members: list[Member] = field(default_factory=list)
+    unnamed: dict[str, Structure] = field(default_factory=dict)
     inner: list[int] = field(default_factory=list)
     size: int = 0
     align: int = 1
@@ -105,6 +107,10 @@ class _Reader:
             self.aligned(text)
             if match.group("name") and match.group("offset"):
                 # The members inside of a named member are not direct.
+                offset, size = int(match.group("offset")), int(match.group("size"))
+                inside = (replace(member, offset=member.offset - offset) for member in self.members[start:])
+                tag = f"{self.name}.{match.group('name')}"
+                self.unnamed[tag] = Structure(Type(tag, size, None), tuple(inside))
                 del self.members[start:]
                 self.add(f"struct {match.group('name')}{match.group('rest')}", match)
         elif match := _MEMBER.match(text):
@@ -141,6 +147,7 @@ def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
             found.setdefault(
                 reader.name, Structure(Type(reader.name, reader.size, reader.align if aligned else None), ordered)
             )
+            found |= reader.unnamed
             reader = None
         else:
             reader.line(line)
@@ -224,6 +231,41 @@ def _has_dwarf(path: Path) -> bool:
         return False
 
 
+def read_paths(path: Path, structures: Sequence[str], paths: Iterable[tuple[str, str]]) -> dict[str, Structure]:
+    """The structures of a file, with those that their members' paths go through.
+
+    Args:
+        paths: tags and paths, such as ("tk_data", "timekeeper.tkr_mono").
+
+    Raises:
+        SchedlineError: see read_members().
+    """
+    found = read_members(path, structures)
+    deep = [(tag, name) for tag, name in paths if "." in name]
+    asked = set(structures)
+    while wanted := {through for tag, name in deep for through in _through(found, tag, name)} - asked - found.keys():
+        asked |= wanted
+        with suppress(SchedlineError):
+            found |= read_members(path, sorted(wanted))
+    return found
+
+
+def _through(structures: Mapping[str, Structure], tag: str, path: str) -> Iterator[str]:
+    """The types of the members on a path, as far as their structures are known."""
+    for name in path.split(".")[:-1]:
+        structure = structures.get(tag)
+        member = structure.member(name.removesuffix("[0]")) if structure else None
+        if member is None or not member.type.startswith("struct"):
+            return
+        tag = _inside(tag, member)
+        yield tag
+
+
+def _inside(tag: str, member: Member) -> str:
+    """The tag of a member's structure. An unnamed one goes by the path of the member."""
+    return member.type.partition(" ")[2] or f"{tag}.{member.name}"
+
+
 def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field | None:
     """Find a member by its path, such as `cpupri.pri_to_cpu[0].mask`; None if it does not exist.
 
@@ -235,14 +277,14 @@ def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field |
     for name in names[:-1]:
         structure = structures.get(tag)
         member = structure.member(name.removesuffix("[0]")) if structure else None
-        if member is None or not member.type.startswith("struct "):
+        if member is None or not member.type.startswith("struct"):
             return None
         base += member.offset
         if name.endswith("[0]"):
             if stride:
                 return None
             count, stride = member.count, member.size // max(member.count, 1)
-        tag = member.type.removeprefix("struct ")
+        tag = _inside(tag, member)
     structure = structures.get(tag)
     last = structure.member(names[-1]) if structure else None
     if last is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -20,7 +20,7 @@ from schedlib.contracts.contract_rules import Rules
 from schedlib.git import git
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiler_of, key_of
-from schedlib.layout.members import Structure, read_members
+from schedlib.layout.members import Structure, read_paths
 from schedlib.layout.rule_judge import Layout, from_members
 from schedlib.tree.kernel_tree import Tree
 
@@ -28,6 +28,9 @@ FACTS = "schedline_facts"
 """The structure of a unit that tells the line size, and which conditions hold."""
 
 _PUBLIC = "include/"
+
+_BEFORE = ("cache", "cpumask", "spinlock", "rcupdate", "irq")
+"""Headers that others expect to be there already."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,13 @@ class Unit:
         files: what it includes: public headers, or one other file.
         tags: the structures. One that is not declared there is left out of the object.
         conditions: see contracts/conditions.py.
+        paths: tags and members inside of members. The structures that they go through are read, too.
     """
 
     files: tuple[str, ...]
     tags: tuple[str, ...]
     conditions: tuple[str, ...] = ()
+    paths: tuple[tuple[str, str], ...] = ()
 
     @property
     def stem(self) -> str:
@@ -52,29 +57,41 @@ class Unit:
 
     def text(self, src: Path) -> str:
         """The unit, for a kernel source in `src`."""
-        rows = [f"#include {_included(file, src)}" for file in self.files]
-        rows += [f"#include <linux/{name}.h>" for name in ("cache", "cpumask", "spinlock")]
+        rows = [f"#include <linux/{name}.h>" for name in _BEFORE]
+        includes = [f"#include {_included(file, src)}" for file in self.files]
+        # A .c file has to come first: it may define what changes the meaning of a header.
+        rows = [*includes, *rows] if self.files[0].endswith(".c") else [*rows, *includes]
         rows += [f"struct {FACTS} {{", "\tchar line[SMP_CACHE_BYTES];"]
         rows += [f"\tchar holds_{at}[1 + !!({in_c(condition)})];" for at, condition in enumerate(self.conditions)]
         rows += [f"\tstruct {tag} *to_{tag};" for tag in self.tags]
-        return "\n".join([*rows, f"}} {FACTS};", ""])
+        rows += [f"}} {FACTS};", *(f"// {tag}.{path}" for tag, path in self.paths)]
+        return "\n".join([*rows, ""])
 
 
 def _included(file: str, src: Path) -> str:
     return f"<{file.removeprefix(_PUBLIC).removeprefix('uapi/')}>" if file.startswith(_PUBLIC) else f'"{src / file}"'
 
 
-def units_of(files: Mapping[str, str], conditions: tuple[str, ...]) -> tuple[Unit, ...]:
+def units_of(
+    files: Mapping[str, str], conditions: tuple[str, ...], paths: Iterable[tuple[str, str]] = ()
+) -> tuple[Unit, ...]:
     """One unit for all public headers, and one for each other file.
 
     Args:
         files: what declares a structure, by its tag.
+        paths: tags and members; those inside of members are read, too.
     """
+    deep = sorted({(tag, path) for tag, path in paths if "." in path})
     tags: dict[str, list[str]] = defaultdict(list)
     for tag, file in files.items():
         tags[_PUBLIC if file.startswith(_PUBLIC) else file].append(tag)
     return tuple(
-        Unit(tuple(sorted({files[tag] for tag in its})), tuple(sorted(its)), conditions)
+        Unit(
+            tuple(sorted({files[tag] for tag in its})),
+            tuple(sorted(its)),
+            conditions,
+            tuple((tag, path) for tag, path in deep if tag in its),
+        )
         for _, its in sorted(tags.items())
     )
 
@@ -104,7 +121,8 @@ def pack_layout(cache: Path, tree: Tree, commit: str, column: Column, rules: Rul
     files = {tag: file for tag, file in rules.files.items() if tree.read(file, commit) is not None}
     conditions = rules.conditions()
     # Without any structure a unit still tells the line size.
-    units = units_of(files, conditions) or (Unit(("include/linux/types.h",), (), conditions),)
+    paths = ((tag, name) for tag, names, _ in rules.members for name in names)
+    units = units_of(files, conditions, paths) or (Unit(("include/linux/types.h",), (), conditions),)
     structures = structures_of(cache, tree, commit, column, units, before)
     facts = structures.pop(FACTS)
     sizes = {member.name: member.size for member in facts.members}
@@ -137,9 +155,12 @@ def structures_of(
     if missing:
         sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in missing}
         tags = sorted({tag for unit in missing for tag in unit.tags})
+        paths = sorted({path for unit in missing for path in unit.paths})
         names = [f"{unit.stem}.o" for unit in missing]
         try:
-            made = all_read(cache, tree, commit, column, names, partial(_seen, tree.src, [*tags, FACTS]), sources)
+            made = all_read(
+                cache, tree, commit, column, names, partial(_seen, tree.src, [*tags, FACTS], paths), sources
+            )
         except Dropped as error:
             write_json(place / "dropped.json", {"observed": error.observed, "next_step": error.next_step})
             raise
@@ -165,8 +186,8 @@ def _kept(place: Path, unit: Unit) -> _Seen | None:
         return None
 
 
-def _seen(src: Path, tags: Sequence[str], path: Path) -> _Seen:
+def _seen(src: Path, tags: Sequence[str], paths: Sequence[tuple[str, str]], path: Path) -> _Seen:
     """What a compiled unit shows. make has written beside it what it was compiled from."""
     listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
     read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
-    return _Seen(read_members(path, tags), read)
+    return _Seen(read_paths(path, tags, paths), read)

@@ -148,7 +148,7 @@ def explain_rule(options: QueryOptions) -> Verdict:
             forced = "forced in every configuration" if result.clause.forced else "observed"
             reason = f", {result.reason}" if result.reason else ""
             print(f"  {result.outcome.value}{reason}: {describe(result, layout)} ({forced})")
-            if result.fields or not result.clause.members:
+            if result.clause.type in layout.types and (result.fields or not result.clause.members):
                 for line in draw_clause(result, layout):
                     print(f"    {line}")
     return Verdict.PASS

@@ -281,13 +281,13 @@ def test_verbose_says_what_was_looked_at(
 ) -> None:
     words = ["layout", "--kdir", str(tree), "--verbose", "--patch"]
     assert run(*words, patch(tree, tmp_path, HARMLESS), "--arch", "x86_64", "--config", "numa,proxy") is Verdict.PASS
-    structures = "4 structures (cpupri, cpupri_vec, root_domain, rq)"
-    columns = "2 configurations (x86_64+numa, x86_64+proxy)"
+    structures = "5 structures (cpupri, cpupri_vec, root_domain, rq, sched_avg)"
+    columns = "4 configurations (x86_64+numa, x86_64+proxy, x86_64+packs+numa, x86_64+packs+proxy)"
     assert capsys.readouterr().out == f"looked at {structures} on {columns}: nothing broken\n"
     assert run(*words, patch(tree, tmp_path, HARMFUL)) is Verdict.FAIL
     *errors, last = capsys.readouterr().out.splitlines()
     assert any("ERROR: rq-order.Q2: " in line for line in errors)
-    assert last.startswith(f"looked at {structures} on 1 configuration (x86_64+numa+proxy): 1 error, 1 warning")
+    assert last.startswith(f"looked at {structures} on 2 configurations (x86_64+numa+proxy, x86_64+packs): 1 error, 1 warning")
     source = patch(tree, tmp_path, ("/* policy */", "/* x */"), "kernel/sched/build_policy.c")
     assert run(*words, source) is Verdict.PASS
     reason = "it changes no header, no Kconfig and no .c file with a contract, only kernel/sched/build_policy.c"
@@ -334,7 +334,7 @@ def test_patch_on_an_architecture_without_the_configuration(
     monkeypatch.setattr(patch_job, "compiled_or_none", lambda *_: None)
     words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMFUL)]
     assert run(*words) is Verdict.INCONCLUSIVE
-    assert "nothing was looked at\n  next: " in capsys.readouterr().err
+    assert "the scheduler's structures were not looked at\n  next: " in capsys.readouterr().err
 
 
 def test_the_users_tree_stays_as_it_is(tree: Path, cache: Path, tmp_path: Path) -> None:

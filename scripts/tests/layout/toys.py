@@ -48,6 +48,15 @@ typedef unsigned long u64;
 #define sizeof_field(type, member) sizeof(((type *)0)->member)
 #define offsetofend(type, member) (offsetof(type, member) + sizeof_field(type, member))
 #define static_assert(expr, msg) _Static_assert(expr, msg)
+typedef struct { int counter; } atomic_t;
+typedef struct { u32 slock; } arch_spinlock_t;
+typedef struct {
+	arch_spinlock_t raw_lock;
+#ifdef CONFIG_DEBUG_SPINLOCK
+	u64 more[7];
+#endif
+} raw_spinlock_t;
+typedef struct { unsigned long bits[1]; } cpumask_var_t[1];
 #define _PLACEHOLDER_1 0,
 #define _SECOND(ignored, value, ...) value
 #define _IS3(arg_or_junk) _SECOND(arg_or_junk 1, 0)
@@ -65,15 +74,6 @@ SCHED_H = """\
 #endif
 #define CPUPRI_NR_PRIORITIES 101
 
-typedef struct { int counter; } atomic_t;
-typedef struct { u32 slock; } arch_spinlock_t;
-typedef struct {
-	arch_spinlock_t raw_lock;
-#ifdef CONFIG_DEBUG_SPINLOCK
-	u64 more[7];
-#endif
-} raw_spinlock_t;
-typedef struct { unsigned long bits[1]; } cpumask_var_t[1];
 struct callback_head { void *next; void (*func)(struct callback_head *head); };
 
 #ifndef CONFIG_SCHED_CPUPRI_SPLIT
@@ -209,7 +209,19 @@ struct rq {
 } ____cacheline_aligned;
 """
 
-_HEADERS = ("bits", "build_bug", "mmu_context", "limits", "types", "kernel", "cache", "cpumask", "spinlock")
+_HEADERS = (
+    "bits",
+    "build_bug",
+    "mmu_context",
+    "limits",
+    "types",
+    "kernel",
+    "cache",
+    "cpumask",
+    "spinlock",
+    "rcupdate",
+    "irq",
+)
 
 _MAKEFILE = """\
 VERSION = 7
