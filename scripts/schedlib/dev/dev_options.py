@@ -11,6 +11,9 @@ from schedlib.options import TreeOptions
 ATTACK = "attack"
 """For --on: new members and moves in every contracted structure, compiled and judged by the contracts."""
 
+ATTACK_PACKS = "attack-packs"
+"""For --on: the same for the structures of packs, on x86-64."""
+
 EMULATED = "c2c"
 """For --on: count the cache-line traffic of mutants whose Traffic header says what has to rise."""
 

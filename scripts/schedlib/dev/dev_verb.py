@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import doctor, options
-from schedlib.dev.dev_options import ATTACK, COMPILE_ROWS, EMULATED, KUNIT_RUNS, MutantsOptions, PlainTreeOptions
+from schedlib.dev.dev_options import (
+    ATTACK,
+    ATTACK_PACKS,
+    COMPILE_ROWS,
+    EMULATED,
+    KUNIT_RUNS,
+    MutantsOptions,
+    PlainTreeOptions,
+)
 from schedlib.kernel.targets import TARGETS
 from schedlib.names import one_of, some_of
 from schedlib.options import TreeOptions, Verbs, add_verb, options_of
@@ -143,10 +151,17 @@ def _add_mutants(verbs: Verbs) -> None:
         job=_mutants,
     )
     options.add_tree_options(parser)
-    traffic = f"{EMULATED}: count the traffic of mutants with a Traffic header; {ATTACK}: attack the contracts"
+    traffic = (
+        f"{EMULATED}: count the traffic of mutants with a Traffic header; {ATTACK}, {ATTACK_PACKS}: attack contracts"
+    )
     options.add_values(
         parser,
-        ("--on", one_of("target", lambda: (*TARGETS, EMULATED, ATTACK)), "TARGET", f"{', '.join(TARGETS)}; {traffic}"),
+        (
+            "--on",
+            one_of("target", lambda: (*TARGETS, EMULATED, ATTACK, ATTACK_PACKS)),
+            "TARGET",
+            f"{', '.join(TARGETS)}; {traffic}",
+        ),
         ("--only", str, "GLOB", "only those whose <change>/<slug> matches"),
         ("--json", options.new_path, "FILE", "write the table here"),
     )

@@ -14,12 +14,14 @@ from schedlib.c2c import traffic_diff
 from schedlib.c2c.counting import remembered
 from schedlib.cache import cache_dir, results_directory
 from schedlib.check.mutants import GOOD, MUTANTS, Fate, Mutant, applied, read_mutants, try_mutant
-from schedlib.dev.dev_options import ATTACK, EMULATED, MutantsOptions
+from schedlib.dev.dev_options import ATTACK, ATTACK_PACKS, EMULATED, MutantsOptions
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import write_plain
 from schedlib.formats.mutants_document import MutantsDocument
 from schedlib.layout.attack import Attacked
 from schedlib.layout.attack_job import COLUMNS, attack_column, table, verdict_on
+from schedlib.layout.attack_packs import attack_packs, pack_attack_table, verdict_on_packs
+from schedlib.layout.columns import pack_columns
 from schedlib.layout.compile import Column, arch_table
 from schedlib.paths import CONFIGS
 from schedlib.tree.compose import compose
@@ -37,6 +39,8 @@ def try_mutants(options: MutantsOptions) -> Verdict:
     """
     if options.on == ATTACK:
         return _attack(options)
+    if options.on == ATTACK_PACKS:
+        return _attack_packs(options)
     is_everything = not (options.on or options.only or options.from_)
     attacked = [_attack(replace(options, json=None))] if is_everything else []
     chosen = [
@@ -120,5 +124,30 @@ def _attack(options: MutantsOptions) -> Verdict:
         ]
         write_plain(options.json, MutantsDocument, {"schema": "mutants-1", "tree": tree.origin, "mutants": rows})
     verdict = verdict_on(results)
+    print(f"verdict: {verdict.name}")
+    return verdict
+
+
+def _attack_packs(options: MutantsOptions) -> Verdict:
+    """Attack the structures of packs on x86-64, and print the table (docs/results/packs.md)."""
+    doctor.require(["layout", *options.tree.needs])
+    tree = open_tree(cache_dir(), options.tree)
+    [column] = pack_columns(["x86_64"], [])
+    found = attack_packs(cache_dir(), tree, compose(tree).commit, column)
+    for line in pack_attack_table(found):
+        print(line)
+    if options.json:
+        rows = [
+            {
+                "name": f"{column.name}: {row.struct}",
+                "breaks": f"new member on a closed line: {row.closed[0]} of {row.closed[1]} noticed",
+                "fate": (Fate.SURVIVED if row.closed[0] < row.closed[1] else Fate.KILLED).value,
+                "failed": [],
+                "seconds": 0.0,
+            }
+            for row in found
+        ]
+        write_plain(options.json, MutantsDocument, {"schema": "mutants-1", "tree": tree.origin, "mutants": rows})
+    verdict = verdict_on_packs(found)
     print(f"verdict: {verdict.name}")
     return verdict

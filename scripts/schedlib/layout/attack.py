@@ -78,20 +78,29 @@ def declarations(preprocessed: str, tag: str) -> tuple[str, ...]:
     Raises:
         SchedlineError: the structure is not defined there.
     """
+    return _defined(preprocessed, tag)[0]
+
+
+def attributes(preprocessed: str, tag: str) -> str:
+    """What stands behind the body of a structure, such as its alignment; see declarations()."""
+    behind = _defined(preprocessed, tag)[1]
+    # A name there is a type or a variable.
+    return behind if behind.startswith("__attribute__") and behind.endswith(")") else ""
+
+
+def _defined(preprocessed: str, tag: str) -> tuple[tuple[str, ...], str]:
     plain = re.sub(r"^#.*$", "", preprocessed, flags=re.M)
     start = re.search(rf"\bstruct\s+{tag}\s*\{{", plain)
     if start is None:
         raise SchedlineError(f"struct {tag} is not defined in this configuration", "choose another --config")
-    depth, found, text = 0, [], ""
-    for char in plain[start.end() :]:
-        if char == "}" and depth == 0:
-            break
-        depth += {"{": 1, "}": -1}.get(char, 0)
-        text += char
-        if char == ";" and depth == 0:
-            found.append(" ".join(text.split()))
-            text = ""
-    return tuple(found)
+    depth, found, at, first = 0, [], start.end(), start.end()
+    while depth or plain[at] != "}":
+        depth += {"{": 1, "}": -1}.get(plain[at], 0)
+        at += 1
+        if plain[at - 1] == ";" and depth == 0:
+            found.append(" ".join(plain[first:at].split()))
+            first = at
+    return tuple(found), " ".join(plain[at + 1 : plain.index(";", at)].split())
 
 
 def names_in(declaration: str) -> tuple[str, ...]:
@@ -123,20 +132,26 @@ def attacks(body: Sequence[str], contracted: frozenset[str]) -> Iterator[Attack]
                 yield Attack(f"{labels[place]} {after}", (*rest[:target], declaration, *rest[target:]))
 
 
-def unit(tag: str, variants: Sequence[Attack], names: Sequence[str]) -> str:
+INCLUDES = '#include <linux/mmu_context.h>\n#include "../sched.h"\n'
+
+
+def unit(
+    tag: str, variants: Sequence[Attack], names: Sequence[str], includes: str = INCLUDES, attributes: str = ""
+) -> str:
     """A C file with the variants, and the size, alignment and offsets of each.
 
     Args:
         names: the members of the original.
+        attributes: what stands behind the body.
     """
-    parts = ['// SPDX-License-Identifier: GPL-2.0\n#include <linux/mmu_context.h>\n#include "../sched.h"\n']
+    parts = [f"// SPDX-License-Identifier: GPL-2.0\n{includes}"]
     for number, attack in enumerate(variants):
         its_tag = f"{tag}__{number}"
         listed = [*names, *([NEW] if attack.added else [])]
         whole = f"sizeof(struct {its_tag}), __alignof__(struct {its_tag})"
         offsets = ", ".join(f"offsetof(struct {its_tag}, {name})" for name in listed)
         parts.append(
-            f"struct {its_tag} {{ {' '.join(attack.declarations)} }};\n"
+            f"struct {its_tag} {{ {' '.join(attack.declarations)} }} {attributes};\n"
             f"extern const unsigned int at_{its_tag}[];\n"
             f"const unsigned int at_{its_tag}[] = {{ {whole}, {offsets} }};\n"
         )

@@ -22,6 +22,7 @@ from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.members import Structure, read_paths
 from schedlib.layout.rule_judge import Layout, from_members
+from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree
 
 FACTS = "schedline_facts"
@@ -128,6 +129,25 @@ def pack_layout(cache: Path, tree: Tree, commit: str, column: Column, rules: Rul
     sizes = {member.name: member.size for member in facts.members}
     holds = frozenset(condition for at, condition in enumerate(conditions) if sizes[f"holds_{at}"] == 2)
     return from_members(column.name, rules, structures, sizes["line"], holds, frozenset(), "")
+
+
+def pack_layouts(
+    cache: Path, tree: Tree, commits: tuple[str, str], column: Column, rules: Rules
+) -> tuple[Layout, Layout] | None:
+    """The structures of packs before and after; None, and a word why, if this architecture has no such configuration.
+
+    Raises:
+        SchedlineError: see pack_layout().
+    """
+    before, after = commits
+    try:
+        return (
+            pack_layout(cache, tree, before, column, rules),
+            pack_layout(cache, tree, after, column, rules, before),
+        )
+    except Dropped as dropped:
+        say(f"no column {column.name}: {dropped.observed}")
+        return None
 
 
 def structures_of(

@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 from schedlib.cache import cache_dir
-from schedlib.contracts.contract_rules import Rules, our_rules
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.contracts.packs import pack_rules
-from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools, pack_columns
-from schedlib.layout.compile import Column, compiled, layout_of
+from schedlib.layout.compile import compiled, layout_of
 from schedlib.layout.layout_options import PatchOptions
-from schedlib.layout.pack_units import pack_layout
+from schedlib.layout.pack_units import pack_layouts
 from schedlib.layout.patch_check import Finding, Steps, findings, lost_members, steps
 from schedlib.layout.patch_formats import shown
-from schedlib.layout.rule_judge import Layout
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import only_on_a_terminal, say, step
@@ -60,7 +57,7 @@ def judge_patch(options: PatchOptions) -> Verdict:
             found += findings(rules, options.patch, before, after)
         judged = bool(looked)
         for column in pack_columns(options.columns.arch, options.columns.config):
-            layouts = _of_packs(cache, tree, both, column, packs)
+            layouts = pack_layouts(cache, tree, (both.before, both.after), column, packs)
             if layouts and layouts[1].structures:
                 looked.append(column.name)
                 structures |= set(layouts[1].types)
@@ -84,18 +81,6 @@ def judge_patch(options: PatchOptions) -> Verdict:
         say("the scheduler's structures were not looked at\n  next: choose another --arch or --config")
         return Verdict.INCONCLUSIVE
     return Verdict.PASS
-
-
-def _of_packs(cache: Path, tree: Tree, both: Steps, column: Column, rules: Rules) -> tuple[Layout, Layout] | None:
-    """The structures of packs without and with a patch; None if this architecture has no such configuration."""
-    try:
-        return (
-            pack_layout(cache, tree, both.before, column, rules),
-            pack_layout(cache, tree, both.after, column, rules, both.before),
-        )
-    except Dropped as dropped:
-        say(f"no column {column.name}: {dropped.observed}")
-        return None
 
 
 def _many(count: int, thing: str) -> str:

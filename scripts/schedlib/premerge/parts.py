@@ -7,6 +7,7 @@ import hashlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from schedlib import doctor
@@ -20,18 +21,21 @@ from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import Fate
 from schedlib.contracts.contract_rules import our_rules
+from schedlib.contracts.packs import pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import read_result
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
-from schedlib.layout.columns import compiled_or_none
-from schedlib.layout.compile import Column, layout_of
+from schedlib.layout.columns import columns_for, compiled_or_none, pack_columns
+from schedlib.layout.compile import layout_of
 from schedlib.layout.layout_diff import LayoutFigure, compare
-from schedlib.layout.patch_check import Finding, findings
+from schedlib.layout.pack_units import pack_layouts
+from schedlib.layout.patch_check import Finding, findings, lost_members
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.tables import read_fields, read_object
+from schedlib.names import pack_names
 from schedlib.paths import CONFIGS
 from schedlib.premerge.premerge_options import TRAFFIC
 from schedlib.premerge.record import Pair, read_guests, write_guests, write_layouts
@@ -66,47 +70,70 @@ class Part:
 
 
 def layout(
-    cache: Path, tree: Tree, series: PatchSeries, columns: Sequence[Column], expected: frozenset[str], out: Path
+    cache: Path,
+    tree: Tree,
+    series: PatchSeries,
+    archs: Sequence[str],
+    contracts: Sequence[Path],
+    expected: frozenset[str],
+    out: Path,
 ) -> Part:
-    """The layout rules that the series breaks, and what it moves. The offsets are kept in `out`."""
-    if not touches_layout(series.diff):
-        return Part("layout", Verdict.PASS, "no header and no Kconfig is touched: no offset can change")
-    rules = our_rules()
-    commits = [compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head)]
+    """The rules that the series breaks, those of packs too, and what it moves.
+
+    Args:
+        out: where the scheduler's offsets are kept.
+        contracts: directories with more contracts of packs.
+    """
+    if not touches_layout(series.diff, contracts):
+        return Part("layout", Verdict.PASS, "no header, no Kconfig and no .c file with a contract is touched")
+    rules, packs = our_rules(), pack_rules(pack_names(), contracts)
+    base, head = (compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head))
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []
     kept: dict[str, Pair | None] = {}
     kept_findings: list[Finding] = []
-    errors = warnings = 0
-    for column in columns:
-        objects = [compiled_or_none(cache, tree, commit, column) for commit in commits]
+
+    def judged(name: str, found: Sequence[Finding]) -> None:
+        lines.extend(f"{name}: {each}" for each in found)
+        kept_findings.extend(found)
+        bad = any(each.error for each in found)
+        tests.append((name, Verdict.FAIL if bad else Verdict.PASS, "\n".join(map(str, found))))
+
+    def skipped(name: str) -> None:
+        lacking = "this tree does not support the configuration"
+        tests.append((name, None, lacking))
+        lines.append(f"{name}: skipped: {lacking}")
+
+    for column in columns_for(archs, ()):
+        objects = [compiled_or_none(cache, tree, commit, column) for commit in (base, head)]
         kept[column.name] = None
         if objects[0] is None or objects[1] is None:
-            lacking = "this tree does not support the configuration"
-            tests.append((column.name, None, lacking))
-            lines.append(f"{column.name}: skipped: {lacking}")
+            skipped(column.name)
             continue
         before, after = (layout_of(each, column.name) for each in objects if each)
         offsets = [read_fields(read_object(each), str(each)) for each in objects if each]
         kept[column.name] = offsets[0], offsets[1]
-        found = list(findings(rules, series.diff, before, after))
-        kept_findings += found
-        errors += sum(each.error for each in found)
-        warnings += sum(not each.error for each in found)
         difference = compare(rules, before, after)
-        sizes = [
-            f"struct {metric.of} {metric.before} -> {metric.after} bytes"
+        lines += [
+            f"{column.name}: struct {metric.of} {metric.before} -> {metric.after} bytes"
             for metric in difference.metrics
             if metric.figure is LayoutFigure.SIZE and metric.before != metric.after
         ]
-        lines += [f"{column.name}: {size}" for size in sizes] + [f"{column.name}: {each}" for each in found]
-        bad = any(each.error for each in found)
-        tests.append((column.name, Verdict.FAIL if bad else Verdict.PASS, "\n".join(map(str, found))))
+        judged(column.name, list(findings(rules, series.diff, before, after)))
     write_layouts(out, kept)
-    judged = sum(verdict is not None for _, verdict, _ in tests)
-    if not judged:
+    is_judged = any(verdict is not None for _, verdict, _ in tests)
+    for column in pack_columns(archs, ()):
+        if both := pack_layouts(cache, tree, (base, head), column, packs):
+            judged(column.name, list(findings(packs, series.diff, *both)))
+        else:
+            skipped(column.name)
+    if lost := list(lost_members(packs, partial(tree.read, commit=base), partial(tree.read, commit=head))):
+        judged("contracts", lost)
+    if not is_judged:
         return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
-    summary = f"{judged} configurations: {errors} rules broken, {warnings} lines with less room"
+    errors = sum(each.error for each in kept_findings)
+    columns = sum(verdict is not None for _, verdict, _ in tests)
+    summary = f"{columns} configurations: {errors} rules broken, {len(kept_findings) - errors} lines with less room"
     verdict = Verdict.FAIL if errors else Verdict.PASS
     return Part("layout", verdict, summary, tuple(lines), tuple(tests), tuple(kept_findings))
 

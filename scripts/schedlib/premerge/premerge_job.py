@@ -13,6 +13,7 @@ from pathlib import Path
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, results_directory, write_atomic, write_json
 from schedlib.contracts.contract_rules import our_rules
+from schedlib.contracts.packs import pack_rules
 from schedlib.formats import document
 from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
 from schedlib.formats.cover_letter import wrapped
@@ -23,6 +24,7 @@ from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
 from schedlib.layout.patch_formats import as_sarif, remarks
 from schedlib.layout.patch_text import touches_layout
+from schedlib.names import pack_names
 from schedlib.premerge import parts, record
 from schedlib.premerge.parts import Part
 from schedlib.premerge.premerge_options import SERIES, PremergeOptions
@@ -57,16 +59,16 @@ def premerge(options: PremergeOptions) -> Verdict:
     base, head = (options.base, options.head) if options.base else tracked_range()
     series = read_series(tree, base, head, options.mbox)
     expected = present_changes(tree, series.base)
-    columns = columns_for(options.archs, ())
+    contracts = (options.contracts,) if options.contracts else ()
     # Report missing tools of later parts now, not after an earlier part has run for half an hour.
-    if "layout" not in options.skip and touches_layout(series.diff):
-        ensure_tools(columns)
+    if "layout" not in options.skip and touches_layout(series.diff, contracts):
+        ensure_tools(columns_for(options.archs, ()))
     if not {"kunit", "mutants"} <= set(options.skip):
         doctor.require(["build", choose(tree, None)[0].name])
     out = results_directory(cache, options.out)
     say(f"{len(series.patches)} patches on {series.base[:12]}, logs in {out}")
     jobs: dict[str, Callable[[], Part]] = {
-        "layout": lambda: parts.layout(cache, tree, series, columns, expected, out),
+        "layout": lambda: parts.layout(cache, tree, series, options.archs, contracts, expected, out),
         "kunit": lambda: parts.kunit(cache, tree, series, expected, out),
         "c2c": lambda: parts.emulated(cache, tree, series, out),
         "mutants": lambda: parts.mutated(cache, tree, series, present_changes(tree, series.head), out),
@@ -84,7 +86,8 @@ def premerge(options: PremergeOptions) -> Verdict:
     write_atomic(out / "premerge.txt", page)
     write_atomic(out / "junit.xml", junit(found))
     write_json(out / "kcidb.json", kcidb(started, series, found))
-    write_atomic(out / "layout.sarif", as_sarif(our_rules().rules, [each for part in found for each in part.findings]))
+    rules = (*our_rules().rules, *pack_rules(pack_names(), contracts).rules)
+    write_atomic(out / "layout.sarif", as_sarif(rules, [each for part in found for each in part.findings]))
     content = premerge_document(started, tree.origin, series, found, verdict)
     for file in (out / SERIES, *([options.json] if options.json else [])):
         document.write(file, content)

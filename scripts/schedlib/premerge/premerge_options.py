@@ -27,6 +27,7 @@ class PremergeOptions:
     head: str | None
     mbox: Path | None
     archs: tuple[str, ...]
+    contracts: Path | None
     skip: tuple[str, ...]
     runs: tuple[Path, Path] | None
     placebo: Path | None

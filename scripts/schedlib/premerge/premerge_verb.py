@@ -48,6 +48,7 @@ def add_parser(verbs: Verbs) -> None:
         parser,
         ("--kdir", there, "PATH", "your kernel tree (git); it is only read"),
         ("--base", str, "REV", "the revision that the series is based on"),
+        ("--contracts", there, "DIR", "contracts of structures of your own, see schedline layout"),
         ("--placebo", runs, "DIR", "with --runs: runs of the placebo kernel"),
         ("--gates", gates, "NAME|FILE", "with --runs: the gates file, or its name in configs/gates"),
         ("--out", options.new_directory, "DIR", "directory for logs, page, JSON, JUnit and KCIDB"),

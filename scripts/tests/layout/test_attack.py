@@ -20,6 +20,7 @@ from schedlib.layout.attack import (
     Victim,
     attackable,
     attacks,
+    attributes,
     declarations,
     judge_attack,
     names_in,
@@ -57,6 +58,8 @@ def test_declarations_and_their_names() -> None:
     assert [names_in(each) for each in body] == [("a",), ("b", "c"), ("d", "e"), ("f",)]
     with pytest.raises(SchedlineError, match="struct cfs_rq is not defined"):
         declarations(PREPROCESSED, "cfs_rq")
+    assert attributes(PREPROCESSED, "rq") == "__attribute__((__aligned__(64)))"
+    assert attributes(PREPROCESSED, "other") == attributes("typedef struct data { int x; } data_t;", "data") == ""
 
 
 def test_every_place_and_every_move() -> None:

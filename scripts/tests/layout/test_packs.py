@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,12 @@ from schedlib.layout.columns import composed_tree, pack_columns
 from schedlib.layout.compile import all_read
 from schedlib.layout.members import read_members
 from schedlib.layout.pack_units import Unit, units_of
+from schedlib.names import pack_names
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.tree.kernel_tree import put_files
+from schedlib.paths import CONFIGS, PROJECT
+from schedlib.premerge import parts
+from schedlib.premerge.series import read_series
+from schedlib.tree.kernel_tree import open_kdir, put_files
 from schedlib.verdict import Verdict
 
 FILES = {
@@ -228,6 +234,29 @@ def test_what_a_patch_breaks(
     assert said in printed and bool(printed) is bool(said)
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("include/linux/thing.h", "u32 rest;", "u32 rest, more;", ""),
+        ("fs/private.c", "void *list", "char all[64]; void *list", "poll.G1: struct poll: all lie entirely on"),
+        ("fs/private.c", "void *list", "void *queue", "poll.G1: struct poll no longer has list"),
+    ],
+)
+def test_what_a_series_breaks(
+    file: str, old: str, new: str, said: str, tree: Path, contracts: Path, cache: Path, tmp_path: Path
+) -> None:
+    """premerge judges packs, too."""
+    shutil.copytree(tree, tmp_path / "linux", symlinks=True)
+    (tmp_path / "linux" / file).write_text((tree / file).read_text().replace(old, new))
+    git(tmp_path / "linux", "commit", "-qam", "a series")
+    made = open_kdir(cache, tmp_path / "linux")
+    series = read_series(made, "HEAD~1", None, None)
+    (tmp_path / "out").mkdir()
+    part = parts.layout(cache, made, series, ["x86_64"], [contracts], frozenset(), tmp_path / "out")
+    assert part.verdict is (Verdict.FAIL if said else Verdict.PASS)
+    assert said in "\n".join(part.lines) and bool(part.findings) is bool(said)
+
+
 def test_any_structure_is_shown(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("layout", "--kdir", str(tree), "--struct", "struct poll") is Verdict.PASS
     assert capsys.readouterr().out.splitlines()[:2] == [
@@ -295,3 +324,12 @@ def test_structures_behind_one_that_is_missing_are_read(tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match="no debug information for struct c"):
         read_members(tmp_path / "a.o", ["c", "d"])
     assert time.monotonic() - started < 60
+
+
+def test_the_page_names_every_structure() -> None:
+    text = (PROJECT / "docs/contracts.md").read_text()
+    for pack in pack_names():
+        [row] = [line for line in text.splitlines() if line.startswith(f"| `{pack}` |")]
+        assert re.findall(r"`(\w+)`", row.split("|")[2]) == sorted(
+            path.stem for path in (CONFIGS / "contracts" / pack).glob("*.toml")
+        )
