@@ -12,7 +12,7 @@ from schedlib.contracts.first_contract import MARKER, find_declaration, marked_g
 from schedlib.contracts.net_tables import NET_TABLES, NetTable, write_table
 from schedlib.contracts.struct_source import declared_members
 from schedlib.dev.dev_options import NetCachelinesOptions
-from schedlib.dev.net_drift import Declared, Drift, DriftKind, drift_of, made_table
+from schedlib.dev.net_drift import DeclaredMembers, DriftKind, TableDrift, drift_of, made_table
 from schedlib.errors import SchedlineError
 from schedlib.git import try_git
 from schedlib.layout.columns import composed_tree
@@ -60,7 +60,7 @@ def compare_tables(options: NetCachelinesOptions) -> Verdict:
     return verdict
 
 
-def _told(table: NetTable, declared: Declared, drift: Sequence[Drift]) -> Iterator[str]:
+def _told(table: NetTable, declared: DeclaredMembers, drift: Sequence[TableDrift]) -> Iterator[str]:
     yield f"## {table.file}"
     yield ""
     rows, names = len(table.rows), len(declared.names)
@@ -74,7 +74,7 @@ def _told(table: NetTable, declared: Declared, drift: Sequence[Drift]) -> Iterat
     yield ""
 
 
-def _structure(options: TreeOptions, tree: Tree, commit: str, table: NetTable) -> Declared:
+def _structure(options: TreeOptions, tree: Tree, commit: str, table: NetTable) -> DeclaredMembers:
     """The structure of a table: from the source what it has in any configuration, and what a compiler says."""
     tag = table.about
     file = declaring_file(tree, commit, tag)
@@ -90,7 +90,7 @@ def _structure(options: TreeOptions, tree: Tree, commit: str, table: NetTable) -
     kept = [name for name in every if not MARKER.fullmatch(name) and name not in aliases]
     places = {name: _place(text, name) for name in kept}
     inner = {path: each for path, each in layout.structures.items() if path.startswith(f"{tag}.")}
-    return Declared(
+    return DeclaredMembers(
         tuple(sorted(kept, key=lambda name: places[name])),
         frozenset(compiled).intersection(kept),
         frozenset(f"{path.partition('.')[2]}.{field.name}" for path, each in inner.items() for field in each.members),
@@ -137,9 +137,9 @@ def _members_in(tree: Tree, commit: str, file: str) -> dict[str, frozenset[str]]
     return {tag: frozenset(found) for tag, found in declared_members(tree.read(file, commit) or "").items()}
 
 
-def _enumeration(tree: Tree, commit: str, table: NetTable) -> Declared:
+def _enumeration(tree: Tree, commit: str, table: NetTable) -> DeclaredMembers:
     """The enumerators that begin as the rows of a table do."""
     text = re.sub(r"/\*.*?\*/", "", tree.read(_ENUM_FILE, commit) or "", flags=re.S)
     prefix = "_".join(table.rows[0].member.split("_")[:2])
     names = tuple(dict.fromkeys(re.findall(rf"^\s*(\w*{prefix}_\w+)\s*(?:=[^,]*)?,?\s*$", text, re.M)))
-    return Declared(names, frozenset(names), types=dict.fromkeys(names, "unsigned long"))
+    return DeclaredMembers(names, frozenset(names), types=dict.fromkeys(names, "unsigned long"))

@@ -36,7 +36,7 @@ class DriftKind(Enum):
 
 
 @dataclass(frozen=True)
-class Drift:
+class TableDrift:
     """One difference: the member or function, and what is said of it."""
 
     kind: DriftKind
@@ -45,7 +45,7 @@ class Drift:
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredMembers:
     """The structure, or the enumeration, that a table is about.
 
     Attributes:
@@ -73,7 +73,7 @@ class Declared:
     elsewhere: Callable[[str], tuple[str, ...]] = lambda _: ()
 
 
-def match_rows(table: NetTable, declared: Declared) -> dict[TableRow, str]:
+def match_rows(table: NetTable, declared: DeclaredMembers) -> dict[TableRow, str]:
     """The member of each row that has one, even if the row spells it in another way."""
     found: dict[TableRow, str] = {}
     known = {*declared.names, *declared.inside}
@@ -87,14 +87,14 @@ def match_rows(table: NetTable, declared: Declared) -> dict[TableRow, str]:
     return found
 
 
-def _meant(row: TableRow, left: Collection[str], declared: Declared) -> str:
+def _meant(row: TableRow, left: Collection[str], declared: DeclaredMembers) -> str:
     """The member without a row that a row most likely means; empty if there is none."""
     named = [declared.tags.get(row.member, ""), *re.findall(r"\w+", row.kind)]
     near = get_close_matches(row.member, left, 1, _CLOSE)
     return next((name for name in (*named, *near) if name in left), "")
 
 
-def drift_of(table: NetTable, declared: Declared, functions: Collection[str]) -> tuple[Drift, ...]:
+def drift_of(table: NetTable, declared: DeclaredMembers, functions: Collection[str]) -> tuple[TableDrift, ...]:
     """Everything that differs.
 
     Args:
@@ -102,48 +102,48 @@ def drift_of(table: NetTable, declared: Declared, functions: Collection[str]) ->
     """
     found = match_rows(table, declared)
     rows = [*_rows(table, declared, found), *_members(declared, found), *_fast_paths(declared, found)]
-    rows += [Drift(DriftKind.UNASSERTED, name, group) for name, group in _unasserted(declared)]
+    rows += [TableDrift(DriftKind.UNASSERTED, name, group) for name, group in _unasserted(declared)]
     for row in table.rows:
-        rows += [Drift(DriftKind.FUNCTION, each, row.member) for each in row.functions if each not in functions]
+        rows += [TableDrift(DriftKind.FUNCTION, each, row.member) for each in row.functions if each not in functions]
     order = {kind: at for at, kind in enumerate(DriftKind)}
     return tuple(sorted(rows, key=lambda drift: order[drift.kind]))
 
 
-def _rows(table: NetTable, declared: Declared, found: Mapping[TableRow, str]) -> Iterator[Drift]:
+def _rows(table: NetTable, declared: DeclaredMembers, found: Mapping[TableRow, str]) -> Iterator[TableDrift]:
     for row in table.rows:
         if row in found:
             if found[row] not in row.spellings:
-                yield Drift(DriftKind.SPELLED, row.name, found[row])
+                yield TableDrift(DriftKind.SPELLED, row.name, found[row])
         elif row.member in declared.macros:
-            yield Drift(DriftKind.MOVED, row.member, declared.macros[row.member])
+            yield TableDrift(DriftKind.MOVED, row.member, declared.macros[row.member])
         elif tags := declared.elsewhere(row.member):
-            yield Drift(DriftKind.MOVED, row.member, ", ".join(f"struct {tag}" for tag in tags))
+            yield TableDrift(DriftKind.MOVED, row.member, ", ".join(f"struct {tag}" for tag in tags))
         else:
-            yield Drift(DriftKind.LACKING, row.member)
+            yield TableDrift(DriftKind.LACKING, row.member)
     times = Counter(row.member for row in table.rows if row.spellings == (row.member,))
-    yield from (Drift(DriftKind.TWICE, name, f"{count} times") for name, count in times.items() if count > 1)
+    yield from (TableDrift(DriftKind.TWICE, name, f"{count} times") for name, count in times.items() if count > 1)
 
 
-def _members(declared: Declared, found: Mapping[TableRow, str]) -> Iterator[Drift]:
+def _members(declared: DeclaredMembers, found: Mapping[TableRow, str]) -> Iterator[TableDrift]:
     documented = {name.split(".")[0] for name in found.values()}
     for name in declared.names:
         if name not in documented:
             there = "" if name in declared.compiled else "in other configurations"
-            yield Drift(DriftKind.UNDOCUMENTED, name, declared.groups.get(name, there))
+            yield TableDrift(DriftKind.UNDOCUMENTED, name, declared.groups.get(name, there))
 
 
-def _fast_paths(declared: Declared, found: Mapping[TableRow, str]) -> Iterator[Drift]:
+def _fast_paths(declared: DeclaredMembers, found: Mapping[TableRow, str]) -> Iterator[TableDrift]:
     if not declared.groups:
         return
     for row, member in found.items():
         group = declared.groups.get(member, "")
         claimed = f"tx {row.tx or '-'}, rx {row.rx or '-'}"
         if row.is_hot and not group:
-            yield Drift(DriftKind.UNGROUPED, member, claimed)
+            yield TableDrift(DriftKind.UNGROUPED, member, claimed)
         elif group and not row.is_hot:
-            yield Drift(DriftKind.UNCLAIMED, member, group)
+            yield TableDrift(DriftKind.UNCLAIMED, member, group)
         elif group and (row.is_written, row.sides) != meaning(group):
-            yield Drift(DriftKind.UNLIKE, member, f"{claimed}; {group}")
+            yield TableDrift(DriftKind.UNLIKE, member, f"{claimed}; {group}")
 
 
 def meaning(group: str) -> tuple[bool, frozenset[str]]:
@@ -152,14 +152,14 @@ def meaning(group: str) -> tuple[bool, frozenset[str]]:
     return "_write_" in group, frozenset(side for side in ("tx", "rx") if side in last)
 
 
-def _unasserted(declared: Declared) -> Iterator[tuple[str, str]]:
+def _unasserted(declared: DeclaredMembers) -> Iterator[tuple[str, str]]:
     for name in declared.names:
         group = declared.groups.get(name, "")
         if group and name not in declared.asserted and name not in declared.bits:
             yield name, group
 
 
-def made_table(table: NetTable, declared: Declared) -> NetTable:
+def made_table(table: NetTable, declared: DeclaredMembers) -> NetTable:
     """The table with a row for each member, in the order of the source, and without rows for what is gone.
 
     What a row claims is kept. A new row gets the access that the name of its group says.
@@ -174,13 +174,13 @@ def made_table(table: NetTable, declared: Declared) -> NetTable:
     return NetTable(table.file, table.about, table.is_enum, tuple(made))
 
 
-def _new_row(name: str, declared: Declared) -> TableRow:
+def _new_row(name: str, declared: DeclaredMembers) -> TableRow:
     written, sides = meaning(declared.groups.get(name, ""))
     access = dict.fromkeys(sides, "read_write" if written else "read_mostly")
     return TableRow(_kind(name, declared), name, **access)
 
 
-def _kind(name: str, declared: Declared) -> str:
+def _kind(name: str, declared: DeclaredMembers) -> str:
     """The type of a member as the tables write it. They have no spaces but behind `struct`."""
     kind = declared.types.get(name, "")
     tag = "struct " if kind.startswith("struct ") else ""

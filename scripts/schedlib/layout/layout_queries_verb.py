@@ -149,8 +149,8 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         "check",
         "hold a contract against what was measured",
         first=[
-            "schedline layout contract check rq --profile c2c.json               who is read and written as declared",
-            "schedline layout contract check mine/timer_base.toml --profile out  a contract of your own",
+            "schedline layout contract check rq --profile measured        is it read and written as declared?",
+            "schedline layout contract check mine/timer_base.toml --profile measured",
         ],
         text="""
         Compares the class of each group with a result of schedline c2c, and its readers and writers with the

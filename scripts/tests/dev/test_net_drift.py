@@ -9,10 +9,10 @@ import pytest
 
 from schedlib.contracts.net_tables import NetTable, TableRow
 from schedlib.dev.net_cachelines import _group_at, _other_forms, _place
-from schedlib.dev.net_drift import Declared, DriftKind, drift_of, made_table, meaning
+from schedlib.dev.net_drift import DeclaredMembers, DriftKind, drift_of, made_table, meaning
 
 NAMES = ("first", "second", "count", "cold", "state")
-DECLARED = Declared(
+DECLARED = DeclaredMembers(
     NAMES,
     frozenset(NAMES),
     frozenset({"state.pending"}),
@@ -34,7 +34,7 @@ TABLE = NetTable(
 )
 
 
-def told(table: NetTable = TABLE, declared: Declared = DECLARED) -> list[tuple[DriftKind, str, str]]:
+def told(table: NetTable = TABLE, declared: DeclaredMembers = DECLARED) -> list[tuple[DriftKind, str, str]]:
     return [(each.kind, each.name, each.text) for each in drift_of(table, declared, ("send_it",))]
 
 
@@ -105,7 +105,7 @@ def test_nothing_differs() -> None:
         ),
     ],
 )
-def test_what_differs(table: NetTable, declared: Declared, expected: list[tuple[DriftKind, str, str]]) -> None:
+def test_what_differs(table: NetTable, declared: DeclaredMembers, expected: list[tuple[DriftKind, str, str]]) -> None:
     assert told(table, declared) == expected
 
 
