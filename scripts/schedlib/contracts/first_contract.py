@@ -36,6 +36,7 @@ class Declaration:
         functions: those that the table names and the tree has.
         has: whether there is a member, or one inside of a member: "icsk_ack.pending".
         shares: whether some members have a line in common with others, on `kernels`.
+        lines: the number of the line on which each member begins, on the first of `kernels`.
     """
 
     struct: str
@@ -48,6 +49,25 @@ class Declaration:
     has: Callable[[str], bool] = lambda _: False
     shares: Callable[[Sequence[str], Sequence[str]], bool] = lambda one, other: False
     kernels: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
+_EXAMPLE = """\
+# Nothing in the source speaks of this structure. Write what you know, such as this:
+#
+# [[rule]]
+# id = "{prefix}.G1"
+# why = "who uses them together, and what it costs if they are apart"
+# source = "a commit, a mail, or a measurement"
+#
+# [[group]]
+# name = "fast-path"
+# class = "read-mostly" # or owner, published, shared, lock, cold
+# members = {members}
+#
+# [[group.promise]]
+# id = "{prefix}.G1"
+# keep = "on one line" # docs/contracts.md has the other promises"""
 
 
 def find_declaration(struct: str, text: str) -> str:
@@ -148,7 +168,9 @@ def first_contract(declared: Declaration, profile: Profile | None = None) -> str
         f"struct = {_value(declared.struct)}",
         f"file = {_value(declared.file)}",
     ]
-    return "\n\n".join(["\n".join(head), *rules, *rows, *_unknown(declared, groups)]) + "\n"
+    members = _value(tuple(name for name in dict.fromkeys(declared.names) if not MARKER.fullmatch(name))[:2])
+    example = [] if groups or rules else [_EXAMPLE.format(prefix=prefix, members=members)]
+    return "\n\n".join(["\n".join(head), *rules, *rows, *example, *_unknown(declared, groups)]) + "\n"
 
 
 def _marked(declared: Declaration) -> Iterator[_Group]:
@@ -229,15 +251,22 @@ def _unknown(declared: Declaration, groups: Sequence[_Group]) -> Iterator[str]:
     held = {name.split(".")[0] for group in groups for name in group.members} | set(aligned_members(declared))
     rest = [name for name in dict.fromkeys(declared.names) if name not in held and not MARKER.fullmatch(name)]
     if rest:
-        said = ((name, declared.table.find(name)) for name in rest)
-        yield "\n".join(["# No source was found for these:", *(f"# {name}{_comment(row)}" for name, row in said)])
+        yield "\n".join(["# No source was found for these:", *_by_line(declared, rest)])
     named = {name for row in declared.table.rows if row.is_hot for name in row.functions}
     if gone := sorted(named - declared.functions):
         yield f"# The table names functions that this kernel does not have: {', '.join(gone)}"
 
 
-def _comment(row: TableRow | None) -> str:
-    return f": {row.comment}" if row and row.comment else ""
+def _by_line(declared: Declaration, names: Sequence[str]) -> Iterator[str]:
+    """Members, those of one cache line in one comment, and what the table says of them."""
+    lines: dict[int | None, list[str]] = {}
+    for name in names:
+        lines.setdefault(declared.lines.get(name), []).append(name)
+    for number, its in lines.items():
+        yield f"# {'' if number is None else f'line {number}: '}{', '.join(its)}"
+    for name in names:
+        if (row := declared.table.find(name)) and row.comment:
+            yield f"# {name}: {row.comment}"
 
 
 def _table(header: str, /, **values: object) -> str:

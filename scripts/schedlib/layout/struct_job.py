@@ -75,6 +75,7 @@ def _declaration(options: StructOptions, tree: Tree, commit: str) -> Declaration
     layouts, struct = layouts_of(options, tree, commit), options.struct
     file = options.file or declaring_file(tree, commit, struct)
     table = find_table(tree, commit, struct)
+    members = _structure(layouts[0], struct).members
 
     def fields(layout: Layout, names: Sequence[str]) -> list[Field]:
         return [found for name in names if (found := resolve(layout.structures, struct, name))]
@@ -90,7 +91,7 @@ def _declaration(options: StructOptions, tree: Tree, commit: str) -> Declaration
     return Declaration(
         struct,
         file,
-        tuple(member.name for member in _structure(layouts[0], struct).members),
+        tuple(member.name for member in members),
         asserted_members(tree, commit, struct),
         find_declaration(struct, tree.read(file, commit) or ""),
         table,
@@ -98,6 +99,7 @@ def _declaration(options: StructOptions, tree: Tree, commit: str) -> Declaration
         lambda name: resolve(layouts[0].structures, struct, name) is not None,
         shares,
         ", ".join(layout.name for layout in layouts),
+        {member.name: layouts[0].line_of(member.offset) for member in members},
     )
 
 
@@ -187,5 +189,5 @@ def known_functions(tree: Tree, commit: str, names: Collection[str]) -> frozense
         return frozenset()
     places = ["include", "net", "kernel", "drivers/net", "fs"]
     pattern = rf"\b({'|'.join(sorted(names))})\("
-    said = try_git(tree.src, "grep", "-ohwE", pattern, commit, "--", *places).stdout.decode(errors="replace")
+    said = try_git(tree.src, "grep", "-ohE", pattern, commit, "--", *places).stdout.decode(errors="replace")
     return frozenset(said.replace("(", " ").split()) & frozenset(names)

@@ -118,3 +118,16 @@ def test_guests_that_do_not_agree_measure_nothing(tmp_path: Path) -> None:
     other = (row("name", 5_900), row("ops", 90_000, "store"))
     contract = read(tmp_path, first_contract(DECLARED, profile(USED, other)))
     assert "measured-shared" not in contract.groups()
+
+
+def test_a_structure_of_which_nothing_is_known(tmp_path: Path) -> None:
+    """The example that is given then is valid without its comment signs."""
+    nothing = Declaration("thing", "fs/thing.c", ("lock", "list", "rest"), lines={"lock": 0, "list": 0, "rest": 1})
+    text = first_contract(nothing)
+    assert read(tmp_path, text).group == ()
+    assert text.endswith("# No source was found for these:\n# line 0: lock, list\n# line 1: rest\n")
+    example = text.partition("such as this:\n#\n")[2].partition("\n\n")[0]
+    lines = "\n".join(line.removeprefix("#").strip() for line in example.splitlines())
+    contract = read(tmp_path, text.partition("# Nothing")[0] + lines)
+    assert contract.group[0].members == ("lock", "list") and contract.group[0].promise[0].keep == "on one line"
+    assert "# [[rule]]" not in first_contract(DECLARED)

@@ -248,7 +248,7 @@ def test_a_first_contract_is_judged_at_once(tree: Path, cache: Path, tmp_path: P
     assert run("layout", "contract", "init", "thing", *words, "-o", str(out)) is Verdict.PASS
     text = out.read_text()
     assert "the group fast" in text and '"first", "second"' in text and "include/linux/thing.h: ____cacheline" in text
-    assert text.endswith("# No source was found for these:\n# owner\n# waiters\n# rest\n")
+    assert text.endswith("# No source was found for these:\n# line 0: owner, waiters\n# line 1: rest\n")
     judged = ["layout", *words, "--contracts", str(out.parent)]
     assert run(*judged) is Verdict.PASS
     changed(out.parent, "thing.toml", '"first", "second"', '"first", "rest"')
