@@ -32,7 +32,7 @@ def _told(contract: Contract, profile: Profile, checked: tuple[CheckedGroup, ...
     yield f"struct {contract.struct}, {profile.about}"
     if not profile.is_watched:
         yield f"the profile watches {', '.join(profile.watches)}, so it says nothing of struct {contract.struct}"
-        yield f"  next: schedline c2c --objects {contract.struct}, or another contract"
+        yield "  next: count with another --objects; schedline c2c --help lists them"
         return
     if not checked:
         yield "the contract has no groups, so it declares no class that could be compared"
