@@ -42,7 +42,7 @@ class TableRow:
     @property
     def spellings(self) -> tuple[str, ...]:
         """The paths that it may stand for: `struct icsk_ack_u8 pending` is icsk_ack.pending."""
-        match = re.fullmatch(r"struct (\w+?)_[us]\d+(?::\d+)?", self.kind)
+        match = re.fullmatch(r"struct (\w+?)_(?:[us]\d+|int)(?::\d+)?", self.kind)
         return (f"{match[1]}.{self.member}", self.member) if match else (self.member,)
 
     @property

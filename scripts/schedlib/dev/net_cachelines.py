@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
 from schedlib.cache import write_atomic
-from schedlib.contracts.first_contract import MARKER, find_declaration, marked_groups
+from schedlib.contracts.first_contract import find_declaration, marked_groups
 from schedlib.contracts.net_tables import NET_TABLES, NetTable, write_table
 from schedlib.contracts.struct_source import declared_members
 from schedlib.dev.dev_options import NetCachelinesOptions
@@ -17,13 +17,7 @@ from schedlib.errors import SchedlineError
 from schedlib.git import try_git
 from schedlib.layout.columns import composed_tree
 from schedlib.layout.layout_options import DEFAULT_ARCH, ColumnOptions, StructOptions
-from schedlib.layout.struct_job import (
-    asserted_members,
-    declaring_file,
-    known_functions,
-    layouts_of,
-    net_tables,
-)
+from schedlib.layout.struct_job import asserted_members, declaring_file, known_functions, layouts_of, net_tables
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -46,7 +40,8 @@ def compare_tables(options: NetCachelinesOptions) -> Verdict:
         raise SchedlineError(f"{tree.origin} has no {NET_TABLES}", "choose Linux 6.8 or later")
     for table in tables:
         declared = _enumeration(tree, commit, table) if table.is_enum else _structure(options.tree, tree, commit, table)
-        functions = known_functions(tree, commit, {name for row in table.rows for name in row.functions})
+        named = {name for row in table.rows for name in row.functions}
+        functions = known_functions(tree, commit, named, called=False)
         drift = drift_of(table, declared, functions)
         for text in _told(table, declared, drift):
             print(text)
@@ -87,15 +82,18 @@ def _structure(options: TreeOptions, tree: Tree, commit: str, table: NetTable) -
     by_marker = {name: group for group, names in marked_groups(compiled).items() for name in names}
     aliases = set(re.findall(r"\bstruct_group(?:_tagged|_attr)?\((?:\w+, )?(\w+),", text))
     every = dict.fromkeys([*compiled, *declared_members(source).get(tag, {})])
-    kept = [name for name in every if not MARKER.fullmatch(name) and name not in aliases]
+    kept = [name for name in every if not name.startswith("__cacheline_group_") and name not in aliases]
     places = {name: _place(text, name) for name in kept}
+    named = {member for _, member in asserted_members(tree, commit, tag)}
+    held = {each.offset for each in members if each.name in named}
     inner = {path: each for path, each in layout.structures.items() if path.startswith(f"{tag}.")}
     return DeclaredMembers(
         tuple(sorted(kept, key=lambda name: places[name])),
         frozenset(compiled).intersection(kept),
         frozenset(f"{path.partition('.')[2]}.{field.name}" for path, each in inner.items() for field in each.members),
         {name: group for name in kept if (group := by_marker.get(name) or _group_at(text, places[name]))},
-        frozenset(member for _, member in asserted_members(tree, commit, tag)),
+        # Of a union one member is enough.
+        frozenset(named | {each.name for each in members if each.offset in held}),
         frozenset(name for name in kept if re.search(rf"\b{name}\s*:\s*\d", text)),
         _other_forms(source),
         dict(_WITH_TAG.findall(text)),
@@ -138,8 +136,9 @@ def _members_in(tree: Tree, commit: str, file: str) -> dict[str, frozenset[str]]
 
 
 def _enumeration(tree: Tree, commit: str, table: NetTable) -> DeclaredMembers:
-    """The enumerators that begin as the rows of a table do."""
+    """The enumerators beside the one of the first row."""
     text = re.sub(r"/\*.*?\*/", "", tree.read(_ENUM_FILE, commit) or "", flags=re.S)
-    prefix = "_".join(table.rows[0].member.split("_")[:2])
-    names = tuple(dict.fromkeys(re.findall(rf"^\s*(\w*{prefix}_\w+)\s*(?:=[^,]*)?,?\s*$", text, re.M)))
+    first = rf"\b{table.rows[0].member}\b"
+    body = next((each for each in re.findall(r"\benum\s*\{(.*?)\}", text, re.S) if re.search(first, each)), "")
+    names = tuple(dict.fromkeys(re.findall(r"^\s*(\w+)\s*(?:=[^,]*)?,?\s*$", body, re.M)))
     return DeclaredMembers(names, frozenset(names), types=dict.fromkeys(names, "unsigned long"))

@@ -142,8 +142,8 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         "--file", default="", metavar="FILE", help="what declares it, if several files do: fs/eventpoll.c"
     )
     init.add_argument("-o", "--out", type=new_path, metavar="FILE", help="write it here (default: standard output)")
-    profile = {"type": options.existing_path, "metavar": "FILE"}
-    init.add_argument("--profile", **profile, help="a result of schedline c2c: take classes from it, too")
+    about = "a result of schedline c2c, or its directory: take classes from it, too"
+    init.add_argument("--profile", type=options.existing_path, metavar="FILE", help=about)
     check = add_verb(
         below,
         "check",
@@ -162,7 +162,8 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         job=_check,
     )
     check.add_argument("contract", type=contract_file, metavar="STRUCT|FILE", help="a tag, or the contract's file")
-    check.add_argument("--profile", **profile, required=True, help="a result of schedline c2c, or its directory")
+    about = "a result of schedline c2c, or its directory"
+    check.add_argument("--profile", type=options.existing_path, metavar="FILE", required=True, help=about)
     for parser in (explain, headroom, init):
         options.add_tree_options(parser)
         options.add_change_options(parser)

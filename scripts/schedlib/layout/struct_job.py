@@ -183,11 +183,14 @@ def find_table(tree: Tree, commit: str, struct: str) -> NetTable:
     return next((each for each in net_tables(tree, commit) if each.about == struct and not each.is_enum), NO_TABLE)
 
 
-def known_functions(tree: Tree, commit: str, names: Collection[str]) -> frozenset[str]:
-    """Those of some names that a tree has as a function or as a macro with arguments."""
+def known_functions(tree: Tree, commit: str, names: Collection[str], *, called: bool = True) -> frozenset[str]:
+    """Those of some names that a tree has as functions, or as macros with arguments, of the network.
+
+    Args:
+        called: False for names that it has as whatever: a state, a structure.
+    """
     if not names:
         return frozenset()
-    places = ["include", "net", "kernel", "drivers/net", "fs"]
-    pattern = rf"\b({'|'.join(sorted(names))})\("
-    said = try_git(tree.src, "grep", "-ohE", pattern, commit, "--", *places).stdout.decode(errors="replace")
+    pattern = rf"\b({'|'.join(sorted(names))})" + (r"\(" if called else r"\b")
+    said = try_git(tree.src, "grep", "-ohE", pattern, commit, "--", "include", "net").stdout.decode(errors="replace")
     return frozenset(said.replace("(", " ").split()) & frozenset(names)

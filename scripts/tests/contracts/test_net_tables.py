@@ -46,6 +46,7 @@ def test_rows() -> None:
     assert (bits.readers, bits.writers) == (("first_user",), ())
     assert pending.readers == pending.writers == ("ack_it", "tcp_v4_rcv", "tcp_v6_rcv")
     assert (sent.sides, sent.is_written, name.is_hot) == (frozenset({"rx"}), True, False)
+    assert TableRow("struct icsk_mtup_int", "high").spellings == ("icsk_mtup.high", "high")
     assert table.find("acked.pending") is pending and table.find("nobody") is None
 
 

@@ -146,7 +146,7 @@ def test_a_table_made_anew() -> None:
     ],
 )
 def test_what_the_name_of_a_group_means(group: str, written: bool, sides: set[str]) -> None:
-    assert meaning(group) == (written, sides)
+    assert meaning(group) == (written, frozenset(sides))
 
 
 def test_places_and_groups_in_a_declaration() -> None:

@@ -165,6 +165,13 @@ def test_a_structure_has_one_contract(contracts: Path) -> None:
         pack_rules((), (contracts, contracts))
 
 
+def test_contracts_without_rules(tmp_path: Path) -> None:
+    """A first contract of a structure of which nothing is known is one: judging it ended with a traceback."""
+    write_files(tmp_path / "mine", {"poll.toml": POLL.partition("[[rule]]")[0]})
+    with pytest.raises(SchedlineError, match="have no rules, so there is nothing to judge"):
+        run("layout", "--contracts", str(tmp_path / "mine"))
+
+
 def test_a_directory_without_contracts(tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match="has no contracts"):
         pack_rules((), (tmp_path,))
