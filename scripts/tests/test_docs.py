@@ -326,6 +326,7 @@ SCENE = {
     "again/candidate/1.json": b"",
     "before/c2c.json": b"",
     "after/c2c.json": b"",
+    "measured/c2c.json": b"",
     "with/c2c.json": b"",
     "without/c2c.json": b"",
     "premerge-out/premerge.json": b"",

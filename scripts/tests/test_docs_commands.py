@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import toy_results
 from campaigns import Campaign, main, metric, noise, run
 from foreign_files import hackbench
 
 from schedlib.cache import cache_dir
+from schedlib.formats import document
 from schedlib.paths import CONFIGS, PROJECT
 from test_docs import commands
 
@@ -88,6 +90,9 @@ def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--json", str(home / "gate.json")])
     main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--history", str(home / "gates")])
     shutil.copyfile(PROJECT / "scripts/tests/logs/pass.log", home / "console.log")
+    document.write(home / "measured/c2c.json", toy_results.result((toy_results.row("rto_count", 0, 10, 3000),)))
+    (home / "mine").mkdir()
+    shutil.copyfile(CONFIGS / "contracts/time/timer_base.toml", home / "mine/timer_base.toml")
     (home / "my.patch").write_text(PATCH)
     return home
 

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A first contract of a structure: what its declaration and the assertions of the kernel promise, with the origin."""
+"""A first contract of a structure, with the origin of each part.
+
+Origins are the markers, attributes and assertions of the kernel, its tables of who uses which member, and a profile.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+
+from schedlib.contracts.measured import NAMED, Profile, percent
+from schedlib.contracts.net_tables import NET_TABLES, NO_TABLE, NetTable, TableRow
+from schedlib.formats.contract_file import AccessClass, may_share
 
 MARKER = re.compile(r"__cacheline_group_(begin|end)(?:_aligned)?__(\w+)")
 """A member without bytes, at which a group of members begins or ends (include/linux/cache.h)."""
@@ -17,22 +25,49 @@ _IN_SMP = "in_smp"
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a source says of a structure.
+    """What a tree says of a structure.
 
     Attributes:
         file: the file that declares it.
         names: its members, in order; those of unnamed structures and unions inside of it count as its own.
         asserted: files with a CACHELINE_ASSERT_GROUP_MEMBER, by group and member.
-        described: what a table in Documentation/networking/net_cachelines says of a member.
         text: the declaration, without comments.
+        table: its table in Documentation/networking/net_cachelines.
+        functions: those that the table names and the tree has.
+        has: whether there is a member, or one inside of a member: "icsk_ack.pending".
+        shares: whether some members have a line in common with others, on `kernels`.
+        lines: the number of the line on which each member begins, on the first of `kernels`.
     """
 
     struct: str
     file: str
     names: tuple[str, ...]
     asserted: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    described: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
+    table: NetTable = NO_TABLE
+    functions: frozenset[str] = frozenset()
+    has: Callable[[str], bool] = lambda _: False
+    shares: Callable[[Sequence[str], Sequence[str]], bool] = lambda one, other: False
+    kernels: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
+_EXAMPLE = """\
+# Nothing in the source speaks of this structure. Write what you know, such as this:
+#
+# [[rule]]
+# id = "{prefix}.G1"
+# why = "who uses them together, and what it costs if they are apart"
+# source = "a commit, a mail, or a measurement"
+#
+# [[group]]
+# name = "fast-path"
+# class = "read-mostly" # or owner, published, shared, lock, cold
+# members = {members}
+#
+# [[group.promise]]
+# id = "{prefix}.G1"
+# keep = "on one line" # docs/contracts.md has the other promises"""
 
 
 def find_declaration(struct: str, text: str) -> str:
@@ -70,10 +105,30 @@ def aligned_members(declared: Declaration) -> dict[str, str]:
     return found | {name: f"CACHELINE_PADDING({pad}), ____cacheline_internodealigned_in_smp" for pad, name in behind}
 
 
-def first_contract(declared: Declaration) -> str:
-    """A contract in TOML. Every promise has the place that makes it; what nothing is known of is listed at the end."""
+@dataclass(frozen=True)
+class _Group:
+    """Members of one class, and where that comes from.
+
+    Attributes:
+        readers, writers: functions.
+        marker: the kernel's name of the group, if its markers made it.
+    """
+
+    name: str
+    class_: AccessClass
+    members: tuple[str, ...]
+    origin: str
+    readers: tuple[str, ...] = ()
+    writers: tuple[str, ...] = ()
+    marker: str = ""
+
+
+def first_contract(declared: Declaration, profile: Profile | None = None) -> str:
+    """A contract in TOML. Every promise and group has its origin; what nothing is known of is listed at the end."""
     prefix = declared.struct.replace("_", "-")
-    groups = marked_groups(declared.names)
+    groups = [*_marked(declared)]
+    groups += _documented(declared, {name for group in groups for name in group.members})
+    groups += _measured(profile, {name.split(".")[0] for group in groups for name in group.members})
     rows: list[str] = []
     rules: list[str] = []
 
@@ -82,25 +137,30 @@ def first_contract(declared: Declaration) -> str:
         rules.append(_table("[rule]", id=name, why=why, source=source))
         return name
 
-    for group, members in groups.items():
-        if len(members) < 2:
-            continue
-        files = sorted({declared.asserted[group, each] for each in members if (group, each) in declared.asserted})
-        asserted = f"; asserted in {', '.join(files)}" if files else ""
-        name = rule(
-            f"the kernel keeps these members together: the group {group}",
-            f"{declared.file}: __cacheline_group_begin({group}){asserted}",
-        )
-        rows.append(_table("[group]", name=group, **{"class": _class(group)}, members=members))
-        rows.append(_table("[group.promise]", id=name, keep="unbroken", forced=True))
+    apart, exceptions = _conflicts(groups, declared)
+    for group in groups:
+        promised = len(group.members) > 1 and bool(group.marker)
+        name = ""
+        if promised:
+            name = rule(f"the kernel keeps these members together: the group {group.marker}", group.origin)
+        elif group.name in apart:
+            name = rule(f"what is not {group.class_.value} stays off the lines of these", group.origin)
+        keys: dict[str, object] = {"name": group.name, "class": group.class_.value}
+        keys |= {"apart": name} if group.name in apart else {}
+        keys["members"] = group.members
+        keys |= {key: names for key, names in (("readers", group.readers), ("writers", group.writers)) if names}
+        rows.append(f"# {group.origin}\n{_table('[group]', **keys)}")
+        if promised:
+            rows.append(_table("[group.promise]", id=name, keep="unbroken", forced=True))
+    rows += exceptions
     for member, attribute in aligned_members(declared).items():
-        name = rule(f"{member} begins a line of its own accord", f"{declared.file}: {attribute}")
+        aligned = rule(f"{member} begins a line of its own accord", f"{declared.file}: {attribute}")
         when = {"when": ("CONFIG_SMP",)} if _IN_SMP in attribute else {}
-        rows.append(_table("[promise]", id=name, keep="starts a line", of=(member,), **when, forced=True))
+        rows.append(_table("[promise]", id=aligned, keep="starts a line", of=(member,), **when, forced=True))
     if match := _ALIGNED.search(declared.text.rpartition("}")[2]):
-        name = rule("two of them share no line", f"{declared.file}: {match[0]}")
+        whole = rule("two of them share no line", f"{declared.file}: {match[0]}")
         when = {"when": ("CONFIG_SMP",)} if _IN_SMP in match[0] else {}
-        rows.append(_table("[type]", id=name, keep="whole lines", **when, forced=True))
+        rows.append(_table("[type]", id=whole, keep="whole lines", **when, forced=True))
     head = [
         "# SPDX-License-Identifier: GPL-2.0",
         f"# struct {declared.struct}. docs/contracts.md explains the format.",
@@ -108,22 +168,105 @@ def first_contract(declared: Declaration) -> str:
         f"struct = {_value(declared.struct)}",
         f"file = {_value(declared.file)}",
     ]
-    return "\n\n".join(["\n".join(head), *rules, *rows, *_unknown(declared, groups)]) + "\n"
+    members = _value(tuple(name for name in dict.fromkeys(declared.names) if not MARKER.fullmatch(name))[:2])
+    example = [] if groups or rules else [_EXAMPLE.format(prefix=prefix, members=members)]
+    return "\n\n".join(["\n".join(head), *rules, *rows, *example, *_unknown(declared, groups)]) + "\n"
 
 
-def _class(group: str) -> str:
+def _marked(declared: Declaration) -> Iterator[_Group]:
+    """The groups that the kernel marks. Their functions are those of the table."""
+    for marker, members in marked_groups(declared.names).items():
+        if not members:
+            continue
+        files = sorted({declared.asserted[marker, each] for each in members if (marker, each) in declared.asserted})
+        asserted = f"; asserted in {', '.join(files)}" if files else ""
+        origin = f"{declared.file}: __cacheline_group_begin({marker}){asserted}"
+        rows = [row for name in members if (row := declared.table.find(name))]
+        yield _Group(marker, _class(marker), members, origin, *_functions(declared, rows), marker=marker)
+
+
+def _documented(declared: Declaration, held: Collection[str]) -> Iterator[_Group]:
+    """The other members that the table of the structure has, one group for each class."""
+    found: dict[AccessClass, dict[str, TableRow]] = {}
+    for row in declared.table.rows:
+        member = next((name for name in row.spellings if declared.has(name)), "")
+        if row.access_class and member and member not in held:
+            found.setdefault(row.access_class, {})[member] = row
+    for class_, rows in found.items():
+        functions = _functions(declared, [*rows.values()])
+        origin = f"{NET_TABLES}/{declared.table.file}: the columns of these members"
+        yield _Group(f"table-{class_.value}", class_, tuple(rows), origin, *functions)
+
+
+def _functions(declared: Declaration, rows: Sequence[TableRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The readers and writers of some rows, without functions that the tree does not have."""
+    both = (dict.fromkeys(name for row in rows for name in names(row)) for names in (_readers, _writers))
+    readers, writers = (tuple(name for name in each if name in declared.functions) for each in both)
+    return readers, writers
+
+
+_readers, _writers = attrgetter("readers"), attrgetter("writers")
+
+
+def _measured(profile: Profile | None, held: Collection[str]) -> Iterator[_Group]:
+    """The other members that a profile saw, one group for each class that was measured."""
+    found: dict[AccessClass, list[str]] = {}
+    for name in profile.members() if profile else ():
+        if profile and name not in held and (class_ := profile.agreed_class([name])):
+            found.setdefault(class_, []).append(name)
+    for class_, members in found.items():
+        uses = profile.uses(members) if profile else ()
+        use = uses[len(uses) // 2]
+        readers, writers = (
+            tuple(name for name, count in counted.most_common() if count > NAMED * use.accesses)
+            for counted in (use.readers, use.writers)
+        )
+        share = f"{percent(use.writes, use.accesses)} of {use.accesses:,} accesses are writes"
+        origin = f"measured: {profile.about if profile else ''}: {share}"
+        yield _Group(f"measured-{class_.value}", class_, tuple(members), origin, readers, writers)
+
+
+def _conflicts(groups: Sequence[_Group], declared: Declaration) -> tuple[set[str], list[str]]:
+    """The groups that need a rule because others must stay off their lines, and exceptions for what shares one now."""
+    apart: set[str] = set()
+    exceptions: list[str] = []
+    for at, one in enumerate(groups):
+        unlike = [other for other in groups[at + 1 :] if not may_share(one.class_, other.class_)]
+        shared = [other.name for other in unlike if declared.shares(one.members, other.members)]
+        if len(shared) < len(unlike):
+            apart.add(one.name)
+        if shared:
+            why = f"they share a line on {declared.kernels}: find out what that costs"
+            exceptions.append(_table("[exception]", group=one.name, **{"with": tuple(shared)}, open=True, why=why))
+    return apart, exceptions
+
+
+def _class(group: str) -> AccessClass:
     """The class that the name of a group claims, as in net_device_read_tx and tcp_sock_write_rx."""
-    return "read-mostly" if "read" in group and "write" not in group else "owner"
+    return AccessClass.READ_MOSTLY if "read" in group and "write" not in group else AccessClass.OWNER
 
 
-def _unknown(declared: Declaration, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    held = {member for members in groups.values() for member in members} | set(aligned_members(declared))
+def _unknown(declared: Declaration, groups: Sequence[_Group]) -> Iterator[str]:
+    """What no source speaks of, and what the table has and the tree has not."""
+    held = {name.split(".")[0] for group in groups for name in group.members} | set(aligned_members(declared))
     rest = [name for name in dict.fromkeys(declared.names) if name not in held and not MARKER.fullmatch(name)]
-    if not rest:
-        return
-    lines = ["# No source was found for these:"]
-    lines += [f"# {name}{': ' + declared.described[name] if name in declared.described else ''}" for name in rest]
-    yield "\n".join(lines)
+    if rest:
+        yield "\n".join(["# No source was found for these:", *_by_line(declared, rest)])
+    named = {name for row in declared.table.rows if row.is_hot for name in row.functions}
+    if gone := sorted(named - declared.functions):
+        yield f"# The table names functions that this kernel does not have: {', '.join(gone)}"
+
+
+def _by_line(declared: Declaration, names: Sequence[str]) -> Iterator[str]:
+    """Members, those of one cache line in one comment, and what the table says of them."""
+    lines: dict[int | None, list[str]] = {}
+    for name in names:
+        lines.setdefault(declared.lines.get(name), []).append(name)
+    for number, its in lines.items():
+        yield f"# {'' if number is None else f'line {number}: '}{', '.join(its)}"
+    for name in names:
+        if (row := declared.table.find(name)) and row.comment:
+            yield f"# {name}: {row.comment}"
 
 
 def _table(header: str, /, **values: object) -> str:

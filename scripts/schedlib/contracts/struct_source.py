@@ -63,6 +63,11 @@ def read_source(read: Callable[[str], str | None]) -> Source:
     return Source(structs, members)
 
 
+def declared_members(text: str) -> dict[str, dict[str, Declared]]:
+    """The members that each structure of a file has, in whatever configuration, by the structure's tag."""
+    return {tag: dict(_members(body)) for tag, _, body in _structs(text)}
+
+
 Line = tuple[tuple[str, ...], str]
 """A line of code and the conditions under which it is compiled."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline dev mutants` and `schedline dev test-tree`."""
+"""The options of `schedline dev mutants`, `test-tree` and `net-cachelines`."""
 
 from __future__ import annotations
 
@@ -125,3 +125,11 @@ class PlainTreeOptions:
     tree: TreeOptions
     skip: tuple[str, ...]
     compile: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NetCachelinesOptions:
+    """The tree, and the directory for tables made anew."""
+
+    tree: TreeOptions
+    out: Path | None

@@ -15,6 +15,7 @@ from schedlib.dev.dev_options import (
     EMULATED,
     KUNIT_RUNS,
     MutantsOptions,
+    NetCachelinesOptions,
     PlainTreeOptions,
 )
 from schedlib.kernel.targets import TARGETS
@@ -101,6 +102,23 @@ def add_parser(verbs: Verbs) -> None:
     )
     options.add_tree_options(litmus)
     litmus.add_argument("--only", metavar="GLOB", default="*", help="the tests whose name matches")
+    tables = add_verb(
+        verbs,
+        "net-cachelines",
+        "the kernel's tables of net_cachelines against the structures as compiled",
+        first=[
+            "schedline dev net-cachelines              what differs in Debian's 7.3; a minute",
+            "schedline dev net-cachelines --out made   write the tables anew, too",
+        ],
+        text="""
+        Compares each table of Documentation/networking/net_cachelines with its structure, the markers of groups and
+        the assertions: rows without a member, members without a row, other claims. A table that is made anew has a
+        row for each member and keeps what the old rows say. FAIL if anything differs.""",
+        read=lambda arguments: options_of(NetCachelinesOptions, arguments, tree=options.tree_options(arguments)),
+        job=_net_cachelines,
+    )
+    options.add_tree_options(tables)
+    tables.add_argument("--out", type=options.new_path, metavar="DIR", help="write the tables made anew here")
     _add_plain_trees(verbs)
 
 
@@ -246,6 +264,12 @@ def _litmus(wanted: LitmusOptions) -> Verdict:
     verdict, said = check(tree, wanted.only)
     print(f"{said}tree: {tree.origin}\nverdict: {verdict.name}")
     return verdict
+
+
+def _net_cachelines(wanted: NetCachelinesOptions) -> Verdict:
+    from schedlib.dev.net_cachelines import compare_tables
+
+    return compare_tables(wanted)
 
 
 def _test_tree(wanted: PlainTreeOptions) -> Verdict:

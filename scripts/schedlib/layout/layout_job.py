@@ -13,6 +13,7 @@ from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.contracts.packs import pack_rules, refuse_unknown_members, unknown_members
+from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.layout_document import LayoutDocument
 from schedlib.kernel.kconfig import Dropped
@@ -35,6 +36,11 @@ def judge_layout(options: LayoutOptions) -> Verdict:
     """
     started = datetime.now(UTC)
     rules = pack_rules(options.packs, options.contracts) if options.of_packs else our_rules()
+    if not rules.rules:
+        raise SchedlineError(
+            "these contracts have no rules, so there is nothing to judge",
+            'add a [[rule]] and a promise with its id, such as keep = "on one line": docs/contracts.md has them all',
+        )
     columns, fingerprint = _of_kernel(options, rules) if options.built else _of_tree(options, rules)
     table = matrix.pack_table if options.of_packs else matrix.table
     for text in (*matrix.failures(rules, columns), *table(rules, columns)):

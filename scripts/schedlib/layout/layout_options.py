@@ -21,7 +21,7 @@ from schedlib.names import (
     words,
 )
 from schedlib.options import ChangeOptions, TreeOptions, existing_path
-from schedlib.paths import KUNIT
+from schedlib.paths import CONFIGS, KUNIT
 
 DEFAULT_ARCH = "x86_64"
 
@@ -113,6 +113,7 @@ class StructOptions:
         file: what declares it; empty: it is looked for.
         built: whether it is read from a built kernel: `vmlinux`, or the running one if that is None.
         out: the file for the contract; None: standard output.
+        profile: a result of `schedline c2c`, from which classes are taken, too.
     """
 
     struct: str
@@ -123,6 +124,15 @@ class StructOptions:
     built: bool = False
     vmlinux: Path | None = None
     out: Path | None = None
+    profile: Path | None = None
+
+
+@dataclass(frozen=True)
+class ContractCheckOptions:
+    """The contract that is held against a profile, a result of `schedline c2c`."""
+
+    contract: Path
+    profile: Path
 
 
 @dataclass(frozen=True)
@@ -198,6 +208,19 @@ def struct_tag(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", tag):
         raise argparse.ArgumentTypeError(f"{text!r} is no tag of a structure, such as net_device")
     return tag
+
+
+def contract_file(text: str) -> Path:
+    """An argparse type: a contract by the tag of its structure, or its file."""
+    if "/" in text or text.endswith(".toml"):
+        return existing_path(text)
+    tag = struct_tag(text)
+    known = {path.stem: path for path in (CONFIGS / "contracts").glob("*/*.toml")}
+    if tag not in known:
+        raise argparse.ArgumentTypeError(
+            f"{unknown('contract', tag, sorted(known))}; schedline layout contract init {tag} writes a first one"
+        )
+    return known[tag]
 
 
 def configurations(text: str) -> tuple[str, ...]:

@@ -10,11 +10,13 @@ from typing import Any
 from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.layout.layout_options import (
+    ContractCheckOptions,
     LayoutDiffOptions,
     QueryOptions,
     StructOptions,
     add_column_options,
     column_options,
+    contract_file,
     layout_operand,
     rule_id,
     struct_tag,
@@ -115,7 +117,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
     )
     headroom.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
     contract = verbs.add_parser(
-        "contract", help="first contracts of structures", description="First contracts of structures."
+        "contract", help="make a contract of a structure, or check one", description="Contracts of structures."
     )
     below = contract.add_subparsers(prog=contract.prog, metavar="VERB", required=True)
     init = add_verb(
@@ -127,9 +129,10 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
             "schedline layout contract init timer_base --kdir . -o mine/timer_base.toml",
         ],
         text="""
-        Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), the kernel's own assertions
-        and ____cacheline_aligned, each with its place. What no source speaks of is listed at the end. Judge it with
-        schedline layout --contracts DIR --arch all.""",
+        Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), the kernel's own assertions,
+        ____cacheline_aligned, the tables of Documentation/networking/net_cachelines and, with --profile, what was
+        measured. Each part names its origin. Groups that share a line although their classes do not fit get an
+        exception. What no source speaks of is listed at the end. Judge it with schedline layout --contracts DIR.""",
         operands="STRUCT",
         read=_read_init,
         job=_init,
@@ -139,6 +142,28 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         "--file", default="", metavar="FILE", help="what declares it, if several files do: fs/eventpoll.c"
     )
     init.add_argument("-o", "--out", type=new_path, metavar="FILE", help="write it here (default: standard output)")
+    about = "a result of schedline c2c, or its directory: take classes from it, too"
+    init.add_argument("--profile", type=options.existing_path, metavar="FILE", help=about)
+    check = add_verb(
+        below,
+        "check",
+        "hold a contract against what was measured",
+        first=[
+            "schedline layout contract check rq --profile measured        is it read and written as declared?",
+            "schedline layout contract check mine/timer_base.toml --profile measured",
+        ],
+        text="""
+        Compares the class of each group with a result of schedline c2c, and its readers and writers with the
+        functions that were seen. FAIL if a group has more traffic than its class allows, INCONCLUSIVE if the profile
+        does not watch the structure or its guests do not agree. Functions are told and do not fail: a compiler may
+        have inlined one, and a workload does not run all.""",
+        operands="STRUCT|FILE --profile FILE",
+        read=lambda arguments: options.options_of(ContractCheckOptions, arguments),
+        job=_check,
+    )
+    check.add_argument("contract", type=contract_file, metavar="STRUCT|FILE", help="a tag, or the contract's file")
+    about = "a result of schedline c2c, or its directory"
+    check.add_argument("--profile", type=options.existing_path, metavar="FILE", required=True, help=about)
     for parser in (explain, headroom, init):
         options.add_tree_options(parser)
         options.add_change_options(parser)
@@ -159,7 +184,8 @@ def _read(arguments: argparse.Namespace) -> QueryOptions:
 def _read_init(arguments: argparse.Namespace) -> StructOptions:
     columns = column_options(arguments)
     tree, changes = options.tree_options(arguments), options.change_options(arguments)
-    return StructOptions(arguments.struct, tree, changes, columns, arguments.file, out=arguments.out)
+    more = {"out": arguments.out, "profile": arguments.profile}
+    return StructOptions(arguments.struct, tree, changes, columns, arguments.file, **more)
 
 
 def _read_diff(arguments: argparse.Namespace) -> LayoutDiffOptions:
@@ -173,6 +199,12 @@ def _init(wanted: StructOptions) -> Verdict:
     from schedlib.layout.struct_job import init_contract
 
     return init_contract(wanted)
+
+
+def _check(wanted: ContractCheckOptions) -> Verdict:
+    from schedlib.layout.contract_job import check_against_profile
+
+    return check_against_profile(wanted)
 
 
 def _emit(wanted: QueryOptions) -> Verdict:

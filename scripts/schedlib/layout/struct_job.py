@@ -4,25 +4,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.contracts.contract_rules import Rules
 from schedlib.contracts.first_contract import Declaration, find_declaration, first_contract
+from schedlib.contracts.measured import Profile
+from schedlib.contracts.net_tables import NET_TABLES, NO_TABLE, NetTable, read_table
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import read_result
 from schedlib.git import try_git
 from schedlib.layout.columns import composed_tree, ensure_tools, pack_columns
 from schedlib.layout.layout_options import StructOptions
-from schedlib.layout.members import Structure
+from schedlib.layout.members import Structure, resolve
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.picture import draw_line
-from schedlib.layout.rule_judge import Layout
+from schedlib.layout.rule_judge import Layout, share_line
+from schedlib.layout.tables import Field
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
-
-_DOCUMENTED = "Documentation/networking/net_cachelines"
 
 
 def show_struct(options: StructOptions) -> Verdict:
@@ -35,7 +38,7 @@ def show_struct(options: StructOptions) -> Verdict:
         layouts = [layout_of_built(options.vmlinux, _rules(options.struct, ""))]
     else:
         tree, composition = composed_tree(options.tree, options.changes)
-        layouts = _layouts(options, tree, composition.commit)
+        layouts = layouts_of(options, tree, composition.commit)
     for layout in layouts:
         if layout.assumed:
             say(layout.assumed)
@@ -54,25 +57,59 @@ def init_contract(options: StructOptions) -> Verdict:
     Raises:
         SchedlineError: there is no such structure, or the tree or the machine does not allow it.
     """
+    profile = profile_of(options.profile, options.struct) if options.profile else None
+    if profile and not profile.is_watched:
+        say(f"{profile.about} does not watch {options.struct}, only {', '.join(profile.watches)}: it adds nothing")
     tree, composition = composed_tree(options.tree, options.changes)
-    commit = composition.commit
-    layout = _layouts(options, tree, commit)[0]
-    file = options.file or declaring_file(tree, commit, options.struct)
-    declared = Declaration(
-        options.struct,
-        file,
-        tuple(member.name for member in _structure(layout, options.struct).members),
-        _asserted(tree, commit, options.struct),
-        _described(tree, commit, options.struct),
-        find_declaration(options.struct, tree.read(file, commit) or ""),
-    )
-    text = first_contract(declared)
+    text = first_contract(_declaration(options, tree, composition.commit), profile)
     if options.out:
         write_atomic(options.out, text)
         print(options.out)
     else:
         print(text, end="")
     return Verdict.PASS
+
+
+def _declaration(options: StructOptions, tree: Tree, commit: str) -> Declaration:
+    """What the tree says of the structure."""
+    layouts, struct = layouts_of(options, tree, commit), options.struct
+    file = options.file or declaring_file(tree, commit, struct)
+    table = find_table(tree, commit, struct)
+    members = _structure(layouts[0], struct).members
+
+    def fields(layout: Layout, names: Sequence[str]) -> list[Field]:
+        return [found for name in names if (found := resolve(layout.structures, struct, name))]
+
+    def shares(one: Sequence[str], other: Sequence[str]) -> bool:
+        return any(
+            share_line(first, second, layout)
+            for layout in layouts
+            for first in fields(layout, one)
+            for second in fields(layout, other)
+        )
+
+    return Declaration(
+        struct,
+        file,
+        tuple(member.name for member in members),
+        asserted_members(tree, commit, struct),
+        find_declaration(struct, tree.read(file, commit) or ""),
+        table,
+        known_functions(tree, commit, {name for row in table.rows for name in row.functions}),
+        lambda name: resolve(layouts[0].structures, struct, name) is not None,
+        shares,
+        ", ".join(layout.name for layout in layouts),
+        {member.name: layouts[0].line_of(member.offset) for member in members},
+    )
+
+
+def profile_of(path: Path, struct: str) -> Profile:
+    """What a result of `schedline c2c` says of a structure.
+
+    Raises:
+        Refused: it is not a valid result.
+    """
+    return Profile(read_result(path), struct, path.name)
 
 
 def _rules(struct: str, file: str) -> Rules:
@@ -90,7 +127,12 @@ def _structure(layout: Layout, struct: str) -> Structure:
     return found
 
 
-def _layouts(options: StructOptions, tree: Tree, commit: str) -> list[Layout]:
+def layouts_of(options: StructOptions, tree: Tree, commit: str) -> list[Layout]:
+    """The layouts of the structure, one for each column.
+
+    Raises:
+        SchedlineError: the machine or the tree does not allow it.
+    """
     columns = pack_columns(options.columns.arch, options.columns.config)
     ensure_tools(columns)
     file = options.file or declaring_file(tree, commit, options.struct)
@@ -115,29 +157,40 @@ def declaring_file(tree: Tree, commit: str, struct: str) -> str:
     raise SchedlineError(f"{tree.origin} declares no struct {struct} at the left margin", "check its name")
 
 
-def _asserted(tree: Tree, commit: str, struct: str) -> Mapping[tuple[str, str], str]:
-    """The files that assert that a member is in a group, by group and member."""
-    pattern = rf"CACHELINE_ASSERT_GROUP_MEMBER\(struct {re.escape(struct)}, "
-    said = try_git(tree.src, "grep", "-E", pattern, commit, "--", "*.c", "*.h").stdout.decode(errors="replace")
-    rows = re.findall(rf"^[^:\n]+:([^:\n]+):.*\(struct {re.escape(struct)}, (\w+), (\w+)\)", said, re.M)
-    return {(group, member): file for file, group, member in rows}
+_ASSERTED = r"CACHELINE_ASSERT_GROUP_MEMBER\(struct (\w+),\s*(\w+),\s*(\w+)\)"
 
 
-def _described(tree: Tree, commit: str, struct: str) -> Mapping[str, str]:
-    """What the table of a structure says of each member: the columns behind type and name, as they stand there."""
-    text = tree.read(f"{_DOCUMENTED}/{struct}.rst", commit) or ""
-    return {name: rest for _, name, rest in table_rows(text) if rest}
+def asserted_members(tree: Tree, commit: str, struct: str) -> Mapping[tuple[str, str], str]:
+    """The files that assert that a member is in a group, by group and member. An assertion may take two lines."""
+    wanted = f"CACHELINE_ASSERT_GROUP_MEMBER(struct {struct},"
+    said = try_git(tree.src, "grep", "-lF", wanted, commit, "--", "*.c", "*.h")
+    files = [line.partition(":")[2] for line in said.stdout.decode().splitlines()]
+    rows = ((file, found) for file in files for found in re.findall(_ASSERTED, tree.read(file, commit) or ""))
+    return {(group, member): file for file, (tag, group, member) in rows if tag == struct}
 
 
-def table_rows(text: str) -> list[tuple[str, str, str]]:
-    """Type, name and the rest of each row of a table of Documentation/networking/net_cachelines."""
-    rules = list(re.finditer(r"^=+( +=+)+$", text, re.M))
-    if len(rules) < 3:
-        return []
-    ends = [match.end() for match in re.finditer(r"=+", rules[0][0])]
-    rows = []
-    for line in text[rules[1].end() : rules[2].start()].splitlines():
-        kind, name, rest = line[: ends[0]], line[ends[0] : ends[1]], line[ends[1] :]
-        if name.strip():
-            rows.append((kind.strip(), name.strip(), " ".join(rest.split())))
-    return rows
+def net_tables(tree: Tree, commit: str) -> Iterator[NetTable]:
+    """The tables of Documentation/networking/net_cachelines."""
+    listed = try_git(tree.src, "ls-tree", "--name-only", commit, f"{NET_TABLES}/").stdout.decode().split()
+    for file in listed:
+        table = read_table(file.rpartition("/")[2], tree.read(file, commit) or "")
+        if table.rows:
+            yield table
+
+
+def find_table(tree: Tree, commit: str, struct: str) -> NetTable:
+    """The table of a structure; one without rows if there is none."""
+    return next((each for each in net_tables(tree, commit) if each.about == struct and not each.is_enum), NO_TABLE)
+
+
+def known_functions(tree: Tree, commit: str, names: Collection[str], *, called: bool = True) -> frozenset[str]:
+    """Those of some names that a tree has as functions, or as macros with arguments, of the network.
+
+    Args:
+        called: False for names that it has as whatever: a state, a structure.
+    """
+    if not names:
+        return frozenset()
+    pattern = rf"\b({'|'.join(sorted(names))})" + (r"\(" if called else r"\b")
+    said = try_git(tree.src, "grep", "-ohE", pattern, commit, "--", "include", "net").stdout.decode(errors="replace")
+    return frozenset(said.replace("(", " ").split()) & frozenset(names)

@@ -171,6 +171,13 @@ def test_a_structure_has_one_contract(contracts: Path) -> None:
         pack_rules((), (contracts, contracts))
 
 
+def test_contracts_without_rules(tmp_path: Path) -> None:
+    """A first contract of a structure of which nothing is known is one: judging it ended with a traceback."""
+    write_files(tmp_path / "mine", {"poll.toml": POLL.partition("[[rule]]")[0]})
+    with pytest.raises(SchedlineError, match="have no rules, so there is nothing to judge"):
+        run("layout", "--contracts", str(tmp_path / "mine"))
+
+
 def test_a_directory_without_contracts(tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match="has no contracts"):
         pack_rules((), (tmp_path,))
@@ -277,7 +284,7 @@ def test_a_first_contract_is_judged_at_once(tree: Path, cache: Path, tmp_path: P
     assert run("layout", "contract", "init", "thing", *words, "-o", str(out)) is Verdict.PASS
     text = out.read_text()
     assert "the group fast" in text and '"first", "second"' in text and "include/linux/thing.h: ____cacheline" in text
-    assert text.endswith("# No source was found for these:\n# owner\n# waiters\n# rest\n")
+    assert text.endswith("# No source was found for these:\n# line 0: owner, waiters\n# line 1: rest\n")
     judged = ["layout", *words, "--contracts", str(out.parent)]
     assert run(*judged) is Verdict.PASS
     changed(out.parent, "thing.toml", '"first", "second"', '"first", "rest"')
