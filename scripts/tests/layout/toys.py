@@ -221,6 +221,7 @@ _HEADERS = (
     "spinlock",
     "rcupdate",
     "irq",
+    "irq_work",
 )
 
 _MAKEFILE = """\
