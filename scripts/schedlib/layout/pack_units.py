@@ -33,8 +33,8 @@ _PUBLIC = "include/"
 _BEFORE = ("cache", "cpumask", "spinlock", "rcupdate", "irq")
 """Headers that others expect to be there already."""
 
-_BEFORE_PRIVATE = ("irq_work", "mmu_context")
-"""The same for private headers: in 6.12 kernel/rcu/tree.h and kernel/sched/sched.h rely on their .c files."""
+_BEFORE_PRIVATE = ("irq_work", "mmu_context", "sched/cputime", "blk-mq")
+"""The same for private headers, where the tree has them: those of 6.12 and 6.1 rely on what their .c files include."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,10 @@ class Unit:
     def text(self, src: Path) -> str:
         """The unit, for a kernel source in `src`."""
         first = self.files[0]
-        before = (*_BEFORE, *(_BEFORE_PRIVATE if first.endswith(".h") and not first.startswith(_PUBLIC) else ()))
-        rows = [f"#include <linux/{name}.h>" for name in before]
+        rows = [f"#include <linux/{name}.h>" for name in _BEFORE]
+        if first.endswith(".h") and not first.startswith(_PUBLIC):
+            names = (f"<linux/{name}.h>" for name in _BEFORE_PRIVATE)
+            rows += [f"#if __has_include({name})\n#include {name}\n#endif" for name in names]
         includes = [f"#include {_included(file, src)}" for file in self.files]
         # A .c file has to come first: it may define what changes the meaning of a header.
         rows = [*includes, *rows] if first.endswith(".c") else [*rows, *includes]

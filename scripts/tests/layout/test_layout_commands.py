@@ -287,7 +287,9 @@ def test_verbose_says_what_was_looked_at(
     assert run(*words, patch(tree, tmp_path, HARMFUL)) is Verdict.FAIL
     *errors, last = capsys.readouterr().out.splitlines()
     assert any("ERROR: rq-order.Q2: " in line for line in errors)
-    assert last.startswith(f"looked at {structures} on 2 configurations (x86_64+numa+proxy, x86_64+packs): 1 error, 1 warning")
+    assert last.startswith(
+        f"looked at {structures} on 2 configurations (x86_64+numa+proxy, x86_64+packs): 1 error, 1 warning"
+    )
     source = patch(tree, tmp_path, ("/* policy */", "/* x */"), "kernel/sched/build_policy.c")
     assert run(*words, source) is Verdict.PASS
     reason = "it changes no header, no Kconfig and no .c file with a contract, only kernel/sched/build_policy.c"
@@ -345,7 +347,8 @@ def test_the_users_tree_stays_as_it_is(tree: Path, cache: Path, tmp_path: Path) 
 
 
 def test_help_begins_with_two_commands() -> None:
-    for words in (["layout"], ["layout", "diff"], ["layout", "explain"], ["layout", "headroom"], ["status"]):
+    below = ("diff", "drift", "explain", "headroom")
+    for words in (["layout"], *(["layout", name] for name in below), ["status"]):
         parser = layout_command.parser()
         for word in words:
             action = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))

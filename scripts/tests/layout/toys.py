@@ -221,7 +221,6 @@ _HEADERS = (
     "spinlock",
     "rcupdate",
     "irq",
-    "irq_work",
 )
 
 _MAKEFILE = """\
