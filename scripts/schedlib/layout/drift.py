@@ -145,7 +145,7 @@ def _worse(rules: Rules, old: Layout, new: Layout, was: RuleResult, now: RuleRes
         if one.outcome is RuleOutcome.NA or not fresh:
             continue
         members = tuple(dict.fromkeys(name for pair in fresh for name in pair if name))
-        where = " and ".join(filter(None, (_names({pair[0] for pair in fresh}), _names({pair[1] for pair in fresh}))))
+        where = " and ".join(filter(None, (_names([pair[0] for pair in fresh]), _names([pair[1] for pair in fresh]))))
         text = f"{now.rule}, which was broken before: {WORDS[other.clause.kind]}; now also {where}"
         readers = _readers(rules, other.clause.type, other.clause.named)
         yield FoundDrift(DriftKind.INTRUDER, other.clause.type, (now.rule,), members, text, readers)

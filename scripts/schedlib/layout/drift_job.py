@@ -117,7 +117,9 @@ def _opened(cache: Path, operand: LayoutOperand, rules: Rules) -> _Compared:
     kernel = _Compared(operand, source, reads_of(cache, source, rules))
     unknown = sorted({name for (name, _), paths in (kernel.reads or {}).items() if paths is None})
     if unknown:
-        kernel.notes.append(f"no function {', '.join(unknown)}: what it touches is not compared")
+        kernel.notes.append(
+            f"what these touch is not compared, no file near their structure has them: {', '.join(unknown)}"
+        )
     return kernel
 
 
