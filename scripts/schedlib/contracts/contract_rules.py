@@ -140,6 +140,7 @@ class Rules:
     Attributes:
         members: all that are named: structure, names (a tree has one of them), and the changes whose rules need them.
         files: what has to be compiled to see each structure of a pack, by its tag.
+        groups: the groups of members with their access classes, each with the tag of its structure.
     """
 
     rules: tuple[Rule, ...]
@@ -147,6 +148,7 @@ class Rules:
     findings: tuple[OpenFinding, ...] = ()
     members: tuple[tuple[str, tuple[str, ...], frozenset[str]], ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[tuple[str, MemberGroup], ...] = ()
 
     def of(self, owner: str) -> tuple[Clause, ...]:
         """The clauses of a rule, or the signs of a change."""
@@ -240,7 +242,8 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
     place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
     clauses.sort(key=lambda clause: place[clause.rule])
     files = {contract.struct: contract.file for _, contract in contracts if contract.file}
-    found = Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files)
+    groups = tuple((contract.struct, group) for _, contract in contracts for group in contract.group)
+    found = Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files, groups)
     if not files and len(found.conditions()) > MOST_CONDITIONS:
         observed = f"{len(found.conditions())} conditions, and the tables a bit for {MOST_CONDITIONS}"
         raise SchedlineError(f"the contracts have {observed}", "write conditions that are alike in the same way")

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
+from schedlib.contracts.struct_source import HEADERS
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import read_contract
 from schedlib.formats.data_file import refuse
@@ -21,6 +23,22 @@ def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
     Raises:
         SchedlineError: a contract is wrong, is no pack's, or a directory has none.
     """
+    return rules_of(tuple(_paths(packs, directories)))
+
+
+def all_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
+    """The same, where the pack `sched` is that of the five changes: one set of rules, all compiled in one way.
+
+    Raises:
+        SchedlineError: see pack_rules().
+    """
+    ours = sorted(CONTRACTS.glob("*.toml")) if CONTRACTS.name in packs else []
+    others = [name for name in packs if name != CONTRACTS.name]
+    found = rules_of((*ours, *_paths(others, directories)))
+    return replace(found, files=dict.fromkeys(found.types(), HEADERS[0]) | dict(found.files))
+
+
+def _paths(packs: Sequence[str], directories: Sequence[Path]) -> list[Path]:
     paths: list[Path] = []
     for directory in (*(_PACKS / name for name in packs), *directories):
         found = sorted(directory.glob("*.toml"))
@@ -35,7 +53,7 @@ def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
             refuse(path, ("file",), "is missing: it names what declares the structure", 'add file = "fs/eventpoll.c"')
         if contract.struct != path.stem:
             refuse(path, ("struct",), f"is {contract.struct!r}", f"name the file after it: {contract.struct}.toml")
-    return rules_of(tuple(paths))
+    return paths
 
 
 def unknown_members(rules: Rules, read: Callable[[str], str | None]) -> Iterator[tuple[str, tuple[str, ...]]]:

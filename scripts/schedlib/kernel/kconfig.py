@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from schedlib.cache import write_atomic
@@ -23,12 +23,13 @@ class Configuration:
     """The lines requested of Kconfig: `CONFIG_X` -> value. Later fragments override earlier ones.
 
     Attributes:
-        where_it_exists: symbols that not every series has; a tree that does not define one may lack it.
+        where_it_exists: symbols that not every tree can have, and for each the symbol (itself, or the one that it is
+            there for) that a tree which lacks it does not define.
     """
 
     names: tuple[str, ...]
     values: Mapping[str, str]
-    where_it_exists: frozenset[str] = frozenset()
+    where_it_exists: Mapping[str, str] = field(default_factory=dict)
 
     def without(self, names: Collection[str]) -> Configuration:
         """A copy that does not request some symbols."""
@@ -54,7 +55,7 @@ def load(names: Sequence[str]) -> Configuration:
         SchedlineError: there is no such fragment, or a line in it is not an assignment.
     """
     values: dict[str, str] = {}
-    where_it_exists: set[str] = set()
+    where_it_exists: dict[str, str] = {}
     for name in names:
         path = Path(name) if "/" in name else CONFIGS / "kernel" / f"{name}.config"
         try:
@@ -63,15 +64,15 @@ def load(names: Sequence[str]) -> Configuration:
             have = f"choose from {', '.join(fragment_names())}, or give a path"
             raise SchedlineError(f"--config: there is no fragment {name!r}", have) from error
         for line in lines:
-            if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*(# where it exists)?", line):
+            if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*(# where (it|CONFIG_\w+) exists)?", line):
                 values[match.group(1)] = match.group(2)
                 if match.group(3):
-                    where_it_exists.add(match.group(1))
+                    where_it_exists[match.group(1)] = match.group(1) if match.group(4) == "it" else match.group(4)
             elif match := re.fullmatch(r"\s*# (CONFIG_\w+) is not set\s*", line):
                 values[match.group(1)] = "n"
             elif line.strip() and not line.lstrip().startswith("#"):
                 raise SchedlineError(f"{path}: {line!r} is no Kconfig assignment", "write CONFIG_NAME=y")
-    return Configuration(tuple(names), values, frozenset(where_it_exists))
+    return Configuration(tuple(names), values, where_it_exists)
 
 
 def configure(src: Path, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:
@@ -98,7 +99,8 @@ def configure(src: Path, build: Path, arch: str, wanted: Configuration, variable
     for name, value in wanted.values.items():
         actual = got.get(name, "n")
         symbol = name.removeprefix("CONFIG_")
-        if actual != value and not (name in wanted.where_it_exists and not _definition(src, arch, symbol)):
+        needed = wanted.where_it_exists.get(name, "").removeprefix("CONFIG_")
+        if actual != value and not (needed and not _definition(src, arch, needed)):
             raise Dropped(
                 f"the configuration {'+'.join(wanted.names)} asks for {name}={value}, Kconfig left it at {actual}: "
                 + _unmet(src, arch, symbol, got),

@@ -11,9 +11,11 @@ from schedlib.cache import cache_dir
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, arch_table, chosen_archs, compiled
 from schedlib.layout.layout_data import layout_data
+from schedlib.layout.layout_options import LayoutOperand
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.process import run
 from schedlib.progress import say
+from schedlib.tree.changes import PatchSet
 from schedlib.tree.compose import Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, open_tree
 
@@ -68,6 +70,17 @@ def composed_tree(
     composition = compose(tree, with_=changes.with_, without=changes.without, expect=expect, base=base)
     refuse_conflicts(composition)
     return tree, composition
+
+
+def composed_operand(operand: LayoutOperand) -> tuple[Tree, Composition]:
+    """The tree that an operand names, with the tests, and of the carried changes those alone that it names.
+
+    Raises:
+        SchedlineError: see composed_tree().
+    """
+    carried = PatchSet(operand.series).default() if operand.series else ()
+    without = tuple(name for name in carried if name not in operand.changes)
+    return composed_tree(TreeOptions(operand.path, operand.series), ChangeOptions(operand.changes, without))
 
 
 def compiled_or_none(cache: Path, tree: Tree, commit: str, column: Column) -> Path | None:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import re
-
 from schedlib.layout.layout_data import Group, layout_data
-from schedlib.layout.members import Member
+from schedlib.layout.members import Member, resolve
+from schedlib.layout.reads import code_of, touched
 from schedlib.layout.rule_judge import Layout
+from schedlib.layout.tables import Field
 
 
 def groups() -> tuple[Group, ...]:
@@ -31,6 +31,12 @@ def lines_touched(group: Group, layout: Layout) -> int | None:
     return len(lines) or None
 
 
+def place(layout: Layout, tag: str, path: str) -> Field | None:
+    """A member, or a member inside of one: as exactly as the structures that are known tell its place."""
+    outer = path.partition(".")[0].removesuffix("[0]")
+    return resolve(layout.structures, tag, path) or resolve(layout.structures, tag, outer)
+
+
 def drift(group: Group, source: str, layout: Layout) -> list[tuple[str, int]]:
     """Members that the function touches on other lines, and did not touch when the group was defined.
 
@@ -40,16 +46,8 @@ def drift(group: Group, source: str, layout: Layout) -> list[tuple[str, int]]:
     Returns:
         Name and line of each.
     """
-    start = re.search(rf"^[a-z].*\b{group.function}\([^;]*?\)\n\{{", source, re.M)
-    structure = layout.structures.get(group.type)
-    if start is None or structure is None:
-        return []
-    body = source[start.end() : source.find("\n}", start.end())]
+    paths = touched(code_of({group.file: source}), group.function, group.type, depth=0) or {}
     home = {layout.line_of(member.offset) for member in _found(group, layout)}
-    names = dict.fromkeys(re.findall(r"\brq->(\w+)", body))
-    touched = (structure.member(name) for name in names if name not in (*group.members, *group.also))
-    return [
-        (member.name, layout.line_of(member.offset))
-        for member in touched
-        if member and layout.line_of(member.offset) not in home
-    ]
+    places = {path: place(layout, group.type, path) for path in paths if path not in (*group.members, *group.also)}
+    found = [(path, layout.line_of(field.offset)) for path, field in places.items() if field]
+    return [(path, line) for path, line in found if line not in home]

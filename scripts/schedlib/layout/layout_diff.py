@@ -81,7 +81,7 @@ def compare(rules: Rules, before: Layout, after: Layout) -> Difference:
             ),
             LayoutMetric(tag, LayoutFigure.HOLES, _holes(before, tag), _holes(after, tag)),
         ]
-        moved += _moved(tag, before, after)
+        moved += moved_members(tag, before, after)
     for group in groups():
         touched = lines_touched(group, before), lines_touched(group, after)
         metrics.append(LayoutMetric(group.name, LayoutFigure.TOUCHED, *touched))
@@ -94,7 +94,9 @@ def compare(rules: Rules, before: Layout, after: Layout) -> Difference:
     return Difference(tuple(moved), tuple(changed), tuple(metrics))
 
 
-def _moved(tag: str, before: Layout, after: Layout) -> list[tuple[str, int | None, int | None]]:
+def moved_members(tag: str, before: Layout, after: Layout) -> list[tuple[str, int | None, int | None]]:
+    """The members of a structure that begin on another line, each with the line before and after."""
+
     def lines(layout: Layout) -> dict[str, int]:
         structure = layout.structures.get(tag)
         members: tuple[Member, ...] = structure.members if structure else ()

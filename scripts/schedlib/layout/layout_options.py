@@ -184,13 +184,13 @@ def column_options(arguments: argparse.Namespace) -> ColumnOptions:
     return ColumnOptions(arguments.arch or (DEFAULT_ARCH,), arguments.config)
 
 
-def add_pack_options(parser: argparse.ArgumentParser) -> None:
-    """--pack, --contracts."""
+def add_pack_options(parser: argparse.ArgumentParser, more: tuple[str, ...] = ()) -> None:
+    """--pack, --contracts. `more`: names that a verb takes beside those of packs."""
     parser.add_argument(
         "--pack",
-        type=some_of("pack", pack_names, everything="all"),
+        type=some_of("pack", lambda: (*more, *pack_names()), everything="all"),
         metavar="NAME,...",
-        help=f"contracts of other structures: all, or of {', '.join(pack_names())}",
+        help=f"contracts of other structures: all, or of {', '.join((*more, *pack_names()))}",
     )
     parser.add_argument(
         "--contracts", type=existing_path, metavar="DIR", help="contracts of your own; docs/contracts.md has the format"

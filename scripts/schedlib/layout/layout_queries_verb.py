@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline layout emit`, `diff`, `explain` and `headroom`."""
+"""`schedline layout emit`, `diff`, `explain`, `headroom` and `contract`; `drift` is in a module of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from schedlib import options
 from schedlib.errors import SchedlineError
+from schedlib.layout import drift_verb
 from schedlib.layout.layout_options import (
     ContractCheckOptions,
     LayoutDiffOptions,
@@ -88,6 +89,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
     diff.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
     diff.add_argument("--svg", type=new_path, metavar="FILE", help="draw both, before above after")
 
+    drift_verb.add_parser(verbs)
     explain = add_verb(
         verbs,
         "explain",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from os.path import normpath
@@ -17,6 +17,7 @@ import msgspec
 from schedlib.cache import read_json, write_atomic, write_json
 from schedlib.contracts.conditions import in_c
 from schedlib.contracts.contract_rules import Rules
+from schedlib.errors import DoesNotBuild
 from schedlib.git import git
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiler_of, key_of
@@ -32,6 +33,9 @@ _PUBLIC = "include/"
 
 _BEFORE = ("cache", "cpumask", "spinlock", "rcupdate", "irq")
 """Headers that others expect to be there already."""
+
+_BEFORE_PRIVATE = ("irq_work", "mmu_context", "sched/cputime", "blk-mq")
+"""The same for private headers, where the tree has them: those of 6.12 and 6.1 rely on what their .c files include."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +62,14 @@ class Unit:
 
     def text(self, src: Path) -> str:
         """The unit, for a kernel source in `src`."""
+        first = self.files[0]
         rows = [f"#include <linux/{name}.h>" for name in _BEFORE]
+        if first.endswith(".h") and not first.startswith(_PUBLIC):
+            names = (f"<linux/{name}.h>" for name in _BEFORE_PRIVATE)
+            rows += [f"#if __has_include({name})\n#include {name}\n#endif" for name in names]
         includes = [f"#include {_included(file, src)}" for file in self.files]
         # A .c file has to come first: it may define what changes the meaning of a header.
-        rows = [*includes, *rows] if self.files[0].endswith(".c") else [*rows, *includes]
+        rows = [*includes, *rows] if first.endswith(".c") else [*rows, *includes]
         rows += [f"struct {FACTS} {{", "\tchar line[SMP_CACHE_BYTES];"]
         rows += [f"\tchar holds_{at}[1 + !!({in_c(condition)})];" for at, condition in enumerate(self.conditions)]
         rows += [f"\tstruct {tag} *to_{tag};" for tag in self.tags]
@@ -103,29 +111,45 @@ class _Seen(msgspec.Struct, frozen=True):
     Attributes:
         structures: by tag.
         read: the files of the kernel that it was compiled from.
+        failed: the first error, if it does not build.
     """
 
     structures: dict[str, Structure]
     read: frozenset[str]
+    failed: str = ""
 
 
-def pack_layout(cache: Path, tree: Tree, commit: str, column: Column, rules: Rules, before: str = "") -> Layout:
+def pack_layout(
+    cache: Path,
+    tree: Tree,
+    commit: str,
+    column: Column,
+    rules: Rules,
+    before: str = "",
+    left_out: list[str] | None = None,
+) -> Layout:
     """The structures of packs, as a commit has them. Those whose file this tree lacks are left out.
 
     Args:
         before: another commit. A unit that reads no file in which the two differ is not compiled again.
+        left_out: if given, files that do not build in this tree are left out, too, and it gets them with the error.
 
     Raises:
         Dropped: this architecture cannot have the configuration.
         SchedlineError: no compiler, or a unit does not build.
     """
-    files = {tag: file for tag, file in rules.files.items() if tree.read(file, commit) is not None}
+    listed = git(tree.src, "ls-tree", "-z", "--name-only", commit, "--", *sorted(set(rules.files.values())))
+    files = {tag: file for tag, file in rules.files.items() if file in listed.split("\0")}
     conditions = rules.conditions()
     # Without any structure a unit still tells the line size.
     paths = ((tag, name) for tag, names, _ in rules.members for name in names)
     units = units_of(files, conditions, paths) or (Unit(("include/linux/types.h",), (), conditions),)
-    structures = structures_of(cache, tree, commit, column, units, before)
-    facts = structures.pop(FACTS)
+    structures = structures_of(cache, tree, commit, column, units, before, left_out)
+    facts = structures.pop(FACTS, None)
+    if facts is None:
+        raise DoesNotBuild(
+            f"no structure can be read from {tree.origin}:\n    {(left_out or [''])[0]}", "see the error"
+        )
     sizes = {member.name: member.size for member in facts.members}
     holds = frozenset(condition for at, condition in enumerate(conditions) if sizes[f"holds_{at}"] == 2)
     return from_members(column.name, rules, structures, sizes["line"], holds, frozenset(), "")
@@ -151,9 +175,18 @@ def pack_layouts(
 
 
 def structures_of(
-    cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[Unit], before: str = ""
+    cache: Path,
+    tree: Tree,
+    commit: str,
+    column: Column,
+    units: Sequence[Unit],
+    before: str = "",
+    left_out: list[str] | None = None,
 ) -> dict[str, Structure]:
     """The structures of units, and FACTS, by tag; from the cache if possible.
+
+    Args:
+        before, left_out: see pack_layout().
 
     Raises:
         Dropped: this architecture cannot have the configuration.
@@ -168,26 +201,55 @@ def structures_of(
         if not any("Kconfig" in file or "Makefile" in file for file in differing):
             for unit, seen in found.items():
                 was = None if seen else _kept(_place(cache, tree, before, column), unit)
-                if was and was.read.issuperset(unit.files) and was.read.isdisjoint(differing):
+                if was and not was.failed and was.read.issuperset(unit.files) and was.read.isdisjoint(differing):
                     found[unit] = was
                     write_atomic(place / _file(unit), msgspec.json.encode(was))
-    missing = [unit for unit, seen in found.items() if seen is None]
+    failed = {unit: seen for unit, seen in found.items() if seen and seen.failed}
+    missing = [unit for unit, seen in found.items() if seen is None or (seen.failed and left_out is None)]
     if missing:
-        sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in missing}
-        tags = sorted({tag for unit in missing for tag in unit.tags})
-        paths = sorted({path for unit in missing for path in unit.paths})
-        names = [f"{unit.stem}.o" for unit in missing]
         try:
-            made = all_read(
-                cache, tree, commit, column, names, partial(_seen, tree.src, [*tags, FACTS], paths), sources
-            )
+            made = _made(cache, tree, commit, column, missing)
         except Dropped as error:
             write_json(place / "dropped.json", {"observed": error.observed, "next_step": error.next_step})
             raise
+        except DoesNotBuild:
+            if left_out is None:
+                raise
+            made = [_alone(cache, tree, commit, column, unit) for unit in missing]
         for unit, seen in zip(missing, made, strict=True):
             write_atomic(place / _file(unit), msgspec.json.encode(seen))
             found[unit] = seen
-    return {tag: structure for seen in found.values() if seen for tag, structure in seen.structures.items()}
+            if seen.failed:
+                failed[unit] = seen
+    structures = {tag: structure for seen in found.values() if seen for tag, structure in seen.structures.items()}
+    for unit, seen in failed.items():
+        if len(unit.files) > 1 and left_out is not None:
+            middle = len(unit.files) // 2
+            halves = [replace(unit, files=files) for files in (unit.files[:middle], unit.files[middle:])]
+            for half in halves:
+                structures |= structures_of(cache, tree, commit, column, [half], left_out=left_out)
+        elif left_out is not None:
+            left_out.append(f"{unit.files[0]}: {seen.failed}")
+    return structures
+
+
+def _made(cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[Unit]) -> list[_Seen]:
+    """What units show, freshly compiled."""
+    sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in units}
+    tags = sorted({tag for unit in units for tag in unit.tags})
+    paths = sorted({path for unit in units for path in unit.paths})
+    names = [f"{unit.stem}.o" for unit in units]
+    return all_read(cache, tree, commit, column, names, partial(_seen, tree.src, [*tags, FACTS], paths), sources)
+
+
+def _alone(cache: Path, tree: Tree, commit: str, column: Column, unit: Unit) -> _Seen:
+    """What one unit shows, or why it does not build."""
+    try:
+        return _made(cache, tree, commit, column, [unit])[0]
+    except DoesNotBuild as error:
+        if "No space left" in error.observed:
+            raise
+        return _Seen({}, frozenset(), error.observed.splitlines()[:2][-1].strip())
 
 
 def _place(cache: Path, tree: Tree, commit: str, column: Column) -> Path:

@@ -16,7 +16,14 @@ from schedlib.formats.layout_diff_document import LayoutDiffDocument
 from schedlib.formats.layout_headroom_document import LayoutHeadroomDocument
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout import layout_diff, layout_svg
-from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools, pack_columns
+from schedlib.layout.columns import (
+    columns_for,
+    compiled_or_none,
+    composed_operand,
+    composed_tree,
+    ensure_tools,
+    pack_columns,
+)
 from schedlib.layout.compile import Column, compiled, layout_of
 from schedlib.layout.emit import emit
 from schedlib.layout.groups import drift, groups
@@ -27,9 +34,8 @@ from schedlib.layout.picture import draw_clause
 from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.names import pack_names
-from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.progress import say
-from schedlib.tree.changes import PatchSet, change_table
+from schedlib.tree.changes import change_table
 from schedlib.tree.compose import declarations_of
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -65,9 +71,7 @@ def _operand(operand: LayoutOperand, column: Column, rules: Rules) -> Layout:
         return layout_of(path, operand.text)
     if path and not path.is_dir():
         return layout_of_built(path, rules)
-    carried = PatchSet(operand.series).default() if operand.series else ()
-    without = tuple(name for name in carried if name not in operand.changes)
-    tree, composition = composed_tree(TreeOptions(path, operand.series), ChangeOptions(operand.changes, without))
+    tree, composition = composed_operand(operand)
     ensure_tools([column])
     return layout_of(compiled(cache_dir(), tree, composition.commit, column), f"{operand.text}, {column.name}")
 

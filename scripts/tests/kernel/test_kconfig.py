@@ -63,3 +63,9 @@ def test_dropped_line_is_an_error_with_its_dependency(kernel: Path, cache: Path,
     with pytest.raises(SchedlineError, match=r"CONFIG_B=y.*depends on A && MISSING \(A=y, MISSING=n\)"):
         configure(tree.src, tmp_path / "bad", "um", Configuration(("x",), {"CONFIG_A": "y", "CONFIG_B": "y"}))
     assert (tmp_path / "good" / "schedline.config").read_text() == "CONFIG_A=y\n"
+    # It may be dropped where the symbol that it is there for does not exist, and only there.
+    words = "CONFIG_A=y\nCONFIG_B=y # where CONFIG_{} exists\n"
+    newer = load([fragment(tmp_path, "newer", words.format("NEWER"))])
+    configure(tree.src, tmp_path / "newer.build", "um", newer)
+    with pytest.raises(SchedlineError, match="CONFIG_B=y"):
+        configure(tree.src, tmp_path / "worse", "um", load([fragment(tmp_path, "older", words.format("A"))]))

@@ -347,7 +347,8 @@ def test_the_users_tree_stays_as_it_is(tree: Path, cache: Path, tmp_path: Path) 
 
 
 def test_help_begins_with_two_commands() -> None:
-    for words in (["layout"], ["layout", "diff"], ["layout", "explain"], ["layout", "headroom"], ["status"]):
+    below = ("diff", "drift", "explain", "headroom")
+    for words in (["layout"], *(["layout", name] for name in below), ["status"]):
         parser = layout_command.parser()
         for word in words:
             action = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))

@@ -23,6 +23,8 @@ static void other(struct rq *rq)
 static inline void look_around(struct lb_env *env,
 				struct rq *rq)
 {
+	struct rq *busiest;
+
 	if (rq->a && rq->b)
 		rq->near = rq->also + %s;
 }
@@ -64,6 +66,9 @@ def test_lines_touched_in_the_toy_kernel() -> None:
         ("rq->unheard_of", []),
         ("my_rq->far", []),
         ("env->dst_rq->far", []),
+        ("cpu_rq(i)->far", []),
+        ("busiest->far", [("far", 1)]),
+        ("rq->also.far", [("also.far", 2)]),
     ],
 )
 def test_drift(touched: str, expected: list[tuple[str, int]]) -> None:
@@ -78,6 +83,6 @@ def test_what_was_touched_from_the_start_is_no_drift() -> None:
 def test_function_that_is_not_there() -> None:
     text = SOURCE % "rq->far"
     assert drift(GROUP, text.replace("look_around", "look_away"), WHERE) == []
-    assert drift(GROUP, text.replace("struct rq *rq)\n{\n\tif", "struct rq *rq);\n{\n\tif"), WHERE) == []
+    assert drift(GROUP, text.replace("struct rq *rq)\n{\n\tstruct", "struct rq *rq);\n{\n\tstruct"), WHERE) == []
     assert drift(GROUP, text, replace(WHERE, structures={})) == []
     assert drift(GROUP, text, WHERE) != []

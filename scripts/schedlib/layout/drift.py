@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What became of the contracts from one kernel to the next: rules, lines, members, and what functions touch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, ABOUT_TYPE, UNLISTED, WORDS, Rules
+from schedlib.contracts.first_contract import MARKER
+from schedlib.formats.contract_file import ANY_LINE, ClauseKind
+from schedlib.formats.layout_drift_document import DriftKind
+from schedlib.layout.groups import place
+from schedlib.layout.headroom import free_bytes
+from schedlib.layout.layout_diff import moved_members
+from schedlib.layout.members import resolve
+from schedlib.layout.rule_judge import (
+    ClauseResult,
+    Layout,
+    RuleOutcome,
+    RuleResult,
+    bytes_left,
+    intruders,
+    judge_rule,
+    member_holds,
+    pair_holds,
+    presence_of,
+    wanted_line,
+)
+from schedlib.layout.tables import Field
+from schedlib.tree.source import Presence
+
+Reads = Mapping[tuple[str, str], Mapping[str, str] | None]
+"""For a function and a structure what touched() says of them."""
+
+_JOINABLE = frozenset({ClauseKind.APART, ClauseKind.ALONE})
+"""The kinds that are broken by a member that joins a line. What lies between scattered members says nothing."""
+
+_COMPANY = frozenset({ClauseKind.ON_LINE, ClauseKind.STARTS_ON, ClauseKind.ALIGNED, ClauseKind.APART})
+"""The kinds that say where members are, and leave their lines open."""
+
+
+@dataclass(frozen=True)
+class JudgedKernel:
+    """The layout of one kernel with the outcome of every rule, by its id.
+
+    Attributes:
+        reads: None if there is no source.
+    """
+
+    layout: Layout
+    results: Mapping[str, RuleResult]
+    reads: Reads | None = None
+
+
+@dataclass(frozen=True)
+class FoundDrift:
+    """Something that is found between two kernels. The attributes are those of DriftFinding."""
+
+    kind: DriftKind
+    contract: str
+    rules: tuple[str, ...]
+    members: tuple[str, ...]
+    text: str
+    readers: tuple[str, ...] = ()
+
+
+def judge_kernels(rules: Rules, kernels: Sequence[tuple[Layout, Reads | None]]) -> list[JudgedKernel]:
+    """Judge every rule on kernels that follow each other. A change that one has is expected of all later ones."""
+    judged: list[JudgedKernel] = []
+    expected: frozenset[str] = frozenset()
+    for layout, reads in kernels:
+        results = {rule.id: judge_rule(rules, rule.id, layout, expected) for rule in rules.rules}
+        judged.append(JudgedKernel(layout, results, reads))
+        expected |= {name for name in rules.changes() if presence_of(rules, name, layout)[0] is Presence.PRESENT}
+    return judged
+
+
+def compare_kernels(
+    rules: Rules, before: JudgedKernel, after: JudgedKernel, held: Collection[str]
+) -> Iterator[FoundDrift]:
+    """What differs between two kernels that follow each other.
+
+    Args:
+        held: ids of the rules that held in some earlier kernel.
+    """
+    yield from _rules(rules, before, after, held)
+    yield from _full(before, after)
+    yield from _joined(rules, before, after)
+    yield from _gone(rules, before.layout, after.layout)
+    yield from _reads(rules, before, after)
+
+
+def moves(rules: Rules, before: Layout, after: Layout) -> Iterator[tuple[str, str, int | None, int | None]]:
+    """The members of contracted structures that begin on another line: structure, member, line before and after."""
+    for tag in rules.types():
+        if tag in before.structures and tag in after.structures:
+            for name, old, new in moved_members(tag, before, after):
+                member = name.partition(".")[2]
+                if not MARKER.fullmatch(member):
+                    yield tag, member, old, new
+
+
+def _rules(rules: Rules, before: JudgedKernel, after: JudgedKernel, held: Collection[str]) -> Iterator[FoundDrift]:
+    for rule in rules.rules:
+        was, now = before.results[rule.id], after.results[rule.id]
+        tag = now.clauses[0].clause.type
+        if now.outcome is RuleOutcome.FAIL:
+            if was.outcome is RuleOutcome.FAIL:
+                yield from _worse(rules, before.layout, after.layout, was, now)
+            else:
+                kind = DriftKind.BROKEN if rule.id in held else DriftKind.NEVER_HELD
+                yield from _broken(rules, kind, after.layout, now)
+        elif now.outcome is was.outcome:
+            continue
+        elif now.outcome is RuleOutcome.NA:
+            yield FoundDrift(DriftKind.WENT, tag, (rule.id,), (), f"{rule.id} is not judged any more: {now.reason}")
+        elif was.outcome is RuleOutcome.FAIL:
+            yield FoundDrift(DriftKind.MENDED, tag, (rule.id,), (), f"{rule.id} holds again: {rule.reason}")
+        else:
+            yield FoundDrift(DriftKind.CAME, tag, (rule.id,), (), f"{rule.id} is judged now, and holds")
+
+
+def _broken(rules: Rules, kind: DriftKind, layout: Layout, result: RuleResult) -> Iterator[FoundDrift]:
+    """Each structure in which a rule is broken: a rule may speak of two."""
+    reason = rules.rule(result.rule).reason
+    failed = [each for each in result.clauses if each.outcome is RuleOutcome.FAIL]
+    for tag in dict.fromkeys(each.clause.type for each in failed):
+        its = [each for each in failed if each.clause.type == tag]
+        said = "; ".join(dict.fromkeys(_said(each, layout) for each in its))
+        members = tuple(dict.fromkeys(name for each in its for pair in offences(each, layout) for name in pair if name))
+        readers = _readers(rules, tag, [name for each in its for name in each.clause.named])
+        yield FoundDrift(kind, tag, (result.rule,), members, f"{result.rule}: {said}. Why: {reason}", readers)
+    if not failed:
+        tag = result.clauses[0].clause.type
+        yield FoundDrift(kind, tag, (result.rule,), (), f"{result.rule}: {result.reason}. Why: {reason}")
+
+
+def _worse(rules: Rules, old: Layout, new: Layout, was: RuleResult, now: RuleResult) -> Iterator[FoundDrift]:
+    """Members that joined lines of a rule that was broken before."""
+    for one, other in zip(was.clauses, now.clauses, strict=True):
+        if other.outcome is not RuleOutcome.FAIL or other.clause.kind not in _JOINABLE:
+            continue
+        fresh = [pair for pair in offences(other, new) if pair not in offences(one, old)]
+        if one.outcome is RuleOutcome.NA or not fresh:
+            continue
+        members = tuple(dict.fromkeys(name for pair in fresh for name in pair if name))
+        where = " and ".join(filter(None, (_names([pair[0] for pair in fresh]), _names([pair[1] for pair in fresh]))))
+        text = f"{now.rule}, which was broken before: {WORDS[other.clause.kind]}; now also {where}"
+        readers = _readers(rules, other.clause.type, other.clause.named)
+        yield FoundDrift(DriftKind.INTRUDER, other.clause.type, (now.rule,), members, text, readers)
+
+
+def offences(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
+    """What breaks a clause: a member and another one; the first is empty for a member that no clause names."""
+    if result.outcome is not RuleOutcome.FAIL or result.clause.kind in ABOUT_TYPE:
+        return []
+    if result.clause.kind in UNLISTED:
+        return [("", name) for name in intruders(result, layout)]
+    bad = [field for field in result.fields if not member_holds(result, field, layout)]
+    pairs = [
+        (field.member, other.member)
+        for field in bad
+        for other in result.others
+        if not pair_holds(result.clause.kind, field, other, layout)
+    ]
+    return pairs or [(field.member, "") for field in bad]
+
+
+def _said(result: ClauseResult, layout: Layout) -> str:
+    """A broken clause in few words."""
+    clause = result.clause
+    words = WORDS[clause.kind]
+    if clause.kind in ABOUT_BYTES:
+        words = f"{words} {clause.arg}"
+    elif clause.kind in ABOUT_LINES:
+        words = (
+            f"{words} {'one line' if clause.arg == ANY_LINE else f'line {wanted_line(clause, result.fields, layout)}'}"
+        )
+    if clause.kind in ABOUT_TYPE:
+        return f"{words}; there are {layout.types[clause.type].size - sum(field.size for field in result.fields)}"
+    pairs = offences(result, layout)
+    if clause.kind in UNLISTED:
+        return f"{words}: {_names(clause.members)}; there now: {_names([pair[1] for pair in pairs])}"
+    if any(other for _, other in pairs):
+        return f"{words}: {_names([pair[0] for pair in pairs])} with {_names([pair[1] for pair in pairs])}"
+    bad = {name for name, _ in pairs}
+    return f"{words}; not so {_names([_place(field, layout) for field in result.fields if field.member in bad])}"
+
+
+def _place(field: Field, layout: Layout) -> str:
+    """A member with its lines."""
+    first, last = layout.line_of(field.offset), layout.line_of(field.last)
+    return f"{field.member} (line {first})" if first == last else f"{field.member} (lines {first}-{last})"
+
+
+def _names(names: Collection[str], most: int = 8) -> str:
+    """Names as a text; of many the first ones."""
+    listed = list(dict.fromkeys(filter(None, names)))
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def _readers(rules: Rules, tag: str, members: Collection[str]) -> tuple[str, ...]:
+    """The functions that the contract names as readers of some members."""
+    groups = (group for struct, group in rules.groups if struct == tag and not set(group.names).isdisjoint(members))
+    return tuple(dict.fromkeys(name for group in groups for name in group.readers))
+
+
+def _both(before: JudgedKernel, after: JudgedKernel) -> Iterator[tuple[str, ClauseResult, ClauseResult]]:
+    """The clauses that hold in two kernels, of rules that hold in both, with the id of the rule."""
+    for name, now in after.results.items():
+        was = before.results[name]
+        if was.outcome is now.outcome is RuleOutcome.PASS:
+            for one, other in zip(was.clauses, now.clauses, strict=True):
+                if one.outcome is other.outcome is RuleOutcome.PASS:
+                    yield name, one, other
+
+
+def _lines(result: ClauseResult, layout: Layout) -> tuple[int, ...]:
+    """The lines on which the members of a clause lie."""
+    rows = (range(layout.line_of(field.offset), layout.line_of(field.last) + 1) for field in result.fields)
+    return tuple(sorted({line for row in rows for line in row}))
+
+
+def _full(before: JudgedKernel, after: JudgedKernel) -> Iterator[FoundDrift]:
+    """Guarded and closed lines that lost their last bytes, or on which no further pointer has room."""
+    told: dict[tuple[str, str], tuple[list[str], tuple[str, ...]]] = {}
+    for name, one, other in _both(before, after):
+        kind, tag = other.clause.kind, other.clause.type
+        is_guarded = kind is ClauseKind.ON_LINE and min(len(one.fields), len(other.fields)) > 1
+        if kind is not ClauseKind.ALONE and not is_guarded:
+            continue
+        old, new = before.layout, after.layout
+        lines = _lines(other, new)
+        free = [
+            sum(free_bytes(layout, tag, line) for line in _lines(result, layout))
+            for result, layout in ((one, old), (other, new))
+        ]
+        left = [bytes_left(result.fields, layout) for result, layout in ((one, old), (other, new))]
+        where = f"{'line' if len(lines) == 1 else 'lines'} {' '.join(map(str, lines))}"
+        said = []
+        if free[0] > 0 == free[1]:
+            said.append(f"the last {free[0]} free bytes are taken")
+        if is_guarded and left[0] >= old.pointer and left[1] < new.pointer:
+            last = max(other.fields, key=lambda field: field.last).member
+            said.append(f"{left[1]} bytes are left behind {last}, there were {left[0]}: no pointer more has room")
+        if said:
+            members = tuple(field.member for field in other.fields)
+            told.setdefault((tag, f"{where}: {'; '.join(said)}"), ([], members))[0].append(name)
+    for (tag, text), (names, members) in told.items():
+        ids = tuple(dict.fromkeys(names))
+        yield FoundDrift(DriftKind.FULL, tag, ids, members, f"{text} ({', '.join(ids)})")
+
+
+def _joined(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[FoundDrift]:
+    """Members that no contract names and that came to lines which a contract speaks of, where the rule still holds."""
+    told: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    for name, one, other in _both(before, after):
+        tag = other.clause.type
+        if other.clause.kind in _COMPANY and tag in before.layout.structures and tag in after.layout.structures:
+            there = _company(one, before.layout)
+            used = {at for field in other.named for at in range(field.offset, field.last + 1)}
+            for member, bytes_ in _company(other, after.layout).items():
+                # A further name for bytes of the contract's members is no new member: they are in one union.
+                if member not in there and used.isdisjoint(bytes_):
+                    row = told.setdefault((tag, member), ([], []))
+                    row[0].append(name)
+                    row[1].extend(field.member for field in other.fields if _meet(field.member, member, tag, after))
+    named = {(tag, each.partition(".")[0].removesuffix("[0]")) for tag, names, _ in rules.members for each in names}
+    grouped: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (tag, member), (names, beside) in told.items():
+        if (tag, member) not in named:
+            grouped.setdefault((tag, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(beside))), []).append(member)
+    for (tag, ids, near), members in grouped.items():
+        text = f"{_names(members)} came to a line of {_names(near)} ({', '.join(ids)})"
+        yield FoundDrift(DriftKind.JOINED, tag, ids, tuple(members), text, _readers(rules, tag, near))
+
+
+def _company(result: ClauseResult, layout: Layout) -> dict[str, range]:
+    """All members with bytes on the lines of a clause's members, and their bytes."""
+    lines = set(_lines(result, layout))
+    return {
+        member.name: range(member.offset, member.last + 1)
+        for member in layout.structures[result.clause.type].members
+        if member.size and not lines.isdisjoint(range(layout.line_of(member.offset), layout.line_of(member.last) + 1))
+    }
+
+
+def _meet(one: str, other: str, tag: str, kernel: JudgedKernel) -> bool:
+    """Whether two members have a line in common."""
+    layout = kernel.layout
+    first, second = (place(layout, tag, name) for name in (one, other))
+    return bool(
+        first
+        and second
+        and layout.line_of(first.offset) <= layout.line_of(second.last)
+        and layout.line_of(second.offset) <= layout.line_of(first.last)
+    )
+
+
+def _gone(rules: Rules, before: Layout, after: Layout) -> Iterator[FoundDrift]:
+    """Members that a contract names and that the newer kernel lacks; it says so of those that the older one has."""
+    lost: dict[str, list[str]] = {}
+    for tag, names, _ in rules.members:
+        if tag in before.structures and tag in after.structures:
+            was, now = (any(resolve(each.structures, tag, name) for name in names) for each in (before, after))
+            if was and not now:
+                lost.setdefault(tag, []).append("|".join(names))
+    for tag, members in lost.items():
+        text = f"no longer there, or it has another name: {_names(members)}"
+        yield FoundDrift(DriftKind.GONE, tag, (), tuple(members), text)
+
+
+def _reads(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[FoundDrift]:
+    """Members off the lines of its groups that a function began to touch."""
+    if before.reads is None or after.reads is None:
+        return
+    spelled = {(tag, name): names for tag, names, _ in rules.members for name in names}
+    layout = after.layout
+    for (function, tag), now in after.reads.items():
+        was = before.reads.get((function, tag))
+        if now is None or was is None or tag not in layout.structures:
+            continue
+        home = _home(rules, function, tag, layout)
+        fresh: dict[str, list[str]] = {}
+        for path, through in now.items():
+            field = place(layout, tag, path)
+            if field is None or any(each in was for each in spelled.get((tag, path), (path,))):
+                continue
+            if home.isdisjoint(range(layout.line_of(field.offset), layout.line_of(field.last) + 1)):
+                fresh.setdefault(through, []).append(_place(replace(field, member=path), layout))
+        for through, told in fresh.items():
+            by = f", through {through}()" if through else ""
+            at = "line " + ", ".join(map(str, sorted(home))) if home else "no line"
+            text = f"{function}() began to touch {_names(told)}{by}; its members are on {at}"
+            members = tuple(each.partition(" ")[0] for each in told)
+            yield FoundDrift(DriftKind.READ, tag, (), members, text, (function,))
+
+
+def _home(rules: Rules, function: str, tag: str, layout: Layout) -> set[int]:
+    """The lines with the members of the groups that a contract says a function reads."""
+    names = [
+        name for struct, group in rules.groups if struct == tag and function in group.readers for name in group.names
+    ]
+    fields = filter(None, (resolve(layout.structures, tag, name) for name in names))
+    return {line for field in fields for line in range(layout.line_of(field.offset), layout.line_of(field.last) + 1)}

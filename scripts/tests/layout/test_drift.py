@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is found between two kernels, on small structures; and every finding's negative twin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from toys import clause, layout, structure
+
+from schedlib.contracts.contract_rules import Clause, Rule, Rules
+from schedlib.formats.contract_file import ANY_LINE, AccessClass, ClauseKind, MemberGroup
+from schedlib.formats.layout_drift_document import DriftKind
+from schedlib.layout.drift import FoundDrift, Reads, compare_kernels, judge_kernels, moves
+from schedlib.layout.rule_judge import Layout
+
+TOGETHER = clause(ClauseKind.ON_LINE, "a b", ANY_LINE, rule="s.G1", tag="s")
+CLOSED = clause(ClauseKind.ALONE, "a b", rule="s.G2", tag="s")
+APART = clause(ClauseKind.APART, "a", rule="s.G3", tag="s", others="w v")
+
+BASE = (("a", 0, 8), ("b", 8, 8), ("w", 64, 8), ("v", 72, 8), ("c", 128, 8))
+
+
+def rules_of(*clauses: Clause, members: str = "", readers: str = "") -> Rules:
+    rules = tuple(Rule(name, "", "it is hot", "here") for name in dict.fromkeys(each.rule for each in clauses))
+    named = tuple(("s", tuple(name.split("|")), frozenset[str]()) for name in members.split())
+    groups = (("s", MemberGroup("g", AccessClass.READ_MOSTLY, ("a", "b"), readers=tuple(readers.split()))),)
+    return Rules(rules, clauses, members=named, files={"s": "include/linux/s.h"}, groups=groups)
+
+
+def shape(*members: tuple[str, int, int], size: int = 256) -> Layout:
+    return layout(structure("s", size, *members))
+
+
+def moved(**places: tuple[int, int] | None) -> Layout:
+    """The base with some members elsewhere, gone (None), or added."""
+    rows = {name: (at, size) for name, at, size in BASE} | places
+    return shape(*sorted(((name, *row) for name, row in rows.items() if row), key=lambda each: each[1]))
+
+
+def between(rules: Rules, *layouts: Layout, reads: tuple[Reads | None, ...] = ()) -> list[FoundDrift]:
+    """What is found between the last two of some kernels."""
+    judged = judge_kernels(rules, list(zip(layouts, reads or (None,) * len(layouts), strict=True)))
+    held = {name for each in judged[:-1] for name, row in each.results.items() if row.outcome.value == "pass"}
+    return list(compare_kernels(rules, judged[-2], judged[-1], held))
+
+
+@pytest.mark.parametrize("kept", [TOGETHER, CLOSED, APART])
+def test_nothing_is_found_where_nothing_changed(kept: Clause) -> None:
+    assert between(rules_of(kept, members="a b w"), moved(), moved()) == []
+    assert list(moves(rules_of(kept), moved(), moved())) == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "places", "members", "text"),
+    [
+        (TOGETHER, {"b": (64, 8)}, ("b",), "not so b (line 1)"),
+        (CLOSED, {"new": (16, 8)}, ("new",), "there now: new"),
+        (APART, {"w": (16, 8)}, ("a", "w"), "a with w"),
+    ],
+)
+def test_broken(kept: Clause, places: dict[str, tuple[int, int]], members: tuple[str, ...], text: str) -> None:
+    rules = rules_of(kept, readers="look")
+    (found,) = between(rules, moved(), moved(**places))
+    assert (found.kind, found.contract, found.members) == (DriftKind.BROKEN, "s", members)
+    assert text in found.text and "Why: it is hot" in found.text and found.readers == ("look",)
+    # The other way round it is mended; and what never held is not broken.
+    (found,) = between(rules, moved(**places), moved())
+    assert found.kind is DriftKind.MENDED
+    assert between(rules, moved(**places), moved(**places)) == []
+
+
+def test_broken_long_after_it_held() -> None:
+    """Between them is a kernel of which the rule says nothing."""
+    without = shape(("a", 0, 8), ("c", 128, 8))
+    (found,) = between(rules_of(TOGETHER), moved(), without, moved(b=(64, 8)))
+    assert found.kind is DriftKind.BROKEN
+    (found,) = between(rules_of(TOGETHER), without, moved(b=(64, 8)))
+    assert found.kind is DriftKind.NEVER_HELD and not found.kind.is_red and found.kind.is_amber
+
+
+def test_rules_that_come_and_go() -> None:
+    without = shape(("a", 0, 8), ("c", 128, 8))
+    assert [each.kind for each in between(rules_of(TOGETHER), without, moved())] == [DriftKind.CAME]
+    (found,) = between(rules_of(TOGETHER), moved(), without)
+    assert found.kind is DriftKind.WENT and "nothing to compare with" in found.text
+
+
+def test_a_further_member_on_the_lines_of_a_broken_rule() -> None:
+    rules = rules_of(APART)
+    (found,) = between(rules, moved(w=(16, 8)), moved(w=(16, 8), v=(24, 8)))
+    assert (found.kind, found.members) == (DriftKind.INTRUDER, ("a", "v"))
+    assert between(rules, moved(w=(16, 8), v=(24, 8)), moved(w=(16, 8))) == []
+    (found,) = between(rules_of(CLOSED), moved(x=(16, 8)), moved(x=(16, 8), y=(24, 8)))
+    assert (found.kind, found.members) == (DriftKind.INTRUDER, ("y",))
+    # What lies between scattered members says nothing of lines: 6.1 has none of the groups that 7.3 keeps together.
+    unbroken = rules_of(clause(ClauseKind.UNBROKEN, "a c", rule="s.G4", tag="s"))
+    assert between(unbroken, moved(), moved(x=(96, 8))) == []
+    # Members that are apart from their group are not a member that joins.
+    assert between(rules_of(TOGETHER), moved(b=(64, 8)), moved(b=(128, 8))) == []
+
+
+def test_an_absent_change_is_a_broken_rule_once_a_kernel_had_it() -> None:
+    sign = Clause("x", ClauseKind.FOLLOWS, frozenset(), True, 0, "s", ("w",), ("a",))
+    rules = replace(rules_of(TOGETHER, sign), rules=(Rule("s.G1", "x", "it is hot", "here"),))
+    absent = moved(a=(80, 8), b=(88, 8))
+    (found,) = between(rules, moved(), absent)
+    assert found.kind is DriftKind.BROKEN and "x is not in this tree" in found.text
+    assert between(rules, absent, absent) == []
+
+
+def test_a_line_that_is_full() -> None:
+    room, full = moved(c=(16, 40)), moved(c=(16, 48))
+    (found,) = between(rules_of(TOGETHER), room, full)
+    assert found.kind is DriftKind.FULL and "line 0: the last 8 free bytes are taken" in found.text
+    assert found.rules == ("s.G1",)
+    assert between(rules_of(TOGETHER), full, full) == []
+    assert between(rules_of(TOGETHER), full, room) == []
+    # Bytes that are free but cannot be used by the group: its last member ends the line.
+    last = moved(a=(40, 8), b=(48, 8)), moved(a=(40, 8), b=(56, 8))
+    (found,) = between(rules_of(TOGETHER), *last)
+    assert "0 bytes are left behind b, there were 8" in found.text
+
+
+def test_a_member_without_a_contract_joins() -> None:
+    rules = rules_of(APART, members="a b w v", readers="look")
+    (found,) = between(rules, moved(), moved(c=(24, 8)))
+    assert (found.kind, found.members, found.readers) == (DriftKind.JOINED, ("c",), ("look",))
+    assert "c came to a line of a (s.G3)" in found.text
+    assert between(rules, moved(c=(24, 8)), moved(c=(24, 8))) == []
+    assert between(rules, moved(c=(24, 8)), moved()) == []
+    # What the contract names is a matter of its rules, and a marker has no bytes.
+    assert between(rules_of(APART, members="a b w v c"), moved(), moved(c=(24, 8))) == []
+    assert between(rules, moved(), moved(mark=(24, 0))) == []
+    # So is a second name for the bytes of a member that it names.
+    assert between(rules, moved(), moved(alias=(0, 8))) == []
+
+
+def test_a_member_that_is_gone() -> None:
+    rules = rules_of(APART, members="a b|old w v")
+    (found,) = between(rules, moved(), moved(v=None))
+    assert (found.kind, found.members) == (DriftKind.GONE, ("v",))
+    assert between(rules, moved(), moved(b=None, old=(8, 8))) == []
+    assert between(rules, moved(v=None), moved()) == []
+
+
+def test_what_a_function_began_to_touch() -> None:
+    rules = rules_of(TOGETHER, members="a b|old", readers="look")
+    was: Reads = {("look", "s"): {"a": ""}}
+
+    def found(**now: str) -> list[FoundDrift]:
+        return between(rules, moved(), moved(), reads=(was, {("look", "s"): now}))
+
+    (far,) = found(a="", w="")
+    assert (far.kind, far.members, far.readers) == (DriftKind.READ, ("w",), ("look",))
+    assert far.text == "look() began to touch w (line 1); its members are on line 0"
+    assert "through helper()" in found(a="", w="helper")[0].text
+    # On a line of its group, another spelling of what it touched, something of another kind, nothing any more.
+    assert found(a="", b="") == []
+    assert found(a="", nowhere="") == []
+    assert found() == []
+    nearer = between(rules, moved(), moved(w=(16, 8)), reads=(was, {("look", "s"): {"w": ""}}))
+    assert [each.kind for each in nearer] == [DriftKind.JOINED]
+    was = {("look", "s"): {"old": ""}}
+    assert found(b="") == []
+
+
+def test_functions_that_cannot_be_compared() -> None:
+    rules = rules_of(TOGETHER, readers="look")
+    now: Reads = {("look", "s"): {"w": ""}}
+    for was in (None, {}, {("look", "s"): None}):
+        assert between(rules, moved(), moved(), reads=(was, now)) == []
+        assert between(rules, moved(), moved(), reads=(now, was)) == []
+    assert len(between(rules, moved(), moved(), reads=({("look", "s"): {}}, now))) == 1
+
+
+def test_members_that_begin_on_another_line() -> None:
+    marker = "__cacheline_group_begin__fast"
+    found = list(moves(rules_of(TOGETHER), moved(v=None), moved(w=(128, 8), **{marker: (136, 0)})))
+    assert found == [("s", "w", 1, 2), ("s", "v", None, 1)]
+    assert list(moves(rules_of(TOGETHER), layout(structure("t", 8)), moved())) == []
