@@ -12,7 +12,7 @@ from schedlib.contracts.first_contract import find_declaration, marked_groups
 from schedlib.contracts.net_tables import NET_TABLES, NetTable, write_table
 from schedlib.contracts.struct_source import declared_members
 from schedlib.dev.dev_options import NetCachelinesOptions
-from schedlib.dev.net_drift import DeclaredMembers, DriftKind, TableDrift, drift_of, made_table
+from schedlib.dev.net_drift import DeclaredMembers, TableDrift, TableDriftKind, drift_of, made_table
 from schedlib.errors import SchedlineError
 from schedlib.git import try_git
 from schedlib.layout.columns import composed_tree
@@ -61,7 +61,7 @@ def _told(table: NetTable, declared: DeclaredMembers, drift: Sequence[TableDrift
     rows, names = len(table.rows), len(declared.names)
     yield f"{rows} rows; {names} members in all configurations, {len(declared.compiled)} of them compiled"
     yield ""
-    for kind in DriftKind:
+    for kind in TableDriftKind:
         its = [each for each in drift if each.kind is kind]
         if its:
             listed = ", ".join(f"`{each.name}`{f' ({each.text})' if each.text else ''}" for each in its)

@@ -20,7 +20,7 @@ _CLOSE = 0.9
 """How alike two names are that differ by a slip of the pen. 1 means equal."""
 
 
-class DriftKind(Enum):
+class TableDriftKind(Enum):
     """What differs."""
 
     LACKING = "rows for which the structure has no member"
@@ -39,7 +39,7 @@ class DriftKind(Enum):
 class TableDrift:
     """One difference: the member or function, and what is said of it."""
 
-    kind: DriftKind
+    kind: TableDriftKind
     name: str
     text: str = ""
 
@@ -102,10 +102,12 @@ def drift_of(table: NetTable, declared: DeclaredMembers, functions: Collection[s
     """
     found = match_rows(table, declared)
     rows = [*_rows(table, declared, found), *_members(declared, found), *_fast_paths(declared, found)]
-    rows += [TableDrift(DriftKind.UNASSERTED, name, group) for name, group in _unasserted(declared)]
+    rows += [TableDrift(TableDriftKind.UNASSERTED, name, group) for name, group in _unasserted(declared)]
     for row in table.rows:
-        rows += [TableDrift(DriftKind.FUNCTION, each, row.member) for each in row.functions if each not in functions]
-    order = {kind: at for at, kind in enumerate(DriftKind)}
+        rows += [
+            TableDrift(TableDriftKind.FUNCTION, each, row.member) for each in row.functions if each not in functions
+        ]
+    order = {kind: at for at, kind in enumerate(TableDriftKind)}
     return tuple(sorted(rows, key=lambda drift: order[drift.kind]))
 
 
@@ -113,15 +115,15 @@ def _rows(table: NetTable, declared: DeclaredMembers, found: Mapping[TableRow, s
     for row in table.rows:
         if row in found:
             if found[row] not in row.spellings:
-                yield TableDrift(DriftKind.SPELLED, row.name, found[row])
+                yield TableDrift(TableDriftKind.SPELLED, row.name, found[row])
         elif row.member in declared.macros:
-            yield TableDrift(DriftKind.MOVED, row.member, declared.macros[row.member])
+            yield TableDrift(TableDriftKind.MOVED, row.member, declared.macros[row.member])
         elif tags := declared.elsewhere(row.member):
-            yield TableDrift(DriftKind.MOVED, row.member, ", ".join(f"struct {tag}" for tag in tags))
+            yield TableDrift(TableDriftKind.MOVED, row.member, ", ".join(f"struct {tag}" for tag in tags))
         else:
-            yield TableDrift(DriftKind.LACKING, row.member)
+            yield TableDrift(TableDriftKind.LACKING, row.member)
     times = Counter(row.member for row in table.rows if row.spellings == (row.member,))
-    yield from (TableDrift(DriftKind.TWICE, name, f"{count} times") for name, count in times.items() if count > 1)
+    yield from (TableDrift(TableDriftKind.TWICE, name, f"{count} times") for name, count in times.items() if count > 1)
 
 
 def _members(declared: DeclaredMembers, found: Mapping[TableRow, str]) -> Iterator[TableDrift]:
@@ -129,7 +131,7 @@ def _members(declared: DeclaredMembers, found: Mapping[TableRow, str]) -> Iterat
     for name in declared.names:
         if name not in documented:
             there = "" if name in declared.compiled else "in other configurations"
-            yield TableDrift(DriftKind.UNDOCUMENTED, name, declared.groups.get(name, there))
+            yield TableDrift(TableDriftKind.UNDOCUMENTED, name, declared.groups.get(name, there))
 
 
 def _fast_paths(declared: DeclaredMembers, found: Mapping[TableRow, str]) -> Iterator[TableDrift]:
@@ -139,11 +141,11 @@ def _fast_paths(declared: DeclaredMembers, found: Mapping[TableRow, str]) -> Ite
         group = declared.groups.get(member, "")
         claimed = f"tx {row.tx or '-'}, rx {row.rx or '-'}"
         if row.is_hot and not group:
-            yield TableDrift(DriftKind.UNGROUPED, member, claimed)
+            yield TableDrift(TableDriftKind.UNGROUPED, member, claimed)
         elif group and not row.is_hot:
-            yield TableDrift(DriftKind.UNCLAIMED, member, group)
+            yield TableDrift(TableDriftKind.UNCLAIMED, member, group)
         elif group and (row.is_written, row.sides) != meaning(group):
-            yield TableDrift(DriftKind.UNLIKE, member, f"{claimed}; {group}")
+            yield TableDrift(TableDriftKind.UNLIKE, member, f"{claimed}; {group}")
 
 
 def meaning(group: str) -> tuple[bool, frozenset[str]]:

@@ -11,7 +11,7 @@ from schedlib.cache import cache_dir
 from schedlib.contracts.net_tables import read_table
 from schedlib.dev.dev_options import NetCachelinesOptions
 from schedlib.dev.net_cachelines import _enumeration, _structure, compare_tables
-from schedlib.dev.net_drift import DriftKind, drift_of
+from schedlib.dev.net_drift import TableDriftKind, drift_of
 from schedlib.layout.struct_job import asserted_members, known_functions
 from schedlib.options import TreeOptions
 from schedlib.tree.kernel_tree import open_tree
@@ -20,7 +20,13 @@ from schedlib.verdict import Verdict
 pytestmark = pytest.mark.guest
 
 TREE = TreeOptions(None, "7.3")
-CLAIMS = {DriftKind.UNGROUPED, DriftKind.UNCLAIMED, DriftKind.UNLIKE, DriftKind.UNASSERTED, DriftKind.FUNCTION}
+CLAIMS = {
+    TableDriftKind.UNGROUPED,
+    TableDriftKind.UNCLAIMED,
+    TableDriftKind.UNLIKE,
+    TableDriftKind.UNASSERTED,
+    TableDriftKind.FUNCTION,
+}
 """What people claim, and what a table made anew keeps."""
 
 

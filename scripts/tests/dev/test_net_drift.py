@@ -9,7 +9,7 @@ import pytest
 
 from schedlib.contracts.net_tables import NetTable, TableRow
 from schedlib.dev.net_cachelines import _group_at, _other_forms, _place
-from schedlib.dev.net_drift import DeclaredMembers, DriftKind, drift_of, made_table, meaning
+from schedlib.dev.net_drift import DeclaredMembers, TableDriftKind, drift_of, made_table, meaning
 
 NAMES = ("first", "second", "count", "cold", "state")
 DECLARED = DeclaredMembers(
@@ -34,7 +34,7 @@ TABLE = NetTable(
 )
 
 
-def told(table: NetTable = TABLE, declared: DeclaredMembers = DECLARED) -> list[tuple[DriftKind, str, str]]:
+def told(table: NetTable = TABLE, declared: DeclaredMembers = DECLARED) -> list[tuple[TableDriftKind, str, str]]:
     return [(each.kind, each.name, each.text) for each in drift_of(table, declared, ("send_it",))]
 
 
@@ -49,63 +49,65 @@ def test_nothing_differs() -> None:
 @pytest.mark.parametrize(
     ("table", "declared", "expected"),
     [
-        (with_rows(TableRow("int", "gone")), DECLARED, [(DriftKind.LACKING, "gone", "")]),
+        (with_rows(TableRow("int", "gone")), DECLARED, [(TableDriftKind.LACKING, "gone", "")]),
         (
             with_rows(TableRow("int", "gone")),
             replace(DECLARED, macros={"gone": "other.gone"}),
-            [(DriftKind.MOVED, "gone", "other.gone")],
+            [(TableDriftKind.MOVED, "gone", "other.gone")],
         ),
         (
             with_rows(TableRow("int", "gone")),
             replace(DECLARED, elsewhere=lambda name: ("heir",)),
-            [(DriftKind.MOVED, "gone", "struct heir")],
+            [(TableDriftKind.MOVED, "gone", "struct heir")],
         ),
-        (with_rows(TableRow("int", "cold")), DECLARED, [(DriftKind.TWICE, "cold", "2 times")]),
-        (with_rows(without="cold"), DECLARED, [(DriftKind.UNDOCUMENTED, "cold", "")]),
+        (with_rows(TableRow("int", "cold")), DECLARED, [(TableDriftKind.TWICE, "cold", "2 times")]),
+        (with_rows(without="cold"), DECLARED, [(TableDriftKind.UNDOCUMENTED, "cold", "")]),
         (
             with_rows(without="cold"),
             replace(DECLARED, compiled=frozenset()),
-            [(DriftKind.UNDOCUMENTED, "cold", "in other configurations")],
+            [(TableDriftKind.UNDOCUMENTED, "cold", "in other configurations")],
         ),
         (
             with_rows(without="count"),
             DECLARED,
-            [(DriftKind.UNDOCUMENTED, "count", "thing_write_txrx")],
+            [(TableDriftKind.UNDOCUMENTED, "count", "thing_write_txrx")],
         ),
         (
             with_rows(TableRow("int", "cold", "read_mostly"), without="cold"),
             DECLARED,
-            [(DriftKind.UNGROUPED, "cold", "tx read_mostly, rx -")],
+            [(TableDriftKind.UNGROUPED, "cold", "tx read_mostly, rx -")],
         ),
         (
             with_rows(TableRow("u64", "count"), without="count"),
             DECLARED,
-            [(DriftKind.UNCLAIMED, "count", "thing_write_txrx")],
+            [(TableDriftKind.UNCLAIMED, "count", "thing_write_txrx")],
         ),
         (
             with_rows(TableRow("u64", "count", "read_mostly", "read_mostly"), without="count"),
             DECLARED,
-            [(DriftKind.UNLIKE, "count", "tx read_mostly, rx read_mostly; thing_write_txrx")],
+            [(TableDriftKind.UNLIKE, "count", "tx read_mostly, rx read_mostly; thing_write_txrx")],
         ),
         (
             with_rows(TableRow("u64", "count", "read_write"), without="count"),
             DECLARED,
-            [(DriftKind.UNLIKE, "count", "tx read_write, rx -; thing_write_txrx")],
+            [(TableDriftKind.UNLIKE, "count", "tx read_write, rx -; thing_write_txrx")],
         ),
         (
             TABLE,
             replace(DECLARED, asserted=frozenset({"first", "second"})),
-            [(DriftKind.UNASSERTED, "count", "thing_write_txrx")],
+            [(TableDriftKind.UNASSERTED, "count", "thing_write_txrx")],
         ),
         (TABLE, replace(DECLARED, asserted=frozenset({"first", "second"}), bits=frozenset({"count"})), []),
         (
             with_rows(TableRow("u32", "second", "read_mostly", "", "send_that"), without="second"),
             DECLARED,
-            [(DriftKind.FUNCTION, "send_that", "second")],
+            [(TableDriftKind.FUNCTION, "send_that", "second")],
         ),
     ],
 )
-def test_what_differs(table: NetTable, declared: DeclaredMembers, expected: list[tuple[DriftKind, str, str]]) -> None:
+def test_what_differs(
+    table: NetTable, declared: DeclaredMembers, expected: list[tuple[TableDriftKind, str, str]]
+) -> None:
     assert told(table, declared) == expected
 
 
@@ -119,9 +121,9 @@ def test_other_spellings() -> None:
         TableRow("void*priv_destructor", "struct thing"),
     )
     assert told(table, declared) == [
-        (DriftKind.SPELLED, "rtnl_link_initilizing", "rtnl_link_initializing"),
-        (DriftKind.SPELLED, "tcp_rack", "rack"),
-        (DriftKind.SPELLED, "struct thing", "priv_destructor"),
+        (TableDriftKind.SPELLED, "rtnl_link_initilizing", "rtnl_link_initializing"),
+        (TableDriftKind.SPELLED, "tcp_rack", "rack"),
+        (TableDriftKind.SPELLED, "struct thing", "priv_destructor"),
     ]
 
 
