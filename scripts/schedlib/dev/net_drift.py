@@ -164,15 +164,18 @@ def _unasserted(declared: DeclaredMembers) -> Iterator[tuple[str, str]]:
 def made_table(table: NetTable, declared: DeclaredMembers) -> NetTable:
     """The table with a row for each member, in the order of the source, and without rows for what is gone.
 
-    What a row claims is kept. A new row gets the access that the name of its group says.
+    What a row claims is kept; of two rows for one member, that which claims something. A new row gets the access that
+    the name of its group says.
     """
-    rows: dict[str, list[TableRow]] = {}
+    rows: dict[str, dict[str, TableRow]] = {}
     for row, member in match_rows(table, declared).items():
         kept = row if member in row.spellings else replace(row, kind=_kind(member, declared), name=member)
-        rows.setdefault(member.split(".")[0], []).append(replace(kept, name=kept.member))
+        its = rows.setdefault(member.split(".")[0], {})
+        if member not in its or (row.is_hot and not its[member].is_hot):
+            its[member] = replace(kept, name=kept.member)
     made: list[TableRow] = []
     for name in declared.names:
-        made += dict.fromkeys(rows.get(name, [_new_row(name, declared)]))
+        made += rows[name].values() if name in rows else [_new_row(name, declared)]
     return NetTable(table.file, table.about, table.is_enum, tuple(made))
 
 

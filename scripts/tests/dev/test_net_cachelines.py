@@ -12,8 +12,9 @@ from schedlib.contracts.net_tables import read_table
 from schedlib.dev.dev_options import NetCachelinesOptions
 from schedlib.dev.net_cachelines import _enumeration, _structure, compare_tables
 from schedlib.dev.net_drift import TableDriftKind, drift_of
+from schedlib.layout.columns import composed_tree
 from schedlib.layout.struct_job import asserted_members, known_functions
-from schedlib.options import TreeOptions
+from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 
@@ -35,10 +36,10 @@ def test_what_has_drifted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     for text in ("`padded`", "`wol_enabled` (struct ethtool_netdev_state", "`tcp_rack` (rack)", "`pcpu_stat_type`"):
         assert text in said
-    tree = open_tree(cache_dir(), TREE)
+    tree, composition = composed_tree(TREE, ChangeOptions((), ()))
     for path in sorted(tmp_path.glob("*.rst")):
         table = read_table(path.name, path.read_text())
-        is_enum, at = table.is_enum, tree.base
+        is_enum, at = table.is_enum, composition.commit
         declared = _enumeration(tree, at, table) if is_enum else _structure(TREE, tree, at, table)
         assert {each.kind for each in drift_of(table, declared, ())} <= CLAIMS, path.name
 

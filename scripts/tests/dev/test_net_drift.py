@@ -130,7 +130,8 @@ def test_other_spellings() -> None:
 def test_a_table_made_anew() -> None:
     names = (*NAMES, "rack")
     declared = replace(DECLARED, names=names, compiled=frozenset(names), tags={"tcp_rack": "rack"})
-    old = with_rows(TableRow("int", "gone"), TableRow("struct", "tcp_rack"), without="count")
+    twice = TableRow("unsigned_int", "first")
+    old = with_rows(TableRow("int", "gone"), twice, TableRow("struct", "tcp_rack"), without="count")
     made = made_table(replace(old, rows=tuple(reversed(old.rows))), declared)
     assert [row.member for row in made.rows] == ["first", "second", "count", "cold", "pending", "rack"]
     assert made.rows[0] == TABLE.rows[0]
