@@ -6,6 +6,7 @@
 #include "die.h"
 #include "internals.h"
 #include "objects.h"
+#include "recorder.h"
 
 #define MOST_HOPS 8
 #define POINTER 8
@@ -83,6 +84,15 @@ static void add_link(uint64_t address)
 	c2c_mind(model, address);
 }
 
+static uint64_t offset_of(unsigned int of, unsigned int cpu)
+{
+	uint64_t value;
+
+	if (!internals_read(cpu, per_cpu_offsets + POINTER * of, &value, sizeof(value)))
+		die("the guest maps no offsets of per-CPU variables", "");
+	return value;
+}
+
 /* Find a CPU's object. Returns false if a pointer on the way is null. */
 static bool locate(const struct watch *watch, unsigned int of, unsigned int cpu, uint64_t *address)
 {
@@ -90,11 +100,8 @@ static bool locate(const struct watch *watch, unsigned int of, unsigned int cpu,
 	unsigned int i;
 
 	*address = watch->address;
-	if (watch->is_per_cpu) {
-		if (!internals_read(cpu, per_cpu_offsets + POINTER * of, &value, sizeof(value)))
-			die("the guest maps no offsets of per-CPU variables", "");
-		*address += value;
-	}
+	if (watch->is_per_cpu)
+		*address += offset_of(of, cpu);
 	for (i = 0; i < watch->number_of_hops; i++) {
 		add_link(*address);
 		if (!internals_read(cpu, *address, &value, sizeof(value)))
@@ -135,7 +142,7 @@ static bool moved(struct watch *watch, unsigned int of, unsigned int cpu)
 	if (now == before)
 		return false;
 	if (before != NOWHERE && !--objects[before].users)
-		c2c_unwatch(model, objects[before].address, watch->size);
+		recorder_unwatch(objects[before].address, watch->size);
 	watch->at[of] = now;
 	if (now == NOWHERE)
 		return true;
@@ -161,8 +168,8 @@ static void look(unsigned int cpu)
 	/* A removed object may have overlapped others: watch these again. */
 	for (i = 0; any && i < number_of_objects; i++)
 		if (objects[i].users)
-			c2c_watch(model, objects[i].address, objects[i].watch->size,
-				  objects[i].epoch);
+			recorder_watch(objects[i].watch - watches, objects[i].address,
+				       objects[i].watch->size, objects[i].epoch);
 	if (number_of_objects > before && ++epoch == UINT16_MAX)
 		die("objects come and go all the time", "");
 }

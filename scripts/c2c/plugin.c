@@ -3,9 +3,9 @@
  * A plugin of QEMU that feeds the guest's accesses to the model, between the
  * start and the stop marker of a program in the guest.
  *
- * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own
- * turns), cluster=CPUS, llc=CPUS, node=CPUS (this number of consecutive CPUs
- * share one), user=on (user-space instructions too).
+ * Arguments: plan=FILE, out=FILE, trace=FILE (see tape.h), line=BYTES,
+ * quantum=BLOCKS (0: QEMU's own turns), cluster=CPUS, llc=CPUS, node=CPUS (this
+ * number of consecutive CPUs share one), user=on (user-space instructions too).
  *
  * The plan lists what to watch; see objects.h. The output consists of the
  * objects and then the records of the model. It ends with a line `end` and the
@@ -27,6 +27,7 @@
 #include "model.h"
 #include "objects.h"
 #include "qemu_api.h"
+#include "recorder.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -35,7 +36,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 			       char **argv);
 
 static struct {
-	char *plan, *out;
+	char *plan, *out, *trace;
 	unsigned long line, quantum, cluster, llc, node;
 	bool user;
 } option = { .line = 64, .cluster = 1, .llc = C2C_MAX_CPUS, .node = C2C_MAX_CPUS };
@@ -82,6 +83,7 @@ static void stop(void)
 	if (!counting)
 		die("a stop marker without a start", "");
 	counting = false;
+	recorder_end();
 	file = fopen(option.out, "w");
 	if (!file)
 		die("cannot be written: ", option.out);
@@ -140,7 +142,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 		pc ^= ATOMIC;
 	}
 	if (!is_atomic || !is_store)
-		c2c_access(model, cpu, kind, address, size, pc);
+		recorder_access(cpu, kind, address, size, pc);
 	if (is_store)
 		objects_written(cpu, address, size);
 }
@@ -233,7 +235,8 @@ static bool read_option(const char *argument)
 	char *value, *end;
 	size_t i;
 
-	if (take(argument, "plan", &option.plan) || take(argument, "out", &option.out))
+	if (take(argument, "plan", &option.plan) || take(argument, "out", &option.out) ||
+	    take(argument, "trace", &option.trace))
 		return true;
 	if (!strcmp(argument, "user=on"))
 		return option.user = true;
@@ -286,6 +289,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		fprintf(stderr, "c2c: no such machine, no plan or no output\n");
 		return 1;
 	}
+	recorder_begin(model, &shape, option.trace, false);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
 	return 0;
 }

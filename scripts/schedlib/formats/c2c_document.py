@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from schedlib.formats import document
 from schedlib.formats.document import Document
@@ -130,6 +130,17 @@ class MappedField(Strict, frozen=True):
     pointee: str
 
 
+class MappedStructure(Strict, frozen=True):
+    """A structure's size in bytes, and its fields in the order of their offsets."""
+
+    size: Count
+    fields: tuple[MappedField, ...]
+
+    def find(self, path: str) -> MappedField | None:
+        """The field of that name."""
+        return next((field for field in self.fields if field.path == path), None)
+
+
 class Watched(Strict, frozen=True):
     """A watched object.
 
@@ -151,6 +162,14 @@ class Watched(Strict, frozen=True):
     fields: tuple[MappedField, ...]
 
 
+class PrivateLines(Strict, frozen=True):
+    """The lines that only one CPU has used; their misses are cold ones."""
+
+    lines: Count
+    accesses: Count
+    misses: Count
+
+
 class Quantum(Strict, frozen=True):
     """One guest.
 
@@ -158,12 +177,14 @@ class Quantum(Strict, frozen=True):
         quantum: number of code blocks that a CPU executes before the next CPU's turn.
         operations: number of operations of its program.
         watched: number of accesses to watched lines.
+        private: what the rows leave out, if all of the kernel's memory was watched.
     """
 
     quantum: Positive
     operations: Positive
     watched: Count
     rows: tuple[TrafficRow, ...]
+    private: PrivateLines | UnsetType = UNSET
 
 
 class TrafficParameters(Strict, frozen=True, kw_only=True):

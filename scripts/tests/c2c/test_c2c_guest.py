@@ -16,9 +16,11 @@ import pytest
 
 from schedlib.c2c import plugin_guest, traffic_report
 from schedlib.c2c.c2c_options import SOURCES, TAGS
-from schedlib.c2c.counting import Subject, Wanted, built, measure, plan, source
+from schedlib.c2c.counting import Subject, Wanted, built, measure, observe, plan, source
 from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.objects import Watch
+from schedlib.c2c.observed import keep_trace, result_of, traced
+from schedlib.c2c.player import Player, pcs_of, played
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Setting
 from schedlib.c2c.raw import Raw
 from schedlib.cache import cache_dir, scratch
@@ -45,13 +47,13 @@ def made(request: pytest.FixtureRequest, series: Tree) -> Iterator[Subject]:
         yield built(cache, source(series, replace(WANTED, target=TARGETS[request.param])), place)
 
 
-def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str) -> Raw:
-    """Run a program under the plugin with a plan."""
+def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str, tape: Path | None = None) -> Raw:
+    """Run a program under the plugin with a plan; its accesses go to `tape`."""
     (place / "plan").write_text(text)
     archive = plugin_guest.archive_of(made.kernel, binary, place)
     library = plugin_guest.plugin(cache_dir())
     words = plugin_guest.argv(
-        made.planned.target, made.kernel.image, archive, setting, library, place / "plan", place / "out"
+        made.planned.target, made.kernel.image, archive, setting, library, place / "plan", place / "out", tape
     )
     return plugin_guest.measured(words, place / "console.log", place / "out", setting.timeout)[1]
 
@@ -185,6 +187,28 @@ def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None
     assert texts[0] == texts[1]
     assert files[0] == files[1]
     assert "root_domain.rto_count" in texts[0]
+
+
+@pytest.mark.parametrize("line", [64, 128, 256])
+def test_a_replay_is_what_the_guest_has_counted(made: Subject, tmp_path: Path, line: int) -> None:
+    """One guest with lines of 64 bytes is enough to know what others with longer lines count."""
+    cache = cache_dir()
+    kept, plain = tmp_path / "kept", tmp_path / "plain"
+    for place in (kept, plain):
+        place.mkdir()
+    watched = replace(WANTED, objects=("rq", "root_domain", "nohz"))
+    observed = observe(cache, made, watched, kept, kept, taped=True)
+    player = Player(plugin_guest.replayer(cache), observed.parameters)
+    keep_trace(tmp_path / "one.trace", observed, pcs_of(player, observed))
+    replayed = played(player, traced(tmp_path / "one.trace", kept), line)
+    setting = replace(watched.setting, line=line)
+    counted = observe(cache, made, replace(watched, setting=setting), plain, plain, taped=False)
+    assert replayed.guests[0].raw == counted.guests[0].raw
+    again = msgspec.structs.replace(result_of(replayed), started=observed.started)
+    assert again == msgspec.structs.replace(result_of(counted), started=observed.started)
+    # The twin: other lines give other counts.
+    other = player.counts(replayed.guests[0], 256 if line == 64 else 64)
+    assert other.raw.records != counted.guests[0].raw.records
 
 
 def test_a_kernel_elsewhere_is_refused(made: Subject, tmp_path: Path) -> None:
