@@ -2,17 +2,19 @@
 /*
  * Plays a tape (see tape.h) to the model:
  *
- *	replay TAPE CPUS LINE CLUSTER LLC NODE one|pair some|all MOVES
+ *	replay TAPE CPUS LINE CLUSTER LLC NODE one|pair some|all MOVES [FIELDS]
  *
  * CLUSTER, LLC and NODE are the numbers of CPUs that share one. With `pair` a
  * fetch brings two lines. With `all` everything is watched. MOVES is a file as
- * in moves.h, or `-`. The output is that of the plugin without objects. An output
- * without the line `end` is incomplete.
+ * in moves.h, or `-`. The output is that of the plugin without objects and pages;
+ * with FIELDS, a file as in blame.h, it is as described there. An output without
+ * the line `end` is incomplete.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "blame.h"
 #include "die.h"
 #include "model.h"
 #include "moves.h"
@@ -58,18 +60,27 @@ int main(int argc, char **argv)
 	struct c2c_shape shape;
 	struct tape_entry entry;
 	struct tape tape = { 0 };
-	play_t first = play;
+	play_t last = play, first;
 	long number = 0;
 
-	if (argc != 10)
+	if (argc < 10 || argc > 11)
 		die("usage: see ", "replay.c");
 	shape = (struct c2c_shape){ atoi(argv[2]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]) };
 	model = c2c_new(&shape, atoi(argv[3]));
 	if (!model || (!strcmp(argv[7], "pair") && atoi(argv[3]) == C2C_MAX_LINE))
 		die("no such machine", "");
 	set_up(model, argv);
+	if (argc == 11) {
+		struct c2c_model *moved = c2c_new(&shape, atoi(argv[3]));
+
+		set_up(moved, argv);
+		c2c_watch_everything(moved);
+		blame_begin(argv[10], model, moved, atoi(argv[3]), !strcmp(argv[7], "pair"));
+		last = blame_play;
+	}
+	first = last;
 	if (strcmp(argv[9], "-")) {
-		moves_begin(argv[9], play);
+		moves_begin(argv[9], last);
 		first = moves_apply;
 	}
 	tape.file = fopen(argv[1], "r");
@@ -78,12 +89,16 @@ int main(int argc, char **argv)
 	setvbuf(tape.file, NULL, _IOFBF, BUFFER);
 	while (tape_read(&tape, &entry))
 		first(&entry);
-	printf("c2c-raw 2\nmachine %u %u %u %u %u 0\n", shape.cpus, atoi(argv[3]),
-	       shape.per_cluster, shape.per_llc, shape.per_node);
-	if (!strcmp(argv[8], "all"))
-		write_private();
-	number = c2c_write(model, stdout);
-	printf("seen %" PRIu64 " %" PRIu64 "\n", tape.entries, c2c_total(model));
+	if (argc == 11) {
+		blame_write(stdout);
+	} else {
+		printf("c2c-raw 2\nmachine %u %u %u %u %u 0\n", shape.cpus,
+		       atoi(argv[3]), shape.per_cluster, shape.per_llc, shape.per_node);
+		if (!strcmp(argv[8], "all"))
+			write_private();
+		number = c2c_write(model, stdout);
+		printf("seen %" PRIu64 " %" PRIu64 "\n", tape.entries, c2c_total(model));
+	}
 	printf("end %ld\n", number);
 	return number < 0 || fflush(stdout) || ferror(stdout);
 }

@@ -6,12 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from schedlib import TOOL, doctor
 from schedlib.c2c import heat_map, plugin_guest, traffic_diff, traffic_report
+from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
 from schedlib.c2c.counting import Wanted, built, observe, source
 from schedlib.c2c.moved_layout import relaid
-from schedlib.c2c.observed import keep_trace, result_of, traced
+from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
 from schedlib.c2c.player import Player, pcs_of, played
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
@@ -51,14 +54,13 @@ def count(options: C2cOptions) -> Verdict:
     planned = source(open_tree(cache, options.tree), wanted)
     out = _results(cache, options.out)
     with scratch(cache) as place:
-        observed = observe(
-            cache, built(cache, planned, place / "kernel"), wanted, place, out, taped=options.trace is not None
-        )
+        observed = observe(cache, built(cache, planned, place / "kernel"), wanted, place, out, taped=True)
         if options.trace:
             with step(f"writing {options.trace}"):
                 player = Player(plugin_guest.replayer(cache), observed.parameters)
                 keep_trace(options.trace, observed, pcs_of(player, observed))
-    _show(result_of(observed), out, options.json, options.svg)
+        result = _blamed(cache, observed, place)
+    _show(result, out, options.json, options.svg)
     return Verdict.PASS
 
 
@@ -74,7 +76,8 @@ def replay(options: C2cReplayOptions) -> Verdict:
         player = Player(plugin_guest.replayer(cache), observed.parameters)
         with step("counting"):
             observed = played(player, observed, options.line or observed.parameters.line)
-    _show(result_of(observed), out, options.json, options.svg)
+        result = _blamed(cache, observed, place)
+    _show(result, out, options.json, options.svg)
     return Verdict.PASS
 
 
@@ -84,6 +87,14 @@ def _results(cache: Path, wanted: Path | None) -> Path:
     for name in (C2C_FILE, _TEXT, _PICTURE):
         (out / name).unlink(missing_ok=True)
     return out
+
+
+def _blamed(cache: Path, observed: Observed, place: Path) -> TrafficResult:
+    """The result of guests whose accesses were kept, with the list of fields to blame."""
+    result = result_of(observed)
+    player = Player(plugin_guest.replayer(cache), observed.parameters)
+    with step("counting again with fields on lines of their own"):
+        return structs.replace(result, blame=blame(player, observed, result, place))
 
 
 def _show(result: TrafficResult, out: Path, json: Path | None, svg: Path | None) -> None:

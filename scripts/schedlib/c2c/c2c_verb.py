@@ -39,7 +39,8 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Boots a kernel in QEMU with a plugin that sends each access to some objects of the scheduler through a model
         of caches. The report shows which lines, fields and functions make CPUs fetch lines from each other, as
-        perf c2c does on a machine with hundreds of CPUs, and how much of that is false sharing.
+        perf c2c does on a machine with hundreds of CPUs, and how much of that is false sharing. It begins with the
+        fields to blame: what each would save on a line of its own, counted with the same accesses.
 
         Instructions are counted instead of time, so the same kernel gives the same numbers. A quantum is the length
         of a CPU's turn. Several quanta show how much of a number comes from the order of turns.

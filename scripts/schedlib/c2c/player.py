@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Plays the tapes of guests through the model again: with other lines or other offsets."""
+"""Plays the tapes of guests through the model again: with other lines, other offsets, or fields on their own lines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec import structs
 from schedlib.c2c.c2c_options import ALL, LINES
 from schedlib.c2c.observed import Observed, ObservedGuest
 from schedlib.c2c.raw import parse_raw
+from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import TrafficParameters
 from schedlib.process import must
 
@@ -24,13 +25,13 @@ class Player:
     program: Path
     parameters: TrafficParameters
 
-    def _said(self, guest: ObservedGuest, line: int, pairs: bool) -> str:
+    def _said(self, guest: ObservedGuest, line: int, pairs: bool, *files: Path) -> str:
         if guest.tape is None:
             raise ValueError("the guest's accesses were not kept")
         chosen = self.parameters
         shape = (chosen.cpus, line, chosen.per_cluster, chosen.per_llc, chosen.per_node)
         ways = ("pair" if pairs else "one", "all" if ALL in chosen.objects else "some")
-        return must([self.program, guest.tape, *map(str, shape), *ways, guest.moves or "-"], next_step=_NEXT)
+        return must([self.program, guest.tape, *map(str, shape), *ways, guest.moves or "-", *files], next_step=_NEXT)
 
     def counts(self, guest: ObservedGuest, line: int, *, pairs: bool = False) -> ObservedGuest:
         """A guest with the counts for lines of this size, which are fetched in pairs if `pairs` is true.
@@ -40,6 +41,13 @@ class Player:
         """
         raw = parse_raw(self._said(guest, line, pairs), str(guest.tape))
         return replace(guest, raw=replace(guest.raw, records=raw.records, watched=raw.watched, private=raw.private))
+
+    def groups(self, guest: ObservedGuest, line: int, fields: Path, *, pairs: bool = False) -> list[list[int]]:
+        """The seven numbers of each group of fields, see scripts/c2c/blame.h; SchedlineError if the tape is damaged."""
+        *rows, end = self._said(guest, line, pairs, fields).splitlines()
+        if end != "end 0":
+            raise SchedlineError(f"{guest.tape} was not played to its end", _NEXT)
+        return [[int(word) for word in row.split()[2:]] for row in rows]
 
 
 def played(player: Player, observed: Observed, line: int) -> Observed:

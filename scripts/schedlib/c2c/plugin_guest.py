@@ -49,10 +49,10 @@ _ARCHES = {
 }
 
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
-_PROGRAMS = re.compile(r"guest_\w+|replay|moves")
+_PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame")
 """Files in SOURCES that are programs, or parts of one; the others make up the plugin."""
 
-_REPLAY = ("replay.c", "moves.c", "tape.c", "model.c", "records.c")
+_REPLAY = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
 
 _STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
 _TROUBLE = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from schedlib.c2c.blame_report import blame_text
 from schedlib.c2c.raw import DISTANCES
 from schedlib.c2c.traffic_table import field_name, function_name, line_name, middle, objects_of, spread, totals
 from schedlib.formats.c2c_diff_document import COUNTS
@@ -27,7 +28,7 @@ def grid(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
 
 def text(result: TrafficResult) -> str:
     """The whole report. It contains no times and no file names, so equal runs give equal text."""
-    parts = [*_head(result), "", *_objects(result), ""]
+    parts = [*_head(result), "", *blame_text(result), *_objects(result), ""]
     parts += [*_hot_lines(result), *_fields(result), *_sources(result)]
     return "\n".join(parts) + "\n"
 

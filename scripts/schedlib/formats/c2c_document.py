@@ -187,6 +187,36 @@ class Quantum(Strict, frozen=True):
     private: PrivateLines | UnsetType = UNSET
 
 
+class BlamedField(Strict, frozen=True, kw_only=True):
+    """What a field costs by its place: the same accesses, counted again with this field on a line of its own.
+
+    For an array, each element has a line of its own.
+
+    Attributes:
+        saved: misses that this saves, for each guest; negative if it costs some.
+        saved_upgrades: the same for upgrades.
+        alone: misses on the field when it is on a line of its own.
+        inside: how many of these are false sharing between bytes of the field; no layout saves the others.
+        elsewhere: misses saved in the middle guest, with lines of other sizes; `pairs` are lines that are fetched
+            two at a time.
+        bytes: how much larger each object becomes.
+        objects: how many of these there were.
+        readers: functions that only load it, the most frequent first.
+        writers: functions that store to it, the most frequent first.
+    """
+
+    field: Word
+    saved: tuple[Whole, ...]
+    saved_upgrades: tuple[Whole, ...]
+    alone: tuple[Count, ...]
+    inside: tuple[Count, ...]
+    elsewhere: dict[str, Whole]
+    bytes: Count
+    objects: Count
+    readers: tuple[str, ...]
+    writers: tuple[str, ...]
+
+
 class TrafficParameters(Strict, frozen=True, kw_only=True):
     """The guests, and what they ran.
 
@@ -224,6 +254,7 @@ class TrafficResult(Document, frozen=True, kw_only=True):
         fingerprint: the kernel and its source; compiler and emulator; hashes of plugin and program.
         changes: state of each change, by id.
         absent: number of CPUs on which the pointer to a watched object was null, by the object.
+        blame: what moving a field would save, the most first; missing if nothing was kept to count again.
     """
 
     only_lines = True
@@ -237,6 +268,7 @@ class TrafficResult(Document, frozen=True, kw_only=True):
     watched: Annotated[tuple[Watched, ...], Meta(min_length=1)] = msgspec.field(name="objects")
     absent: dict[str, Positive]
     quanta: Annotated[tuple[Quantum, ...], Meta(min_length=1)] = msgspec.field(name="runs")
+    blame: tuple[BlamedField, ...] | UnsetType = UNSET
 
     @property
     def line(self) -> int:

@@ -18,7 +18,7 @@ _KINDS = ("load", "store", "rmw")
 def compile_replay(directory: Path) -> Path:
     """The program that plays a tape to the model."""
     program = directory / "replay"
-    names = ("replay.c", "moves.c", "tape.c", "model.c", "records.c")
+    names = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
     subprocess.run(
         [
             "gcc",

@@ -13,12 +13,13 @@ import toy_trace
 from msgspec import structs
 from replayed import Replay, compile_replay, tape_of
 
+from schedlib.c2c.blame import blame
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
 from schedlib.c2c.player import Player, pcs_of, played
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import C2C_FILE, read_result
+from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
 from schedlib.main import main
 
 pytestmark = pytest.mark.tools
@@ -124,6 +125,39 @@ def test_an_access_across_members_is_split(replay: Replay, tmp_path: Path) -> No
         (12, 4, "store", 1),
         (64, 4, "load", 2),
     ]
+
+
+@pytest.mark.parametrize(("line", "pairs"), [(64, False), (128, False), (256, False), (64, True)])
+def test_blame_is_what_a_move_brings(replay: Replay, tmp_path: Path, line: int, pairs: bool) -> None:
+    """Two ways to the same number: the lines of one field played apart, and the whole trace with the field moved."""
+    block = 2 * line if pairs else line
+    trace = ["watch 1000 512 1", *random_trace(6, end=512)]
+    machine = (4, line, 1, 4, 4, "pair" if pairs else "one", "some")
+    fields = "".join(f"block {0x1000 + start:x} 1\n" for start in range(0, 512, block))
+    (tmp_path / "fields").write_text(f"field 0 72 8 1\n{fields}")
+    group, end = replay.lines(trace, machine, "-", tmp_path / "fields")
+    assert end == "end 0"
+    words = [int(word) for word in group.split()[2:]]
+    text = "object 0 1000 512 50000 768\npiece 0 0 72 0\npiece 0 72 8 512\npiece 0 80 432 80\n"
+    (tmp_path / "moves").write_text(text)
+    before = replay.counts(trace[1:], size=512, line=line, llc=4, node=4, pairs=pairs)
+    after = replay.counts(trace[1:], size=512, line=line, llc=4, node=4, pairs=pairs, moves=tmp_path / "moves")
+    assert before != after
+    assert words[0] - words[1] - words[2] == before.misses - after.misses
+    assert words[3] - words[4] - words[5] == before.upgrades - after.upgrades
+    # The block that has the field is only a part of the object.
+    assert 0 < words[2] < words[0]
+
+
+def test_blame_follows_objects_that_come_and_go(replay: Replay, tmp_path: Path) -> None:
+    trace = ["watch 1000 64 1", *random_trace(7, end=64)]
+    again = [*trace, "unwatch 1000 64", *trace, "unwatch 1000 64", *trace]
+    (tmp_path / "fields").write_text("field 0 8 8 1\nblock 1000 1\n")
+    once, thrice = (
+        [int(word) for word in replay.lines(each, MACHINE, "-", tmp_path / "fields")[0].split()[2:]]
+        for each in (trace, again)
+    )
+    assert thrice == [3 * number for number in once]
 
 
 def test_a_replay_of_a_trace_is_what_was_counted(tmp_path: Path, player: Player, trace: Path) -> None:
@@ -271,10 +305,63 @@ def test_a_structure_of_which_a_part_was_traced_is_refused(tmp_path: Path) -> No
         relaid(part, layout_of(tmp_path, UNCHANGED), tmp_path)
 
 
+def blamed(player: Player, observed: Observed, place: Path) -> TrafficResult:
+    observed = played(player, observed, 64)
+    result = result_of(observed)
+    return structs.replace(result, blame=blame(player, observed, result, place))
+
+
+def test_the_written_field_is_to_blame(tmp_path: Path, player: Player, observed: Observed) -> None:
+    result = blamed(player, observed, tmp_path)
+    assert isinstance(result.blame, tuple)
+    first = result.blame[0]
+    # Without `left` on it, CPU 0 fetches the line once; `left` is then fetched once.
+    assert (first.field, first.saved) == ("root_domain.left", (ROUNDS - 1, ROUNDS))
+    assert (first.alone, first.bytes, first.objects) == ((1, 1), 64, 1)
+    assert (first.readers, first.writers) == ((), ("writer",))
+    # On a longer line, the access beside the object misses once more.
+    assert first.elsewhere == {"128": ROUNDS + 1, "256": ROUNDS + 1, "pairs": ROUNDS}
+    gains = {each.field: each.saved for each in result.blame}
+    # A second read of the same line is a hit, so moving one of the two that are read saves nothing: it costs one.
+    assert gains["root_domain.right"] == gains["root_domain.quiet"] == (-1, -1)
+    # The prediction is what the replay with that layout counts.
+    text = "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n"
+    after = result_of(played(player, relaid(observed, layout_of(tmp_path, text), tmp_path), 64))
+    for quantum, moved, saved in zip(result.quanta, after.quanta, first.saved, strict=True):
+        assert misses(quantum.rows) - misses(moved.rows) == saved
+
+
+def misses(rows: object) -> int:
+    assert isinstance(rows, tuple)
+    return sum(row.counts.misses for row in rows)
+
+
+def test_true_sharing_is_nobodys_fault(tmp_path: Path, player: Player, observed: Observed) -> None:
+    tape = tmp_path / "true.tape"
+    tape.write_bytes(tape_of(["watch 10000 64 1", *["0 rmw 10000 8 200", "1 rmw 10000 8 200"] * ROUNDS]))
+    shared = replace(observed, guests=tuple(replace(guest, tape=tape) for guest in observed.guests))
+    result = blamed(player, shared, tmp_path)
+    assert isinstance(result.blame, tuple)
+    (only,) = result.blame
+    assert (only.field, only.saved, only.alone) == ("root_domain.left", (0, 0), (2 * ROUNDS, 2 * ROUNDS))
+    assert only.inside == (0, 0)
+
+
+def test_false_sharing_inside_a_field(tmp_path: Path, player: Player, observed: Observed) -> None:
+    tape = tmp_path / "inside.tape"
+    tape.write_bytes(tape_of(["watch 10000 64 1", *["0 store 10000 4 200", "1 store 10004 4 200"] * ROUNDS]))
+    shared = replace(observed, guests=tuple(replace(guest, tape=tape) for guest in observed.guests))
+    result = blamed(player, shared, tmp_path)
+    assert isinstance(result.blame, tuple)
+    (only,) = result.blame
+    assert (only.saved, only.alone, only.inside) == ((0, 0), (2 * ROUNDS,) * 2, (2 * ROUNDS - 2,) * 2)
+
+
 def test_the_verb(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         assert main(["c2c", "replay", str(trace), "--out", str(tmp_path / name)]) == 0
-    capsys.readouterr()
+    said = capsys.readouterr().out
+    assert "1. move root_domain.left off its line" in said
     assert (tmp_path / "one" / C2C_FILE).read_bytes() == (tmp_path / "two" / C2C_FILE).read_bytes()
     assert read_result(tmp_path / "one").parameters.line == 64
     layout = layout_of(tmp_path, WRONG["has no member lefft"])
@@ -297,3 +384,11 @@ def test_lines_of_one_cpu_are_left_out_when_everything_is_watched(replay: Replay
     found = [row.split()[1:3] for row in rows if row.startswith("record")]
     assert found == [["1000", "1"], ["3000", "0"], ["3008", "0"]]
     assert not [row for row in replay.lines(trace, MACHINE, "-") if row.startswith(("private", "record 3"))]
+
+
+def test_objects_that_are_named_afterwards_can_be_blamed(replay: Replay, tmp_path: Path) -> None:
+    trace = ["0 load 1008 8", "1 store 1000 8"] * ROUNDS
+    fields = "object 5 1000 16\nfield 5 0 8 1\nblock 1000 1\n"
+    (tmp_path / "fields").write_text(fields)
+    words = replay.lines(trace, (*MACHINE[:-1], "all"), "-", tmp_path / "fields")[0].split()[2:]
+    assert [int(word) for word in words] == [ROUNDS + 1, 1, 1, ROUNDS - 1, 0, 0, 0]
