@@ -5,6 +5,7 @@
 
 #include "die.h"
 #include "internals.h"
+#include "memory.h"
 #include "objects.h"
 #include "recorder.h"
 
@@ -223,7 +224,8 @@ void objects_find(struct c2c_model *of, const char *plan, unsigned int number, u
 	while (fgets(text, sizeof(text), file)) {
 		if (sscanf(text, "expect %" SCNx64 " %" SCNx64, &address, &value) == 2)
 			expect(cpu, address, value);
-		else if (sscanf(text, "offsets %" SCNx64, &per_cpu_offsets) != 1)
+		else if (sscanf(text, "offsets %" SCNx64, &per_cpu_offsets) != 1 &&
+			 !memory_plan(text))
 			read_watch(text);
 	}
 	fclose(file);
@@ -257,4 +259,12 @@ void objects_write(FILE *file)
 		for (of = 0; of < (watches[i].is_per_cpu ? cpus : 1); of++)
 			if (!watches[i].was_found[of])
 				fprintf(file, "absent %s %u\n", watches[i].key, of);
+}
+
+void objects_write_offsets(unsigned int cpu, FILE *file)
+{
+	unsigned int of;
+
+	for (of = 0; of < cpus; of++)
+		fprintf(file, "percpu %u %" PRIx64 "\n", of, offset_of(of, cpu));
 }

@@ -7,6 +7,7 @@ import argparse
 
 from schedlib import options
 from schedlib.c2c.c2c_options import (
+    ALL,
     CPUS,
     DEFAULT,
     KINDS,
@@ -72,8 +73,8 @@ def add_parser(verbs: Verbs) -> None:
     shape.add_argument("--cpus", type=_cpus, default=CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {CPUS})")
     about = "the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes define near and far"
     options.add_topology_option(shape, about)
-    about = f"what to watch: {', '.join(KINDS)} (default: {','.join(DEFAULT)})"
-    add("--objects", type=some_of("object", lambda: KINDS), default=DEFAULT, metavar="NAME,...", help=about)
+    about = f"what to watch: {', '.join(KINDS)}, or {ALL} of the kernel's memory (default: {','.join(DEFAULT)})"
+    add("--objects", type=some_of("object", lambda: [*KINDS, ALL]), default=DEFAULT, metavar="NAME,...", help=about)
     about = f"length of a CPU's turn in blocks of code, one guest for each (default: {','.join(map(str, QUANTA))})"
     add("--quanta", type=_quanta, default=QUANTA, metavar="N,...", help=about)
     add("--line", type=int, choices=LINES, default=LINES[0], help="bytes of a cache line (64)")

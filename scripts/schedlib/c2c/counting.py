@@ -11,8 +11,9 @@ from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS
+from schedlib.c2c.c2c_options import ALL, CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.memory_map import memory_map, named, plan_line
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
 from schedlib.c2c.observed import Observed, ObservedGuest, located, result_of
 from schedlib.c2c.plugin_guest import Setting
@@ -126,13 +127,18 @@ def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path,
     with step("reading symbols and types"):
         known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
     cpus = wanted.setting.topology.cpus
-    looked_at = watches(known, wanted.objects, cpus)
-    (place / "plan").write_text(plan(known, looked_at))
+    looked_at = watches(known, tuple(name for name in wanted.objects if name != ALL) or DEFAULT, cpus)
+    text, memory = plan(known, looked_at), None
+    if ALL in wanted.objects:
+        memory = memory_map(made.vmlinux, cache / "c2c", known.build_id)
+        known = replace(known, structures={**memory.structures, **known.structures})
+        text += plan_line(known, memory)
+    (place / "plan").write_text(text)
     library, binary = plugin_guest.plugin(cache), plugin_guest.program(cache, wanted.workload, made.planned.target)
     archive = plugin_guest.archive_of(made.kernel, binary, place)
     guests = []
     for quantum in wanted.quanta:
-        setting = replace(wanted.setting, quantum=quantum)
+        setting = replace(wanted.setting, quantum=quantum, everything=memory is not None)
         out = place / f"quantum-{quantum}.raw"
         tape = place / f"quantum-{quantum}.tape" if taped else None
         words = plugin_guest.argv(
@@ -141,6 +147,11 @@ def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path,
         with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
             operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
         located(looked_at, raw)
+        if memory:
+            named_too, instances = named(known, memory, raw)
+            there = {watch.key for watch in looked_at}
+            looked_at += tuple(watch for watch in named_too if watch.key not in there)
+            raw = replace(raw, instances=raw.instances + instances)
         guests.append(ObservedGuest(quantum, operations, raw, tape))
     chosen = wanted.setting
     parameters = TrafficParameters(

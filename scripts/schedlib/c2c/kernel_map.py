@@ -114,6 +114,18 @@ def structures_of(elf: ELFFile, vmlinux: Path, unit: str, tags: frozenset[str]) 
     return _of_unit(_unit(elf, vmlinux, unit), tags)
 
 
+def enumerators(elf: ELFFile, vmlinux: Path, unit: str, names: frozenset[str]) -> dict[str, int]:
+    """The values of these enumerators that a source file sees; SchedlineError as for structures_of()."""
+    found: dict[str, int] = {}
+    compiled = _unit(elf, vmlinux, unit)
+    for die in compiled.iter_DIE_children(compiled.get_top_DIE()):
+        if die.tag == "DW_TAG_enumeration_type":
+            for each in die.iter_children():
+                if _name(each) in names:
+                    found[_name(each)] = int(each.attributes["DW_AT_const_value"].value)
+    return found
+
+
 def _unit(elf: ELFFile, vmlinux: Path, wanted: str) -> CompileUnit:
     if elf.get_section_by_name(".debug_info") is None:
         raise _stripped(vmlinux, "debug information")

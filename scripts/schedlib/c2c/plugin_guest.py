@@ -72,6 +72,7 @@ class Setting:
         line: bytes of a cache line in the model.
         quantum: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
         programs: also count accesses from user space.
+        everything: watch all of the kernel's memory.
         timeout: seconds.
     """
 
@@ -81,6 +82,7 @@ class Setting:
     rounds: int
     timeout: float
     programs: bool = False
+    everything: bool = False
 
     @property
     def per_cluster(self) -> int:
@@ -177,6 +179,7 @@ def argv(
         options |= {"cluster": setting.per_cluster, "llc": setting.per_llc, "node": setting.per_node}
         options |= {"trace": tape} if tape else {}
         options |= {"user": "on"} if setting.programs else {}
+        options |= {"everything": "on"} if setting.everything else {}
         shown = [f"{name}={value}" for name, value in options.items()]
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
     asked = [*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)]

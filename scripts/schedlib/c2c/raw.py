@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType
@@ -38,12 +38,34 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Page:
+    """What a page of the guest is used for.
+
+    Attributes:
+        kind: slab, table, large, stack or other.
+        cache: for a slab the name of its cache, else empty.
+        first: where the slab begins.
+        size: from one object of the slab to the next.
+        object_size: bytes of an object.
+    """
+
+    kind: str
+    cache: str = ""
+    first: int = 0
+    size: int = 0
+    object_size: int = 0
+
+
+@dataclass(frozen=True)
 class Raw:
     """The output of one guest.
 
     Attributes:
         absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
         watched: accesses to watched lines.
+        pages: if everything was watched, the pages with lines that several CPUs used, by address.
+        areas: where page descriptors, the direct map and vmalloc begin, if everything was watched.
+        offsets: of the per-CPU variables of each CPU, if everything was watched.
         private: what was left out because only one CPU used it, if everything was watched.
     """
 
@@ -51,6 +73,9 @@ class Raw:
     absent: dict[str, int]
     records: tuple[Record, ...]
     watched: int
+    pages: dict[int, Page] = field(default_factory=dict)
+    areas: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
     private: PrivateLines | UnsetType = UNSET
 
 
@@ -84,6 +109,9 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     instances: list[Instance] = []
     absent: dict[str, int] = {}
     records: list[Record] = []
+    pages: dict[int, Page] = {}
+    areas: tuple[int, ...] = ()
+    offsets: list[int] = []
     private: PrivateLines | UnsetType = UNSET
     for row in rows[2:-2]:
         if row[0] == "object":
@@ -91,6 +119,14 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
             instances.append(Instance(key, int(cpu), int(address, 16), int(size), int(epoch)))
         elif row[0] == "absent":
             absent[row[1]] = absent.get(row[1], 0) + 1
+        elif row[0] == "page":
+            slab = row[2] == "slab"
+            page = Page(row[2], row[3], int(row[4], 16), int(row[5]), int(row[6])) if slab else Page(row[2])
+            pages[int(row[1], 16)] = page
+        elif row[0] == "areas":
+            areas = tuple(int(word, 16) for word in row[1:])
+        elif row[0] == "percpu":
+            offsets.append(int(row[2], 16))
         elif row[0] == "private":
             private = PrivateLines(*map(int, row[1:]))
         else:
@@ -98,4 +134,4 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
     _, watched = map(int, rows[-2][1:])
-    return Raw(tuple(instances), absent, tuple(records), watched, private)
+    return Raw(tuple(instances), absent, tuple(records), watched, pages, areas, tuple(offsets), private)

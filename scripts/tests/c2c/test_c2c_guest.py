@@ -17,7 +17,7 @@ import pytest
 from schedlib import TOOL
 from schedlib.c2c import plugin_guest, traffic_report
 from schedlib.c2c.blame import blame
-from schedlib.c2c.c2c_options import SOURCES, TAGS
+from schedlib.c2c.c2c_options import ALL, SOURCES, TAGS
 from schedlib.c2c.counting import Subject, Wanted, built, measure, observe, plan, source
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.moved_layout import relaid
@@ -276,6 +276,41 @@ def test_a_replay_is_what_the_guest_has_counted(made: Subject, tmp_path: Path, l
     # The twin: other lines give other counts.
     other = player.counts(replayed.guests[0], 256 if line == 64 else 64)
     assert other.raw.records != counted.guests[0].raw.records
+
+
+def test_all_memory_has_names(made: Subject, tmp_path: Path) -> None:
+    """Everything that is known otherwise, through pointers, has to be found where the slabs and symbols say."""
+    if made.planned.target.arch != "x86_64":
+        with pytest.raises(SchedlineError, match="--objects all is for x86-64"):
+            observe(cache_dir(), made, replace(WANTED, objects=(ALL,)), tmp_path, tmp_path, taped=False)
+        return
+    names = ("rq", "root_domain")
+    whole, some = (
+        observe(cache_dir(), made, replace(WANTED, objects=objects), tmp_path, tmp_path, taped=taped)
+        for objects, taped in (((ALL, *names), True), (names, False))
+    )
+    result = result_of(whole)
+    rows = {row for row in result.quanta[0].rows if row.owner in names}
+    assert rows == {row for row in result_of(some).quanta[0].rows if not row.neighbour}
+    found = {row.owner for row in result.quanta[0].rows}
+    assert "task_struct" in found
+    raw = whole.guests[0].raw
+    root = next(each for each in raw.instances if each.key == "root_domain+0")
+    page = raw.pages[root.address // 4096 * 4096]
+    if page.kind == "slab":
+        assert page.cache.startswith("kmalloc-")
+        assert (root.address - page.first) % page.size == 0
+        assert page.size >= root.size
+    else:
+        assert (page.kind, root.address % 4096, root.size > 4096) == ("large", 0, True)
+    # By far the most misses have a name.
+    misses = Counter[str]()
+    for row in result.quanta[0].rows:
+        misses[row.owner] += row.counts.misses
+    assert misses["unnamed"] < 0.1 * misses.total()
+    player = Player(plugin_guest.replayer(cache_dir()), whole.parameters)
+    again = result_of(played(player, whole, LINE))
+    assert again == result
 
 
 def test_a_kernel_elsewhere_is_refused(made: Subject, tmp_path: Path) -> None:
