@@ -14,28 +14,30 @@
 /* A miss is open until it is known whether the fetched line is of use. */
 struct open_miss {
 	bool is_open;
-	struct c2c_record what;
+	struct c2c_key what;
 };
 
+/* The arrays are as long as there are CPUs, bytes or granules. */
 struct line {
 	uint64_t address;
-	uint16_t epochs[C2C_MAX_LINE / GRANULE];	/* of the objects that lie there */
-	unsigned int occupied;				/* how many of these are not zero */
 	uint64_t holders;
-	bool modified;
+	uint64_t ever;			/* CPUs that have held it */
+	uint32_t version;
+	uint32_t occupied;		/* how many epochs are not zero */
 	uint8_t owner;
-	uint64_t version;
-	uint64_t ever;				/* CPUs that have held it */
-	uint64_t written[C2C_MAX_LINE];		/* version that last wrote this byte */
-	uint8_t writer[C2C_MAX_LINE];
-	uint64_t essential[C2C_MAX_CPUS];	/* version at a CPU's last essential miss */
-	struct open_miss misses[C2C_MAX_CPUS];
+	bool modified;
 	struct c2c_records records;
+	struct open_miss *misses;	/* of each CPU */
+	uint32_t *essential;		/* version at each CPU's last essential miss */
+	uint32_t *written;		/* version that last wrote each byte */
+	uint16_t *epochs;		/* of the objects at each granule */
+	uint8_t *writer;		/* of each byte */
 };
 
 struct c2c_model {
 	struct c2c_shape shape;
 	unsigned int line;
+	bool everything, pairs;
 	struct line **table;
 	uint32_t room, used;
 	uint64_t total;
@@ -94,6 +96,24 @@ void c2c_mind(struct c2c_model *model, uint64_t address)
 	model->filter[bit / 64] |= 1ull << (bit % 64);
 }
 
+/* All in one piece: there are many lines, and they are never freed. */
+static struct line *new_line(const struct c2c_model *model, uint64_t address)
+{
+	unsigned int cpus = model->shape.cpus, bytes = model->line;
+	struct line *line = c2c_allocate(1, sizeof(*line) + cpus * sizeof(*line->misses) +
+						    cpus * sizeof(*line->essential) +
+						    bytes * sizeof(*line->written) +
+						    bytes / GRANULE * sizeof(*line->epochs) + bytes);
+
+	line->address = address;
+	line->misses = (struct open_miss *)(line + 1);
+	line->essential = (uint32_t *)(line->misses + cpus);
+	line->written = line->essential + cpus;
+	line->epochs = (uint16_t *)(line->written + bytes);
+	line->writer = (uint8_t *)(line->epochs + bytes / GRANULE);
+	return line;
+}
+
 static struct line *line_at(struct c2c_model *model, uint64_t address)
 {
 	uint32_t slot = slot_of(model, address);
@@ -104,8 +124,7 @@ static struct line *line_at(struct c2c_model *model, uint64_t address)
 		grow_table(model);
 		slot = slot_of(model, address);
 	}
-	model->table[slot] = c2c_allocate(1, sizeof(struct line));
-	model->table[slot]->address = address;
+	model->table[slot] = new_line(model, address);
 	return model->table[slot];
 }
 
@@ -199,8 +218,8 @@ static void forget(const struct c2c_model *model, struct line *line)
 	line->modified = false;
 	line->ever = 0;
 	line->version = 0;
-	memset(line->written, 0, sizeof(line->written));
-	memset(line->essential, 0, sizeof(line->essential));
+	memset(line->written, 0, model->line * sizeof(*line->written));
+	memset(line->essential, 0, model->shape.cpus * sizeof(*line->essential));
 }
 
 void c2c_unwatch(struct c2c_model *model, uint64_t address, uint64_t size)
@@ -211,21 +230,42 @@ void c2c_unwatch(struct c2c_model *model, uint64_t address, uint64_t size)
 		struct line *line = line_at(model, at & ~mask);
 
 		occupy(line, (at & mask) / GRANULE, 0);
-		if (!line->occupied)
+		if (!line->occupied && !model->everything)
 			forget(model, line);
 	}
 }
 
-/* Fetch the line into a CPU's cache. */
-static void fetch(const struct c2c_shape *shape, struct line *line, unsigned int cpu,
-		  const struct c2c_record *what)
+/* NULL if there is none, unless everything is watched. */
+static struct line *find_line(struct c2c_model *model, uint64_t address)
 {
-	struct c2c_counts *counts = c2c_counts_of(&line->records, what);
+	address &= ~(uint64_t)(model->line - 1);
+	return model->everything ? line_at(model, address) : model->table[slot_of(model, address)];
+}
 
+static bool is_watched(const struct c2c_model *model, const struct line *line)
+{
+	return line && (model->everything || line->occupied);
+}
+
+/* The other line of a pair comes along, as a copy that nobody has asked for. */
+static void fetch_other(struct c2c_model *model, const struct line *line, unsigned int cpu)
+{
+	struct line *other = find_line(model, line->address ^ model->line);
+
+	if (!is_watched(model, other) || other->holders >> cpu & 1)
+		return;
+	other->holders |= 1ull << cpu;
+	other->modified = false;
+}
+
+/* Fetch the line into a CPU's cache. */
+static void fetch(struct c2c_model *model, struct line *line, unsigned int cpu,
+		  const struct c2c_key *what, struct c2c_counts *counts)
+{
 	if (line->modified)
-		counts->hitm[distance(shape, cpu, line->owner)]++;
+		counts->hitm[distance(&model->shape, cpu, line->owner)]++;
 	else if (line->holders)
-		counts->clean[nearest(shape, line, cpu)]++;
+		counts->clean[nearest(&model->shape, line, cpu)]++;
 	else
 		counts->cold++;
 	line->misses[cpu].is_open = true;
@@ -237,33 +277,37 @@ static void fetch(const struct c2c_shape *shape, struct line *line, unsigned int
 	}
 	/* A modified line is written back when another CPU fetches it. */
 	line->modified = false;
+	if (model->pairs)
+		fetch_other(model, line, cpu);
 }
 
 /* Invalidate all other copies. */
-static void take_over(struct line *line, unsigned int cpu, const struct c2c_record *what)
+static void take_over(struct line *line, unsigned int cpu, struct c2c_counts *counts)
 {
 	uint64_t others = line->holders & ~(1ull << cpu), left;
 
 	for (left = others; left; left &= left - 1)
 		close_miss(line, __builtin_ctzll(left), false);
-	c2c_counts_of(&line->records, what)->invalidated += __builtin_popcountll(others);
+	counts->invalidated += __builtin_popcountll(others);
 	line->holders = 1ull << cpu;
 }
 
 static void access_line(struct c2c_model *model, struct line *line, unsigned int cpu,
-			const struct c2c_record *what)
+			const struct c2c_key *what)
 {
+	/* Valid to the end: a miss that is closed meanwhile has a record already. */
+	struct c2c_counts *counts = c2c_counts_of(&line->records, what);
 	unsigned int offset = what->address - line->address, i;
 	bool here = line->holders >> cpu & 1, alone = line->holders == 1ull << cpu;
 
 	model->total++;
-	c2c_counts_of(&line->records, what)->accesses++;
+	counts->accesses++;
 	if (!here)
-		fetch(&model->shape, line, cpu, what);
+		fetch(model, line, cpu, what, counts);
 	else if (what->kind == C2C_LOAD || alone)
-		c2c_counts_of(&line->records, what)->hits++;
+		counts->hits++;
 	else
-		c2c_counts_of(&line->records, what)->upgrades++;
+		counts->upgrades++;
 	line->holders |= 1ull << cpu;
 	if (line->misses[cpu].is_open && brings_news(line, cpu, offset, what->size)) {
 		line->essential[cpu] = line->version;
@@ -271,7 +315,7 @@ static void access_line(struct c2c_model *model, struct line *line, unsigned int
 	}
 	if (what->kind == C2C_LOAD)
 		return;
-	take_over(line, cpu, what);
+	take_over(line, cpu, counts);
 	line->modified = true;
 	line->owner = cpu;
 	line->version++;
@@ -291,15 +335,15 @@ void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, u
 	while (address < end) {
 		uint64_t first = address & ~(uint64_t)(model->line - 1);
 		uint64_t stop = end < first + model->line ? end : first + model->line;
-		struct line *line = model->table[slot_of(model, first)];
-		struct c2c_record what = {
+		struct line *line = find_line(model, first);
+		struct c2c_key what = {
 			.address = address,
 			.pc = pc,
 			.size = stop - address,
 			.kind = kind,
 		};
 
-		if (line && line->occupied) {
+		if (is_watched(model, line)) {
 			what.epoch = line->epochs[(address - first) / GRANULE];
 			access_line(model, line, cpu, &what);
 		}
@@ -307,30 +351,119 @@ void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, u
 	}
 }
 
+void c2c_watch_everything(struct c2c_model *model)
+{
+	model->everything = true;
+}
+
+void c2c_fetch_pairs(struct c2c_model *model)
+{
+	model->pairs = true;
+}
+
+bool c2c_watched(struct c2c_model *model, uint64_t address)
+{
+	return is_watched(model, find_line(model, address));
+}
+
+uint16_t c2c_epoch_at(struct c2c_model *model, uint64_t address)
+{
+	const struct line *line = find_line(model, address);
+
+	return line ? line->epochs[(address - line->address) / GRANULE] : 0;
+}
+
+void c2c_forget(struct c2c_model *model, uint64_t address)
+{
+	struct line *line = find_line(model, address);
+
+	if (line)
+		forget(model, line);
+}
+
+void c2c_sum(struct c2c_model *model, uint64_t address, struct c2c_counts *sum)
+{
+	const struct line *line = find_line(model, address);
+
+	if (line)
+		c2c_add_up(&line->records, sum);
+}
+
 uint64_t c2c_total(const struct c2c_model *model)
 {
 	return model->total;
 }
 
+/* A line that only one CPU has used says nothing about sharing. */
+static bool is_written(const struct line *line)
+{
+	return line && (line->occupied || (line->ever & (line->ever - 1)));
+}
+
+static int by_address(const void *left, const void *right)
+{
+	uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
+
+	return (one > other) - (one < other);
+}
+
+void c2c_each_shared(struct c2c_model *model, void (*call)(uint64_t address))
+{
+	uint64_t *found = c2c_allocate(model->used + 1, sizeof(*found));
+	uint32_t i, number = 0;
+
+	for (i = 0; i < model->room; i++)
+		if (is_written(model->table[i]))
+			found[number++] = model->table[i]->address;
+	qsort(found, number, sizeof(*found), by_address);
+	for (i = 0; i < number; i++)
+		call(found[i]);
+	free(found);
+}
+
+void c2c_sum_private(const struct c2c_model *model, struct c2c_private *sum)
+{
+	uint32_t i;
+
+	for (i = 0; i < model->room; i++) {
+		struct c2c_counts counts = { 0 };
+
+		if (!model->table[i] || is_written(model->table[i]))
+			continue;
+		c2c_add_up(&model->table[i]->records, &counts);
+		sum->lines++;
+		sum->accesses += counts.accesses;
+		sum->misses += counts.accesses - counts.hits;
+	}
+}
+
+void c2c_close(struct c2c_model *model)
+{
+	uint32_t i, cpu;
+
+	for (i = 0; i < model->room; i++)
+		for (cpu = 0; model->table[i] && cpu < model->shape.cpus; cpu++)
+			close_miss(model->table[i], cpu, false);
+}
+
 long c2c_write(struct c2c_model *model, FILE *file)
 {
 	struct c2c_record *all;
-	uint32_t i, j, cpu;
+	uint32_t i, j;
 	size_t number = 0;
 
-	for (i = 0; i < model->room; i++) {
-		if (!model->table[i])
-			continue;
-		for (cpu = 0; cpu < model->shape.cpus; cpu++)
-			close_miss(model->table[i], cpu, false);
-		number += model->table[i]->records.used;
-	}
+	c2c_close(model);
+	for (i = 0; i < model->room; i++)
+		if (model->table[i] && (!model->everything || is_written(model->table[i])))
+			number += model->table[i]->records.used;
 	all = c2c_allocate(number + 1, sizeof(*all));
 	number = 0;
 	for (i = 0; i < model->room; i++) {
 		struct line *line = model->table[i];
 
-		for (j = 0; line && j < line->records.room; j++)
+		if (!line || (model->everything && !is_written(line)))
+			continue;
+		for (j = 0; j < line->records.room; j++)
 			if (line->records.slots[j].used)
 				all[number++] = line->records.slots[j];
 	}

@@ -57,6 +57,34 @@ void c2c_watch(struct c2c_model *model, uint64_t address, uint64_t size, uint16_
 void c2c_unwatch(struct c2c_model *model, uint64_t address, uint64_t size);
 
 /*
+ * Count all accesses. Lines that hold no watched object have the epoch 0, and are
+ * written only if several CPUs have used them. Caches keep the lines of objects
+ * that are gone.
+ */
+void c2c_watch_everything(struct c2c_model *model);
+
+/*
+ * A fetch also brings the other line of its pair, as the adjacent-line
+ * prefetcher does. Such a line is in the cache, but nothing has missed on it.
+ */
+void c2c_fetch_pairs(struct c2c_model *model);
+
+/* Whether the line of this address is watched. */
+bool c2c_watched(struct c2c_model *model, uint64_t address);
+
+/* The epoch of the object at this address, or 0 if there is none. */
+uint16_t c2c_epoch_at(struct c2c_model *model, uint64_t address);
+
+/* Remove the line of this address from all caches. Its counts stay. */
+void c2c_forget(struct c2c_model *model, uint64_t address);
+
+/* Count misses that are still open as false sharing: nothing follows any more. */
+void c2c_close(struct c2c_model *model);
+
+/* Add the counts of a line to a sum. */
+void c2c_sum(struct c2c_model *model, uint64_t address, struct c2c_counts *sum);
+
+/*
  * Make c2c_maybe_watched() return true for this address although the model may
  * not watch it.
  */
@@ -76,11 +104,20 @@ void c2c_access(struct c2c_model *model, unsigned int cpu, enum c2c_kind kind, u
 		unsigned int size, uint64_t pc);
 
 /*
- * Write all records, sorted. Misses that are still open, because the CPU holds
- * the line but the fetch has not been of use, are counted as false sharing.
- * Returns the number of records, or -1 on a write error.
+ * Close the misses, and write all records, sorted. Returns the number of records,
+ * or -1 on a write error.
  */
 long c2c_write(struct c2c_model *model, FILE *file);
+
+/* Call a function with the address of each line that would be written. */
+void c2c_each_shared(struct c2c_model *model, void (*call)(uint64_t address));
+
+/* What the lines that are not written add up to. */
+struct c2c_private {
+	uint64_t lines, accesses, misses;
+};
+
+void c2c_sum_private(const struct c2c_model *model, struct c2c_private *sum);
 
 /* Accesses to watched lines so far. */
 uint64_t c2c_total(const struct c2c_model *model);

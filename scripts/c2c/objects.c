@@ -5,7 +5,9 @@
 
 #include "die.h"
 #include "internals.h"
+#include "memory.h"
 #include "objects.h"
+#include "recorder.h"
 
 #define MOST_HOPS 8
 #define POINTER 8
@@ -83,6 +85,15 @@ static void add_link(uint64_t address)
 	c2c_mind(model, address);
 }
 
+static uint64_t offset_of(unsigned int of, unsigned int cpu)
+{
+	uint64_t value;
+
+	if (!internals_read(cpu, per_cpu_offsets + POINTER * of, &value, sizeof(value)))
+		die("the guest maps no offsets of per-CPU variables", "");
+	return value;
+}
+
 /* Find a CPU's object. Returns false if a pointer on the way is null. */
 static bool locate(const struct watch *watch, unsigned int of, unsigned int cpu, uint64_t *address)
 {
@@ -90,11 +101,8 @@ static bool locate(const struct watch *watch, unsigned int of, unsigned int cpu,
 	unsigned int i;
 
 	*address = watch->address;
-	if (watch->is_per_cpu) {
-		if (!internals_read(cpu, per_cpu_offsets + POINTER * of, &value, sizeof(value)))
-			die("the guest maps no offsets of per-CPU variables", "");
-		*address += value;
-	}
+	if (watch->is_per_cpu)
+		*address += offset_of(of, cpu);
 	for (i = 0; i < watch->number_of_hops; i++) {
 		add_link(*address);
 		if (!internals_read(cpu, *address, &value, sizeof(value)))
@@ -135,7 +143,7 @@ static bool moved(struct watch *watch, unsigned int of, unsigned int cpu)
 	if (now == before)
 		return false;
 	if (before != NOWHERE && !--objects[before].users)
-		c2c_unwatch(model, objects[before].address, watch->size);
+		recorder_unwatch(objects[before].address, watch->size);
 	watch->at[of] = now;
 	if (now == NOWHERE)
 		return true;
@@ -161,8 +169,8 @@ static void look(unsigned int cpu)
 	/* A removed object may have overlapped others: watch these again. */
 	for (i = 0; any && i < number_of_objects; i++)
 		if (objects[i].users)
-			c2c_watch(model, objects[i].address, objects[i].watch->size,
-				  objects[i].epoch);
+			recorder_watch(objects[i].watch - watches, objects[i].address,
+				       objects[i].watch->size, objects[i].epoch);
 	if (number_of_objects > before && ++epoch == UINT16_MAX)
 		die("objects come and go all the time", "");
 }
@@ -216,7 +224,8 @@ void objects_find(struct c2c_model *of, const char *plan, unsigned int number, u
 	while (fgets(text, sizeof(text), file)) {
 		if (sscanf(text, "expect %" SCNx64 " %" SCNx64, &address, &value) == 2)
 			expect(cpu, address, value);
-		else if (sscanf(text, "offsets %" SCNx64, &per_cpu_offsets) != 1)
+		else if (sscanf(text, "offsets %" SCNx64, &per_cpu_offsets) != 1 &&
+			 !memory_plan(text))
 			read_watch(text);
 	}
 	fclose(file);
@@ -250,4 +259,12 @@ void objects_write(FILE *file)
 		for (of = 0; of < (watches[i].is_per_cpu ? cpus : 1); of++)
 			if (!watches[i].was_found[of])
 				fprintf(file, "absent %s %u\n", watches[i].key, of);
+}
+
+void objects_write_offsets(unsigned int cpu, FILE *file)
+{
+	unsigned int of;
+
+	for (of = 0; of < cpus; of++)
+		fprintf(file, "percpu %u %" PRIx64 "\n", of, offset_of(of, cpu));
 }

@@ -7,6 +7,7 @@
  *
  *	expect ADDRESS VALUE			eight bytes that must be there: no KASLR
  *	offsets ADDRESS				of __per_cpu_offset
+ *	memory ...				see memory.h
  *	watch KEY static|percpu ADDRESS SIZE [OFFSET...]
  *
  * with hexadecimal addresses. For each OFFSET, the pointer at the address is
@@ -36,5 +37,8 @@ void objects_written(unsigned int cpu, uint64_t address, unsigned int size);
  * "absent KEY CPU" for each CPU that never had an object.
  */
 void objects_write(FILE *file);
+
+/* Write a line "percpu CPU OFFSET" for each CPU, read as `cpu` maps it. */
+void objects_write_offsets(unsigned int cpu, FILE *file);
 
 #endif

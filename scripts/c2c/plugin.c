@@ -3,9 +3,10 @@
  * A plugin of QEMU that feeds the guest's accesses to the model, between the
  * start and the stop marker of a program in the guest.
  *
- * Arguments: plan=FILE, out=FILE, line=BYTES, quantum=BLOCKS (0: QEMU's own
- * turns), cluster=CPUS, llc=CPUS, node=CPUS (this number of consecutive CPUs
- * share one), user=on (user-space instructions too).
+ * Arguments: plan=FILE, out=FILE, trace=FILE (see tape.h), line=BYTES,
+ * quantum=BLOCKS (0: QEMU's own turns), cluster=CPUS, llc=CPUS, node=CPUS (this
+ * number of consecutive CPUs share one), user=on (user-space instructions too),
+ * everything=on (all of the kernel's memory, not only what the plan lists).
  *
  * The plan lists what to watch; see objects.h. The output consists of the
  * objects and then the records of the model. It ends with a line `end` and the
@@ -24,9 +25,11 @@
 #include "arch.h"
 #include "die.h"
 #include "internals.h"
+#include "memory.h"
 #include "model.h"
 #include "objects.h"
 #include "qemu_api.h"
+#include "recorder.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -35,9 +38,9 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 			       char **argv);
 
 static struct {
-	char *plan, *out;
+	char *plan, *out, *trace;
 	unsigned long line, quantum, cluster, llc, node;
-	bool user;
+	bool user, everything;
 } option = { .line = 64, .cluster = 1, .llc = C2C_MAX_CPUS, .node = C2C_MAX_CPUS };
 
 static const struct arch {
@@ -74,7 +77,18 @@ static void start(unsigned int cpu)
 	started = counting = true;
 }
 
-static void stop(void)
+static void write_memory(unsigned int cpu, FILE *file)
+{
+	struct c2c_private private = { 0 };
+
+	objects_write_offsets(cpu, file);
+	memory_write(model, cpu, file);
+	c2c_sum_private(model, &private);
+	fprintf(file, "private %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", private.lines,
+		private.accesses, private.misses);
+}
+
+static void stop(unsigned int cpu)
 {
 	FILE *file;
 	long number;
@@ -82,12 +96,15 @@ static void stop(void)
 	if (!counting)
 		die("a stop marker without a start", "");
 	counting = false;
+	recorder_end();
 	file = fopen(option.out, "w");
 	if (!file)
 		die("cannot be written: ", option.out);
 	fprintf(file, "c2c-raw 2\nmachine %u %lu %lu %lu %lu %lu\n", cpus, option.line,
 		option.cluster, option.llc, option.node, option.quantum);
 	objects_write(file);
+	if (option.everything)
+		write_memory(cpu, file);
 	number = c2c_write(model, file);
 	fprintf(file, "seen %" PRIu64 " %" PRIu64 "\n", callbacks, c2c_total(model));
 	fprintf(file, "end %ld\n", number);
@@ -114,7 +131,7 @@ static void on_mark(unsigned int cpu, void *data)
 		start(cpu);
 		break;
 	default:
-		stop();
+		stop(cpu);
 	}
 }
 
@@ -129,7 +146,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 	if (!counting)
 		return;
 	callbacks++;
-	if (!c2c_maybe_watched(model, address))
+	if (option.everything ? !memory_is_kernel(address) : !c2c_maybe_watched(model, address))
 		return;
 	/*
 	 * When one thread runs all CPUs, QEMU reports an atomic instruction
@@ -140,7 +157,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 		pc ^= ATOMIC;
 	}
 	if (!is_atomic || !is_store)
-		c2c_access(model, cpu, kind, address, size, pc);
+		recorder_access(cpu, kind, address, size, pc);
 	if (is_store)
 		objects_written(cpu, address, size);
 }
@@ -150,6 +167,13 @@ static void on_store(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr
 {
 	if (qemu_plugin_mem_is_store(info))
 		on_access(cpu, info, address, data);
+}
+
+static void on_stack(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	if (counting)
+		memory_is_stack(address);
+	on_access(cpu, info, address, data);
 }
 
 static void on_block(unsigned int cpu, void *data)
@@ -196,7 +220,10 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			continue;
 		switch (arch->traffic(code, size)) {
 		case TRAFFIC_STACK:
-			continue;
+			if (!option.everything)
+				continue;
+			callback = on_stack;
+			break;
 		case TRAFFIC_ATOMIC:
 			pc ^= ATOMIC;
 			break;
@@ -233,10 +260,13 @@ static bool read_option(const char *argument)
 	char *value, *end;
 	size_t i;
 
-	if (take(argument, "plan", &option.plan) || take(argument, "out", &option.out))
+	if (take(argument, "plan", &option.plan) || take(argument, "out", &option.out) ||
+	    take(argument, "trace", &option.trace))
 		return true;
 	if (!strcmp(argument, "user=on"))
 		return option.user = true;
+	if (!strcmp(argument, "everything=on"))
+		return option.everything = true;
 	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		if (!take(argument, numbers[i].name, &value))
 			continue;
@@ -286,6 +316,9 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		fprintf(stderr, "c2c: no such machine, no plan or no output\n");
 		return 1;
 	}
+	if (option.everything)
+		c2c_watch_everything(model);
+	recorder_begin(model, &shape, option.trace, option.everything);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
 	return 0;
 }

@@ -20,48 +20,70 @@ uint32_t c2c_hash(uint64_t value)
 	return (value * 0x9E3779B97F4A7C15ull) >> 32;
 }
 
-static bool is_same(const struct c2c_record *one, const struct c2c_record *other)
+static bool is_same(const struct c2c_key *one, const struct c2c_key *other)
 {
 	return one->address == other->address && one->epoch == other->epoch &&
 	       one->pc == other->pc && one->size == other->size && one->kind == other->kind;
 }
 
-static uint32_t slot_of(const struct c2c_records *records, const struct c2c_record *what)
+static uint32_t slot_of(const struct c2c_records *records, const struct c2c_key *what)
 {
 	uint64_t value = what->pc * 31 + what->address * 8 + what->kind + what->size * 1024u +
 			 what->epoch * 65599ull;
 	uint32_t slot = c2c_hash(value) & (records->room - 1);
 
-	while (records->slots[slot].used && !is_same(&records->slots[slot], what))
+	while (records->slots[slot].used && !is_same(&records->slots[slot].key, what))
 		slot = (slot + 1) & (records->room - 1);
 	return slot;
 }
 
-struct c2c_counts *c2c_counts_of(struct c2c_records *records, const struct c2c_record *what)
+static void grow(struct c2c_records *records)
 {
 	struct c2c_record *old = records->slots;
-	uint32_t i, room = records->room, slot;
+	uint32_t i, room = records->room;
 
-	if (2 * (records->used + 1) > room) {
-		records->room = room ? 2 * room : 16;
-		records->slots = c2c_allocate(records->room, sizeof(*records->slots));
-		for (i = 0; i < room; i++)
-			if (old[i].used)
-				records->slots[slot_of(records, &old[i])] = old[i];
-		free(old);
+	records->room = room ? 2 * room : 4;
+	records->slots = c2c_allocate(records->room, sizeof(*records->slots));
+	for (i = 0; i < room; i++)
+		if (old[i].used)
+			records->slots[slot_of(records, &old[i].key)] = old[i];
+	free(old);
+}
+
+struct c2c_counts *c2c_counts_of(struct c2c_records *records, const struct c2c_key *what)
+{
+	uint32_t slot = records->room ? slot_of(records, what) : 0;
+
+	if (records->room && records->slots[slot].used)
+		return &records->slots[slot].counts;
+	if (2 * (records->used + 1) > records->room) {
+		grow(records);
+		slot = slot_of(records, what);
 	}
-	slot = slot_of(records, what);
-	if (!records->slots[slot].used) {
-		records->slots[slot] = *what;
-		records->slots[slot].used = true;
-		records->used++;
-	}
+	records->slots[slot].key = *what;
+	records->slots[slot].used = true;
+	records->used++;
 	return &records->slots[slot].counts;
+}
+
+void c2c_add_up(const struct c2c_records *records, struct c2c_counts *sum)
+{
+	uint64_t *to = (uint64_t *)sum;
+	uint32_t i;
+	size_t j;
+
+	for (i = 0; i < records->room; i++) {
+		const uint64_t *from = (const uint64_t *)&records->slots[i].counts;
+
+		for (j = 0; records->slots[i].used && j < sizeof(*sum) / sizeof(*to); j++)
+			to[j] += from[j];
+	}
 }
 
 static int order(const void *left, const void *right)
 {
-	const struct c2c_record *one = left, *other = right;
+	const struct c2c_key *one = &((const struct c2c_record *)left)->key;
+	const struct c2c_key *other = &((const struct c2c_record *)right)->key;
 
 	if (one->address != other->address)
 		return one->address < other->address ? -1 : 1;
@@ -80,8 +102,8 @@ static void write_record(const struct c2c_record *record, FILE *file)
 	const uint64_t *counts = (const uint64_t *)&record->counts;
 	size_t i;
 
-	fprintf(file, "record %" PRIx64 " %u %u %s %" PRIx64, record->address, record->epoch,
-		record->size, kinds[record->kind], record->pc);
+	fprintf(file, "record %" PRIx64 " %u %u %s %" PRIx64, record->key.address,
+		record->key.epoch, record->key.size, kinds[record->key.kind], record->key.pc);
 	for (i = 0; i < sizeof(record->counts) / sizeof(*counts); i++)
 		fprintf(file, " %" PRIu64, counts[i]);
 	fputc('\n', file);

@@ -38,12 +38,17 @@ struct c2c_counts {
 	uint64_t false_shared;		/* all other misses */
 };
 
-struct c2c_record {
+/* What a record is about. */
+struct c2c_key {
 	uint64_t address;
 	uint64_t pc;
 	uint16_t epoch;		/* of the object; 0 if there is none */
 	uint16_t size;
 	uint8_t kind;
+};
+
+struct c2c_record {
+	struct c2c_key key;
 	bool used;
 	struct c2c_counts counts;
 };
@@ -56,9 +61,12 @@ struct c2c_records {
 
 /*
  * Return the counts of a record, which is added if it does not exist. The
- * pointer is valid until the next call.
+ * pointer is valid until another record is added.
  */
-struct c2c_counts *c2c_counts_of(struct c2c_records *records, const struct c2c_record *what);
+struct c2c_counts *c2c_counts_of(struct c2c_records *records, const struct c2c_key *what);
+
+/* Add all counts of a table to a sum. */
+void c2c_add_up(const struct c2c_records *records, struct c2c_counts *sum);
 
 /* Sort an array of records, and write it; see write_record(). */
 void c2c_write_records(struct c2c_record *records, size_t number, FILE *file);

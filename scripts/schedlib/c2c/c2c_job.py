@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measure a kernel and write the result as text, picture and document; or compare two results."""
+"""Measure a kernel, or play a trace again, and write the result as text, picture and document; or compare two."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+from msgspec import structs
 
 from schedlib import TOOL, doctor
-from schedlib.c2c import heat_map, traffic_diff, traffic_report
-from schedlib.c2c.c2c_options import WORKLOADS, C2cDiffOptions, C2cOptions
-from schedlib.c2c.counting import Wanted, built, measure, source
+from schedlib.c2c import heat_map, plugin_guest, traffic_diff, traffic_report
+from schedlib.c2c.blame import blame
+from schedlib.c2c.c2c_options import WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
+from schedlib.c2c.counting import Wanted, built, observe, source
+from schedlib.c2c.moved_layout import relaid
+from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
+from schedlib.c2c.player import Player, pcs_of, played
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.formats import document
 from schedlib.formats.c2c_diff_document import TrafficDiffDocument
-from schedlib.formats.c2c_document import C2C_FILE, read_result
+from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat, load_topology
-from schedlib.progress import say, tell
+from schedlib.progress import say, step, tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 
@@ -45,23 +52,62 @@ def count(options: C2cOptions) -> Verdict:
     wanted = wanted_of(options)
     doctor.require(["build", *options.tree.needs])
     planned = source(open_tree(cache, options.tree), wanted)
-    out = results_directory(cache, options.out)
-    # If this run fails, files of an earlier run must not be taken for its results.
+    out = _results(cache, options.out)
+    with scratch(cache) as place:
+        observed = observe(cache, built(cache, planned, place / "kernel"), wanted, place, out, taped=True)
+        if options.trace:
+            with step(f"writing {options.trace}"):
+                player = Player(plugin_guest.replayer(cache), observed.parameters)
+                keep_trace(options.trace, observed, pcs_of(player, observed))
+        result = _blamed(cache, observed, place)
+    _show(result, out, options.json, options.svg)
+    return Verdict.PASS
+
+
+def replay(options: C2cReplayOptions) -> Verdict:
+    """Count the accesses of a trace again; SchedlineError if it is not whole, or the layout does not fit to it."""
+    cache = cache_dir()
+    with scratch(cache) as place:
+        with step(f"reading {options.trace}"):
+            observed = traced(options.trace, place)
+        if options.layout:
+            observed = relaid(observed, options.layout, place)
+        out = _results(cache, options.out)
+        player = Player(plugin_guest.replayer(cache), observed.parameters)
+        with step("counting"):
+            observed = played(player, observed, options.line or observed.parameters.line)
+        result = _blamed(cache, observed, place)
+    _show(result, out, options.json, options.svg)
+    return Verdict.PASS
+
+
+def _results(cache: Path, wanted: Path | None) -> Path:
+    """The directory for the results. If this run fails, files of an earlier run must not be taken for its results."""
+    out = results_directory(cache, wanted)
     for name in (C2C_FILE, _TEXT, _PICTURE):
         (out / name).unlink(missing_ok=True)
-    with scratch(cache) as place:
-        result = measure(cache, built(cache, planned, place / "kernel"), wanted, place, out)
+    return out
+
+
+def _blamed(cache: Path, observed: Observed, place: Path) -> TrafficResult:
+    """The result of guests whose accesses were kept, with the list of fields to blame."""
+    result = result_of(observed)
+    player = Player(plugin_guest.replayer(cache), observed.parameters)
+    with step("counting again with fields on lines of their own"):
+        return structs.replace(result, blame=blame(player, observed, result, place))
+
+
+def _show(result: TrafficResult, out: Path, json: Path | None, svg: Path | None) -> None:
     text, picture = traffic_report.text(result), heat_map.draw(result)
     write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, picture)
-    for path in (options.json, out / C2C_FILE):
+    for path in (json, out / C2C_FILE):
         if path:
             document.write(path, result)
-    if options.svg:
-        write_atomic(options.svg, picture)
+    if svg:
+        write_atomic(svg, picture)
     print(text, end="")
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
-    return Verdict.PASS
 
 
 def diff(options: C2cDiffOptions) -> Verdict:

@@ -86,6 +86,9 @@ KINDS = {
 
 DEFAULT = ("rq", "root_domain")
 
+ALL = "all"
+"""For --objects: all of the kernel's memory."""
+
 TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place"})
 """The structures whose fields are needed."""
 
@@ -100,6 +103,7 @@ class C2cOptions:
         line: bytes of a cache line.
         cpupri: a variant of cpupri-split.
         timeout: seconds allowed for each guest.
+        trace: file for the accesses, to play them again.
     """
 
     tree: TreeOptions
@@ -115,6 +119,24 @@ class C2cOptions:
     config: tuple[str, ...]
     cpupri: str | None
     timeout: float
+    trace: Path | None
+    out: Path | None
+    json: Path | None
+    svg: Path | None
+
+
+@dataclass(frozen=True)
+class C2cReplayOptions:
+    """A trace to play again.
+
+    Attributes:
+        layout: where fields lie instead: a layout file, or a result of schedline c2c.
+        line: bytes of a cache line; None for those of the trace.
+    """
+
+    trace: Path
+    layout: Path | None
+    line: int | None
     out: Path | None
     json: Path | None
     svg: Path | None

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS
+from schedlib.c2c.c2c_options import ALL, CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.objects import PER_CPU_OFFSETS, Located, Resolver, Watch, watches
+from schedlib.c2c.memory_map import memory_map, named, plan_line
+from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
+from schedlib.c2c.observed import Observed, ObservedGuest, located, result_of
 from schedlib.c2c.plugin_guest import Setting
-from schedlib.c2c.raw import Raw
-from schedlib.c2c.traffic_table import rows
 from schedlib.cache import scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult, read_result
+from schedlib.formats.c2c_document import TrafficParameters, TrafficResult, read_result
 from schedlib.git import git
 from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target
@@ -108,11 +108,17 @@ def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
 
 
 def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path) -> TrafficResult:
+    """Boot a guest for each quantum, and count; see observe()."""
+    return result_of(observe(cache, made, wanted, place, logs, taped=False))
+
+
+def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path, *, taped: bool) -> Observed:
     """Boot a guest for each quantum.
 
     Args:
         place: a scratch directory.
         logs: directory for the console logs.
+        taped: also keep each guest's accesses, in `place`.
 
     Raises:
         SchedlineError: a guest did not finish, or an object was not found.
@@ -121,26 +127,32 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
     with step("reading symbols and types"):
         known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
     cpus = wanted.setting.topology.cpus
-    looked_at = watches(known, wanted.objects, cpus)
-    (place / "plan").write_text(plan(known, looked_at))
+    looked_at = watches(known, tuple(name for name in wanted.objects if name != ALL) or DEFAULT, cpus)
+    text, memory = plan(known, looked_at), None
+    if ALL in wanted.objects:
+        memory = memory_map(made.vmlinux, cache / "c2c", known.build_id)
+        known = replace(known, structures={**memory.structures, **known.structures})
+        text += plan_line(known, memory)
+    (place / "plan").write_text(text)
     library, binary = plugin_guest.plugin(cache), plugin_guest.program(cache, wanted.workload, made.planned.target)
     archive = plugin_guest.archive_of(made.kernel, binary, place)
-    quanta = []
-    located: tuple[Located, ...] = ()
-    absent: dict[str, int] = {}
+    guests = []
     for quantum in wanted.quanta:
-        setting = replace(wanted.setting, quantum=quantum)
+        setting = replace(wanted.setting, quantum=quantum, everything=memory is not None)
         out = place / f"quantum-{quantum}.raw"
+        tape = place / f"quantum-{quantum}.tape" if taped else None
         words = plugin_guest.argv(
-            made.planned.target, made.kernel.image, archive, setting, library, place / "plan", out
+            made.planned.target, made.kernel.image, archive, setting, library, place / "plan", out, tape
         )
         with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
             operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
-        located = _located(raw, looked_at)
-        optional = {watch.key for watch in looked_at if watch.optional}
-        absent |= {key: number for key, number in raw.absent.items() if key not in optional}
-        resolver = Resolver(known, setting.line, located)
-        quanta.append(Quantum(quantum, operations, raw.watched, rows(resolver, raw.records)))
+        located(looked_at, raw)
+        if memory:
+            named_too, instances = named(known, memory, raw)
+            there = {watch.key for watch in looked_at}
+            looked_at += tuple(watch for watch in named_too if watch.key not in there)
+            raw = replace(raw, instances=raw.instances + instances)
+        guests.append(ObservedGuest(quantum, operations, raw, tape))
     chosen = wanted.setting
     parameters = TrafficParameters(
         on=made.planned.target.name,
@@ -156,28 +168,16 @@ def measure(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path)
         config=tuple(wanted.config),
         objects=tuple(wanted.objects),
     )
-    changes = {row.id: row.state.value for row in made.planned.composition.states}
-    return TrafficResult(
-        schema="c2c-1",
+    return Observed(
         tool=TOOL,
         started=started,
         fingerprint=_fingerprint(made, known, library, binary),
-        changes=changes,
+        changes={row.id: row.state.value for row in made.planned.composition.states},
         parameters=parameters,
-        watched=Resolver(known, chosen.line, located).watched(looked_at),
-        absent=dict(sorted(absent.items())),
-        quanta=tuple(quanta),
+        known=known,
+        watches=looked_at,
+        guests=tuple(guests),
     )
-
-
-def _located(raw: Raw, looked_at: Sequence[Watch]) -> tuple[Located, ...]:
-    by_key = {watch.key: watch for watch in looked_at}
-    found = tuple(Located(by_key[each.key], each.cpu, each.address, each.epoch) for each in raw.instances)
-    nowhere = [watch for watch in looked_at if watch.key not in {each.watch.key for each in found}]
-    if nowhere and not nowhere[0].prefix:
-        observed = f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is NULL on all CPUs"
-        raise SchedlineError(observed, "leave it out, or give the guest a --topology in which it has one")
-    return found
 
 
 def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, str]:

@@ -16,7 +16,8 @@ from elftools.elf.elffile import ELFFile
 
 from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import MappedField
+from schedlib.formats.c2c_document import MappedField, MappedStructure
+from schedlib.formats.c2c_trace_document import Symbol
 from schedlib.kernel.build_id import build_id_of
 
 VERSION = 1
@@ -33,27 +34,6 @@ WHOLE = frozenset(_NUMBERS | _LOCKS | _LINKS)
 
 _MOST_ELEMENTS = 512
 _FUNCTION, _DATA = 2, 1
-
-
-@dataclass(frozen=True)
-class MappedStructure:
-    """A structure's size in bytes, and its fields in the order of their offsets."""
-
-    size: int
-    fields: tuple[MappedField, ...]
-
-    def find(self, path: str) -> MappedField | None:
-        """The field of that name."""
-        return next((field for field in self.fields if field.path == path), None)
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """An entry of the symbol table."""
-
-    address: int
-    size: int
-    name: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +75,7 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
             functions, data = _symbols(elf)
             if not functions or not data:
                 raise _stripped(vmlinux, "symbols")
-            read = KernelMap(build_id, _structures(elf, vmlinux, tags), functions, data)
+            read = KernelMap(build_id, structures_of(elf, vmlinux, UNIT, tags), functions, data)
     except OSError as error:
         raise SchedlineError(f"{vmlinux}: {error.strerror}", "build the kernel again") from error
     except SchedlineError:
@@ -129,15 +109,32 @@ def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
     return functions, data
 
 
-def _structures(elf: ELFFile, vmlinux: Path, tags: frozenset[str]) -> dict[str, MappedStructure]:
+def structures_of(elf: ELFFile, vmlinux: Path, unit: str, tags: frozenset[str]) -> dict[str, MappedStructure]:
+    """The structures of these names that a source file sees; SchedlineError if there is no such debug information."""
+    return _of_unit(_unit(elf, vmlinux, unit), tags)
+
+
+def enumerators(elf: ELFFile, vmlinux: Path, unit: str, names: frozenset[str]) -> dict[str, int]:
+    """The values of these enumerators that a source file sees; SchedlineError as for structures_of()."""
+    found: dict[str, int] = {}
+    compiled = _unit(elf, vmlinux, unit)
+    for die in compiled.iter_DIE_children(compiled.get_top_DIE()):
+        if die.tag == "DW_TAG_enumeration_type":
+            for each in die.iter_children():
+                if _name(each) in names:
+                    found[_name(each)] = int(each.attributes["DW_AT_const_value"].value)
+    return found
+
+
+def _unit(elf: ELFFile, vmlinux: Path, wanted: str) -> CompileUnit:
     if elf.get_section_by_name(".debug_info") is None:
         raise _stripped(vmlinux, "debug information")
     dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
     for unit in dwarf.iter_CUs():
         name = unit.get_top_DIE().attributes.get("DW_AT_name")
-        if name is not None and name.value.decode(errors="replace").endswith(UNIT):
-            return _of_unit(unit, tags)
-    raise SchedlineError(f"{vmlinux} has no debug information of {UNIT}", "build with configs/kernel/c2c.config")
+        if name is not None and name.value.decode(errors="replace").endswith(wanted):
+            return unit
+    raise SchedlineError(f"{vmlinux} has no debug information of {wanted}", "build with configs/kernel/c2c.config")
 
 
 def _of_unit(unit: CompileUnit, tags: frozenset[str]) -> dict[str, MappedStructure]:

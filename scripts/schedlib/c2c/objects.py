@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from schedlib.c2c.c2c_options import KINDS, ObjectKind
-from schedlib.c2c.kernel_map import KernelMap, MappedStructure, Symbol
+from schedlib.c2c.kernel_map import KernelMap
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import MappedField, Place, Watched
+from schedlib.formats.c2c_document import MappedField, MappedStructure, Place, Watched
+from schedlib.formats.c2c_trace_document import Symbol
 
 PER_CPU_OFFSETS = "__per_cpu_offset"
 _ONE_FOR_EACH_CPU = ("cpudl_item", "cpupri_place")
@@ -135,11 +136,20 @@ class Located:
     epoch: int = 1
 
 
-class Resolver:
-    """Resolves addresses to objects that were located; `line` is the size of a cache line in bytes."""
+UNNAMED = "unnamed"
+"""The owner of memory that nothing is known about."""
 
-    def __init__(self, known: KernelMap, line: int, located: Sequence[Located]) -> None:
-        self._known, self._line = known, line
+
+class Resolver:
+    """Resolves addresses to objects that were located.
+
+    Args:
+        line: bytes of a cache line.
+        everything: an address outside of all objects is unnamed, not a neighbour or an error.
+    """
+
+    def __init__(self, known: KernelMap, line: int, located: Sequence[Located], *, everything: bool = False) -> None:
+        self._known, self._line, self._everything = known, line, everything
         self._spans: list[Located] = []
         # Keep an object once even if it was found twice: because all CPUs share it, or as part of another object.
         for span in sorted(located, key=lambda each: (each.epoch, each.address, -each.watch.size)):
@@ -158,8 +168,11 @@ class Resolver:
     def watched(self, looked_at: Sequence[Watch]) -> tuple[Watched, ...]:
         """What was found of each watch that was found."""
         found = []
+        by_key: dict[str, list[Located]] = {}
+        for span in self._spans:
+            by_key.setdefault(span.watch.key, []).append(span)
         for watch in looked_at:
-            spans = [span for span in self._spans if span.watch.key == watch.key]
+            spans = by_key.get(watch.key, [])
             later = sum(span.epoch > 1 for span in spans)
             skews = tuple(sorted({(span.address - watch.offset) % self._line for span in spans}))
             fields = self._known.structures[watch.tag].fields if watch.tag and not watch.prefix else ()
@@ -172,6 +185,8 @@ class Resolver:
         at = bisect_right(self._places, (epoch, address)) - 1
         span = self._spans[at] if at >= 0 else None
         inside = span is not None and span.epoch == epoch and address < span.address + span.watch.size
+        if self._everything and not inside:
+            return Place(UNNAMED, "", 0, address % self._line, "", neighbour=False)
         if span is None or not inside:
             around = self._on_line.get(address // self._line)
             if not around:

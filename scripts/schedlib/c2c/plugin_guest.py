@@ -49,8 +49,10 @@ _ARCHES = {
 }
 
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
-_PROGRAMS = re.compile(r"guest_\w+|replay")
-"""Files in SOURCES that are programs; the others make up the plugin."""
+_PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame")
+"""Files in SOURCES that are programs, or parts of one; the others make up the plugin."""
+
+_REPLAY = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
 
 _STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
 _TROUBLE = (
@@ -70,6 +72,7 @@ class Setting:
         line: bytes of a cache line in the model.
         quantum: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
         programs: also count accesses from user space.
+        everything: watch all of the kernel's memory.
         timeout: seconds.
     """
 
@@ -79,6 +82,7 @@ class Setting:
     rounds: int
     timeout: float
     programs: bool = False
+    everything: bool = False
 
     @property
     def per_cluster(self) -> int:
@@ -153,15 +157,30 @@ def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path
     return _compiled(cache, f"guest-{workload}", [source], *flags, compiler=target.compiler)
 
 
+def replayer(cache: Path) -> Path:
+    """The program that plays a tape; SchedlineError if it does not compile."""
+    return _compiled(cache, "replay", _REPLAY)
+
+
 def argv(
-    target: Target, kernel: Path, archive: Path, setting: Setting, library: Path | None, plan: Path, out: Path
+    target: Target,
+    kernel: Path,
+    archive: Path,
+    setting: Setting,
+    library: Path | None,
+    plan: Path,
+    out: Path,
+    tape: Path | None = None,
 ) -> list[str]:
-    """QEMU's command; without the plugin (library None) it boots the same guest."""
+    """QEMU's command; without the plugin (library None) it boots the same guest. The accesses go to `tape`."""
     words = [*machine(target, setting.topology), *_MODE, *_ARCHES[target.arch].mode]
     if library:
         options = {"plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum}
         options |= {"cluster": setting.per_cluster, "llc": setting.per_llc, "node": setting.per_node}
-        shown = [f"{name}={value}" for name, value in options.items()] + (["user=on"] if setting.programs else [])
+        options |= {"trace": tape} if tape else {}
+        options |= {"user": "on"} if setting.programs else {}
+        options |= {"everything": "on"} if setting.everything else {}
+        shown = [f"{name}={value}" for name, value in options.items()]
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
     asked = [*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)]
     return [*words, *what_boots(kernel, archive, asked)]

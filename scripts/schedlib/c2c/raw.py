@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import UNSET, UnsetType
+
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import AccessKind, Counts
+from schedlib.formats.c2c_document import AccessKind, Counts, PrivateLines
+from schedlib.formats.c2c_trace_document import Instance
 
 HEAD = "c2c-raw 2"
 _KINDS: dict[str, AccessKind] = {"load": "load", "store": "store", "rmw": "rmw"}
@@ -35,14 +38,22 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Instance:
-    """Where a watched object lay. `key` is the plan's key. An epoch above 1 means that it was allocated later."""
+class Page:
+    """What a page of the guest is used for.
 
-    key: str
-    cpu: int
-    address: int
-    size: int
-    epoch: int
+    Attributes:
+        kind: slab, table, large, stack or other.
+        cache: for a slab the name of its cache, else empty.
+        first: where the slab begins.
+        size: from one object of the slab to the next.
+        object_size: bytes of an object.
+    """
+
+    kind: str
+    cache: str = ""
+    first: int = 0
+    size: int = 0
+    object_size: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,12 +63,20 @@ class Raw:
     Attributes:
         absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
         watched: accesses to watched lines.
+        pages: if everything was watched, the pages with lines that several CPUs used, by address.
+        areas: where page descriptors, the direct map and vmalloc begin, if everything was watched.
+        offsets: of the per-CPU variables of each CPU, if everything was watched.
+        private: what was left out because only one CPU used it, if everything was watched.
     """
 
     instances: tuple[Instance, ...]
     absent: dict[str, int]
     records: tuple[Record, ...]
     watched: int
+    pages: dict[int, Page] = field(default_factory=dict)
+    areas: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
+    private: PrivateLines | UnsetType = UNSET
 
 
 def read_record(words: Sequence[str]) -> Record:
@@ -69,14 +88,19 @@ def read_record(words: Sequence[str]) -> Record:
 def read_raw(path: Path) -> Raw:
     """Read the plugin's output; SchedlineError if the file is missing or incomplete."""
     try:
-        rows = [line.split() for line in path.read_text().splitlines()]
+        text = path.read_text()
     except OSError as error:
         observed = "the plugin has written nothing: the stop marker of the guest's program was not reached"
         raise SchedlineError(observed, f"see {path.parent}") from error
+    return parse_raw(text, str(path))
+
+
+def parse_raw(text: str, name: str) -> Raw:
+    """Read the plugin's output, or that of scripts/c2c/replay.c; SchedlineError if it is incomplete."""
     try:
-        return _read(rows)
+        return _read([line.split() for line in text.splitlines()])
     except (ValueError, LookupError, TypeError) as error:
-        raise SchedlineError(f"{path} is not a file of the plugin, or is incomplete: {error}", "run again") from error
+        raise SchedlineError(f"{name} is not a file of the plugin, or is incomplete: {error}", "run again") from error
 
 
 def _read(rows: Sequence[Sequence[str]]) -> Raw:
@@ -85,15 +109,29 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     instances: list[Instance] = []
     absent: dict[str, int] = {}
     records: list[Record] = []
+    pages: dict[int, Page] = {}
+    areas: tuple[int, ...] = ()
+    offsets: list[int] = []
+    private: PrivateLines | UnsetType = UNSET
     for row in rows[2:-2]:
         if row[0] == "object":
             _, key, cpu, address, size, epoch = row
             instances.append(Instance(key, int(cpu), int(address, 16), int(size), int(epoch)))
         elif row[0] == "absent":
             absent[row[1]] = absent.get(row[1], 0) + 1
+        elif row[0] == "page":
+            slab = row[2] == "slab"
+            page = Page(row[2], row[3], int(row[4], 16), int(row[5]), int(row[6])) if slab else Page(row[2])
+            pages[int(row[1], 16)] = page
+        elif row[0] == "areas":
+            areas = tuple(int(word, 16) for word in row[1:])
+        elif row[0] == "percpu":
+            offsets.append(int(row[2], 16))
+        elif row[0] == "private":
+            private = PrivateLines(*map(int, row[1:]))
         else:
             records.append(read_record(row))
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
     _, watched = map(int, rows[-2][1:])
-    return Raw(tuple(instances), absent, tuple(records), watched)
+    return Raw(tuple(instances), absent, tuple(records), watched, pages, areas, tuple(offsets), private)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from schedlib.c2c.blame_report import blame_text
 from schedlib.c2c.raw import DISTANCES
 from schedlib.c2c.traffic_table import field_name, function_name, line_name, middle, objects_of, spread, totals
 from schedlib.formats.c2c_diff_document import COUNTS
@@ -27,7 +28,8 @@ def grid(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
 
 def text(result: TrafficResult) -> str:
     """The whole report. It contains no times and no file names, so equal runs give equal text."""
-    parts = [*_head(result), "", *_objects(result), "", *_hot_lines(result), *_fields(result), *_sources(result)]
+    parts = [*_head(result), "", *blame_text(result), *_objects(result), ""]
+    parts += [*_hot_lines(result), *_fields(result), *_sources(result)]
     return "\n".join(parts) + "\n"
 
 
@@ -41,11 +43,17 @@ def _head(result: TrafficResult) -> Iterator[str]:
         f"lines of {result.line} bytes, quanta {quanta}{config}"
     )
     yield f"changes: {', '.join(f'{name} {state}' for name, state in result.changes.items())}"
+    if "layout" in result.fingerprint:
+        yield f"a prediction: the accesses of another kernel with the offsets of {result.fingerprint['layout']}"
     yield "emulated CPUs with caches that never run full: counts, not times; equal kernels give equal counts"
 
 
 def _objects(result: TrafficResult) -> Iterator[str]:
-    yield from _spreads("object", [objects_of(each.rows) for each in result.quanta])
+    yield from _spreads("object", [objects_of(each.rows) for each in result.quanta], _FIELDS)
+    private = [each.private for each in result.quanta if each.private]
+    if private:
+        lines, accesses = (spread([getattr(each, name) for each in private]) for name in ("lines", "accesses"))
+        yield f"left out: {lines} lines that one CPU alone used, with {accesses} accesses"
     for watched in result.watched:
         if watched.later and not watched.prefix:
             yield f"allocated after counting began: {watched.later} of {watched.number} {watched.owner}"

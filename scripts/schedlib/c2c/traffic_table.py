@@ -38,11 +38,14 @@ def totals(table: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict
     return {name: Counts.sum(parts) for name, parts in found.items()}
 
 
-def field_name(row: TrafficRow) -> str:
+def field_name(place: Place) -> str:
     """The object and the field's path without array indices. All neighbours of an object share one name."""
-    if row.neighbour:
-        return f"{row.owner} (neighbours)"
-    return f"{row.owner}.{_INDEX.sub('[]', row.path)}"
+    return f"{place.owner} (neighbours)" if place.neighbour else named(place.owner, place.path)
+
+
+def named(owner: str, path: str) -> str:
+    """The name of an object's field: without array indices, so that all elements share it."""
+    return f"{owner}.{_INDEX.sub('[]', path)}" if path else owner
 
 
 object_name: Callable[[TrafficRow], str] = attrgetter("owner")
@@ -52,9 +55,9 @@ function_name: Callable[[TrafficRow], str] = attrgetter("function")
 """The function's symbol. Inlined code counts for the function that it was inlined into."""
 
 
-def line_name(row: TrafficRow) -> tuple[str, str, int]:
+def line_name(place: Place) -> tuple[str, str, int]:
     """The object, the pointer behind which the line lies (if any), and the number of the line."""
-    return row.owner, _INDEX.sub("[]", row.prefix), row.line
+    return place.owner, _INDEX.sub("[]", place.prefix), place.line
 
 
 def middle(values: Sequence[int]) -> int:

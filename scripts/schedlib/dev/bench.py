@@ -269,7 +269,14 @@ def _c2c_cost(cache: Path, made: c2c.Subject, cpus: int) -> tuple[float, float]:
         library = plugin_guest.plugin(cache)
         for plugin, setting in ((library, asked.setting), (None, replace(asked.setting, quantum=0))):
             words = plugin_guest.argv(
-                made.planned.target, made.kernel.image, archive, setting, plugin, place / "plan", place / "out"
+                made.planned.target,
+                made.kernel.image,
+                archive,
+                setting,
+                plugin,
+                place / "plan",
+                place / "out",
+                place / "tape",
             )
             before = getrusage(RUSAGE_CHILDREN)
             with step(f"{cpus} CPUs {'with' if plugin else 'without'} the plugin"):

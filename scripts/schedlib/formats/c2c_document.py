@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from schedlib.formats import document
 from schedlib.formats.document import Document
@@ -130,6 +130,17 @@ class MappedField(Strict, frozen=True):
     pointee: str
 
 
+class MappedStructure(Strict, frozen=True):
+    """A structure's size in bytes, and its fields in the order of their offsets."""
+
+    size: Count
+    fields: tuple[MappedField, ...]
+
+    def find(self, path: str) -> MappedField | None:
+        """The field of that name."""
+        return next((field for field in self.fields if field.path == path), None)
+
+
 class Watched(Strict, frozen=True):
     """A watched object.
 
@@ -151,6 +162,14 @@ class Watched(Strict, frozen=True):
     fields: tuple[MappedField, ...]
 
 
+class PrivateLines(Strict, frozen=True):
+    """The lines that only one CPU has used; their misses are cold ones."""
+
+    lines: Count
+    accesses: Count
+    misses: Count
+
+
 class Quantum(Strict, frozen=True):
     """One guest.
 
@@ -158,12 +177,44 @@ class Quantum(Strict, frozen=True):
         quantum: number of code blocks that a CPU executes before the next CPU's turn.
         operations: number of operations of its program.
         watched: number of accesses to watched lines.
+        private: what the rows leave out, if all of the kernel's memory was watched.
     """
 
     quantum: Positive
     operations: Positive
     watched: Count
     rows: tuple[TrafficRow, ...]
+    private: PrivateLines | UnsetType = UNSET
+
+
+class BlamedField(Strict, frozen=True, kw_only=True):
+    """What a field costs by its place: the same accesses, counted again with this field on a line of its own.
+
+    For an array, each element has a line of its own.
+
+    Attributes:
+        saved: misses that this saves, for each guest; negative if it costs some.
+        saved_upgrades: the same for upgrades.
+        alone: misses on the field when it is on a line of its own.
+        inside: how many of these are false sharing between bytes of the field; no layout saves the others.
+        elsewhere: misses saved in the middle guest, with lines of other sizes; `pairs` are lines that are fetched
+            two at a time.
+        bytes: how much larger each object becomes.
+        objects: how many of these there were.
+        readers: functions that only load it, the most frequent first.
+        writers: functions that store to it, the most frequent first.
+    """
+
+    field: Word
+    saved: tuple[Whole, ...]
+    saved_upgrades: tuple[Whole, ...]
+    alone: tuple[Count, ...]
+    inside: tuple[Count, ...]
+    elsewhere: dict[str, Whole]
+    bytes: Count
+    objects: Count
+    readers: tuple[str, ...]
+    writers: tuple[str, ...]
 
 
 class TrafficParameters(Strict, frozen=True, kw_only=True):
@@ -203,6 +254,7 @@ class TrafficResult(Document, frozen=True, kw_only=True):
         fingerprint: the kernel and its source; compiler and emulator; hashes of plugin and program.
         changes: state of each change, by id.
         absent: number of CPUs on which the pointer to a watched object was null, by the object.
+        blame: what moving a field would save, the most first; missing if nothing was kept to count again.
     """
 
     only_lines = True
@@ -216,6 +268,7 @@ class TrafficResult(Document, frozen=True, kw_only=True):
     watched: Annotated[tuple[Watched, ...], Meta(min_length=1)] = msgspec.field(name="objects")
     absent: dict[str, Positive]
     quanta: Annotated[tuple[Quantum, ...], Meta(min_length=1)] = msgspec.field(name="runs")
+    blame: tuple[BlamedField, ...] | UnsetType = UNSET
 
     @property
     def line(self) -> int:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cache model without QEMU: traces in, counts out."""
+"""The cache model without QEMU: tapes in, counts out."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from schedlib.c2c.raw import Record, read_record
@@ -12,12 +12,13 @@ from schedlib.formats.c2c_document import Counts
 from schedlib.paths import PROJECT
 
 SOURCES = PROJECT / "scripts/c2c"
+_KINDS = ("load", "store", "rmw")
 
 
 def compile_replay(directory: Path) -> Path:
-    """The program that feeds a trace to the model."""
+    """The program that plays a tape to the model."""
     program = directory / "replay"
-    files = [str(SOURCES / name) for name in ("model.c", "records.c", "replay.c")]
+    names = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
     subprocess.run(
         [
             "gcc",
@@ -30,27 +31,96 @@ def compile_replay(directory: Path) -> Path:
             "-Werror",
             "-o",
             str(program),
-            *files,
+            *(str(SOURCES / name) for name in names),
         ],
         check=True,
     )
     return program
 
 
+class _Tape:
+    """Writes what scripts/c2c/tape.h describes."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+        self._cpu = self._pc = self._address = self.entries = 0
+
+    def number(self, value: int) -> None:
+        while value > 127:
+            self.content.append(128 | value & 127)
+            value >>= 7
+        self.content.append(value)
+
+    def difference(self, now: int, before: int) -> None:
+        # Addresses are numbers of 64 bits, so their difference is the one nearest to 0.
+        value = (now - before + (1 << 63)) % (1 << 64) - (1 << 63)
+        self.number(2 * value if value >= 0 else -2 * value - 1)
+
+    def address(self, address: int) -> None:
+        self.difference(address, self._address)
+        self._address = address
+
+    def add(self, line: str) -> None:
+        self.entries += 1
+        words = line.split()
+        if words[0] == "watch":
+            address, size, epoch, *number = words[1:]
+            self.content.append(3)
+            self.number(int(number[0]) if number else 0)
+            self.address(int(address, 16))
+            self.number(int(size))
+            self.number(int(epoch))
+        elif words[0] == "unwatch":
+            self.content.append(3 | 1 << 2)
+            self.address(int(words[1], 16))
+            self.number(int(words[2]))
+        else:
+            cpu, kind, address, size, *pc = words
+            head = _KINDS.index(kind) | (int(size).bit_length() - 1) << 2
+            self.content += bytes([head | 32, int(cpu)] if int(cpu) != self._cpu else [head])
+            self._cpu = int(cpu)
+            now = int(pc[0], 16) if pc else 0
+            self.difference(now, self._pc)
+            self._pc = now
+            self.address(int(address, 16))
+
+    def end(self) -> bytes:
+        self.content.append(3 | 2 << 2)
+        self.number(self.entries)
+        return bytes(self.content)
+
+
+def tape_of(trace: Iterable[str]) -> bytes:
+    """A tape.
+
+    Args:
+        trace: its entries: `CPU load|store|rmw ADDRESS SIZE [PC]`, `watch ADDRESS SIZE EPOCH [NUMBER]` or
+            `unwatch ADDRESS SIZE`; addresses are hexadecimal.
+    """
+    tape = _Tape()
+    for line in trace:
+        tape.add(line)
+    return tape.end()
+
+
 class Replay:
     """Runs traces through the model."""
 
     def __init__(self, program: Path) -> None:
-        self._program = program
+        self.program = program
 
-    def text(self, trace: Iterable[str]) -> str:
+    def run(self, tape: bytes, machine: Sequence[object], *files: object) -> subprocess.CompletedProcess[str]:
+        """The program's end, for a machine as it takes it."""
+        place = self.program.with_name("tape")
+        place.write_bytes(tape)
+        words = [str(word) for word in (self.program, place, *machine, *files)]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+    def lines(self, trace: Iterable[str], machine: Sequence[object], *files: object) -> list[str]:
         """The program's output."""
-        done = subprocess.run(
-            [self._program], input="\n".join(trace) + "\n", capture_output=True, text=True, check=False
-        )
+        done = self.run(tape_of(trace), machine, *files)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[-1] == f"end {len(done.stdout.splitlines()) - 1}"
-        return done.stdout
+        return done.stdout.splitlines()
 
     def records(
         self,
@@ -62,14 +132,32 @@ class Replay:
         llc: int = 64,
         node: int = 64,
         size: int = 4096,
+        pairs: bool = False,
+        moves: object = "-",
     ) -> list[Record]:
-        """The records of a trace; 4096 bytes from 0x1000 are watched."""
-        head = [f"machine {cpus} {line} {cluster} {llc} {node}", f"watch 1000 {size} 1"]
-        return [read_record(row.split()) for row in self.text([*head, *trace]).splitlines()[:-1]]
+        """The records of a trace; `size` bytes from 0x1000 are watched."""
+        machine = (cpus, line, cluster, llc, node, "pair" if pairs else "one", "some")
+        *rows, seen, end = self.lines([f"watch 1000 {size} 1", *trace], machine, moves)[2:]
+        assert end == f"end {len(rows)}"
+        found = [read_record(row.split()) for row in rows]
+        assert int(seen.split()[2]) == sum(record.counts.accesses for record in found)
+        return found
 
     def counts(
-        self, trace: Iterable[str], *, cpus: int = 4, line: int = 64, cluster: int = 1, llc: int = 64, node: int = 64
+        self,
+        trace: Iterable[str],
+        *,
+        cpus: int = 4,
+        line: int = 64,
+        cluster: int = 1,
+        llc: int = 64,
+        node: int = 64,
+        size: int = 4096,
+        pairs: bool = False,
+        moves: object = "-",
     ) -> Counts:
         """The sum of all records of a trace."""
-        found = self.records(trace, cpus=cpus, line=line, cluster=cluster, llc=llc, node=node)
+        found = self.records(
+            trace, cpus=cpus, line=line, cluster=cluster, llc=llc, node=node, size=size, pairs=pairs, moves=moves
+        )
         return Counts.sum(record.counts for record in found)

@@ -14,17 +14,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from schedlib import TOOL
 from schedlib.c2c import plugin_guest, traffic_report
-from schedlib.c2c.c2c_options import SOURCES, TAGS
-from schedlib.c2c.counting import Subject, Wanted, built, measure, plan, source
-from schedlib.c2c.kernel_map import kernel_map
+from schedlib.c2c.blame import blame
+from schedlib.c2c.c2c_options import ALL, SOURCES, TAGS
+from schedlib.c2c.counting import Subject, Wanted, built, measure, observe, plan, source
+from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import Watch
+from schedlib.c2c.observed import Observed, ObservedGuest, keep_trace, result_of, traced
+from schedlib.c2c.player import Player, pcs_of, played
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Setting
 from schedlib.c2c.raw import Raw
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Counts, read_result
+from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, TrafficParameters, read_result
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import Topology, flat
 from schedlib.tree.kernel_tree import Tree
@@ -45,13 +50,13 @@ def made(request: pytest.FixtureRequest, series: Tree) -> Iterator[Subject]:
         yield built(cache, source(series, replace(WANTED, target=TARGETS[request.param])), place)
 
 
-def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str) -> Raw:
-    """Run a program under the plugin with a plan."""
+def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str, tape: Path | None = None) -> Raw:
+    """Run a program under the plugin with a plan; its accesses go to `tape`."""
     (place / "plan").write_text(text)
     archive = plugin_guest.archive_of(made.kernel, binary, place)
     library = plugin_guest.plugin(cache_dir())
     words = plugin_guest.argv(
-        made.planned.target, made.kernel.image, archive, setting, library, place / "plan", place / "out"
+        made.planned.target, made.kernel.image, archive, setting, library, place / "plan", place / "out", tape
     )
     return plugin_guest.measured(words, place / "console.log", place / "out", setting.timeout)[1]
 
@@ -121,6 +126,70 @@ def test_a_program_with_known_answers(made: Subject, tmp_path: Path) -> None:
     }
 
 
+KNOWN_FIELDS = (
+    MappedField(0, 8, "left", ""),
+    MappedField(8, 8, "right", ""),
+    MappedField(64, 8, "padded_left", ""),
+    MappedField(128, 8, "padded_right", ""),
+    MappedField(192, 8, "atomic", ""),
+    MappedField(256, 8, "settings", ""),
+    MappedField(264, 8, "written", ""),
+    MappedField(320, 128, "straddling", ""),
+    MappedField(448, 8, "apart", ""),
+)
+"""Of `struct watched` in scripts/c2c/guest_known.c."""
+
+
+def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path) -> None:
+    """The fields that share a line for nothing come first, with gains that are known."""
+    binary, tape = plugin_guest.program(cache_dir(), "known", made.planned.target), tmp_path / "tape"
+    start = symbol(made, binary, "B watched")
+    watch = Watch("watched", "watched", "", 0, 8 * LINE, "watched", per_cpu=False, address=start, hops=())
+    raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch), tape)
+    parameters = TrafficParameters(
+        on=made.planned.target.name,
+        workload="known",
+        cpus=2,
+        rounds=ROUNDS,
+        line=LINE,
+        topology="",
+        per_cluster=1,
+        per_llc=2,
+        per_node=2,
+        shift=plugin_guest.SHIFT,
+        config=(),
+        objects=("watched",),
+    )
+    observed = Observed(
+        tool=TOOL,
+        started=datetime(2000, 1, 1, tzinfo=UTC),
+        fingerprint={name: name for name in ("build_id", "emulator", "plugin")},
+        changes={},
+        parameters=parameters,
+        known=KernelMap("", {"watched": MappedStructure(8 * LINE, KNOWN_FIELDS)}, (), ()),
+        watches=(watch,),
+        guests=(ObservedGuest(SETTING.quantum, ROUNDS, raw, tape),),
+    )
+    player, n = Player(plugin_guest.replayer(cache_dir()), parameters), ROUNDS
+    found = blame(player, observed, result_of(observed), tmp_path)
+    assert [(each.field.removeprefix("watched."), each.saved, each.alone) for each in found] == [
+        # Each has one cold miss alone.
+        ("left", (2 * n - 2,), (1,)),
+        ("right", (2 * n - 2,), (1,)),
+        ("settings", (n - 1,), (1,)),
+        ("written", (n - 1,), (1,)),
+        # True sharing.
+        ("straddling", (0,), (4 * n,)),
+        ("apart", (0,), (2 * n,)),
+        ("atomic", (0,), (2 * n,)),
+    ]
+    # What a layout does that moves the first one away.
+    (tmp_path / "layout.toml").write_text("[structure.watched]\nmembers = { left = 512 }\nalign = 64\n")
+    moved = played(player, relaid(observed, tmp_path / "layout.toml", tmp_path), LINE)
+    before, after = (sum(each.counts.misses for each in of.guests[0].raw.records) for of in (observed, moved))
+    assert before - after == 2 * n - 2
+
+
 INSTRUCTIONS: dict[str, tuple[str, dict[str, list[tuple[str, int]]]]] = {
     "x86_64": (
         "rax",
@@ -185,6 +254,63 @@ def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None
     assert texts[0] == texts[1]
     assert files[0] == files[1]
     assert "root_domain.rto_count" in texts[0]
+
+
+@pytest.mark.parametrize("line", [64, 128, 256])
+def test_a_replay_is_what_the_guest_has_counted(made: Subject, tmp_path: Path, line: int) -> None:
+    """One guest with lines of 64 bytes is enough to know what others with longer lines count."""
+    cache = cache_dir()
+    kept, plain = tmp_path / "kept", tmp_path / "plain"
+    for place in (kept, plain):
+        place.mkdir()
+    watched = replace(WANTED, objects=("rq", "root_domain", "nohz"))
+    observed = observe(cache, made, watched, kept, kept, taped=True)
+    player = Player(plugin_guest.replayer(cache), observed.parameters)
+    keep_trace(tmp_path / "one.trace", observed, pcs_of(player, observed))
+    replayed = played(player, traced(tmp_path / "one.trace", kept), line)
+    setting = replace(watched.setting, line=line)
+    counted = observe(cache, made, replace(watched, setting=setting), plain, plain, taped=False)
+    assert replayed.guests[0].raw == counted.guests[0].raw
+    again = msgspec.structs.replace(result_of(replayed), started=observed.started)
+    assert again == msgspec.structs.replace(result_of(counted), started=observed.started)
+    # The twin: other lines give other counts.
+    other = player.counts(replayed.guests[0], 256 if line == 64 else 64)
+    assert other.raw.records != counted.guests[0].raw.records
+
+
+def test_all_memory_has_names(made: Subject, tmp_path: Path) -> None:
+    """Everything that is known otherwise, through pointers, has to be found where the slabs and symbols say."""
+    if made.planned.target.arch != "x86_64":
+        with pytest.raises(SchedlineError, match="--objects all is for x86-64"):
+            observe(cache_dir(), made, replace(WANTED, objects=(ALL,)), tmp_path, tmp_path, taped=False)
+        return
+    names = ("rq", "root_domain")
+    whole, some = (
+        observe(cache_dir(), made, replace(WANTED, objects=objects), tmp_path, tmp_path, taped=taped)
+        for objects, taped in (((ALL, *names), True), (names, False))
+    )
+    result = result_of(whole)
+    rows = {row for row in result.quanta[0].rows if row.owner in names}
+    assert rows == {row for row in result_of(some).quanta[0].rows if not row.neighbour}
+    found = {row.owner for row in result.quanta[0].rows}
+    assert "task_struct" in found
+    raw = whole.guests[0].raw
+    root = next(each for each in raw.instances if each.key == "root_domain+0")
+    page = raw.pages[root.address // 4096 * 4096]
+    if page.kind == "slab":
+        assert page.cache.startswith("kmalloc-")
+        assert (root.address - page.first) % page.size == 0
+        assert page.size >= root.size
+    else:
+        assert (page.kind, root.address % 4096, root.size > 4096) == ("large", 0, True)
+    # By far the most misses have a name.
+    misses = Counter[str]()
+    for row in result.quanta[0].rows:
+        misses[row.owner] += row.counts.misses
+    assert misses["unnamed"] < 0.1 * misses.total()
+    player = Player(plugin_guest.replayer(cache_dir()), whole.parameters)
+    again = result_of(played(player, whole, LINE))
+    assert again == result
 
 
 def test_a_kernel_elsewhere_is_refused(made: Subject, tmp_path: Path) -> None:

@@ -251,3 +251,39 @@ def test_false_sharing_is_what_dubois_defines(replay: Replay) -> None:
     total = replay.counts(words)
     assert (total.essential, total.false_shared) == (essential, false)
     assert min(essential, false) > 100
+
+
+def test_a_pair_comes_along(replay: Replay) -> None:
+    trace = ["0 load 1000 8", "0 load 1040 8"]
+    assert replay.counts(trace, pairs=True) == Counts(accesses=2, cold=1, hits=1, essential=1)
+    assert replay.counts(trace).misses == 2
+    # 0x1040 and 0x1080 are no pair.
+    assert replay.counts(["0 load 1040 8", "0 load 1080 8"], pairs=True).misses == 2
+
+
+def test_a_pair_that_nobody_asked_for_is_taken_away(replay: Replay) -> None:
+    trace = ["0 store 1040 8", "1 load 1000 8", "0 store 1040 8"]
+    total = replay.counts(trace, pairs=True)
+    assert (total.misses, total.upgrades, total.invalidated, total.hits) == (2, 1, 1, 0)
+    alone = replay.counts(trace)
+    assert (alone.misses, alone.upgrades, alone.hits) == (2, 0, 1)
+
+
+def test_pairs_are_those_of_the_definition(replay: Replay) -> None:
+    """The counts equal those of a Python simulation of which CPUs hold which line."""
+    draw = random.Random(5)  # noqa: S311
+    trace = [(draw.randrange(4), draw.choice(("load", "load", "store")), draw.randrange(4)) for _ in range(3000)]
+    holders: list[set[int]] = [set() for _ in range(4)]
+    misses = upgrades = 0
+    for cpu, kind, line in trace:
+        if cpu not in holders[line]:
+            misses += 1
+            holders[line ^ 1].add(cpu)
+        elif kind == "store" and holders[line] != {cpu}:
+            upgrades += 1
+        holders[line] = {cpu} if kind == "store" else holders[line] | {cpu}
+    words = [f"{cpu} {kind} {0x1000 + 64 * line:x} 8" for cpu, kind, line in trace]
+    total = replay.counts(words, pairs=True)
+    assert (total.misses, total.upgrades) == (misses, upgrades)
+    assert replay.counts(words).misses != misses
+    assert min(misses, upgrades) > 100

@@ -47,7 +47,7 @@ def test_a_variable_of_a_type_without_name(known: KernelMap) -> None:
 def test_the_map_is_kept_by_build_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = toy_kernel.build(tmp_path)
     first = kernel_map(program, tmp_path / "kept", TAGS)
-    monkeypatch.setattr("schedlib.c2c.kernel_map._structures", None)
+    monkeypatch.setattr("schedlib.c2c.kernel_map.structures_of", None)
     assert kernel_map(program, tmp_path / "kept", TAGS) == first
     with pytest.raises(SchedlineError):
         kernel_map(program, tmp_path / "kept", TAGS | {"other"})

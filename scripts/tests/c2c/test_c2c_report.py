@@ -16,7 +16,7 @@ from schedlib.c2c.plugin_guest import Setting, mode, refuse_other_qemu
 from schedlib.c2c.raw import read_raw
 from schedlib.c2c.traffic_table import spread
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Counts
+from schedlib.formats.c2c_document import BlamedField, Counts
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import load_topology
 from schedlib.main import main
@@ -45,6 +45,46 @@ def test_hot_lines_and_fields() -> None:
     assert first == ["74.9%", "3010", "3020", "3020", "6040", "load", "0x28", "pull_rt_task", "root_domain.overloaded"]
     field = next(text for text in lines if text.startswith("root_domain.overloaded"))
     assert field.split()[1:5] == ["3010", "(3000..3040)", "3020", "(3010..3050)"]
+
+
+def blamed(field: str, saved: int, alone: int) -> BlamedField:
+    return BlamedField(
+        field=f"root_domain.{field}",
+        saved=(saved, saved + 10, saved + 40),
+        saved_upgrades=(-5, -5, -5),
+        alone=(alone, alone, alone),
+        inside=(0, 0, 0),
+        elsewhere={"128": saved + 1, "pairs": saved + 2},
+        bytes=64,
+        objects=1,
+        readers=("pick_task_fair",),
+        writers=(),
+    )
+
+
+def test_blame_comes_first() -> None:
+    fields = (blamed("overloaded", 2500, 7), blamed("rto_mask", 10, 0), blamed("rto_count", -3, 900))
+    lines = traffic_report.text(replace(result(*QUANTA), blame=fields)).splitlines()
+    assert lines[3:12] == [
+        "",
+        "blame: the same accesses, counted again with one field on a line of its own",
+        " 1. move root_domain.overloaded off its line: 2510 fewer misses of 4040 (3 quanta: 2500 to 2540); "
+        "64 bytes more for each of 1 objects",
+        "    fewer misses with lines of 128 bytes: 2501, pairs of lines: 2502",
+        "    5 more upgrades",
+        "    readers: pick_task_fair; writers: none",
+        "    true sharing, no layout helps: root_domain.rto_count alone has 900 misses on bytes that "
+        "another CPU wrote; writers: none",
+        "",
+        next(line for line in lines if line.startswith("object ")),
+    ]
+
+
+def test_nothing_to_blame() -> None:
+    said = traffic_report.text(replace(result(*QUANTA), blame=(blamed("rto_mask", 10, 0),)))
+    assert "no field would save 0.5% of the 4040 misses" in said
+    assert "true sharing" not in said
+    assert "blame" not in traffic_report.text(result(*QUANTA))
 
 
 def test_neighbours_are_named_apart() -> None:

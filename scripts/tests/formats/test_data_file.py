@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from schedlib import names
+from schedlib.c2c.memory_map import slab_types
 from schedlib.c2c.traffic_diff import load_metrics
 from schedlib.console.known_races import explained
 from schedlib.doctor import compilers
@@ -218,6 +219,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "contracts": read_contract,
     "gates": lambda path: load_gate(str(path)),
     "gates/c2c.toml": load_metrics,
+    "slab-types.toml": slab_types,
 }
 """The reader of each file or folder in configs/."""
 

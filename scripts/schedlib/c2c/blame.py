@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which fields cost misses by their place: each is counted again on a line of its own; see scripts/c2c/blame.h."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.c2c.c2c_options import LINES
+from schedlib.c2c.objects import Watch
+from schedlib.c2c.observed import Observed, ObservedGuest
+from schedlib.c2c.player import Player
+from schedlib.c2c.traffic_table import field_name, function_name, line_name, middle, named, totals
+from schedlib.formats.c2c_document import BlamedField, Counts, TrafficResult, TrafficRow
+
+_SMALL = 0.005
+"""Lines with a smaller share of the misses are not tried."""
+
+_LARGEST = 256
+"""Fields with more bytes are not moved: no line holds them."""
+
+_MOST_GROUPS = 64
+_FUNCTIONS = 4
+_PAIRS = "pairs"
+_WORKERS = 2
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A size of lines, and whether they are fetched in pairs."""
+
+    line: int
+    pairs: bool
+
+    @property
+    def block(self) -> int:
+        """Bytes whose counts depend on each other."""
+        return 2 * self.line if self.pairs else self.line
+
+
+@dataclass(frozen=True)
+class _Gain:
+    saved: int
+    saved_upgrades: int
+    alone: int
+    inside: int
+
+
+def blame(player: Player, observed: Observed, result: TrafficResult, place: Path) -> tuple[BlamedField, ...]:
+    """What moving a field would save, the most first: each field of the lines with the most misses alone.
+
+    Args:
+        place: a scratch directory.
+
+    Raises:
+        SchedlineError: a tape is damaged.
+    """
+    line = observed.parameters.line
+    own = _Way(line, pairs=False)
+    others = {str(size): _Way(size, pairs=False) for size in LINES if size != line}
+    if line < max(LINES):
+        others[_PAIRS] = _Way(line, pairs=True)
+    wanted = [(guest, own) for guest in observed.guests] + [(observed.middle, way) for way in others.values()]
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        gains = list(pool.map(lambda each: _gains(player, observed, each[0], each[1], place), wanted))
+    guests, elsewhere = gains[: len(observed.guests)], dict(zip(others, gains[len(observed.guests) :], strict=True))
+    names = {name for found in guests for name in found}
+    shown: dict[str, list[TrafficRow]] = {name: [] for name in names}
+    for row in result.quanta[len(result.quanta) // 2].rows:
+        shown.get(field_name(row), []).append(row)
+    pieces = _pieces(observed)
+    room = {name: _room(observed, result, pieces[name]) for name in names}
+    callers = {name: _callers(shown[name]) for name in names}
+    nothing = _Gain(0, 0, 0, 0)
+    blamed = [
+        BlamedField(
+            field=name,
+            saved=tuple(found.get(name, nothing).saved for found in guests),
+            saved_upgrades=tuple(found.get(name, nothing).saved_upgrades for found in guests),
+            alone=tuple(found.get(name, nothing).alone for found in guests),
+            inside=tuple(found.get(name, nothing).inside for found in guests),
+            elsewhere={way: found[name].saved for way, found in elsewhere.items() if name in found},
+            bytes=room[name][0],
+            objects=room[name][1],
+            readers=callers[name][0],
+            writers=callers[name][1],
+        )
+        for name in names
+    ]
+    return tuple(sorted(blamed, key=lambda each: (-middle(each.saved), -middle(each.alone), each.field)))
+
+
+def _gains(player: Player, observed: Observed, guest: ObservedGuest, way: _Way, place: Path) -> dict[str, _Gain]:
+    """What each field of a hot line saves in one guest."""
+    if way != _Way(observed.parameters.line, pairs=False):
+        guest = player.counts(guest, way.line, pairs=way.pairs)
+    groups, text = _fields_file(observed, guest, way)
+    file = place / f"fields-{guest.quantum}-{way.line}-{way.pairs}"
+    file.write_text(text)
+    found = {}
+    for name, numbers in zip(groups, player.groups(guest, way.line, file, pairs=way.pairs), strict=True):
+        misses, without, alone, upgrades, upgrades_without, upgrades_alone, inside = numbers
+        found[name] = _Gain(misses - without - alone, upgrades - upgrades_without - upgrades_alone, alone, inside)
+    return found
+
+
+def _fields_file(observed: Observed, guest: ObservedGuest, way: _Way) -> tuple[list[str], str]:
+    """The names of the fields to try, which are numbered from 1, and the file for the program that plays them."""
+    resolver = observed.resolver(guest, way.block)
+    places = [(resolver.place(record.address, record.epoch), record) for record in guest.raw.records]
+    misses = Counter[tuple[str, str, int]]()
+    for found, record in places:
+        misses[line_name(found)] += record.counts.misses
+    least = _SMALL * misses.total()
+    blocks: dict[int, Counter[str]] = {}
+    for found, record in places:
+        if misses[line_name(found)] >= max(least, 1) and not found.neighbour:
+            on_block = blocks.setdefault(record.address // way.block * way.block, Counter())
+            on_block[field_name(found)] += record.counts.misses
+    fields = [
+        (number, *field) for number, watch in enumerate(observed.watches) for field in _fields_of(observed, watch)
+    ]
+    small = {name for *_, name in fields}
+    numbers = {watch.key: number for number, watch in enumerate(observed.watches)}
+    tried = {address: [name for name, _ in on.most_common() if name in small] for address, on in blocks.items()}
+    names = sorted({name for on in tried.values() for name in on[:_MOST_GROUPS]})
+    groups = {name: number for number, name in enumerate(names, 1)}
+    # Of a union's fields the first one gives the name, so it comes last.
+    lines = [
+        f"field {watch} {offset} {size} {groups[name]}"
+        for watch, offset, size, name in reversed(fields)
+        if name in groups
+    ]
+    for instance in guest.raw.instances:
+        on_blocks = range(instance.address // way.block, (instance.address + instance.size - 1) // way.block + 1)
+        if not instance.epoch and any(number * way.block in tried for number in on_blocks):
+            lines.append(f"object {numbers[instance.key]} {instance.address:x} {instance.size}")
+    for address, on in sorted(tried.items()):
+        words = " ".join(str(groups[name]) for name in on[:_MOST_GROUPS])
+        lines.append(f"block {address:x} {words}")
+    return names, "".join(f"{line}\n" for line in lines)
+
+
+def _fields_of(observed: Observed, watch: Watch) -> Iterator[tuple[int, int, str]]:
+    """Offset, size and name of the fields that a line can hold, in the memory of a watch."""
+    structure = observed.known.structures.get(watch.tag)
+    if structure is None:
+        if watch.size <= _LARGEST:
+            yield 0, watch.size, named(watch.owner, watch.prefix)
+        return
+    for index in range(watch.size // structure.size) if watch.prefix else (0,):
+        for field in structure.fields:
+            offset = index * structure.size + field.offset - watch.offset
+            if 0 <= offset <= watch.size - field.size and field.size <= _LARGEST:
+                path = f"{watch.prefix}[{index}].{field.path}" if watch.prefix else field.path
+                yield offset, field.size, named(watch.owner, path)
+
+
+def _pieces(observed: Observed) -> dict[str, list[Watch]]:
+    """For each field, the watch that it lies in; once for each element of an array."""
+    found: dict[str, list[Watch]] = {}
+    for watch in observed.watches:
+        for *_, name in _fields_of(observed, watch):
+            found.setdefault(name, []).append(watch)
+    return found
+
+
+def _room(observed: Observed, result: TrafficResult, pieces: Sequence[Watch]) -> tuple[int, int]:
+    """How much larger an object becomes if all elements of a field get lines, and how many objects there are."""
+    first, line = pieces[0], observed.parameters.line
+    keys = {(watch.owner, watch.prefix) for watch in pieces}
+    number = sum(each.number for each in result.watched if (each.owner, each.prefix) in keys)
+    structure = observed.known.structures.get(first.tag)
+    if structure is None:
+        return -first.size % line, number
+    size = first.size if first.prefix else structure.size
+    return -size % line + sum(watch.key == first.key for watch in pieces) * line, number
+
+
+def _callers(rows: Sequence[TrafficRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Who only reads a field, and who writes it, by its rows."""
+    writes = totals((row for row in rows if row.kind != "load"), function_name)
+    reads = totals((row for row in rows if row.kind == "load"), function_name)
+    return _frequent({each: reads[each] for each in reads if each not in writes}), _frequent(writes)
+
+
+def _frequent(functions: dict[str, Counts]) -> tuple[str, ...]:
+    ordered = sorted(functions, key=lambda name: (-functions[name].accesses, name))
+    return tuple(ordered[:_FUNCTIONS])

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Other offsets for the fields of a trace: a layout file, checked against the structures, becomes moves of bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.objects import Watch
+from schedlib.c2c.observed import Observed, ObservedGuest
+from schedlib.c2c.raw import Raw
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import C2C_FILE, MappedField, MappedStructure, read_result
+from schedlib.formats.c2c_trace_document import Instance
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Count, Positive, Strict
+
+_LONGEST = 256
+"""Bytes of the longest lines: objects that share one of these are moved together."""
+
+_GRANULE = 8
+"""The model's objects begin and end at multiples of this."""
+
+_FRESH = 1 << 44
+"""Where moved objects go: no kernel has an address there."""
+
+
+class StructureLayout(Strict, frozen=True):
+    """Where members of a structure lie.
+
+    Attributes:
+        members: the offset of each member; those that are not named stay. A member with members inside moves as a
+            whole.
+        size: in bytes; 0: as before, or as large as necessary.
+        align: of objects, in bytes.
+    """
+
+    members: dict[str, Count]
+    size: Count = 0
+    align: Positive = 1
+
+
+class LayoutFile(Strict, frozen=True):
+    """A layout file: structures by name. If `build_id` is given, it is only for a trace of this kernel."""
+
+    structure: dict[str, StructureLayout]
+    build_id: str = ""
+
+
+@dataclass(frozen=True)
+class _Relaid:
+    """A structure in its new layout, and for each of its old bytes the new offset; -1 for a byte that is lost."""
+
+    structure: MappedStructure
+    bytes: tuple[int, ...]
+    align: int
+
+
+def load_layout(path: Path, known: KernelMap) -> dict[str, StructureLayout]:
+    """The structures of a layout file, or those of a result of schedline c2c.
+
+    Raises:
+        SchedlineError: it is neither, or was made for another kernel.
+    """
+    if path.is_dir() or path.suffix == ".json":
+        result = read_result(path)
+        return {
+            each.owner: StructureLayout({field.path: field.offset for field in each.fields}, each.size)
+            for each in result.watched
+            if each.fields and not each.prefix and each.owner in known.structures
+        }
+    read = read_toml(path, LayoutFile)
+    if read.build_id and read.build_id != known.build_id:
+        raise SchedlineError(
+            f"{path} is for the kernel with the build-id {read.build_id}, the trace is of {known.build_id}",
+            "take a trace of that kernel, or remove build_id if the structures are the same",
+        )
+    return dict(read.structure)
+
+
+def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
+    """The guests, with moves to another layout; their counts are not yet those.
+
+    Args:
+        layout: a layout file, or a result of schedline c2c.
+        place: a directory for the files of moves.
+
+    Raises:
+        SchedlineError: the layout does not fit to what was traced.
+    """
+    if observed.everything:
+        raise SchedlineError(
+            "--layout: in a trace of all memory, objects have no names before the end, so they cannot be moved",
+            "make a trace of the structure: schedline c2c --objects NAME --trace FILE",
+        )
+    changed = {
+        tag: _relaid(layout, tag, _structure(layout, observed, tag), wanted)
+        for tag, wanted in load_layout(layout, observed.known).items()
+    }
+    if not changed:
+        raise SchedlineError(f"{layout} has no structure of this trace", _traced(observed))
+    structures = {**observed.known.structures, **{tag: each.structure for tag, each in changed.items()}}
+    guests = tuple(_moved(observed.watches, guest, changed, place) for guest in observed.guests)
+    watches = tuple(
+        replace(watch, size=changed[watch.tag].structure.size) if _is_relaid(watch, changed) else watch
+        for watch in observed.watches
+    )
+    digest = hashlib.sha256((layout / C2C_FILE if layout.is_dir() else layout).read_bytes()).hexdigest()[:16]
+    return replace(
+        observed,
+        fingerprint={**observed.fingerprint, "layout": f"{layout.name} {digest}"},
+        # What lies beside a variable is no longer at the distance that the symbols have.
+        known=replace(observed.known, structures=structures, data=()),
+        watches=watches,
+        guests=guests,
+    )
+
+
+def _traced(observed: Observed) -> str:
+    return f"it has {', '.join(sorted({watch.tag for watch in observed.watches if watch.tag and not watch.prefix}))}"
+
+
+def _structure(layout: Path, observed: Observed, tag: str) -> MappedStructure:
+    structure = observed.known.structures.get(tag)
+    watches = [watch for watch in observed.watches if watch.tag == tag and not watch.prefix]
+    if structure is None or not watches:
+        raise SchedlineError(f"{layout}: {tag} is no structure of this trace", _traced(observed))
+    if any(watch.size != structure.size for watch in watches):
+        raise SchedlineError(
+            f"{layout}: only a part of {tag} was traced, so its layout cannot be changed",
+            f"make the trace with --objects {tag}",
+        )
+    return structure
+
+
+def _relaid(layout: Path, tag: str, old: MappedStructure, wanted: StructureLayout) -> _Relaid:
+    offsets = [field.offset for field in old.fields]
+    for name, offset in wanted.members.items():
+        inside = [number for number, field in enumerate(old.fields) if _is_in(field.path, name)]
+        if not inside:
+            raise SchedlineError(f"{layout}: {tag} of this trace has no member {name}", _like(name, old))
+        shift = offset - min(old.fields[number].offset for number in inside)
+        for number in inside:
+            offsets[number] = old.fields[number].offset + shift
+    taken: dict[int, int] = {}
+    to = [-1] * old.size
+    for field, start in zip(old.fields, offsets, strict=True):
+        for number in range(field.size):
+            old_byte, new_byte = field.offset + number, start + number
+            if to[old_byte] not in (-1, new_byte):
+                raise SchedlineError(
+                    f"{layout}: {tag}.{field.path} shares its memory with another member, which goes elsewhere",
+                    "a union's members move together: give all of them the same offset",
+                )
+            if taken.setdefault(new_byte, old_byte) != old_byte:
+                other = next(each.path for each in old.fields if _covers(each, taken[new_byte]))
+                raise SchedlineError(
+                    f"{layout}: {tag}.{field.path} and {tag}.{other} would both lie at offset {new_byte}",
+                    f"{tag} is {old.size} bytes: move one of them, for example to {old.size}",
+                )
+            to[old_byte] = new_byte
+    end = max(taken, default=-1) + 1
+    fits = end <= old.size and old.size % wanted.align == 0
+    size = wanted.size or (old.size if fits else _up(max(end, old.size), max(wanted.align, _GRANULE)))
+    if size < end or size % wanted.align:
+        multiple = f", and it has to be a multiple of {wanted.align}" if wanted.align > 1 else ""
+        raise SchedlineError(
+            f"{layout}: {tag} cannot have {size} bytes: its members need {end}{multiple}",
+            f"write size = {_up(end, wanted.align)}, or leave it out",
+        )
+    _fill_holes(to, taken, size)
+    fields = [
+        MappedField(start, each.size, each.path, each.pointee) for each, start in zip(old.fields, offsets, strict=True)
+    ]
+    fields.sort(key=lambda field: field.offset)
+    return _Relaid(MappedStructure(size, tuple(fields)), tuple(to), wanted.align)
+
+
+def _fill_holes(to: list[int], taken: dict[int, int], size: int) -> None:
+    """A hole stays behind the member before it, as far as there is room; the rest of it is lost."""
+    for byte in range(len(to)):
+        if to[byte] < 0:
+            new = to[byte - 1] + 1 if byte else 0
+            if (not byte or to[byte - 1] >= 0) and new < size and new not in taken:
+                to[byte] = new
+                taken[new] = byte
+
+
+def _like(name: str, structure: MappedStructure) -> str:
+    """A next step for a member that there is not: members like it, else those of the top level."""
+    close = get_close_matches(name, [field.path for field in structure.fields], 3)
+    top = dict.fromkeys(re.split(r"[.\[]", field.path)[0] for field in structure.fields)
+    return f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(top)}"
+
+
+def _is_in(path: str, name: str) -> bool:
+    return path == name or path.startswith((f"{name}.", f"{name}["))
+
+
+def _covers(field: MappedField, byte: int) -> bool:
+    return field.offset <= byte < field.offset + field.size
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _is_relaid(watch: Watch, changed: Mapping[str, _Relaid]) -> bool:
+    return watch.tag in changed and not watch.prefix
+
+
+@dataclass(frozen=True, order=True)
+class _Object:
+    address: int
+    shrinks: int
+    """The size, negative: of objects at one address the largest comes first."""
+
+    watch: int
+    new_size: int
+    align: int
+
+
+def _moved(
+    watches: Sequence[Watch], guest: ObservedGuest, changed: Mapping[str, _Relaid], place: Path
+) -> ObservedGuest:
+    """A guest whose objects move."""
+    numbers = {watch.key: number for number, watch in enumerate(watches)}
+    objects = set()
+    for each in guest.raw.instances:
+        number = numbers[each.key]
+        new = changed[watches[number].tag] if _is_relaid(watches[number], changed) else None
+        size, align = (new.structure.size, new.align) if new else (each.size, _GRANULE)
+        objects.add(_Object(each.address, -each.size, number, size, align))
+    to = dict(_positions(objects, {number for number, watch in enumerate(watches) if _is_relaid(watch, changed)}))
+    lines = [
+        f"object {each.watch} {each.address:x} {-each.shrinks} {address:x} {each.new_size}"
+        for each, address in sorted(to.items())
+    ]
+    for number, watch in enumerate(watches):
+        if _is_relaid(watch, changed):
+            lines += [f"piece {number} {old} {size} {new}" for old, size, new in _pieces(changed[watch.tag].bytes)]
+    moves = place / f"quantum-{guest.quantum}.moves"
+    moves.write_text("\n".join(lines) + "\n")
+    new_place = {(each.watch, each.address): (address, each.new_size) for each, address in to.items()}
+    instances = []
+    for instance in guest.raw.instances:
+        address, size = new_place.get((numbers[instance.key], instance.address), (instance.address, instance.size))
+        instances.append(Instance(instance.key, instance.cpu, address, size, instance.epoch))
+    return replace(guest, raw=Raw(tuple(instances), guest.raw.absent, (), 0), moves=moves)
+
+
+def _positions(objects: Iterable[_Object], relaid_watches: set[int]) -> Iterator[tuple[_Object, int]]:
+    """New addresses. Objects that share a line keep their distance, so they still share it if none of them grows."""
+    free = _FRESH
+    for cluster in _clusters(objects):
+        if not any(each.watch in relaid_watches for each in cluster):
+            continue
+        before = cluster[0]
+        at = free + before.address % _LONGEST
+        for each in cluster:
+            behind = each.address >= before.address - before.shrinks
+            at += each.address - before.address + (before.new_size + before.shrinks if behind else 0)
+            at = _up(at, max(each.align, _GRANULE))
+            yield each, at
+            before = each
+        free = _up(at + max(each.new_size for each in cluster), _LONGEST) + _LONGEST
+
+
+def _clusters(objects: Iterable[_Object]) -> Iterator[list[_Object]]:
+    """Objects that share lines, in the order of their addresses."""
+    cluster: list[_Object] = []
+    end = 0
+    for each in sorted(objects):
+        if cluster and each.address // _LONGEST > (end - 1) // _LONGEST:
+            yield cluster
+            cluster = []
+        cluster.append(each)
+        end = max(end, each.address - each.shrinks)
+    if cluster:
+        yield cluster
+
+
+def _pieces(to: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Runs of bytes that stay together: old offset, size, new offset."""
+    start = 0
+    for byte in range(1, len(to) + 1):
+        if byte == len(to) or to[byte] != to[byte - 1] + 1 or min(to[byte], to[byte - 1]) < 0:
+            if to[start] >= 0:
+                yield start, byte - start, to[start]
+            start = byte

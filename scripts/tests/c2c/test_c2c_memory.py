@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Names for all of the kernel's memory, from pages and symbols that are set by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.memory_map import MemoryMap, named, plan_line, slab_types
+from schedlib.c2c.objects import Located, Resolver
+from schedlib.c2c.raw import Page, Raw, Record, parse_raw
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
+from schedlib.formats.c2c_trace_document import Symbol
+
+DENTRY = MappedStructure(192, (MappedField(0, 4, "d_flags", ""), MappedField(88, 8, "d_lockref", "")))
+PAGE = MappedStructure(64, (MappedField(0, 8, "flags", ""), MappedField(52, 4, "_refcount", "")))
+KNOWN = KernelMap(
+    "aa",
+    {},
+    (),
+    (
+        Symbol(0xFFFFFFFF81000000, 16, "first"),
+        Symbol(0xFFFFFFFF81000020, 8, "jiffies"),
+        Symbol(0xFFFFFFFF81800000, 64, "a_variable"),
+        Symbol(0xFFFFFFFF81800040, 4096, "runqueues"),
+        Symbol(0xFFFFFFFF81900000, 8, "page_offset_base"),
+        Symbol(0xFFFFFFFF81900008, 8, "vmemmap_base"),
+        Symbol(0xFFFFFFFF81900010, 8, "vmalloc_base"),
+    ),
+)
+MEMORY = MemoryMap(
+    (8, 48, 8, 80, 32, 36),
+    (0xF5, 0xF2, 0xF8),
+    64,
+    0xFFFFFFFF81800000,
+    0xFFFFFFFF81802000,
+    {"dentry": DENTRY, "page": PAGE, "task_struct": MappedStructure(128, (MappedField(0, 4, "__state", ""),))},
+)
+OFFSETS = (0xFFFF888000000000 + (2 << 30) - 0xFFFFFFFF81800000, 0xFFFF888000000000 + (3 << 30) - 0xFFFFFFFF81800000)
+DIRECT = 0xFFFF888000000000
+PAGES = {
+    DIRECT + 0x1000: Page("slab", "dentry", DIRECT + 0x1000, 192, 192),
+    DIRECT + 0x2000: Page("slab", "kmalloc-64", DIRECT + 0x2000, 64, 64),
+    DIRECT + 0x3000: Page("slab", "task_struct", DIRECT + 0x3000, 256, 200),
+    DIRECT + 0x5000: Page("table"),
+    DIRECT + 0x6000: Page("stack"),
+}
+AREAS = (0xFFFFEA0000000000, DIRECT, 0xFFFFC90000000000)
+RAW = Raw((), {}, (), 0, PAGES, AREAS, tuple(offset % (1 << 64) for offset in OFFSETS))
+
+
+def place(address: int) -> tuple[str, int, str]:
+    """Owner, offset and field of an address."""
+    raw = replace(RAW, records=(Record(address, 4, "load", 0, Counts(accesses=1), 0),))
+    watches, instances = named(KNOWN, MEMORY, raw)
+    known = replace(KNOWN, structures=MEMORY.structures)
+    by_key = {watch.key: watch for watch in watches}
+    located = [Located(by_key[each.key], each.cpu, each.address, each.epoch) for each in instances]
+    found = Resolver(known, 64, located, everything=True).place(address, 0)
+    assert not found.neighbour
+    return found.owner, found.offset, found.path
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        # The second dentry of its slab, and the hole behind a field.
+        (DIRECT + 0x1000 + 192 + 88, ("dentry", 88, "d_lockref")),
+        (DIRECT + 0x1000 + 192 + 4, ("dentry", 4, "(hole)")),
+        # What a task has behind its structure.
+        (DIRECT + 0x3000 + 4, ("task_struct", 4, "(hole)")),
+        (DIRECT + 0x3000 + 128 + 8, ("behind task_struct", 8, "")),
+        (DIRECT + 0x2000 + 64 + 8, ("slab kmalloc-64", 8, "")),
+        (DIRECT + 0x5010, ("page tables", 16, "")),
+        (DIRECT + 0x6010, ("stacks", 16, "")),
+        # Memory that only one CPU used has no page.
+        (DIRECT + 0x9010, ("unnamed", 16, "")),
+        (DIRECT + (2 << 30) + 0x48, ("per-CPU runqueues", 8, "")),
+        (DIRECT + (3 << 30) + 0x10, ("per-CPU a_variable", 16, "")),
+        (0xFFFFFFFF81000024, ("jiffies", 4, "")),
+        # Between two variables.
+        (0xFFFFFFFF81000012, ("unnamed", 2, "")),
+        (0xFFFFEA0000000000 + 64 + 52, ("struct page", 52, "_refcount")),
+        (0xFFFFC90000001008, ("vmalloc", 8, "")),
+    ],
+)
+def test_names(address: int, name: tuple[str, int, str]) -> None:
+    assert place(address) == name
+
+
+def test_a_type_of_another_size_is_refused() -> None:
+    pages = {DIRECT + 0x1000: Page("slab", "dentry", DIRECT + 0x1000, 256, 200)}
+    raw = replace(RAW, pages=pages, records=(Record(DIRECT + 0x1000, 4, "load", 0, Counts(accesses=1), 0),))
+    with pytest.raises(SchedlineError, match="the slab dentry have 200 bytes, but struct dentry has 192"):
+        named(KNOWN, MEMORY, raw)
+    assert "larger" not in slab_types()["dentry"].structure
+
+
+def test_what_is_watched_is_not_named_again() -> None:
+    raw = replace(RAW, records=(Record(DIRECT + 0x1000, 4, "load", 0, Counts(accesses=1), 1),))
+    assert named(KNOWN, MEMORY, raw) == ((), ())
+
+
+def test_the_plan_says_where_pages_are_described() -> None:
+    assert plan_line(KNOWN, MEMORY) == (
+        "memory ffffffff81900008 ffffffff81900000 ffffffff81900010 64 8 48 245 242 248 8 80 32 36\n"
+    )
+    with pytest.raises(SchedlineError, match="no page_offset_base"):
+        plan_line(replace(KNOWN, data=KNOWN.data[:4]), MEMORY)
+
+
+def test_the_plugins_pages_are_read() -> None:
+    text = """\
+c2c-raw 2
+machine 2 64 1 64 64 100
+areas ffffea0000000000 ffff888000000000 ffffc90000000000
+percpu 0 10
+percpu 1 20
+page ffff888000001000 slab kmalloc-64 ffff888000001000 64 64
+page ffff888000005000 table
+private 7 100 7
+record 1000 0 4 load ffffffff81000000 3 2 0 0 0 0 0 0 0 0 1 0 0 1 0
+seen 10 3
+end 1
+"""
+    raw = parse_raw(text, "raw")
+    assert raw.areas == AREAS
+    assert (raw.offsets, raw.pages[0xFFFF888000005000].kind) == ((16, 32), "table")
+    assert raw.pages[0xFFFF888000001000] == Page("slab", "kmalloc-64", 0xFFFF888000001000, 64, 64)
+    assert raw.private
+    assert (raw.private.lines, raw.private.accesses, raw.private.misses) == (7, 100, 7)

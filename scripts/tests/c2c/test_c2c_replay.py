@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Traces: what is cut off or damaged is refused, an unchanged layout changes nothing, and a moved field does."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import toy_trace
+from msgspec import structs
+from replayed import Replay, compile_replay, tape_of
+
+from schedlib.c2c.blame import blame
+from schedlib.c2c.moved_layout import relaid
+from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
+from schedlib.c2c.player import Player, pcs_of, played
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
+from schedlib.main import main
+
+pytestmark = pytest.mark.tools
+
+MACHINE = (4, 64, 1, 4, 4, "one", "some")
+ROUNDS = toy_trace.ROUNDS
+
+
+@pytest.fixture(scope="session")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    return Replay(compile_replay(tmp_path_factory.mktemp("replay")))
+
+
+@pytest.fixture
+def observed(tmp_path: Path) -> Observed:
+    return toy_trace.observed(tmp_path)
+
+
+@pytest.fixture
+def player(replay: Replay, observed: Observed) -> Player:
+    return Player(replay.program, observed.parameters)
+
+
+@pytest.fixture
+def trace(tmp_path: Path, player: Player, observed: Observed) -> Path:
+    """A trace of the two guests."""
+    keep(tmp_path / "toy.trace", player, observed)
+    return tmp_path / "toy.trace"
+
+
+def keep(path: Path, player: Player, observed: Observed) -> None:
+    keep_trace(path, observed, pcs_of(player, observed))
+
+
+def random_trace(seed: int, *, cpus: int = 4, end: int = 256) -> list[str]:
+    """Accesses to the first bytes from 0x1000."""
+    draw = random.Random(seed)  # noqa: S311
+    return [
+        f"{draw.randrange(cpus)} {draw.choice(('load', 'load', 'store', 'rmw'))} "
+        f"{0x1000 + draw.randrange(end // 8) * 8:x} {draw.choice((1, 2, 4, 8))} {draw.randrange(1 << 40):x}"
+        for _ in range(3000)
+    ]
+
+
+def layout_of(place: Path, text: str) -> Path:
+    (place / "layout.toml").write_text(text)
+    return place / "layout.toml"
+
+
+def test_a_tape_that_is_cut_off_is_refused(replay: Replay) -> None:
+    tape = tape_of(["watch 1000 64 1", *random_trace(1)[:20]])
+    assert replay.run(tape, MACHINE, "-").returncode == 0
+    for length in range(len(tape)):
+        done = replay.run(tape[:length], MACHINE, "-")
+        assert (done.returncode, "end" in done.stdout) == (1, False)
+        assert "the trace is cut off" in done.stderr
+
+
+def test_a_tape_with_an_entry_less_is_refused(replay: Replay) -> None:
+    tape = tape_of(["watch 1000 64 1", "0 load 1000 8", "0 load 1000 8"])
+    # The second load: a head, and two differences that are 0.
+    done = replay.run(tape[:-5] + tape[-2:], MACHINE, "-")
+    assert (done.returncode, "entries are missing" in done.stderr) == (1, True)
+
+
+def test_accesses_far_apart(replay: Replay) -> None:
+    high = 0xFFFFFFFF81000000
+    trace = [f"watch {high:x} 64 1", f"0 store {high + 8:x} 8 {high:x}", "3 load 1008 4 7", f"1 load {high + 8:x} 8 1"]
+    found = replay.records(trace)
+    assert [(each.address, each.pc, each.counts.misses) for each in found] == [
+        (0x1008, 7, 1),
+        (high + 8, 1, 1),
+        (high + 8, high, 1),
+    ]
+
+
+@pytest.mark.parametrize("line", [64, 128, 256])
+def test_objects_that_only_go_elsewhere_count_the_same(replay: Replay, tmp_path: Path, line: int) -> None:
+    trace = [*random_trace(2), "unwatch 1000 64", *random_trace(3), "watch 1000 64 2", *random_trace(4)]
+    (tmp_path / "moves").write_text("object 0 1000 64 50000 64\npiece 0 0 32 0\npiece 0 32 32 32\n")
+    here = replay.records(trace, line=line, size=64)
+    there = replay.records(trace, line=line, size=64, moves=tmp_path / "moves")
+    assert [structs_of(each.address - 0x1000, each) for each in here] == [
+        structs_of(each.address - 0x50000, each) for each in there
+    ]
+    # The twin: with one field elsewhere, the counts differ.
+    (tmp_path / "moves").write_text("object 0 1000 64 50000 320\npiece 0 0 32 256\npiece 0 32 32 32\n")
+    apart = replay.counts(trace, line=line, size=64, moves=tmp_path / "moves")
+    assert apart.misses != sum(each.counts.misses for each in here)
+
+
+def structs_of(offset: int, record: object) -> tuple[object, ...]:
+    return (offset, *(getattr(record, name) for name in ("size", "kind", "pc", "epoch", "counts")))
+
+
+def test_an_access_across_members_is_split(replay: Replay, tmp_path: Path) -> None:
+    (tmp_path / "moves").write_text("object 0 1000 64 50000 128\npiece 0 0 4 64\npiece 0 4 4 4\npiece 0 12 4 12\n")
+    trace = ["0 load 1000 8", "0 store 1008 8", "0 load 1000 4"]
+    found = replay.records(trace, size=64, moves=tmp_path / "moves")
+    # The bytes from 8 to 12 are in no piece.
+    assert [(each.address - 0x50000, each.size, each.kind, each.counts.accesses) for each in found] == [
+        (4, 4, "load", 1),
+        (12, 4, "store", 1),
+        (64, 4, "load", 2),
+    ]
+
+
+@pytest.mark.parametrize(("line", "pairs"), [(64, False), (128, False), (256, False), (64, True)])
+def test_blame_is_what_a_move_brings(replay: Replay, tmp_path: Path, line: int, pairs: bool) -> None:
+    """Two ways to the same number: the lines of one field played apart, and the whole trace with the field moved."""
+    block = 2 * line if pairs else line
+    trace = ["watch 1000 512 1", *random_trace(6, end=512)]
+    machine = (4, line, 1, 4, 4, "pair" if pairs else "one", "some")
+    fields = "".join(f"block {0x1000 + start:x} 1\n" for start in range(0, 512, block))
+    (tmp_path / "fields").write_text(f"field 0 72 8 1\n{fields}")
+    group, end = replay.lines(trace, machine, "-", tmp_path / "fields")
+    assert end == "end 0"
+    words = [int(word) for word in group.split()[2:]]
+    text = "object 0 1000 512 50000 768\npiece 0 0 72 0\npiece 0 72 8 512\npiece 0 80 432 80\n"
+    (tmp_path / "moves").write_text(text)
+    before = replay.counts(trace[1:], size=512, line=line, llc=4, node=4, pairs=pairs)
+    after = replay.counts(trace[1:], size=512, line=line, llc=4, node=4, pairs=pairs, moves=tmp_path / "moves")
+    assert before != after
+    assert words[0] - words[1] - words[2] == before.misses - after.misses
+    assert words[3] - words[4] - words[5] == before.upgrades - after.upgrades
+    # The block that has the field is only a part of the object.
+    assert 0 < words[2] < words[0]
+
+
+def test_blame_follows_objects_that_come_and_go(replay: Replay, tmp_path: Path) -> None:
+    trace = ["watch 1000 64 1", *random_trace(7, end=64)]
+    again = [*trace, "unwatch 1000 64", *trace, "unwatch 1000 64", *trace]
+    (tmp_path / "fields").write_text("field 0 8 8 1\nblock 1000 1\n")
+    once, thrice = (
+        [int(word) for word in replay.lines(each, MACHINE, "-", tmp_path / "fields")[0].split()[2:]]
+        for each in (trace, again)
+    )
+    assert thrice == [3 * number for number in once]
+
+
+def test_a_replay_of_a_trace_is_what_was_counted(tmp_path: Path, player: Player, trace: Path) -> None:
+    again = tmp_path / "again"
+    again.mkdir()
+    result = result_of(played(player, traced(trace, again), 64))
+    assert result == result_of(played(player, toy_trace.observed(tmp_path), 64))
+    reads = next(row for row in result.quanta[0].rows if row.path == "right")
+    assert (reads.counts.misses, reads.counts.false_shared, reads.function) == (ROUNDS, ROUNDS - 1, "reader")
+    keep(tmp_path / "again.trace", player, traced(trace, again))
+    assert (tmp_path / "again.trace").read_bytes() == trace.read_bytes()
+
+
+def test_longer_lines_than_the_guests(player: Player, observed: Observed) -> None:
+    short, long = (result_of(played(player, observed, line)) for line in (64, 128))
+    assert not any(row.neighbour for row in short.quanta[0].rows)
+    assert [row.offset for row in long.quanta[0].rows if row.neighbour] == [72]
+    assert long.parameters.line == 128
+
+
+def test_half_of_a_trace_is_refused(tmp_path: Path, trace: Path) -> None:
+    content = trace.read_bytes()
+    half = tmp_path / "half.trace"
+    for length in (0, 1, 20, len(content) // 2, len(content) - 9, len(content) - 1):
+        half.write_bytes(content[:length])
+        with pytest.raises(SchedlineError, match=r"half\.trace is no c2c-trace-1") as raised:
+            traced(half, tmp_path)
+        assert "schedline c2c --trace FILE" in str(raised.value.next_step)
+
+
+def test_a_damaged_trace_is_refused(tmp_path: Path, trace: Path) -> None:
+    plain, bad = gzip.decompress(trace.read_bytes()), tmp_path / "bad.trace"
+    packed = bytearray(trace.read_bytes())
+    packed[len(packed) // 2] ^= 4
+    others = {
+        "is no c2c-trace-1": bytes(packed),
+        "more follows": gzip.compress(plain + b"x"),
+        "schema is 'c2c-trace-9'; another version": gzip.compress(plain.replace(b"c2c-trace-1", b"c2c-trace-9")),
+        "Not a gzipped file": plain,
+        "cut off": gzip.compress(plain[:-1]),
+    }
+    for said, content in others.items():
+        bad.write_bytes(content)
+        with pytest.raises(SchedlineError, match=said):
+            traced(bad, tmp_path)
+
+
+def test_a_tape_of_which_the_end_is_wrong_is_refused(player: Player, observed: Observed) -> None:
+    tape = observed.guests[1].tape
+    assert tape
+    tape.write_bytes(tape.read_bytes()[:-1])
+    with pytest.raises(SchedlineError, match="the trace is cut off"):
+        played(player, observed, 64)
+
+
+UNCHANGED = "[structure.root_domain]\nmembers = { left = 0, quiet = 24 }\n"
+
+
+def test_an_unchanged_layout_changes_nothing(tmp_path: Path, player: Player, observed: Observed) -> None:
+    same = played(player, relaid(observed, layout_of(tmp_path, UNCHANGED), tmp_path), 128)
+    plain = played(player, observed, 128)
+    for one, other in zip(result_of(same).quanta, result_of(plain).quanta, strict=True):
+        assert one == other
+    assert result_of(same).watched == result_of(plain).watched
+
+
+def test_a_field_that_is_moved_away(tmp_path: Path, player: Player, observed: Observed) -> None:
+    text = "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n"
+    result = result_of(played(player, relaid(observed, layout_of(tmp_path, text), tmp_path), 64))
+    total = {row.path: row for row in result.quanta[0].rows}
+    assert (total["right"].counts.misses, total["left"].counts.misses) == (1, 1)
+    assert (total["left"].offset, total["left"].line, total["right"].offset) == (64, 1, 8)
+    assert (result.watched[0].size, result.fingerprint["layout"].split()[0]) == (128, "layout.toml")
+
+
+def test_the_layout_of_a_result(tmp_path: Path, player: Player, observed: Observed) -> None:
+    moved = layout_of(tmp_path, "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n")
+    wanted = result_of(played(player, relaid(observed, moved, tmp_path), 64))
+    document.write(tmp_path / C2C_FILE, wanted)
+    for place in (tmp_path, tmp_path / C2C_FILE):
+        predicted = result_of(played(player, relaid(observed, place, tmp_path), 64))
+        assert (predicted.quanta, predicted.watched) == (wanted.quanta, wanted.watched)
+
+
+def test_objects_on_one_line_move_together(tmp_path: Path, player: Player, observed: Observed) -> None:
+    watches = (replace(observed.watches[0], size=32), replace(observed.watches[0], key="next", size=32))
+    guest = observed.guests[0]
+    instances = tuple(
+        structs.replace(guest.raw.instances[0], key=watch.key, address=0x10000 + 32 * number, size=32)
+        for number, watch in enumerate(watches)
+    )
+    structure = structs.replace(observed.known.structures["root_domain"], size=32)
+    tape = tmp_path / "two.tape"
+    tape.write_bytes(tape_of(["watch 10000 32 1 0", "watch 10020 32 1 1", "0 store 10000 8", "1 store 10020 8"] * 9))
+    both = replace(
+        observed,
+        watches=watches,
+        known=replace(observed.known, structures={"root_domain": structure}),
+        guests=(replace(guest, raw=replace(guest.raw, instances=instances), tape=tape),),
+    )
+    plain = result_of(played(player, both, 64))
+    same = result_of(played(player, relaid(both, layout_of(tmp_path, UNCHANGED), tmp_path), 64))
+    assert same.quanta == plain.quanta
+    assert sum(row.counts.misses for row in plain.quanta[0].rows) == 18
+    grown = "[structure.root_domain]\nsize = 64\nmembers = {}\n"
+    apart = result_of(played(player, relaid(both, layout_of(tmp_path, grown), tmp_path), 64))
+    assert sum(row.counts.misses for row in apart.quanta[0].rows) == 2
+
+
+WRONG = {
+    "has no member lefft": "[structure.root_domain]\nmembers = { lefft = 64 }\n",
+    "rq is no structure of this trace": "[structure.rq]\nmembers = { left = 64 }\n",
+    "left and root_domain.right would both|right and root_domain.left would both": (
+        "[structure.root_domain]\nmembers = { left = 8 }\n"
+    ),
+    "shares its memory with another member": "[structure.root_domain]\nmembers = { one = 64 }\n",
+    "cannot have 64 bytes: its members need 72": "[structure.root_domain]\nsize = 64\nmembers = { left = 64 }\n",
+    "build-id bb, the trace is of aa": 'build_id = "bb"\n[structure.root_domain]\nmembers = { left = 64 }\n',
+    "sise is unknown": "[structure.root_domain]\nsise = 64\nmembers = { left = 64 }\n",
+    "is no TOML": "[structure.root_domain\n",
+}
+
+
+@pytest.mark.parametrize(("said", "text"), WRONG.items())
+def test_a_layout_that_does_not_fit_is_refused(tmp_path: Path, observed: Observed, said: str, text: str) -> None:
+    with pytest.raises(SchedlineError, match=said):
+        relaid(observed, layout_of(tmp_path, text), tmp_path)
+
+
+def test_a_union_moves_as_a_whole(tmp_path: Path, observed: Observed) -> None:
+    text = "[structure.root_domain]\nmembers = { one = 64, other = 64 }\n"
+    moved = relaid(observed, layout_of(tmp_path, text), tmp_path)
+    assert {field.path: field.offset for field in moved.known.structures["root_domain"].fields} == {
+        "left": 0,
+        "right": 8,
+        "quiet": 24,
+        "one": 64,
+        "other": 64,
+    }
+
+
+def test_a_structure_of_which_a_part_was_traced_is_refused(tmp_path: Path) -> None:
+    part = toy_trace.observed(tmp_path, size=32)
+    with pytest.raises(SchedlineError, match="only a part of root_domain was traced"):
+        relaid(part, layout_of(tmp_path, UNCHANGED), tmp_path)
+
+
+def blamed(player: Player, observed: Observed, place: Path) -> TrafficResult:
+    observed = played(player, observed, 64)
+    result = result_of(observed)
+    return structs.replace(result, blame=blame(player, observed, result, place))
+
+
+def test_the_written_field_is_to_blame(tmp_path: Path, player: Player, observed: Observed) -> None:
+    result = blamed(player, observed, tmp_path)
+    assert isinstance(result.blame, tuple)
+    first = result.blame[0]
+    # Without `left` on it, CPU 0 fetches the line once; `left` is then fetched once.
+    assert (first.field, first.saved) == ("root_domain.left", (ROUNDS - 1, ROUNDS))
+    assert (first.alone, first.bytes, first.objects) == ((1, 1), 64, 1)
+    assert (first.readers, first.writers) == ((), ("writer",))
+    # On a longer line, the access beside the object misses once more.
+    assert first.elsewhere == {"128": ROUNDS + 1, "256": ROUNDS + 1, "pairs": ROUNDS}
+    gains = {each.field: each.saved for each in result.blame}
+    # A second read of the same line is a hit, so moving one of the two that are read saves nothing: it costs one.
+    assert gains["root_domain.right"] == gains["root_domain.quiet"] == (-1, -1)
+    # The prediction is what the replay with that layout counts.
+    text = "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n"
+    after = result_of(played(player, relaid(observed, layout_of(tmp_path, text), tmp_path), 64))
+    for quantum, moved, saved in zip(result.quanta, after.quanta, first.saved, strict=True):
+        assert misses(quantum.rows) - misses(moved.rows) == saved
+
+
+def misses(rows: object) -> int:
+    assert isinstance(rows, tuple)
+    return sum(row.counts.misses for row in rows)
+
+
+def test_true_sharing_is_nobodys_fault(tmp_path: Path, player: Player, observed: Observed) -> None:
+    tape = tmp_path / "true.tape"
+    tape.write_bytes(tape_of(["watch 10000 64 1", *["0 rmw 10000 8 200", "1 rmw 10000 8 200"] * ROUNDS]))
+    shared = replace(observed, guests=tuple(replace(guest, tape=tape) for guest in observed.guests))
+    result = blamed(player, shared, tmp_path)
+    assert isinstance(result.blame, tuple)
+    (only,) = result.blame
+    assert (only.field, only.saved, only.alone) == ("root_domain.left", (0, 0), (2 * ROUNDS, 2 * ROUNDS))
+    assert only.inside == (0, 0)
+
+
+def test_false_sharing_inside_a_field(tmp_path: Path, player: Player, observed: Observed) -> None:
+    tape = tmp_path / "inside.tape"
+    tape.write_bytes(tape_of(["watch 10000 64 1", *["0 store 10000 4 200", "1 store 10004 4 200"] * ROUNDS]))
+    shared = replace(observed, guests=tuple(replace(guest, tape=tape) for guest in observed.guests))
+    result = blamed(player, shared, tmp_path)
+    assert isinstance(result.blame, tuple)
+    (only,) = result.blame
+    assert (only.saved, only.alone, only.inside) == ((0, 0), (2 * ROUNDS,) * 2, (2 * ROUNDS - 2,) * 2)
+
+
+def test_the_verb(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        assert main(["c2c", "replay", str(trace), "--out", str(tmp_path / name)]) == 0
+    said = capsys.readouterr().out
+    assert "1. move root_domain.left off its line" in said
+    assert (tmp_path / "one" / C2C_FILE).read_bytes() == (tmp_path / "two" / C2C_FILE).read_bytes()
+    assert read_result(tmp_path / "one").parameters.line == 64
+    layout = layout_of(tmp_path, WRONG["has no member lefft"])
+    words = ["c2c", "replay", str(trace), "--layout", str(layout), "--out", str(tmp_path / "three")]
+    with pytest.raises(SchedlineError, match="did you mean left"):
+        main(words)
+    assert not (tmp_path / "three" / C2C_FILE).exists()
+    layout_of(tmp_path, "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n")
+    assert main([*words[:-1], str(tmp_path / "four"), "--line", "128"]) == 0
+    assert "a prediction: the accesses of another kernel" in capsys.readouterr().out
+    assert read_result(tmp_path / "four").parameters.line == 128
+    assert main(["c2c", "diff", str(tmp_path / "one"), str(tmp_path / "two")]) == 0
+
+
+def test_lines_of_one_cpu_are_left_out_when_everything_is_watched(replay: Replay) -> None:
+    trace = ["watch 1000 8 1", "0 store 1000 8", *["0 store 2000 8"] * 5, "1 load 3000 8", "0 load 3008 8"]
+    machine = (*MACHINE[:-1], "all")
+    rows = replay.lines(trace, machine, "-")
+    assert "private 1 5 1" in rows
+    found = [row.split()[1:3] for row in rows if row.startswith("record")]
+    assert found == [["1000", "1"], ["3000", "0"], ["3008", "0"]]
+    assert not [row for row in replay.lines(trace, MACHINE, "-") if row.startswith(("private", "record 3"))]
+
+
+def test_objects_that_are_named_afterwards_can_be_blamed(replay: Replay, tmp_path: Path) -> None:
+    trace = ["0 load 1008 8", "1 store 1000 8"] * ROUNDS
+    fields = "object 5 1000 16\nfield 5 0 8 1\nblock 1000 1\n"
+    (tmp_path / "fields").write_text(fields)
+    words = replay.lines(trace, (*MACHINE[:-1], "all"), "-", tmp_path / "fields")[0].split()[2:]
+    assert [int(word) for word in words] == [ROUNDS + 1, 1, 1, ROUNDS - 1, 0, 0, 0]
