@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from schedlib import TOOL, doctor
-from schedlib.c2c import heat_map, traffic_diff, traffic_report
-from schedlib.c2c.c2c_options import WORKLOADS, C2cDiffOptions, C2cOptions
+from schedlib.c2c import guest_files, heat_map, traffic_diff, traffic_report, weighted
+from schedlib.c2c.c2c_options import PROGRAMS, WORKLOADS, C2cDiffOptions, C2cOptions
 from schedlib.c2c.counting import Wanted, built, measure, source
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
@@ -17,7 +19,7 @@ from schedlib.formats.c2c_document import C2C_FILE, read_result
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat, load_topology
-from schedlib.progress import say, tell
+from schedlib.progress import printable, say, tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 
@@ -30,20 +32,28 @@ def wanted_of(options: C2cOptions) -> Wanted:
     topology = load_topology(options.topology) if options.topology else flat(options.cpus)
     if options.topology:
         refuse_impossible(target, topology)
-    workload = WORKLOADS[options.workload]
-    setting = Setting(topology, options.line, 0, options.rounds or workload.rounds, options.timeout)
-    config, changes = (*options.config, *workload.config), options.changes
+    workload, own = WORKLOADS[options.workload], options.program
+    rounds = 1 if own else options.rounds or workload.rounds
+    setting = Setting(topology, options.line, 0, rounds, options.timeout)
+    config, changes = (*options.config, *(PROGRAMS if own else workload.config)), options.changes
     if options.cpupri:
         config = (*config, f"cpupri-{options.cpupri}")
         changes = replace(changes, with_=(*changes.with_, "cpupri-split"))
-    return Wanted(options.workload, options.objects, options.quanta, setting, config, changes, target)
+    name = printable(own.name) if own else options.workload
+    return Wanted(name, options.objects, options.quanta, setting, config, changes, target, own)
 
 
 def count(options: C2cOptions) -> Verdict:
     """Build, boot a guest for each quantum, and report the counts; SchedlineError if one of these fails."""
     cache = cache_dir()
     wanted = wanted_of(options)
-    doctor.require(["build", *options.tree.needs])
+    latencies = weighted.load_latencies(options.latencies) if options.latencies else None
+    if latencies:
+        weighted.refuse_lacking(latencies, wanted.setting)
+    if wanted.program:
+        guest_files.check(wanted.program, wanted.target.arch)
+    shell = ["in-guest"] if wanted.program and wanted.program.is_script else []
+    doctor.require(["build", *options.tree.needs, *shell])
     planned = source(open_tree(cache, options.tree), wanted)
     out = results_directory(cache, options.out)
     # If this run fails, files of an earlier run must not be taken for its results.
@@ -51,7 +61,8 @@ def count(options: C2cOptions) -> Verdict:
         (out / name).unlink(missing_ok=True)
     with scratch(cache) as place:
         result = measure(cache, built(cache, planned, place / "kernel"), wanted, place, out)
-    text, picture = traffic_report.text(result), heat_map.draw(result)
+    result = msgspec.structs.replace(result, latencies=latencies or msgspec.UNSET)
+    text, picture = traffic_report.text(result) + weighted.text(result), heat_map.draw(result)
     write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, picture)
     for path in (options.json, out / C2C_FILE):
@@ -59,6 +70,11 @@ def count(options: C2cOptions) -> Verdict:
             document.write(path, result)
     if options.svg:
         write_atomic(options.svg, picture)
+    if options.html:
+        # Its libraries are there only if a page is asked for.
+        from schedlib.c2c.c2c_page import page
+
+        write_atomic(options.html, page(result))
     print(text, end="")
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
     return Verdict.PASS
