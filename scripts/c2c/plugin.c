@@ -202,7 +202,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	for (i = 0; i < number; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		const uint8_t *code = qemu_plugin_insn_data(insn);
+		const uint8_t *code = internals_code(insn);
 		size_t size = qemu_plugin_insn_size(insn);
 		uint64_t pc = qemu_plugin_insn_vaddr(insn);
 		qemu_plugin_vcpu_mem_cb_t callback = on_access;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The part of QEMU's plugin API, version 1, that is used here, as in QEMU 7.2
- * of Debian 12. No package contains the header, so it is declared here, from
- * the documentation (docs/devel/tcg-plugins.rst) and the symbols that the
- * program exports.
+ * The part of QEMU's plugin API that is used here. No package contains the
+ * header, so it is declared here, from the documentation
+ * (docs/devel/tcg-plugins.rst) and the symbols that the program exports.
  *
- * 7.2 was chosen because it is what a bare Debian 12 installs. It lacks a way
- * to read the guest's memory, which is needed to find objects behind pointers;
- * see internals.h. QEMU 10 has one (qemu_plugin_read_memory_vaddr(), API
- * version 4), but it rejects plugins of version 1. Neither lets a plugin end
- * the turn of a CPU early. With QEMU 10, too, the quantum would either be
- * QEMU's own share of the icount budget, or need the same call outside the API.
+ * Version 1 is that of QEMU 7.2 of Debian 12. Version 4 came with QEMU 9.2. It
+ * has a call to read the guest's memory, and returns the bytes of an instruction
+ * in another way; see internals.h. No version lets a plugin end the turn of a
+ * CPU early, which needs a call outside of the API.
  */
 #ifndef C2C_QEMU_API_H
 #define C2C_QEMU_API_H
@@ -20,6 +17,10 @@
 #include <stdint.h>
 
 #define QEMU_API_VERSION 1
+#define QEMU_API_READS 4
+
+/* The version that the plugin is for; QEMU reads it. */
+extern int qemu_plugin_version;
 
 typedef uint64_t qemu_plugin_id_t;
 typedef uint32_t qemu_plugin_meminfo_t;
@@ -77,7 +78,6 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);

@@ -88,7 +88,7 @@ NEEDS = (
     _need("cpio", "cpio", "packs the kernel's headers", "kernels"),
     _need("dpkg-buildpackage", "dpkg-dev", "makes a Debian package of a kernel", "kernels-deb"),
     _need("dh", "debhelper", "makes a Debian package of a kernel", "kernels-deb"),
-    _need("busybox", "busybox-static", "is the shell of a guest that runs workloads", "in-guest kselftest"),
+    _need("busybox", "busybox-static", "is the shell of a guest that runs workloads or scripts", "in-guest kselftest"),
     _need("cyclictest", "rt-tests", "measures RT latencies, with hackbench, pi_stress and others", "run"),
     _need("stress-ng", "stress-ng", "loads the scheduler", "run"),
     _need("perf", "linux-perf", "benchmarks wake-ups, and counts where the hardware can", "run"),

@@ -48,6 +48,11 @@ def topology_names() -> tuple[str, ...]:
     return _stems("topologies", ".toml")
 
 
+def latency_names() -> tuple[str, ...]:
+    """The files of latencies that --latencies knows by name."""
+    return _stems("latencies", ".toml")
+
+
 def fragment_names() -> tuple[str, ...]:
     """The fragments of kernel configurations (configs/kernel/)."""
     return _stems("kernel", ".config")

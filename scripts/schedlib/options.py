@@ -35,11 +35,13 @@ class VerbParser(argparse.ArgumentParser):
 
     Attributes:
         below: see verbs_below().
+        behind: see words_behind_dashes().
     """
 
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False} | words)
         self.below: Verbs = argparse._SubParsersAction([], self.prog, type(self), metavar="VERB")
+        self.behind = ""
 
     def error(self, message: str) -> NoReturn:
         said = printable(message, "\n\t")
@@ -50,6 +52,11 @@ class VerbParser(argparse.ArgumentParser):
         given = list(sys.argv[1:] if args is None else args)
         if given and given[0] in self.below.choices:
             return self.below.choices[given[0]].parse_known_args(given[1:], namespace)
+        if self.behind and "--" in given:
+            at = given.index("--")
+            found, more = self.parse_known_args(given[:at], namespace)
+            setattr(found, self.behind, tuple(given[at + 1 :]))
+            return found, more
         below = {
             name for each in self._actions if isinstance(each, argparse._SubParsersAction) for name in each.choices
         }
@@ -67,6 +74,14 @@ def verbs_below(parser: argparse.ArgumentParser) -> Verbs:
     if not isinstance(parser, VerbParser):
         raise TypeError(f"{parser.prog} has to be a VerbParser")
     return parser.below
+
+
+def words_behind_dashes(parser: argparse.ArgumentParser, name: str) -> None:
+    """Let a verb take words behind `--`, which are another program's; they are the argument of this name."""
+    if not isinstance(parser, VerbParser):
+        raise TypeError(f"{parser.prog} has to be a VerbParser")
+    parser.behind = name
+    parser.set_defaults(**{name: ()})
 
 
 def add_verb(

@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from schedlib import TOOL, doctor
-from schedlib.c2c import heat_map, plugin_guest, traffic_diff, traffic_report
+from schedlib.c2c import guest_files, heat_map, plugin_guest, traffic_diff, traffic_report, weighted
 from schedlib.c2c.blame import blame
-from schedlib.c2c.c2c_options import WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
+from schedlib.c2c.c2c_options import PROGRAMS, WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
 from schedlib.c2c.counting import Wanted, built, observe, source
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
@@ -24,7 +24,7 @@ from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat, load_topology
-from schedlib.progress import say, step, tell
+from schedlib.progress import printable, say, step, tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 
@@ -37,20 +37,28 @@ def wanted_of(options: C2cOptions) -> Wanted:
     topology = load_topology(options.topology) if options.topology else flat(options.cpus)
     if options.topology:
         refuse_impossible(target, topology)
-    workload = WORKLOADS[options.workload]
-    setting = Setting(topology, options.line, 0, options.rounds or workload.rounds, options.timeout)
-    config, changes = (*options.config, *workload.config), options.changes
+    workload, own = WORKLOADS[options.workload], options.program
+    rounds = 1 if own else options.rounds or workload.rounds
+    setting = Setting(topology, options.line, 0, rounds, options.timeout)
+    config, changes = (*options.config, *(PROGRAMS if own else workload.config)), options.changes
     if options.cpupri:
         config = (*config, f"cpupri-{options.cpupri}")
         changes = replace(changes, with_=(*changes.with_, "cpupri-split"))
-    return Wanted(options.workload, options.objects, options.quanta, setting, config, changes, target)
+    name = printable(own.name) if own else options.workload
+    return Wanted(name, options.objects, options.quanta, setting, config, changes, target, own)
 
 
 def count(options: C2cOptions) -> Verdict:
     """Build, boot a guest for each quantum, and report the counts; SchedlineError if one of these fails."""
     cache = cache_dir()
     wanted = wanted_of(options)
-    doctor.require(["build", *options.tree.needs])
+    latencies = weighted.load_latencies(options.latencies) if options.latencies else None
+    if latencies:
+        weighted.refuse_lacking(latencies, wanted.setting)
+    if wanted.program:
+        guest_files.check(wanted.program, wanted.target.arch)
+    shell = ["in-guest"] if wanted.program and wanted.program.is_script else []
+    doctor.require(["build", *options.tree.needs, *shell])
     planned = source(open_tree(cache, options.tree), wanted)
     out = _results(cache, options.out)
     with scratch(cache) as place:
@@ -60,7 +68,7 @@ def count(options: C2cOptions) -> Verdict:
                 player = Player(plugin_guest.replayer(cache), observed.parameters)
                 keep_trace(options.trace, observed, pcs_of(player, observed))
         result = _blamed(cache, observed, place)
-    _show(result, out, options.json, options.svg)
+    _show(result, out, options)
     return Verdict.PASS
 
 
@@ -77,7 +85,7 @@ def replay(options: C2cReplayOptions) -> Verdict:
         with step("counting"):
             observed = played(player, observed, options.line or observed.parameters.line)
         result = _blamed(cache, observed, place)
-    _show(result, out, options.json, options.svg)
+    _show(result, out, options)
     return Verdict.PASS
 
 
@@ -97,15 +105,22 @@ def _blamed(cache: Path, observed: Observed, place: Path) -> TrafficResult:
         return structs.replace(result, blame=blame(player, observed, result, place))
 
 
-def _show(result: TrafficResult, out: Path, json: Path | None, svg: Path | None) -> None:
-    text, picture = traffic_report.text(result), heat_map.draw(result)
+def _show(result: TrafficResult, out: Path, options: C2cOptions | C2cReplayOptions) -> None:
+    latencies = weighted.load_latencies(options.latencies) if options.latencies else UNSET
+    result = structs.replace(result, latencies=latencies)
+    text, picture = traffic_report.text(result) + weighted.text(result), heat_map.draw(result)
     write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, picture)
-    for path in (json, out / C2C_FILE):
+    for path in (options.json, out / C2C_FILE):
         if path:
             document.write(path, result)
-    if svg:
-        write_atomic(svg, picture)
+    if options.svg:
+        write_atomic(options.svg, picture)
+    if options.html:
+        # Its libraries are there only if a page is asked for.
+        from schedlib.c2c.c2c_page import page
+
+        write_atomic(options.html, page(result))
     print(text, end="")
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
 

@@ -32,6 +32,9 @@ class Workload:
     config: tuple[str, ...] = ()
 
 
+PROGRAMS = ("c2c-programs",)
+"""The fragment that all programs but the oldest need, and those of users: one kernel for all of them."""
+
 WORKLOADS = {
     each.name: each
     for each in (
@@ -40,6 +43,14 @@ WORKLOADS = {
         Workload("wakeup-idle", "pairs that answer each other through pipes, one for four CPUs, so most are idle", 500),
         Workload("balance", "more fair threads than CPUs, all moved to one CPU again and again", 40),
         Workload("partition", "a cpuset partition comes and goes, and its root_domain with it", 10, ("cpusets",)),
+        Workload("futex", "each CPU locks the futex buckets of its neighbour; nobody sleeps", 40, PROGRAMS),
+        Workload("ping", "pairs that answer each other through pipes, one side in epoll_wait()", 200, PROGRAMS),
+        Workload("files", "open, stat and close of files in one directory", 200, PROGRAMS),
+        Workload("fork", "each CPU forks children that exit at once", 20, PROGRAMS),
+        Workload("mmap", "threads of one process map, touch and unmap pages", 40, PROGRAMS),
+        Workload("tcp", "requests and answers of one byte over the loopback", 100, PROGRAMS),
+        Workload("throttle", "a cgroup with a quarter of the CPUs' time, throttled in each period", 20, PROGRAMS),
+        Workload("timers", "idle CPUs that stop their tick and wake for a timer", 40, PROGRAMS),
     )
 }
 
@@ -94,22 +105,49 @@ TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_
 
 
 @dataclass(frozen=True)
+class OwnProgram:
+    """A program or a script of the user, which a guest runs instead of a workload.
+
+    Attributes:
+        is_script: for busybox's shell.
+        arguments: what follows its name.
+        files: a directory whose files the guest has in /work, where the program is started.
+        marked: count between `schedline-count start` and `schedline-count stop`, which it runs; else all of it.
+    """
+
+    file: Path
+    is_script: bool = False
+    arguments: tuple[str, ...] = ()
+    files: Path | None = None
+    marked: bool = False
+
+    @property
+    def name(self) -> str:
+        """What a report calls it."""
+        mark = " (marked)" if self.marked else ""
+        return " ".join([self.file.name, *self.arguments]) + mark
+
+
+@dataclass(frozen=True)
 class C2cOptions:
     """The options of a measurement.
 
     Attributes:
+        workload: a name in WORKLOADS; ignored if there is a program of the user.
         rounds: number of rounds of each thread; None for the workload's default.
         quanta: lengths of a CPU's turn in blocks of code; a guest boots for each.
         line: bytes of a cache line.
         cpupri: a variant of cpupri-split.
         timeout: seconds allowed for each guest.
         trace: file for the accesses, to play them again.
+        latencies: a file of configs/latencies/, or one like it.
     """
 
     tree: TreeOptions
     changes: ChangeOptions
     on: str
     workload: str
+    program: OwnProgram | None
     rounds: int | None
     cpus: int
     topology: str | None
@@ -120,9 +158,11 @@ class C2cOptions:
     cpupri: str | None
     timeout: float
     trace: Path | None
+    latencies: Path | None
     out: Path | None
     json: Path | None
     svg: Path | None
+    html: Path | None
 
 
 @dataclass(frozen=True)
@@ -137,9 +177,11 @@ class C2cReplayOptions:
     trace: Path
     layout: Path | None
     line: int | None
+    latencies: Path | None
     out: Path | None
     json: Path | None
     svg: Path | None
+    html: Path | None
 
 
 @dataclass(frozen=True)

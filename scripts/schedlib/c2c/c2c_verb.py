@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
 from schedlib import options
 from schedlib.c2c.c2c_options import (
@@ -19,8 +21,10 @@ from schedlib.c2c.c2c_options import (
     C2cDiffOptions,
     C2cOptions,
     C2cReplayOptions,
+    OwnProgram,
 )
-from schedlib.names import cpupri_variants, some_of
+from schedlib.errors import SchedlineError
+from schedlib.names import cpupri_variants, latency_names, some_of, unknown
 from schedlib.options import MOST_CPUS, Verbs, add_verb
 from schedlib.paths import CONFIGS
 from schedlib.tree.source import require_tree
@@ -56,18 +60,32 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c --config preempt-rt --objects root_domain   with the fields of the push IPI",
             "schedline c2c --cpupri llc --topology llcs          masks by LLC",
             "schedline c2c --on qemu-arm64 --topology clusters --workload wakeup-idle --without cluster-scan",
+            "schedline c2c --script my.sh --files my-files       your own workload, in busybox's shell",
+            "schedline c2c --program ./server --marked -- -t 8   your own program, between its marks",
+            "schedline c2c --topology llcs --latencies epyc-7r13 --html page.html",
         ],
         operands="[replay TRACE | diff BASE CANDIDATE]",
         read=_read,
         job=_count,
+        libraries=_libraries,
     )
+    options.words_behind_dashes(parser, "arguments")
     options.add_tree_options(parser)
     options.add_change_options(parser)
     add = parser.add_argument
     about = f"emulator and architecture (default: {TRACED[0]}); QEMU 7.2 has clusters on arm64 only"
     add("--on", choices=TRACED, default=TRACED[0], help=about)
     about = "; ".join(f"{each.name}: {each.about}" for each in WORKLOADS.values())
-    add("--workload", choices=list(WORKLOADS), default="rt", help=f"{about} (default: rt)")
+    runs = parser.add_mutually_exclusive_group()
+    runs.add_argument("--workload", choices=list(WORKLOADS), help=f"{about} (default: rt)")
+    about = "run this program instead; its arguments follow --, and the libraries that it needs go along"
+    runs.add_argument("--program", type=_file, metavar="FILE", help=about)
+    about = "run this script in busybox's shell instead"
+    runs.add_argument("--script", type=_file, metavar="FILE", help=about)
+    about = "the files that the program or script finds where it is started"
+    add("--files", type=options.existing_directory, metavar="DIR", help=about)
+    about = "count from `schedline-count start` to `schedline-count stop`, which it runs (default: all of it)"
+    add("--marked", action="store_true", help=about)
     add("--rounds", type=_number, metavar="N", help="how many rounds each thread makes")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--cpus", type=_cpus, default=CPUS, metavar="N", help=f"2 to {MOST_CPUS} (default: {CPUS})")
@@ -91,9 +109,12 @@ def add_parser(verbs: Verbs) -> None:
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    about = f"weight misses by a machine's latencies: {', '.join(latency_names())}, or a file like those"
+    add("--latencies", type=_latencies, metavar="FILE", help=about)
     add("--out", type=options.new_path, metavar="DIR", help="directory for the results")
     add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-1)")
     add("--svg", type=options.new_path, metavar="FILE", help="write a picture of the lines here too")
+    add("--html", type=options.new_path, metavar="FILE", help="write a page with lists and pictures here")
 
 
 def _add_replay(verbs: Verbs) -> None:
@@ -119,6 +140,7 @@ def _add_replay(verbs: Verbs) -> None:
         operands="TRACE",
         read=lambda arguments: options.options_of(C2cReplayOptions, arguments),
         job=_replay,
+        libraries=_libraries,
     )
     add, place = parser.add_argument, options.existing_path
     add("trace", type=place, metavar="TRACE", help="a file that schedline c2c --trace has written")
@@ -177,10 +199,47 @@ def _quanta(text: str) -> tuple[int, ...]:
     return values
 
 
+def _file(text: str) -> Path:
+    path = options.existing_path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text} is no file")
+    return path
+
+
+def _latencies(text: str) -> Path:
+    if text in latency_names():
+        return CONFIGS / "latencies" / f"{text}.toml"
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(unknown("file of latencies", text, latency_names()))
+    return Path(text)
+
+
+def _program(arguments: argparse.Namespace) -> OwnProgram | None:
+    """The program or script of the user."""
+    file = arguments.program or arguments.script
+    given = {"--files": arguments.files, "--marked": arguments.marked, "words behind --": arguments.arguments}
+    lonely = next((name for name, value in given.items() if value), "")
+    if not file and lonely:
+        observed = f"{lonely}: there is no program that it could be for"
+        raise SchedlineError(observed, "add --program FILE or --script FILE")
+    if file and arguments.rounds:
+        raise SchedlineError("--rounds is for a --workload, and a program of yours is run once", "leave it out")
+    is_script = arguments.script is not None
+    return OwnProgram(file, is_script, arguments.arguments, arguments.files, arguments.marked) if file else None
+
+
 def _read(arguments: argparse.Namespace) -> C2cOptions:
     tree = options.tree_options(arguments)
     require_tree(tree)
-    return options.options_of(C2cOptions, arguments, tree=tree, changes=options.change_options(arguments))
+    changes, program = options.change_options(arguments), _program(arguments)
+    # Not the option's default: argparse would not see that the default and --program contradict each other.
+    workload = arguments.workload or "rt"
+    return options.options_of(C2cOptions, arguments, tree=tree, changes=changes, program=program, workload=workload)
+
+
+def _libraries(wanted: C2cOptions | C2cReplayOptions) -> Sequence[str]:
+    """Only a page needs more than the basic libraries."""
+    return (*options.BASIC, "requirements-report.txt") if wanted.html else options.BASIC
 
 
 def _count(wanted: C2cOptions) -> Verdict:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import ALL, CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS
+from schedlib.c2c.c2c_options import ALL, CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS, OwnProgram
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.memory_map import memory_map, named, plan_line
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
@@ -38,7 +38,7 @@ class Wanted:
     """What to measure: what C2cOptions says, for one target.
 
     `setting` is how the guests run; its quantum is ignored, because a guest boots for each of `quanta`. `config` comes
-    on top of the fragments of configs/kernel/ that c2c needs.
+    on top of the fragments of configs/kernel/ that c2c needs. With a program of the user, `workload` is its name.
     """
 
     workload: str
@@ -48,6 +48,7 @@ class Wanted:
     config: tuple[str, ...] = ()
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     target: Target = plugin_guest.DEFAULT_TARGET
+    program: OwnProgram | None = None
 
 
 @dataclass(frozen=True)
@@ -134,18 +135,21 @@ def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path,
         known = replace(known, structures={**memory.structures, **known.structures})
         text += plan_line(known, memory)
     (place / "plan").write_text(text)
-    library, binary = plugin_guest.plugin(cache), plugin_guest.program(cache, wanted.workload, made.planned.target)
-    archive = plugin_guest.archive_of(made.kernel, binary, place)
+    library, own, target = plugin_guest.plugin(cache), wanted.program, made.planned.target
+    if own:
+        files = plugin_guest.files_for(cache, own, target)
+        archive = plugin_guest.archive_with(made.kernel, own, files, place)
+    else:
+        files = {"/init": plugin_guest.program(cache, wanted.workload, target)}
+        archive = plugin_guest.archive_of(made.kernel, files["/init"], place)
     guests = []
     for quantum in wanted.quanta:
         setting = replace(wanted.setting, quantum=quantum, everything=memory is not None)
         out = place / f"quantum-{quantum}.raw"
         tape = place / f"quantum-{quantum}.tape" if taped else None
-        words = plugin_guest.argv(
-            made.planned.target, made.kernel.image, archive, setting, library, place / "plan", out, tape
-        )
+        words = plugin_guest.argv(target, made.kernel.image, archive, setting, library, place / "plan", out, tape)
         with step(f"{wanted.workload} on {cpus} CPUs, quantum {quantum}"):
-            operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout)
+            operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, setting.timeout, own)
         located(looked_at, raw)
         if memory:
             named_too, instances = named(known, memory, raw)
@@ -171,7 +175,7 @@ def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path,
     return Observed(
         tool=TOOL,
         started=started,
-        fingerprint=_fingerprint(made, known, library, binary),
+        fingerprint=_fingerprint(made, known, library, *(files[name] for name in sorted(files))),
         changes={row.id: row.state.value for row in made.planned.composition.states},
         parameters=parameters,
         known=known,

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from schedlib.c2c.traffic_table import totals
+from schedlib.c2c.traffic_table import function_name, totals
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
 
@@ -13,6 +13,20 @@ _PLAIN, _HOT = (250, 250, 250), (203, 24, 29)
 _MOST_LINES = 40
 _NOTES = 250
 """Pixels for the notes to the right of a line."""
+
+_HOT_SHARE = 0.1
+"""A field is hot if it has this share of its line's misses, or of the copies that are invalidated there."""
+
+_LINE_SHARE = 0.01
+"""The hot fields of a line are told if it has this share of the object's misses."""
+
+_MOST_FUNCTIONS = 4
+
+_MEANING = (
+    "A row is a cache line, a cell a field. Its colour is the number of misses on the field by pure false sharing: the",
+    "CPU fetched the line only because others wrote to other bytes of it. Right of a line: all its misses, and those",
+    "that were false. Below a hot line: who reads and who writes its hot fields, and how often.",
+)
 
 
 def _colour(share: float) -> str:
@@ -33,13 +47,16 @@ def draw(result: TrafficResult) -> str:
         _object(result, watched, [row for row in table if row.owner == watched.owner], hottest) for watched in whole
     ]
     shades = tuple((_colour(number / 4), str(round(hottest * number / 4))) for number in range(5))
-    return picture(objects, Key(shades, 120, "misses by pure false sharing of a field"), _NOTES)
+    about = f"misses by pure false sharing, quantum {shown.quantum}"
+    return picture(objects, Key(shades, 120, about, _MEANING), _NOTES)
 
 
 def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow], hottest: int) -> DrawnObject:
-    cells = totals(rows, lambda row: row.path)
+    by_path: dict[str, list[TrafficRow]] = {}
+    for row in rows:
+        by_path.setdefault(row.path, []).append(row)
     lines = totals(rows, lambda row: row.line)
-    skew = watched.skews[0]
+    whole, skew = sum(counts.misses for counts in lines.values()), watched.skews[0]
     about = f"{watched.owner}: {watched.size} bytes, {watched.number} instances"
     if len(watched.skews) > 1 or skew:
         about += f", begins {', '.join(map(str, watched.skews))} bytes into a line"
@@ -47,13 +64,15 @@ def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow],
     for number in sorted(sorted(lines, key=lambda number: (-lines[number].misses, number))[:_MOST_LINES]):
         start = number * result.line - skew
         said = f"{lines[number].false_shared} of {lines[number].misses} misses false"
-        fields = tuple(_fields(start, result.line, watched.fields, cells, hottest))
-        drawn.append(DrawnLine(number, f"{start:#x}", fields, said))
+        fields = tuple(_fields(start, result.line, watched.fields, by_path, hottest))
+        is_hot = lines[number].misses >= _LINE_SHARE * whole
+        hot = tuple(hot_fields([row for row in rows if row.line == number], lines[number])) if is_hot else ()
+        drawn.append(DrawnLine(number, f"{start:#x}", fields, said, hot))
     return DrawnObject(about, result.line, tuple(drawn))
 
 
 def _fields(
-    start: int, size: int, fields: Sequence[MappedField], cells: Mapping[str, Counts], hottest: int
+    start: int, size: int, fields: Sequence[MappedField], rows: Mapping[str, Sequence[TrafficRow]], hottest: int
 ) -> Iterator[Cell]:
     """The fields on one line; of a union, only the first field is drawn."""
     end = start
@@ -62,10 +81,47 @@ def _fields(
         if first >= last:
             continue
         end = last
-        counts = cells.get(field.path, Counts())
+        own = rows.get(field.path, ())
+        counts = Counts.sum(row.counts for row in own)
         about = (
             f"{field.path}: offset {field.offset}, {field.size} bytes, {counts.false_shared} false sharing of "
             f"{counts.misses} misses, {counts.accesses} accesses"
         )
+        about = "\n".join([about, *users(own)])
         colour = _colour(counts.false_shared / hottest if hottest else 0.0)
         yield Cell(first - start, last - first, field.path, about, colour)
+
+
+def hot_fields(rows: Sequence[TrafficRow], line: Counts) -> Iterator[str]:
+    """For each hot field of a line, the hottest first: who reads and who writes it."""
+    here = totals(rows, lambda row: row.path)
+    for path in sorted(here, key=lambda path: (-here[path].misses, path)):
+        counts = here[path]
+        misses, sent = counts.misses / (line.misses or 1), counts.invalidated / (line.invalidated or 1)
+        if max(misses, sent) >= _HOT_SHARE:
+            name = path or "(not known)"
+            yield f"{name}: {counts.misses} misses; {'; '.join(users([row for row in rows if row.path == path]))}"
+
+
+def users(rows: Sequence[TrafficRow]) -> list[str]:
+    """Who reads a field and who writes it, from the field's rows; those with the most first."""
+    readers = totals((row for row in rows if row.kind == "load"), function_name)
+    writers = totals((row for row in rows if row.kind != "load"), function_name)
+    said = (_named("read by", readers, _misses, "misses"), _named("written by", writers, _accesses, "writes"))
+    return [each for each in said if each]
+
+
+def _misses(counts: Counts) -> int:
+    return counts.misses
+
+
+def _accesses(counts: Counts) -> int:
+    return counts.accesses
+
+
+def _named(what: str, functions: Mapping[str, Counts], count: Callable[[Counts], int], unit: str) -> str:
+    names = sorted(functions, key=lambda name: (-count(functions[name]), -functions[name].accesses, name))
+    shown = [f"{name} ({count(functions[name])} {unit})" for name in names[:_MOST_FUNCTIONS] if count(functions[name])]
+    if len(names) > len(shown):
+        shown.append(f"{len(names) - len(shown)} {'others' if shown else f'functions, without {unit}'}")
+    return f"{what} {', '.join(shown)}" if shown else ""

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.c2c.c2c_options import SOURCES
+from schedlib.c2c import guest_files
+from schedlib.c2c.c2c_options import SOURCES, OwnProgram
 from schedlib.c2c.raw import Raw, read_raw
 from schedlib.errors import SchedlineError
 from schedlib.guest.boot import Ending, run_guest
+from schedlib.guest.busybox_guest import busybox
 from schedlib.guest.command_line import PATIENT, machine, what_boots
 from schedlib.guest.selftests import pack
 from schedlib.kernel.build import Kernel
@@ -33,20 +36,31 @@ _PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
 
 @dataclass(frozen=True)
 class _Arch:
-    """What differs between architectures: Debian's package of QEMU, arguments for QEMU, parameters of the kernel."""
+    """What differs between architectures.
+
+    Attributes:
+        package: Debian's package of QEMU.
+        mode: arguments for QEMU 7.2.
+        later_mode: the same for later versions.
+        parameters: of the kernel.
+    """
 
     package: str
     mode: tuple[str, ...] = ()
+    later_mode: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
 
 
 _ARCHES = {
     # With -icount, a kernel that finds an HPET takes the APIC timer for broken, and all CPUs then wait for one tick.
     # tsc=reliable: without a clock that it trusts, the kernel has no high-resolution timers.
-    "x86_64": _Arch("qemu-system-x86", ("-no-hpet",), ("tsc=reliable",)),
+    "x86_64": _Arch("qemu-system-x86", ("-no-hpet",), ("-machine", "hpet=off"), ("tsc=reliable",)),
     # The clock and timers are part of the architecture, and the kernel trusts them.
     "arm64": _Arch("qemu-system-arm"),
 }
+
+SUPPORTED = ("7.2",)
+"""The versions of QEMU under which the program with known counts has been tried."""
 
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
 _PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame")
@@ -108,7 +122,14 @@ def parameters(target: Target) -> tuple[str, ...]:
 
 def mode(target: Target) -> str:
     """The part of a guest's configuration that is the same for all settings."""
-    return " ".join([*_MODE, *_ARCHES[target.arch].mode, *parameters(target)])
+    return " ".join([*_MODE, *_own_mode(target), *parameters(target)])
+
+
+def _own_mode(target: Target) -> tuple[str, ...]:
+    """The arguments of an architecture for the QEMU of this machine; without one, for 7.2."""
+    own, emulator = _ARCHES[target.arch], target.emulator[0]
+    found = _VERSION.search(version_of(emulator) if shutil.which(emulator) else "")
+    return own.later_mode if found and int(found.group(1)) > 7 else own.mode
 
 
 def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
@@ -116,15 +137,16 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
     emulator, package = target.emulator[0], _ARCHES[target.arch].package
     said = version_of(emulator)
     found = _VERSION.search(said)
-    if not found or found.groups() != ("7", "2"):
+    if not found or ".".join(found.groups()) not in SUPPORTED:
         raise SchedlineError(
-            f"c2c needs QEMU 7.2, because its plugin uses symbols outside the plugin API; this is {said or 'none'}",
+            f"c2c needs QEMU {' or '.join(SUPPORTED)}, because its plugin uses symbols outside the plugin API; this is "
+            f"{said or 'none'}",
             f"use Debian 12's {package}, or put it first into PATH",
         )
     # A QEMU that was built without plugins does not list the option in its help.
     if b"-plugin" not in run([emulator, "-help"]).stdout:
         raise SchedlineError(
-            f"this {emulator} was built without plugins", f"use Debian 12's {package}, or configure --enable-plugins"
+            f"this {emulator} was built without plugins", f"use Debian's {package}, or configure --enable-plugins"
         )
     return said
 
@@ -173,7 +195,7 @@ def argv(
     tape: Path | None = None,
 ) -> list[str]:
     """QEMU's command; without the plugin (library None) it boots the same guest. The accesses go to `tape`."""
-    words = [*machine(target, setting.topology), *_MODE, *_ARCHES[target.arch].mode]
+    words = [*machine(target, setting.topology), *_MODE, *_own_mode(target)]
     if library:
         options = {"plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum}
         options |= {"cluster": setting.per_cluster, "llc": setting.per_llc, "node": setting.per_node}
@@ -193,6 +215,22 @@ def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
     return archive
 
 
+def files_for(cache: Path, own: OwnProgram, target: Target) -> dict[str, Path]:
+    """All files of a guest that runs a program of the user, except the command; see guest_files.packed()."""
+    shell = busybox(cache, target.arch) if own.is_script else Path()
+    init = {"/init": program(cache, "runner", target)}
+    return init | guest_files.packed(own, target.arch, program(cache, "count", target), shell)
+
+
+def archive_with(kernel: Kernel, own: OwnProgram, files: Mapping[str, Path], place: Path) -> Path:
+    """An initramfs with these files, see files_for(), and the command that starts the program."""
+    links, words, archive = place / "links", place / "command", place / "initramfs.cpio"
+    links.mkdir()
+    words.write_bytes(guest_files.command(own))
+    pack(kernel, guest_files.staged({**files, guest_files.COMMAND: words}, links), guest_files.DIRECTORIES, archive)
+    return archive
+
+
 def boot(words: Sequence[str], log: Path, timeout: float) -> None:
     """Run a guest to its end; SchedlineError if it panicked, hung, or its program failed."""
     done = run_guest(words, log, timeout)
@@ -206,8 +244,19 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> None:
         raise SchedlineError(observed, f"see {done.log}; --timeout gives it more time")
 
 
-def measured(words: Sequence[str], log: Path, out: Path, timeout: float) -> tuple[int, Raw]:
-    """Run a guest under the plugin, see boot(); its program's operations, and what the plugin wrote to `out`."""
+def measured(
+    words: Sequence[str], log: Path, out: Path, timeout: float, own: OwnProgram | None = None
+) -> tuple[int, Raw]:
+    """Run a guest under the plugin, see boot(); its program's operations, and what the plugin wrote to `out`.
+
+    SchedlineError, too, if a program of the user has not marked what to count.
+    """
     boot(words, log, timeout)
+    if own and own.marked and not out.exists():
+        raise SchedlineError(
+            f"{own.file.name} ended without `schedline-count start` and, after it, `schedline-count stop`: "
+            "nothing was counted",
+            "let it run both, or leave out --marked: then the whole program is counted",
+        )
     found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
     return int(found.group(1)) if found else 0, read_raw(out)

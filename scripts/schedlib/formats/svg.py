@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
@@ -10,13 +12,20 @@ from xml.sax.saxutils import escape, quoteattr
 _ROW, _WIDTH, _LEFT, _TEXT = 20, 960, 76, 11
 """Pixels: height of a row with the gap below it, width of a cache line, width of the label left of it, font size."""
 
-_NARROW = 6.2
-"""Width of a letter in pixels: a name that does not fit its cell is cut."""
+_LETTER, _STEP = 6.7, 13
+"""Pixels: width of a letter, and height of a line of text."""
 
-_STYLE = (
-    f".t{{font:bold {_TEXT + 2}px sans-serif}}.l{{font:{_TEXT}px monospace;fill:#555}}"
+_MOST_STEPS = 4
+"""A name that needs more lines in its cell is written below the row, with its number in the cell."""
+
+_BELOW = int(_WIDTH / _LETTER)
+"""Letters of a line of text below a row."""
+
+STYLE = (
+    f".t{{font:bold {_TEXT + 2}px sans-serif}}.l{{font:{_TEXT}px monospace;fill:#444}}"
     f".n{{font:{_TEXT}px monospace}}.c,.k{{stroke:#777;stroke-width:.6}}.h{{fill:#fff;stroke:#bbb;stroke-width:.6}}"
 )
+"""The style sheet of every picture. A page with a policy for styles has to allow it by its hash."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +34,8 @@ class Cell:
 
     Attributes:
         start, size: bytes, within the line.
-        about: the text that is shown while the mouse is over the cell.
+        name: shown in full: in the cell, or below the row if it has no room there.
+        about: the text that is shown while the mouse is over the cell; it may have several lines.
         colour: as `#rrggbb`.
     """
 
@@ -44,12 +54,14 @@ class DrawnLine:
         number: where numbers are not consecutive, dots show that lines are left out.
         label: text left of it.
         note: text right of it.
+        below: texts below it.
     """
 
     number: int
     label: str
     cells: tuple[Cell, ...]
     note: str = ""
+    below: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,11 +85,13 @@ class Key:
         colours: each with its meaning.
         step: pixels from one to the next.
         about: text after the colours.
+        below: texts below them.
     """
 
     colours: tuple[tuple[str, str], ...]
     step: int
     about: str = ""
+    below: tuple[str, ...] = ()
 
 
 def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:
@@ -96,15 +110,16 @@ def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:
             if line.number != previous + 1:
                 parts.append(_text(_LEFT, top + 10, "l", "..."))
                 top += 14
-            parts += _line(line, each.line, top)
-            top += _ROW
+            drawn, height = _line(line, each.line, top)
+            parts += drawn
+            top += height
             previous = line.number
         top += 12
     parts += _key(key, top)
-    width, height = _LEFT + _WIDTH + notes, top + 26
+    width, height = _LEFT + _WIDTH + notes, top + 26 + _STEP * len(key.below)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
-        f'<style>{_STYLE}</style>\n<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<style>{STYLE}</style>\n<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 
@@ -113,22 +128,63 @@ def _plain(text: str) -> str:
     return escape("".join(letter if letter.isprintable() else "?" for letter in text))
 
 
-def _text(x: float, y: int, kind: str, text: str) -> str:
-    return f'<text x="{x:g}" y="{y}" class="{kind}">{_plain(text)}</text>'
+def _text(x: float, y: int, kind: str, text: str, ink: str = "") -> str:
+    fill = f' fill="{ink}"' if ink else ""
+    return f'<text x="{x:g}" y="{y}" class="{kind}"{fill}>{_plain(text)}</text>'
 
 
-def _line(line: DrawnLine, size: int, top: int) -> Iterator[str]:
-    yield _text(0, top + 14, "l", line.label)
-    yield f'<rect x="{_LEFT}" y="{top}" width="{_WIDTH}" height="{_ROW - 2}" class="h"/>'
-    for cell in line.cells:
-        x, width = _LEFT + cell.start * _WIDTH / size, cell.size * _WIDTH / size
-        yield (
-            f'<g><title>{_plain(cell.about)}</title><rect x="{x:.1f}" y="{top}" width="{width:.1f}" '
-            f'height="{_ROW - 2}" fill={quoteattr(cell.colour)} class="c"/>'
-            f"{_text(x + 2, top + 13, 'n', cell.name[: int(width / _NARROW)])}</g>"
+def _ink(colour: str) -> str:
+    """What can be read best on a colour: white or black, by the luminance of WCAG."""
+    found = re.fullmatch(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", colour)
+    red, green, blue = ((int(part, 16) / 255) ** 2.2 for part in (found.groups() if found else ("ff",) * 3))
+    return "#fff" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179 else "#000"
+
+
+def _wrapped(name: str, width: float) -> list[str]:
+    """The lines of a name in a cell, broken behind a dot, bracket or underscore if possible; none if it has no room."""
+    room = int((width - 4) / _LETTER)
+    lines: list[str] = []
+    while name and room >= 3 and len(lines) <= _MOST_STEPS:
+        cut = room
+        if len(name) > room:
+            places = [at + 1 for at in range(2, room) if name[at] in "._]"]
+            cut = places[-1] if places else room
+        lines.append(name[:cut])
+        name = name[cut:]
+    return lines if not name and len(lines) <= _MOST_STEPS else []
+
+
+def _line(line: DrawnLine, size: int, top: int) -> tuple[list[str], int]:
+    """A row, and its height with all that is below it."""
+    widths = [cell.size * _WIDTH / size for cell in line.cells]
+    names = [_wrapped(cell.name, width) for cell, width in zip(line.cells, widths, strict=True)]
+    high = _ROW - 2 + _STEP * (max(1, *map(len, names)) - 1 if names else 0)
+    parts = [
+        _text(0, top + 14, "l", line.label),
+        f'<rect x="{_LEFT}" y="{top}" width="{_WIDTH}" height="{high}" class="h"/>',
+    ]
+    elsewhere: list[str] = []
+    for cell, width, lines in zip(line.cells, widths, names, strict=True):
+        x, ink = _LEFT + cell.start * _WIDTH / size, _ink(cell.colour)
+        shown = lines
+        if not lines:
+            number = str(len(elsewhere) + 1)
+            elsewhere.append(f"{number}: {cell.name}")
+            shown = [number] if len(number) * _LETTER <= width else []
+        title = "\n".join(_plain(each) for each in cell.about.split("\n"))
+        texts = (_text(round(x + 2, 1), top + 13 + _STEP * row, "n", each, ink) for row, each in enumerate(shown))
+        parts.append(
+            f'<g><title>{title}</title><rect x="{x:.1f}" y="{top}" width="{width:.1f}" '
+            f'height="{high}" fill={quoteattr(cell.colour)} class="c"/>{"".join(texts)}</g>'
         )
     if line.note:
-        yield _text(_LEFT + _WIDTH + 8, top + 13, "l", line.note)
+        parts.append(_text(_LEFT + _WIDTH + 8, top + 13, "l", line.note))
+    height = high + 2
+    for text in (["; ".join(elsewhere)] if elsewhere else []) + list(line.below):
+        for row in textwrap.wrap(text, _BELOW, subsequent_indent="    ", break_on_hyphens=False):
+            parts.append(_text(_LEFT + 2, top + height + 10, "l", row))
+            height += _STEP
+    return parts, height + (4 if elsewhere or line.below else 0)
 
 
 def _key(key: Key, top: int) -> Iterator[str]:
@@ -138,3 +194,5 @@ def _key(key: Key, top: int) -> Iterator[str]:
         yield _text(x + 20, top + 11, "n", meaning)
     if key.about:
         yield _text(_LEFT + len(key.colours) * key.step + 20, top + 11, "n", key.about)
+    for number, text in enumerate(key.below):
+        yield _text(_LEFT, top + 28 + _STEP * number, "l", text)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -33,3 +34,21 @@ def test_a_guest_is_started_with_the_recorded_words(row: dict[str, Any]) -> None
 @pytest.mark.parametrize("name", RECORDED["modes"])
 def test_what_is_the_same_for_all_settings_is_in_the_fingerprint_as_recorded(name: str) -> None:
     assert plugin_guest.mode(TARGETS[name]) == RECORDED["modes"][name]
+
+
+def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = TARGETS["qemu-x86_64"]
+    fake = tmp_path / target.emulator[0]
+    for version, there, gone in (("7.2.22", "-no-hpet", "hpet=off"), ("10.0.2", "hpet=off", "-no-hpet")):
+        fake.write_text(f'#!/bin/sh\necho "QEMU emulator version {version}"\n')
+        fake.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        words = plugin_guest.argv(
+            target, tmp_path, tmp_path, Setting(flat(2), 64, 97, 1, 1.0), None, tmp_path, tmp_path
+        )
+        assert there in words
+        assert gone not in words
+        # What the fingerprint of a result says is what was done.
+        assert there in plugin_guest.mode(target)

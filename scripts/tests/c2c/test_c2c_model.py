@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from replayed import Replay, compile_replay
@@ -124,7 +125,7 @@ def test_edges_of_what_is_watched(replay: Replay) -> None:
     assert replay.records(["0 store fe0 8", "0 store 2000 8"]) == []
 
 
-SHAPE = {"cpus": 16, "cluster": 2, "llc": 4, "node": 8}
+SHAPE: dict[str, Any] = {"cpus": 16, "cluster": 2, "llc": 4, "node": 8}
 
 
 @pytest.mark.parametrize(("cpu", "place"), [(1, "cluster"), (2, "llc"), (4, "node"), (8, "remote")])

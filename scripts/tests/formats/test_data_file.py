@@ -17,6 +17,7 @@ import pytest
 from schedlib import names
 from schedlib.c2c.memory_map import slab_types
 from schedlib.c2c.traffic_diff import load_metrics
+from schedlib.c2c.weighted import load_latencies
 from schedlib.console.known_races import explained
 from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
@@ -220,6 +221,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "gates": lambda path: load_gate(str(path)),
     "gates/c2c.toml": load_metrics,
     "slab-types.toml": slab_types,
+    "latencies": load_latencies,
 }
 """The reader of each file or folder in configs/."""
 

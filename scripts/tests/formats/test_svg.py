@@ -18,10 +18,38 @@ def test_a_picture_of_one_object() -> None:
     drawn = picture([DrawnObject("rq <&>", 64, LINES)], Key((("#fff", "none"), ("#000", "all")), 50, "misses"))
     root = ET.fromstring(drawn)  # noqa: S314 - ours
     told = [each.text for each in root.iter(f"{SPACE}text")]
-    cut = ("a_long_name" * 9)[:77]
-    assert told == ["rq <&>", "0x0", "lock", "...", "0xc0", cut, "2 of 3", "none", "all", "misses"]
+    # The name has two lines in its cell, broken behind an underscore.
+    first, second = "a_long_name" * 6 + "a_", "long_name" + "a_long_name" * 2
+    assert told == ["rq <&>", "0x0", "lock", "...", "0xc0", first, second, "2 of 3", "none", "all", "misses"]
     cells = [each.attrib for each in root.iter(f"{SPACE}rect") if each.get("class") == "c"]
     assert [(each["x"], each["width"], each["fill"]) for each in cells] == [
         ("76.0", "120.0", "#112233"),
         ("556.0", "480.0", '"#'),
     ]
+
+
+def test_no_name_is_cut_however_small_its_cell_is() -> None:
+    names = ("a", "cpupri.pri_to_cpu[0].count", "x" * 300, "an_unbroken_name", "wide.enough")
+    for size in (64, 256):
+        cells = tuple(Cell(8 * at, at + 1, name, name, "#112233") for at, name in enumerate(names))
+        drawn = picture([DrawnObject("o", size, (DrawnLine(0, "0x0", cells, below=("read by f",)),))], Key((), 1))
+        root = ET.fromstring(drawn)  # noqa: S314 - ours
+        told = "".join((each.text or "").strip() for each in root.iter(f"{SPACE}text"))
+        assert [name for name in names if name not in told.replace(" ", "")] == []
+        assert "read by f" in told
+        # Nothing lies below the picture's end.
+        places = [int(each.get("y", "0")) for each in root.iter(f"{SPACE}text")]
+        assert max(places) < int(root.get("height", "0"))
+
+
+def test_a_title_keeps_its_lines_and_nothing_else_that_is_not_printable() -> None:
+    line = DrawnLine(0, "0", (Cell(0, 8, "a", "one <&>\ntwo\x07", "#112233"),))
+    root = ET.fromstring(picture([DrawnObject("o", 64, (line,))], Key((), 1)))  # noqa: S314 - ours
+    assert [each.text for each in root.iter(f"{SPACE}title")] == ["one <&>\ntwo?"]
+
+
+def test_text_can_be_read_on_its_colour() -> None:
+    cells = (Cell(0, 8, "dark", "", "#cb181d"), Cell(8, 8, "light", "", "#fafafa"))
+    root = ET.fromstring(picture([DrawnObject("o", 64, (DrawnLine(0, "0", cells),))], Key((), 1)))  # noqa: S314 - ours
+    inks = {each.text: each.get("fill") for each in root.iter(f"{SPACE}text") if each.get("fill")}
+    assert inks == {"dark": "#fff", "light": "#000"}

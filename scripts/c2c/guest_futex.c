@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The kernel's table of futexes: one thread for each CPU, bound to it. In each
+ * round it waits on all of its own words, which returns at once because the
+ * value is another one, and wakes the words of its neighbour, on which nobody
+ * sleeps. So a bucket is locked by two CPUs in turn, and no thread sleeps. The
+ * futexes are not private: all of them are in the table that the whole kernel
+ * shares.
+ */
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include "guest_phases.h"
+
+#define WARM_UP 1
+#define WORDS 32			/* of each thread */
+
+static unsigned int words[MOST_CPUS][WORDS];
+
+static void *work(void *argument)
+{
+	long number = (long)argument, next = (number + 1) % phase.threads;
+	int i, k;
+
+	use_cpu(number);
+	pthread_barrier_wait(&phase.barrier);
+	for (i = 0; i < phase.rounds; i++) {
+		for (k = 0; k < WORDS; k++) {
+			if (syscall(SYS_futex, &words[number][k], FUTEX_WAIT, 1, NULL, NULL, 0) !=
+			    -1 || errno != EAGAIN)
+				fail("futex");
+			if (syscall(SYS_futex, &words[next][k], FUTEX_WAKE, 1, NULL, NULL, 0))
+				fail("futex");
+		}
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	int cpus = begin(), number = rounds_of(argc, argv);
+
+	phase.threads = cpus;
+	run_phases(work, WARM_UP, number);
+}

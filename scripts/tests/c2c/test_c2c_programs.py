@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Programs in a guest of their own kernel: the built-in ones, programs and scripts of users, and how they can fail."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedlib.c2c.c2c_options import PROGRAMS, SOURCES, WORKLOADS, OwnProgram
+from schedlib.c2c.counting import Subject, Wanted, built, measure, source
+from schedlib.c2c.plugin_guest import Setting
+from schedlib.cache import cache_dir, scratch
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import TrafficResult
+from schedlib.kernel.topology import flat
+from schedlib.tree.kernel_tree import Tree
+
+# All of them use one kernel, which no other test needs.
+pytestmark = [pytest.mark.guest, pytest.mark.long]
+
+CPUS = 4
+WANTED = Wanted("rt", ("rq",), (100,), Setting(flat(CPUS), 64, 0, 2, 120.0), PROGRAMS)
+
+
+@pytest.fixture(scope="module")
+def made(series: Tree) -> Iterator[Subject]:
+    """The kernel for programs."""
+    cache = cache_dir()
+    with scratch(cache) as place:
+        yield built(cache, source(series, WANTED), place)
+
+
+def counted(made: Subject, own: OwnProgram, place: Path) -> TrafficResult:
+    """A program of a user, counted once."""
+    (place / "scratch").mkdir()
+    setting = replace(WANTED.setting, rounds=1)
+    return measure(
+        cache_dir(), made, replace(WANTED, workload=own.name, setting=setting, program=own), place / "scratch", place
+    )
+
+
+def script(place: Path, text: str, *, marked: bool = False) -> OwnProgram:
+    """A script of a user."""
+    (place / "my.sh").write_text(text)
+    return OwnProgram(place / "my.sh", is_script=True, marked=marked)
+
+
+@pytest.mark.parametrize("name", [name for name, each in WORKLOADS.items() if each.config == PROGRAMS])
+def test_a_built_in_program(made: Subject, tmp_path: Path, name: str) -> None:
+    result = measure(cache_dir(), made, replace(WANTED, workload=name), tmp_path, tmp_path)
+    assert result.quanta[0].operations == 2 * CPUS
+    assert sum(row.counts.misses for row in result.quanta[0].rows) > 0
+
+
+PROGRAM = """
+#define _GNU_SOURCE
+#include "guest.h"
+int main(int argc, char **argv)
+{
+	printf("%d words, the last is %s\\n", argc, argv[argc - 1]);
+	MARK_START();
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	MARK_STOP();
+	return 0;
+}
+"""
+
+
+def test_a_program_with_libraries_and_marks(made: Subject, tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(PROGRAM)
+    subprocess.run(
+        ["gcc", "-O2", f"-I{SOURCES}", "-o", str(tmp_path / "mine"), str(tmp_path / "mine.c"), "-lm"], check=True
+    )
+    own = OwnProgram(tmp_path / "mine", arguments=("two words",), marked=True)
+    result = counted(made, own, tmp_path)
+    assert result.parameters.workload == "mine two words (marked)"
+    assert "program: 2 words, the last is two words" in (tmp_path / "quantum-100.log").read_text()
+    assert result.quanta[0].watched > 100
+    # Counted as a whole, its start belongs to it, and its own marks are one too many.
+    (tmp_path / "again").mkdir()
+    with pytest.raises(SchedlineError, match="a second start marker"):
+        counted(made, replace(own, marked=False), tmp_path / "again")
+
+
+def test_a_script_with_files_and_marks(made: Subject, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "data").write_text("some data\n")
+    own = script(tmp_path, 'cat data "$1"\nschedline-count start\ntrue | cat\nschedline-count stop\n', marked=True)
+    result = counted(made, replace(own, files=files, arguments=("data",)), tmp_path)
+    assert (tmp_path / "quantum-100.log").read_text().count("program: some data") == 2
+    assert result.quanta[0].operations == 1
+    part = result.quanta[0].watched
+    (tmp_path / "whole").mkdir()
+    assert counted(made, script(tmp_path, "true | cat\ntrue | cat\n"), tmp_path / "whole").quanta[0].watched > part
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("schedline-count start\nkill -11 $$", "the program was killed by signal 11"),
+        ("schedline-count start\nschedline-count stop\nexit 1", "the program exited with status 1"),
+        ("true", "ended without `schedline-count start`"),
+        ("schedline-count start", "ended without `schedline-count start` and, after it"),
+        ("schedline-count stop", "a stop marker without a start"),
+        ("schedline-count start\nschedline-count start", "a second start marker"),
+    ],
+)
+def test_a_program_that_fails_gives_no_result(made: Subject, tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SchedlineError, match=said):
+        counted(made, script(tmp_path, text + "\n", marked=True), tmp_path)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The first process of a guest that runs a user's program, tried here: as the first process of namespaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from schedlib.c2c import guest_files, plugin_guest
+from schedlib.c2c.c2c_options import SOURCES, OwnProgram
+from schedlib.cache import cache_dir
+from schedlib.kernel.targets import TARGETS
+
+pytestmark = pytest.mark.tools
+
+TARGET = TARGETS["qemu-x86_64"]
+APART = ("unshare", "--pid", "--mount", "--net", "--fork", "--kill-child")
+DONE = "c2c: done, 1 operations"
+Runner = Callable[[OwnProgram], str]
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <math.h>
+#include "guest.h"
+int main(int argc, char **argv)
+{
+	printf("%d words, the last is %s, %g\n", argc, argv[argc - 1], cos(argc - argc));
+	MARK_START();
+	MARK_STOP();
+	return 0;
+}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runner:
+    """Runs a program with the files that a guest has, and returns the console."""
+    if os.geteuid() or subprocess.run([*APART, "true"], capture_output=True).returncode:
+        pytest.skip("only root may make namespaces here")
+
+    def console(own: OwnProgram) -> str:
+        root = tmp_path / "root"
+        files = plugin_guest.files_for(cache_dir(), own, TARGET)
+        (tmp_path / "command").write_bytes(guest_files.command(own))
+        files[guest_files.COMMAND] = tmp_path / "command"
+        for name in guest_files.DIRECTORIES:
+            (root / name.lstrip("/")).mkdir(parents=True)
+        for name, path in files.items():
+            at = root / name.lstrip("/")
+            at.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, at)
+            at.chmod(0o755)
+        words = ["timeout", "30", *APART, "chroot", str(root), "/init"]
+        return subprocess.run(words, capture_output=True, text=True).stdout
+
+    return console
+
+
+def script(place: Path, text: str) -> OwnProgram:
+    (place / "my.sh").write_text(f"{text}\n")
+    return OwnProgram(place / "my.sh", is_script=True)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A dynamically linked program that needs two libraries."""
+    (tmp_path / "mine.c").write_text(PROGRAM)
+    words = ["gcc", f"-I{SOURCES}", "-Wl,--no-as-needed", "-o", str(tmp_path / "mine"), str(tmp_path / "mine.c"), "-lm"]
+    subprocess.run(words, check=True)
+    return tmp_path / "mine"
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_program_with_libraries(run: Runner, program: Path, marked: bool) -> None:
+    said = run(OwnProgram(program, arguments=("two words",), marked=marked)).splitlines()
+    assert said[-2:] == ["program: 2 words, the last is two words, 1", DONE]
+
+
+def test_a_script_has_its_files_and_the_programs_among_them(run: Runner, program: Path, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    program.rename(files / "tool")
+    (files / "data").write_text("some data\n")
+    own = script(tmp_path, 'pwd\ncat "$1"\n./tool\nschedline-count start\nschedline-count stop')
+    said = run(OwnProgram(own.file, is_script=True, arguments=("data",), files=files)).splitlines()
+    assert said[-4:] == ["program: /work", "program: some data", "program: 1 words, the last is ./tool, 1", DONE]
+
+
+def test_what_a_program_prints_is_not_taken_for_ours(run: Runner, tmp_path: Path) -> None:
+    said = run(script(tmp_path, "echo 'c2c: failed: a joke' >&2\nprintf 'no end'")).splitlines()
+    assert said[-3:] == ["program: c2c: failed: a joke", "program: no end", DONE]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("exit 3", "c2c: failed: the program exited with status 3"),
+        ("./nothing", "c2c: failed: the program exited with status 127"),
+        ("kill -11 $$", "c2c: failed: the program was killed by signal 11"),
+        ("sleep 1000 &", "c2c: failed: the program ended, but processes that it started are left"),
+        ("schedline-count begin", "c2c: failed: the program exited with status 2"),
+    ],
+)
+def test_a_program_that_fails_is_not_done(run: Runner, tmp_path: Path, text: str, said: str) -> None:
+    console = run(script(tmp_path, text))
+    assert said in console
+    assert "c2c: done" not in console
+
+
+def test_processes_that_are_waited_for_are_none_too_many(run: Runner, tmp_path: Path) -> None:
+    assert DONE in run(script(tmp_path, "true & true | true\nwait"))
