@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help check layout status c2c run gate premerge export kernels judge fetch doctor \
-	test quick mutants bench litmus test-tree kselftest
+	test quick mutants bench litmus test-tree kselftest net-cachelines
 
 quote = '$(subst ','\'',$(1))'
 given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
@@ -84,3 +84,6 @@ test-tree: ## the exported series in a plain kernel tree, without schedline
 
 kselftest: ## the workloads in a plain kernel tree: run, installed, packed
 	$(schedline) dev kselftest $(options)
+
+net-cachelines: ## the kernel's tables of who uses which member of the network stack, against the structures (OUT=dir)
+	$(schedline) dev net-cachelines $(options)
