@@ -59,7 +59,7 @@ _ARCHES = {
     "arm64": _Arch("qemu-system-arm"),
 }
 
-SUPPORTED = ("7.2",)
+SUPPORTED = ("7.2", "10.0")
 """The versions of QEMU under which the program with known counts has been tried."""
 
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
@@ -141,7 +141,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
         raise SchedlineError(
             f"c2c needs QEMU {' or '.join(SUPPORTED)}, because its plugin uses symbols outside the plugin API; this is "
             f"{said or 'none'}",
-            f"use Debian 12's {package}, or put it first into PATH",
+            f"use the {package} of Debian 12, of its backports or of Debian 13, or put it first into PATH",
         )
     # A QEMU that was built without plugins does not list the option in its help.
     if b"-plugin" not in run([emulator, "-help"]).stdout:

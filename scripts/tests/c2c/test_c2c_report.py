@@ -169,10 +169,10 @@ def test_a_lost_record_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "help_", "said"),
     [
-        ("QEMU emulator version 9.2.4", "-plugin", "c2c needs QEMU 7.2"),
-        ("QEMU emulator version 10.0.2", "-plugin", "c2c needs QEMU 7.2"),
+        ("QEMU emulator version 9.2.4", "-plugin", "c2c needs QEMU 7.2 or 10.0"),
+        ("QEMU emulator version 10.1.0", "-plugin", "c2c needs QEMU 7.2 or 10.0"),
         ("QEMU emulator version 7.2.22", "-smp", "built without plugins"),
-        ("", "", "c2c needs QEMU 7.2"),
+        ("", "", "c2c needs QEMU 7.2 or 10.0"),
     ],
 )
 def test_other_emulators_are_refused(
