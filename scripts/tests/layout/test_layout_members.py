@@ -159,7 +159,9 @@ def test_enum_inside_does_not_end_the_structure_around_it() -> None:
 
 def test_several_structures() -> None:
     found = parse(PAHOLE + PAHOLE.replace("struct rq {", "struct cpupri {") + "rubbish\n", aligned=True)
-    assert set(found) == {"rq", "cpupri"}
+    assert set(found) == {"rq", "rq.named", "cpupri", "cpupri.named"}
+    # A structure inside without a name goes by the path of its member.
+    assert found["rq.named"].members == (Member("hidden", "int", 0, 4),)
     assert parse("", aligned=True) == {}
     assert parse(PAHOLE.replace("struct rq", "union rq"), aligned=True) == {}
 
@@ -243,7 +245,7 @@ def raw_btf(btf: Path) -> Path:
 @pytest.mark.parametrize("kind", ["dwarf", "btf", "raw_btf"])
 def test_members_of_a_file(kind: str, request: pytest.FixtureRequest) -> None:
     found = read_members(request.getfixturevalue(kind))
-    assert set(found) == set(our_rules().types())
+    assert set(found) == {*our_rules().types(), "root_domain.state", "root_domain.named"}
     domain = found["root_domain"]
     names = ["refcount", "a", "b", "c", "state", "named", "cpupri", "flag", "other", "ops", "grid"]
     assert [member.name for member in domain.members] == names
@@ -256,7 +258,8 @@ def test_members_of_a_file(kind: str, request: pytest.FixtureRequest) -> None:
 def test_alignment_is_known_from_dwarf_alone(dwarf: Path, btf: Path, raw_btf: Path) -> None:
     aligned = {tag: structure.type.align for tag, structure in read_members(dwarf).items()}
     lines = {"cpupri_vec": 64, "cpupri_line": 64, "cpupri_leaf": 64, "cpupri": 64}
-    assert aligned == {**lines, "root_domain": 128, "rq": 32}
+    unnamed = {"root_domain.state": None, "root_domain.named": None}
+    assert aligned == {**lines, "root_domain": 128, "rq": 32, **unnamed}
     for path in (btf, raw_btf):
         assert {structure.type.align for structure in read_members(path).values()} == {None}
     assert {structure.type.size for structure in read_members(btf).values()} == {
@@ -383,12 +386,17 @@ def test_paths(dwarf: Path) -> None:
         ("root_domain", "refcount.counter"),
         ("rq", "rd.refcount"),
         ("task_struct", "pid"),
-        ("root_domain", "named[0].hidden"),
+        ("root_domain", "named[0].shown"),
         ("root_domain", ""),
     ],
 )
 def test_paths_that_lead_nowhere(dwarf: Path, tag: str, path: str) -> None:
     assert resolve(read_members(dwarf), tag, path) is None
+
+
+def test_a_path_through_an_array_of_unnamed_structures(dwarf: Path) -> None:
+    found = resolve(read_members(dwarf), "root_domain", "named[0].hidden")
+    assert found and (found.offset, found.size, found.count, found.stride) == (32, 4, 2, 4)
 
 
 def test_array_of_arrays_has_no_words() -> None:
