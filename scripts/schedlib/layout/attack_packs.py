@@ -107,8 +107,9 @@ def attack_packs(cache: Path, tree: Tree, commit: str, column: Column) -> tuple[
             closed = frozenset(name for each in clauses if each.kind is ClauseKind.ALONE for name in each.members)
             for attack, changed in zip(tried, read_variants(data, tag, tried, base), strict=True):
                 complains = any(judge_clause(each, changed).outcome is not RuleOutcome.PASS for each in clauses)
-                counts[_what(attack, changed, tag, closed)][0] += complains
-                counts[_what(attack, changed, tag, closed)][1] += 1
+                count = counts[_what(attack, changed, tag, closed)]
+                count[0] += complains
+                count[1] += 1
             both = {name: (noticed, of) for name, (noticed, of) in counts.items()}
             its_rules = len({each.rule for each in clauses})
             found.append(PackAttacked(tag, files[tag], its_rules, **both))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from schedlib.c2c.raw import Record, read_record
 from schedlib.formats.c2c_document import Counts
@@ -143,21 +144,6 @@ class Replay:
         assert int(seen.split()[2]) == sum(record.counts.accesses for record in found)
         return found
 
-    def counts(
-        self,
-        trace: Iterable[str],
-        *,
-        cpus: int = 4,
-        line: int = 64,
-        cluster: int = 1,
-        llc: int = 64,
-        node: int = 64,
-        size: int = 4096,
-        pairs: bool = False,
-        moves: object = "-",
-    ) -> Counts:
-        """The sum of all records of a trace."""
-        found = self.records(
-            trace, cpus=cpus, line=line, cluster=cluster, llc=llc, node=node, size=size, pairs=pairs, moves=moves
-        )
-        return Counts.sum(record.counts for record in found)
+    def counts(self, trace: Iterable[str], **shape: Any) -> Counts:
+        """The sum of all records of a trace; see records()."""
+        return Counts.sum(record.counts for record in self.records(trace, **shape))
