@@ -121,8 +121,8 @@ int main(void)
 	setenv("LD_LIBRARY_PATH", "/lib/schedline", 1);
 	read_command();
 	begin();
-	if (chdir("/work"))
-		fail("/work");
+	if (chdir("/files"))
+		fail("/files");
 	whole = !strcmp(words[0], "whole");
 	if (whole)
 		MARK_START();

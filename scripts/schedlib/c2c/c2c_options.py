@@ -111,7 +111,7 @@ class OwnProgram:
     Attributes:
         is_script: for busybox's shell.
         arguments: what follows its name.
-        files: a directory whose files the guest has in /work, where the program is started.
+        files: a directory whose files the guest has in /files, where the program is started.
         marked: count between `schedline-count start` and `schedline-count stop`, which it runs; else all of it.
     """
 

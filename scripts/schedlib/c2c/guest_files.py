@@ -12,7 +12,7 @@ from schedlib.guest.shared_libraries import is_elf, libraries, linked, refuse_ot
 
 MARKER = "/bin/schedline-count"
 COMMAND = "/schedline/command"
-DIRECTORIES = ("/dev", "/work")
+DIRECTORIES = ("/dev", "/files")
 
 MOST = 128 << 20
 """Bytes that a guest's memory has room for, twice: packed and unpacked."""
@@ -102,6 +102,6 @@ def _refuse_no_program(path: Path, arch: str) -> None:
 def _files_of(directory: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(directory.rglob("*")):
         if path.is_file():
-            yield f"/work/{path.relative_to(directory)}", path
+            yield f"/files/{path.relative_to(directory)}", path
         elif path.is_symlink():
             raise SchedlineError(f"--files: {path} is a link to nothing", f"rm {path}")

@@ -46,7 +46,7 @@ def test_a_script_goes_with_a_shell_and_files(script: OwnProgram, tmp_path: Path
     found = guest_files.packed(replace(script, files=files), ARCH, MARK, SHELL)
     assert found["/bin/busybox"] == SHELL
     assert found["/program/my.sh"] == script.file
-    assert found["/work/deep/data"] == files / "deep/data"
+    assert found["/files/deep/data"] == files / "deep/data"
     # A program among the files has its libraries, too.
     assert linked(PYTHON).interpreter in found
     assert linked(PYTHON).interpreter not in guest_files.packed(script, ARCH, MARK, SHELL)
@@ -63,7 +63,7 @@ def test_the_command_keeps_every_byte_of_its_words(script: OwnProgram) -> None:
 def test_links_have_names_that_the_packer_can_read(tmp_path: Path) -> None:
     (tmp_path / "a b").write_text("content")
     (tmp_path / "links").mkdir()
-    found = guest_files.staged({"/work/x": tmp_path / "a b", COMMAND: tmp_path / "a b"}, tmp_path / "links")
+    found = guest_files.staged({"/files/x": tmp_path / "a b", COMMAND: tmp_path / "a b"}, tmp_path / "links")
     assert [path.read_text() for path in found.values()] == ["content", "content"]
     assert not any(" " in path.name for path in found.values())
 

@@ -88,7 +88,7 @@ def test_a_script_has_its_files_and_the_programs_among_them(run: Runner, program
     (files / "data").write_text("some data\n")
     own = script(tmp_path, 'pwd\ncat "$1"\n./tool\nschedline-count start\nschedline-count stop')
     said = run(OwnProgram(own.file, is_script=True, arguments=("data",), files=files)).splitlines()
-    assert said[-4:] == ["program: /work", "program: some data", "program: 1 words, the last is ./tool, 1", DONE]
+    assert said[-4:] == ["program: /files", "program: some data", "program: 1 words, the last is ./tool, 1", DONE]
 
 
 def test_what_a_program_prints_is_not_taken_for_ours(run: Runner, tmp_path: Path) -> None:
