@@ -464,19 +464,21 @@ static inline void say_compared(struct verdict *verdict, const struct comparison
  * differ by more. On a machine where nothing had changed, p99 of the sleeps
  * rose by half within half an hour, and p50 of the timers by more than a tenth.
  * So one session excludes no regression of the aim, only one that is larger.
- * Missed intervals do not drift.
+ * How much sessions differ is known the better the more there are. Missed
+ * intervals do not drift.
  */
-static inline double least_limit(const struct figure *figure, bool one_session)
+static inline double least_limit(const struct figure *figure, int nr_sessions)
 {
-	double share = 0.5, of_one_session = 2;
+	static const double median[] = { 2, 1, 0.75, 0.75, 0.5 };
+	static const double tail[] = { 3, 1, 0.8, 0.8, 0.8 };
+	int few = nr_sessions < 5 ? nr_sessions - 1 : 4;
+	double share = median[few];
 
 	if (figure->aim == POINTS || figure->aim == CPU_POINTS)
-		of_one_session = 0.5;
-	if (figure->aim == TAIL || figure->aim == CPU_TAIL) {
-		share = 0.8;
-		of_one_session = 3;
-	}
-	return (one_session ? of_one_session : share) * aims[figure->aim];
+		share = 0.5;
+	if (figure->aim == TAIL || figure->aim == CPU_TAIL)
+		share = tail[few];
+	return share * aims[figure->aim];
 }
 
 static inline void say_one_session(struct verdict *verdict, const struct comparison *found)
@@ -491,7 +493,7 @@ static inline void say_one_session(struct verdict *verdict, const struct compari
 static inline int compare(struct verdict *verdict, const struct test *test,
 			  const struct batch *batch, struct figure **figures,
 			  const int *nr_figures, const struct baseline *baseline,
-			  const char *name, double chance, bool one_session)
+			  const char *name, double chance, int nr_sessions)
 {
 	static struct comparison found;
 	double noise, least, sessions;
@@ -535,7 +537,7 @@ static inline int compare(struct verdict *verdict, const struct test *test,
 	noise = value_at(found.losses, found.nr_recorded, rank - 1);
 	sessions = beyond_sessions(found.losses, found.sessions, found.nr_recorded);
 	noise = noise < sessions ? sessions : noise;
-	least = least_limit(&found.figure, one_session);
+	least = least_limit(&found.figure, nr_sessions);
 	found.limit = noise < least ? least : noise;
 	if (found.loss > found.limit) {
 		say_compared(verdict, &found);
@@ -563,7 +565,7 @@ static inline void judge_baseline(struct verdict *verdict, const struct test *te
 	struct figure **figures = calloc(batch->nr, sizeof(*figures));
 	int *nr_figures = calloc(batch->nr, sizeof(*nr_figures)), passed = 0;
 	static int sessions[MOST_RECORDED];
-	bool one_session = number_sessions(baseline, sessions) == 1;
+	int nr_sessions = number_sessions(baseline, sessions);
 
 	verdict->result = KSFT_SKIP;
 	if (!figures || !nr_figures)
@@ -576,7 +578,7 @@ static inline void judge_baseline(struct verdict *verdict, const struct test *te
 		int result;
 
 		result = compare(verdict, test, batch, figures, nr_figures, baseline,
-				 test->compared[i], chance, one_session);
+				 test->compared[i], chance, nr_sessions);
 		passed += result == KSFT_PASS;
 		verdict->failed |= (unsigned int)(result == KSFT_FAIL) << i;
 	}
@@ -584,7 +586,7 @@ static inline void judge_baseline(struct verdict *verdict, const struct test *te
 		verdict->result = KSFT_FAIL;
 	else if (passed)
 		verdict->result = KSFT_PASS;
-	if (verdict->result == KSFT_PASS && one_session)
+	if (verdict->result == KSFT_PASS && nr_sessions == 1)
 		say(verdict, "; the baseline is of one session");
 	for (int i = 0; i < batch->nr; i++)
 		free(figures[i]);
