@@ -46,6 +46,13 @@ static void add_object(const struct object *object)
 		die("too many objects are moved", "");
 }
 
+/* The trace has no watch for it, so it is there from the start. */
+static void add_named(const struct object *object)
+{
+	add_object(object);
+	c2c_watch(where, object->from, object->size, number_of_objects);
+}
+
 static void add_piece(unsigned int watch, uint64_t offset, uint64_t size, uint64_t to)
 {
 	struct pieces *of;
@@ -83,6 +90,11 @@ void moves_begin(const char *name, play_t function)
 			   &object.watch, &object.from, &object.size, &object.to,
 			   &object.new_size) == 5)
 			add_object(&object);
+		else if (sscanf(text,
+				"named %u %" SCNx64 " %" SCNu64 " %" SCNx64 " %" SCNu64,
+				&object.watch, &object.from, &object.size, &object.to,
+				&object.new_size) == 5)
+			add_named(&object);
 		else if (sscanf(text, "piece %u %" SCNu64 " %" SCNu64 " %" SCNu64, &watch,
 				&offset, &size, &to) == 4)
 			add_piece(watch, offset, size, to);

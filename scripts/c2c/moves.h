@@ -6,6 +6,7 @@
  * addresses are hexadecimal. Its lines are
  *
  *	object WATCH ADDRESS SIZE NEW_ADDRESS NEW_SIZE
+ *	named WATCH ADDRESS SIZE NEW_ADDRESS NEW_SIZE	one that the trace has no watch for
  *	piece WATCH OFFSET SIZE NEW_OFFSET
  *
  * WATCH is the number of the watch in the plan. Objects that are not named stay

@@ -22,11 +22,13 @@ FLOW = ("contracts", "tree", "kernel", "guest", "console")
 FORMATS = "formats"
 """The form of documents. Every folder may import it, and it imports none of them."""
 
-JOBS = ("check", "layout", "c2c", "runs", "gate", "export", "premerge", "dev")
+JOBS = ("check", "layout", "c2c", "suggest", "runs", "gate", "export", "premerge", "dev")
 """Each may import all of FLOW, and another job only for the reason in JOBS_USE."""
 
 JOBS_USE = {
     ("check", "layout"): "a kernel's verdict on a layout rule is held against its object, and a mutant may break one",
+    ("suggest", "c2c"): "the accesses of traces are played again, and a kernel with the suggestion is counted",
+    ("suggest", "layout"): "the promises of contracts have to hold",
     ("runs", "layout"): "a placebo has to have the candidate's sizes",
     ("gate", "runs"): "files of other tools are read by the parsers that read the tools' outputs",
     ("premerge", "check"): "the suites run on base and head, and the mutants of what the series touches",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline c2c`, `c2c replay` and `c2c diff`: which fields of the scheduler move between the caches of CPUs."""
+"""`schedline c2c` and the verbs below it: which fields of the scheduler move between the caches of CPUs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import options
+from schedlib.c2c import suggest_verb
 from schedlib.c2c.c2c_options import (
     ALL,
     CPUS,
@@ -64,7 +65,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c --program ./server --marked -- -t 8   your own program, between its marks",
             "schedline c2c --topology llcs --latencies epyc-7r13 --html page.html",
         ],
-        operands="[replay TRACE | diff BASE CANDIDATE]",
+        operands="[replay TRACE | diff BASE CANDIDATE | suggest STRUCT]",
         read=_read,
         job=_count,
         libraries=_libraries,
@@ -105,6 +106,7 @@ def add_parser(verbs: Verbs) -> None:
     below = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline c2c VERB --help")
     _add_replay(below)
     _add_diff(below)
+    suggest_verb.add_parser(below)
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:

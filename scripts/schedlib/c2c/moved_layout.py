@@ -93,27 +93,35 @@ def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
     Raises:
         SchedlineError: the layout does not fit to what was traced.
     """
-    if observed.everything:
-        raise SchedlineError(
-            "--layout: in a trace of all memory, objects have no names before the end, so they cannot be moved",
-            "make a trace of the structure: schedline c2c --objects NAME --trace FILE",
-        )
-    changed = {
-        tag: _relaid(layout, tag, _structure(layout, observed, tag), wanted)
-        for tag, wanted in load_layout(layout, observed.known).items()
-    }
+    wanted = load_layout(layout, observed.known)
+    digest = hashlib.sha256((layout / C2C_FILE if layout.is_dir() else layout).read_bytes()).hexdigest()[:16]
+    return relaid_as(observed, wanted, str(layout), f"{layout.name} {digest}", place)
+
+
+def relaid_as(
+    observed: Observed, wanted: Mapping[str, StructureLayout], source: str, name: str, place: Path
+) -> Observed:
+    """The same for layouts of some structures, by tag.
+
+    Args:
+        source: where they come from, for messages.
+        name: what the result says of its layout.
+
+    Raises:
+        SchedlineError: a layout does not fit to what was traced.
+    """
+    changed = {tag: _relaid(source, tag, _structure(source, observed, tag), each) for tag, each in wanted.items()}
     if not changed:
-        raise SchedlineError(f"{layout} has no structure of this trace", _traced(observed))
+        raise SchedlineError(f"{source} has no structure of this trace", _traced(observed))
     structures = {**observed.known.structures, **{tag: each.structure for tag, each in changed.items()}}
     guests = tuple(_moved(observed.watches, guest, changed, place) for guest in observed.guests)
     watches = tuple(
         replace(watch, size=changed[watch.tag].structure.size) if _is_relaid(watch, changed) else watch
         for watch in observed.watches
     )
-    digest = hashlib.sha256((layout / C2C_FILE if layout.is_dir() else layout).read_bytes()).hexdigest()[:16]
     return replace(
         observed,
-        fingerprint={**observed.fingerprint, "layout": f"{layout.name} {digest}"},
+        fingerprint={**observed.fingerprint, "layout": name},
         # What lies beside a variable is no longer at the distance that the symbols have.
         known=replace(observed.known, structures=structures, data=()),
         watches=watches,
@@ -125,7 +133,7 @@ def _traced(observed: Observed) -> str:
     return f"it has {', '.join(sorted({watch.tag for watch in observed.watches if watch.tag and not watch.prefix}))}"
 
 
-def _structure(layout: Path, observed: Observed, tag: str) -> MappedStructure:
+def _structure(layout: str, observed: Observed, tag: str) -> MappedStructure:
     structure = observed.known.structures.get(tag)
     watches = [watch for watch in observed.watches if watch.tag == tag and not watch.prefix]
     if structure is None or not watches:
@@ -138,7 +146,7 @@ def _structure(layout: Path, observed: Observed, tag: str) -> MappedStructure:
     return structure
 
 
-def _relaid(layout: Path, tag: str, old: MappedStructure, wanted: StructureLayout) -> _Relaid:
+def _relaid(layout: str, tag: str, old: MappedStructure, wanted: StructureLayout) -> _Relaid:
     offsets = [field.offset for field in old.fields]
     for name, offset in wanted.members.items():
         inside = [number for number, field in enumerate(old.fields) if _is_in(field.path, name)]
@@ -223,6 +231,7 @@ class _Object:
     watch: int
     new_size: int
     align: int
+    named_later: bool
 
 
 def _moved(
@@ -235,10 +244,11 @@ def _moved(
         number = numbers[each.key]
         new = changed[watches[number].tag] if _is_relaid(watches[number], changed) else None
         size, align = (new.structure.size, new.align) if new else (each.size, _GRANULE)
-        objects.add(_Object(each.address, -each.size, number, size, align))
+        objects.add(_Object(each.address, -each.size, number, size, align, not each.epoch))
     to = dict(_positions(objects, {number for number, watch in enumerate(watches) if _is_relaid(watch, changed)}))
     lines = [
-        f"object {each.watch} {each.address:x} {-each.shrinks} {address:x} {each.new_size}"
+        f"{'named' if each.named_later else 'object'} {each.watch} {each.address:x} {-each.shrinks} "
+        f"{address:x} {each.new_size}"
         for each, address in sorted(to.items())
     ]
     for number, watch in enumerate(watches):

@@ -63,7 +63,7 @@ SUPPORTED = ("7.2", "10.0")
 """The versions of QEMU under which the program with known counts has been tried."""
 
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
-_PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame")
+_PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame|lines")
 """Files in SOURCES that are programs, or parts of one; the others make up the plugin."""
 
 _REPLAY = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
@@ -182,6 +182,11 @@ def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path
 def replayer(cache: Path) -> Path:
     """The program that plays a tape; SchedlineError if it does not compile."""
     return _compiled(cache, "replay", _REPLAY)
+
+
+def line_counter(cache: Path) -> Path:
+    """The program that counts what single lines cost; SchedlineError if it does not compile."""
+    return _compiled(cache, "lines", ("lines.c", "tape.c"))
 
 
 def argv(

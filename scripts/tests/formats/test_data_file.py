@@ -30,6 +30,7 @@ from schedlib.layout.layout_data import LayoutData
 from schedlib.names import arch_names, change_ids, workload_rows
 from schedlib.paths import CONFIGS
 from schedlib.runs.workload_suites import SuiteFile
+from schedlib.suggest.suggest_job import fixed_members
 from schedlib.tree.changes import Change
 from schedlib.tree.debian import Series
 from schedlib.tree.source import source_signs
@@ -221,6 +222,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "gates": lambda path: load_gate(str(path)),
     "gates/c2c.toml": load_metrics,
     "slab-types.toml": slab_types,
+    "fixed-members.toml": fixed_members,
     "latencies": load_latencies,
 }
 """The reader of each file or folder in configs/."""

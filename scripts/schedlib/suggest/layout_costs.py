@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a layout costs in a workload: its trace is played again with the layout, in all quanta, or a guest has run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from schedlib.c2c.c2c_options import LINES
+from schedlib.c2c.moved_layout import StructureLayout, relaid_as
+from schedlib.c2c.observed import Observed, result_of
+from schedlib.c2c.player import Player, played
+from schedlib.formats.c2c_document import Counts, TrafficResult
+from schedlib.formats.suggest_document import LayoutCosts
+from schedlib.layout.members import parse
+from schedlib.process import run
+
+TODAY, SUGGESTED = "today", "suggested"
+PAHOLE = "pahole --reorganize"
+
+
+@dataclass(frozen=True)
+class TracedWorkload:
+    """A trace, and whether the search may see it."""
+
+    observed: Observed
+    held_out: bool
+
+    @property
+    def name(self) -> str:
+        """For people: what ran, and on how many CPUs."""
+        chosen = self.observed.parameters
+        return f"{chosen.workload}, {chosen.cpus} CPUs" + (f", {chosen.topology}" if chosen.topology else "")
+
+
+def of_structure(result: TrafficResult, tag: str, owners: Sequence[str]) -> list[Counts]:
+    """The counts of a structure's own lines, for each quantum."""
+    return [
+        Counts.sum(row.counts for row in quantum.rows if row.owner in owners and not row.prefix)
+        for quantum in result.quanta
+    ]
+
+
+def owners_of(observed: Observed, tag: str) -> tuple[str, ...]:
+    """The names of the objects that are of a structure."""
+    return tuple(sorted({watch.owner for watch in observed.watches if watch.tag == tag and not watch.prefix}))
+
+
+def replayed(
+    program: Path, workload: TracedWorkload, tag: str, name: str, layouts: Mapping[int, StructureLayout], place: Path
+) -> LayoutCosts:
+    """The costs of a layout, by playing a trace.
+
+    Args:
+        program: scripts/c2c/replay.c, compiled.
+        layouts: the layout for each size of lines.
+
+    Raises:
+        SchedlineError: the layout does not fit to the trace.
+    """
+    observed, player = workload.observed, Player(program, workload.observed.parameters)
+    own = observed.parameters.line
+    owners = owners_of(observed, tag)
+    moved = relaid_as(observed, {tag: layouts[own]}, name, name, place)
+    counts = of_structure(result_of(played(player, moved, own)), tag, owners)
+    longer = {}
+    for line in LINES:
+        if line != own:
+            moved = relaid_as(_only_middle(observed), {tag: layouts[line]}, name, name, place)
+            (found,) = of_structure(result_of(played(player, moved, line)), tag, owners)
+            longer[str(line)] = found.misses
+    return _costs(name, workload, counts, longer, measured=False)
+
+
+def measured(workload: TracedWorkload, result: TrafficResult, tag: str) -> LayoutCosts:
+    """The costs in a kernel that ran."""
+    owners = owners_of(workload.observed, tag)
+    return _costs(SUGGESTED, workload, of_structure(result, tag, owners), {}, measured=True)
+
+
+def _only_middle(observed: Observed) -> Observed:
+    return replace(observed, guests=(observed.middle,))
+
+
+def _costs(
+    name: str, workload: TracedWorkload, counts: Sequence[Counts], longer: dict[str, int], *, measured: bool
+) -> LayoutCosts:
+    return LayoutCosts(
+        layout=name,
+        workload=workload.name,
+        held_out=workload.held_out,
+        measured=measured,
+        misses=tuple(each.misses for each in counts),
+        upgrades=tuple(each.upgrades for each in counts),
+        false_shared=tuple(each.false_shared for each in counts),
+        longer_lines=longer,
+    )
+
+
+def by_pahole(vmlinux: Path, tag: str) -> StructureLayout | None:
+    """The order that `pahole --reorganize` proposes, which packs bytes; None if this pahole cannot."""
+    if shutil.which("pahole") is None:
+        return None
+    done = run(["pahole", "--reorganize", "-C", tag, vmlinux])
+    structure = parse(done.stdout.decode(errors="replace"), aligned=True).get(tag)
+    if done.returncode or structure is None or not structure.members:
+        return None
+    members = {member.name: member.offset for member in structure.members if member.size}
+    return StructureLayout(members, structure.type.size)
+
+
+def is_gain(today: LayoutCosts, other: LayoutCosts) -> bool:
+    """Whether a layout has fewer misses in every quantum."""
+    return all(new < old for old, new in zip(today.misses, other.misses, strict=True))
+
+
+def status_of(costs: Sequence[LayoutCosts], *, has_measured: bool) -> str:
+    """`gain`, or why there is none."""
+    by = {(row.layout, row.workload, row.measured): row for row in costs}
+    workloads = list(dict.fromkeys(row.workload for row in costs))
+    held_out = {row.workload for row in costs if row.held_out}
+    for name in workloads:
+        kind = "held-out workload" if name in held_out else "workload"
+        today = by[TODAY, name, False]
+        if not is_gain(today, by[SUGGESTED, name, False]):
+            return f"no gain that survives the {kind} {name}"
+        if has_measured and not is_gain(today, by[SUGGESTED, name, True]):
+            return f"no gain in the kernel that was built, {kind} {name}"
+    return "gain" if held_out else "not held against a workload that the search did not see"
+
+
+def harmed(costs: Sequence[LayoutCosts]) -> list[str]:
+    """Where the suggestion costs misses with lines of another size."""
+    by = {(row.layout, row.workload, row.measured): row for row in costs}
+    return [
+        f"lines of {size} bytes, {name}: {before} misses become {after}"
+        for (layout, name, ran), row in by.items()
+        if layout == SUGGESTED and not ran
+        for size, after in row.longer_lines.items()
+        if after > (before := by[TODAY, name, False].longer_lines[size])
+    ]
+
+
+def shown_name(name: str) -> str:
+    """A workload's name for a commit message: without what is not plain text."""
+    return re.sub(r"[^\w ,.+-]", "", name)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The body of a structure in its source, as pieces that can be moved: a declaration with its comment and conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from schedlib.contracts.struct_source import declared_members
+from schedlib.errors import SchedlineError
+
+ALIGNED = re.compile(r"[ \t]*\b____cacheline_aligned(?:_in_smp)?\b")
+
+_FIXED = re.compile(r"\b(__cacheline_group_(?:begin|end)\w*|CACHELINE_PADDING|randomized_struct_fields_\w+)\b")
+"""Marks between members: what they mean depends on where they are."""
+
+_INNER = re.compile(r"\tstruct \{[^\n]*\n")
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_ENDS = re.compile(r"(?:;|#\s*endif\b.*|\b__cacheline_group_\w+\(.*\)|\brandomized_struct_fields_\w+)\s*$")
+_BIT_FIELD = re.compile(r"\w\s*:\s*\w+\s*;")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a structure's body that moves as a whole.
+
+    Attributes:
+        gap: blank lines, and comments with a blank line behind them, before it. They stay when it moves.
+        text: whole lines: its comment and its declarations, with their #if and #endif.
+        names: the members that it declares, in whatever configuration.
+        fixed: whether it is a mark that has to stay where it is.
+    """
+
+    gap: str
+    text: str
+    names: tuple[str, ...]
+    fixed: bool
+
+    @property
+    def aligned(self) -> bool:
+        """Whether its first member starts a line by an attribute."""
+        return bool(ALIGNED.search(self.code))
+
+    @property
+    def code(self) -> str:
+        """Without comments."""
+        return _COMMENT.sub("", self.text)
+
+
+@dataclass(frozen=True)
+class Body:
+    """A structure in a file: what is before its first member, the pieces, and what follows behind the last."""
+
+    before: str
+    pieces: tuple[Piece, ...]
+    after: str
+
+    def text(self, order: Sequence[int], aligned: Mapping[int, bool]) -> str:
+        """The file with the pieces in another order.
+
+        Args:
+            order: the number of each piece.
+            aligned: pieces that are to start a line, or no longer.
+        """
+        in_place = _longest_rising(order)
+        rows: list[str] = []
+        moved_gaps = ""
+        for number in order:
+            piece = self.pieces[number]
+            if number in in_place:
+                gap = _joined(moved_gaps, piece.gap)
+                moved_gaps = ""
+                rows.append(gap)
+            else:
+                moved_gaps += piece.gap
+            rows.append(_with_alignment(piece, aligned[number]) if number in aligned else piece.text)
+        if moved_gaps.strip():
+            rows.append(moved_gaps)
+        return self.before + re.sub(r"\n{3,}", "\n\n", "".join(rows)) + self.after
+
+
+def _joined(one: str, other: str) -> str:
+    """Two gaps as one: comments stay, and blank lines only before and behind them."""
+    if not one.strip():
+        return other or one
+    return one + other
+
+
+def _longest_rising(order: Sequence[int]) -> frozenset[int]:
+    """The most pieces whose order is the old one: these count as not moved."""
+    longest: dict[int, tuple[int, ...]] = {}
+    for number in order:
+        before = [row for last, row in longest.items() if last < number]
+        longest[number] = (*_longest_of(before), number)
+    return frozenset(_longest_of(longest.values()))
+
+
+def _longest_of(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    found: tuple[int, ...] = ()
+    for row in rows:
+        found = row if len(row) > len(found) else found
+    return found
+
+
+def number_moved(order: Sequence[int]) -> int:
+    """How many pieces have to move for this order."""
+    tails: list[int] = []
+    for number in order:
+        low, high = 0, len(tails)
+        while low < high:
+            middle = (low + high) // 2
+            if tails[middle] < number:
+                low = middle + 1
+            else:
+                high = middle
+        tails[low : low + 1] = [number]
+    return len(order) - len(tails)
+
+
+def moved_pieces(order: Sequence[int]) -> tuple[int, ...]:
+    """The pieces that move, if as few as possible do."""
+    stay = _longest_rising(order)
+    return tuple(number for number in order if number not in stay)
+
+
+def _with_alignment(piece: Piece, wanted: bool) -> str:
+    if piece.aligned == wanted:
+        return piece.text
+    if not wanted:
+        return ALIGNED.sub("", piece.text, count=1)
+    start = _first_declaration(piece.text)
+    end = piece.text.index(";", start)
+    names = "|".join(map(re.escape, piece.names))
+    found = re.compile(rf"\b(?:{names})\b(?:\s*\[[^\]]*\])*").search(piece.text, start, end + 1)
+    at = found.end() if found else end
+    return f"{piece.text[:at]} ____cacheline_aligned{piece.text[at:]}"
+
+
+def _first_declaration(text: str) -> int:
+    """Where the code begins behind the comments and the first #if."""
+    at = 0
+    while match := re.compile(r"\s*(?:/\*.*?\*/|//[^\n]*|#[^\n]*\n)\s*", re.S).match(text, at):
+        at = match.end()
+    return at
+
+
+def body_of(text: str, tag: str, file: str) -> Body:
+    """The body of a structure.
+
+    Raises:
+        SchedlineError: the file does not declare it at the left margin, or in a form that is not understood.
+    """
+    start = re.search(rf"^struct {re.escape(tag)} \{{[^\n]*\n", text, re.M)
+    end = re.compile(r"^\}", re.M).search(text, start.end()) if start else None
+    if start is None or end is None:
+        raise SchedlineError(f"{file} does not declare struct {tag} at the left margin", "name the file: --file")
+    first, last = start.end(), end.start()
+    # All of mm_struct is in a structure without a name.
+    if (inner := _INNER.match(text, first, last)) and (closed := text.rfind("\n\t}", first, last)) > 0:
+        first, last = inner.end(), closed + 1
+    *pieces, behind = _pieces(text[first:last], tag, file)
+    return Body(text[:first], _together(pieces), behind.gap + text[last:])
+
+
+def _pieces(body: str, tag: str, file: str) -> Iterator[Piece]:
+    """The pieces of a body; one without text is what lies behind the last."""
+    gap, text, comment = "", "", ""
+    conditions = brackets = 0
+    # Within comments, the ends of rows are marked.
+    bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]).replace("\n", "\f\n"), body)
+    for row, code in zip(body.split("\n")[:-1], bare.split("\n")[:-1], strict=True):
+        row, is_open, code = f"{row}\n", code.endswith("\f"), code.replace("\f", "")
+        if not text and not code.strip():
+            if row.strip() or is_open:
+                comment += row
+            else:
+                gap, comment = gap + comment + row, ""
+            continue
+        text, comment = comment + text + row, ""
+        if match := re.match(r"\s*#\s*(if|endif)", code):
+            conditions += 1 if match[1] == "if" else -1
+        brackets += code.count("{") - code.count("}") + code.count("(") - code.count(")")
+        if not is_open and not conditions and not brackets and _ENDS.search(_COMMENT.sub("", text)):
+            names = tuple(declared_members(f"struct {tag} {{\n{text}}};\n").get(tag, {}))
+            yield Piece(gap, text, names, bool(_FIXED.search(text)))
+            gap = text = ""
+    if text:
+        raise SchedlineError(
+            f"{file}: the end of a declaration in struct {tag} is not found: {text.strip().splitlines()[0]}",
+            "report this structure",
+        )
+    yield Piece(gap + comment, "", (), fixed=True)
+
+
+def _together(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Bit fields in a row share their memory, so they are one piece."""
+    found: list[Piece] = []
+    for piece in pieces:
+        before = found[-1] if found else None
+        if before and not piece.gap.strip() and _BIT_FIELD.search(piece.code) and _BIT_FIELD.search(before.code):
+            found[-1] = replace(before, text=before.text + piece.gap + piece.text, names=before.names + piece.names)
+        else:
+            found.append(piece)
+    return tuple(found)

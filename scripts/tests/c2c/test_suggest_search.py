@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The search: its costs are those of the model, what it separates is what is written beside what is read."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy_trace
+from msgspec import structs
+from replayed import Replay, compile_replay, tape_of
+
+from schedlib.c2c.moved_layout import StructureLayout
+from schedlib.c2c.observed import Observed, ObservedGuest
+from schedlib.c2c.raw import Raw
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import MappedField, MappedStructure
+from schedlib.formats.c2c_trace_document import Instance
+from schedlib.formats.suggest_document import LayoutCosts
+from schedlib.layout.members import Member, Structure
+from schedlib.layout.tables import Type
+from schedlib.paths import PROJECT
+from schedlib.suggest.layout_costs import TracedWorkload, harmed, replayed, status_of
+from schedlib.suggest.line_costs import LineCosts
+from schedlib.suggest.member_text import body_of
+from schedlib.suggest.movable import Arrangement, Movable, movable
+from schedlib.suggest.search import Objective, Search
+
+pytestmark = pytest.mark.tools
+
+SOURCES = PROJECT / "scripts/c2c"
+NAMES = [f"m{number}" for number in range(12)]
+AT = 0x10000
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """scripts/c2c/lines.c, which stops at undefined behaviour."""
+    found = tmp_path_factory.mktemp("lines") / "lines"
+    checks = ["-O1", "-g", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["gcc", *checks, "-o", str(found), str(SOURCES / "lines.c"), str(SOURCES / "tape.c")], check=True)
+    return found
+
+
+@pytest.fixture(scope="session")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    return Replay(compile_replay(tmp_path_factory.mktemp("replay")))
+
+
+def toy() -> Movable:
+    """Twelve members of 8 bytes: a line and a half."""
+    members = tuple(Member(name, "long", 8 * at, 8) for at, name in enumerate(NAMES))
+    fields = [MappedField(each.offset, 8, each.name, "") for each in members]
+    text = "struct root_domain {\n" + "".join(f"\tlong {name};\n" for name in NAMES) + "};\n"
+    structure = Structure(Type("root_domain", 96, None), members)
+    return movable(structure, fields, body_of(text, "root_domain", "toy.h"), 64, ())
+
+
+def observed(place: Path, accesses: list[str], objects: int = 1) -> Observed:
+    """A guest with these accesses, and objects every 4096 bytes."""
+    tape = place / "toy.tape"
+    tape.write_bytes(tape_of([*(f"watch {AT + 4096 * at:x} 96 1" for at in range(objects)), *accesses]))
+    instances = tuple(Instance("root_domain+0", 0, AT + 4096 * at, 96, 1) for at in range(objects))
+    toy_one = toy_trace.observed(place, size=96)
+    fields = tuple(MappedField(8 * at, 8, name, "") for at, name in enumerate(NAMES))
+    known = replace(toy_one.known, structures={"root_domain": MappedStructure(96, fields)})
+    return replace(toy_one, known=known, guests=(ObservedGuest(100, 1, Raw(instances, {}, (), 0), tape),))
+
+
+def mixed(seed: int, objects: int) -> list[str]:
+    draw = random.Random(seed)  # noqa: S311
+    return [
+        f"{draw.randrange(4)} {draw.choice(('load', 'load', 'store', 'rmw'))} "
+        f"{AT + 4096 * draw.randrange(objects) + 4 * draw.randrange(24):x} {draw.choice((1, 2, 4, 8, 16))}"
+        for _ in range(2000)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("line", [64, 128, 256])
+def test_the_sum_over_lines_is_what_the_model_counts(
+    program: Path, replay: Replay, tmp_path: Path, seed: int, line: int
+) -> None:
+    accesses = [each for each in mixed(seed, 3) if int(each.split()[2], 16) % 4096 + int(each.split()[3]) <= 96]
+    seen = observed(tmp_path, accesses, 3)
+    with LineCosts(program, [seen], toy(), tmp_path) as costs:
+        search = Search(toy(), costs, Objective({line: 1.0}, 0.0, 96), lambda _: True)
+        (misses,), (upgrades,) = (of(toy().start, line) for of in (search.misses, search.upgrades))
+    watched = [f"watch {AT + 4096 * at:x} 96 1" for at in range(3)]
+    rows = replay.lines([*watched, *accesses], (4, line, 1, 4, 4, "one", "some"), "-")
+    counts = [list(map(int, row.split()[6:])) for row in rows if row.startswith("record")]
+    assert misses == sum(row[13] + row[14] for row in counts) > 0
+    assert upgrades == sum(row[11] for row in counts) > 0
+
+
+def ping(*rounds: str) -> list[str]:
+    return [*rounds] * 50
+
+
+def at(name: str) -> str:
+    return f"{AT + 8 * NAMES.index(name):x} 8"
+
+
+def searched(program: Path, place: Path, seen: Observed, **more: object) -> Iterator[tuple[Arrangement, Search]]:
+    objective = Objective({64: 1.0}, float(str(more.get("price", 0.5))), int(str(more.get("most", 192))))
+    allowed = more.get("allowed", lambda _: True)
+    assert callable(allowed)
+    with LineCosts(program, [seen], toy(), place) as costs:
+        search = Search(toy(), costs, objective, allowed)
+        yield search.best(2, 1, lambda _: None), search
+
+
+WRITTEN_BESIDE_READ = ping(f"0 load {at('m0')}", f"0 load {at('m1')}", f"1 store {at('m2')}")
+
+
+def test_what_is_written_leaves_the_line_of_what_is_read(program: Path, tmp_path: Path) -> None:
+    for found, search in searched(program, tmp_path, observed(tmp_path, WRITTEN_BESIDE_READ)):
+        offsets, _ = toy().offsets(found, 64)
+        assert offsets[2] // 64 not in {offsets[0] // 64, offsets[1] // 64}
+        assert offsets[0] // 64 == offsets[1] // 64
+        assert search.misses(found, 64) < search.misses(toy().start, 64)
+        assert found.changes(toy().start) == 1
+
+
+def test_what_brings_less_than_its_price_stays(program: Path, tmp_path: Path) -> None:
+    for found, _ in searched(program, tmp_path, observed(tmp_path, WRITTEN_BESIDE_READ), price=100):
+        assert found == toy().start
+
+
+def test_a_promise_and_the_size_are_kept(program: Path, tmp_path: Path) -> None:
+    seen = observed(tmp_path, ping(f"0 load {at('m0')}", f"1 store {at('m2')}"))
+
+    def allowed(found: Arrangement) -> bool:
+        return toy().members(found, 64)["m2"] == 16
+
+    for found, search in searched(program, tmp_path, seen, allowed=allowed, most=96):
+        offsets, size = toy().offsets(found, 64)
+        assert (offsets[2], size) == (16, 96)
+        assert search.misses(found, 64) < search.misses(toy().start, 64)
+
+
+def test_true_sharing_moves_nothing(program: Path, tmp_path: Path) -> None:
+    accesses = ping(f"0 rmw {at('m2')}", f"1 rmw {at('m2')}")
+    for found, _ in searched(program, tmp_path, observed(tmp_path, accesses)):
+        assert found == toy().start
+
+
+def test_a_seed_gives_one_answer(program: Path, tmp_path: Path) -> None:
+    seen = observed(tmp_path, mixed(7, 1))
+    answers = {found for _ in range(2) for found, _ in searched(program, tmp_path, seen)}
+    assert len(answers) == 1
+
+
+def test_a_trace_without_the_structure_is_refused(program: Path, tmp_path: Path) -> None:
+    seen = replace(observed(tmp_path, []), watches=())
+    with pytest.raises(SchedlineError, match="a trace of rt has no root_domain"):
+        LineCosts(program, [seen], toy(), tmp_path)
+
+
+def test_a_damaged_tape_is_refused(program: Path, tmp_path: Path) -> None:
+    seen = observed(tmp_path, WRITTEN_BESIDE_READ)
+    tape = seen.middle.tape
+    assert tape is not None
+    tape.write_bytes(tape.read_bytes()[:-3])
+    with pytest.raises(SchedlineError, match="a trace cannot be read: c2c: the trace is cut off"):
+        LineCosts(program, [seen], toy(), tmp_path)
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_replay_with_the_found_order_has_the_costs_that_were_searched(
+    program: Path, replay: Replay, tmp_path: Path, everything: bool
+) -> None:
+    """In a trace of all memory, objects get their names afterwards."""
+    # Both lines are used by two CPUs: what only one has used is left out where all memory is watched.
+    accesses = ping(f"0 load {at('m0')}", f"2 load {at('m0')}", f"1 store {at('m2')}", f"3 load {at('m2')}")
+    seen = observed(tmp_path, accesses)
+    if everything:
+        tape = seen.middle.tape
+        assert tape is not None
+        tape.write_bytes(tape_of(accesses))
+        raw = replace(seen.middle.raw, instances=(Instance("root_domain+0", 0, AT, 96, 0),))
+        guests = (replace(seen.middle, raw=raw),)
+        seen = replace(seen, parameters=structs.replace(seen.parameters, objects=("all",)), guests=guests)
+    for found, search in searched(program, tmp_path, seen):
+        layouts = {}
+        for line in (64, 128, 256):
+            size, align = toy().offsets(found, line)[1], toy().alignment(found, line)
+            layouts[line] = StructureLayout(toy().members(found, line), size, align)
+        row = replayed(replay.program, TracedWorkload(seen, held_out=False), "root_domain", "x", layouts, tmp_path)
+        assert list(row.misses) == search.misses(found, 64) < search.misses(toy().start, 64)
+        assert list(row.upgrades) == search.upgrades(found, 64)
+
+
+def cost(layout: str, misses: tuple[int, ...], workload: str = "rt", **more: Any) -> LayoutCosts:
+    facts = {"held_out": False, "measured": False, "longer_lines": {"128": 5}, **more}
+    return LayoutCosts(layout=layout, workload=workload, misses=misses, upgrades=(0,), false_shared=(0,), **facts)
+
+
+TODAY_RT, BETTER_RT = cost("today", (10, 11)), cost("suggested", (5, 6))
+TODAY_WAKEUP = cost("today", (10, 11), "wakeup", held_out=True)
+
+
+def test_a_gain_has_to_be_in_each_quantum_of_each_workload() -> None:
+    def held_out(*misses: int, measured: bool = False) -> LayoutCosts:
+        return cost("suggested", misses, "wakeup", held_out=True, measured=measured)
+
+    seen = [TODAY_RT, BETTER_RT]
+    assert status_of(seen, has_measured=False) == "not held against a workload that the search did not see"
+    every = [*seen, TODAY_WAKEUP]
+    assert status_of([*every, held_out(9, 10)], has_measured=False) == "gain"
+    assert status_of([*every, held_out(9, 11)], has_measured=False) == (
+        "no gain that survives the held-out workload wakeup"
+    )
+    ran = [*every, held_out(9, 10), cost("suggested", (5, 6), measured=True)]
+    assert status_of([*ran, held_out(9, 10, measured=True)], has_measured=True) == "gain"
+    assert "no gain in the kernel that was built" in status_of(
+        [*ran, held_out(10, 9, measured=True)], has_measured=True
+    )
+
+
+def test_harm_with_longer_lines_is_told() -> None:
+    assert harmed([TODAY_RT, BETTER_RT]) == []
+    (line,) = harmed([TODAY_RT, cost("suggested", (5, 6), longer_lines={"128": 6})])
+    assert line == "lines of 128 bytes, rt: 5 misses become 6"

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The members of a structure in its source: moved with comments and conditions, and where a compiler then puts them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import MappedField
+from schedlib.layout.members import Member, Structure, read_members
+from schedlib.layout.tables import Type
+from schedlib.suggest.member_text import Body, body_of, moved_pieces, number_moved
+from schedlib.suggest.movable import Arrangement, Movable, movable
+
+BEFORE = "#ifndef TOY_H\n\n/* A toy. */\n"
+TOY = (
+    "struct toy {\n"
+    "\tunsigned int\t\tcalls;\n"
+    "\t/* Who waits. */\n"
+    "\tvoid\t\t\t*waiter;\n"
+    "\n"
+    "\t/*\n"
+    "\t * About all that follows.\n"
+    "\t */\n"
+    "\n"
+    "\tunion {\n"
+    "\t\tint\t\tone;\n"
+    "\t\tchar\t\tother[4];\n"
+    "\t};\n"
+    "#ifdef CONFIG_TOY\n"
+    "\t/* Only with toys. */\n"
+    "\tlong\t\t\ttoy_time;\n"
+    "\tint\t\t\ttoy_kind;\n"
+    "#endif\n"
+    "\tunsigned int\t\tis_set:1;\n"
+    "\tunsigned int\t\tis_used:1;\n"
+    "\tunsigned long\t\tbusy ____cacheline_aligned;\n"
+    "\tint\t\t\tlast;\t/* the\n"
+    "\t\t\t\t\t * last one */\n"
+    "};\n"
+)
+AFTER = "\nstruct other {\n\tint a;\n};\n#endif\n"
+
+
+def body(text: str = TOY) -> Body:
+    return body_of(BEFORE + text + AFTER, "toy", "toy.h")
+
+
+def test_all_pieces_in_their_order_are_the_file() -> None:
+    found = body()
+    assert found.text(range(len(found.pieces)), {}) == BEFORE + TOY + AFTER
+    assert [piece.names for piece in found.pieces] == [
+        ("calls",),
+        ("waiter",),
+        ("one", "other"),
+        ("toy_time", "toy_kind"),
+        ("is_set", "is_used"),
+        ("busy",),
+        ("last",),
+    ]
+    assert [piece.aligned for piece in found.pieces] == [False] * 5 + [True, False]
+
+
+def test_a_piece_takes_its_comment_and_conditions_along_and_leaves_what_is_about_others() -> None:
+    moved = body().text([1, 4, 3, 5, 6, 0, 2], {})
+    assert moved.startswith(BEFORE + "struct toy {\n\t/* Who waits. */\n\tvoid\t\t\t*waiter;\n")
+    assert "#ifdef CONFIG_TOY\n\t/* Only with toys. */\n\tlong\t\t\ttoy_time;\n\tint\t\t\ttoy_kind;\n#endif\n" in moved
+    assert moved.count("About all that follows.") == 1
+    assert sorted(moved.split()) == sorted((BEFORE + TOY + AFTER).split())
+
+
+def test_attributes_come_and_go() -> None:
+    found = body().text(range(7), {0: True, 2: True, 3: True, 5: False, 6: False})
+    assert "\tunsigned int\t\tcalls ____cacheline_aligned;\n" in found
+    assert "\tint\t\tone ____cacheline_aligned;\n" in found.replace("\t\tint", "\tint")
+    assert "toy_time ____cacheline_aligned;" in found
+    assert "busy;" in found
+
+
+@pytest.mark.parametrize(
+    ("order", "moved"),
+    [((0, 1, 2, 3), ()), ((1, 2, 3, 0), (0,)), ((3, 0, 1, 2), (3,)), ((3, 2, 1, 0), (3, 2, 1)), ((), ())],
+)
+def test_as_few_as_possible_count_as_moved(order: tuple[int, ...], moved: tuple[int, ...]) -> None:
+    assert number_moved(order) == len(moved_pieces(order)) == len(moved)
+
+
+def test_what_is_not_there_or_not_understood_is_refused() -> None:
+    with pytest.raises(SchedlineError, match="does not declare struct tou"):
+        body_of(BEFORE + TOY, "tou", "toy.h")
+    with pytest.raises(SchedlineError, match="the end of a declaration in struct toy is not found: int a"):
+        body("struct toy {\n\tint a\n};\n")
+
+
+def test_marks_separate_segments() -> None:
+    text = (
+        "struct toy {\n\tint a;\n\t__cacheline_group_begin(x);\n\tint b;\n\tint c;\n\t__cacheline_group_end(x);\n};\n"
+    )
+    members = tuple(Member(name, "int", 4 * at, 4) for at, name in enumerate("abc"))
+    found = toy(body(text), members, 12)
+    assert [unit.segment for unit in found.units] == [0, 1, 1]
+
+
+def toy(text: Body, members: tuple[Member, ...], size: int, pinned: tuple[str, ...] = ()) -> Movable:
+    fields = [MappedField(each.offset, each.size, each.name, "") for each in members]
+    return movable(Structure(Type("toy", size, None), members), fields, text, 64, pinned)
+
+
+def test_what_is_pinned_has_a_segment_of_its_own() -> None:
+    members = tuple(Member(name, "int", 4 * at, 4) for at, name in enumerate("abc"))
+    text = body("struct toy {\n\tint a;\n\tint b;\n\tint c;\n};\n")
+    assert [unit.segment for unit in toy(text, members, 12, ("a",)).units] == [1, 2, 2]
+    with pytest.raises(SchedlineError, match="toy has no member d"):
+        toy(text, members, 12, ("d",))
+
+
+def test_offsets_that_the_source_does_not_explain_are_refused() -> None:
+    text = body("struct toy {\n\tint a;\n\tint b;\n};\n")
+    with pytest.raises(SchedlineError, match="does not explain its size"):
+        toy(text, (Member("a", "int", 0, 4), Member("b", "int", 4, 4)), 12)
+    with pytest.raises(SchedlineError, match="does not explain why b is at offset 20"):
+        toy(text, (Member("a", "int", 0, 4), Member("b", "int", 20, 4)), 24)
+    with pytest.raises(SchedlineError, match="does not show its member c"):
+        toy(text, (Member("a", "int", 0, 4), Member("b", "int", 4, 4), Member("c", "int", 8, 4)), 12)
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize(
+    ("order", "aligned"),
+    [
+        ((0, 1, 2, 3, 4, 5, 6), {5}),
+        ((5, 0, 2, 4, 1, 3, 6), {5}),
+        ((6, 1, 0, 3, 2, 4, 5), {1, 5}),
+        ((2, 0, 1, 3, 4, 5, 6), set()),
+    ],
+)
+def test_a_compiler_agrees(order: tuple[int, ...], aligned: set[int], tmp_path: Path) -> None:
+    text = body()
+    start = toy(text, compiled(text.text(range(7), {}), tmp_path)[0], compiled(text.text(range(7), {}), tmp_path)[1])
+    wanted = Arrangement(order, frozenset(aligned))
+    members, size = compiled(text.text(order, {number: number in aligned for number in range(7)}), tmp_path)
+    assert {each.name: each.offset for each in members} == start.members(wanted, 64)
+    assert start.offsets(wanted, 64)[1] == size
+
+
+def compiled(header: str, place: Path) -> tuple[tuple[Member, ...], int]:
+    """The members and the size that gcc gives to struct toy."""
+    (place / "toy.h").write_text(header)
+    (place / "toy.c").write_text(
+        '#define CONFIG_TOY\n#define ____cacheline_aligned __attribute__((__aligned__(64)))\n#include "toy.h"\n'
+        "struct toy toy;\n"
+    )
+    subprocess.run(["gcc", "-g", "-c", "-o", str(place / "toy.o"), str(place / "toy.c")], check=True)
+    found = read_members(place / "toy.o", ["toy"])["toy"]
+    return found.members, found.type.size
