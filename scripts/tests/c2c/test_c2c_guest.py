@@ -30,8 +30,10 @@ from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, TrafficParameters, read_result
+from schedlib.formats.suggest_document import SuggestDocument
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import Topology, flat
+from schedlib.main import main
 from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
@@ -401,3 +403,29 @@ def test_an_object_that_is_nowhere(made: Subject, tmp_path: Path) -> None:
     )
     with pytest.raises(SchedlineError, match="no CPU of this guest has a sched_domain_shared"):
         measure(cache_dir(), made, alone, tmp_path, tmp_path)
+
+
+@pytest.mark.long
+def test_an_order_is_suggested_for_the_kernel_of_its_traces(
+    made: Subject, series: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was counted in the guest is what the search begins with; a trace of another source is refused."""
+    if made.planned.target is not DEFAULT_TARGET:
+        pytest.skip("one architecture is enough")
+    cache, place = cache_dir(), tmp_path / "kept"
+    place.mkdir()
+    watched = replace(WANTED, objects=("rq",))
+    observed = observe(cache, made, watched, place, place, taped=True)
+    player = Player(plugin_guest.replayer(cache), observed.parameters)
+    keep_trace(tmp_path / "rt.trace", observed, pcs_of(player, observed))
+    words = ["c2c", "suggest", "rq", "--trace", str(tmp_path / "rt.trace"), "--no-measure", "--restarts", "1"]
+    assert main([*words, "--out", str(tmp_path / "out"), "--json", str(tmp_path / "rq.json")]) == 0
+    found = document.read(tmp_path / "rq.json", SuggestDocument, "")
+    assert found.status in ("not held against a workload that the search did not see", "no gain")
+    today = next((row for row in found.costs if row.layout == "today"), None)
+    rows = [row.counts for row in result_of(observed).quanta[0].rows if row.owner == "rq" and not row.prefix]
+    assert today is None or today.misses == (Counts.sum(rows).misses,)
+    assert not (tmp_path / "out/suggested.patch").exists()
+    capsys.readouterr()
+    assert main([*words, "--without", "rd-lines"]) == 2
+    assert "the traces are of another source than this tree with these changes" in capsys.readouterr().err
