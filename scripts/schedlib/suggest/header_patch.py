@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import fill
 
@@ -78,7 +78,7 @@ def moved_members(structure: Movable, found: Arrangement, moved: Sequence[int]) 
     rows = []
     for number in sorted({*moved, *(found.aligned ^ start.aligned)}):
         first = True
-        for name, _ in structure.units[number].members:
+        for name in structure.units[number].members:
             gone = number in start.aligned and number not in found.aligned
             mark = "no longer" if gone and first else "yes" if number in found.aligned and first else "no"
             rows.append(SuggestedMove(name, before[name], after[name], mark))  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def moved_members(structure: Movable, found: Arrangement, moved: Sequence[int]) 
 def contract(structure: Movable, found: Arrangement, hot: Sequence[int], file: str, why: str) -> str:
     """A contract that complains when members that were separated share a line again; empty if nothing was."""
     line = structure.line
-    before, after = (_line_sets(structure, each, line) for each in (structure.start, found))
+    before, after = (structure.lines_of_units(each, line) for each in (structure.start, found))
     rows = []
     for one in hot:
         others = [
@@ -110,19 +110,11 @@ def contract(structure: Movable, found: Arrangement, hot: Sequence[int], file: s
     text += ["", "[[rule]]", f'id = "{tag}.S1"', f'why = "{why}"', 'source = "schedline c2c suggest"']
     for one, others in rows:
         text += ["", "[[promise]]", f'id = "{tag}.S1"', 'keep = "apart"']
-        text.append(f"of = {_quoted(name for name, _ in structure.units[one].members)}")
-        text.append(f"others = {_quoted(name for each in others for name, _ in structure.units[each].members)}")
+        text.append(f"of = {_quoted(structure.units[one].members)}")
+        text.append(f"others = {_quoted([name for each in others for name in structure.units[each].members])}")
         text.append(f'when = ["64bit", "line == {line}", "locks plain"]')
     return "\n".join([*text, ""])
 
 
-def _quoted(names: object) -> str:
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"  # type: ignore[attr-defined]
-
-
-def _line_sets(structure: Movable, arrangement: Arrangement, line: int) -> list[frozenset[int]]:
-    offsets, _ = structure.offsets(arrangement, line)
-    return [
-        frozenset(range(offset // line, (offset + max(unit.size, 1) - 1) // line + 1))
-        for offset, unit in zip(offsets, structure.units, strict=True)
-    ]
+def _quoted(names: Iterable[str]) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"

@@ -35,7 +35,7 @@ class Cost:
 
 
 def granule(size: int, align: int) -> int:
-    """Bytes of the pieces of a unit: none can straddle a line, wherever the unit lies."""
+    """Bytes of the pieces of a part: none can straddle a line, wherever the part lies."""
     return min(_WORD, align, max(size, 1))
 
 
@@ -101,7 +101,7 @@ class LineCosts:
     """The costs of lines in several traces, each in the guest of its middle quantum. A context.
 
     Attributes:
-        hot: for each unit, its pieces that some CPU accessed: offset in the unit, and the piece's bit.
+        hot: for each part, its pieces that some CPU accessed: offset in the part, and the piece's bit.
     """
 
     def __init__(self, program: Path, traces: Sequence[Observed], structure: Movable, place: Path) -> None:
@@ -115,11 +115,11 @@ class LineCosts:
             SchedlineError: a trace has no object of this structure, or is damaged.
         """
         offsets, _ = structure.offsets(structure.start, structure.line)
-        pieces: list[tuple[int, int, int, int]] = []  # unit, offset in the unit, offset, size
-        for number, unit in enumerate(structure.units):
-            step = granule(unit.size, unit.align)
-            for inside in range(0, unit.size, step):
-                pieces.append((number, inside, offsets[number] + inside, min(step, unit.size - inside)))
+        pieces: list[tuple[int, int, int, int]] = []  # part, offset in the part, offset, size
+        for number, (_, part) in enumerate(structure.parts):
+            step = granule(part.size, part.align)
+            for inside in range(0, part.size, step):
+                pieces.append((number, inside, offsets[number] + inside, min(step, part.size - inside)))
         rows = [f"piece {offset} {size} {atom}\n" for atom, (_, _, offset, size) in enumerate(pieces)]
         self._stack = ExitStack()
         self._programs = []
@@ -135,7 +135,7 @@ class LineCosts:
             raise
         used = frozenset[int]().union(*(each.used for each in self._programs))
         self.hot: dict[int, tuple[tuple[int, Line], ...]] = {}
-        for number in range(len(structure.units)):
+        for number in range(len(structure.parts)):
             mine = [(row[1], 1 << atom) for atom, row in enumerate(pieces) if row[0] == number and atom in used]
             self.hot[number] = tuple(mine)
         self._pool = ThreadPoolExecutor(max(len(self._programs), 1))

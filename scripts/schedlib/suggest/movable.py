@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
@@ -14,6 +16,22 @@ from schedlib.suggest.member_text import Body, number_moved
 
 _WORD = 8
 _SMALLEST_LINE = 64
+_ALIGNMENTS = (16, 32, 64, 128, 256, 4096)
+
+
+@dataclass(frozen=True)
+class MovablePart:
+    """A member, or members that share memory: a union, bit fields.
+
+    Attributes:
+        members: their names, the offset of each relative to the part.
+        size: in bytes.
+        align: in bytes; a line or more if a type inside starts a line.
+    """
+
+    members: tuple[tuple[str, int], ...]
+    size: int
+    align: int
 
 
 @dataclass(frozen=True)
@@ -22,23 +40,23 @@ class MovableUnit:
 
     Attributes:
         piece: its number in the source.
-        members: its members, the offset of each relative to the unit.
-        size: in bytes.
-        align: in bytes; a line or more if a type inside starts a line.
+        parts: in their order, each placed as its alignment demands.
         segment: it can only move among the units of its own; marks and pinned members separate them.
     """
 
     piece: int
-    members: tuple[tuple[str, int], ...]
-    size: int
-    align: int
+    parts: tuple[MovablePart, ...]
     segment: int
 
     @property
-    def name(self) -> str:
-        """For people: the first member, and whether there are others."""
-        first, others = self.members[0][0], len(self.members) - 1
-        return f"{first} and {others} more" if others else first
+    def members(self) -> tuple[str, ...]:
+        """The names of all its members."""
+        return tuple(name for part in self.parts for name, _ in part.members)
+
+    @property
+    def size(self) -> int:
+        """In bytes, without padding."""
+        return sum(part.size for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -70,30 +88,52 @@ class Movable:
     line: int
     align: int
 
+    @cached_property
+    def parts(self) -> tuple[tuple[int, MovablePart], ...]:
+        """All parts in the order of the source, each with the number of its unit."""
+        return tuple((number, part) for number, unit in enumerate(self.units) for part in unit.parts)
+
+    @cached_property
+    def _first(self) -> tuple[int, ...]:
+        """The number of each unit's first part."""
+        return tuple(accumulate((len(unit.parts) for unit in self.units), initial=0))
+
     def offsets(self, arrangement: Arrangement, line: int) -> tuple[list[int], int]:
-        """The offset of each unit, and the size of the structure, where lines have this size."""
-        offsets = [0] * len(self.units)
+        """The offset of each part, and the size of the structure, where lines have this size."""
+        offsets = [0] * len(self.parts)
         at = 0
         for number in arrangement.order:
-            unit = self.units[number]
-            align = line if number in arrangement.aligned or unit.align >= _SMALLEST_LINE else unit.align
-            at = -(-at // align) * align
-            offsets[number] = at
-            at += unit.size
+            is_aligned = number in arrangement.aligned
+            for place, part in enumerate(self.units[number].parts, self._first[number]):
+                align = line if is_aligned or part.align >= _SMALLEST_LINE else part.align
+                is_aligned = False
+                at = -(-at // align) * align
+                offsets[place] = at
+                at += part.size
         most = self.alignment(arrangement, line)
         return offsets, -(-at // most) * most
 
     def alignment(self, arrangement: Arrangement, line: int) -> int:
         """The alignment of the structure, in bytes."""
-        most = max(self.align, *(unit.align for unit in self.units))
+        most = max(self.align, *(part.align for _, part in self.parts))
         return line if arrangement.aligned or most >= _SMALLEST_LINE else most
 
     def members(self, arrangement: Arrangement, line: int) -> dict[str, int]:
         """The offset of each direct member."""
         offsets, _ = self.offsets(arrangement, line)
         return {
-            name: offsets[number] + inside for number, unit in enumerate(self.units) for name, inside in unit.members
+            name: offset + inside
+            for offset, (_, part) in zip(offsets, self.parts, strict=True)
+            for name, inside in part.members
         }
+
+    def lines_of_units(self, arrangement: Arrangement, line: int) -> list[frozenset[int]]:
+        """The lines that each unit has bytes on."""
+        offsets, _ = self.offsets(arrangement, line)
+        found: list[set[int]] = [set() for _ in self.units]
+        for offset, (number, part) in zip(offsets, self.parts, strict=True):
+            found[number].update(range(offset // line, (offset + max(part.size, 1) - 1) // line + 1))
+        return [frozenset(each) for each in found]
 
 
 def movable(
@@ -113,26 +153,19 @@ def movable(
     for name in pinned:
         if structure.member(name) is None:
             raise SchedlineError(f"configs/fixed-members.toml: {tag} has no member {name}", "correct it")
-    units = [_unit(number, members, fields) for number, members in _members_of_pieces(structure, body, tag)]
+    units = [
+        MovableUnit(number, tuple(_parts(members, fields)), 0)
+        for number, members in _members_of_pieces(structure, body, tag)
+    ]
     units = list(_with_segments(units, body, pinned))
-    aligned = frozenset(number for number, unit in enumerate(units) if body.pieces[unit.piece].aligned)
+    there = {member.name: member.offset for member in structure.members}
+    aligned = frozenset(
+        number
+        for number, unit in enumerate(units)
+        if body.pieces[unit.piece].aligned and there[unit.members[0]] % line == 0
+    )
     start = Arrangement(tuple(range(len(units))), aligned)
-    first = [min(structure_offset(structure, unit)) for unit in units]
-    found = Movable(tag, tuple(units), start, line, structure.type.align or 1)
-    for number, wanted in enumerate(first):
-        offset = found.offsets(start, line)[0][number]
-        if offset < wanted:
-            # A type inside is aligned by an attribute that its fields do not show.
-            align = next((a for a in (16, 32, 64, 128, 256, 4096) if -(-offset // a) * a == wanted), 0)
-            units[number] = replace(units[number], align=align or 1)
-            found = replace(found, units=tuple(units))
-            offset = found.offsets(start, line)[0][number]
-        if offset != wanted:
-            raise SchedlineError(
-                f"the source of struct {tag} does not explain why {units[number].name} is at offset {wanted}, "
-                f"not {offset}",
-                "another order of its members cannot be computed; report this structure",
-            )
+    found = _explained(Movable(tag, tuple(units), start, line, structure.type.align or 1), there)
     size = found.offsets(start, line)[1]
     if size != structure.type.size:
         raise SchedlineError(
@@ -142,9 +175,30 @@ def movable(
     return found
 
 
-def structure_offset(structure: Structure, unit: MovableUnit) -> list[int]:
-    """The offsets of a unit's members in the kernel."""
-    return [member.offset for name, _ in unit.members if (member := structure.member(name))]
+def _explained(found: Movable, there: Mapping[str, int]) -> Movable:
+    """The same, with the alignment that types get by an attribute which their fields do not show.
+
+    Raises:
+        SchedlineError: the source does not explain an offset.
+    """
+    for number, (owner, part) in enumerate(found.parts):
+        name, inside = part.members[0]
+        wanted = there[name] - inside
+        offset = found.offsets(found.start, found.line)[0][number]
+        if offset < wanted:
+            before = found.parts[number - 1][1].size + found.offsets(found.start, found.line)[0][number - 1]
+            align = next((each for each in _ALIGNMENTS if -(-before // each) * each == wanted), part.align)
+            parts = tuple(replace(each, align=align) if each is part else each for each in found.units[owner].parts)
+            units = list(found.units)
+            units[owner] = replace(units[owner], parts=parts)
+            found = replace(found, units=tuple(units))
+            offset = found.offsets(found.start, found.line)[0][number]
+        if offset != wanted:
+            raise SchedlineError(
+                f"the source of struct {found.tag} does not explain why {name} is at offset {wanted}, not {offset}",
+                "another order of its members cannot be computed; report this structure",
+            )
+    return found
 
 
 def _members_of_pieces(structure: Structure, body: Body, tag: str) -> Iterator[tuple[int, list[Member]]]:
@@ -167,16 +221,28 @@ def _members_of_pieces(structure: Structure, body: Body, tag: str) -> Iterator[t
         )
 
 
-def _unit(piece: int, members: Sequence[Member], fields: Sequence[MappedField]) -> MovableUnit:
+def _parts(members: Sequence[Member], fields: Sequence[MappedField]) -> Iterator[MovablePart]:
+    """The parts of a piece. Members that overlap share memory, and so do those beside them in the same unit of bits."""
+    group: list[Member] = []
+    end = 0
+    for member in sorted(members, key=lambda each: each.offset):
+        if group and member.offset >= end:
+            yield _part(group, fields)
+            group = []
+        group.append(member)
+        end = max(end, member.offset + member.size)
+    yield _part(group, fields)
+
+
+def _part(members: Sequence[Member], fields: Sequence[MappedField]) -> MovablePart:
     first = min(member.offset for member in members)
-    end = max(member.offset + member.size for member in members)
+    size = max(member.offset + member.size for member in members) - first
     names = {member.name for member in members}
     leaves = [field for field in fields if re.split(r"[.\[]", field.path)[0] in names]
-    align = max((_alignment(field.offset, field.size) for field in leaves), default=_alignment(first, end - first))
-    if first % _SMALLEST_LINE == 0 and end - first >= _SMALLEST_LINE and (end - first) % _SMALLEST_LINE == 0:
+    align = max((_alignment(field.offset, field.size) for field in leaves), default=_alignment(first, size))
+    if first % _SMALLEST_LINE == 0 and size >= _SMALLEST_LINE and size % _SMALLEST_LINE == 0:
         align = _SMALLEST_LINE
-    inside = tuple((member.name, member.offset - first) for member in members)
-    return MovableUnit(piece, inside, end - first, align, 0)
+    return MovablePart(tuple((member.name, member.offset - first) for member in members), size, align)
 
 
 def _alignment(offset: int, size: int) -> int:
@@ -190,7 +256,7 @@ def _with_segments(units: Sequence[MovableUnit], body: Body, pinned: Collection[
     marks = [number for number, piece in enumerate(body.pieces) if piece.fixed]
     behind = 0
     for unit in units:
-        alone = not unit.size or any(name in pinned for name, _ in unit.members)
+        alone = not unit.size or any(name in pinned for name in unit.members)
         behind += alone
         yield replace(unit, segment=behind + sum(mark < unit.piece for mark in marks))
         behind += alone

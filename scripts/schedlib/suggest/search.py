@@ -54,7 +54,8 @@ class Search:
         self, structure: Movable, costs: LineCosts, objective: Objective, allowed: Callable[[Arrangement], bool]
     ) -> None:
         self._structure, self._costs, self._objective, self._allowed = structure, costs, objective, allowed
-        self._hot = [(number, parts) for number, parts in sorted(costs.hot.items()) if parts]
+        self._hot = [(number, pieces) for number, pieces in sorted(costs.hot.items()) if pieces]
+        self.hot_units = sorted({structure.parts[number][0] for number, _ in self._hot})
         self._base = {line: self.misses(structure.start, line) for line in objective.weights}
         self.tried = 0
 
@@ -62,9 +63,9 @@ class Search:
         """The lines that are accessed, by the pieces that lie on them."""
         offsets, _ = self._structure.offsets(arrangement, line)
         found: dict[int, Line] = {}
-        for number, parts in self._hot:
+        for number, pieces in self._hot:
             offset = offsets[number]
-            for inside, bit in parts:
+            for inside, bit in pieces:
                 at = (offset + inside) // line
                 found[at] = found.get(at, 0) | bit
         return list(found.values())
@@ -114,7 +115,7 @@ class Search:
         order = arrangement.order
         for number in arrangement.aligned:
             yield Arrangement(order, arrangement.aligned - {number})
-        for number, _ in self._hot:
+        for number in self.hot_units:
             rest = tuple(each for each in order if each != number)
             for place in self._places(order, number):
                 moved = (*rest[:place], number, *rest[place:])
@@ -147,7 +148,7 @@ class Search:
         for _ in range(20):
             found = arrangement
             for _ in range(_SHAKES):
-                number = random.choice(self._hot)[0]
+                number = random.choice(self.hot_units)
                 rest = tuple(each for each in found.order if each != number)
                 place = random.choice(self._places(found.order, number))
                 aligned = found.aligned | {number} if random.random() < 0.5 else found.aligned

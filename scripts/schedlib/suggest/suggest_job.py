@@ -191,7 +191,7 @@ def _searched(
         search = Search(structure, costs, objective, held.allow)
         with step("searching"):
             found = search.best(options.restarts, options.seed, lambda text: say(f"  {text}"))
-        return found, search, [number for number, parts in costs.hot.items() if parts]
+        return found, search, search.hot_units
 
 
 def _counted(
@@ -272,7 +272,8 @@ def _edited(case: _Case, arrangement: Arrangement) -> str:
     units = case.structure.units
     order = [units[number].piece for number in arrangement.order]
     rest = sorted(set(range(len(case.body.pieces))) - set(order))
-    aligned = {unit.piece: number in arrangement.aligned for number, unit in enumerate(units)}
+    changed = arrangement.aligned ^ case.structure.start.aligned
+    aligned = {units[number].piece: number in arrangement.aligned for number in changed}
     return case.body.text(_with_others(order, rest), aligned)
 
 
