@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 
@@ -86,17 +86,21 @@ def moved_members(structure: Movable, found: Arrangement, moved: Sequence[int]) 
     return tuple(rows)
 
 
-def contract(structure: Movable, found: Arrangement, hot: Sequence[int], file: str, why: str) -> str:
-    """A contract that complains when members that were separated share a line again; empty if nothing was."""
+def contract(
+    structure: Movable, found: Arrangement, conflicts: Mapping[tuple[int, int], float], file: str, why: str
+) -> str:
+    """A contract that complains when members share a line again whose sharing cost misses; empty if there are none.
+
+    Args:
+        conflicts: the pairs of units whose sharing costs enough to be worth a promise.
+    """
     line = structure.line
-    before, after = (structure.lines_of_units(each, line) for each in (structure.start, found))
-    rows = []
-    for one in hot:
-        others = [
-            other for other in hot if one < other and before[one] & before[other] and not after[one] & after[other]
-        ]
-        if others:
-            rows.append((one, others))
+    after = structure.lines_of_units(found, line)
+    apart: dict[int, list[int]] = {}
+    for one, other in sorted(conflicts):
+        if not after[one] & after[other]:
+            apart.setdefault(one, []).append(other)
+    rows = list(apart.items())
     if not rows:
         return ""
     tag = structure.tag
@@ -107,9 +111,10 @@ def contract(structure: Movable, found: Arrangement, hot: Sequence[int], file: s
         f'struct = "{tag}"',
         f'file = "{file}"',
     ]
-    text += ["", "[[rule]]", f'id = "{tag}.S1"', f'why = "{why}"', 'source = "schedline c2c suggest"']
+    name = f"{tag.replace('_', '-').lower()}.S1"
+    text += ["", "[[rule]]", f'id = "{name}"', f'why = "{why}"', 'source = "schedline c2c suggest"']
     for one, others in rows:
-        text += ["", "[[promise]]", f'id = "{tag}.S1"', 'keep = "apart"']
+        text += ["", "[[promise]]", f'id = "{name}"', 'keep = "apart"']
         text.append(f"of = {_quoted(structure.units[one].members)}")
         text.append(f"others = {_quoted([name for each in others for name in structure.units[each].members])}")
         text.append(f'when = ["64bit", "line == {line}", "locks plain"]')

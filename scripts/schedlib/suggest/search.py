@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from random import Random
 
 from schedlib.suggest.line_costs import Line, LineCosts
@@ -56,7 +57,7 @@ class Search:
         self._structure, self._costs, self._objective, self._allowed = structure, costs, objective, allowed
         self._hot = [(number, pieces) for number, pieces in sorted(costs.hot.items()) if pieces]
         self.hot_units = sorted({structure.parts[number][0] for number, _ in self._hot})
-        self._base = {line: self.misses(structure.start, line) for line in objective.weights}
+        self._base = {line: self.misses(structure.start, line) for line in {*objective.weights, structure.line}}
         self.tried = 0
 
     def _lines(self, arrangement: Arrangement, line: int) -> list[Line]:
@@ -79,6 +80,29 @@ class Search:
         """The upgrades of each trace."""
         wanted = self._lines(arrangement, line)
         return [sum(known[each].upgrades for each in wanted) for known in self._costs.of(wanted)]
+
+    def conflicts(self) -> dict[tuple[int, int], float]:
+        """For each two units that share a line today: what that costs, in percent of the misses, if it costs some."""
+        line = self._structure.line
+        offsets, _ = self._structure.offsets(self._structure.start, line)
+        on: dict[int, dict[int, Line]] = {}
+        for number, pieces in self._hot:
+            unit = self._structure.parts[number][0]
+            for inside, bit in pieces:
+                there = on.setdefault((offsets[number] + inside) // line, {})
+                there[unit] = there.get(unit, 0) | bit
+        pairs = [
+            (one, other, row[one], row[other]) for row in on.values() for one, other in combinations(sorted(row), 2)
+        ]
+        known = self._costs.of(each for _, _, first, second in pairs for each in (first, second, first | second))
+        found: dict[tuple[int, int], float] = {}
+        for one, other, first, second in pairs:
+            more = [
+                100 * (costs[first | second].misses - costs[first].misses - costs[second].misses) / max(base, 1)
+                for costs, base in zip(known, self._base[line], strict=True)
+            ]
+            found[one, other] = found.get((one, other), 0.0) + sum(more) / len(more)
+        return {pair: share for pair, share in found.items() if share > 0}
 
     def scores(self, arrangements: Sequence[Arrangement]) -> list[float]:
         """The objective of each arrangement."""

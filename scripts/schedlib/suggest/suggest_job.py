@@ -91,7 +91,7 @@ def suggest(options: SuggestOptions) -> Verdict:
         held = Held(subject.vmlinux, structure)
         say(f"{held.number} promises about struct {tag} hold today, and have to hold afterwards")
         began = time.monotonic()
-        arrangement, search, hot = _searched(options, workloads, structure, held, place)
+        arrangement, search, conflicts = _searched(options, workloads, structure, held, place)
         seconds = round(time.monotonic() - began, 1)
         has_moved = arrangement != structure.start
         costs = _counted(options, workloads, structure, arrangement, subject, place) if has_moved else []
@@ -116,7 +116,7 @@ def suggest(options: SuggestOptions) -> Verdict:
             case = _Case(options, workloads, tree, subject, structure, body, file, place, out)
             found = _proven(case, found, arrangement)
         if found.status == "gain":
-            _write_contract(out, found, structure, arrangement, hot)
+            _write_contract(out, found, structure, arrangement, conflicts)
     report = suggest_report.text(found)
     write_atomic(out / _TEXT, report)
     for path in (options.json, out / _DOCUMENT):
@@ -179,7 +179,7 @@ def _structure(subject: Subject, observed: Observed, body: Body, tag: str) -> Mo
 
 def _searched(
     options: SuggestOptions, workloads: list[TracedWorkload], structure: Movable, held: Held, place: Path
-) -> tuple[Arrangement, Search, list[int]]:
+) -> tuple[Arrangement, Search, dict[tuple[int, int], float]]:
     size = structure.offsets(structure.start, structure.line)[1]
     most = options.bytes if options.bytes is not None else -(-size // structure.line) * structure.line
     if most < size:
@@ -191,7 +191,8 @@ def _searched(
         search = Search(structure, costs, objective, held.allow)
         with step("searching"):
             found = search.best(options.restarts, options.seed, lambda text: say(f"  {text}"))
-        return found, search, search.hot_units
+        worth = {pair: share for pair, share in search.conflicts().items() if share >= options.price}
+        return found, search, worth
 
 
 def _counted(
@@ -274,7 +275,7 @@ def _edited(case: _Case, arrangement: Arrangement) -> str:
     rest = sorted(set(range(len(case.body.pieces))) - set(order))
     changed = arrangement.aligned ^ case.structure.start.aligned
     aligned = {units[number].piece: number in arrangement.aligned for number in changed}
-    return case.body.text(_with_others(order, rest), aligned)
+    return case.body.text(with_others(order, rest), aligned)
 
 
 def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[LayoutCosts]:
@@ -310,19 +311,23 @@ def _with_costs(found: SuggestDocument, costs: list[LayoutCosts]) -> SuggestDocu
     return structs.replace(found, costs=tuple(costs), status=status)
 
 
-def _with_others(order: list[int], rest: list[int]) -> list[int]:
-    """The order of all pieces: those without members in this kernel stay behind the piece before them."""
-    found = list(order)
+def with_others(order: list[int], rest: list[int]) -> list[int]:
+    """The order of all pieces: those without members in this kernel stay behind what does not move before them."""
+    found, moved = list(order), set(moved_pieces(order))
     for number in rest:
-        at = found.index(number - 1) + 1 if number - 1 in found else 0
-        found.insert(at, number)
+        anchor = next((each for each in range(number - 1, -1, -1) if each not in moved), None)
+        found.insert(0 if anchor is None else found.index(anchor) + 1, number)
     return found
 
 
 def _write_contract(
-    out: Path, found: SuggestDocument, structure: Movable, arrangement: Arrangement, hot: list[int]
+    out: Path,
+    found: SuggestDocument,
+    structure: Movable,
+    arrangement: Arrangement,
+    conflicts: dict[tuple[int, int], float],
 ) -> None:
     why = "members that some CPUs write take the line from those that read the others"
-    text = header_patch.contract(structure, arrangement, hot, found.file, why)
+    text = header_patch.contract(structure, arrangement, conflicts, found.file, why)
     if text:
         write_atomic(out / _CONTRACT, text)

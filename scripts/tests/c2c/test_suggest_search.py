@@ -21,15 +21,18 @@ from schedlib.c2c.raw import Raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
 from schedlib.formats.c2c_trace_document import Instance
+from schedlib.formats.contract_file import read_contract
 from schedlib.formats.suggest_document import LayoutCosts
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.tables import Type
 from schedlib.paths import PROJECT
+from schedlib.suggest.header_patch import contract
 from schedlib.suggest.layout_costs import TracedWorkload, harmed, replayed, status_of
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
 from schedlib.suggest.search import Objective, Search
+from schedlib.suggest.suggest_job import with_others
 
 pytestmark = pytest.mark.tools
 
@@ -229,3 +232,24 @@ def test_harm_with_longer_lines_is_told() -> None:
     assert harmed([TODAY_RT, BETTER_RT]) == []
     (line,) = harmed([TODAY_RT, cost("suggested", (5, 6), longer_lines={"128": 6})])
     assert line == "lines of 128 bytes, rt: 5 misses become 6"
+
+
+def test_a_contract_keeps_apart_what_was_separated_because_it_cost(program: Path, tmp_path: Path) -> None:
+    for found, search in searched(program, tmp_path, observed(tmp_path, WRITTEN_BESIDE_READ)):
+        conflicts = search.conflicts()
+        # m0 and m1 are read together: that they share a line costs nothing.
+        assert set(conflicts) == {(0, 2), (1, 2)}
+        text = contract(toy(), found, conflicts, "kernel/sched/sched.h", "it costs")
+        (tmp_path / "root_domain.toml").write_text(text)
+        promises = read_contract(tmp_path / "root_domain.toml").promise
+        assert [(each.keep, each.of, each.others) for each in promises] == [
+            ("apart", ("m0",), ("m2",)),
+            ("apart", ("m1",), ("m2",)),
+        ]
+        assert contract(toy(), toy().start, conflicts, "kernel/sched/sched.h", "it costs") == ""
+
+
+def test_what_this_kernel_lacks_stays_behind_what_does_not_move() -> None:
+    # Pieces 2 and 5 have no members here; 1 and 4 have moved.
+    assert with_others([0, 3, 6, 1, 4], [2, 5]) == [0, 2, 3, 5, 6, 1, 4]
+    assert with_others([1, 2], [0]) == [0, 1, 2]
