@@ -505,7 +505,7 @@ static void counts_match_masks(struct kunit *test)
 					    "level %d, CPU %d", level, cpu);
 			weight += want;
 		}
-		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&t->cp.pri_to_cpu[level].count), weight,
+		KUNIT_EXPECT_EQ_MSG(test, cpupri_counted(&t->cp, level), weight,
 				    "the count of level %d", level);
 	}
 }

@@ -80,11 +80,9 @@ static void leaves_by_group(struct kunit *test)
 #else
 static void leaves_by_group(struct kunit *test)
 {
-	struct cpupri *cp = &cpu_rq(0)->rd->cpupri;
-
 	kunit_info(test, "a root_domain takes %zu bytes, masks behind pointers %zu\n",
 		   sizeof(*cpu_rq(0)->rd), IS_ENABLED(CONFIG_CPUMASK_OFFSTACK) ?
-		   ARRAY_SIZE(cp->pri_to_cpu) * cpumask_size() : 0);
+		   CPUPRI_NR_PRIORITIES * cpumask_size() : 0);
 	kunit_skip(test, "the masks are not split");
 }
 #endif
@@ -122,7 +120,7 @@ static void rd_test_look_at_level(struct rd_test_breach *b, struct root_domain *
 		weight += want;
 	}
 	rd_test_compare(b, "the count", -1, level,
-			atomic_read(&rd->cpupri.pri_to_cpu[level].count), weight);
+			cpupri_counted(&rd->cpupri, level), weight);
 }
 
 static void rd_test_look_at(struct rd_test_breach *b, struct root_domain *rd)

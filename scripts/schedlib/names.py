@@ -85,7 +85,7 @@ def pack_rule_ids() -> tuple[str, ...]:
 
 
 def cpupri_variants() -> tuple[str, ...]:
-    """The ways in which cpupri-split can keep its masks, except the single mask.
+    """The ways in which cpupri-split can keep its masks, except the default.
 
     Each is configs/kernel/cpupri-<name>.config.
     """
