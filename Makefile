@@ -35,9 +35,9 @@ layout: ## the layout rules without booting (ARCH=all CONFIG=all, VMLINUX=file, 
 status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=); how the others apply (APPLY=1)
 	$(schedline) status $(options)
 
-c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance CPUS=32; BASE=dir CANDIDATE=dir compares two)
+c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance CPUS=32; BASE=dir CANDIDATE=dir; VARIANTS=file)
 	$(schedline) c2c $(if $(filter BASE CANDIDATE,$(given)),diff $(call operands,BASE CANDIDATE)) \
-		$(call options,BASE CANDIDATE)
+		$(if $(filter VARIANTS,$(given)),variants $(call operands,VARIANTS)) $(call options,BASE CANDIDATE VARIANTS)
 
 run: ## workloads and tools on this machine (SUITE=quick RUNS=5 OUT=dir), or in a guest (IN_GUEST=1)
 	$(schedline) run $(options)

@@ -53,6 +53,11 @@ def latency_names() -> tuple[str, ...]:
     return _stems("latencies", ".toml")
 
 
+def design_files() -> tuple[str, ...]:
+    """The files of designs that `schedline c2c variants` knows by name."""
+    return _stems("variants", ".toml")
+
+
 def fragment_names() -> tuple[str, ...]:
     """The fragments of kernel configurations (configs/kernel/)."""
     return _stems("kernel", ".config")

@@ -311,6 +311,7 @@ SCENE = {
     "wakeup.trace": b"",
     "balance.trace": b"",
     "suggested.patch": b"",
+    "designs.toml": b"",
     "moved.toml": b"",
     "a/vmlinux": b"",
     "b/vmlinux": b"",

@@ -185,6 +185,23 @@ class C2cReplayOptions:
 
 
 @dataclass(frozen=True)
+class C2cVariantsOptions:
+    """Designs to compare.
+
+    Attributes:
+        file: the designs, the workloads and the guests.
+        timeout: seconds allowed for each guest.
+    """
+
+    file: Path
+    tree: TreeOptions
+    timeout: float
+    out: Path | None
+    json: Path | None
+    html: Path | None
+
+
+@dataclass(frozen=True)
 class C2cDiffOptions:
     """Two results to compare: files, or directories that have them."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import options
-from schedlib.c2c import suggest_verb
+from schedlib.c2c import suggest_verb, variants_verb
 from schedlib.c2c.c2c_options import (
     ALL,
     CPUS,
@@ -33,7 +33,7 @@ from schedlib.verdict import Verdict
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add `schedline c2c`, with `replay` and `diff` below it."""
+    """Add `schedline c2c`, with the verbs below it."""
     parser = add_verb(
         verbs,
         "c2c",
@@ -65,7 +65,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c --program ./server --marked -- -t 8   your own program, between its marks",
             "schedline c2c --topology llcs --latencies epyc-7r13 --html page.html",
         ],
-        operands="[replay TRACE | diff BASE CANDIDATE | suggest STRUCT]",
+        operands="[replay TRACE | diff BASE CANDIDATE | suggest STRUCT | variants FILE]",
         read=_read,
         job=_count,
         libraries=_libraries,
@@ -107,6 +107,7 @@ def add_parser(verbs: Verbs) -> None:
     _add_replay(below)
     _add_diff(below)
     suggest_verb.add_parser(below)
+    variants_verb.add_parser(below)
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:

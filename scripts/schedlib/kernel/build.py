@@ -114,17 +114,18 @@ def composed_kernel(tree: Tree, target: Target, composition: Composition, fragme
     return KernelPlan(tree, target, composition, configuration, composition.commit, lacking)
 
 
-def prepare_kernel(cache: Path, plan: KernelPlan, place: Path) -> Kernel:
+def prepare_kernel(cache: Path, plan: KernelPlan, place: Path, home: Configuration | None = None) -> Kernel:
     """Build a plan, and copy the files that are needed afterwards, so that no build has to wait for a guest.
 
     Args:
         place: an empty directory for the copy; the caller removes it, see cache.scratch().
+        home: the configuration whose build directory to use, if not that of the plan; see built().
 
     Raises:
         DoesNotBuild: it does not compile or link.
         SchedlineError: Kconfig dropped a line.
     """
-    with built(cache, plan.tree, plan.commit, plan.target, plan.configuration) as kernel:
+    with built(cache, plan.tree, plan.commit, plan.target, plan.configuration, home) as kernel:
         return kernel.kept(place)
 
 
@@ -134,15 +135,26 @@ def build_directory(cache: Path, tree: Tree, target: Target, configuration: Conf
 
 
 @contextmanager
-def built(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Iterator[Kernel]:
+def built(
+    cache: Path,
+    tree: Tree,
+    commit: str,
+    target: Target,
+    configuration: Configuration,
+    home: Configuration | None = None,
+) -> Iterator[Kernel]:
     """Build a commit for a target, and lock the build directory until the context ends.
 
     Do not wait for a guest while the lock is held; boot a copy (Kernel.kept()).
 
+    Args:
+        home: the configuration whose build directory to use, if not that of `configuration`: of configurations that
+            differ in few options, each compiles only what these options affect.
+
     Raises:
         SchedlineError: Kconfig dropped a line, or the kernel does not build (with the compiler's first error).
     """
-    directory = build_directory(cache, tree, target, configuration)
+    directory = build_directory(cache, tree, target, home or configuration)
     with lock(directory.with_name(f"{directory.name}.lock")):
         yield _build(directory, tree, commit, target, configuration)
 
