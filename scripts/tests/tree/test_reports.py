@@ -47,6 +47,7 @@ def test_there_is_a_mail_for_each_report() -> None:
         "04-cpupri-find",
         "05-kunit-skip",
         "06-selftests-sched",
+        "07-cpupri-variants",
     }
 
 
