@@ -296,12 +296,20 @@ static bool all_covered(const struct members *m, struct span span)
 	return true;
 }
 
+/* Nothing beside it makes use of the padding behind a member that begins a line. */
+static u32 taken_by(const struct members *m, const struct sched_layout_field *f)
+{
+	if (f->offset % sched_layout_env.line)
+		return f->size;
+	return lines_of(m, f).end - f->offset;
+}
+
 static u32 other_bytes(const struct members *m)
 {
 	u32 size = m->type->size;
 
 	for (unsigned int i = 0; i < m->nr; i++)
-		size -= m->field[i]->size;
+		size -= taken_by(m, m->field[i]);
 	return size;
 }
 

@@ -148,7 +148,7 @@ class TypePromise(Strict, frozen=True):
     """Something to be kept about the whole type.
 
     Attributes:
-        without: members that do not count.
+        without: members that do not count, each with the padding behind it if it begins a line.
     """
 
     id: RuleId

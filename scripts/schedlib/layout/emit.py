@@ -35,6 +35,11 @@ _HEAD = """\
 #define LAST_LINE(type)		((sizeof(struct type) - 1) / SMP_CACHE_BYTES)
 #define LAST_BYTE(type, member)	((offsetofend(struct type, member) - 1) % SMP_CACHE_BYTES)
 
+/* The bytes of a member; if it begins a line, with the padding behind it. */
+#define TAKEN(type, member) \\
+	(offsetof(struct type, member) % SMP_CACHE_BYTES ? sizeof_field(struct type, member) : \\
+		(END(type, member) + 1) * SMP_CACHE_BYTES - offsetof(struct type, member))
+
 #define REQUIRE(rule, needs, expr)	static_assert(!(needs) || (expr), rule)
 
 """
@@ -91,12 +96,12 @@ def _apart(tag: str, one: str, other: str) -> str:
 def _whole(clause: Clause, source: Source) -> str:
     """What must be true of the type; empty if the clause is about members."""
     tag = clause.type
-    without = "".join(f" - sizeof_field(struct {tag}, {name})" for name in clause.members if source.find(tag, name))
+    without = "".join(f" + TAKEN({tag}, {name})" for name in clause.members if source.find(tag, name))
     return {
         ClauseKind.TYPE_ALIGNED: f"__alignof__(struct {tag}) % SMP_CACHE_BYTES == 0",
         ClauseKind.TYPE_PADDED: f"sizeof(struct {tag}) % SMP_CACHE_BYTES == 0",
         ClauseKind.TYPE_SMALL: f"sizeof(struct {tag}) < SMP_CACHE_BYTES",
-        ClauseKind.TYPE_MOST: f"sizeof(struct {tag}){without} <= {clause.arg}",
+        ClauseKind.TYPE_MOST: f"sizeof(struct {tag}) <= {clause.arg}{without}",
     }.get(clause.kind, "")
 
 

@@ -213,12 +213,19 @@ def _holds(result: ClauseResult, kind: Type, layout: Layout) -> bool | None:
     if clause.kind is ClauseKind.TYPE_SMALL:
         return kind.size < layout.line
     if clause.kind is ClauseKind.TYPE_MOST:
-        return kind.size - sum(member.size for member in result.fields) <= clause.arg
+        return kind.size - sum(_taken(member, kind, layout) for member in result.fields) <= clause.arg
     if clause.kind is ClauseKind.TYPE_ALIGNED:
         if kind.align is not None:
             return kind.align % layout.line == 0
         return False if kind.size % layout.line else None
     return all(member_holds(result, member, layout) for member in result.fields)
+
+
+def _taken(member: Field, kind: Type, layout: Layout) -> int:
+    """Bytes of a member that are no other's; if it begins a line, with the padding behind it on its last line."""
+    if member.offset % layout.line:
+        return member.size
+    return min((layout.line_of(member.last) + 1) * layout.line, kind.size) - member.offset
 
 
 def share_line(one: Field, other: Field, layout: Layout) -> bool:

@@ -87,7 +87,9 @@ CASES = [
     (clause(ClauseKind.TYPE_PADDED), rq(size=256), rq(size=250)),
     (clause(ClauseKind.TYPE_SMALL), rq(size=63), rq(size=64)),
     (clause(ClauseKind.TYPE_MOST, "", 64), rq(size=64), rq(size=65)),
-    (clause(ClauseKind.TYPE_MOST, "a", 56), rq(("a", 0, 8), size=64), rq(("a", 0, 7), size=64)),
+    (clause(ClauseKind.TYPE_MOST, "a", 56), rq(("a", 8, 8), size=64), rq(("a", 8, 7), size=64)),
+    (clause(ClauseKind.TYPE_MOST, "a", 64), rq(("a", 64, 24), size=128), rq(("a", 72, 24), size=128)),
+    (clause(ClauseKind.TYPE_MOST, "a", 64), rq(("a", 64, 24), size=128), rq(("a", 64, 24), size=192)),
     (
         clause(ClauseKind.UNBROKEN, "a b"),
         rq(("a", 0, 8), ("b", 16, 8), ("c", 24, 8)),
