@@ -66,7 +66,7 @@ def attack_packs(cache: Path, tree: Tree, commit: str, column: Column) -> tuple[
     rules = pack_rules(pack_names())
     base = pack_layout(cache, tree, commit, column, rules)
     files = {tag: file for tag, file in rules.files.items() if tag in base.structures}
-    units = units_of(files, ())
+    units = units_of(files)
     texts = all_read(
         cache,
         tree,

@@ -29,6 +29,9 @@ from schedlib.tree.kernel_tree import Tree, checked_out
 
 UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
 
+RECORD = "schedline.units"
+"""The file of a build directory that tells for which commit make ran last; see unit_build()."""
+
 _T = TypeVar("_T")
 
 
@@ -152,6 +155,7 @@ def all_read(
         checked_out(tree, commit),
         step(f"compiling {units[0] if len(units) == 1 else f'{len(units)} files'} for {column.name}"),
     ):
+        (build / RECORD).unlink(missing_ok=True)
         for name, text in (sources or {}).items():
             write_atomic(build / name, text)
         make_as_configured(tree, build, column.arch.make, wanted, variables, ["KCFLAGS=-g", *units])

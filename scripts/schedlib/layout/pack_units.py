@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -22,7 +24,11 @@ from schedlib.git import git
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.members import Structure, read_paths
+from schedlib.layout.patch_reach import reaches
 from schedlib.layout.rule_judge import Layout, from_members
+from schedlib.layout.source_view import differing
+from schedlib.layout.type_slice import type_slice
+from schedlib.layout.unit_build import UnitBuild, only_code, unit_build
 from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree
 
@@ -82,14 +88,18 @@ def _included(file: str, src: Path) -> str:
 
 
 def units_of(
-    files: Mapping[str, str], conditions: tuple[str, ...], paths: Iterable[tuple[str, str]] = ()
+    files: Mapping[str, str],
+    conditions: Mapping[str, Collection[str]] | None = None,
+    paths: Iterable[tuple[str, str]] = (),
 ) -> tuple[Unit, ...]:
     """One unit for all public headers, and one for each other file.
 
     Args:
         files: what declares a structure, by its tag.
+        conditions: what is asked for each structure.
         paths: tags and members; those inside of members are read, too.
     """
+    asked = conditions or {}
     deep = sorted({(tag, path) for tag, path in paths if "." in path})
     tags: dict[str, list[str]] = defaultdict(list)
     for tag, file in files.items():
@@ -98,24 +108,32 @@ def units_of(
         Unit(
             tuple(sorted({files[tag] for tag in its})),
             tuple(sorted(its)),
-            conditions,
+            tuple(sorted({condition for tag in its for condition in asked.get(tag, ())})),
             tuple((tag, path) for tag, path in deep if tag in its),
         )
         for _, its in sorted(tags.items())
     )
 
 
-class _Seen(msgspec.Struct, frozen=True):
-    """What a unit showed.
+class Seen(msgspec.Struct, frozen=True):
+    """What units showed.
 
     Attributes:
         structures: by tag.
+        line: bytes in a cache line; 0 if nothing was seen.
+        holds: the conditions that are true.
         read: the files of the kernel that it was compiled from.
+        names: the types that the structures depend on; see TypeSlice. None: it is not known.
+        digest: of the declarations of these types.
         failed: the first error, if it does not build.
     """
 
     structures: dict[str, Structure]
-    read: frozenset[str]
+    line: int = 0
+    holds: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    names: frozenset[str] | None = None
+    digest: str = ""
     failed: str = ""
 
 
@@ -140,19 +158,21 @@ def pack_layout(
     """
     listed = git(tree.src, "ls-tree", "-z", "--name-only", commit, "--", *sorted(set(rules.files.values())))
     files = {tag: file for tag, file in rules.files.items() if file in listed.split("\0")}
-    conditions = rules.conditions()
-    # Without any structure a unit still tells the line size.
+    conditions = {
+        tag: {each for clause in rules.clauses if clause.type == tag for each in clause.needs} for tag in files
+    }
     paths = ((tag, name) for tag, names, _ in rules.members for name in names)
-    units = units_of(files, conditions, paths) or (Unit(("include/linux/types.h",), (), conditions),)
-    structures = structures_of(cache, tree, commit, column, units, before, left_out)
-    facts = structures.pop(FACTS, None)
-    if facts is None:
+    # Without any structure a unit still tells the line size.
+    units = units_of(files, conditions, paths) or (Unit(("include/linux/types.h",), ()),)
+    # What nobody else asks is asked, too: why a rule is not applicable depends on it.
+    rest = set(rules.conditions()).difference(*(unit.conditions for unit in units))
+    units = (replace(units[0], conditions=tuple(sorted({*units[0].conditions, *rest}))), *units[1:])
+    seen = structures_of(cache, tree, commit, column, units, before, left_out)
+    if not seen.line:
         raise DoesNotBuild(
             f"no structure can be read from {tree.origin}:\n    {(left_out or [''])[0]}", "see the error"
         )
-    sizes = {member.name: member.size for member in facts.members}
-    holds = frozenset(condition for at, condition in enumerate(conditions) if sizes[f"holds_{at}"] == 2)
-    return from_members(column.name, rules, structures, sizes["line"], holds, frozenset(), "")
+    return from_members(column.name, rules, seen.structures, seen.line, seen.holds, frozenset(), "")
 
 
 def pack_layouts(
@@ -182,8 +202,8 @@ def structures_of(
     units: Sequence[Unit],
     before: str = "",
     left_out: list[str] | None = None,
-) -> dict[str, Structure]:
-    """The structures of units, and FACTS, by tag; from the cache if possible.
+) -> Seen:
+    """What units show together; from the cache if possible.
 
     Args:
         before, left_out: see pack_layout().
@@ -196,19 +216,21 @@ def structures_of(
     if known := read_json(place / "dropped.json"):
         raise Dropped(known["observed"], known["next_step"])
     found = {unit: _kept(place, unit) for unit in units}
-    if before:
-        differing = git(tree.src, "diff", "--name-only", "-z", before, commit).split("\0")
-        if not any("Kconfig" in file or "Makefile" in file for file in differing):
-            for unit, seen in found.items():
-                was = None if seen else _kept(_place(cache, tree, before, column), unit)
-                if was and not was.failed and was.read.issuperset(unit.files) and was.read.isdisjoint(differing):
+    old: dict[Unit, Seen] = {}
+    if before and (changed := differing(tree, before, commit)) and only_code(changed):
+        other = _place(cache, tree, before, column)
+        for unit, seen in found.items():
+            was = None if seen else _kept(other, unit)
+            if was and not was.failed and was.read.issuperset(unit.files):
+                if _is_as_before(was, tree, before, commit, changed):
                     found[unit] = was
-                    write_atomic(place / _file(unit), msgspec.json.encode(was))
+                else:
+                    old[unit] = was
     failed = {unit: seen for unit, seen in found.items() if seen and seen.failed}
     missing = [unit for unit, seen in found.items() if seen is None or (seen.failed and left_out is None)]
     if missing:
         try:
-            made = _made(cache, tree, commit, column, missing)
+            made = _made(cache, tree, commit, column, missing, old)
         except Dropped as error:
             write_json(place / "dropped.json", {"observed": error.observed, "next_step": error.next_step})
             raise
@@ -221,35 +243,90 @@ def structures_of(
             found[unit] = seen
             if seen.failed:
                 failed[unit] = seen
-    structures = {tag: structure for seen in found.values() if seen for tag, structure in seen.structures.items()}
+    all_seen = [seen for seen in found.values() if seen and not seen.failed]
     for unit, seen in failed.items():
         if len(unit.files) > 1 and left_out is not None:
             middle = len(unit.files) // 2
             halves = [replace(unit, files=files) for files in (unit.files[:middle], unit.files[middle:])]
-            for half in halves:
-                structures |= structures_of(cache, tree, commit, column, [half], left_out=left_out)
+            all_seen += [structures_of(cache, tree, commit, column, [half], left_out=left_out) for half in halves]
         elif left_out is not None:
             left_out.append(f"{unit.files[0]}: {seen.failed}")
-    return structures
+    return Seen(
+        {tag: structure for seen in all_seen for tag, structure in seen.structures.items()},
+        max((seen.line for seen in all_seen), default=0),
+        frozenset[str]().union(*(seen.holds for seen in all_seen)),
+    )
 
 
-def _made(cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[Unit]) -> list[_Seen]:
-    """What units show, freshly compiled."""
-    sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in units}
-    tags = sorted({tag for unit in units for tag in unit.tags})
-    paths = sorted({path for unit in units for path in unit.paths})
-    names = [f"{unit.stem}.o" for unit in units]
-    return all_read(cache, tree, commit, column, names, partial(_seen, tree.src, [*tags, FACTS], paths), sources)
+def _is_as_before(was: Seen, tree: Tree, before: str, commit: str, changed: Collection[str]) -> bool:
+    """Whether nothing that a unit depends on differs between two commits."""
+    touched = was.read.intersection(changed)
+    if was.names is None:
+        return not touched
+    texts = ([tree.read(file, each) or "" for each in (before, commit)] for file in sorted(touched))
+    return not any(reaches(old, new, was.names) for old, new in texts)
 
 
-def _alone(cache: Path, tree: Tree, commit: str, column: Column, unit: Unit) -> _Seen:
+def _made(
+    cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[Unit], old: Mapping[Unit, Seen] | None = None
+) -> list[Seen]:
+    """What units show, freshly compiled: from their types if that is possible, else as make compiles them.
+
+    Args:
+        old: what some of them showed of another commit.
+    """
+    seen: dict[Unit, Seen] = {}
+    with unit_build(cache, tree, commit, column) as build:
+        if build:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                each = pool.map(lambda unit: _from_types(build, unit, (old or {}).get(unit)), units)
+                seen = {unit: found for unit, found in zip(units, each, strict=True) if found}
+    rest = [unit for unit in units if unit not in seen]
+    if rest:
+        sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in rest}
+        tags = sorted({tag for unit in rest for tag in unit.tags})
+        paths = sorted({path for unit in rest for path in unit.paths})
+        conditions = {f"{unit.stem}.o": unit.conditions for unit in rest}
+        read = partial(_from_object, tree.src, [*tags, FACTS], paths, conditions)
+        seen |= zip(rest, all_read(cache, tree, commit, column, list(conditions), read, sources), strict=True)
+    return [seen[unit] for unit in units]
+
+
+def _from_types(build: UnitBuild, unit: Unit, old: Seen | None) -> Seen | None:
+    """What a unit shows if only the types are compiled on which its structures depend; None if that fails."""
+    whole = build.preprocessed(unit.stem, unit.text(build.src))
+    types = type_slice(whole.text, (*unit.tags, FACTS)) if whole else None
+    if whole is None or types is None:
+        return None
+    digest = sha256(f"{types.text}{build.options}".encode()).hexdigest()
+    names, read = types.names | build.bounds.names, whole.read | build.bounds.read
+    if old and old.digest == digest:
+        return Seen(old.structures, old.line, old.holds, read, names, digest)
+    path = build.compiled(unit.stem, types.text)
+    if path is None:
+        return None
+    structures, line, holds = _shown(path, unit.tags, unit.paths, unit.conditions)
+    return Seen(structures, line, holds, read, names, digest)
+
+
+def _shown(
+    path: Path, tags: Sequence[str], paths: Iterable[tuple[str, str]], conditions: Sequence[str]
+) -> tuple[dict[str, Structure], int, frozenset[str]]:
+    """The structures of an object, the line size, and which conditions hold."""
+    structures = read_paths(path, [*tags, FACTS], paths)
+    sizes = {member.name: member.size for member in structures.pop(FACTS).members}
+    holds = frozenset(condition for at, condition in enumerate(conditions) if sizes[f"holds_{at}"] == 2)
+    return structures, sizes["line"], holds
+
+
+def _alone(cache: Path, tree: Tree, commit: str, column: Column, unit: Unit) -> Seen:
     """What one unit shows, or why it does not build."""
     try:
         return _made(cache, tree, commit, column, [unit])[0]
     except DoesNotBuild as error:
         if "No space left" in error.observed:
             raise
-        return _Seen({}, frozenset(), error.observed.splitlines()[:2][-1].strip())
+        return Seen({}, failed=error.observed.splitlines()[:2][-1].strip())
 
 
 def _place(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
@@ -258,18 +335,25 @@ def _place(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
 
 
 def _file(unit: Unit) -> str:
-    return f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.json"
+    return f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.seen"
 
 
-def _kept(place: Path, unit: Unit) -> _Seen | None:
+def _kept(place: Path, unit: Unit) -> Seen | None:
     try:
-        return msgspec.json.decode((place / _file(unit)).read_bytes(), type=_Seen)
+        return msgspec.json.decode((place / _file(unit)).read_bytes(), type=Seen)
     except (OSError, msgspec.MsgspecError):
         return None
 
 
-def _seen(src: Path, tags: Sequence[str], paths: Sequence[tuple[str, str]], path: Path) -> _Seen:
+def _from_object(
+    src: Path,
+    tags: Sequence[str],
+    paths: Sequence[tuple[str, str]],
+    conditions: Mapping[str, Sequence[str]],
+    path: Path,
+) -> Seen:
     """What a compiled unit shows. make has written beside it what it was compiled from."""
     listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
     read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
-    return _Seen(read_paths(path, tags, paths), read)
+    its = next(each for name, each in conditions.items() if path.match(name))
+    return Seen(*_shown(path, tags, paths, its), read)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schedlib.contracts.contract_rules import Rules
 from schedlib.contracts.packs import has_member
@@ -110,8 +110,24 @@ def broken_rules(rules: Rules, before: Layout, after: Layout) -> Iterator[RuleRe
             yield now
 
 
+def _concerned(rules: Rules, before: Layout, after: Layout) -> Rules:
+    """The rules that two layouts may not agree on: they are about a structure that differs, or whose change does."""
+    if (before.line, before.holds, before.unknown) != (after.line, after.holds, after.unknown):
+        return rules
+    fields = before.fields.keys() | after.fields.keys()
+    moved = {tag for tag, name in fields if before.fields.get((tag, name)) != after.fields.get((tag, name))}
+    same = {
+        tag
+        for tag, structure in after.structures.items()
+        if before.structures.get(tag) == structure and before.types.get(tag) == after.types.get(tag)
+    }
+    owners = {clause.rule for clause in rules.clauses if clause.type in moved or clause.type not in same}
+    return replace(rules, rules=tuple(rule for rule in rules.rules if owners & {rule.id, rule.change}))
+
+
 def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Iterator[Finding]:
     """Each rule that held before and is broken, then each guarded line with less room."""
+    rules = _concerned(rules, before, after)
     broken: set[str] = set()
     for now in broken_rules(rules, before, after):
         rule = rules.rule(now.rule)

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 
 from schedlib.cache import cache_dir
-from schedlib.contracts.contract_rules import our_rules
-from schedlib.contracts.packs import pack_rules
-from schedlib.layout.columns import columns_for, compiled_or_none, composed_tree, ensure_tools, pack_columns
-from schedlib.layout.compile import compiled, layout_of
+from schedlib.contracts.contract_rules import CONTRACTS
+from schedlib.contracts.packs import all_rules, pack_rules
+from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.layout_options import PatchOptions
 from schedlib.layout.pack_units import pack_layouts
 from schedlib.layout.patch_check import Finding, Steps, findings, lost_members, steps
 from schedlib.layout.patch_formats import shown
+from schedlib.layout.source_view import differing
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import only_on_a_terminal, say, step
-from schedlib.tree.compose import with_tests
+from schedlib.tree.compose import refuse_lost_members, with_tests
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
@@ -39,30 +40,30 @@ def judge_patch(options: PatchOptions) -> Verdict:
     cache = cache_dir()
     columns = columns_for(options.columns.arch, options.columns.config or (TIGHTEST,))
     ensure_tools(columns)
-    rules, packs = our_rules(), pack_rules(pack_names(), options.contracts)
+    rules, packs = all_rules((CONTRACTS.name,)), pack_rules(pack_names(), options.contracts)
     found: list[Finding] = []
     looked: list[str] = []
     structures: set[str] = set()
     with only_on_a_terminal():
         with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
             tree, both = _prepared(options)
+            for commit in (both.before, both.after):
+                refuse_lost_members(tree, commit)
         for column in columns:
-            path = compiled_or_none(cache, tree, both.before, column)
-            if path is None:
-                continue
-            before = layout_of(path, column.name)
-            after = layout_of(compiled(cache, tree, both.after, column), column.name)
-            looked.append(column.name)
-            structures |= set(after.types)
-            found += findings(rules, options.patch, before, after)
+            if layouts := pack_layouts(cache, tree, (both.before, both.after), column, rules):
+                looked.append(column.name)
+                structures |= layouts[1].types.keys() & rules.types()
+                found += findings(rules, options.patch, *layouts)
         judged = bool(looked)
         for column in pack_columns(options.columns.arch, options.columns.config):
             layouts = pack_layouts(cache, tree, (both.before, both.after), column, packs)
             if layouts and layouts[1].structures:
                 looked.append(column.name)
-                structures |= set(layouts[1].types)
+                structures |= layouts[1].types.keys() & packs.types()
                 found += findings(packs, options.patch, *layouts)
-        found += lost_members(packs, partial(tree.read, commit=both.before), partial(tree.read, commit=both.after))
+        changed = differing(tree, both.before, both.after)
+        old, new = (partial(_text, tree, changed, commit) for commit in (both.before, both.after))
+        found += lost_members(packs, old, new)
     if text := shown((*rules.rules, *packs.rules), found, options.form):
         print(text)
     errors = sum(each.error for each in found)
@@ -81,6 +82,11 @@ def judge_patch(options: PatchOptions) -> Verdict:
         say("the scheduler's structures were not looked at\n  next: choose another --arch or --config")
         return Verdict.INCONCLUSIVE
     return Verdict.PASS
+
+
+def _text(tree: Tree, changed: Collection[str], commit: str, file: str) -> str | None:
+    """The text of a file that a patch changes; None for another one."""
+    return tree.read(file, commit) if file in changed else None
 
 
 def _many(count: int, thing: str) -> str:

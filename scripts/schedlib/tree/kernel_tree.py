@@ -407,6 +407,14 @@ def checked_out(tree: Tree, commit: str) -> AbstractContextManager[None]:
     return shared_lock(_work_tree_lock(tree.directory), commit, lambda: _check_out(tree, commit), intact)
 
 
+def last_checked_out(tree: Tree) -> str:
+    """The commit that the work tree shows, or is to show soon; empty if that is not known."""
+    try:
+        return _work_tree_lock(tree.directory).with_suffix(".state").read_text()
+    except OSError:
+        return ""
+
+
 def _check_out(tree: Tree, commit: str) -> None:
     for name in ("index.lock", "HEAD.lock"):
         # A command that was killed left this file: nobody else can check out while the lock is held.

@@ -31,6 +31,7 @@ from schedlib.layout.layout_options import (
     rule_ids,
 )
 from schedlib.layout.matrix import advice, judge_column, key
+from schedlib.layout.pack_units import pack_layouts
 from schedlib.options import TreeOptions
 from schedlib.paths import PROJECT
 from schedlib.progress import say
@@ -249,7 +250,7 @@ def test_patch_says_what_it_does_when_it_compiles(
     assert run(*words) is Verdict.PASS
     said = capsys.readouterr()
     assert said.out == ""
-    assert "compiling kernel/sched/tests/layout_fields.o for x86_64+numa+proxy" in said.err
+    assert "compiling types for x86_64+numa+proxy" in said.err
     assert run(*words) is Verdict.PASS
     assert "compiling" not in capsys.readouterr().err
 
@@ -333,7 +334,9 @@ def test_patch_that_touches_no_layout_starts_nothing(tmp_path: Path) -> None:
 def test_patch_on_an_architecture_without_the_configuration(
     tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patch_job, "compiled_or_none", lambda *_: None)
+    monkeypatch.setattr(
+        patch_job, "pack_layouts", lambda *words: pack_layouts(*words) if "packs" in words[3].name else None
+    )
     words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMFUL)]
     assert run(*words) is Verdict.INCONCLUSIVE
     assert "the scheduler's structures were not looked at\n  next: " in capsys.readouterr().err

@@ -7,8 +7,9 @@ import json
 import re
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import toys
@@ -20,9 +21,10 @@ from schedlib.contracts.packs import pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout import pack_units
 from schedlib.layout.columns import composed_tree, pack_columns
-from schedlib.layout.compile import all_read
 from schedlib.layout.members import read_members
 from schedlib.layout.pack_units import Unit, units_of
+from schedlib.layout.rule_judge import Layout
+from schedlib.layout.unit_build import Preprocessed, UnitBuild
 from schedlib.names import pack_names
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import CONFIGS, PROJECT
@@ -183,31 +185,116 @@ def test_a_directory_without_contracts(tmp_path: Path) -> None:
         pack_rules((), (tmp_path,))
 
 
-def test_only_what_a_change_touches_is_compiled_again(
-    tree: Path, contracts: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A unit that reads none of the changed files keeps what it showed."""
+@pytest.fixture
+def read_units(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The units that are read, from here on."""
+    stems: list[str] = []
+
+    def told(self: UnitBuild, stem: str, text: str) -> Preprocessed | None:
+        stems.append(stem)
+        return preprocessed(self, stem, text)
+
+    preprocessed = UnitBuild.preprocessed
+    monkeypatch.setattr(UnitBuild, "preprocessed", told)
+    return stems
+
+
+def both_layouts(
+    tree: Path, contracts: Path, cache: Path, changes: dict[str, str], read_units: list[str]
+) -> tuple[Layout, Layout]:
+    """The layouts before and after files were changed; `read_units` has what was read for the second."""
     rules = pack_rules((), (contracts,))
     [column] = pack_columns(["x86_64"], [])
     made, composition = composed_tree(TreeOptions(tree, None), ChangeOptions((), ()))
-    before = composition.commit
-    pack_units.pack_layout(cache, made, before, column, rules)
-    compiled: list[str] = []
+    before = pack_units.pack_layout(cache, made, composition.commit, column, rules)
+    after = put_files(made, composition.commit, {name: text.encode() for name, text in changes.items()}, "more")
+    read_units.clear()
+    return before, pack_units.pack_layout(cache, made, after, column, rules, composition.commit)
 
-    def told(*words: Any) -> list[Any]:
-        compiled.extend(words[4])
-        return all_read(*words)
 
-    monkeypatch.setattr(pack_units, "all_read", told)
-    changed_file = FILES["fs/private.c"].replace("u32 lock", "u32 lock, more")
-    after = put_files(made, before, {"fs/private.c": changed_file.encode()}, "more")
-    layout = pack_units.pack_layout(cache, made, after, column, rules, before)
-    assert compiled == ["kernel/schedline_fs_private_c.o"]
-    assert [member.name for member in layout.structures["poll"].members] == ["lock", "more", "list"]
-    compiled.clear()
-    # What was kept is that commit's own now.
-    pack_units.pack_layout(cache, made, after, column, rules)
-    assert compiled == []
+def test_only_what_a_change_touches_is_compiled_again(
+    tree: Path, contracts: Path, cache: Path, read_units: list[str]
+) -> None:
+    """A unit that reads none of the changed files keeps what it showed."""
+    changes = {"fs/private.c": FILES["fs/private.c"].replace("u32 lock", "u32 lock, more")}
+    _, after = both_layouts(tree, contracts, cache, changes, read_units)
+    assert read_units == ["kernel/schedline_fs_private_c"]
+    assert [member.name for member in after.structures["poll"].members] == ["lock", "more", "list"]
+    # What was found is that commit's own now.
+    both_layouts(tree, contracts, cache, changes, read_units)
+    assert read_units == []
+
+
+INSIDE = """\
+#pragma once
+#define LENGTH 3
+#define ALIGNED
+enum kinds { ONE, TWO, NR_KINDS };
+struct other { u32 a[5]; };
+struct inside { u32 a; };
+typedef struct inside inside_t;
+typedef u32 word_t;
+static inline int helper(struct inside *of) { return of->a; }
+"""
+"""Read by all units, but only struct poll contains what it declares."""
+
+
+@contextmanager
+def no_units(*_: object) -> Iterator[None]:
+    """Leave all units to make."""
+    yield None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moves"),
+    [
+        ("struct inside { u32 a; }", "struct inside { u32 a, b; }", True),
+        ("#define LENGTH 3", "#define LENGTH 4", True),
+        ("TWO, NR_KINDS", "TWO, THREE, NR_KINDS", True),
+        ("struct other { u32 a[5]; }", "struct other { u32 a[6]; }", True),
+        ("typedef u32 word_t", "typedef u64 word_t", True),
+        ("struct inside { u32 a; }", "struct inside {\n#ifndef NONE\n\tu32 b;\n#endif\n\tu32 a;\n}", True),
+        ("#define ALIGNED", "#define ALIGNED __attribute__((aligned(128)))", True),
+        ("#pragma once\n", "#pragma once\n#pragma pack(1)\n", True),
+        ("return of->a", "return of->a + 1", False),
+        ("#pragma once\n", "#pragma once\n/* struct inside { u32 x; }; */\n", False),
+        ("struct other", "struct third { u32 new; };\nstruct other", False),
+        ("static inline", "int another(struct inside *of);\nstatic inline", False),
+    ],
+)
+def test_a_type_that_a_structure_contains(
+    old: str,
+    new: str,
+    moves: bool,
+    tree: Path,
+    contracts: Path,
+    cache: Path,
+    read_units: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a structure contains through another header, or by its size, is found; what it cannot contain is skipped."""
+    assert INSIDE.count(old) == 1
+    private = (
+        "#include <linux/cache.h>\n#include <linux/inside.h>\n"
+        "struct poll { u32 lock; void *list; u32 all[LENGTH]; u32 kinds[NR_KINDS]; inside_t one; word_t word;\n"
+        "\tchar room[sizeof(struct other)]; } ALIGNED;\nstruct poll one;\n"
+    )
+    thing = FILES["include/linux/thing.h"].replace("<linux/cache.h>", "<linux/cache.h>\n#include <linux/inside.h>")
+    (tree / "include/linux/inside.h").write_text(INSIDE)
+    (tree / "fs/private.c").write_text(private)
+    (tree / "include/linux/thing.h").write_text(thing)
+    try:
+        changes = {"include/linux/inside.h": INSIDE.replace(old, new)}
+        before, after = both_layouts(tree, contracts, cache, changes, read_units)
+        compiled = "kernel/schedline_fs_private_c" in read_units
+        monkeypatch.setattr(pack_units, "unit_build", no_units)
+        shutil.rmtree(cache / "layout")
+        whole = both_layouts(tree, contracts, cache, changes, read_units)
+    finally:
+        (tree / "include/linux/inside.h").unlink()
+        git(tree, "checkout", "-q", "fs/private.c", "include/linux/thing.h")
+    assert (before.structures, after.structures) == tuple(each.structures for each in whole)
+    assert (before.structures["poll"] != after.structures["poll"]) is moves is compiled
 
 
 @pytest.mark.parametrize(
@@ -311,11 +398,15 @@ def test_a_structure_that_two_files_declare(tree: Path, cache: Path) -> None:
 
 
 def test_units() -> None:
-    units = units_of({"b": "include/net/b.h", "a": "include/linux/a.h", "p": "fs/p.c"}, ("64bit", "CONFIG_NET"))
+    units = units_of(
+        {"b": "include/net/b.h", "a": "include/linux/a.h", "p": "fs/p.c"}, {"a": {"64bit"}, "b": {"CONFIG_NET"}}
+    )
     assert [(unit.stem, unit.files, unit.tags) for unit in units] == [
         ("kernel/schedline_fs_p_c", ("fs/p.c",), ("p",)),
         ("kernel/schedline_headers", ("include/linux/a.h", "include/net/b.h"), ("a", "b")),
     ]
+    # Each has its own conditions: a new one compiles no other unit again.
+    assert [unit.conditions for unit in units] == [(), ("64bit", "CONFIG_NET")]
     assert '#include "/src/fs/p.c"' in units[0].text(Path("/src"))
     assert "#include <net/b.h>" in units[1].text(Path("/src"))
     assert "\n#include <linux/c.h>\nstruct " in Unit(("include/uapi/linux/c.h",), ()).text(Path())

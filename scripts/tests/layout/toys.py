@@ -235,9 +235,11 @@ flags = -DTOY_LINE=64 -DHAVE_RT_PUSH_IPI=1 $(shell sed -nE 's/^($(known))=y$$/-D
 kernel/sched/tests/%.o: FORCE
 	mkdir -p $(O)/$(@D)
 	gcc -std=gnu11 -nostdinc -Iinclude $(flags) $(KCFLAGS) -c -o $(O)/$@ $(@:.o=.c)
+compile = gcc -std=gnu11 -nostdinc -I$(CURDIR)/include $(flags) $(KCFLAGS)
 kernel/schedline_%.o: FORCE
-	gcc -std=gnu11 -nostdinc -I$(CURDIR)/include $(flags) $(KCFLAGS) -MD -MF $(O)/kernel/.schedline_$*.o.cmd \
-		-c -o $(O)/$@ $(O)/$(@:.o=.c)
+	$(compile) -MD -MF $(O)/kernel/.schedline_$*.o.d -c -o $(O)/$@ $(O)/$(@:.o=.c)
+	echo 'savedcmd_$@ := $(compile) -c -o $@ $(@:.o=.c)' | cat - $(O)/kernel/.schedline_$*.o.d \
+		> $(O)/kernel/.schedline_$*.o.cmd
 .PHONY: FORCE
 """
 """A Makefile that configures and compiles as the kernel's does, in milliseconds."""

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Compiles single units as make would, with the command that make recorded, for a commit that need not be checked out.
+
+make takes seconds to find that there is nothing to do, and compiles all that reads a header. It runs only when
+something may have changed that it makes: Kconfig, a Makefile, or a header that is generated.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from os.path import normpath
+from pathlib import Path
+
+import msgspec
+
+from schedlib.cache import lock, scratch, write_atomic
+from schedlib.git import try_git
+from schedlib.kernel.build import make_as_configured
+from schedlib.kernel.kconfig import is_configured
+from schedlib.layout.compile import RECORD, Column, column_directory, compiler_of
+from schedlib.layout.patch_reach import reaches
+from schedlib.layout.source_view import differing, lay_out
+from schedlib.layout.type_slice import type_slice
+from schedlib.process import run
+from schedlib.progress import step
+from schedlib.tree.kernel_tree import Tree, checked_out, last_checked_out
+
+_FLAGS = "kernel/schedline_flags"
+"""A unit that is compiled for its command only."""
+
+_BOUNDS = "kernel/bounds.c"
+"""What it makes is the one generated header that types depend on."""
+
+_OPAQUE = "SCHEDLINE_OFFSET_"
+"""Begins what offsets in generated headers are called: a type that depends on one is left to make."""
+
+_MOST = 300
+"""More files than this are checked out."""
+
+_CODE = re.compile(r"\.(?:[chS]|rst|txt)$|^Documentation/|^MAINTAINERS$")
+_GENERATES = re.compile(
+    r"^(?:scripts|tools|usr|include/config|include/generated)/|^arch/[^/]+/(?:tools|boot|entry)/|/cpufeatures\.h$|"
+    r"(?:^|/)(?:asm-offsets|rq-offsets|bounds)\.c$"
+)
+
+
+def only_code(files: Iterable[str]) -> bool:
+    """Whether a change of some files leaves the configuration, all commands and most generated headers as they are."""
+    return all(_CODE.search(file) and not _GENERATES.search(file) for file in files)
+
+
+@dataclass(frozen=True)
+class Preprocessed:
+    """The text of a unit, and the files of the kernel that it was made from."""
+
+    text: str
+    read: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the generated header depends on that types depend on.
+
+    Attributes:
+        names: types and enumerators.
+        read: files of the kernel.
+        digest: of what decides on the header's numbers.
+    """
+
+    names: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class UnitBuild:
+    """A build directory whose generated headers fit a commit, and that commit's source.
+
+    Attributes:
+        src: the source; not always the work tree.
+        own: the files of src that the work tree does not have like this.
+        place: an empty directory for temporary files.
+        command: compiles a unit.
+    """
+
+    build: Path
+    src: Path
+    own: frozenset[str]
+    place: Path
+    command: tuple[str, ...]
+    bounds: Bounds = Bounds()
+
+    def preprocessed(self, stem: str, text: str) -> Preprocessed | None:
+        """A unit after the preprocessor; None if it is left to make."""
+        source = self.place / f"{stem.replace('/', '_')}.c"
+        source.write_text(text)
+        return self.preprocessed_file(source, source.with_suffix(".i"))
+
+    def preprocessed_file(self, source: Path, target: Path) -> Preprocessed | None:
+        """The same for a file."""
+        listed = target.with_suffix(".d")
+        words: list[str | Path] = ["-Wundef", "-E", "-P", "-MD", "-MF", listed, "-MT", "x", "-o", target, source]
+        done = run([*self.command, *words], cwd=self.build)
+        if done.returncode or _OPAQUE.encode() in done.stderr:
+            return None
+        read: set[str] = set()
+        for word in listed.read_text(errors="replace").split():
+            if word.startswith(f"{self.src}/"):
+                path = normpath(word).removeprefix(f"{self.src}/")
+                # A `..` behind a link leads to the work tree, which may have another text.
+                if path in self.own and not (self.src / path).samefile(word):
+                    return None
+                read.add(path)
+        return Preprocessed(target.read_text(errors="replace"), frozenset(read))
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What types are compiled with."""
+        return tuple(word for word in _without_includes(self.command) if not word.startswith(("-W", "-D")))
+
+    def compiled(self, stem: str, text: str) -> Path | None:
+        """The object of a preprocessed text, with debug information; None if it does not compile."""
+        source = self.place / f"{stem.replace('/', '_')}_types.c"
+        source.write_text(text)
+        target = source.with_suffix(".o")
+        done = run([*self.options, "-w", "-fpreprocessed", "-c", "-o", target, source], cwd=self.build)
+        return None if done.returncode or _OPAQUE in text else target
+
+    def bounds_of(self) -> Bounds | None:
+        """What this source makes of the generated header; None if that cannot be told."""
+        file = self.src / _BOUNDS
+        if not file.is_file():
+            return Bounds()
+        found = self.preprocessed_file(file, self.place / "bounds.i")
+        if found is None:
+            return None
+        words = frozenset(re.findall(r"[A-Za-z_]\w*", file.read_text(errors="replace")))
+        types = type_slice(found.text, (), words)
+        if types is None:
+            return None
+        function = found.text[found.text.rfind("int main(") :]
+        return Bounds(types.names, found.read, sha256(f"{types.text}{function}".encode()).hexdigest())
+
+
+@contextmanager
+def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator[UnitBuild | None]:
+    """A build directory for single units of a commit; None if only make can compile them. It is locked meanwhile.
+
+    Raises:
+        Dropped: this architecture cannot have the configuration.
+        SchedlineError: no compiler, or nothing builds.
+    """
+    build = column_directory(cache, tree, column)
+    with (
+        lock(build.with_name(f"{build.name}.lock")),
+        scratch(cache) as place,
+        step(f"compiling types for {column.name}"),
+    ):
+        record = _recorded(build, tree, commit, column)
+        if record:
+            there = last_checked_out(tree)
+            changed = differing(tree, there, commit) if there else {}
+            if not there or len(changed) > _MOST:
+                there, changed = commit, {}
+            with checked_out(tree, there):
+                src = lay_out(tree, changed, place / "src")
+                made = _opened(build, tree, src, frozenset(changed), place)
+                bounds = _bounds_now(made, tree, record, commit) if made else None
+                if made and bounds and bounds.digest == record.bounds.digest:
+                    yield replace(made, bounds=bounds)
+                    return
+        with checked_out(tree, commit):
+            yield _prepared(build, tree, commit, column, place)
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What make left in a build directory."""
+
+    commit: str
+    compiler: str
+    bounds: Bounds
+
+
+def _recorded(build: Path, tree: Tree, commit: str, column: Column) -> _Record | None:
+    """What make did here last, if nothing that it makes differs for a commit, but perhaps the bounds."""
+    try:
+        record = msgspec.json.decode((build / RECORD).read_bytes(), type=_Record)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    known = not try_git(tree.src, "cat-file", "-e", f"{record.commit}^{{commit}}").returncode
+    fits = known and record.compiler == compiler_of(column.arch) and is_configured(build, column.configuration())
+    return record if fits and only_code(differing(tree, record.commit, commit)) else None
+
+
+def _bounds_now(made: UnitBuild, tree: Tree, record: _Record, commit: str) -> Bounds | None:
+    """What the generated header that types depend on would be made from; None if that cannot be told."""
+    was = record.bounds
+    texts = (
+        [tree.read(file, each) or "" for each in (record.commit, commit)]
+        for file in was.read & differing(tree, record.commit, commit).keys()
+    )
+    return made.bounds_of() if any(reaches(old, new, was.names) for old, new in texts) else was
+
+
+def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild | None:
+    command = _command(build, f"{_FLAGS}.o")
+    # A plugin may look at more than the types: it shuffles structures.
+    if command is None or any(word.startswith("-fplugin") for word in command):
+        return None
+    for file in (build / "include/generated").glob("*offsets.h"):
+        text = re.sub(r"^#define (\w+) .*", rf"#define \1 {_OPAQUE}\1", file.read_text(errors="replace"), flags=re.M)
+        write_atomic(place / "opaque/generated" / file.name, text)
+    moved = [word.replace(f"{tree.src}/", f"{src}/") for word in command]
+    return UnitBuild(build, src, own, place, (moved[0], f"-I{place / 'opaque'}", *moved[1:]))
+
+
+def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path) -> UnitBuild | None:
+    """Let make do what it has to for a commit that is checked out."""
+    (build / RECORD).unlink(missing_ok=True)
+    write_atomic(build / f"{_FLAGS}.c", "#include <linux/types.h>\n")
+    variables = [f"CROSS_COMPILE={column.arch.compiler}"]
+    goals = ["KCFLAGS=-g", f"{_FLAGS}.o"]
+    make_as_configured(tree, build, column.arch.make, column.configuration(), variables, goals)
+    made = _opened(build, tree, tree.src, frozenset(), place)
+    bounds = made.bounds_of() if made else None
+    if made is None or bounds is None:
+        return None
+    record = _Record(commit, compiler_of(column.arch), bounds)
+    write_atomic(build / RECORD, msgspec.json.encode(record))
+    return replace(made, bounds=bounds)
+
+
+def _command(build: Path, unit: str) -> tuple[str, ...] | None:
+    """The command that make recorded for an object, without its files; None if it cannot be read."""
+    path = (build / unit).with_name(f".{Path(unit).name}.cmd")
+    try:
+        first = path.read_text(errors="replace").split("\n", 1)[0]
+        words = shlex.split(first.partition(" := ")[2].replace("$(pound)", "#").replace("$$", "$"))
+    except (OSError, ValueError):
+        return None
+    found: list[str] = []
+    skipped = False
+    for word in words:
+        if word.startswith(";") or word == "&&":
+            break
+        if not skipped and not (word in ("-c", "-o") or word.startswith("-Wp,-M") or word.endswith(".c")):
+            found.append(word)
+        skipped = word == "-o"
+    return tuple(found) or None
+
+
+def _without_includes(command: Iterable[str]) -> Iterator[str]:
+    skipped = False
+    for word in command:
+        if (
+            not skipped
+            and not word.startswith(("-I", "-fmacro-prefix-map=", "-fdebug-prefix-map="))
+            and word != "-include"
+        ):
+            yield word
+        skipped = word in ("-include", "-I")
