@@ -39,6 +39,10 @@ class Configuration:
         """The content of a file for KCONFIG_ALLCONFIG."""
         return "".join(f"{name}={value}\n" for name, value in self.values.items())
 
+    def asked(self) -> str:
+        """All that decides whether Kconfig's answer is accepted: the lines, and which of them a tree may lack."""
+        return self.text() + "".join(f"# {name} where {there} exists\n" for name, there in self.where_it_exists.items())
+
     def digest(self) -> str:
         """Short hash that names the build directory."""
         return hashlib.sha256(self.text().encode()).hexdigest()[:12]
@@ -118,7 +122,7 @@ def is_configured(build: Path, wanted: Configuration) -> bool:
 def _verified(build: Path, wanted: Configuration) -> str:
     """The requested lines, and the values that .config has for these symbols."""
     got = parse_config((build / ".config").read_text())
-    return wanted.text() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
+    return wanted.asked() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
 
 
 def parse_config(text: str) -> dict[str, str]:

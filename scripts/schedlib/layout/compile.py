@@ -80,7 +80,7 @@ def key_of(content: str, column: Column, compiler: str) -> str:
     Args:
         content: id of the git tree.
     """
-    text = f"{content} {column.arch.make} {column.configuration().text()} {compiler}"
+    text = f"{content} {column.arch.make} {column.configuration().asked()} {compiler}"
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from conftest import check_out, git
 from schedlib.errors import SchedlineError
-from schedlib.kernel.kconfig import Configuration, configure, load
+from schedlib.kernel.kconfig import Configuration, configure, is_configured, load
+from schedlib.layout.compile import Column, key_of
+from schedlib.layout.layout_data import Arch
 from schedlib.paths import CONFIGS
 from schedlib.tree.kernel_tree import open_kdir
 
@@ -69,3 +71,20 @@ def test_dropped_line_is_an_error_with_its_dependency(kernel: Path, cache: Path,
     configure(tree.src, tmp_path / "newer.build", "um", newer)
     with pytest.raises(SchedlineError, match="CONFIG_B=y"):
         configure(tree.src, tmp_path / "worse", "um", load([fragment(tmp_path, "older", words.format("A"))]))
+
+
+@pytest.mark.tools
+def test_an_answer_is_not_that_of_another_question(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    """`# where it exists` asks something else: neither a build directory nor the cache may answer it from before."""
+    (kernel / "Makefile").write_text(MAKEFILE)
+    git(kernel, "commit", "-q", "-a", "-m", "makefile")
+    tree = open_kdir(cache, kernel)
+    check_out(tree, tree.base)
+    lax = load([fragment(tmp_path, "lax", "CONFIG_A=y\nCONFIG_B=y # where it exists\n")])
+    strict = load([fragment(tmp_path, "strict", "CONFIG_A=y\nCONFIG_B=y\n")])
+    assert lax.text() == strict.text()
+    configure(tree.src, tmp_path / "build", "um", lax)
+    assert is_configured(tmp_path / "build", lax)
+    assert not is_configured(tmp_path / "build", strict)
+    one, other = (Column(Arch("um", "um", "", "gcc", (str(tmp_path / name),))) for name in ("lax", "strict"))
+    assert key_of("tree", one, "gcc") != key_of("tree", other, "gcc")
