@@ -26,7 +26,7 @@ from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.members import Structure, read_paths
 from schedlib.layout.patch_reach import reaches
 from schedlib.layout.rule_judge import Layout, from_members
-from schedlib.layout.source_view import differing
+from schedlib.layout.source_view import adds_header, differing
 from schedlib.layout.type_slice import type_slice
 from schedlib.layout.unit_build import UnitBuild, only_code, unit_build
 from schedlib.progress import say
@@ -261,6 +261,8 @@ def structures_of(
 def _is_as_before(was: Seen, tree: Tree, before: str, commit: str, changed: Collection[str]) -> bool:
     """Whether nothing that a unit depends on differs between two commits."""
     touched = was.read.intersection(changed)
+    if adds_header(tree, before, changed):
+        return False
     if was.names is None:
         return not touched
     texts = ([tree.read(file, each) or "" for each in (before, commit)] for file in sorted(touched))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +24,11 @@ def differing(tree: Tree, one: str, other: str) -> Mapping[str, str]:
         name: "" if (blob := row.split()[3]) == _GONE else blob
         for row, name in zip(words[::2], words[1::2], strict=False)
     }
+
+
+def adds_header(tree: Tree, one: str, files: Iterable[str]) -> bool:
+    """Whether a commit lacks a header among some files. A new one may be found instead of another that units read."""
+    return any(file.endswith(".h") and tree.read(file, one) is None for file in files)
 
 
 def lay_out(tree: Tree, changed: Mapping[str, str], place: Path) -> Path:

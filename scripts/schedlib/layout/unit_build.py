@@ -24,7 +24,7 @@ from schedlib.kernel.build import make_as_configured
 from schedlib.kernel.kconfig import is_configured
 from schedlib.layout.compile import RECORD, Column, column_directory, compiler_of
 from schedlib.layout.patch_reach import reaches
-from schedlib.layout.source_view import differing, lay_out
+from schedlib.layout.source_view import adds_header, differing, lay_out
 from schedlib.layout.type_slice import type_slice
 from schedlib.process import run
 from schedlib.progress import step
@@ -200,11 +200,11 @@ def _recorded(build: Path, tree: Tree, commit: str, column: Column) -> _Record |
 def _bounds_now(made: UnitBuild, tree: Tree, record: _Record, commit: str) -> Bounds | None:
     """What the generated header that types depend on would be made from; None if that cannot be told."""
     was = record.bounds
-    texts = (
-        [tree.read(file, each) or "" for each in (record.commit, commit)]
-        for file in was.read & differing(tree, record.commit, commit).keys()
-    )
-    return made.bounds_of() if any(reaches(old, new, was.names) for old, new in texts) else was
+    changed = differing(tree, record.commit, commit)
+    texts = ([tree.read(file, each) or "" for each in (record.commit, commit)] for file in was.read & changed.keys())
+    if adds_header(tree, record.commit, changed) or any(reaches(old, new, was.names) for old, new in texts):
+        return made.bounds_of()
+    return was
 
 
 def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild | None:

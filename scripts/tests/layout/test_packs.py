@@ -239,6 +239,19 @@ static inline int helper(struct inside *of) { return of->a; }
 """Read by all units, but only struct poll contains what it declares."""
 
 
+def test_a_new_header_may_be_found_first(tree: Path, contracts: Path, cache: Path, read_units: list[str]) -> None:
+    """No unit has read it before, so no unit names it: it takes the place of another one."""
+    private = '#include <linux/cache.h>\n#include "own.h"\nstruct poll { u32 lock; own_t list; };\nstruct poll one;\n'
+    write_files(tree, {"include/own.h": "typedef u32 own_t;\n", "fs/private.c": private})
+    git(tree, "add", "-A")
+    try:
+        changes = {"fs/own.h": "typedef u64 own_t;\n"}
+        before, after = both_layouts(tree, contracts, cache, changes, read_units)
+    finally:
+        git(tree, "reset", "-q", "--hard")
+    assert (before.types["poll"].size, after.types["poll"].size) == (8, 16)
+
+
 @contextmanager
 def no_units(*_: object) -> Iterator[None]:
     """Leave all units to make."""
