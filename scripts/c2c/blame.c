@@ -8,8 +8,10 @@
 
 #define MOST_GROUPS 64		/* of a block */
 
-/* A field alone, or a block without a group, has this much room of its own. */
+/* A field alone has this much room of its own. */
 #define ROOM C2C_MAX_LINE
+
+#define GRANULE 8		/* see model.c */
 
 struct byte {
 	uint32_t group;		/* 0: no field that is looked at */
@@ -26,11 +28,24 @@ struct object {
 	uint64_t address;
 };
 
+/*
+ * A line of which only misses and upgrades are of interest: these depend on who
+ * has it, and not on which bytes were written.
+ */
+struct lane {
+	uint64_t holders, misses, upgrades;
+};
+
+/* A block has one line, or two that are fetched together. */
+struct lanes {
+	struct lane line[2];
+};
+
 struct block {
 	uint64_t address;
 	uint32_t groups[MOST_GROUPS];
-	uint32_t rooms[MOST_GROUPS];	/* of the block without this group */
 	unsigned int number;
+	struct lanes as_is, *without;	/* each group */
 };
 
 /* A field that is played alone. */
@@ -58,7 +73,7 @@ static struct block *blocks;
 static size_t number_of_blocks;
 static struct alone *alones;
 static size_t number_of_alones;
-static struct table block_at, alone_at;
+static struct table block_at, alone_at, object_at;
 static uint32_t groups, rooms = 1;
 
 static void *grow(void *memory, size_t number, size_t size)
@@ -136,29 +151,29 @@ static void add_block(const char *text)
 
 	blocks = grow(blocks, number_of_blocks + 1, sizeof(*blocks));
 	block = &blocks[number_of_blocks++];
-	block->number = 0;
+	memset(block, 0, sizeof(*block));
 	block->address = strtoull(text, &end, 16);
 	set_value(&block_at, block->address, 0, number_of_blocks);
 	for (text = end; (group = strtoul(text, &end, 10)); text = end) {
 		if (block->number == MOST_GROUPS)
-			return;
-		block->groups[block->number] = group;
-		block->rooms[block->number++] = rooms++;
+			break;
+		block->groups[block->number++] = group;
 	}
+	block->without = c2c_allocate(block->number + 1, sizeof(*block->without));
 }
 
 /* The number of an object, which is added if it is new. */
 static size_t object_of(unsigned int watch, uint64_t address)
 {
-	size_t i;
+	size_t number = value_of(&object_at, address, watch);
 
-	for (i = 0; i < number_of_objects; i++)
-		if (objects[i].watch == watch && objects[i].address == address)
-			return i + 1;
+	if (number)
+		return number;
 	objects = grow(objects, number_of_objects + 1, sizeof(*objects));
 	objects[number_of_objects++] = (struct object){ watch, address };
 	if (number_of_objects == UINT16_MAX)
 		die("too many objects", "");
+	set_value(&object_at, address, watch, number_of_objects);
 	return number_of_objects;
 }
 
@@ -190,10 +205,9 @@ void blame_begin(const char *name, struct c2c_model *first, struct c2c_model *se
 	fclose(file);
 }
 
-/* The field of a byte; its `field` is then the address of the first byte. */
-static uint32_t field_of(uint64_t address, uint64_t *field)
+/* The field of a byte of an object; its `field` is then the address of the first byte. */
+static uint32_t field_of(uint16_t number, uint64_t address, uint64_t *field)
 {
-	uint16_t number = c2c_epoch_at(as_is, address);
 	const struct object *object;
 	uint64_t offset;
 
@@ -231,13 +245,16 @@ struct part {
 static unsigned int split(const struct tape_entry *entry, uint64_t stop, struct part *parts)
 {
 	unsigned int number = 0;
+	uint16_t object = 0;
 	uint64_t at, field;
 
 	for (at = entry->address; at < stop; at++) {
 		uint32_t group;
 
+		if (at == entry->address || !(at % GRANULE))
+			object = c2c_epoch_at(as_is, at);
 		field = 0;
-		group = field_of(at, &field);
+		group = field_of(object, at, &field);
 		if (number && parts[number - 1].group == group && parts[number - 1].field == field)
 			parts[number - 1].size++;
 		else
@@ -246,63 +263,82 @@ static unsigned int split(const struct tape_entry *entry, uint64_t stop, struct 
 	return number;
 }
 
-static void play_in(uint32_t room, uint64_t offset, unsigned int size,
-		    const struct tape_entry *entry)
+/* What the model does with an access, as far as it is counted here. */
+static void visit(struct lanes *lanes, const struct tape_entry *entry, bool has_other)
 {
-	c2c_access(moved, entry->cpu, entry->kind, (uint64_t)room * ROOM + offset, size, 0);
+	unsigned int which = (entry->address & (block_size - 1)) / line;
+	struct lane *lane = &lanes->line[which];
+	uint64_t own = 1ull << entry->cpu;
+
+	if (!(lane->holders & own)) {
+		lane->misses++;
+		if (has_other)
+			lanes->line[!which].holders |= own;
+	} else if (entry->kind != C2C_LOAD && lane->holders != own) {
+		lane->upgrades++;
+	}
+	lane->holders = entry->kind == C2C_LOAD ? lane->holders | own : own;
 }
 
-static void play_group(const struct block *block, unsigned int number, const struct part *parts,
-		       unsigned int length, const struct tape_entry *entry)
+static bool is_more_than(const struct part *parts, unsigned int length, uint32_t group)
 {
-	uint32_t group = block->groups[number];
-	uint64_t from = 0;
-	unsigned int i, size = 0;
+	unsigned int i;
 
-	for (i = 0; i < length; i++) {
-		if (parts[i].group == group) {
-			play_in(room_of(parts[i].field, group), parts[i].address - parts[i].field,
-				parts[i].size, entry);
-		} else if (size && parts[i].address == from + size) {
-			size += parts[i].size;
-		} else {
-			if (size)
-				play_in(block->rooms[number], from & (block_size - 1), size, entry);
-			from = parts[i].address;
-			size = parts[i].size;
-		}
-	}
-	if (size)
-		play_in(block->rooms[number], from & (block_size - 1), size, entry);
+	for (i = 0; i < length; i++)
+		if (parts[i].group != group)
+			return true;
+	return false;
+}
+
+static void play_alone(const struct block *block, const struct part *part,
+		       const struct tape_entry *entry)
+{
+	unsigned int i;
+	uint64_t at = part->address - part->field;
+
+	for (i = 0; i < block->number && block->groups[i] != part->group; i++)
+		;
+	if (!part->group || i == block->number)
+		return;
+	at += (uint64_t)room_of(part->field, part->group) * ROOM;
+	c2c_access(moved, entry->cpu, entry->kind, at, part->size, 0);
 }
 
 /* The part of an access that is on one line. */
 static void play_line(const struct tape_entry *entry, uint64_t stop)
 {
+	uint32_t number = value_of(&block_at, entry->address & ~(uint64_t)(block_size - 1), 0);
 	struct part parts[C2C_MAX_LINE];
+	struct block *block;
 	unsigned int length, i;
-	uint32_t number;
+	bool pairs = block_size > line;
 
-	if (!c2c_watched(as_is, entry->address))
+	if (!number || !c2c_watched(as_is, entry->address))
 		return;
-	c2c_access(as_is, entry->cpu, entry->kind, entry->address, stop - entry->address, 0);
-	number = value_of(&block_at, entry->address & ~(uint64_t)(block_size - 1), 0);
-	if (!number)
-		return;
+	block = &blocks[number - 1];
+	visit(&block->as_is, entry, pairs && c2c_watched(as_is, entry->address ^ line));
 	length = split(entry, stop, parts);
-	for (i = 0; i < blocks[number - 1].number; i++)
-		play_group(&blocks[number - 1], i, parts, length, entry);
+	for (i = 0; i < block->number; i++)
+		if (is_more_than(parts, length, block->groups[i]))
+			visit(&block->without[i], entry, pairs);
+	for (i = 0; i < length; i++)
+		play_alone(block, &parts[i], entry);
 }
 
 /* What is no longer watched is in no cache any more, wherever it was moved. */
 static void forget(uint64_t at)
 {
 	uint32_t number = value_of(&block_at, at & ~(uint64_t)(block_size - 1), 0);
+	unsigned int which = (at & (block_size - 1)) / line;
 	size_t i;
 
-	for (i = 0; number && i < blocks[number - 1].number; i++)
-		c2c_forget(moved, (uint64_t)blocks[number - 1].rooms[i] * ROOM +
-					  (at & (block_size - 1)));
+	if (number) {
+		struct block *block = &blocks[number - 1];
+
+		block->as_is.line[which].holders = 0;
+		for (i = 0; i < block->number; i++)
+			block->without[i].line[which].holders = 0;
+	}
 	for (i = 0; i < number_of_alones; i++) {
 		uint64_t room = (uint64_t)alones[i].room * ROOM, offset;
 
@@ -344,18 +380,26 @@ struct sum {
 	uint64_t misses[3], upgrades[3], inside;
 };
 
-static void add(struct c2c_model *model, uint64_t address, unsigned int size, struct sum *sum,
-		unsigned int way)
+static void add(const struct lanes *lanes, struct sum *sum, unsigned int way)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		sum->misses[way] += lanes->line[i].misses;
+		sum->upgrades[way] += lanes->line[i].upgrades;
+	}
+}
+
+static void add_alone(const struct alone *alone, struct sum *sum)
 {
 	struct c2c_counts counts = { 0 };
 	unsigned int offset;
 
-	for (offset = 0; offset < size; offset += line)
-		c2c_sum(model, address + offset, &counts);
-	sum->misses[way] += counts.essential + counts.false_shared;
-	sum->upgrades[way] += counts.upgrades;
-	if (way == 2)
-		sum->inside += counts.false_shared;
+	for (offset = 0; offset < ROOM; offset += line)
+		c2c_sum(moved, (uint64_t)alone->room * ROOM + offset, &counts);
+	sum->misses[2] += counts.essential + counts.false_shared;
+	sum->upgrades[2] += counts.upgrades;
+	sum->inside += counts.false_shared;
 }
 
 void blame_write(FILE *file)
@@ -365,17 +409,15 @@ void blame_write(FILE *file)
 	size_t i;
 	unsigned int j;
 
-	c2c_close(as_is);
 	c2c_close(moved);
 	for (i = 0; i < number_of_blocks; i++) {
 		for (j = 0; j < blocks[i].number; j++) {
-			group = blocks[i].groups[j];
-			add(as_is, blocks[i].address, block_size, &sums[group], 0);
-			add(moved, (uint64_t)blocks[i].rooms[j] * ROOM, ROOM, &sums[group], 1);
+			add(&blocks[i].as_is, &sums[blocks[i].groups[j]], 0);
+			add(&blocks[i].without[j], &sums[blocks[i].groups[j]], 1);
 		}
 	}
 	for (i = 0; i < number_of_alones; i++)
-		add(moved, (uint64_t)alones[i].room * ROOM, ROOM, &sums[alones[i].group], 2);
+		add_alone(&alones[i], &sums[alones[i].group]);
 	for (group = 1; group <= groups; group++)
 		fprintf(file,
 			"group %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
