@@ -11,7 +11,8 @@
 #define PAGE_SIZE (1ull << PAGE_SHIFT)
 #define TYPE_SHIFT 24
 #define FIXED_MAPPINGS 0xffffffffff000000ull
-#define LONGEST 64		/* name of a cache */
+#define LONGEST 64		/* name of a cache or an array */
+#define MOST_ARRAYS 8
 
 static struct {
 	uint64_t pages, direct, vmalloc;	/* addresses of variables, then values */
@@ -19,6 +20,12 @@ static struct {
 	unsigned int slab, table, large;	/* types of pages */
 	unsigned int cache, name, size, object;
 } plan;
+
+static struct {
+	char name[LONGEST + 1];
+	uint64_t pointer, last;
+} arrays[MOST_ARRAYS];
+static unsigned int number_of_arrays;
 
 /* Bits of pages that are stacks; a page that shares its bit is mistaken for one. */
 #define STACK_BITS (1u << 24)
@@ -30,6 +37,12 @@ static FILE *out;
 
 bool memory_plan(const char *text)
 {
+	if (number_of_arrays < MOST_ARRAYS &&
+	    sscanf(text, "array %64s %" SCNx64 " %" SCNx64, arrays[number_of_arrays].name,
+		   &arrays[number_of_arrays].pointer, &arrays[number_of_arrays].last) == 3) {
+		number_of_arrays++;
+		return true;
+	}
 	if (sscanf(text, "memory %" SCNx64 " %" SCNx64 " %" SCNx64 " %u %u %u %u %u %u %u %u %u %u",
 		   &plan.pages, &plan.direct, &plan.vmalloc, &plan.structure, &plan.head,
 		   &plan.type, &plan.slab, &plan.table, &plan.large, &plan.cache, &plan.name,
@@ -126,6 +139,18 @@ static void write_line(uint64_t address)
 		fprintf(out, "page %" PRIx64 " stack\n", page);
 }
 
+static void write_arrays(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < number_of_arrays; i++) {
+		uint64_t first = word_at(word_at(arrays[i].pointer, sizeof(first)), sizeof(first));
+
+		fprintf(out, "array %s %" PRIx64 " %" PRIu64 "\n", arrays[i].name, first,
+			word_at(arrays[i].last, 4) + 1);
+	}
+}
+
 void memory_write(struct c2c_model *model, unsigned int cpu, FILE *file)
 {
 	if (!plan.structure)
@@ -137,5 +162,6 @@ void memory_write(struct c2c_model *model, unsigned int cpu, FILE *file)
 	plan.vmalloc = word_at(plan.vmalloc, sizeof(plan.vmalloc));
 	fprintf(out, "areas %" PRIx64 " %" PRIx64 " %" PRIx64 "\n", plan.pages, plan.direct,
 		plan.vmalloc);
+	write_arrays();
 	c2c_each_shared(model, write_line);
 }

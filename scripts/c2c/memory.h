@@ -12,14 +12,19 @@
  * vmalloc_base in hexadecimal, and in decimal: the size of struct page, the offsets in it of
  * compound_info and page_type, the types of pages of slabs, page tables and
  * large kmallocs, the offset in struct slab of slab_cache, and those in struct
- * kmem_cache of name, size and object_size.
+ * kmem_cache of name, size and object_size. It may have lines
+ *
+ *	array NAME POINTER LAST
+ *
+ * for an array that is found through a pointer to its pointer, at POINTER; LAST is
+ * the address of a 32-bit variable with the number of its last element.
  */
 #ifndef C2C_MEMORY_H
 #define C2C_MEMORY_H
 
 #include "model.h"
 
-/* Read the line of the plan. Returns false if it is another line. */
+/* Read a line of the plan. Returns false if it is another line. */
 bool memory_plan(const char *text);
 
 /*
@@ -38,7 +43,8 @@ void memory_is_stack(uint64_t address);
  *	page ADDRESS table|large|stack|other
  *
  * and before them a line "areas PAGES DIRECT VMALLOC" with the values of the
- * variables, read through the page tables of `cpu`.
+ * variables, and for each array a line "array NAME FIRST NUMBER". All is read
+ * through the page tables of `cpu`.
  */
 void memory_write(struct c2c_model *model, unsigned int cpu, FILE *file);
 

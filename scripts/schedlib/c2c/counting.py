@@ -13,7 +13,7 @@ from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import ALL, CPUS, DEFAULT, LINES, TAGS, TIMEOUT, WORKLOADS, OwnProgram
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.memory_map import memory_map, named, plan_line
+from schedlib.c2c.memory_map import memory_map, named, plan_lines
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
 from schedlib.c2c.observed import Observed, ObservedGuest, located, result_of
 from schedlib.c2c.plugin_guest import Setting
@@ -131,9 +131,9 @@ def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path,
     looked_at = watches(known, tuple(name for name in wanted.objects if name != ALL) or DEFAULT, cpus)
     text, memory = plan(known, looked_at), None
     if ALL in wanted.objects:
-        memory = memory_map(made.vmlinux, cache / "c2c", known.build_id)
+        memory = memory_map(made.vmlinux, cache / "c2c", known)
         known = replace(known, structures={**memory.structures, **known.structures})
-        text += plan_line(known, memory)
+        text += plan_lines(known, memory)
     (place / "plan").write_text(text)
     library, own, target = plugin_guest.plugin(cache), wanted.program, made.planned.target
     if own:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,7 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict
 from schedlib.paths import CONFIGS
 
-VERSION = 1
+VERSION = 2
 
 _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
 """The units that know slabs, and most of the structures that have slabs of their own."""
@@ -53,10 +54,26 @@ class SlabCache(Strict, frozen=True):
     larger: bool = False
 
 
+class ObjectArray(Strict, frozen=True):
+    """Where an array is whose elements are structures.
+
+    Attributes:
+        unit: a source file that defines the structure.
+        pointer: a variable that points to the pointer to the first element. Its value may be a constant of the kernel's
+            code that is set when it boots; see include/asm-generic/runtime-const.h.
+        last: a variable of 32 bits with the number of the last element.
+    """
+
+    unit: str
+    pointer: str
+    last: str
+
+
 class SlabTypes(Strict, frozen=True):
-    """configs/slab-types.toml: slab caches by name."""
+    """configs/slab-types.toml: slab caches by name, and arrays by the structure of their elements."""
 
     cache: dict[str, SlabCache]
+    array: dict[str, ObjectArray]
 
 
 @dataclass(frozen=True)
@@ -68,7 +85,8 @@ class MemoryMap:
         types: the kinds of pages in _TYPES.
         page: bytes of struct page.
         first, last: of the per-CPU variables in vmlinux.
-        structures: those of slabs, and struct page.
+        structures: those of slabs and arrays, and struct page.
+        arrays: for each structure of an array, the addresses of `pointer` and `last`.
     """
 
     offsets: tuple[int, ...]
@@ -77,17 +95,20 @@ class MemoryMap:
     first: int
     last: int
     structures: Mapping[str, MappedStructure]
+    arrays: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def slab_types(path: Path = CONFIGS / "slab-types.toml") -> dict[str, SlabCache]:
-    """The structure of each slab's objects, by the cache's name; SchedlineError if the file is no such table."""
-    return read_toml(path, SlabTypes).cache
+def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
+    """The structures of slabs' objects and of arrays; SchedlineError if the file is no such table."""
+    return read_toml(path, SlabTypes)
 
 
-def memory_map(vmlinux: Path, kept: Path, build_id: str) -> MemoryMap:
+def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     """The map of a vmlinux, from the cache if it is there; SchedlineError if its slabs or pages are of another kind."""
-    tags = sorted({"page", *(each.structure for each in slab_types().values())})
-    place, wanted = kept / f"memory-{build_id}.json", {"version": VERSION, "tags": tags}
+    types_of = slab_types()
+    tags = sorted({"page", *(each.structure for each in types_of.cache.values())})
+    place = kept / f"memory-{known.build_id}.json"
+    wanted = {"version": VERSION, "tags": tags, "array_tags": sorted(types_of.array)}
     found = read_json(place)
     if found and {name: found.get(name) for name in wanted} == wanted:
         return msgspec.convert(found, MemoryMap)
@@ -97,8 +118,14 @@ def memory_map(vmlinux: Path, kept: Path, build_id: str) -> MemoryMap:
         slabs = structures_of(elf, vmlinux, _SLABS, frozenset({"page", "slab", "kmem_cache"}))
         types = enumerators(elf, vmlinux, _SLABS, frozenset(_TYPES))
         structures = structures_of(elf, vmlinux, _TASKS, frozenset(tags))
+        arrays = {}
+        for tag, array in types_of.array.items():
+            pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)
+            if pointer and number:
+                arrays[tag] = pointer, number.address
+                structures |= structures_of(elf, vmlinux, array.unit, frozenset({tag}))
     fields = [slabs[tag].find(path) if tag in slabs else None for tag, path in _OFFSETS]
-    lacking = [".".join(name) for name, field in zip(_OFFSETS, fields, strict=True) if field is None]
+    lacking = [".".join(name) for name, each in zip(_OFFSETS, fields, strict=True) if each is None]
     lacking += [name for name in _TYPES if name not in types]
     if section is None or lacking:
         raise SchedlineError(
@@ -107,21 +134,37 @@ def memory_map(vmlinux: Path, kept: Path, build_id: str) -> MemoryMap:
         )
     start, size = int(section["sh_addr"]), int(section["sh_size"])
     read = MemoryMap(
-        tuple(field.offset for field in fields if field),
+        tuple(each.offset for each in fields if each),
         tuple(types[name] for name in _TYPES),
         slabs["page"].size,
         start,
         start + size,
         structures,
+        arrays,
     )
     write_json(place, wanted | msgspec.to_builtins(read))
     return read
 
 
-def plan_line(known: KernelMap, memory: MemoryMap) -> str:
-    """The line of the plan for scripts/c2c/memory.h; SchedlineError if the kernel lacks a variable."""
-    symbols = [known.symbol(name) for name in _BASES]
-    if None in symbols:
+def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
+    """Where a guest has the value of a pointer: its variable, or an instruction of x86-64; 0 if it has neither."""
+    variable = known.symbol(name)
+    constants, text = elf.get_section_by_name(f"runtime_ptr_{name}"), elf.get_section_by_name(".text")
+    if variable or constants is None or text is None or elf["e_machine"] != "EM_X86_64":
+        return variable.address if variable else 0
+    first = int(constants["sh_addr"])
+    for at, (distance,) in enumerate(struct.iter_unpack("<i", constants.data())):
+        # How far the constant is from this entry. Some are in code that is freed after boot.
+        found = int(first + 4 * at + distance) % (1 << 64)
+        if int(text["sh_addr"]) <= found < int(text["sh_addr"]) + int(text["sh_size"]):
+            return found
+    return 0
+
+
+def plan_lines(known: KernelMap, memory: MemoryMap) -> str:
+    """The lines of the plan for scripts/c2c/memory.h; SchedlineError if the kernel lacks a variable."""
+    bases = [symbol.address for name in _BASES if (symbol := known.symbol(name))]
+    if len(bases) < len(_BASES):
         raise SchedlineError(
             "--objects all: this kernel has no page_offset_base, which says where its memory is mapped",
             "--objects all is for x86-64; name the objects: schedline c2c --objects rq,root_domain",
@@ -129,7 +172,9 @@ def plan_line(known: KernelMap, memory: MemoryMap) -> str:
     head, kind, cache, name, size, object_size = memory.offsets
     slab, table, large = memory.types
     numbers = (memory.page, head, kind, slab, table, large, cache, name, size, object_size)
-    return " ".join(["memory", *(f"{each.address:x}" for each in symbols if each), *map(str, numbers)]) + "\n"
+    lines = [" ".join(["memory", *(f"{each:x}" for each in bases), *map(str, numbers)])]
+    lines += [f"array {tag} {pointer:x} {last:x}" for tag, (pointer, last) in memory.arrays.items()]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def named(known: KernelMap, memory: MemoryMap, raw: Raw) -> tuple[tuple[Watch, ...], tuple[Instance, ...]]:
@@ -149,7 +194,8 @@ class _Namer:
         self._known, self._memory = known, memory
         self._pages, self._areas, self._offsets = raw.pages, raw.areas, raw.offsets
         self._starts = [symbol.address for symbol in known.data]
-        self._types = slab_types()
+        self._types = slab_types().cache
+        self._arrays = raw.arrays
 
     def object_at(self, address: int) -> tuple[Watch, int, int]:
         """The object at an address: its watch, its CPU, and where it begins."""
@@ -159,6 +205,10 @@ class _Namer:
             if memory.first <= at < memory.last:
                 symbol, start = self._symbol(at, memory.last)
                 return _watch(f"per-CPU {symbol.name}", symbol.size, per_cpu=True), cpu, (start + offset) % (1 << 64)
+        for tag, (first, number) in self._arrays.items():
+            size = memory.structures[tag].size
+            if first <= address < first + number * size:
+                return _watch(tag, size, tag=tag), 0, address - (address - first) % size
         page = self._pages.get(address // _PAGE * _PAGE)
         if page is not None:
             return self._of_page(address, page)

@@ -66,6 +66,7 @@ class Raw:
         pages: if everything was watched, the pages with lines that several CPUs used, by address.
         areas: where page descriptors, the direct map and vmalloc begin, if everything was watched.
         offsets: of the per-CPU variables of each CPU, if everything was watched.
+        arrays: for each structure of an array, the address of its first element, and how many it has.
         private: what was left out because only one CPU used it, if everything was watched.
     """
 
@@ -77,6 +78,7 @@ class Raw:
     areas: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
     private: PrivateLines | UnsetType = UNSET
+    arrays: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def read_record(words: Sequence[str]) -> Record:
@@ -113,6 +115,7 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     areas: tuple[int, ...] = ()
     offsets: list[int] = []
     private: PrivateLines | UnsetType = UNSET
+    arrays: dict[str, tuple[int, int]] = {}
     for row in rows[2:-2]:
         if row[0] == "object":
             _, key, cpu, address, size, epoch = row
@@ -127,6 +130,8 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
             areas = tuple(int(word, 16) for word in row[1:])
         elif row[0] == "percpu":
             offsets.append(int(row[2], 16))
+        elif row[0] == "array":
+            arrays[row[1]] = int(row[2], 16), int(row[3])
         elif row[0] == "private":
             private = PrivateLines(*map(int, row[1:]))
         else:
@@ -134,4 +139,4 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
     _, watched = map(int, rows[-2][1:])
-    return Raw(tuple(instances), absent, tuple(records), watched, pages, areas, tuple(offsets), private)
+    return Raw(tuple(instances), absent, tuple(records), watched, pages, areas, tuple(offsets), private, arrays)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.memory_map import MemoryMap, named, plan_line, slab_types
+from schedlib.c2c.memory_map import MemoryMap, named, plan_lines, slab_types
 from schedlib.c2c.objects import Located, Resolver
 from schedlib.c2c.raw import Page, Raw, Record, parse_raw
 from schedlib.errors import SchedlineError
@@ -37,7 +37,13 @@ MEMORY = MemoryMap(
     64,
     0xFFFFFFFF81800000,
     0xFFFFFFFF81802000,
-    {"dentry": DENTRY, "page": PAGE, "task_struct": MappedStructure(128, (MappedField(0, 4, "__state", ""),))},
+    {
+        "dentry": DENTRY,
+        "page": PAGE,
+        "task_struct": MappedStructure(128, (MappedField(0, 4, "__state", ""),)),
+        "futex_hash_bucket": MappedStructure(64, (MappedField(0, 4, "waiters", ""), MappedField(4, 4, "lock", ""))),
+    },
+    arrays={"futex_hash_bucket": (0xFFFFFFFF81900018, 0xFFFFFFFF81900020)},
 )
 OFFSETS = (0xFFFF888000000000 + (2 << 30) - 0xFFFFFFFF81800000, 0xFFFF888000000000 + (3 << 30) - 0xFFFFFFFF81800000)
 DIRECT = 0xFFFF888000000000
@@ -49,7 +55,16 @@ PAGES = {
     DIRECT + 0x6000: Page("stack"),
 }
 AREAS = (0xFFFFEA0000000000, DIRECT, 0xFFFFC90000000000)
-RAW = Raw((), {}, (), 0, PAGES, AREAS, tuple(offset % (1 << 64) for offset in OFFSETS))
+RAW = Raw(
+    (),
+    {},
+    (),
+    0,
+    PAGES,
+    AREAS,
+    tuple(offset % (1 << 64) for offset in OFFSETS),
+    arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16)},
+)
 
 
 def place(address: int) -> tuple[str, int, str]:
@@ -74,6 +89,9 @@ def place(address: int) -> tuple[str, int, str]:
         (DIRECT + 0x3000 + 4, ("task_struct", 4, "(hole)")),
         (DIRECT + 0x3000 + 128 + 8, ("behind task_struct", 8, "")),
         (DIRECT + 0x2000 + 64 + 8, ("slab kmalloc-64", 8, "")),
+        # The third element of an array, and what follows the array.
+        (DIRECT + 0x7000 + 132, ("futex_hash_bucket", 4, "lock")),
+        (DIRECT + 0x7400, ("unnamed", 0x400, "")),
         (DIRECT + 0x5010, ("page tables", 16, "")),
         (DIRECT + 0x6010, ("stacks", 16, "")),
         # Memory that only one CPU used has no page.
@@ -96,7 +114,7 @@ def test_a_type_of_another_size_is_refused() -> None:
     raw = replace(RAW, pages=pages, records=(Record(DIRECT + 0x1000, 4, "load", 0, Counts(accesses=1), 0),))
     with pytest.raises(SchedlineError, match="the slab dentry have 200 bytes, but struct dentry has 192"):
         named(KNOWN, MEMORY, raw)
-    assert "larger" not in slab_types()["dentry"].structure
+    assert "larger" not in slab_types().cache["dentry"].structure
 
 
 def test_what_is_watched_is_not_named_again() -> None:
@@ -104,12 +122,15 @@ def test_what_is_watched_is_not_named_again() -> None:
     assert named(KNOWN, MEMORY, raw) == ((), ())
 
 
+NUMBERS = "64 8 48 245 242 248 8 80 32 36"
+ARRAY = "array futex_hash_bucket ffffffff81900018 ffffffff81900020"
+
+
 def test_the_plan_says_where_pages_are_described() -> None:
-    assert plan_line(KNOWN, MEMORY) == (
-        "memory ffffffff81900008 ffffffff81900000 ffffffff81900010 64 8 48 245 242 248 8 80 32 36\n"
-    )
+    variables = "memory ffffffff81900008 ffffffff81900000 ffffffff81900010"
+    assert plan_lines(KNOWN, MEMORY) == f"{variables} {NUMBERS}\n{ARRAY}\n"
     with pytest.raises(SchedlineError, match="no page_offset_base"):
-        plan_line(replace(KNOWN, data=KNOWN.data[:4]), MEMORY)
+        plan_lines(replace(KNOWN, data=KNOWN.data[:4]), MEMORY)
 
 
 def test_the_plugins_pages_are_read() -> None:
@@ -119,6 +140,7 @@ machine 2 64 1 64 64 100
 areas ffffea0000000000 ffff888000000000 ffffc90000000000
 percpu 0 10
 percpu 1 20
+array futex_hash_bucket ffff888000007000 16
 page ffff888000001000 slab kmalloc-64 ffff888000001000 64 64
 page ffff888000005000 table
 private 7 100 7
@@ -130,5 +152,6 @@ end 1
     assert raw.areas == AREAS
     assert (raw.offsets, raw.pages[0xFFFF888000005000].kind) == ((16, 32), "table")
     assert raw.pages[0xFFFF888000001000] == Page("slab", "kmalloc-64", 0xFFFF888000001000, 64, 64)
+    assert raw.arrays == {"futex_hash_bucket": (DIRECT + 0x7000, 16)}
     assert raw.private
     assert (raw.private.lines, raw.private.accesses, raw.private.misses) == (7, 100, 7)
