@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from schedlib import names
+from schedlib.c2c.design_file import read_designs
 from schedlib.c2c.memory_map import slab_types
 from schedlib.c2c.traffic_diff import load_metrics
 from schedlib.c2c.weighted import load_latencies
@@ -224,6 +225,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "slab-types.toml": slab_types,
     "fixed-members.toml": fixed_members,
     "latencies": load_latencies,
+    "variants": read_designs,
 }
 """The reader of each file or folder in configs/."""
 
