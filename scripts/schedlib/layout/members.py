@@ -36,6 +36,7 @@ class Member:
         offset: in bytes.
         size: in bytes; of all elements of an array.
         count: elements of an array, else 1.
+        align: in bytes, if an attribute of the member or of its type demands it; else 1.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Member:
     offset: int
     size: int
     count: int = 1
+    align: int = 1
 
     @property
     def last(self) -> int:
@@ -119,7 +121,8 @@ class _Reader:
     def add(self, declared: str, match: re.Match[str]) -> None:
         member = _member(declared, int(match.group("offset")), int(match.group("size")))
         if member:
-            self.members.append(member)
+            align = max(map(int, _ATTRIBUTE.findall(declared)), default=1)
+            self.members.append(replace(member, align=align))
             self.aligned(declared)
 
     def aligned(self, text: str) -> None:

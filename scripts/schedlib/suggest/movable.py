@@ -12,7 +12,7 @@ from itertools import accumulate
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure
-from schedlib.suggest.member_text import Body, number_moved
+from schedlib.suggest.member_text import Body, Piece, number_moved
 
 _WORD = 8
 _SMALLEST_LINE = 64
@@ -154,7 +154,7 @@ def movable(
         if structure.member(name) is None:
             raise SchedlineError(f"configs/fixed-members.toml: {tag} has no member {name}", "correct it")
     units = [
-        MovableUnit(number, tuple(_parts(members, fields)), 0)
+        MovableUnit(number, tuple(_parts(_unforced(members, body.pieces[number]), fields)), 0)
         for number, members in _members_of_pieces(structure, body, tag)
     ]
     units = list(_with_segments(units, body, pinned))
@@ -221,6 +221,12 @@ def _members_of_pieces(structure: Structure, body: Body, tag: str) -> Iterator[t
         )
 
 
+def _unforced(members: Sequence[Member], piece: Piece) -> list[Member]:
+    """The members without the alignment that the attribute of the piece demands of its first one: it may go."""
+    first = min(members, key=lambda each: each.offset)
+    return [replace(each, align=1) if each is first and piece.aligned else each for each in members]
+
+
 def _parts(members: Sequence[Member], fields: Sequence[MappedField]) -> Iterator[MovablePart]:
     """The parts of a piece. Members that overlap share memory, and so do those beside them in the same unit of bits."""
     group: list[Member] = []
@@ -242,6 +248,7 @@ def _part(members: Sequence[Member], fields: Sequence[MappedField]) -> MovablePa
     align = max((_alignment(field.offset, field.size) for field in leaves), default=_alignment(first, size))
     if first % _SMALLEST_LINE == 0 and size >= _SMALLEST_LINE and size % _SMALLEST_LINE == 0:
         align = _SMALLEST_LINE
+    align = max(align, *(member.align for member in members))
     return MovablePart(tuple((member.name, member.offset - first) for member in members), size, align)
 
 

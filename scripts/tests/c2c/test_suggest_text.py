@@ -146,11 +146,27 @@ def test_a_compiler_agrees(order: tuple[int, ...], aligned: set[int], tmp_path: 
     assert start.offsets(wanted, 64)[1] == size
 
 
+@pytest.mark.tools
+def test_the_alignment_of_a_type_is_kept_where_its_place_does_not_show_it(tmp_path: Path) -> None:
+    """call_single_data_t is aligned to 32 bytes; a member that follows 64 bytes of others is so by chance."""
+    text = body(
+        "struct toy {\n\tlong\t\ta[8];\n\twide_t\t\twide;\n\tlong\t\tb;\n};\n",
+    )
+    members, size = compiled(text.text(range(3), {}), tmp_path)
+    found = toy(text, members, size)
+    order = (2, 0, 1)
+    moved, _ = compiled(text.text(order, {}), tmp_path)
+    assert found.members(Arrangement(order, frozenset()), 64) == {each.name: each.offset for each in moved}
+    assert next(each.offset for each in moved if each.name == "wide") == 96
+
+
 def compiled(header: str, place: Path) -> tuple[tuple[Member, ...], int]:
     """The members and the size that gcc gives to struct toy."""
     (place / "toy.h").write_text(header)
     (place / "toy.c").write_text(
-        '#define CONFIG_TOY\n#define ____cacheline_aligned __attribute__((__aligned__(64)))\n#include "toy.h"\n'
+        "#define CONFIG_TOY\n#define ____cacheline_aligned __attribute__((__aligned__(64)))\n"
+        "typedef struct { long x[4]; } wide_t __attribute__((__aligned__(32)));\n"
+        '#include "toy.h"\n'
         "struct toy toy;\n"
     )
     subprocess.run(["gcc", "-g", "-c", "-o", str(place / "toy.o"), str(place / "toy.c")], check=True)

@@ -436,7 +436,7 @@ def test_one_session_says_little(machine: Machine, aim: str, within: float, beyo
     def said(value: float) -> str:
         return machine.run([value] * RUNS, **{aim: "1"})[1]  # type: ignore[arg-type]
 
-    machine.record(QUIET, one_session=True, **{aim: "1"})
+    machine.record(QUIET, one_session=True, **{aim: "1"})  # type: ignore[arg-type]
     sees = f"one session sees only +{within - 100:g} %: record in another boot, or 10 minutes later"
     assert f"# SKIP value: {sees}" in lines_of(said(within))["value_within_baseline"]
     assert "not ok 1 value_within" in said(beyond)
@@ -450,7 +450,7 @@ def test_few_sessions_tell_less_how_much_sessions_differ(
 ) -> None:
     """With a baseline of two, an unchanged machine was called worse in 7 of 200 batches."""
     for aim, least in (("MEDIAN", median), ("TAIL", tail)):
-        machine.record(QUIET, sessions=sessions, **{aim: "1"})
+        machine.record(QUIET, sessions=sessions, **{aim: "1"})  # type: ignore[arg-type]
         said = [machine.run([100.0 + least + more] * RUNS, **{aim: "1"})[1] for more in (0, 1)]  # type: ignore[arg-type]
         assert f"+{least} % would fail" in lines_of(said[0])["value_within_baseline"]
         assert "not ok 1 value_within" in said[1]
