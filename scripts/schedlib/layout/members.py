@@ -146,7 +146,8 @@ def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
             continue
         elif line.startswith("}"):
             reader.aligned(line)
-            ordered = tuple(sorted(reader.members, key=lambda member: member.offset))
+            members = reader.members if aligned else [replace(member, align=1) for member in reader.members]
+            ordered = tuple(sorted(members, key=lambda member: member.offset))
             found.setdefault(
                 reader.name, Structure(Type(reader.name, reader.size, reader.align if aligned else None), ordered)
             )

@@ -246,8 +246,9 @@ def _part(members: Sequence[Member], fields: Sequence[MappedField]) -> MovablePa
     names = {member.name for member in members}
     leaves = [field for field in fields if re.split(r"[.\[]", field.path)[0] in names]
     align = max((_alignment(field.offset, field.size) for field in leaves), default=_alignment(first, size))
-    if first % _SMALLEST_LINE == 0 and size >= _SMALLEST_LINE and size % _SMALLEST_LINE == 0:
-        align = _SMALLEST_LINE
+    if not any(each.type.startswith(("struct ", "union ")) for each in members):
+        # An array is aligned as its elements are.
+        align = min(align, max(_alignment(0, each.size // max(each.count, 1)) for each in members))
     align = max(align, *(member.align for member in members))
     return MovablePart(tuple((member.name, member.offset - first) for member in members), size, align)
 
