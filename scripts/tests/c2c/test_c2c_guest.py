@@ -406,9 +406,7 @@ def test_an_object_that_is_nowhere(made: Subject, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_order_is_suggested_for_the_kernel_of_its_traces(
-    made: Subject, series: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_order_is_suggested_for_the_kernel_of_its_traces(made: Subject, tmp_path: Path) -> None:
     """What was counted in the guest is what the search begins with; a trace of another source is refused."""
     if made.planned.target is not DEFAULT_TARGET:
         pytest.skip("one architecture is enough")
@@ -426,6 +424,5 @@ def test_an_order_is_suggested_for_the_kernel_of_its_traces(
     rows = [row.counts for row in result_of(observed).quanta[0].rows if row.owner == "rq" and not row.prefix]
     assert today is None or today.misses == (Counts.sum(rows).misses,)
     assert not (tmp_path / "out/suggested.patch").exists()
-    capsys.readouterr()
-    assert main([*words, "--without", "rd-lines"]) == 2
-    assert "the traces are of another source than this tree with these changes" in capsys.readouterr().err
+    with pytest.raises(SchedlineError, match="the traces are of another source than this tree with these changes"):
+        main([*words, "--without", "rd-lines"])
