@@ -76,14 +76,6 @@ static size_t number_of_alones;
 static struct table block_at, alone_at, object_at;
 static uint32_t groups, rooms = 1;
 
-static void *grow(void *memory, size_t number, size_t size)
-{
-	memory = realloc(memory, number * size);
-	if (!memory)
-		die("out of memory", "");
-	return memory;
-}
-
 static uint32_t slot_of(const struct table *table, uint64_t key, uint32_t group)
 {
 	uint32_t slot = c2c_hash(key + group) & (table->room - 1);
@@ -129,12 +121,12 @@ static void add_field(unsigned int number, uint64_t offset, uint64_t size, uint3
 	if (group > groups)
 		groups = group;
 	for (; number_of_watches <= number; number_of_watches++) {
-		watches = grow(watches, number_of_watches + 1, sizeof(*watches));
+		watches = c2c_grow(watches, number_of_watches + 1, sizeof(*watches));
 		memset(&watches[number_of_watches], 0, sizeof(*watches));
 	}
 	watch = &watches[number];
 	if (watch->size < offset + size) {
-		watch->bytes = grow(watch->bytes, offset + size, sizeof(*watch->bytes));
+		watch->bytes = c2c_grow(watch->bytes, offset + size, sizeof(*watch->bytes));
 		memset(watch->bytes + watch->size, 0,
 		       (offset + size - watch->size) * sizeof(*watch->bytes));
 		watch->size = offset + size;
@@ -149,7 +141,7 @@ static void add_block(const char *text)
 	char *end;
 	uint32_t group;
 
-	blocks = grow(blocks, number_of_blocks + 1, sizeof(*blocks));
+	blocks = c2c_grow(blocks, number_of_blocks + 1, sizeof(*blocks));
 	block = &blocks[number_of_blocks++];
 	memset(block, 0, sizeof(*block));
 	block->address = strtoull(text, &end, 16);
@@ -169,7 +161,7 @@ static size_t object_of(unsigned int watch, uint64_t address)
 
 	if (number)
 		return number;
-	objects = grow(objects, number_of_objects + 1, sizeof(*objects));
+	objects = c2c_grow(objects, number_of_objects + 1, sizeof(*objects));
 	objects[number_of_objects++] = (struct object){ watch, address };
 	if (number_of_objects == UINT16_MAX)
 		die("too many objects", "");
@@ -227,7 +219,7 @@ static uint32_t room_of(uint64_t field, uint32_t group)
 	uint32_t number = value_of(&alone_at, field, group);
 
 	if (!number) {
-		alones = grow(alones, number_of_alones + 1, sizeof(*alones));
+		alones = c2c_grow(alones, number_of_alones + 1, sizeof(*alones));
 		alones[number_of_alones++] = (struct alone){ field, group, rooms++ };
 		number = number_of_alones;
 		set_value(&alone_at, field, group, number);

@@ -29,7 +29,6 @@
 #include "die.h"
 #include "tape.h"
 
-#define BUFFER (1 << 20)
 #define NOTHING (-1)
 
 struct event {
@@ -61,23 +60,6 @@ static uint64_t *bits;		/* by atom: which events are its own */
 static size_t words;
 static uint64_t *chosen, *holders;
 
-static void *grow(void *memory, size_t number, size_t each)
-{
-	memory = realloc(memory, (number ? number : 1) * each);
-	if (!memory)
-		die("out of memory", "");
-	return memory;
-}
-
-static void *zeroed(size_t number, size_t each)
-{
-	void *memory = calloc(number ? number : 1, each);
-
-	if (!memory)
-		die("out of memory", "");
-	return memory;
-}
-
 static int by_address(const void *one, const void *other)
 {
 	uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
@@ -96,12 +78,12 @@ static void read_map(const char *name)
 		die("cannot be read: ", name);
 	while (fgets(text, sizeof(text), file)) {
 		if (sscanf(text, "object %" SCNx64, &address) == 1) {
-			objects = grow(objects, number_of_objects + 1, sizeof(*objects));
+			objects = c2c_grow(objects, number_of_objects + 1, sizeof(*objects));
 			objects[number_of_objects++] = address;
 		} else if (sscanf(text, "piece %" SCNu64 " %" SCNu64 " %u", &offset, &length,
 				  &atom) == 3 && atom < atoms) {
 			if (size < offset + length)
-				atom_at = grow(atom_at, offset + length, sizeof(*atom_at));
+				atom_at = c2c_grow(atom_at, offset + length, sizeof(*atom_at));
 			for (; size < offset + length; size++)
 				atom_at[size] = NOTHING;
 			for (; length; length--)
@@ -112,9 +94,9 @@ static void read_map(const char *name)
 	}
 	fclose(file);
 	qsort(objects, number_of_objects, sizeof(*objects), by_address);
-	cpu_of = zeroed(number_of_objects, sizeof(*cpu_of));
-	run_of = zeroed(number_of_objects, sizeof(*run_of));
-	seen = zeroed(number_of_objects * atoms, sizeof(*seen));
+	cpu_of = c2c_allocate(number_of_objects, sizeof(*cpu_of));
+	run_of = c2c_allocate(number_of_objects, sizeof(*run_of));
+	seen = c2c_allocate(number_of_objects * atoms, sizeof(*seen));
 }
 
 /* The object that a byte may belong to: the last one that begins before it. */
@@ -147,7 +129,7 @@ static void add(uint32_t object, unsigned int atom, unsigned int cpu, enum c2c_k
 	*(kind == C2C_LOAD ? &of->load : &of->store) = run_of[object];
 	if (number_of_events == room) {
 		room = room ? 2 * room : 1 << 16;
-		events = grow(events, room, sizeof(*events));
+		events = c2c_grow(events, room, sizeof(*events));
 	}
 	events[number_of_events++] = (struct event){ object, atom, cpu, kind != C2C_LOAD };
 }
@@ -178,18 +160,15 @@ static void load(const char *name)
 	struct tape tape = { 0 };
 	size_t i;
 
-	tape.file = fopen(name, "r");
-	if (!tape.file)
-		die("cannot be read: ", name);
-	setvbuf(tape.file, NULL, _IOFBF, BUFFER);
+	tape_open(&tape, name);
 	while (tape_read(&tape, &entry))
 		if (entry.what == TAPE_ACCESS && number_of_objects)
 			load_access(&entry);
 	fclose(tape.file);
 	words = (number_of_events + 63) / 64;
-	bits = zeroed(words * atoms, sizeof(*bits));
-	chosen = zeroed(words, sizeof(*chosen));
-	holders = zeroed(number_of_objects, sizeof(*holders));
+	bits = c2c_allocate(words * atoms, sizeof(*bits));
+	chosen = c2c_allocate(words, sizeof(*chosen));
+	holders = c2c_allocate(number_of_objects, sizeof(*holders));
 	for (i = 0; i < number_of_events; i++)
 		bits[events[i].atom * words + i / 64] |= 1ull << i % 64;
 }

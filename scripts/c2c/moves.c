@@ -30,17 +30,9 @@ static size_t number_of_pieces;
 /* Where the objects are now; its epochs are their numbers, from 1. */
 static struct c2c_model *where;
 
-static void *grow(void *memory, size_t number, size_t size)
-{
-	memory = realloc(memory, number * size);
-	if (!memory)
-		die("out of memory", "");
-	return memory;
-}
-
 static void add_object(const struct object *object)
 {
-	objects = grow(objects, number_of_objects + 1, sizeof(*objects));
+	objects = c2c_grow(objects, number_of_objects + 1, sizeof(*objects));
 	objects[number_of_objects++] = *object;
 	if (number_of_objects == UINT16_MAX)
 		die("too many objects are moved", "");
@@ -59,12 +51,12 @@ static void add_piece(unsigned int watch, uint64_t offset, uint64_t size, uint64
 	uint64_t i;
 
 	for (; number_of_pieces <= watch; number_of_pieces++) {
-		pieces = grow(pieces, number_of_pieces + 1, sizeof(*pieces));
+		pieces = c2c_grow(pieces, number_of_pieces + 1, sizeof(*pieces));
 		memset(&pieces[number_of_pieces], 0, sizeof(*pieces));
 	}
 	of = &pieces[watch];
 	if (of->size < offset + size) {
-		of->to = grow(of->to, offset + size, sizeof(*of->to));
+		of->to = c2c_grow(of->to, offset + size, sizeof(*of->to));
 		for (; of->size < offset + size; of->size++)
 			of->to[of->size] = NOWHERE;
 	}

@@ -43,14 +43,6 @@ static uint16_t epoch = 1;
 static uint64_t *links;
 static size_t number_of_links, room_of_links;
 
-static void *grow(void *memory, size_t number, size_t size)
-{
-	memory = realloc(memory, number * size);
-	if (!memory)
-		die("out of memory", "");
-	return memory;
-}
-
 static uint64_t *link_slot(uint64_t address)
 {
 	size_t slot = c2c_hash(address);
@@ -127,7 +119,7 @@ static int object_at(struct watch *watch, unsigned int of, uint64_t address)
 			return watch->at[i];
 	if (number_of_objects == room_of_objects) {
 		room_of_objects = room_of_objects ? 2 * room_of_objects : 256;
-		objects = grow(objects, room_of_objects, sizeof(*objects));
+		objects = c2c_grow(objects, room_of_objects, sizeof(*objects));
 	}
 	objects[number_of_objects] = (struct object){ watch, of, 0, address, epoch };
 	return number_of_objects++;
@@ -182,7 +174,7 @@ static void read_watch(const char *text)
 	unsigned int i;
 	int used;
 
-	watches = grow(watches, number_of_watches + 1, sizeof(*watches));
+	watches = c2c_grow(watches, number_of_watches + 1, sizeof(*watches));
 	watch = &watches[number_of_watches++];
 	memset(watch, 0, sizeof(*watch));
 	if (sscanf(text, "watch %95s %7s %" SCNx64 " %" SCNu64 "%n", watch->key, place,

@@ -8,8 +8,16 @@
 
 void *c2c_allocate(size_t number, size_t size)
 {
-	void *memory = calloc(number, size);
+	void *memory = calloc(number ? number : 1, size);
 
+	if (!memory)
+		die("out of memory", "");
+	return memory;
+}
+
+void *c2c_grow(void *memory, size_t number, size_t size)
+{
+	memory = realloc(memory, number * size);
 	if (!memory)
 		die("out of memory", "");
 	return memory;

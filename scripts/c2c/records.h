@@ -74,6 +74,9 @@ void c2c_write_records(struct c2c_record *records, size_t number, FILE *file);
 /* Allocate zeroed memory, or end the program. */
 void *c2c_allocate(size_t number, size_t size);
 
+/* Give memory room for this many, more than none, or end the program. What is new in it is not set. */
+void *c2c_grow(void *memory, size_t number, size_t size);
+
 uint32_t c2c_hash(uint64_t value);
 
 #endif

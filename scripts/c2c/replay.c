@@ -20,8 +20,6 @@
 #include "moves.h"
 #include "tape.h"
 
-#define BUFFER (1 << 20)
-
 static struct c2c_model *model;
 
 static void play(const struct tape_entry *entry)
@@ -83,10 +81,7 @@ int main(int argc, char **argv)
 		moves_begin(argv[9], last);
 		first = moves_apply;
 	}
-	tape.file = fopen(argv[1], "r");
-	if (!tape.file)
-		die("cannot be read: ", argv[1]);
-	setvbuf(tape.file, NULL, _IOFBF, BUFFER);
+	tape_open(&tape, argv[1]);
 	while (tape_read(&tape, &entry))
 		first(&entry);
 	if (argc == 11) {

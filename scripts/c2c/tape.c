@@ -7,6 +7,7 @@
 #define NO_ACCESS 3
 #define OTHER_CPU 0x20
 #define MOST_BITS 63
+#define BUFFER (1 << 20)	/* of a reader */
 
 static void put(struct tape *tape, uint64_t value)
 {
@@ -59,6 +60,14 @@ bool tape_end(struct tape *tape)
 	putc_unlocked(NO_ACCESS | TAPE_END << 2, tape->file);
 	put(tape, tape->entries);
 	return !fflush(tape->file) && !ferror(tape->file);
+}
+
+void tape_open(struct tape *tape, const char *name)
+{
+	tape->file = fopen(name, "r");
+	if (!tape->file)
+		die("cannot be read: ", name);
+	setvbuf(tape->file, NULL, _IOFBF, BUFFER);
 }
 
 static unsigned int get_byte(struct tape *tape)

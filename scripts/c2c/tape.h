@@ -57,6 +57,9 @@ void tape_write(struct tape *tape, const struct tape_entry *entry);
 /* Write the end. Returns false if anything could not be written. */
 bool tape_end(struct tape *tape);
 
+/* Read this file from its beginning, or end the program. The reader is all zero. */
+void tape_open(struct tape *tape, const char *name);
+
 /*
  * Read the next entry. Returns false at the end of the tape; ends the program if
  * the tape is cut off or damaged.

@@ -66,7 +66,9 @@ _VERSION = re.compile(r"version (\d+)\.(\d+)")
 _PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame|lines")
 """Files in SOURCES that are programs, or parts of one; the others make up the plugin."""
 
-_REPLAY = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
+REPLAY = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
+COUNT_LINES = ("lines.c", "tape.c", "records.c")
+"""What the two programs that read tapes are made of."""
 
 _STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
 _TROUBLE = (
@@ -181,12 +183,12 @@ def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path
 
 def replayer(cache: Path) -> Path:
     """The program that plays a tape; SchedlineError if it does not compile."""
-    return _compiled(cache, "replay", _REPLAY)
+    return _compiled(cache, "replay", REPLAY)
 
 
 def line_counter(cache: Path) -> Path:
     """The program that counts what single lines cost; SchedlineError if it does not compile."""
-    return _compiled(cache, "lines", ("lines.c", "tape.c"))
+    return _compiled(cache, "lines", COUNT_LINES)
 
 
 def argv(

@@ -8,35 +8,24 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from schedlib.c2c.c2c_options import SOURCES
+from schedlib.c2c.plugin_guest import REPLAY
 from schedlib.c2c.raw import Record, read_record
 from schedlib.formats.c2c_document import Counts
-from schedlib.paths import PROJECT
 
-SOURCES = PROJECT / "scripts/c2c"
 _KINDS = ("load", "store", "rmw")
+
+
+def compile_checked(program: Path, sources: Iterable[str]) -> Path:
+    """A program of scripts/c2c that stops at undefined behaviour."""
+    checks = ["-O1", "-g", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["gcc", *checks, "-o", str(program), *(str(SOURCES / name) for name in sources)], check=True)
+    return program
 
 
 def compile_replay(directory: Path) -> Path:
     """The program that plays a tape to the model."""
-    program = directory / "replay"
-    names = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
-    subprocess.run(
-        [
-            "gcc",
-            "-O1",
-            "-g",
-            "-fsanitize=undefined",
-            "-fno-sanitize-recover=all",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-            str(program),
-            *(str(SOURCES / name) for name in names),
-        ],
-        check=True,
-    )
-    return program
+    return compile_checked(directory / "replay", REPLAY)
 
 
 class _Tape:

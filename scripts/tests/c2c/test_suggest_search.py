@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import Any
 import pytest
 import toy_trace
 from msgspec import structs
-from replayed import Replay, compile_replay, tape_of
+from replayed import Replay, compile_checked, compile_replay, tape_of
 
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.observed import Observed, ObservedGuest
+from schedlib.c2c.plugin_guest import COUNT_LINES
 from schedlib.c2c.raw import Raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
@@ -25,7 +25,6 @@ from schedlib.formats.contract_file import read_contract
 from schedlib.formats.suggest_document import LayoutCosts
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.tables import Type
-from schedlib.paths import PROJECT
 from schedlib.suggest.header_patch import contract
 from schedlib.suggest.layout_costs import TracedWorkload, harmed, replayed, status_of
 from schedlib.suggest.line_costs import LineCosts
@@ -36,18 +35,14 @@ from schedlib.suggest.suggest_job import with_others
 
 pytestmark = pytest.mark.tools
 
-SOURCES = PROJECT / "scripts/c2c"
 NAMES = [f"m{number}" for number in range(12)]
 AT = 0x10000
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """scripts/c2c/lines.c, which stops at undefined behaviour."""
-    found = tmp_path_factory.mktemp("lines") / "lines"
-    checks = ["-O1", "-g", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *checks, "-o", str(found), str(SOURCES / "lines.c"), str(SOURCES / "tape.c")], check=True)
-    return found
+    """scripts/c2c/lines.c."""
+    return compile_checked(tmp_path_factory.mktemp("lines") / "lines", COUNT_LINES)
 
 
 @pytest.fixture(scope="session")
