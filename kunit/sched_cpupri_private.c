@@ -431,12 +431,12 @@ static void race(void *data)
 		int cpu = random_neighbour(r, r->first, nr_racers);
 		int level = r->t->level[cpu];
 
-		r->lost += level >= 0 && !cpupri_holds(&r->t->cp, level, cpu);
+		r->lost += level >= 0 && !cpupri_has_cpu(&r->t->cp, level, cpu);
 		preempt_disable();
 		set_prio(r->t, cpu, prio);
 		preempt_enable();
 		r->lost += level >= 0 && level != r->t->level[cpu] &&
-			   cpupri_holds(&r->t->cp, level, cpu);
+			   cpupri_has_cpu(&r->t->cp, level, cpu);
 		if (r->finds)
 			find_any(r);
 		if (i % 64 == 0)
@@ -501,11 +501,11 @@ static void counts_match_masks(struct kunit *test)
 		for_each_possible_cpu(cpu) {
 			bool want = t->level[cpu] == level;
 
-			KUNIT_ASSERT_EQ_MSG(test, cpupri_holds(&t->cp, level, cpu), want,
+			KUNIT_ASSERT_EQ_MSG(test, cpupri_has_cpu(&t->cp, level, cpu), want,
 					    "level %d, CPU %d", level, cpu);
 			weight += want;
 		}
-		KUNIT_EXPECT_EQ_MSG(test, cpupri_counted(&t->cp, level), weight,
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(cpupri_count(&t->cp, level)), weight,
 				    "the count of level %d", level);
 	}
 }

@@ -116,11 +116,11 @@ static void rd_test_look_at_level(struct rd_test_breach *b, struct root_domain *
 		bool want = rd->cpupri.cpu_to_pri[cpu] == level;
 
 		rd_test_compare(b, "in the mask", cpu, level,
-				cpupri_holds(&rd->cpupri, level, cpu), want);
+				cpupri_has_cpu(&rd->cpupri, level, cpu), want);
 		weight += want;
 	}
 	rd_test_compare(b, "the count", -1, level,
-			cpupri_counted(&rd->cpupri, level), weight);
+			atomic_read(cpupri_count(&rd->cpupri, level)), weight);
 }
 
 static void rd_test_look_at(struct rd_test_breach *b, struct root_domain *rd)
