@@ -93,7 +93,8 @@ def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     document.write(home / "measured/c2c.json", toy_results.result((toy_results.row("rto_count", 0, 10, 3000),)))
     (home / "mine").mkdir()
     shutil.copyfile(CONFIGS / "contracts/time/timer_base.toml", home / "mine/timer_base.toml")
-    (home / "my.patch").write_text(PATCH)
+    for name in ("my.patch", "suggested.patch"):
+        (home / name).write_text(PATCH)
     return home
 
 

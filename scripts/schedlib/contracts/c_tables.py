@@ -298,4 +298,12 @@ def _joined(rows: Sequence[tuple[tuple[str, ...], str]]) -> str:
 def _if(guards: tuple[str, ...]) -> str:
     if len(guards) == 1 and (match := re.fullmatch(r"(!?)defined\((\w+)\)", guards[0])):
         return f"#{'ifndef' if match[1] else 'ifdef'} {match[2]}"
-    return f"#if {' && '.join(guards)}"
+    first, *others = guards
+    rows = [f"#if {first}"]
+    for guard in others:
+        if len(f"{rows[-1]} && {guard} && \\".expandtabs(8)) > _WIDTH:
+            rows[-1] += " && \\"
+            rows.append(f"\t{guard}")
+        else:
+            rows[-1] += f" && {guard}"
+    return "\n".join(rows)

@@ -176,8 +176,9 @@ def _conditions(
         option = condition.removeprefix("!")
         if option.startswith("CONFIG_"):
             config[option] = kernel.config.get(option) == "y" if kernel.config else None
-    # The only option that shows in the structures.
+    # The only options that show in the structures.
     config["CONFIG_SCHED_CPUPRI_SPLIT"] = size("cpupri", "leaves") is not None
+    config["CONFIG_SCHED_CPUPRI_ARRAYS"] = size("cpupri", "rt_counts") is not None
     facts = Facts(line, size("rq", "idle"), size("root_domain", "rto_mask"), size("rq", "__lock"), config)
     met = {condition: is_met(condition, facts) for condition in rules.conditions()}
     return (

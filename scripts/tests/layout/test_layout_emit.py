@@ -104,6 +104,7 @@ def broken(*names: str, line: int = 64, changes: tuple[str, ...] = CHANGES) -> s
         (("CONFIG_SCHED_PROXY_EXEC",), 64),
         (("CONFIG_DEBUG_SPINLOCK",), 64),
         (("CONFIG_SCHED_CPUPRI_SPLIT",), 64),
+        (("CONFIG_SCHED_CPUPRI_ARRAYS",), 64),
         (("CONFIG_SCHED_CPUPRI_SPLIT",), 256),
         (("STRANGER",), 64),
     ],

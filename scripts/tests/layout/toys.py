@@ -96,7 +96,13 @@ struct cpupri_leaf {
 };
 #endif
 struct cpupri {
+#ifdef CONFIG_SCHED_CPUPRI_ARRAYS
+	atomic_t normal_count ____cacheline_aligned_in_smp;
+	atomic_t rt_counts[CPUPRI_NR_PRIORITIES - 1] ____cacheline_aligned_in_smp;
+	cpumask_var_t masks[CPUPRI_NR_PRIORITIES] ____cacheline_aligned_in_smp;
+#else
 	struct cpupri_vec pri_to_cpu[CPUPRI_NR_PRIORITIES];
+#endif
 	int *cpu_to_pri;
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
 	void *place, **leaves;
