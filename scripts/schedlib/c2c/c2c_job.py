@@ -23,7 +23,7 @@ from schedlib.formats.c2c_diff_document import TrafficDiffDocument
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
-from schedlib.kernel.topology import flat, load_topology
+from schedlib.kernel.topology import shape_of
 from schedlib.progress import printable, say, step, tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
@@ -34,7 +34,7 @@ _TEXT, _PICTURE = "c2c.txt", "c2c.svg"
 def wanted_of(options: C2cOptions) -> Wanted:
     """The measurement that the options ask for; SchedlineError if the emulator cannot give a guest the topology."""
     target = TARGETS[options.on]
-    topology = load_topology(options.topology) if options.topology else flat(options.cpus)
+    topology = shape_of(options.topology, options.cpus)
     if options.topology:
         refuse_impossible(target, topology)
     workload, own = WORKLOADS[options.workload], options.program

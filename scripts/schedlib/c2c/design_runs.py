@@ -26,7 +26,7 @@ from schedlib.formats.c2c_document import TrafficResult, read_result
 from schedlib.git import git
 from schedlib.kernel.build import KernelPlan, compiler_version, prepare_kernel
 from schedlib.kernel.kconfig import Configuration
-from schedlib.kernel.topology import flat, load_topology
+from schedlib.kernel.topology import shape_of
 from schedlib.options import ChangeOptions
 from schedlib.progress import say, step
 from schedlib.tree.changes import apply_mail, hunks
@@ -56,10 +56,9 @@ class GuestRuns:
             config: the fragments of the design.
         """
         chosen = self.wanted
-        topology = load_topology(chosen.topology) if chosen.topology else flat(chosen.cpus)
         rounds = chosen.rounds.get(workload, WORKLOADS[workload].rounds)
         needed = dict.fromkeys(name for each in chosen.workloads for name in WORKLOADS[each].config)
-        setting = Setting(topology, LINES[0], 0, rounds, self.timeout)
+        setting = Setting(shape_of(chosen.topology, chosen.cpus), LINES[0], 0, rounds, self.timeout)
         fragments = (*needed, *chosen.config, *config)
         return Wanted(workload, chosen.objects, (quantum,), setting, fragments)
 

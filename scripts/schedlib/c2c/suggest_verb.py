@@ -55,10 +55,10 @@ def add_parser(verbs: Verbs) -> None:
     about = f"how much lines of 64, 128 and 256 bytes count (default: {shown})"
     add("--weights", type=_weights, default=WEIGHTS, metavar="A,B,C", help=about)
     about = f"percent of the misses that each moved member has to save (default: {PRICE:g})"
-    add("--price", type=_percent, default=PRICE, metavar="PERCENT", help=about)
+    add("--price", type=_number, default=PRICE, metavar="PERCENT", help=about)
     about = f"how often the search begins again from a changed order (default: {RESTARTS})"
-    add("--restarts", type=_restarts, default=RESTARTS, metavar="N", help=about)
-    add("--seed", type=_restarts, default=1, metavar="N", help="of the search (default: 1)")
+    add("--restarts", type=_whole, default=RESTARTS, metavar="N", help=about)
+    add("--seed", type=_whole, default=1, metavar="N", help="of the search (default: 1)")
     about = "a layout file, or a result of schedline c2c, to count beside the suggestion"
     add("--compare", type=options.existing_path, nargs="+", default=(), metavar="FILE", help=about)
     about = "do not build and run a kernel with the suggestion"
@@ -89,9 +89,6 @@ def _number(text: str) -> float:
     return value
 
 
-_percent = _number
-
-
 def _weights(text: str) -> tuple[float, ...]:
     values = tuple(_number(word) for word in text.split(","))
     if len(values) != len(WEIGHTS) or not any(values):
@@ -99,7 +96,7 @@ def _weights(text: str) -> tuple[float, ...]:
     return values
 
 
-def _restarts(text: str) -> int:
+def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > 6:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999")
     return int(text)

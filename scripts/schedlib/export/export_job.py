@@ -14,7 +14,7 @@ from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.export.kept_form import built_unifdef, closure, kept_tests
-from schedlib.git import git, try_git
+from schedlib.git import git
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, REPORTS, SELFTESTS
 from schedlib.progress import say
@@ -29,7 +29,7 @@ from schedlib.tree.changes import (
     read_mail,
 )
 from schedlib.tree.compose import TESTS_DIRECTORY, hooked, hooks, put_tests, refuse_lost_members
-from schedlib.tree.kernel_tree import Tree, at, open_tree, put_files
+from schedlib.tree.kernel_tree import Tree, at, open_tree, put_files, sender
 from schedlib.tree.suites import KunitSuite, feature_table, lacking_features, left_out, suite_table
 from schedlib.verdict import Verdict
 
@@ -99,15 +99,13 @@ def _message(name: str) -> str:
 
 def _author(tree: Tree) -> dict[str, str]:
     """The user's name and address in git's configuration: a series goes out under its sender's name."""
-    place = Path(tree.origin) if tree.is_user and Path(tree.origin).is_dir() else tree.src
-    found = [try_git(place, "config", key).stdout.decode().strip() for key in ("user.name", "user.email")]
-    if not all(found):
+    found = sender(tree)
+    if not found:
         raise SchedlineError(
             "git knows no author for the exported patches",
             "git config --global user.name 'Your Name'; git config --global user.email you@example.org",
         )
-    who = dict(zip(("NAME", "EMAIL"), found, strict=True))
-    return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+    return found
 
 
 def _add_sched_fix(series: _Series) -> _Series:

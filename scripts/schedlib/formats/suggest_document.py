@@ -8,6 +8,8 @@ from typing import Literal
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Whole, Word
 
+Mark = Literal["yes", "no", "no longer"]
+
 
 class SuggestedMove(Strict, frozen=True):
     """A member at another place.
@@ -20,7 +22,7 @@ class SuggestedMove(Strict, frozen=True):
     name: Word
     before: Count
     after: Count
-    aligned: Literal["yes", "no", "no longer"]
+    aligned: Mark
 
 
 class LayoutCosts(Strict, frozen=True):

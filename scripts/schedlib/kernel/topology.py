@@ -48,6 +48,11 @@ def flat(cpus: int) -> Topology:
     return Topology("", 1, 1, 1, cpus, 1)
 
 
+def shape_of(name: str | None, cpus: int) -> Topology:
+    """A topology by name, see load_topology(); without a name a flat one with this number of CPUs."""
+    return load_topology(name) if name else flat(cpus)
+
+
 def load_topology(name: str) -> Topology:
     """A topology by name; SchedlineError if there is none of that name, or its file is invalid."""
     if name not in topology_names():

@@ -25,7 +25,7 @@ from schedlib.guest import home, selftests
 from schedlib.guest.busybox_guest import CPUS, TARGET, Guest, prepared_guest, why_not_for, with_libraries
 from schedlib.guest.home import bring_home
 from schedlib.kernel.machine import now
-from schedlib.kernel.topology import flat, load_topology
+from schedlib.kernel.topology import shape_of
 from schedlib.progress import say, step
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
 from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, shuffled
@@ -87,7 +87,7 @@ def run_in_guest(options: RunOptions, guest: GuestOptions, suite: Suite, out: Pa
         print(f"verdict of {len(guest.cpupri)} cpupri variants: {verdict.value}")
         return verdict
     out.mkdir(parents=True, exist_ok=True)
-    shape = load_topology(guest.topology) if guest.topology else flat(guest.cpus or CPUS)
+    shape = shape_of(guest.topology, guest.cpus or CPUS)
     cache = cache_dir()
     doctor.require(["build", *guest.tree.needs])
     tree = open_tree(cache, guest.tree)

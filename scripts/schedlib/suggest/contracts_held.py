@@ -68,7 +68,7 @@ class Held:
                 key=lambda member: member.offset,
             )
         )
-        align = old.line if arrangement.aligned else before.type.align
+        align = self._structure.alignment(arrangement, old.line)
         moved = replace(before, type=replace(before.type, size=size, align=align), members=members)
         return from_members(
             old.name, self._rules, {**old.structures, tag: moved}, old.line, old.holds, old.unknown, old.assumed

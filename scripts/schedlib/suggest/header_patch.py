@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from textwrap import fill
 
 from schedlib.c2c.traffic_table import spread
-from schedlib.formats.suggest_document import LayoutCosts, SuggestDocument, SuggestedMove
-from schedlib.git import git, try_git
+from schedlib.formats.suggest_document import LayoutCosts, Mark, SuggestDocument, SuggestedMove
+from schedlib.git import git
 from schedlib.suggest.layout_costs import SUGGESTED, TODAY, shown_name
 from schedlib.suggest.movable import Arrangement, Movable
 from schedlib.tree.kernel_tree import Tree
@@ -61,28 +60,15 @@ def patch(tree: Tree, commit: str) -> str:
     return git(tree.src, "format-patch", "--stdout", "-1", "--zero-commit", "--no-signature", commit) + "\n"
 
 
-def author(tree: Tree) -> dict[str, str]:
-    """The user's name and address in git's configuration, if there are both."""
-    place = Path(tree.origin) if tree.is_user and Path(tree.origin).is_dir() else tree.src
-    found = [try_git(place, "config", key).stdout.decode().strip() for key in ("user.name", "user.email")]
-    if not all(found):
-        return {}
-    who = dict(zip(("NAME", "EMAIL"), found, strict=True))
-    return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
-
-
 def moved_members(structure: Movable, found: Arrangement, moved: Sequence[int]) -> tuple[SuggestedMove, ...]:
     """The members that move, or whose attribute changes."""
     before, after = (structure.members(each, structure.line) for each in (structure.start, found))
-    start = structure.start
     rows = []
-    for number in sorted({*moved, *(found.aligned ^ start.aligned)}):
-        first = True
-        for name in structure.units[number].members:
-            gone = number in start.aligned and number not in found.aligned
-            mark = "no longer" if gone and first else "yes" if number in found.aligned and first else "no"
-            rows.append(SuggestedMove(name, before[name], after[name], mark))  # type: ignore[arg-type]
-            first = False
+    for number in sorted({*moved, *(found.aligned ^ structure.start.aligned)}):
+        first, *others = structure.units[number].members
+        mark: Mark = "yes" if number in found.aligned else "no longer" if number in structure.start.aligned else "no"
+        rows.append(SuggestedMove(first, before[first], after[first], mark))
+        rows += [SuggestedMove(name, before[name], after[name], "no") for name in others]
     return tuple(rows)
 
 

@@ -36,7 +36,7 @@ class TracedWorkload:
         return f"{chosen.workload}, {chosen.cpus} CPUs" + (f", {chosen.topology}" if chosen.topology else "")
 
 
-def of_structure(result: TrafficResult, tag: str, owners: Sequence[str]) -> list[Counts]:
+def of_structure(result: TrafficResult, owners: Sequence[str]) -> list[Counts]:
     """The counts of a structure's own lines, for each quantum."""
     return [
         Counts.sum(row.counts for row in quantum.rows if row.owner in owners and not row.prefix)
@@ -65,12 +65,12 @@ def replayed(
     own = observed.parameters.line
     owners = owners_of(observed, tag)
     moved = relaid_as(observed, {tag: layouts[own]}, name, name, place)
-    counts = of_structure(result_of(played(player, moved, own)), tag, owners)
+    counts = of_structure(result_of(played(player, moved, own)), owners)
     longer = {}
     for line in LINES:
         if line != own:
             moved = relaid_as(_only_middle(observed), {tag: layouts[line]}, name, name, place)
-            (found,) = of_structure(result_of(played(player, moved, line)), tag, owners)
+            (found,) = of_structure(result_of(played(player, moved, line)), owners)
             longer[str(line)] = found.misses
     return _costs(name, workload, counts, longer, measured=False)
 
@@ -78,7 +78,7 @@ def replayed(
 def measured(workload: TracedWorkload, result: TrafficResult, tag: str) -> LayoutCosts:
     """The costs in a kernel that ran."""
     owners = owners_of(workload.observed, tag)
-    return _costs(SUGGESTED, workload, of_structure(result, tag, owners), {}, measured=True)
+    return _costs(SUGGESTED, workload, of_structure(result, owners), {}, measured=True)
 
 
 def _only_middle(observed: Observed) -> Observed:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from random import Random
 
-from schedlib.suggest.line_costs import Line, LineCosts
+from schedlib.suggest.line_costs import Cost, Line, LineCosts
 from schedlib.suggest.movable import Arrangement, Movable
 
 _SMALL = 1e-9
@@ -71,15 +71,15 @@ class Search:
                 found[at] = found.get(at, 0) | bit
         return list(found.values())
 
+    def costs(self, arrangement: Arrangement, line: int) -> list[Cost]:
+        """What each trace costs."""
+        wanted = self._lines(arrangement, line)
+        every = ([known[each] for each in wanted] for known in self._costs.of(wanted))
+        return [Cost(sum(each.misses for each in rows), sum(each.upgrades for each in rows)) for rows in every]
+
     def misses(self, arrangement: Arrangement, line: int) -> list[int]:
         """The misses of each trace."""
-        wanted = self._lines(arrangement, line)
-        return [sum(known[each].misses for each in wanted) for known in self._costs.of(wanted)]
-
-    def upgrades(self, arrangement: Arrangement, line: int) -> list[int]:
-        """The upgrades of each trace."""
-        wanted = self._lines(arrangement, line)
-        return [sum(known[each].upgrades for each in wanted) for known in self._costs.of(wanted)]
+        return [each.misses for each in self.costs(arrangement, line)]
 
     def conflicts(self) -> dict[tuple[int, int], float]:
         """For each two units that share a line today: what that costs, in percent of the misses, if it costs some."""

@@ -25,7 +25,7 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.formats.suggest_document import LayoutCosts, SuggestDocument
 from schedlib.kernel.targets import TARGETS
-from schedlib.kernel.topology import flat, load_topology
+from schedlib.kernel.topology import shape_of
 from schedlib.layout.members import read_members
 from schedlib.layout.struct_job import declaring_file
 from schedlib.options import ChangeOptions
@@ -40,7 +40,7 @@ from schedlib.suggest.movable import Arrangement, Movable, movable
 from schedlib.suggest.search import Objective, Search
 from schedlib.suggest.suggest_options import SuggestOptions
 from schedlib.tree.compose import with_tests
-from schedlib.tree.kernel_tree import Tree, open_tree, put_files
+from schedlib.tree.kernel_tree import Tree, open_tree, put_files, sender
 from schedlib.verdict import Verdict
 
 _TEXT, _DOCUMENT, _PATCH, _CONTRACT = "suggest.txt", "suggest.json", "suggested.patch", "contract.toml"
@@ -150,8 +150,7 @@ def _workloads(options: SuggestOptions, place: Path) -> list[TracedWorkload]:
 def _wanted(observed: Observed, changes: ChangeOptions) -> Wanted:
     """The measurement that a trace comes from."""
     chosen = observed.parameters
-    topology = load_topology(chosen.topology) if chosen.topology else flat(chosen.cpus)
-    setting = Setting(topology, chosen.line, 0, chosen.rounds, TIMEOUT)
+    setting = Setting(shape_of(chosen.topology, chosen.cpus), chosen.line, 0, chosen.rounds, TIMEOUT)
     quanta = tuple(guest.quantum for guest in observed.guests)
     return Wanted(chosen.workload, chosen.objects, quanta, setting, chosen.config, changes, TARGETS[chosen.on])
 
@@ -261,9 +260,7 @@ def _proven(case: _Case, found: SuggestDocument, arrangement: Arrangement) -> Su
     if found.status == "gain":
         chosen = case.workloads[0].observed.parameters
         said = header_patch.message(found, f"{chosen.cpus} CPUs, lines of {chosen.line} bytes")
-        commit = put_files(
-            case.tree, composition.commit, {case.file: text.encode()}, said, header_patch.author(case.tree)
-        )
+        commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, said, sender(case.tree))
         write_atomic(case.out / _PATCH, header_patch.patch(case.tree, commit))
     return found
 

@@ -88,6 +88,16 @@ def commit_tree(src: Path, tree: str, parent: str | None, message: str, author: 
     return git(src, "commit-tree", tree, *parents, env=_IDENTITY | (author or {}), stdin=message.encode())
 
 
+def sender(tree: Tree) -> dict[str, str]:
+    """The user's name and address in git's configuration, as the author of commits; empty if it lacks one of them."""
+    place = Path(tree.origin) if tree.is_user and Path(tree.origin).is_dir() else tree.src
+    found = [try_git(place, "config", key).stdout.decode().strip() for key in ("user.name", "user.email")]
+    if not all(found):
+        return {}
+    who = dict(zip(("NAME", "EMAIL"), found, strict=True))
+    return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+
+
 def _new_repository(src: Path) -> None:
     src.mkdir(parents=True, exist_ok=True)
     git(src, "init", "--quiet", "--initial-branch=schedline")

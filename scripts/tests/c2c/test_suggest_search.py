@@ -88,12 +88,12 @@ def test_the_sum_over_lines_is_what_the_model_counts(
     seen = observed(tmp_path, accesses, 3)
     with LineCosts(program, [seen], toy(), tmp_path) as costs:
         search = Search(toy(), costs, Objective({line: 1.0}, 0.0, 96), lambda _: True)
-        (misses,), (upgrades,) = (of(toy().start, line) for of in (search.misses, search.upgrades))
+        (found,) = search.costs(toy().start, line)
     watched = [f"watch {AT + 4096 * at:x} 96 1" for at in range(3)]
     rows = replay.lines([*watched, *accesses], (4, line, 1, 4, 4, "one", "some"), "-")
     counts = [list(map(int, row.split()[6:])) for row in rows if row.startswith("record")]
-    assert misses == sum(row[13] + row[14] for row in counts) > 0
-    assert upgrades == sum(row[11] for row in counts) > 0
+    assert found.misses == sum(row[13] + row[14] for row in counts) > 0
+    assert found.upgrades == sum(row[11] for row in counts) > 0
 
 
 def ping(*rounds: str) -> list[str]:
@@ -191,7 +191,7 @@ def test_a_replay_with_the_found_order_has_the_costs_that_were_searched(
             layouts[line] = StructureLayout(toy().members(found, line), size, align)
         row = replayed(replay.program, TracedWorkload(seen, held_out=False), "root_domain", "x", layouts, tmp_path)
         assert list(row.misses) == search.misses(found, 64) < search.misses(toy().start, 64)
-        assert list(row.upgrades) == search.upgrades(found, 64)
+        assert list(row.upgrades) == [each.upgrades for each in search.costs(found, 64)]
 
 
 def cost(layout: str, misses: tuple[int, ...], workload: str = "rt", **more: Any) -> LayoutCosts:
