@@ -24,11 +24,10 @@ from schedlib.git import git
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.members import Structure, read_paths
-from schedlib.layout.patch_reach import reaches
 from schedlib.layout.rule_judge import Layout, from_members
 from schedlib.layout.source_view import adds_header, differing
 from schedlib.layout.type_slice import type_slice
-from schedlib.layout.unit_build import UnitBuild, only_code, unit_build
+from schedlib.layout.unit_build import UnitBuild, is_reached, only_code, unit_build
 from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree
 
@@ -260,13 +259,9 @@ def structures_of(
 
 def _is_as_before(was: Seen, tree: Tree, before: str, commit: str, changed: Collection[str]) -> bool:
     """Whether nothing that a unit depends on differs between two commits."""
-    touched = was.read.intersection(changed)
-    if adds_header(tree, before, changed):
-        return False
     if was.names is None:
-        return not touched
-    texts = ([tree.read(file, each) or "" for each in (before, commit)] for file in sorted(touched))
-    return not any(reaches(old, new, was.names) for old, new in texts)
+        return was.read.isdisjoint(changed) and not adds_header(tree, before, changed)
+    return not is_reached(tree, before, commit, was.read, was.names)
 
 
 def _made(

@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
-from schedlib.layout.type_slice import ATTRIBUTE, is_function
+from schedlib.layout.type_slice import ATTRIBUTE, ENUM, LITERAL, TAGGED, is_function, without_bodies
 
-_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|' + r"'(?:[^'\\\n]|\\.)*'", re.S)
-_EDGE = re.compile(r'^[ \t]*#[^\n]*|[{};]|"(?:[^"\\\n]|\\.)*"|' + r"'(?:[^'\\\n]|\\.)*'", re.M)
+_COMMENT = re.compile(rf"//[^\n]*|/\*.*?\*/|{LITERAL}", re.S)
+_EDGE = re.compile(rf"^[ \t]*#[^\n]*|[{{}};]|{LITERAL}", re.M)
 _DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*", re.M)
 _CONDITIONAL = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b")
 
@@ -18,8 +18,6 @@ _FUNCTION = re.compile(r"(?:(?:struct|union|enum)\s+)?[a-z_]\w*[\s*]+(?:[a-z_]\w
 """The beginning of a function: two words or more, none in capitals as macros have them."""
 
 _TYPE = re.compile(r"(?:typedef\s+)?(?:struct|union|enum)\b")
-_DEFINES = re.compile(r"\b(?:struct|union|enum)\s+(\w+)\s*\{")
-_ENUM = re.compile(r"\benum\b[^{};()]*\{([^{}]*)\}")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -131,16 +129,14 @@ def _defined(part: str) -> set[str] | None:
         return set()
     if not brace:
         return None
-    found: set[str] = set(_DEFINES.findall(bare))
-    for body in _ENUM.findall(bare):
+    found: set[str] = set(TAGGED.findall(bare))
+    for body in ENUM.findall(bare):
         found |= set(_WORD.findall(body))
     for call in _CALL.finditer(bare):
         if call[1] not in _NO_TAGS:
             inside = bare[call.end() : _closed(bare, call.end() - 1)]
             found |= set(_WORD.findall(inside))
-    while (less := re.sub(r"\{[^{}]*\}", " ", bare)) != bare:
-        bare = less
-    return found | set(_WORD.findall(bare)) - {"struct", "union", "enum", "typedef"}
+    return found | set(_WORD.findall(without_bodies(bare))) - {"struct", "union", "enum", "typedef"}
 
 
 def _closed(text: str, at: int) -> int:

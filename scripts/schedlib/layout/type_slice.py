@@ -12,15 +12,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-_EDGE = re.compile(r'[{};]|"(?:[^"\\\n]|\\.)*"|' + r"'(?:[^'\\\n]|\\.)*'")
+LITERAL = r'"(?:[^"\\\n]|\\.)*"|' + r"'(?:[^'\\\n]|\\.)*'"
+"""A string or a character."""
+
+_EDGE = re.compile(rf"[{{}};]|{LITERAL}")
 
 _NESTED = r"\((?:[^()]|\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\))*\)"
 """Parentheses, five deep."""
 
 ATTRIBUTE = re.compile(rf"\b__attribute__\s*{_NESTED}")
 
-_TAGGED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)\s*\{")
-_ENUM = re.compile(r"\benum\b[^{};()]*\{([^{}]*)\}")
+TAGGED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)\s*\{")
+ENUM = re.compile(r"\benum\b[^{};()]*\{([^{}]*)\}")
 _ENUMERATOR = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)")
 _MENTIONED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)(\s*\*)?|\b([A-Za-z_]\w*)")
 _LOOKED_INTO = re.compile(r"\b(?:struct|union)\s+(\w+)\s*\*\s*\)")
@@ -62,10 +65,10 @@ def type_slice(preprocessed: str, tags: Collection[str], words: Collection[str] 
     defined: dict[int, list[str]] = {}
     for at, chunk in enumerate(chunks):
         bare = ATTRIBUTE.sub(" ", chunk) if "__attribute__" in chunk else chunk
-        found = _TAGGED.findall(bare)
+        found = TAGGED.findall(bare)
         for tag in found:
             by_tag[tag].append(at)
-        plain = [name for body in _ENUM.findall(bare) for name in _ENUMERATOR.findall(body)] if "enum" in bare else []
+        plain = [name for body in ENUM.findall(bare) for name in _ENUMERATOR.findall(body)] if "enum" in bare else []
         if re.match(r"\s*(?:__extension__\s+)?typedef\b", bare):
             plain += _typedef_names(bare)
         for word in plain:
@@ -122,10 +125,16 @@ def is_function(head: str) -> bool:
     return ATTRIBUTE.sub(" ", head).rstrip().endswith(")")
 
 
+def without_bodies(text: str) -> str:
+    """A declaration without what is between braces."""
+    while (less := re.sub(r"\{[^{}]*\}", " ", text)) != text:
+        text = less
+    return text
+
+
 def _typedef_names(bare: str) -> list[str]:
     """The names that a typedef defines."""
-    while (less := re.sub(r"\{[^{}]*\}", " ", bare)) != bare:
-        bare = less
+    bare = without_bodies(bare)
     if pointer := re.search(r"\(\s*\*+\s*(?:const\s+)?(\w+)\s*(?:\[[^]]*\]\s*)?\)", bare):
         return [pointer[1]]
     while (less := re.sub(r"\([^()]*\)|\[[^][]*\]", " ", bare)) != bare:

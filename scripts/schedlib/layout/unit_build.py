@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -52,6 +52,18 @@ _GENERATES = re.compile(
 def only_code(files: Iterable[str]) -> bool:
     """Whether a change of some files leaves the configuration, all commands and most generated headers as they are."""
     return all(_CODE.search(file) and not _GENERATES.search(file) for file in files)
+
+
+def is_reached(tree: Tree, one: str, other: str, read: Collection[str], names: Collection[str]) -> bool:
+    """Whether what differs between two commits may change some types.
+
+    Args:
+        read: the files that they were made from.
+        names: the types and what they depend on; see TypeSlice.
+    """
+    changed = differing(tree, one, other)
+    texts = ([tree.read(file, each) or "" for each in (one, other)] for file in sorted(changed.keys() & set(read)))
+    return adds_header(tree, one, changed) or any(reaches(old, new, names) for old, new in texts)
 
 
 @dataclass(frozen=True)
@@ -200,11 +212,7 @@ def _recorded(build: Path, tree: Tree, commit: str, column: Column) -> _Record |
 def _bounds_now(made: UnitBuild, tree: Tree, record: _Record, commit: str) -> Bounds | None:
     """What the generated header that types depend on would be made from; None if that cannot be told."""
     was = record.bounds
-    changed = differing(tree, record.commit, commit)
-    texts = ([tree.read(file, each) or "" for each in (record.commit, commit)] for file in was.read & changed.keys())
-    if adds_header(tree, record.commit, changed) or any(reaches(old, new, was.names) for old, new in texts):
-        return made.bounds_of()
-    return was
+    return made.bounds_of() if is_reached(tree, record.commit, commit, was.read, was.names) else was
 
 
 def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild | None:
