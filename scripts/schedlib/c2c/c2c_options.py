@@ -100,8 +100,14 @@ DEFAULT = ("rq", "root_domain")
 ALL = "all"
 """For --objects: all of the kernel's memory."""
 
+
 TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place"})
 """The structures whose fields are needed."""
+
+
+def owner_of(name: str) -> str:
+    """The object to which belongs what --objects NAME watches: a part belongs to its structure."""
+    return KINDS[name].tag if KINDS[name].part else name
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from schedlib.c2c.c2c_options import KINDS, ObjectKind
+from schedlib.c2c.c2c_options import KINDS, ObjectKind, owner_of
 from schedlib.c2c.kernel_map import KernelMap
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure, Place, Watched
@@ -86,9 +86,8 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
     hops = [_field_of(known, name, tag, path).offset if tag else 0 for tag, path in kind.hops]
     # The first offset is added to the variable's address, the others to the value of a pointer.
     start, rest = (address + hops[0], [*hops[1:], 0]) if hops else (address, [])
-    owner, first, size = name, 0, structure.size
+    owner, first, size = owner_of(name), 0, structure.size
     if kind.part:
-        owner = kind.tag
         inside = [entry for entry in structure.fields if entry.path.startswith(f"{kind.part}.")]
         if not inside:
             raise _missing(name, f"{kind.part} in {kind.tag}")

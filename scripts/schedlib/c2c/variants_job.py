@@ -9,7 +9,7 @@ from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import variants_report
-from schedlib.c2c.c2c_options import LINES, C2cVariantsOptions
+from schedlib.c2c.c2c_options import LINES, C2cVariantsOptions, owner_of
 from schedlib.c2c.design_file import PLACEBO, DesignFile, read_designs
 from schedlib.c2c.design_runs import GuestRuns, PlannedDesign, counted, read_kept
 from schedlib.c2c.traffic_table import field_name, totals
@@ -146,8 +146,7 @@ def _traffic(guests: Sequence[TrafficResult], name: str) -> DesignTraffic:
 
 
 def _is_of(row: TrafficRow, name: str) -> bool:
-    # cpupri and cpudl are parts of a root_domain, and their rows have its name.
-    return not row.neighbour and row.owner in (name, "root_domain" if name in ("cpupri", "cpudl") else name)
+    return not row.neighbour and row.owner == owner_of(name)
 
 
 def _events(counts: Iterable[Counts]) -> DesignEvents:
@@ -168,8 +167,7 @@ def _events(counts: Iterable[Counts]) -> DesignEvents:
 
 
 def _bytes(result: TrafficResult, name: str) -> DesignBytes:
-    owner = "root_domain" if name in ("cpupri", "cpudl") else name
-    watched = [each for each in result.watched if each.owner == owner]
+    watched = [each for each in result.watched if each.owner == owner_of(name)]
     own = next(each for each in watched if not each.prefix)
     behind = sum(each.size * each.number for each in watched if each.prefix)
     return DesignBytes(object=name, objects=own.number, own=own.size, behind=-(-behind // own.number))
