@@ -88,6 +88,11 @@ def _count(array: str) -> int:
     return prod(map(int, re.findall(r"\[(\d+)\]", array)))
 
 
+def _in_order(members: Iterable[Member]) -> tuple[Member, ...]:
+    """By offset: the second member of a union begins before the end of the first."""
+    return tuple(sorted(members, key=lambda member: member.offset))
+
+
 @dataclass
 class _Reader:
     """One structure of pahole's output, line by line."""
@@ -112,7 +117,7 @@ class _Reader:
                 offset, size = int(match.group("offset")), int(match.group("size"))
                 inside = (replace(member, offset=member.offset - offset) for member in self.members[start:])
                 tag = f"{self.name}.{match.group('name')}"
-                self.unnamed[tag] = Structure(Type(tag, size, None), tuple(inside))
+                self.unnamed[tag] = Structure(Type(tag, size, None), _in_order(inside))
                 del self.members[start:]
                 self.add(f"struct {match.group('name')}{match.group('rest')}", match)
         elif match := _MEMBER.match(text):
@@ -147,9 +152,9 @@ def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
         elif line.startswith("}"):
             reader.aligned(line)
             members = reader.members if aligned else [replace(member, align=1) for member in reader.members]
-            ordered = tuple(sorted(members, key=lambda member: member.offset))
             found.setdefault(
-                reader.name, Structure(Type(reader.name, reader.size, reader.align if aligned else None), ordered)
+                reader.name,
+                Structure(Type(reader.name, reader.size, reader.align if aligned else None), _in_order(members)),
             )
             found |= reader.unnamed
             reader = None

@@ -157,6 +157,15 @@ def test_enum_inside_does_not_end_the_structure_around_it() -> None:
     assert [(member.name, member.offset) for member in read.members] == [("a", 0), ("e", 4), ("f", 8), ("c", 12)]
 
 
+def test_union_inside_of_an_unnamed_structure_is_in_order() -> None:
+    text = (
+        "struct rq {\n\tstruct {\n\t\tunion {\n\t\t\tstruct {\n\t\t\t\tint first; /* 8 4 */\n"
+        "\t\t\t\tint last; /* 12 4 */\n\t\t\t};\n\t\t\tint other; /* 8 4 */\n\t\t};\n\t} named; /* 8 8 */\n};\n"
+    )
+    inside = parse(text, aligned=True)["rq.named"].members
+    assert [(member.name, member.offset) for member in inside] == [("first", 0), ("other", 0), ("last", 4)]
+
+
 def test_several_structures() -> None:
     found = parse(PAHOLE + PAHOLE.replace("struct rq {", "struct cpupri {") + "rubbish\n", aligned=True)
     assert set(found) == {"rq", "rq.named", "cpupri", "cpupri.named"}
