@@ -697,6 +697,15 @@ static void cpupri_split(struct kunit *test)
 KUNIT_ARRAY_PARAM_DESC(cpupri_split, sched_layout_rules.cpupri_split, id);
 #endif
 
+#ifndef SCHED_KUNIT_NO_RQ_READERS
+static void rq_readers(struct kunit *test)
+{
+	check_rule(test);
+}
+
+KUNIT_ARRAY_PARAM_DESC(rq_readers, sched_layout_rules.rq_readers, id);
+#endif
+
 /* Objects in use, by the names of their variables, which no contract knows. */
 static const struct live_object {
 	char	name[24];
@@ -788,6 +797,9 @@ static struct kunit_case sched_layout_cases[] = {
 #endif
 #ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 	KUNIT_CASE_PARAM(cpupri_split, cpupri_split_gen_params),
+#endif
+#ifndef SCHED_KUNIT_NO_RQ_READERS
+	KUNIT_CASE_PARAM(rq_readers, rq_readers_gen_params),
 #endif
 	KUNIT_CASE_PARAM(runtime_alignment, live_objects_gen_params),
 	{}

@@ -80,6 +80,7 @@ def test_column() -> None:
         "rd-lines": "present",
         "cpupri-lines": "present",
         "cpupri-split": "n/a",
+        "rq-readers": "absent",
     }
     assert judged.outcome("rq-order.Q1") is RuleOutcome.NA
     assert judged.outcome("rd-lines.R1") is RuleOutcome.PASS

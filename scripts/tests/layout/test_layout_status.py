@@ -56,6 +56,7 @@ def test_toy_kernel() -> None:
         "rd-lines": "present",
         "cpupri-lines": "present",
         "cpupri-split": "n/a",
+        "rq-readers": "absent",
         "cluster-scan": "absent",
     }
 

@@ -48,6 +48,7 @@ def test_there_is_a_mail_for_each_report() -> None:
         "05-kunit-skip",
         "06-selftests-sched",
         "07-cpupri-variants",
+        "08-rq-readers",
     }
 
 
