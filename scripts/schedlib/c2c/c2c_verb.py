@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import options
-from schedlib.c2c import compare_verb, import_verb, suggest_verb, variants_verb
+from schedlib.c2c import compare_verb, samples_verb, suggest_verb, variants_verb
 from schedlib.c2c.c2c_options import (
     ALL,
     CPUS,
@@ -108,7 +108,7 @@ def add_parser(verbs: Verbs) -> None:
     _add_diff(below)
     suggest_verb.add_parser(below)
     variants_verb.add_parser(below)
-    import_verb.add_parser(below)
+    samples_verb.add_parser(below)
     compare_verb.add_parser(below)
 
 

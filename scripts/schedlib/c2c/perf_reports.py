@@ -57,7 +57,7 @@ class ReportedType:
 
 
 @dataclass
-class Report:
+class PerfReport:
     """What a report says.
 
     Attributes:
@@ -97,7 +97,7 @@ def percent(word: str) -> float:
     return float(word.rstrip("%").replace(",", ".")) / 100
 
 
-def read_c2c_report(text: str) -> Report:
+def read_c2c_report(text: str) -> PerfReport:
     """The rows of all lines of the Pareto.
 
     Raises:
@@ -106,7 +106,7 @@ def read_c2c_report(text: str) -> Report:
     head, there, pareto = text.partition(_C2C)
     if not there:
         raise SchedlineError("the report ends before its list of lines (Pareto): it is cut off", "make it again")
-    found = Report(events=_events_of_c2c(head), tells_taken=True)
+    found = PerfReport(events=_events_of_c2c(head), tells_taken=True)
     line: tuple[int, Sequence[int]] | None = None
     for row in pareto.splitlines():
         if begins := _LINE.match(row):
@@ -159,9 +159,9 @@ def _of_row(address: int, shares: Sequence[float], numbers: Sequence[int], rest:
         yield ReportedAccess(address, "", 0, "store", function, Sampled(stored, 0, 0, 0, 0, 0), instruction)
 
 
-def read_mem_report(text: str) -> Report:
+def read_mem_report(text: str) -> PerfReport:
     """The rows of perf mem report; SchedlineError if it lacks a column, or has no rows."""
-    found = Report(approximate=False)
+    found = PerfReport(approximate=False)
     kind: SampleKind = "load"
     titles = ""
     columns: dict[str, tuple[int, int]] = {}
@@ -216,9 +216,9 @@ def _of_mem_row(cells: Mapping[str, str], kind: SampleKind) -> ReportedAccess:
     return ReportedAccess(None, name, int(offset.split()[0], 16) if offset else 0, locked, function, sampled)
 
 
-def read_type_report(text: str) -> Report:
+def read_type_report(text: str) -> PerfReport:
     """The rows of types; SchedlineError if it has none."""
-    found = Report()
+    found = PerfReport()
     events: list[str] = []
     whole = 0
     for line in text.splitlines():

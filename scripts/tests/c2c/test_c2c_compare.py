@@ -27,15 +27,15 @@ from schedlib.c2c.agreement import (
     emulated_amounts,
     top,
 )
-from schedlib.c2c.import_job import measured_of
 from schedlib.c2c.observed import result_of
 from schedlib.c2c.perf_script import Key, ScriptSums, read_script
 from schedlib.c2c.raw import Record
-from schedlib.dev.perf_text import MAP_FILE, TEXT_FILE, sampled, write_text
+from schedlib.c2c.samples_job import measured_of
+from schedlib.dev.perf_text import TEXT_FILE, sampled, write_text
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, Place
-from schedlib.formats.c2c_map_document import read_objects
+from schedlib.formats.c2c_map_document import MAP_FILE, read_objects
 from schedlib.formats.c2c_measured_document import MeasuredDocument, Sampled, SampleSource
 from schedlib.formats.c2c_trace_document import Symbol
 from schedlib.formats.published_file import read_published

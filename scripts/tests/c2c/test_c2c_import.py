@@ -17,13 +17,13 @@ from one_verb import main_of
 from schedlib.c2c import c2c_verb
 from schedlib.c2c.address_names import NO_MAP, NO_SLIDE, NOT_MAPPED, AddressNames, slide_of
 from schedlib.c2c.data_source import data_source
-from schedlib.c2c.import_job import measured_of, type_place
 from schedlib.c2c.kernel_map import KernelMap
 from schedlib.c2c.measured_report import measured_text
 from schedlib.c2c.memory_map import MemoryMap
 from schedlib.c2c.perf_reports import number, percent, read_c2c_report, read_mem_report, read_type_report
 from schedlib.c2c.perf_script import ScriptReader, ScriptSums, instructions, read_script
 from schedlib.c2c.sample_shares import effective, ranks, spearman, wilson
+from schedlib.c2c.samples_job import measured_of, type_place
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import MappedField, MappedStructure, Place
@@ -348,7 +348,8 @@ def test_what_has_no_field_is_a_row_of_its_own(tmp_path: Path) -> None:
     assert found.fields[0].name == "root_domain.rto_count"
     whole = sum(each.share for each in found.fields) + sum(each.share for each in found.unresolved)
     assert whole == pytest.approx(1)
-    assert found.kernel == sum((each.sampled for each in (*found.rows, *found.unresolved)), NOTHING)
+    every = [each.sampled for each in found.rows] + [each.sampled for each in found.unresolved]
+    assert found.kernel == sum(every, NOTHING)
     text = measured_text(found)
     assert (
         "unresolved" in text

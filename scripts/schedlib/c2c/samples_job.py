@@ -13,7 +13,7 @@ from schedlib.c2c.c2c_options import C2cImportOptions
 from schedlib.c2c.kernel_map import KernelMap
 from schedlib.c2c.measured_report import measured_text
 from schedlib.c2c.perf_reports import (
-    Report,
+    PerfReport,
     ReportedType,
     is_c2c_report,
     is_mem_report,
@@ -122,7 +122,7 @@ def _text(path: Path) -> str:
         raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
 
 
-def _report(kind: SourceKind, path: Path) -> Report:
+def _report(kind: SourceKind, path: Path) -> PerfReport:
     readers = {"perf c2c report": read_c2c_report, "perf mem report": read_mem_report}
     try:
         return readers.get(kind, read_type_report)(_text(path))
@@ -153,7 +153,7 @@ def _names(
     return known, names
 
 
-def _of_report(report: Report, names: AddressNames | None, known: KernelMap | None) -> ScriptSums:
+def _of_report(report: PerfReport, names: AddressNames | None, known: KernelMap | None) -> ScriptSums:
     sums = ScriptSums(events=set(report.events))
     for access in report.accesses:
         assert names  # noqa: S101

@@ -62,6 +62,6 @@ def _read(arguments: argparse.Namespace) -> C2cImportOptions:
 
 
 def _import(wanted: C2cImportOptions) -> Verdict:
-    from schedlib.c2c.import_job import import_samples
+    from schedlib.c2c.samples_job import import_samples
 
     return import_samples(wanted)
