@@ -25,6 +25,7 @@ NOT_A_VARIABLE = "between the variables of vmlinux"
 
 _STEP = 1 << 16
 """KASLR moves a kernel by a multiple of this, or of more."""
+_AREAS = 3
 _LEAST_VOTES, _AGREED = 5, 0.9
 
 
@@ -47,7 +48,8 @@ class AddressNames:
         self._low = min((symbol.address for symbol in bounds), default=0)
         self._high = max((symbol.address + max(symbol.size, 1) for symbol in bounds), default=0)
         self._resolver = Resolver(self._known, line, self._located(found), everything=True)
-        self._memory = MemoryNames(self._known, memory, self._raw(found)) if memory and found else None
+        usable = memory and found and len(found.areas) == _AREAS
+        self._memory = MemoryNames(self._known, memory, self._raw(found)) if memory and usable else None
 
     def moved(self, slide: int | None) -> None:
         """Say how far the kernel lay from the addresses in vmlinux, if there is no map that does; None: not known."""

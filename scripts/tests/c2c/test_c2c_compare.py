@@ -39,7 +39,7 @@ from schedlib.formats.c2c_map_document import MAP_FILE, read_objects
 from schedlib.formats.c2c_measured_document import MeasuredDocument, Sampled, SampleSource
 from schedlib.formats.c2c_trace_document import Symbol
 from schedlib.formats.published_file import read_published
-from schedlib.paths import CONFIGS
+from schedlib.paths import CONFIGS, PROJECT
 
 main = main_of(c2c_verb)
 SOURCE = SampleSource("perf script", ("samples.txt",), ("cpu/mem-loads,ldlat=30/P",), "", 0, False)
@@ -132,6 +132,14 @@ def test_the_top_of_the_mail() -> None:
         "root_domain.overloaded",
         "root_domain.rto_mask",
     )
+
+
+def test_the_page_has_the_published_figures() -> None:
+    page = (PROJECT / "docs/results/c2c-against-hardware.md").read_text()
+    found = read_published(CONFIGS / "published/rd-lines.toml").hitm()
+    for place, name in enumerate(top(found, 4), 1):
+        share = 100 * found[name] / sum(found.values())
+        assert f"| `{name.removeprefix('root_domain.')}` | {share:.1f} % | {place} |" in page
 
 
 # The round trip.

@@ -147,6 +147,12 @@ def test_where_the_kernel_lay_is_taken_from_instructions_that_agree() -> None:
     assert slide_of(KNOWN, [(TEXT + 0x3000904, "reader")] * 9) is None, "another kernel's function"
 
 
+def test_a_map_that_knows_only_watched_objects() -> None:
+    some = AddressNames(KNOWN, MEMORY, replace_map(areas=(), pages=(), offsets=()), 64)
+    assert some(RD + 8) == place("rto_count")
+    assert some(0xFFFF8880000200C0) == NOT_MAPPED
+
+
 def test_a_map_of_another_kernel_is_refused() -> None:
     strange = replace_map(instances=(Instance("rq+7", 0, RD, 64, 1),))
     with pytest.raises(SchedlineError, match="this kernel does not have"):
