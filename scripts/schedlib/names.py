@@ -53,6 +53,11 @@ def latency_names() -> tuple[str, ...]:
     return _stems("latencies", ".toml")
 
 
+def published_names() -> tuple[str, ...]:
+    """The published outputs of perf c2c that `schedline c2c compare` knows by name."""
+    return _stems("published", ".toml")
+
+
 def design_files() -> tuple[str, ...]:
     """The files of designs that `schedline c2c variants` knows by name."""
     return _stems("variants", ".toml")

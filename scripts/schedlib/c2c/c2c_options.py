@@ -215,3 +215,37 @@ class C2cDiffOptions:
     candidate: Path
     gates: Path
     json: Path | None
+
+
+@dataclass(frozen=True)
+class C2cImportOptions:
+    """Samples of a real machine to read.
+
+    Attributes:
+        files: texts of perf, all of one kind.
+        map: of the machine's objects (c2c-objects-1).
+        build_id: of the kernel that ran, if neither the files nor the map say it; empty if not known.
+        line: bytes of a cache line.
+    """
+
+    files: tuple[Path, ...]
+    vmlinux: Path | None
+    map: Path | None
+    build_id: str
+    line: int
+    out: Path | None
+    json: Path | None
+
+
+@dataclass(frozen=True)
+class C2cCompareOptions:
+    """Samples to hold against emulated counts: files, or directories that have them.
+
+    Attributes:
+        mail: name of a file of configs/published/, or a path; None for no third column.
+    """
+
+    measured: Path
+    emulated: Path
+    mail: Path | None
+    json: Path | None

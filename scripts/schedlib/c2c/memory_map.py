@@ -179,7 +179,7 @@ def plan_lines(known: KernelMap, memory: MemoryMap) -> str:
 
 def named(known: KernelMap, memory: MemoryMap, raw: Raw) -> tuple[tuple[Watch, ...], tuple[Instance, ...]]:
     """An object for each address that was counted outside of watched objects; their epoch is 0."""
-    namer = _Namer(known, memory, raw)
+    namer = MemoryNames(known, memory, raw)
     watches: dict[str, Watch] = {}
     instances: dict[tuple[str, int], Instance] = {}
     for address in sorted({record.address for record in raw.records if not record.epoch}):
@@ -189,10 +189,14 @@ def named(known: KernelMap, memory: MemoryMap, raw: Raw) -> tuple[tuple[Watch, .
     return tuple(watches.values()), tuple(instances.values())
 
 
-class _Namer:
+class MemoryNames:
+    """Names any address of a kernel that is outside of watched objects, from what was read of its memory."""
+
     def __init__(self, known: KernelMap, memory: MemoryMap, raw: Raw) -> None:
         self._known, self._memory = known, memory
-        self._pages, self._areas, self._offsets = raw.pages, raw.areas, raw.offsets
+        self._pages, self._areas = raw.pages, raw.areas
+        # Where each CPU has its per-CPU variables, sorted: there may be hundreds of CPUs.
+        self._cpus = sorted(((offset + memory.first) % (1 << 64), cpu) for cpu, offset in enumerate(raw.offsets))
         self._starts = [symbol.address for symbol in known.data]
         self._types = slab_types().cache
         self._arrays = raw.arrays
@@ -200,11 +204,11 @@ class _Namer:
     def object_at(self, address: int) -> tuple[Watch, int, int]:
         """The object at an address: its watch, its CPU, and where it begins."""
         memory = self._memory
-        for cpu, offset in enumerate(self._offsets):
-            at = (address - offset) % (1 << 64)
-            if memory.first <= at < memory.last:
-                symbol, start = self._symbol(at, memory.last)
-                return _watch(f"per-CPU {symbol.name}", symbol.size, per_cpu=True), cpu, (start + offset) % (1 << 64)
+        at = bisect_right(self._cpus, (address, len(self._cpus))) - 1
+        first, cpu = self._cpus[at] if at >= 0 else (address, 0)
+        if at >= 0 and address - first < memory.last - memory.first:
+            symbol, start = self._symbol(address - first + memory.first, memory.last)
+            return _watch(f"per-CPU {symbol.name}", symbol.size, per_cpu=True), cpu, start - memory.first + first
         for tag, (first, number) in self._arrays.items():
             size = memory.structures[tag].size
             if first <= address < first + number * size:

@@ -196,6 +196,12 @@ class Resolver:
         path = self._path(watch, offset) if inside else self._neighbour(watch, offset)
         return Place(watch.owner, watch.prefix, line, offset, path, neighbour=not inside)
 
+    def inside(self, watch: Watch, begin: int, address: int) -> Place:
+        """What lies at an address inside of an object that begins at `begin`; the object need not have been located."""
+        offset = address - begin
+        line = address // self._line - begin // self._line
+        return Place(watch.owner, watch.prefix, line, offset, self._path(watch, offset), neighbour=False)
+
     def _neighbour(self, watch: Watch, offset: int) -> str:
         """The variable beside a variable; what lies beside an object behind a pointer is not known."""
         found = None if watch.hops else _at(self._known.data, self._data, watch.address + offset - watch.offset)

@@ -24,6 +24,7 @@ from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import read_contract
 from schedlib.formats.data_file import Place, line_of, read_toml
+from schedlib.formats.published_file import read_published
 from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
 from schedlib.gate.rules import load_gate
 from schedlib.kernel.topology import Topology
@@ -226,6 +227,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "fixed-members.toml": fixed_members,
     "latencies": load_latencies,
     "variants": read_designs,
+    "published": read_published,
 }
 """The reader of each file or folder in configs/."""
 

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reads the text of `perf script`, of any length: samples are summed up while they are read.
+
+A line is, from left to right: command, process, CPU, time, period, event, address, data source, weight, instruction,
+function. Which of them are there depends on -F. See process_event() in tools/perf/builtin-script.c.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import cast
+
+from schedlib.c2c.data_source import DataSource, data_source
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import Place
+from schedlib.formats.c2c_measured_document import NOTHING, Sampled, SampleKind
+from schedlib.progress import say
+
+Names = Callable[[int], Place | str]
+"""Names an address of the kernel: the object and field there, or the reason why it has no name."""
+
+COMMAND = "perf script -F comm,tid,cpu,time,period,event,addr,data_src,weight,ip,sym"
+
+PIECE = 1 << 24
+_SIGN = b"|OP "
+_REPEATED = frozenset(
+    name + b":"
+    for name in (
+        b"l1d-miss",
+        b"l1d-access",
+        b"llc-miss",
+        b"llc-access",
+        b"tlb-miss",
+        b"tlb-access",
+        b"branch",
+        b"branch-miss",
+        b"remote-access",
+        b"instructions",
+    )
+)
+"""Events that perf makes of one record of Arm SPE, beside `memory`, the one that perf c2c uses."""
+
+_FIRST_OF_KERNEL = ord("c")
+"""The first of 16 digits of an instruction's address in the kernel: c on POWER, else f."""
+
+_UNKNOWN = "(unknown)"
+_LOOKED_AT = 1 << 20
+_MOST_NAMED = 1 << 17
+_MOST_WORKERS = 4
+_NEXT = f"make it again: {COMMAND}"
+
+Key = tuple[Place, SampleKind, str]
+
+
+@dataclass
+class ScriptSums:
+    """Sums of samples.
+
+    Attributes:
+        rows: by place, kind and function.
+        unresolved: by reason.
+        repeated: samples that tell of the same access as another one.
+        squares: of the periods (or of 1, if there are none), of all samples of the kernel's memory and of those taken.
+    """
+
+    rows: dict[Key, Sampled] = field(default_factory=dict)
+    unresolved: dict[str, Sampled] = field(default_factory=dict)
+    user: Sampled = NOTHING
+    repeated: int = 0
+    squares: float = 0.0
+    taken_squares: float = 0.0
+    events: set[str] = field(default_factory=set)
+
+    def add(self, other: ScriptSums) -> None:
+        """Add what another part of the text has."""
+        for key, sampled in other.rows.items():
+            self.rows[key] = self.rows.get(key, NOTHING) + sampled
+        for why, sampled in other.unresolved.items():
+            self.fail(why, sampled)
+        self.user += other.user
+        self.repeated += other.repeated
+        self.squares += other.squares
+        self.taken_squares += other.taken_squares
+        self.events |= other.events
+
+    def fail(self, why: str, sampled: Sampled) -> None:
+        """Add samples that have no field."""
+        self.unresolved[why] = self.unresolved.get(why, NOTHING) + sampled
+
+
+class ScriptReader:
+    """Sums up pieces of the text.
+
+    Args:
+        names: see Names. It is asked once for an address, unless there are very many.
+    """
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._places: dict[bytes, Place | str] = {}
+        self._sources: dict[bytes, DataSource | None] = {}
+
+    def read(self, text: bytes, *, last: bool = True) -> ScriptSums:
+        """The sums of a piece that begins with a line.
+
+        Args:
+            last: nothing follows this piece. Then a line without an end is cut off.
+        """
+        totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]] = {}
+        waiting: tuple[bytes, bytes, bytes, list[int]] | None = None
+        found = ScriptSums()
+        cut = b"" if not last or text.endswith(b"\n") else text[text.rfind(b"\n") + 1 :]
+        if cut:
+            text = text[: -len(cut)]
+            found.fail("the last line is cut off", Sampled(1, 0, 0, 0, 0, 0))
+        for line in text.split(b"\n"):
+            at = line.find(_SIGN)
+            if at < 0:
+                if waiting and line.strip():
+                    # With call chains, the instruction is on the line below.
+                    words = line.split(None, 2)
+                    self._count(totals, (*waiting[:3], words[1] if len(words) > 1 else b""), waiting[3])
+                    waiting = None
+                elif b"[" in line[:64] and b": " in line and not line.startswith(b"#"):
+                    found.fail("the sample has no data source", Sampled(1, 0, 0, 0, 0, 0))
+                continue
+            if waiting:
+                self._count(totals, (*waiting[:3], b""), waiting[3])
+                waiting = None
+            before = line[:at].rsplit(None, 4)
+            if before and len(before[-1]) > 16:
+                # Two columns of 16 digits have no space between them.
+                before[-1:] = [before[-1][:-16], before[-1][-16:]]
+            if len(before) < 3 or not before[-3].endswith(b":"):
+                found.fail("the sample has no address", Sampled(1, 0, 0, 0, 0, 0))
+                continue
+            event, address, source = before[-3:]
+            period = int(before[-4]) if len(before) > 3 and before[-4].isdigit() else 0
+            words = line[line.rfind(b"|") :].split(None, 9)
+            weight = -1
+            function = None
+            for number, word in enumerate(words):
+                if word.isdigit() and len(word) < 12:
+                    if weight < 0:
+                        weight = int(word)
+                elif len(word) == 16 and word[0] >= _FIRST_OF_KERNEL:
+                    function = words[number + 1] if number + 1 < len(words) else b""
+                    break
+            numbers = [1, period, period * period, max(weight, 0)]
+            if function is None:
+                waiting = (event, address, source, numbers)
+            else:
+                self._count(totals, (event, address, source, function), numbers)
+        if waiting:
+            self._count(totals, (*waiting[:3], b""), waiting[3])
+        self._name(totals, found)
+        return found
+
+    @staticmethod
+    def _count(
+        totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]],
+        key: tuple[bytes, bytes, bytes, bytes],
+        numbers: list[int],
+    ) -> None:
+        there = totals.get(key)
+        if there is None:
+            totals[key] = numbers
+        else:
+            there[0] += 1
+            there[1] += numbers[1]
+            there[2] += numbers[2]
+            there[3] += numbers[3]
+
+    def _name(self, totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]], found: ScriptSums) -> None:
+        """Turn addresses into places, and numbers of sources into what they mean."""
+        for (event, address, number, function), (samples, period, squares, cycles) in totals.items():
+            if event in _REPEATED:
+                found.repeated += samples
+                continue
+            source = self._source(number)
+            if source is None:
+                found.fail("neither a load nor a store", Sampled(samples, period, 0, 0, 0, cycles))
+                continue
+            found.events.add(event[:-1].decode(errors="replace"))
+            taken = samples if source.taken else 0
+            sampled = Sampled(samples, period, taken, period if taken else 0, samples if source.remote else 0, cycles)
+            if not _is_kernel(address):
+                if address.strip(b"0") and not address.strip(b"0123456789abcdef"):
+                    found.user += sampled
+                else:
+                    found.fail("the sample has no address", sampled)
+                continue
+            found.squares += squares or samples
+            found.taken_squares += (squares or samples) if taken else 0
+            place = self._place(address)
+            if isinstance(place, str):
+                found.fail(place, sampled)
+                continue
+            key = (place, source.kind, _function(function))
+            found.rows[key] = found.rows.get(key, NOTHING) + sampled
+
+    def _place(self, address: bytes) -> Place | str:
+        place = self._places.get(address)
+        if place is None:
+            if len(self._places) >= _MOST_NAMED:
+                self._places.clear()
+            place = self._names(int(address, 16))
+            self._places[address] = place
+        return place
+
+    def _source(self, number: bytes) -> DataSource | None:
+        if number not in self._sources:
+            try:
+                self._sources[number] = data_source(int(number, 16))
+            except ValueError:
+                self._sources[number] = None
+        return self._sources[number]
+
+
+def _is_kernel(address: bytes) -> bool:
+    """Whether it is in the upper half of all addresses."""
+    return len(address) == 16 and address[:1] in b"89abcdef" and not address.strip(b"0123456789abcdef")
+
+
+def _function(word: bytes) -> str:
+    name = word.partition(b"+0x")[0].decode(errors="replace")
+    return name if name and name[0] not in "[(" else _UNKNOWN
+
+
+def is_script(path: Path) -> bool:
+    """Whether a text begins as that of perf script does, with data sources."""
+    with path.open("rb") as file:
+        return _SIGN in file.read(_LOOKED_AT)
+
+
+def instructions(path: Path) -> list[tuple[int, str]]:
+    """Instructions of the kernel at the beginning of a text, and the functions in which perf says that they are."""
+    found = []
+    with path.open("rb") as file:
+        for line in file.read(_LOOKED_AT).split(b"\n"):
+            words = line[line.rfind(b"|") :].split() if _SIGN in line else line.split()
+            for word, name in pairwise(words):
+                if _is_kernel(word) and (function := _function(name)) != _UNKNOWN and not name.isdigit():
+                    found.append((int(word, 16), function))
+                    break
+    return found
+
+
+def read_script(path: Path, names: Names, *, workers: int = 0, piece: int = PIECE) -> ScriptSums:
+    """The sums of a whole file. A file of more than one piece is read by several processes.
+
+    Args:
+        workers: processes to use; 0 for one for each CPU, at most four.
+
+    Raises:
+        SchedlineError: it is not the text of perf script, or all samples are repetitions.
+    """
+    size = path.stat().st_size
+    workers = workers or min(len(os.sched_getaffinity(0)), _MOST_WORKERS)
+    if size <= piece or workers == 1:
+        found = ScriptSums()
+        reader = ScriptReader(names)
+        for start, end in _pieces(path, size, piece):
+            found.add(_read_piece(reader, path, start, end, size))
+    else:
+        found = _read_in_parallel(path, names, size, workers, piece)
+    if not found.rows and not found.unresolved and not found.user.samples:
+        if found.repeated:
+            raise SchedlineError(
+                f"{path}: all samples are of events such as l1d-access, which Arm SPE repeats for each access",
+                "make the text with --itrace=M, and a perf that makes the event `memory` of Arm SPE (5.13 or later)",
+            )
+        raise SchedlineError(f"{path} has no sample with a data source", _NEXT)
+    return found
+
+
+def _pieces(path: Path, size: int, piece: int) -> Iterator[tuple[int, int]]:
+    """The text in pieces that begin with a sample."""
+    with path.open("rb") as file:
+        start = 0
+        while start < size:
+            end = min(start + piece, size)
+            if end < size:
+                file.seek(end)
+                file.readline()
+                end = file.tell()
+                while (line := file.readline()) and _SIGN not in line:
+                    end = file.tell()
+            yield start, end
+            start = end
+
+
+def _read_piece(reader: ScriptReader, path: Path, start: int, end: int, size: int) -> ScriptSums:
+    with path.open("rb") as file:
+        file.seek(start)
+        return reader.read(file.read(end - start), last=end >= size)
+
+
+def _work(path: Path, names: Names, mine: list[tuple[int, int]], size: int, to: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    reader = ScriptReader(names)
+    for start, end in mine:
+        to.send((end - start, _read_piece(reader, path, start, end, size)))
+    to.close()
+
+
+def _read_in_parallel(path: Path, names: Names, size: int, workers: int, piece: int) -> ScriptSums:
+    pieces = list(_pieces(path, size, piece))
+    # Forked processes have `names` without a copy of it being sent to them.
+    context = get_context("fork")
+    found, done, told = ScriptSums(), 0, 0
+    running, readers = [], []
+    for number in range(workers):
+        here, there = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(path, names, pieces[number::workers], size, there), daemon=True)
+        process.start()
+        there.close()
+        running.append(process)
+        readers.append(here)
+    try:
+        while readers:
+            for each in wait(readers):
+                ready = cast(Connection, each)
+                try:
+                    length, sums = ready.recv()
+                except EOFError:
+                    readers.remove(ready)
+                    continue
+                found.add(sums)
+                done += length
+                if size > 1 << 30 and 10 * done // size > told:
+                    told = 10 * done // size
+                    say(f"{path.name}: {10 * told} %")
+    finally:
+        for process in running:
+            if readers:
+                process.terminate()
+            process.join()
+    if done < size:
+        raise SchedlineError(f"{path}: a process that read it has ended too early", "run it again; is memory left?")
+    return found

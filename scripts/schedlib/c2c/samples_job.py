@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Read what perf has sampled on a real machine, and write it by object and field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib import TOOL
+from schedlib.c2c.address_names import AddressNames, names_of, slide_of
+from schedlib.c2c.c2c_options import C2cImportOptions
+from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.measured_report import measured_text
+from schedlib.c2c.perf_reports import (
+    PerfReport,
+    ReportedType,
+    is_c2c_report,
+    is_mem_report,
+    is_type_report,
+    read_c2c_report,
+    read_mem_report,
+    read_type_report,
+)
+from schedlib.c2c.perf_script import COMMAND, Key, ScriptSums, instructions, is_script, read_script
+from schedlib.c2c.sample_shares import effective, wilson
+from schedlib.c2c.traffic_table import field_name
+from schedlib.cache import cache_dir, read_regular, results_directory, write_atomic
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.c2c_document import Place
+from schedlib.formats.c2c_map_document import ObjectMap, read_objects
+from schedlib.formats.c2c_measured_document import (
+    MEASURED_FILE,
+    NOTHING,
+    MeasuredDocument,
+    Metric,
+    Sampled,
+    SampledField,
+    SampledRow,
+    SampleSource,
+    SourceKind,
+    Unresolved,
+)
+from schedlib.progress import printable, say, step
+from schedlib.verdict import Verdict
+
+_TEXT = "measured.txt"
+_LARGEST_REPORT = 1 << 28
+
+
+def import_samples(options: C2cImportOptions) -> Verdict:
+    """Read the files and write the result; SchedlineError if a file is no text of perf, or the vmlinux is wrong."""
+    cache = cache_dir()
+    found = read_objects(options.map) if options.map else None
+    kinds = {path: _kind(path) for path in options.files}
+    kind = kinds[options.files[0]]
+    other = next((path for path in options.files if kinds[path] != kind), None)
+    if other:
+        raise SchedlineError(
+            f"{other} is the text of {kinds[other]}, and the first file that of {kind}", "import one kind"
+        )
+    known, names = _names(options, kind, found, cache)
+    sums, source = ScriptSums(), SampleSource(kind, tuple(path.name for path in options.files), (), "", 0, False)
+    tells_taken = True
+    for path in options.files:
+        with step(f"reading {path.name}"):
+            if kind == "perf script":
+                assert names  # noqa: S101  _names() has them for everything but types
+                part, approximate = read_script(path, names), False
+            else:
+                report = _report(kind, path)
+                part, approximate = _of_report(report, names, known), report.approximate
+                tells_taken = tells_taken and report.tells_taken
+        sums.add(part)
+        source = SampleSource(kind, source.files, (), source.machine, 0, source.approximate or approximate)
+    source = SampleSource(
+        kind,
+        source.files,
+        tuple(sorted(sums.events)),
+        _machine(options.files[0], kind),
+        sums.repeated,
+        source.approximate,
+    )
+    build_id = (found.build_id if found else "") or (known.build_id if known else "") or options.build_id
+    result = measured_of(sums, source, build_id, options.line)
+    out = results_directory(cache, options.out)
+    for place in (options.json, out / MEASURED_FILE):
+        if place:
+            document.write(place, result)
+    text = measured_text(result)
+    write_atomic(out / _TEXT, text)
+    print(text, end="")
+    say(f"results: {out}/{MEASURED_FILE}, {_TEXT}")
+    return Verdict.PASS
+
+
+def _kind(path: Path) -> SourceKind:
+    if not path.is_file():
+        raise SchedlineError(f"{path} is no file", "name the text that perf has printed")
+    if is_script(path):
+        return "perf script"
+    text = _text(path)
+    if is_c2c_report(text):
+        return "perf c2c report"
+    if is_type_report(text):
+        return "perf report -s type,typeoff"
+    if is_mem_report(text):
+        return "perf mem report"
+    if text.startswith("PERFILE2"):
+        raise SchedlineError(f"{path} is perf's data, not a text", f"{COMMAND} -i {path} > samples.txt")
+    raise SchedlineError(
+        f"{path} is no text of perf with data addresses: it has neither data sources nor a known list",
+        f"{COMMAND} > samples.txt; or perf c2c report --stdio > report.txt",
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path, _LARGEST_REPORT).decode(errors="replace")
+    except OSError as error:
+        raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
+
+
+def _report(kind: SourceKind, path: Path) -> PerfReport:
+    readers = {"perf c2c report": read_c2c_report, "perf mem report": read_mem_report}
+    try:
+        return readers.get(kind, read_type_report)(_text(path))
+    except ValueError as error:
+        raise SchedlineError(f"{path} is damaged: {error}", "make it again") from error
+
+
+def _names(
+    options: C2cImportOptions, kind: SourceKind, found: ObjectMap | None, cache: Path
+) -> tuple[KernelMap | None, AddressNames | None]:
+    if options.vmlinux is None:
+        if kind != "perf report -s type,typeoff":
+            raise SchedlineError(
+                f"{kind} has addresses, and no vmlinux says what lies there",
+                "add --vmlinux FILE: the kernel that ran, with debug information",
+            )
+        return None, None
+    with step("reading symbols and types"):
+        known, names = names_of(options.vmlinux, cache, found, options.build_id, options.line)
+    if found is None and kind != "perf report -s type,typeoff":
+        seen: list[tuple[int, str]] = []
+        for path in options.files:
+            if kind == "perf script":
+                seen += instructions(path)
+            elif kind == "perf c2c report":
+                seen += [(each.code, each.function) for each in _report(kind, path).accesses if each.code]
+        names.moved(slide_of(known, seen))
+    return known, names
+
+
+def _of_report(report: PerfReport, names: AddressNames | None, known: KernelMap | None) -> ScriptSums:
+    sums = ScriptSums(events=set(report.events))
+    for access in report.accesses:
+        assert names  # noqa: S101
+        if access.address is not None and access.address < 1 << 63:
+            if access.address:
+                sums.user += access.sampled
+            else:
+                sums.fail("the sample has no address", access.sampled)
+            continue
+        place = names.symbol(access.symbol, access.offset) if access.address is None else names(access.address)
+        _add(sums, place, (access.kind, access.function), access.sampled)
+    for each in report.types:
+        _add(sums, type_place(each, known), (each.kind, "(all)"), each.sampled)
+    return sums
+
+
+def _add(sums: ScriptSums, place: Place | str, about: tuple, sampled: Sampled) -> None:  # type: ignore[type-arg]
+    sums.squares += sampled.samples
+    sums.taken_squares += sampled.taken
+    if isinstance(place, str):
+        sums.fail(place, sampled)
+    else:
+        key: Key = (place, *about)
+        sums.rows[key] = sums.rows.get(key, NOTHING) + sampled
+
+
+def type_place(row: ReportedType, known: KernelMap | None) -> Place | str:
+    """The place of a row of types; or why it has none."""
+    if not row.structure:
+        return "perf found no structure"
+    structure = known.structures.get(row.structure) if known else None
+    if structure is None:
+        # perf took the name from the kernel's own types.
+        path = "" if row.field == "no field" else row.field
+        return Place(row.structure, "", row.offset // 64, row.offset, path, neighbour=False)
+    inside = next((each for each in structure.fields if each.offset <= row.offset < each.offset + each.size), None)
+    word = row.field.partition(".")[0]
+    if inside is None or (word not in ("", "no field") and word.partition("[")[0] not in inside.path):
+        return f"struct {row.structure} of perf's data is not that of the vmlinux"
+    return Place(row.structure, "", row.offset // 64, row.offset, inside.path, neighbour=False)
+
+
+def _machine(path: Path, kind: SourceKind) -> str:
+    """What the head of a text says of the machine, if it has one: perf script --header, perf report --header."""
+    wanted = ("# cpudesc :", "# os release :", "# perf version :")
+    with path.open("rb") as file:
+        head = file.read(1 << 16).decode(errors="replace")
+    lines = (line for line in head.splitlines() if line.startswith(wanted))
+    return printable(", ".join(line.partition(":")[2].strip() for line in lines))
+
+
+def measured_of(sums: ScriptSums, source: SampleSource, build_id: str, line: int) -> MeasuredDocument:
+    """The result of an import."""
+    metric: Metric = "taken" if any(each.taken for each in _all(sums)) else "samples"
+    kernel = sum(_all(sums), NOTHING)
+    whole = kernel.amount(metric)
+    squares = sums.taken_squares if metric == "taken" else sums.squares
+    number = effective(whole, squares)
+    fields: dict[str, Sampled] = {}
+    for (place, _, _), sampled in sums.rows.items():
+        name = field_name(place)
+        fields[name] = fields.get(name, NOTHING) + sampled
+
+    def share(sampled: Sampled) -> float:
+        return sampled.amount(metric) / whole if whole else 0.0
+
+    listed = [
+        SampledField(name, sampled, share(sampled), *wilson(share(sampled), number)) for name, sampled in fields.items()
+    ]
+    return MeasuredDocument(
+        schema="c2c-measured-1",
+        tool=TOOL,
+        imported=datetime.now(UTC).replace(microsecond=0),
+        source=source,
+        build_id=build_id,
+        line=line,
+        metric=metric,
+        kernel=kernel,
+        user=sums.user,
+        effective=number,
+        fields=tuple(sorted(listed, key=lambda each: (-each.share, -each.sampled.samples, each.name))),
+        unresolved=tuple(
+            Unresolved(why, sampled, share(sampled))
+            for why, sampled in sorted(sums.unresolved.items(), key=lambda item: (-item[1].samples, item[0]))
+        ),
+        rows=tuple(
+            SampledRow(
+                owner=place.owner,
+                prefix=place.prefix,
+                line=place.line,
+                offset=place.offset,
+                path=place.path,
+                neighbour=place.neighbour,
+                kind=kind,
+                function=function,
+                sampled=sampled,
+            )
+            for (place, kind, function), sampled in sorted(sums.rows.items())
+        ),
+    )
+
+
+def _all(sums: ScriptSums) -> Iterable[Sampled]:
+    return [*sums.rows.values(), *sums.unresolved.values()]

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline c2c import`: samples of a real machine by object and field. Samples are never called counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from schedlib.formats import document
+from schedlib.formats.c2c_document import Place
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Word
+
+MEASURED_FILE = "measured.json"
+
+SampleKind = Literal["load", "store", "rmw", "any"]
+"""A load of a locked instruction is an rmw; `any` if the source does not say."""
+
+SourceKind = Literal["perf script", "perf c2c report", "perf mem report", "perf report -s type,typeoff"]
+
+Metric = Literal["taken", "samples"]
+"""What is shared out: samples of lines taken from another CPU's cache, or, if the source does not tell these, all."""
+
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+
+
+class Sampled(Strict, frozen=True):
+    """Samples, and what they stand for.
+
+    Attributes:
+        period: sum of the samples' periods, the events that they stand for; 0 if the source does not say.
+        taken: samples of a line that another CPU's cache had modified (HITM), or handed over (Arm's peer).
+        taken_period: the sum of the periods of these.
+        remote: those of them whose line came from another node.
+        cycles: sum of the samples' weights, in cycles; 0 if the source does not say.
+    """
+
+    samples: Count
+    period: Count
+    taken: Count
+    taken_period: Count
+    remote: Count
+    cycles: Count
+
+    def __add__(self, other: Sampled) -> Sampled:
+        return Sampled(
+            self.samples + other.samples,
+            self.period + other.period,
+            self.taken + other.taken,
+            self.taken_period + other.taken_period,
+            self.remote + other.remote,
+            self.cycles + other.cycles,
+        )
+
+    def amount(self, metric: Metric) -> int:
+        """What a share of this metric is made of: events if the periods are known, else samples."""
+        if metric == "taken":
+            return self.taken_period or self.taken
+        return self.period or self.samples
+
+
+NOTHING = Sampled(0, 0, 0, 0, 0, 0)
+
+
+class SampledRow(Place, frozen=True):
+    """The samples of one function at one place."""
+
+    kind: SampleKind
+    function: Word
+    sampled: Sampled
+
+
+class Unresolved(Strict, frozen=True):
+    """Samples that belong to no field.
+
+    Attributes:
+        why: one reason for all of them.
+        share: of all samples of kernel memory, by the document's metric.
+    """
+
+    why: Word
+    sampled: Sampled
+    share: Share
+
+
+class SampledField(Strict, frozen=True):
+    """A field's share of all samples of kernel memory, by the document's metric.
+
+    Attributes:
+        name: the object and the field, without array indices.
+        low, high: the interval of 95 % of the share, after Wilson (1927). Samples of different periods count as fewer
+            of equal ones, after Kish (1965).
+    """
+
+    name: Word
+    sampled: Sampled
+    share: Share
+    low: Share
+    high: Share
+
+
+class SampleSource(Strict, frozen=True):
+    """Where samples come from.
+
+    Attributes:
+        files: their names, without directories.
+        events: the sampled events.
+        machine: what the source says of the CPU and the kernel; empty if nothing.
+        repeated: samples that were left out because they tell of the same access as another one (Arm SPE).
+        approximate: whether numbers of samples were computed from rounded percentages.
+    """
+
+    kind: SourceKind
+    files: Annotated[tuple[Word, ...], Meta(min_length=1)]
+    events: tuple[str, ...]
+    machine: str
+    repeated: Count
+    approximate: bool
+
+
+class MeasuredDocument(Document, frozen=True, kw_only=True):
+    """schedline c2c import: samples of a real machine by object and field.
+
+    Attributes:
+        tool: name and version of what wrote this file.
+        imported: with time zone.
+        build_id: of the kernel; empty if neither the source nor a map said it and no vmlinux was given.
+        line: bytes of a cache line.
+        metric: what shares are made of.
+        kernel: all samples of kernel memory.
+        user: all samples of user memory, which are not in `kernel`.
+        effective: number of samples of equal period that would tell as much as those in the metric.
+        fields: those with samples, the largest share first.
+    """
+
+    only_lines = True
+
+    schema: Literal["c2c-measured-1"]
+    tool: Word
+    imported: Moment
+    source: SampleSource
+    build_id: str
+    line: Positive
+    metric: Metric
+    kernel: Sampled
+    user: Sampled
+    effective: Amount
+    fields: tuple[SampledField, ...]
+    unresolved: tuple[Unresolved, ...]
+    rows: tuple[SampledRow, ...]
+
+
+def read_measured(path: Path) -> MeasuredDocument:
+    """Read a result of import from its file, or from the directory that contains the file.
+
+    Raises:
+        Refused: the file is not a valid result.
+    """
+    file = path / MEASURED_FILE if path.is_dir() else path
+    return document.read(file, MeasuredDocument, "schedline c2c import FILE --out DIR writes one")

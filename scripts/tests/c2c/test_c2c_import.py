@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Samples of a real machine: perf's texts, and names for their addresses. perf/*.txt say what is real."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import toy_kernel
+
+from by_schema import validate
+from one_verb import main_of
+from schedlib.c2c import c2c_verb
+from schedlib.c2c.address_names import NO_MAP, NO_SLIDE, NOT_MAPPED, AddressNames, slide_of
+from schedlib.c2c.data_source import data_source
+from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.measured_report import measured_text
+from schedlib.c2c.memory_map import MemoryMap
+from schedlib.c2c.perf_reports import number, percent, read_c2c_report, read_mem_report, read_type_report
+from schedlib.c2c.perf_script import ScriptReader, ScriptSums, instructions, read_script
+from schedlib.c2c.sample_shares import effective, ranks, spearman, wilson
+from schedlib.c2c.samples_job import measured_of, type_place
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.c2c_document import MappedField, MappedStructure, Place
+from schedlib.formats.c2c_map_document import MappedPage, ObjectMap
+from schedlib.formats.c2c_measured_document import NOTHING, SampleSource
+from schedlib.formats.c2c_trace_document import Instance, Symbol
+
+PERF = Path(__file__).parent / "perf"
+main = main_of(c2c_verb)
+
+TEXT = 0xFFFFFFFF81000000
+RD = 0xFFFF888000010000
+FIELDS = (
+    MappedField(0, 4, "refcount", ""),
+    MappedField(8, 8, "rto_count", ""),
+    MappedField(24, 8, "rto_mask", "cpumask"),
+)
+RQ = (MappedField(0, 4, "__lock", ""), MappedField(8, 8, "rd", "root_domain"))
+KNOWN = KernelMap(
+    "aa55",
+    {"root_domain": MappedStructure(64, FIELDS), "rq": MappedStructure(128, RQ)},
+    (Symbol(TEXT + 0x100, 0x100, "reader"), Symbol(TEXT + 0x200, 0x100, "writer")),
+    (
+        Symbol(0x40, 128, "runqueues"),
+        Symbol(TEXT + 0x900000, 8, "jiffies"),
+        Symbol(TEXT + 0x900040, 64, "def_root_domain"),
+    ),
+)
+MEMORY = MemoryMap((), (), 64, 0x40, 0x140, {"dentry": MappedStructure(192, (MappedField(0, 4, "d_flags", ""),))})
+MAP = ObjectMap(
+    schema="c2c-objects-1",
+    tool="tests",
+    made=datetime(2026, 1, 1, tzinfo=UTC),
+    build_id="aa55",
+    release="7.3",
+    page=4096,
+    slide=0x1000000,
+    cpus=4,
+    offsets=(0xFFFF888000100000, 0xFFFF888000200000, 0xFFFF888000300000, 0xFFFF888000400000),
+    areas=(0xFFFFEA0000000000, 0xFFFF888000000000, 0xFFFFC90000000000),
+    objects=("root_domain",),
+    instances=(Instance("root_domain+0", 0, RD, 64, 1),),
+    pages=(MappedPage(0xFFFF888000020000, "slab", "dentry", 0xFFFF888000020000, 192, 192),),
+    arrays=(),
+)
+
+
+def names(*, mapped: bool = True) -> AddressNames:
+    return AddressNames(KNOWN, MEMORY if mapped else None, MAP if mapped else None, 64)
+
+
+def place(path: str, *, owner: str = "root_domain", offset: int = 8) -> Place:
+    return Place(owner, "", offset // 64, offset, path, neighbour=False)
+
+
+# The data source.
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "taken", "remote"),
+    [
+        (0x10268100142, "load", False, False),  # Intel, L1 hit
+        (0x10668800842, "load", True, False),  # Intel, L3 HITM
+        (0x629800842, "load", True, False),  # AMD, L3 HITM
+        (0x229080144, "store", False, False),  # AMD, store
+        (0x8688000842, "load", True, False),  # Arm, peer
+        (0x88000182, "load", False, False),  # Arm, L1 miss
+        (0x1066A800842, "rmw", True, False),
+        (0x800002 | (0x400 | 2) << 5, "load", True, True),  # remote cache, one hop
+        (0x800042 | 1 << 37, "load", True, True),
+        (0x800042 | 1 << 37 | 1 << 43, "load", True, False),  # POWER, another core of the node
+    ],
+)
+def test_data_source(value: int, kind: str, taken: bool, remote: bool) -> None:
+    found = data_source(value)
+    assert found
+    assert (found.kind, found.taken, found.remote) == (kind, taken, remote)
+
+
+def test_what_is_neither_a_load_nor_a_store() -> None:
+    assert data_source(0x1E05080021) is None  # AMD: OP N/A
+    assert data_source(0) is None
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        (RD + 8, place("rto_count")),
+        (RD + 24, place("rto_mask", offset=24)),
+        (RD + 16, place("(hole)", offset=16)),
+        (TEXT + 0x1000000 + 0x900004, place("", owner="jiffies", offset=4)),
+        (0xFFFF888000300048, place("", owner="per-CPU runqueues", offset=8)),
+        (0xFFFF8880000200C0 + 2, place("d_flags", owner="dentry", offset=2)),
+        (TEXT + 0x900004, NOT_MAPPED),  # the kernel moved: nothing lies where vmlinux says
+        (RD + 64, NOT_MAPPED),
+        (0xFFFF888000500048, NOT_MAPPED),
+    ],
+)
+def test_names_of_addresses(address: int, found: Place | str) -> None:
+    assert names()(address) == found
+
+
+def test_without_a_map_only_variables_have_names_and_only_if_the_kernels_place_is_known() -> None:
+    some = names(mapped=False)
+    assert some(RD) == NO_MAP
+    assert some(TEXT + 0x900000) == NO_SLIDE
+    some.moved(0x2000000)
+    assert some(TEXT + 0x2900000) == place("", owner="jiffies", offset=0)
+    assert some.symbol("jiffies", 4) == place("", owner="jiffies", offset=4)
+    assert isinstance(some.symbol("nothing", 0), str)
+
+
+def test_where_the_kernel_lay_is_taken_from_instructions_that_agree() -> None:
+    seen = [(TEXT + 0x3000104, "reader"), (TEXT + 0x3000208, "writer")]
+    assert slide_of(KNOWN, seen * 3) == 0x3000000
+    assert slide_of(KNOWN, seen) is None, "too few"
+    assert slide_of(KNOWN, [*seen * 3, (TEXT + 0x5000104, "reader")]) is None
+    assert slide_of(KNOWN, [(TEXT + 0x3000904, "reader")] * 9) is None, "another kernel's function"
+
+
+def test_a_map_that_knows_only_watched_objects() -> None:
+    some = AddressNames(KNOWN, MEMORY, replace_map(areas=(), pages=(), offsets=()), 64)
+    assert some(RD + 8) == place("rto_count")
+    assert some(0xFFFF8880000200C0) == NOT_MAPPED
+
+
+def test_a_map_of_another_kernel_is_refused() -> None:
+    strange = replace_map(instances=(Instance("rq+7", 0, RD, 64, 1),))
+    with pytest.raises(SchedlineError, match="this kernel does not have"):
+        AddressNames(KNOWN, None, strange, 64)
+
+
+def replace_map(**fields: object) -> ObjectMap:
+    from msgspec import structs
+
+    return structs.replace(MAP, **fields)
+
+
+# perf script.
+
+
+def read(text: bytes) -> ScriptSums:
+    return ScriptReader(names()).read(text)
+
+
+def test_samples_of_three_vendors() -> None:
+    found = read((PERF / "samples.txt").read_bytes())
+    rows = {(where.path, kind, function): sampled for (where, kind, function), sampled in found.rows.items()}
+    count = rows["rto_count", "load", "reader"]
+    assert (count.samples, count.taken, count.remote, count.period, count.cycles) == (3, 3, 0, 14001, 430)
+    assert rows["rto_mask", "load", "reader"].taken == 0
+    assert rows["refcount", "store", "writer"].period == 4000
+    assert found.repeated == 1 and found.user.samples == 1
+    assert {why: each.samples for why, each in found.unresolved.items()} == {"the sample has no address": 1}
+    assert rows["", "load", "reader"].samples == 1, "a page of vmalloc"
+    assert found.events == {"cpu/mem-loads,ldlat=30/P", "ibs_op//", "memory"}
+
+
+def lines_of(file: str = "samples.txt") -> list[bytes]:
+    return [line for line in (PERF / file).read_bytes().splitlines(keepends=True) if not line.startswith(b"#")]
+
+
+def test_call_chains_have_the_function_below() -> None:
+    first = lines_of()[0]
+    before = first[: first.index(b"310") + 3]
+    chain = before + b"\n\tffffffff81000104 reader+0x4 ([kernel.kallsyms])\n\tffffffff81000204 writer+0x4 (x)\n\n"
+    assert [key[2] for key in read(chain).rows] == ["reader"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda line: line[:-30], "the last line is cut off"),
+        (lambda line: line.replace(b" ffff888000010008", b""), "the sample has no address"),
+        (lambda line: line.replace(b"ffff888000010008", b"               0"), "the sample has no address"),
+        (lambda line: line[: line.index(b"10668800842")] + b"\n", "the sample has no data source"),
+        (lambda line: line.replace(b"10668800842", b"ffffffzz842"), "neither a load nor a store"),
+        (lambda line: line.replace(b"10668800842", b" 1e05080021"), "neither a load nor a store"),
+    ],
+)
+def test_a_sample_that_cannot_be_used_has_a_reason(change, why: str) -> None:  # type: ignore[no-untyped-def]
+    found = read(change(lines_of()[0]))
+    assert not found.rows
+    assert list(found.unresolved) == [why]
+
+
+def test_columns_that_touch_are_two() -> None:
+    line = lines_of()[0].replace(b"ffff888000010008      10668800842", b"ffff8880000100080000010668800842")
+    assert read(line).rows == read(lines_of()[0]).rows
+
+
+def test_without_period_weight_and_symbol() -> None:
+    line = (
+        b" made 100 [000] 0.1: ibs_op//: ffff888000010008 629800842 |OP LOAD|LVL L3 hit|SNP HitM|TLB L1 hit|LCK N/A\n"
+    )
+    (((where, kind, function), sampled),) = read(line).rows.items()
+    assert (where.path, kind, function) == ("rto_count", "load", "(unknown)")
+    assert (sampled.samples, sampled.period, sampled.taken, sampled.cycles) == (1, 0, 1, 0)
+
+
+def test_pieces_and_processes_give_the_same_sums(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(b"".join(lines_of() * 50) + lines_of()[0][:40])
+    whole = read_script(text, names(), workers=1)
+    for workers in (1, 3):
+        parts = read_script(text, names(), workers=workers, piece=1000)
+        assert parts == whole
+
+
+def test_a_text_without_samples_is_an_error(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(lines_of()[5] * 3)
+    with pytest.raises(SchedlineError, match="itrace=M"):
+        read_script(text, names())
+    text.write_bytes(b"")
+    with pytest.raises(SchedlineError, match="no sample"):
+        read_script(text, names())
+
+
+def test_instructions_say_where_the_kernel_lay() -> None:
+    assert instructions(PERF / "samples.txt")[:4] == [(TEXT + 0x104, "reader")] * 3 + [(TEXT + 0x204, "writer")]
+
+
+# Reports.
+
+
+def test_c2c_report_of_an_old_perf_with_call_chains() -> None:
+    found = read_c2c_report((PERF / "intel-c2c-5.0.txt").read_text())
+    loads = [each for each in found.accesses if each.kind == "load"]
+    assert {each.address for each in loads} == {0xFFFFFFFFB7879600}
+    assert [each.sampled.taken for each in loads] == [18, 18]
+    assert [each.sampled.samples for each in found.accesses if each.kind == "store"] == [165, 160]
+    assert {each.function for each in loads} == {"refcount_dec_not_one"}
+    assert found.events == ["cpu/mem-loads,ldlat=30/P", "cpu/mem-stores/P"]
+
+
+def test_c2c_report_with_five_columns() -> None:
+    found = read_c2c_report((PERF / "intel-c2c-6.4.txt").read_text())
+    first = found.accesses[0]
+    assert (first.address, first.code) == (0xFF284D17B5C0FA00, 0xFFFFFFFFA134934E)
+    assert (first.sampled.samples, first.sampled.taken, first.sampled.remote) == (13874, 657 + 2559, 657)
+    assert first.sampled.cycles == 4247 * 657 + 3249 * 2559 + 4057 * (13874 - 3216)
+    assert max(each.address or 0 for each in found.accesses) == 0xFF284D17B5C0FA10
+
+
+def test_c2c_report_with_peers_of_arm() -> None:
+    found = read_c2c_report((PERF / "arm-c2c-peer.txt").read_text())
+    assert [each.sampled.taken for each in found.accesses] == [6, 93]
+
+
+@pytest.mark.parametrize("cut", ["Shared Cache Line Distribution Pareto", "----- HITM -----"])
+def test_a_c2c_report_that_is_cut_off(cut: str) -> None:
+    text = (PERF / "intel-c2c-6.4.txt").read_text()
+    with pytest.raises(SchedlineError, match=r"cut off|no line"):
+        read_c2c_report(text[: text.index(cut)])
+
+
+def test_a_row_with_other_columns_than_its_line_is_refused() -> None:
+    text = (PERF / "intel-c2c-6.4.txt").read_text().replace("3322       50        0", "3322       50")
+    with pytest.raises(SchedlineError, match="percentages"):
+        read_c2c_report(text)
+
+
+def test_mem_report() -> None:
+    found = read_mem_report((PERF / "arm-mem.txt").read_text())
+    assert [each.address for each in found.accesses] == [0xFFFF2027AACB08A8, 0xFFFF2027BE6488A8]
+    assert {each.sampled.samples for each in found.accesses} == {2}
+    assert found.accesses[0].function == "perf_iterate_ctx.constprop.151"
+    assert not found.tells_taken
+
+
+def test_mem_report_without_a_column() -> None:
+    text = (PERF / "arm-mem.txt").read_text().replace("     Samples", "     Nothing")
+    with pytest.raises(SchedlineError, match="no column Samples"):
+        read_mem_report(text)
+
+
+def test_types() -> None:
+    found = read_type_report((PERF / "power-types.txt").read_text())
+    rows = {(each.structure, each.offset): each.sampled.samples for each in found.types}
+    assert rows == {("", 0): 183, ("vm_area_struct", 136): 23, ("rq", 0): 9, ("rq", 3216): 2}
+    assert found.approximate
+    lock = next(each for each in found.types if each.structure == "rq")
+    assert type_place(lock, None) == place("__lock.raw_lock.val", owner="rq", offset=0)
+    assert type_place(lock, KNOWN) == place("__lock", owner="rq", offset=0)
+    assert "not that of the vmlinux" in str(type_place(replace(lock, offset=8), KNOWN))
+
+
+def test_commas_of_a_locale() -> None:
+    assert number("1,820,616") == number("1.820.616") == number("1820616") == 1820616
+    assert percent("65,16%") == percent("65.16%") == pytest.approx(0.6516)
+    plain = (PERF / "intel-c2c-6.4.txt").read_text()
+    german = plain.replace(" 3927 ", "3.927 ").replace(".16%", ",16%")
+    assert read_c2c_report(german).accesses == read_c2c_report(plain).accesses
+
+
+# Shares.
+
+
+def test_wilson_is_that_of_the_literature() -> None:
+    """Newcombe, Statistics in Medicine 17 (1998) 857, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29."""
+    for hits, whole, low, high in (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ):
+        assert wilson(hits / whole, whole) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_ranks_and_their_correlation() -> None:
+    assert ranks([5, 9, 5, 1]) == [2.5, 1, 2.5, 4]
+    one = {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}
+    assert spearman(one, {**one, "a": 4.0, "b": 5.0}) == pytest.approx((0.9, -0.169, 0.996), abs=1e-3)
+    assert spearman(one, one) == pytest.approx((1, 1, 1))
+    assert spearman({"a": 1.0}, {"a": 1.0}) is None
+    assert effective(10, 10) == 10 and effective(12, 102) < 2
+
+
+def test_what_has_no_field_is_a_row_of_its_own(tmp_path: Path) -> None:
+    sums = read((PERF / "samples.txt").read_bytes())
+    source = SampleSource("perf script", ("samples.txt",), tuple(sorted(sums.events)), "", sums.repeated, False)
+    found = measured_of(sums, source, "aa55", 64)
+    assert found.metric == "taken"
+    assert found.fields[0].name == "root_domain.rto_count"
+    whole = sum(each.share for each in found.fields) + sum(each.share for each in found.unresolved)
+    assert whole == pytest.approx(1)
+    every = [each.sampled for each in found.rows] + [each.sampled for each in found.unresolved]
+    assert found.kernel == sum(every, NOTHING)
+    text = measured_text(found)
+    assert (
+        "unresolved" in text
+        and "left out: 1 samples" in text
+        and "count" not in text.replace("rto_count", "").replace("refcount", "")
+    )
+    document.write(tmp_path / "measured.json", found)
+    validate(json.loads((tmp_path / "measured.json").read_text()), "c2c-measured-1")
+    document.write(tmp_path / "objects.json", MAP)
+    validate(json.loads((tmp_path / "objects.json").read_text()), "c2c-objects-1")
+
+
+# The verb.
+
+
+def test_types_need_no_vmlinux(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["c2c", "import", str(PERF / "power-types.txt"), "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "perf report -s type,typeoff" in said and "rq.__lock.raw_lock.val" in said
+    assert "perf found no structure" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([str(PERF / "samples.txt")], "no vmlinux says what lies there"),
+        ([str(PERF / "power-types.txt"), str(PERF / "samples.txt")], "import one kind"),
+        ([toy_kernel.__file__], "is no text of perf"),
+        (["PERFILE"], "is perf's data, not a text"),
+    ],
+)
+def test_input_that_cannot_be_read(words: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "PERFILE").write_text("PERFILE2\0\0")
+    files = [str(tmp_path / word) if word == "PERFILE" else word for word in words]
+    with pytest.raises(SchedlineError, match=said):
+        main(["c2c", "import", *files, "--out", str(tmp_path)])
+
+
+@pytest.mark.tools
+def test_import_with_a_vmlinux(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vmlinux = toy_kernel.build(tmp_path)
+    words = ["c2c", "import", str(PERF / "samples.txt"), "--vmlinux", str(vmlinux), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert NO_MAP in capsys.readouterr().out
+    with pytest.raises(SchedlineError, match="is another kernel"):
+        main([*words, "--build-id", "abcdef0123"])
+    document.write(tmp_path / "objects.json", replace_map(build_id="0123456789"))
+    with pytest.raises(SchedlineError, match="is another kernel"):
+        main([*words, "--map", str(tmp_path / "objects.json")])
+    stripped = tmp_path / "stripped"
+    shutil.copyfile(PERF / "samples.txt", stripped)
+    words[words.index(str(vmlinux))] = str(stripped)
+    with pytest.raises(SchedlineError, match="is no vmlinux"):
+        main(words)
