@@ -275,7 +275,7 @@ def test_our_rules() -> None:
     owners = {rule.id for rule in rules.rules} | set(rules.changes())
     assert {clause.rule for clause in rules.clauses} == owners
     assert not rules.of("rq-order.Q0")
-    assert rules.changes() == ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split")
+    assert rules.changes() == ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split", "rq-readers")
     assert rules.rule("rd-lines.R3").change == "rd-lines"
     assert rules.rule("cpupri.S1").change == "cpupri-lines"
     assert [rule.id for rule in rules.rules if rule.change == "rd-lines"] == [f"rd-lines.R{n}" for n in range(1, 10)]
