@@ -47,7 +47,8 @@ def requires(clause: Clause) -> list[str]:
 def test_each_clause_is_asserted() -> None:
     rules = toys.real_rules()
     for clause in rules.clauses:
-        if clause.rule in rules.changes():
+        # The toy kernel has no rq-readers.
+        if clause.rule in rules.changes() or rules.rule(clause.rule).change not in CHANGES:
             continue
         found = requires(clause)
         assert set(found) == (set() if clause.kind in (ClauseKind.ALONE, ClauseKind.UNBROKEN) else {clause.rule}), (

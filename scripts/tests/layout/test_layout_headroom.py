@@ -90,6 +90,7 @@ def test_toy_kernel() -> None:
     assert {name for names in rows for name in names} == {
         "rq-order.Q1",
         "rq-order.Q3",
+        "rq-readers.Q10",
         "rq-order.Q4",
         "rd-lines.R2",
         "rd-lines.R3",
