@@ -142,7 +142,7 @@ def first_contract(
     Args:
         known: what else is said of members that no marker of the kernel has. Those on one line have to stay on one.
     """
-    prefix = declared.struct.replace("_", "-")
+    prefix = declared.struct.replace("_", "-").lower()
     groups = [*_marked(declared)]
     groups += _known(declared, known, {name for group in groups for name in group.members})
     groups += _documented(declared, {name.split(".")[0] for group in groups for name in group.members})

@@ -125,6 +125,7 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
         blind=incident.blind,
         commit=incident.commit,
         right=incident.right,
+        after=next((each.what for each in case.rules.after if each.name == incident.name), ""),
         caught=caught,
         silent=silent,
         said=tuple(said),
@@ -187,6 +188,7 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     facts = {each.name: each for each in incidents}
     blind = [row for row in rows if row.blind]
     missed = [row for row in rows if not row.caught]
+    later = [row for row in rows if row.after]
     measured = f"Measured {today}. Kernel: {found.tree}, x86_64+packs. Compiler: {found.compiler}. QEMU: none."
     yield "# Would it have been caught?"
     yield ""
@@ -228,15 +230,24 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     for row in rows:
         said = "; ".join(row.said) or "nothing"
         cells = [row.name, f"`{row.struct}`", row.commit or "none", facts[row.name].measured, row.kind]
-        cells += ["yes" if row.blind else "no", "yes" if row.caught else "no", said, ", ".join(row.packs) or "nothing"]
+        cells += [
+            "yes" if row.blind else "no",
+            "later" if row.after else "yes" if row.caught else "no",
+            said,
+            ", ".join(row.packs) or "nothing",
+        ]
         yield f"| {' | '.join(cells)} |"
     yield ""
     yield "## Misses"
     yield ""
     yield from (f"- `{row.name}`: {row.why}." for row in missed)
-    if not missed:
+    yield from (f"- `{row.name}`, in the first run: {row.after}." for row in later)
+    if not missed and not later:
         yield "None."
+    yield ""
+    caught = ", ".join(f"`{row.name}`" for row in later if row.caught)
+    yield f"Caught after the fact, when that was mended, and not in the numbers: {caught or 'none'}."
 
 
 def _of(rows: Sequence[RetrodictRow]) -> str:
-    return f"{sum(row.caught for row in rows)} of {len(rows)}"
+    return f"{sum(row.caught and not row.after for row in rows)} of {len(rows)}"

@@ -70,12 +70,20 @@ class ClassOf(Strict, frozen=True, rename={"is_": "is"}):
     is_: AccessClass
 
 
+class MendedLater(Strict, frozen=True):
+    """An incident that was missed in the first run, and what was mended since."""
+
+    name: Word
+    what: Word
+
+
 class IncidentRules(Strict, frozen=True, rename={"class_": "class"}):
-    """When they were fixed, the most open findings that count, and the classes."""
+    """When they were fixed, the most open findings that count, the classes, and what was mended after the first run."""
 
     date: Word
     most_findings: Positive
     class_: tuple[ClassOf, ...]
+    after: tuple[MendedLater, ...] = ()
 
     def class_of(self, access: IncidentAccess) -> AccessClass:
         """The class of an access; ValueError if there is none."""

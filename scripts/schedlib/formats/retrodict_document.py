@@ -15,6 +15,7 @@ class RetrodictRow(Strict, frozen=True):
     Attributes:
         commit: that of the fix.
         right: the members of which one has to be named.
+        after: what was mended after the first run; then it does not count as caught.
         caught: whether the derived contract names one of them.
         silent: whether it says nothing of the fix.
         said: what it says of the bad layout.
@@ -29,6 +30,7 @@ class RetrodictRow(Strict, frozen=True):
     blind: bool
     commit: str
     right: tuple[Word, ...]
+    after: str
     caught: bool
     silent: bool
     said: tuple[str, ...]

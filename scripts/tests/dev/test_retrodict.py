@@ -90,6 +90,7 @@ def test_the_page_counts_and_tells_the_misses() -> None:
             blind=True,
             commit=each.commit,
             right=each.right,
+            after="",
             caught=not number,
             silent=True,
             said=(),
