@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help check layout status c2c run gate premerge export kernels judge fetch doctor \
-	test quick mutants bench litmus test-tree kselftest net-cachelines
+	test quick mutants bench litmus test-tree kselftest net-cachelines retrodict
 
 quote = '$(subst ','\'',$(1))'
 given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
@@ -87,3 +87,6 @@ kselftest: ## the workloads in a plain kernel tree: run, installed, packed
 
 net-cachelines: ## the kernel's tables of who uses which member of the network stack, against the structures (OUT=dir)
 	$(schedline) dev net-cachelines $(options)
+
+retrodict: ## what a contract would have said of known layout incidents (OUT=file JSON=file)
+	$(schedline) dev retrodict $(options)

@@ -37,6 +37,7 @@ class Declaration:
         has: whether there is a member, or one inside of a member: "icsk_ack.pending".
         shares: whether some members have a line in common with others, on `kernels`.
         lines: the number of the line on which each member begins, on the first of `kernels`.
+        on_one_line: whether some members lie on one line, on all of `kernels`.
     """
 
     struct: str
@@ -50,6 +51,16 @@ class Declaration:
     shares: Callable[[Sequence[str], Sequence[str]], bool] = lambda one, other: False
     kernels: str = ""
     lines: Mapping[str, int] = field(default_factory=dict)
+    on_one_line: Callable[[Sequence[str]], bool] = lambda _: False
+
+
+@dataclass(frozen=True)
+class DocumentedAccess:
+    """Members that somebody says are accessed in one way, and where that is said."""
+
+    members: tuple[str, ...]
+    class_: AccessClass
+    origin: str
 
 
 _EXAMPLE = """\
@@ -123,11 +134,18 @@ class _Group:
     marker: str = ""
 
 
-def first_contract(declared: Declaration, profile: Profile | None = None) -> str:
-    """A contract in TOML. Every promise and group has its origin; what nothing is known of is listed at the end."""
-    prefix = declared.struct.replace("_", "-")
+def first_contract(
+    declared: Declaration, profile: Profile | None = None, known: Sequence[DocumentedAccess] = ()
+) -> str:
+    """A contract in TOML. Every promise and group has its origin; what nothing is known of is listed at the end.
+
+    Args:
+        known: what else is said of members that no marker of the kernel has. Those on one line have to stay on one.
+    """
+    prefix = declared.struct.replace("_", "-").lower()
     groups = [*_marked(declared)]
-    groups += _documented(declared, {name for group in groups for name in group.members})
+    groups += _known(declared, known, {name for group in groups for name in group.members})
+    groups += _documented(declared, {name.split(".")[0] for group in groups for name in group.members})
     groups += _measured(profile, {name.split(".")[0] for group in groups for name in group.members})
     rows: list[str] = []
     rules: list[str] = []
@@ -140,9 +158,12 @@ def first_contract(declared: Declaration, profile: Profile | None = None) -> str
     apart, exceptions = _conflicts(groups, declared)
     for group in groups:
         promised = len(group.members) > 1 and bool(group.marker)
+        together = group.name.startswith(_KNOWN) and len(group.members) > 1 and declared.on_one_line(group.members)
         name = ""
         if promised:
             name = rule(f"the kernel keeps these members together: the group {group.marker}", group.origin)
+        elif together:
+            name = rule("these are used together", group.origin)
         elif group.name in apart:
             name = rule(f"what is not {group.class_.value} stays off the lines of these", group.origin)
         keys: dict[str, object] = {"name": group.name, "class": group.class_.value}
@@ -152,6 +173,8 @@ def first_contract(declared: Declaration, profile: Profile | None = None) -> str
         rows.append(f"# {group.origin}\n{_table('[group]', **keys)}")
         if promised:
             rows.append(_table("[group.promise]", id=name, keep="unbroken", forced=True))
+        elif together:
+            rows.append(_table("[group.promise]", id=name, keep="on one line"))
     rows += exceptions
     for member, attribute in aligned_members(declared).items():
         aligned = rule(f"{member} begins a line of its own accord", f"{declared.file}: {attribute}")
@@ -183,6 +206,17 @@ def _marked(declared: Declaration) -> Iterator[_Group]:
         origin = f"{declared.file}: __cacheline_group_begin({marker}){asserted}"
         rows = [row for name in members if (row := declared.table.find(name))]
         yield _Group(marker, _class(marker), members, origin, *_functions(declared, rows), marker=marker)
+
+
+_KNOWN = "access-"
+
+
+def _known(declared: Declaration, known: Sequence[DocumentedAccess], held: Collection[str]) -> Iterator[_Group]:
+    """The members that somebody says something of, one group for each saying."""
+    for number, each in enumerate(known, 1):
+        members = tuple(name for name in each.members if declared.has(name) and name.split(".")[0] not in held)
+        if members:
+            yield _Group(f"{_KNOWN}{number}", each.class_, members, each.origin)
 
 
 def _documented(declared: Declaration, held: Collection[str]) -> Iterator[_Group]:

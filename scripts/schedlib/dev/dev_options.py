@@ -133,3 +133,12 @@ class NetCachelinesOptions:
 
     tree: TreeOptions
     out: Path | None
+
+
+@dataclass(frozen=True)
+class RetrodictOptions:
+    """The tree, and the files for the page and the document."""
+
+    tree: TreeOptions
+    out: Path | None
+    json: Path | None

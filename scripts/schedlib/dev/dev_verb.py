@@ -17,6 +17,7 @@ from schedlib.dev.dev_options import (
     MutantsOptions,
     NetCachelinesOptions,
     PlainTreeOptions,
+    RetrodictOptions,
 )
 from schedlib.kernel.targets import TARGETS
 from schedlib.names import one_of, some_of
@@ -119,7 +120,37 @@ def add_parser(verbs: Verbs) -> None:
     )
     options.add_tree_options(tables)
     tables.add_argument("--out", type=options.new_path, metavar="DIR", help="write the tables made anew here")
+    _add_retrodict(verbs)
     _add_plain_trees(verbs)
+
+
+def _add_retrodict(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "retrodict",
+        "what a contract would have said of known layout incidents",
+        first=[
+            "schedline dev retrodict                        each incident of configs/incidents/",
+            "schedline dev retrodict --out retrodiction.md  write the page, too",
+        ],
+        text="""
+        For each incident a contract is derived from the layout before, by configs/incidents-rules.toml. It has to
+        name the right member in the bad layout, and to say nothing of the fix. FAIL if one is missed.""",
+        read=lambda arguments: options_of(RetrodictOptions, arguments, tree=options.tree_options(arguments)),
+        job=_retrodict,
+    )
+    options.add_tree_options(parser)
+    options.add_values(
+        parser,
+        ("--out", options.new_path, "FILE", "write the page here"),
+        ("--json", options.new_path, "FILE", "write the document here"),
+    )
+
+
+def _retrodict(wanted: RetrodictOptions) -> Verdict:
+    from schedlib.dev.retrodict import retrodict
+
+    return retrodict(wanted)
 
 
 def _add_own_tests(verbs: Verbs) -> None:

@@ -61,7 +61,7 @@ def init_contract(options: StructOptions) -> Verdict:
     if profile and not profile.is_watched:
         say(f"{profile.about} does not watch {options.struct}, only {', '.join(profile.watches)}: it adds nothing")
     tree, composition = composed_tree(options.tree, options.changes)
-    text = first_contract(_declaration(options, tree, composition.commit), profile)
+    text = first_contract(declaration_of(options, tree, composition.commit), profile)
     if options.out:
         write_atomic(options.out, text)
         print(options.out)
@@ -70,8 +70,12 @@ def init_contract(options: StructOptions) -> Verdict:
     return Verdict.PASS
 
 
-def _declaration(options: StructOptions, tree: Tree, commit: str) -> Declaration:
-    """What the tree says of the structure."""
+def declaration_of(options: StructOptions, tree: Tree, commit: str) -> Declaration:
+    """What the tree says of the structure.
+
+    Raises:
+        SchedlineError: there is no such structure, or the tree or the machine does not allow it.
+    """
     layouts, struct = layouts_of(options, tree, commit), options.struct
     file = options.file or declaring_file(tree, commit, struct)
     table = find_table(tree, commit, struct)
@@ -88,6 +92,12 @@ def _declaration(options: StructOptions, tree: Tree, commit: str) -> Declaration
             for second in fields(layout, other)
         )
 
+    def on_one_line(names: Sequence[str]) -> bool:
+        return all(
+            len({layout.line_of(byte) for each in fields(layout, names) for byte in (each.offset, each.last)}) == 1
+            for layout in layouts
+        )
+
     return Declaration(
         struct,
         file,
@@ -100,6 +110,7 @@ def _declaration(options: StructOptions, tree: Tree, commit: str) -> Declaration
         shares,
         ", ".join(layout.name for layout in layouts),
         {member.name: layouts[0].line_of(member.offset) for member in members},
+        on_one_line,
     )
 
 

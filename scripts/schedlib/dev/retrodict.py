@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0
+"""incidents -> contracts derived from the layouts before -> what they say of the bad ones and of the fixes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, scratch, write_atomic
+from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.first_contract import DocumentedAccess, first_contract
+from schedlib.contracts.packs import pack_rules
+from schedlib.dev.dev_options import RetrodictOptions
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.incident_file import Incident, IncidentRules, read_incident_rules, read_incidents
+from schedlib.formats.retrodict_document import RetrodictDocument, RetrodictRow
+from schedlib.layout.columns import ensure_tools, pack_columns
+from schedlib.layout.compile import Column, compiler_of
+from schedlib.layout.layout_options import ColumnOptions, StructOptions
+from schedlib.layout.members import resolve
+from schedlib.layout.pack_units import pack_layout
+from schedlib.layout.patch_check import broken_rules
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, intruders, share_line
+from schedlib.layout.struct_job import declaration_of
+from schedlib.names import pack_names
+from schedlib.options import ChangeOptions, TreeOptions
+from schedlib.progress import say
+from schedlib.tree.changes import PatchSet
+from schedlib.tree.compose import compose
+from schedlib.tree.kernel_tree import Tree, apply_diff, open_tree
+from schedlib.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Where incidents are judged: a tree, its commit without carried changes, and a configuration."""
+
+    cache: Path
+    tree: Tree
+    stock: str
+    column: Column
+    rules: IncidentRules
+    packs: Rules
+
+    def commit(self, incident: Incident, diff: str) -> str:
+        """The commit with a diff; SchedlineError if it does not apply."""
+        made = apply_diff(self.tree, self.stock, diff.encode(), f"{incident.name}\n") if diff else self.stock
+        if made is None:
+            raise SchedlineError(f"{incident.name}: a diff does not apply to {self.tree.origin}", "write it anew")
+        return made
+
+    def layout(self, commit: str, rules: Rules) -> Layout:
+        """The structures of some rules in a commit."""
+        return pack_layout(self.cache, self.tree, commit, self.column, rules, self.stock)
+
+
+def retrodict(options: RetrodictOptions) -> Verdict:
+    """Judge each incident, and write the page and the document; PASS if none that can be judged is missed.
+
+    Raises:
+        SchedlineError: a file of incidents is wrong, or the tree or the machine does not allow it.
+    """
+    doctor.require(["layout", *options.tree.needs])
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
+    [column] = pack_columns(["x86_64"], [])
+    ensure_tools([column])
+    stock = compose(tree, without=PatchSet(tree.name).default()).commit
+    case = _Case(cache, tree, stock, column, read_incident_rules(), pack_rules(pack_names()))
+    case.layout(stock, case.packs)
+    rows = []
+    for incident in read_incidents():
+        row = judge_incident(case, incident)
+        say(f"{'caught' if row.caught else 'missed'}: {row.name}{f': {row.why}' if row.why else ''}")
+        rows.append(row)
+    compiler = compiler_of(column.arch)
+    found = RetrodictDocument(
+        schema="retrodict-1", tree=tree.origin, compiler=compiler, rules=case.rules.date, incidents=tuple(rows)
+    )
+    if options.json:
+        document.write(options.json, found)
+    text = "\n".join(page(found, read_incidents(), datetime.now(UTC).date().isoformat())) + "\n"
+    if options.out:
+        write_atomic(options.out, text)
+    print(text, end="")
+    return Verdict.PASS if all(row.caught and row.silent for row in rows) else Verdict.FAIL
+
+
+def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
+    """What the contract that is derived from the layout before says, and what today's contracts say."""
+    began = time.monotonic()
+    caught, silent, said, why, packs, middle = False, True, list[str](), "", list[str](), began
+    try:
+        bad, fix = (case.commit(incident, diff) for diff in (incident.bad, incident.fix))
+        rules = derived_rules(case, incident, bad if incident.kind == "latent" else fix)
+        layouts = case.layout(bad, rules), case.layout(fix, rules)
+        if incident.kind == "latent":
+            shared = open_findings(rules, layouts[0])
+            left = {name for names in open_findings(rules, layouts[1]) for name in names}
+            said = [" ".join(names) for names in shared]
+            right = [name for name in incident.right if any(name in names for names in shared)]
+            caught = len(shared) <= case.rules.most_findings and any(name not in left for name in right)
+            silent = not _failing(rules, *layouts)
+            why = _why_not_open(shared, right, case.rules.most_findings) if not caught else ""
+        else:
+            broken = _failing(rules, layouts[1], layouts[0])
+            said = [f"{each.rule}: {' '.join(names_of(each, layouts[0]))}" for each in broken]
+            caught = any(_names_right(incident, names_of(each, layouts[0])) for each in broken)
+            why = "" if caught else "no rule breaks" if not broken else "another member is named"
+        middle = time.monotonic()
+        today = case.layout(fix, case.packs), case.layout(bad, case.packs)
+        packs = [each.rule for each in _failing(case.packs, *today) if _names_right(incident, names_of(each, today[1]))]
+    except SchedlineError as error:
+        middle, why = max(middle, began), f"not judged: {error.observed.splitlines()[0]}"
+    ended = time.monotonic()
+    return RetrodictRow(
+        name=incident.name,
+        struct=incident.struct,
+        kind=incident.kind,
+        blind=incident.blind,
+        commit=incident.commit,
+        right=incident.right,
+        after=next((each.what for each in case.rules.after if each.name == incident.name), ""),
+        caught=caught,
+        silent=silent,
+        said=tuple(said),
+        packs=tuple(packs),
+        why=why,
+        seconds=(round(middle - began, 1), round(ended - middle, 1)),
+    )
+
+
+def derived_rules(case: _Case, incident: Incident, commit: str) -> Rules:
+    """The contract that the layout of a commit gives, by the rule of configs/incidents-rules.toml."""
+    options = StructOptions(incident.struct, TreeOptions(), ChangeOptions(), ColumnOptions(), incident.file)
+    known = [DocumentedAccess(each.members, case.rules.class_of(each), each.who) for each in incident.access]
+    text = first_contract(declaration_of(options, case.tree, commit), known=known)
+    with scratch(case.cache) as place:
+        write_atomic(place / f"{incident.struct}.toml", text)
+        return pack_rules((), (place,))
+
+
+def open_findings(rules: Rules, layout: Layout) -> list[tuple[str, ...]]:
+    """The members of each open finding that share a line, those with none left out."""
+    found = []
+    for finding in rules.findings:
+        one, other = (
+            [(name, field) for name in names if (field := resolve(layout.structures, finding.type, name))]
+            for names in (finding.members, finding.others)
+        )
+        pairs = [(a, b) for a, left in one for b, right in other if share_line(left, right, layout)]
+        if pairs:
+            found.append(tuple(dict.fromkeys(name for pair in pairs for name in pair)))
+    return found
+
+
+def names_of(result: RuleResult, layout: Layout) -> tuple[str, ...]:
+    """The members that the complaint about a broken rule names."""
+    wrong = [each for each in result.clauses if each.outcome is RuleOutcome.FAIL]
+    names = [field.member for each in wrong for field in concerned(each, layout)]
+    return tuple(dict.fromkeys([*names, *(name for each in wrong for name in intruders(each, layout))]))
+
+
+def _failing(rules: Rules, before: Layout, after: Layout) -> list[RuleResult]:
+    return [each for each in broken_rules(rules, before, after) if each.outcome is RuleOutcome.FAIL]
+
+
+def _names_right(incident: Incident, names: Sequence[str]) -> bool:
+    return any(name in incident.right or name.split(".")[0] in incident.right for name in names)
+
+
+def _why_not_open(shared: Sequence[Sequence[str]], right: Sequence[str], most: int) -> str:
+    if len(shared) > most:
+        return f"{len(shared)} open findings"
+    if not right:
+        return "no open finding names it" if shared else "no members share a line although their classes do not fit"
+    return "the fix has the same finding"
+
+
+def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) -> Iterator[str]:
+    """docs/results/retrodiction.md."""
+    rows = found.incidents
+    facts = {each.name: each for each in incidents}
+    blind = [row for row in rows if row.blind]
+    missed = [row for row in rows if not row.caught]
+    later = [row for row in rows if row.after]
+    measured = f"Measured {today}. Kernel: {found.tree}, x86_64+packs. Compiler: {found.compiler}. QEMU: none."
+    yield "# Would it have been caught?"
+    yield ""
+    yield "```sh"
+    yield "schedline dev retrodict --out retrodiction.md --json retrodict.json"
+    yield "```"
+    yield ""
+    yield f"Layout incidents of the kernel, from `configs/incidents/`, by rules of {found.rules} that were fixed before"
+    yield "the first run: `configs/incidents-rules.toml`. This page is made by the command."
+    yield ""
+    yield "## The numbers"
+    yield ""
+    yield measured
+    yield "Other work kept the machine busy, so times are upper limits."
+    yield ""
+    yield "| what | number |"
+    yield "|---|---|"
+    yield f"| caught by the derived contract | {_of(rows)} |"
+    yield f"| of these, blind incidents | {_of(blind)} |"
+    yield f"| the others | {_of([row for row in rows if not row.blind])} |"
+    yield f"| complaints of a fix | {sum(not row.silent for row in rows)} |"
+    yield f"| noticed by today's contracts, blind incidents | {sum(bool(row.packs) for row in blind)} of {len(blind)} |"
+    others = [row for row in rows if not row.blind]
+    yield f"| noticed by today's contracts, the others | {sum(bool(row.packs) for row in others)} of {len(others)} |"
+    times = sorted(row.seconds[0] for row in rows)
+    yield f"| seconds for the derived contract, middle and most | {times[len(times) // 2]}, {times[-1]} |"
+    yield ""
+    yield "Who accessed a member was written down by somebody who knew the fix, also of blind incidents. So the number"
+    yield "says that the check works if the accesses are known, and not that somebody would have known them. A latent"
+    yield "layout was never good: caught means that a contract of it has an open finding."
+    yield ""
+    yield "## Incident by incident"
+    yield ""
+    yield measured
+    yield ""
+    heads = ("incident", "structure", "commit", "measured then", "kind", "blind", "caught", "said", "today's contracts")
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    for row in rows:
+        said = "; ".join(row.said) or "nothing"
+        cells = [row.name, f"`{row.struct}`", row.commit or "none", facts[row.name].measured, row.kind]
+        cells += [
+            "yes" if row.blind else "no",
+            "later" if row.after else "yes" if row.caught else "no",
+            said,
+            ", ".join(row.packs) or "nothing",
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield "## Misses"
+    yield ""
+    yield from (f"- `{row.name}`: {row.why}." for row in missed)
+    yield from (f"- `{row.name}`, in the first run: {row.after}." for row in later)
+    if not missed and not later:
+        yield "None."
+    yield ""
+    caught = ", ".join(f"`{row.name}`" for row in later if row.caught)
+    yield f"Caught after the fact, when that was mended, and not in the numbers: {caught or 'none'}."
+
+
+def _of(rows: Sequence[RetrodictRow]) -> str:
+    return f"{sum(row.caught and not row.after for row in rows)} of {len(rows)}"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""configs/incidents/: layout incidents of the kernel, and the rules that judge what would have been said of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from schedlib.formats.contract_file import AccessClass
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Positive, Strict, Word
+from schedlib.paths import CONFIGS
+
+INCIDENTS = CONFIGS / "incidents"
+_RULES = CONFIGS / "incidents-rules.toml"
+
+Often = Literal["many", "owner", "rare"]
+"""By all CPUs, by the one that owns the object, or hardly ever."""
+
+
+class IncidentAccess(Strict, frozen=True):
+    """Who read and wrote some members before the fix: how often, and in which functions or on which occasion."""
+
+    members: tuple[Word, ...]
+    reads: Often
+    writes: Often
+    who: Word
+
+
+class Incident(Strict, frozen=True):
+    """A layout that cost something; see configs/incidents-rules.toml.
+
+    Attributes:
+        name: of its file.
+        file: what declares the structure; empty: it is looked for.
+        kind: bad from its first day, or as in the fix before.
+        blind: written before the contracts were looked at.
+        commit: that of the fix; empty if it was not merged or is not known.
+        date: year and month of the fix.
+        measured: what was measured then.
+        machine: on what machine.
+        read: what was read of it.
+        right: the members of which one has to be named.
+        bad, fix: diffs; empty: Linux 7.3 as it is.
+    """
+
+    name: Word
+    title: Word
+    struct: Word
+    kind: Literal["latent", "regression"]
+    blind: bool
+    commit: str
+    date: Word
+    measured: Word
+    machine: Word
+    read: Word
+    right: tuple[Word, ...]
+    access: tuple[IncidentAccess, ...]
+    file: str = ""
+    thread: str = ""
+    bad: str = ""
+    fix: str = ""
+
+
+class ClassOf(Strict, frozen=True, rename={"is_": "is"}):
+    """The class of members that are read and written so."""
+
+    reads: Often
+    writes: Often
+    is_: AccessClass
+
+
+class MendedLater(Strict, frozen=True):
+    """An incident that was missed in the first run, and what was mended since."""
+
+    name: Word
+    what: Word
+
+
+class IncidentRules(Strict, frozen=True, rename={"class_": "class"}):
+    """When they were fixed, the most open findings that count, the classes, and what was mended after the first run."""
+
+    date: Word
+    most_findings: Positive
+    class_: tuple[ClassOf, ...]
+    after: tuple[MendedLater, ...] = ()
+
+    def class_of(self, access: IncidentAccess) -> AccessClass:
+        """The class of an access; ValueError if there is none."""
+        for row in self.class_:
+            if (row.reads, row.writes) == (access.reads, access.writes):
+                return row.is_
+        raise ValueError(f"no class for reads {access.reads}, writes {access.writes}")
+
+
+def read_incidents(directory: Path = INCIDENTS) -> tuple[Incident, ...]:
+    """All incidents, by date; SchedlineError if a file is wrong."""
+    found = (read_toml(path, Incident, stem="name") for path in directory.glob("*.toml"))
+    return tuple(sorted(found, key=lambda each: (each.date, each.name)))
+
+
+def read_incident_rules(path: Path = _RULES) -> IncidentRules:
+    """The rules; SchedlineError if the file is wrong."""
+    return read_toml(path, IncidentRules)
