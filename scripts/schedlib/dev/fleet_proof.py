@@ -32,7 +32,7 @@ _NOISE = 0.05
 _MACHINE = 0.01
 """Standard deviations of a boot, and of the effect on the machines of a model, as shares."""
 
-_FLEETS = {100: 2000, 1000: 500, 10_000: 50}
+_FLEETS = {100: 1000, 1000: 200, 10_000: 20}
 """How many fleets of each size are simulated."""
 
 _LARGEST = 10_000
