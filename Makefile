@@ -42,8 +42,8 @@ c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance CPUS=32; BASE=dir 
 run: ## workloads and tools on this machine (SUITE=quick RUNS=5 OUT=dir), or in a guest (IN_GUEST=1)
 	$(schedline) run $(options)
 
-gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir HTML=file; FROM=gate.json)
-	$(schedline) gate $(if $(filter FROM,$(given)),,$(call operands,BASE CANDIDATE)) $(call options,BASE CANDIDATE)
+gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir HTML=file; FROM=gate.json; FLEET=dir)
+	$(schedline) gate $(if $(filter FROM FLEET,$(given)),,$(call operands,BASE CANDIDATE)) $(call options,BASE CANDIDATE)
 
 premerge: ## a series against its base: one page (KDIR= BASE=rev HEAD=rev, or MBOX=file; RUNS="base candidate")
 	$(schedline) premerge $(call options,RUNS) $(call list,RUNS)

@@ -328,6 +328,7 @@ SCENE = {
     "linux-base/Makefile": b"",
     "build/vmlinux": b"",
     "runs/base/1.json": b"",
+    "fleet/one/base/1.json": b"",
     "runs/candidate/1.json": b"",
     "runs/placebo/1.json": b"",
     "again/base/1.json": b"",

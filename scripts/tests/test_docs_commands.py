@@ -83,6 +83,8 @@ def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "kunit").symlink_to(PROJECT / "kunit")
     (home / ".gitconfig").write_text("[user]\n\tname = Tester\n\temail = tester@example.org\n")
     _campaign(Campaign(home / "runs"))
+    (home / "fleet").mkdir()
+    (home / "fleet/one").symlink_to(home / "runs")
     for seed, side in ((1, "base"), (2, "candidate")):
         hackbench(home / "results" / side, noise(seed))
     (home / "campaign").mkdir()

@@ -31,6 +31,7 @@ from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.dev import thresholds, workload_cost
+from schedlib.dev.fleet_proof import fleet_rows
 from schedlib.dev.gate_proof import proof
 from schedlib.dev.gate_speed import gate_rows
 from schedlib.formats import document
@@ -370,11 +371,13 @@ def bench(only: str | None, file: Path | None) -> Verdict:
         return _gate(file)
     if only == "thresholds":
         return thresholds.bench(_conditions(), file)
-    rows, origin = ([], "") if only in ("workloads", "start", "gate-speed") else _of_tree(only)
+    rows, origin = ([], "") if only in ("workloads", "start", "gate-speed", "fleet") else _of_tree(only)
     if only in (None, "start"):
         rows += _starts()
     if only in (None, "gate-speed"):
         rows += gate_rows()
+    if only == "fleet":
+        rows += fleet_rows()
     if only in (None, "check"):
         command = [_SCHEDLINE, "check"]
         run(command)

@@ -25,7 +25,19 @@ from schedlib.options import TreeOptions, Verbs, add_verb, options_of
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
 
-_KINDS = ("start", "check", "wakeup", "cpupri", "layout", "c2c", "workloads", "thresholds", "gate", "gate-speed")
+_KINDS = (
+    "start",
+    "check",
+    "wakeup",
+    "cpupri",
+    "layout",
+    "c2c",
+    "workloads",
+    "thresholds",
+    "gate",
+    "gate-speed",
+    "fleet",
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +91,10 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats. Nothing is
         asserted, but --only gate FAILs when the gate misses its goals.""",
-        examples=["schedline dev bench --only workloads   as root: what rt_wakeup and sleep_storm cost"],
+        examples=[
+            "schedline dev bench --only workloads   as root: what rt_wakeup and sleep_storm cost",
+            "schedline dev bench --only fleet       simulated fleets of up to 10,000 machines; some minutes",
+        ],
         read=lambda arguments: options_of(BenchOptions, arguments),
         job=_bench,
         libraries=("requirements-gate.txt", "requirements-history.txt", "requirements.txt"),

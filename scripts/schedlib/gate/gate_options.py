@@ -79,6 +79,22 @@ class GateOptions:
 
 
 @dataclass(frozen=True)
+class FleetOptions:
+    """The options of a gate over many machines; see --help. fleet: a directory for each machine."""
+
+    fleet: Path
+    gates: str | None = None
+    json: Path | None = None
+
+    def command(self) -> str:
+        """The shell command that makes the same files again."""
+        words: list[object] = ["schedline", "gate", "--fleet", self.fleet]
+        words += ["--gates", self.gates] if self.gates else []
+        words += ["--json", self.json] if self.json else []
+        return shlex.join(map(str, words))
+
+
+@dataclass(frozen=True)
 class HistoryOptions:
     """The options of `gate history`; see --help."""
 

@@ -15,6 +15,7 @@ from schedlib.gate.gate_options import (
     DETECT,
     LIBRARIES,
     PAGE_LIBRARIES,
+    FleetOptions,
     GateOptions,
     RedrawOptions,
     gates_file,
@@ -51,6 +52,10 @@ def add_parser(verbs: Verbs) -> None:
         With --unit the directories may hold files that other tools wrote, such as cyclictest --json; docs/gate.md lists
         them. What such files do not tell makes the result INCONCLUSIVE; --trust says that both sides are alike.
 
+        With --fleet there is a directory for each machine, with its runs in base/ and candidate/. Effects are judged
+        over all machines and for each model, which the runs name. A model that regresses is told by name, and a machine
+        that cannot be judged is left out by name. docs/fleet.md says how.
+
         The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
         boot by boot, the environment, what was skipped, the command. --markdown writes a report for a pull request.
         --json keeps all that a report needs, and --from draws it again.""",
@@ -61,6 +66,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
             "schedline gate runs/base runs/candidate --history gates          keep the verdict; gate history reads it",
             "schedline gate --from gate.json --html page.html --markdown report.md    draw the report again",
+            "schedline gate --fleet fleet --json fleet.json                    many machines: which models regress",
             "schedline gate runs/6.12 runs/7.3 --expect-improvement            which of the mails' claims hold",
             "schedline gate plan --help                                        plan the boots, and have them made",
         ],
@@ -85,6 +91,10 @@ def add_parser(verbs: Verbs) -> None:
     )
     add_reading_options(parser)
     parser.add_argument("--trust", action="store_true", help="judge runs that do not tell their machine or settings")
+    about = (
+        "compare on many machines: DIR has a directory for each, with base/ and candidate/ in it (schema fleet-gate-1)"
+    )
+    parser.add_argument("--fleet", type=options.existing_directory, metavar="DIR", help=about)
     again = "draw the report of this file, which --json wrote, in place of BASE and CANDIDATE"
     parser.add_argument("--from", dest="from_", type=options.existing_path, metavar="FILE", help=again)
     claims = "say which claims of the gates file the runs show"
@@ -104,7 +114,9 @@ def add_parser(verbs: Verbs) -> None:
     plan_verb.add_parser(below)
 
 
-def _read(arguments: argparse.Namespace) -> GateOptions | RedrawOptions:
+def _read(arguments: argparse.Namespace) -> GateOptions | RedrawOptions | FleetOptions:
+    if arguments.fleet:
+        return _read_fleet(arguments)
     if arguments.pictures and not arguments.html:
         raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
     for picture in arguments.pictures:
@@ -148,17 +160,47 @@ def _read(arguments: argparse.Namespace) -> GateOptions | RedrawOptions:
     return options_of(GateOptions, arguments, pictures=tuple(arguments.pictures), reading=reading)
 
 
-def _libraries(wanted: GateOptions | RedrawOptions) -> Sequence[str]:
+_NOT_OF_A_FLEET = (
+    *("base", "candidate", "placebo", "html", "markdown", "history", "budget", "detect", "unit", "trust"),
+    *("from_", "expect_improvement", "pictures"),
+)
+
+
+def _read_fleet(arguments: argparse.Namespace) -> FleetOptions:
+    for name in _NOT_OF_A_FLEET:
+        if getattr(arguments, name):
+            word = name.upper() if name in ("base", "candidate") else f"--{name.strip('_').replace('_', '-')}"
+            raise SchedlineError(f"--fleet compares runs on many machines: it has no {word}", f"leave out {word}")
+    return options_of(FleetOptions, arguments)
+
+
+def _libraries(wanted: GateOptions | RedrawOptions | FleetOptions) -> Sequence[str]:
     """Only a page and a new verdict need more than the basic libraries."""
+    if isinstance(wanted, FleetOptions):
+        return LIBRARIES
     return PAGE_LIBRARIES if wanted.html else BASIC if isinstance(wanted, RedrawOptions) else LIBRARIES
 
 
-def _gate(wanted: GateOptions | RedrawOptions) -> Verdict:
+def _gate_of_a_fleet(wanted: FleetOptions) -> Verdict:
+    from schedlib.formats import document
+    from schedlib.gate.fleet_gate import compare_fleet, fleet_text
+
+    found = compare_fleet(wanted)
+    if wanted.json:
+        document.write(wanted.json, found)
+    print(fleet_text(found))
+    print(f"verdict: {found.status.name}")
+    return found.status
+
+
+def _gate(wanted: GateOptions | RedrawOptions | FleetOptions) -> Verdict:
     """Compare, or read what was compared; write the requested files, and print the text."""
     from schedlib.formats import document
     from schedlib.formats.gate_document import GateDocument
     from schedlib.gate import gate_report
 
+    if isinstance(wanted, FleetOptions):
+        return _gate_of_a_fleet(wanted)
     if isinstance(wanted, RedrawOptions):
         found = document.read(wanted.from_, GateDocument, "make it again: schedline gate BASE CANDIDATE --json FILE")
     else:

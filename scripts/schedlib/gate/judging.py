@@ -59,7 +59,7 @@ class MetricRow:
 
 
 @dataclass(frozen=True)
-class _Sample:
+class Sample:
     """A metric that can be tested, and its boots; larger values are worse."""
 
     rule: GateRule
@@ -117,9 +117,9 @@ def judge(gate: Gate, base: Side, candidate: Side) -> list[MetricRow]:
         SchedlineError: a metric was not measured at all, or its values are impossible.
     """
     rows: dict[Key, MetricRow] = {}
-    samples: list[_Sample] = []
+    samples: list[Sample] = []
     for rule in gate.rules:
-        found = _sample(rule, base, candidate)
+        found = sample_of(rule, base, candidate)
         if isinstance(found, MetricRow):
             rows[rule.key] = found
         else:
@@ -129,7 +129,12 @@ def judge(gate: Gate, base: Side, candidate: Side) -> list[MetricRow]:
     return [rows[rule.key] for rule in gate.rules]
 
 
-def _sample(rule: GateRule, *sides: Side) -> MetricRow | _Sample:
+def sample_of(rule: GateRule, *sides: Side) -> MetricRow | Sample:
+    """The boots of a metric; or its row, if it cannot be tested or has to be equal.
+
+    Raises:
+        SchedlineError: it was not measured at all, or its values are impossible.
+    """
     if missing := _missing(rule, *sides):
         return missing
     about = _about(rule, sides)
@@ -151,7 +156,7 @@ def _sample(rule: GateRule, *sides: Side) -> MetricRow | _Sample:
             f"{' '.join(rule.key)} is 0 in the base, and a budget in percent of 0 allows nothing",
             "add absolute = true and a budget in the metric's unit to the gates file",
         )
-    return _Sample(rule, about, batch, *values)
+    return Sample(rule, about, batch, *values)
 
 
 def _missing(rule: GateRule, base: Side, candidate: Side) -> MetricRow | None:
@@ -247,7 +252,7 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     return both[0], both[1]
 
 
-def _at_the_last_look(gate: Gate, samples: Sequence[_Sample], base: Side, candidate: Side) -> list[MetricRow]:
+def _at_the_last_look(gate: Gate, samples: Sequence[Sample], base: Side, candidate: Side) -> list[MetricRow]:
     """The rows of the look that decides, or else of the last one that there are boots for."""
     there = min(sample.batch.smaller for sample in samples)
     looks = [look for look in gate.looks if look <= there]
@@ -259,7 +264,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[_Sample], base: Side, candid
         evidence = [sample.evidence(look) for sample in samples]
         together = {each.name: np.array([getattr(one, each.name) for one in evidence]) for each in fields(LookEvidence)}
         whole, last = LookEvidence(**together), look == gate.looks[-1]
-        troubles = [_trouble(sample, look, base, candidate) for sample in samples]
+        troubles = [trouble_of(sample, look, base, candidate) for sample in samples]
         usable = np.array([not trouble for trouble in troubles])
         whole = replace(whole, worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
         found = decide(whole, gate.alpha, len(gate.looks), gate.family, last=last)
@@ -271,7 +276,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[_Sample], base: Side, candid
     ]
 
 
-def _trouble(sample: _Sample, look: int, base: Side, candidate: Side) -> str:
+def trouble_of(sample: Sample, look: int, base: Side, candidate: Side) -> str:
     """Why the boots of a look cannot be compared: other things happened beside the runs of one kernel. Else empty."""
     batch, tool = sample.batch.first(look), sample.rule.tool
     sides = replace(base, boots=batch.base), replace(candidate, boots=batch.candidate)
@@ -280,7 +285,7 @@ def _trouble(sample: _Sample, look: int, base: Side, candidate: Side) -> str:
     return unequal_samples(*sides, sample.rule.key)
 
 
-def _described(sample: _Sample, boots: int) -> MetricRow:
+def _described(sample: Sample, boots: int) -> MetricRow:
     """The figures of the first boots, with the verdict INCONCLUSIVE and no reason."""
     rule, base, candidate = sample.rule, sample.base[:boots], sample.candidate[:boots]
     sign = -1.0 if rule.direction == "higher" else 1.0
@@ -322,7 +327,7 @@ def _percent(logarithm: Values) -> float:
     return 100 * float(np.expm1(logarithm)) if abs(logarithm) < 100 else inf if logarithm > 0 else -inf
 
 
-def _row(gate: Gate, sample: _Sample, look: int, found: Decision, evidence: LookEvidence, place: int) -> MetricRow:
+def _row(gate: Gate, sample: Sample, look: int, found: Decision, evidence: LookEvidence, place: int) -> MetricRow:
     rule, row = sample.rule, replace(_described(sample, look), p=float(found.p[place]))
     unit = f" {sample.unit}" if rule.absolute else " %"
     if found.failed[place]:

@@ -70,6 +70,12 @@ def count_worse(base: Values, candidate: Values) -> npt.NDArray[np.int_]:
     return np.asarray((candidate[..., :, None] > base[..., None, :]).sum(axis=(-1, -2)))
 
 
+def count_in_blocks(base: Values, candidate: Values) -> npt.NDArray[np.int_]:
+    """The sum of U over the blocks. Needs as many boots of the base as of the candidate."""
+    blocks = [slice(start, start + BLOCK) for start in range(0, base.shape[-1], BLOCK)]
+    return np.asarray(sum(count_worse(base[..., block], candidate[..., block]) for block in blocks))
+
+
 def rank_p(base: Values, candidate: Values) -> Values:
     """One-sided p of the Mann-Whitney test that the candidate is worse.
 
@@ -84,10 +90,7 @@ def block_p(base: Values, candidate: Values) -> Values:
 
     Needs as many boots of the base as of the candidate. What differs from block to block has no effect on it.
     """
-    boots = base.shape[-1]
-    blocks = [slice(start, start + BLOCK) for start in range(0, boots, BLOCK)]
-    total = np.asarray(sum(count_worse(base[..., block], candidate[..., block]) for block in blocks))
-    return np.asarray(block_tail(boots)[total])
+    return np.asarray(block_tail(base.shape[-1])[count_in_blocks(base, candidate)])
 
 
 def worse_p(base: Values, candidate: Values) -> Values:

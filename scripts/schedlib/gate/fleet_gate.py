@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Compares base and candidate on many machines, and tells the result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+from msgspec.structs import replace
+
+from schedlib import TOOL
+from schedlib.errors import SchedlineError
+from schedlib.formats.cover_letter import wrapped
+from schedlib.formats.fleet_gate_document import (
+    FleetGateDocument,
+    FleetGroup,
+    FleetMetric,
+    FleetModel,
+    LeftOut,
+    MachineEffect,
+)
+from schedlib.formats.gate_document import GatesUsed, Method
+from schedlib.gate.fleet_judging import FleetSample, Missing, groups_at, machines_at, told, without_noisy
+from schedlib.gate.fleet_machines import FleetMachine, read_fleet
+from schedlib.gate.gate_options import FleetOptions
+from schedlib.gate.rules import Gate, GateRule, load_gate
+from schedlib.progress import printable
+from schedlib.verdict import Verdict, worst
+
+_LISTED = 8
+"""Machines that are named in a line, and those left out that are listed one by one."""
+
+_NAME = 33
+
+
+def compare_fleet(options: FleetOptions) -> FleetGateDocument:
+    """Compare the kernels on all machines of a fleet.
+
+    Raises:
+        SchedlineError: bad input, or no machine can be judged.
+    """
+    gates = options.gates or "default"
+    started, gate = datetime.now(UTC), load_gate(gates)
+    if not gate.rules:
+        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "name another file: --gates")
+    machines = read_fleet(options.fleet, gates)
+    if not any(machine.there for machine in machines):
+        first = next(out for machine in machines for out in machine.left_out)
+        raise SchedlineError(
+            f"none of {len(machines)} machines can be judged; the first, {first.machine}: {first.reason}",
+            "mend that, and repeat the boots",
+        )
+    return _judged(options, started, gate, machines)
+
+
+def _judged(
+    options: FleetOptions, started: datetime, gate: Gate, machines: Sequence[FleetMachine]
+) -> FleetGateDocument:
+    left_out = [out for machine in machines for out in machine.left_out]
+    samples = []
+    for rule in gate.rules:
+        if rule.method is not Method.EQUAL and (sample := _sample(rule, machines)):
+            kept, noisy = without_noisy(sample, gate.looks[0])
+            left_out += [
+                LeftOut(
+                    machine=sample.names[at],
+                    model=sample.models[at],
+                    tool=rule.tool,
+                    metric=rule.name,
+                    lacks="",
+                    reason=f"too noisy to tell {rule.detect:g}{_unit(rule, sample.unit)} from nothing",
+                )
+                for at in noisy
+            ]
+            samples.append(kept)
+    missing = _missing(gate, left_out)
+    look, rows = last_look(gate, samples, missing)
+    found = {sample.rule.key: (sample, groups) for sample, groups in zip(samples, rows, strict=True)}
+    metrics = []
+    for rule in gate.rules:
+        if rule.method is Method.EQUAL:
+            metrics.append(_equal(rule, machines, missing))
+        elif rule.key in found:
+            metrics.append(_metric(rule, *found[rule.key], look))
+        else:
+            metrics.append(_nothing(rule))
+    there = [machine for machine in machines if machine.there]
+    models = Counter(machine.model for machine in machines if machine.model)
+    judged = Counter(machine.model for machine in there)
+    notes = _notes(gate, there, metrics)
+    return FleetGateDocument(
+        schema="fleet-gate-1",
+        tool=TOOL,
+        started=started,
+        command=options.command(),
+        status=worst(metric.verdict for metric in metrics),
+        gates=GatesUsed(gate.name, gate.alpha, gate.looks, tuple(sorted(gate.compared)), gate.interleaved),
+        look=look,
+        kernels=(_names(machine.kernels[0] for machine in there), _names(machine.kernels[1] for machine in there)),
+        models=tuple(FleetModel(name, count, judged[name]) for name, count in sorted(models.items())),
+        metrics=tuple(metrics),
+        left_out=tuple(left_out),
+        notes=tuple(notes),
+    )
+
+
+def _names(kernels: Iterator[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(kernels)))
+
+
+def _notes(gate: Gate, there: Sequence[FleetMachine], metrics: Sequence[FleetMetric]) -> Iterator[str]:
+    if any(base == candidate for base, candidate in (machine.kernels for machine in there)):
+        yield "base and candidate are the same kernel: an A/A campaign"
+    few = {
+        group.name: group.reason
+        for metric in metrics
+        for group in metric.groups
+        if group.kind == "model" and not group.counts
+    }
+    for name, reason in few.items():
+        yield f"a PASS says nothing of {name}: {reason}"
+
+
+def _sample(rule: GateRule, machines: Sequence[FleetMachine]) -> FleetSample | None:
+    chosen = [machine for machine in machines if rule.key in machine.metrics]
+    boots = [machine.metrics[rule.key] for machine in chosen]
+    if not chosen:
+        return None
+    return FleetSample(
+        rule,
+        boots[0].unit,
+        [machine.name for machine in chosen],
+        [machine.model for machine in chosen],
+        [each.base for each in boots],
+        [each.candidate for each in boots],
+        np.array([each.step for each in boots]),
+    )
+
+
+def _missing(gate: Gate, left_out: Sequence[LeftOut]) -> dict[tuple[str, str, str], Missing]:
+    found: dict[tuple[str, str, str], Missing] = {}
+    for out in left_out:
+        for rule in gate.rules:
+            if out.metric and (out.tool, out.metric) != rule.key:
+                continue
+            key = (*rule.key, out.model)
+            before = found.get(key, Missing())
+            found[key] = Missing(
+                before.machines + 1,
+                before.without_base + (out.lacks == "base"),
+                before.without_candidate + (out.lacks == "candidate"),
+            )
+    return found
+
+
+def last_look(
+    gate: Gate, samples: Sequence[FleetSample], missing: dict[tuple[str, str, str], Missing]
+) -> tuple[int | None, list[tuple[FleetGroup, ...]]]:
+    """The look that decides, or else the last one for which any machine has the boots; and its groups."""
+    most = max((each.size for sample in samples for each in sample.base), default=0)
+    look, rows = None, []
+    for look in (each for each in gate.looks if each <= most):
+        rows = groups_at(gate, samples, look, missing)
+        verdicts = [verdict_of(groups) for groups in rows]
+        if Verdict.FAIL in verdicts or all(each is Verdict.PASS for each in verdicts):
+            break
+    return look, rows if look else [() for _ in samples]
+
+
+def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
+    return worst(group.verdict for group in groups if group.counts)
+
+
+def _metric(rule: GateRule, sample: FleetSample, groups: tuple[FleetGroup, ...], look: int | None) -> FleetMetric:
+    effects = []
+    if look:
+        at = machines_at(sample, look)
+        for place, name in enumerate(sample.names):
+            if (change := told(rule, float(at.effects[place]))) is not None:
+                effects.append(MachineEffect(name, int(at.boots[place]), change))
+    return replace(
+        _nothing(rule),
+        unit=sample.unit,
+        change_unit=sample.unit if rule.absolute else "%",
+        verdict=verdict_of(groups),
+        groups=groups,
+        machines=tuple(effects),
+    )
+
+
+def _nothing(rule: GateRule) -> FleetMetric:
+    """A metric that no machine has."""
+    return FleetMetric(
+        tool=rule.tool,
+        name=rule.name,
+        unit="",
+        direction=rule.direction,
+        method=rule.method,
+        verdict=Verdict.INCONCLUSIVE,
+        because=rule.because,
+        change_unit="" if rule.absolute else "%",
+        budget=rule.budget,
+        detect=rule.detect,
+        groups=(),
+        machines=(),
+    )
+
+
+def _equal(
+    rule: GateRule, machines: Sequence[FleetMachine], missing: dict[tuple[str, str, str], Missing]
+) -> FleetMetric:
+    """A metric that has to be equal: one machine on which it became worse is enough for a FAIL."""
+    chosen = [machine for machine in machines if rule.key in machine.rows]
+    if not chosen:
+        return _nothing(rule)
+    models = sorted({machine.model for machine in chosen})
+    groups = []
+    for name in ["all machines", *models] if len(models) > 1 else ["all machines"]:
+        here = [machine for machine in chosen if name in ("all machines", machine.model)]
+        worse = [machine.name for machine in here if machine.rows[rule.key].verdict is Verdict.FAIL]
+        lost = sum(
+            each.machines
+            for (tool, metric, model), each in missing.items()
+            if (tool, metric) == rule.key and name in ("all machines", model)
+        )
+        reason, verdict = "", Verdict.PASS
+        if worse:
+            first = next(machine for machine in here if machine.name == worse[0])
+            reason, verdict = f"{first.name}: {first.rows[rule.key].reason}", Verdict.FAIL
+        elif lost > 0.2 * (lost + len(here)):
+            reason, verdict = f"{lost} of {lost + len(here)} machines are left out", Verdict.INCONCLUSIVE
+        groups.append(
+            FleetGroup(
+                name=name,
+                kind="all" if name == "all machines" else "model",
+                machines=len(here),
+                counts=True,
+                verdict=verdict,
+                reason=reason,
+                worse_by=None,
+                at_most=None,
+                p=None,
+                spread=None,
+                differing=None,
+                over_budget=len(worse),
+                bad=tuple(worse[:100]),
+                boots=sum(machine.rows[rule.key].boots[1] for machine in here),
+                far=0,
+            )
+        )
+    unit = chosen[0].rows[rule.key].unit
+    return replace(_nothing(rule), unit=unit, verdict=verdict_of(groups), groups=tuple(groups))
+
+
+def _unit(rule: GateRule, unit: str) -> str:
+    return f" {unit}" if rule.absolute else " %"
+
+
+# The text.
+
+
+def fleet_text(document: FleetGateDocument) -> str:
+    """The report, except for the overall verdict. No line is longer than 72 characters."""
+    lines = list(_head(document))
+    for metric in document.metrics:
+        lines += ["", *_told(metric)]
+    lines += [""] if document.left_out or document.notes else []
+    lines += list(_left_out(document.left_out))
+    lines += [line for note in document.notes for line in wrapped(note)]
+    if document.status is Verdict.PASS:
+        said = ", ".join(
+            f"{each.name} worse by {each.detect:g} {each.change_unit}" if each.detect else f"{each.name} worse anywhere"
+            for each in document.metrics
+        )
+        lines += ["", *wrapped(f"excluded, on every model that counts: {said}")]
+    return "\n".join(printable(line).rstrip() for line in lines)
+
+
+def _head(document: FleetGateDocument) -> Iterator[str]:
+    machines = sum(model.machines for model in document.models)
+    judged = sum(model.judged for model in document.models)
+    look = f", looked at {document.look} boots of each kernel" if document.look else ""
+    yield from wrapped(f"{judged} of {machines} machines are judged, of {len(document.models)} models{look}")
+    for name, kernels in zip(("base", "candidate"), document.kernels, strict=True):
+        more = f" and {len(kernels) - 2} more" if len(kernels) > 2 else ""
+        yield from wrapped(f"{name}: {' / '.join(kernels[:2])}{more}")
+
+
+def regressing(metric: FleetMetric) -> str:
+    """On how many machines a metric regresses, and of which models they are; empty if it does not fail."""
+    failing = [group for group in metric.groups if group.verdict is Verdict.FAIL]
+    models = [group for group in failing if group.kind == "model"]
+    if not failing:
+        return ""
+    machines = next(group.machines for group in metric.groups if group.kind == "all")
+    if not models:
+        return f"{failing[0].over_budget} of {machines} machines regress, and no model more than the others"
+    count = sum(group.over_budget for group in models)
+    if len(models) == sum(group.kind == "model" for group in metric.groups):
+        return f"{count} of {machines} machines regress, of every model"
+    names = "; ".join(f"{_short(group.name)} ({group.over_budget} of its {group.machines})" for group in models)
+    return f"{count} of {machines} machines regress: all of {names}"
+
+
+def _short(model: str) -> str:
+    """The name of a model, without its CPUs and caches."""
+    return model.partition(", CPUs ")[0]
+
+
+def _told(metric: FleetMetric) -> Iterator[str]:
+    yield from wrapped(f"{metric.name} of {metric.tool}: {metric.verdict.name}")
+    if said := regressing(metric):
+        yield from wrapped(f"    {said}", 4)
+    if not metric.groups:
+        yield "    no machine has it"
+        return
+    unit = metric.change_unit or "-"
+    if metric.method is not Method.EQUAL:
+        limits = f"budget {metric.budget:g} {unit}, detect {metric.detect:g} {unit}"
+        yield from wrapped(f"    {limits}; worse by, at most and spread in {unit}", 4)
+    yield f"{'machines of':{_NAME}}{'':>5}{'worse by':>10}{'at most':>9}{'spread':>8}{'p':>7}"
+    for group in metric.groups:
+        cells = f"{_number(group.worse_by):>10}{_number(group.at_most):>9}{_number(group.spread):>8}{_p(group.p):>7}"
+        yield f"{_short(group.name)[:_NAME]:{_NAME}}{group.machines:>5}{cells}"
+        if group.verdict is Verdict.FAIL or (group.counts and group.reason):
+            yield from wrapped(f"    {group.verdict.name}: {group.reason}", 4)
+        if group.bad and group.kind != "all":
+            names = ", ".join(group.bad[:_LISTED]) + (", ..." if len(group.bad) > _LISTED else "")
+            yield from wrapped(f"    worst machines: {names}", 4)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}" if abs(value) < 1e5 else f"{value:.1e}"
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if value >= 0.001 else "<.001"
+
+
+def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    for out in left_out[:_LISTED]:
+        metric = f" ({out.metric})" if out.metric else ""
+        yield from wrapped(f"left out: {out.machine}{metric}: {out.reason}", 4)
+    if len(left_out) > _LISTED:
+        kinds = Counter(out.reason.partition(":")[0] for out in left_out[_LISTED:])
+        said = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
+        yield from wrapped(f"left out, too: {len(left_out) - _LISTED} more, all in --json: {said}", 4)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reads a fleet: a directory for each machine, with the runs of base and candidate below it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.fleet_gate_document import LeftOut
+from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
+from schedlib.gate.boots import Key, Side, read_side
+from schedlib.gate.judging import MetricRow, Sample, sample_of, trouble_of
+from schedlib.gate.pairing import order_problem, refuse_differences
+from schedlib.gate.rules import Gate, load_gate
+from schedlib.gate.statistics import Values
+from schedlib.verdict import Verdict
+
+_FEW = 32
+"""So many machines are read by this process alone."""
+
+_Lacks: TypeAlias = Literal["", "base", "candidate"]
+
+_NAMES: tuple[Literal["base", "candidate"], ...] = ("base", "candidate")
+
+
+@dataclass(frozen=True)
+class MetricBoots:
+    """A metric on one machine: a value for each boot, in the order of time; larger is worse.
+
+    Attributes:
+        base, candidate: as many values of each.
+        step: one step of the clock, in the unit of the values.
+    """
+
+    unit: str
+    base: Values
+    candidate: Values
+    step: float
+
+
+@dataclass(frozen=True)
+class FleetMachine:
+    """One machine. A machine that is left out as a whole has no metrics.
+
+    Attributes:
+        name: of its directory.
+        kernels: of base and candidate.
+        boots: ids of all boots.
+        contents: of runs that tell themselves; comparable within one process and its children.
+        rows: of metrics that have to be equal.
+    """
+
+    name: str
+    model: str = ""
+    kernels: tuple[str, str] = ("", "")
+    boots: tuple[str, ...] = ()
+    contents: tuple[int, ...] = ()
+    metrics: Mapping[Key, MetricBoots] = field(default_factory=dict)
+    rows: Mapping[Key, MetricRow] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def there(self) -> bool:
+        """Whether any metric of it can be judged."""
+        return bool(self.metrics or self.rows)
+
+    def without(self, reason: str, lacks: _Lacks = "") -> FleetMachine:
+        """The machine, left out as a whole."""
+        one = LeftOut(machine=self.name, model=self.model, tool="", metric="", lacks=lacks, reason=reason)
+        return replace(self, metrics={}, rows={}, left_out=(one,))
+
+
+def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
+    """Read all machines, in the order of their names.
+
+    Raises:
+        SchedlineError: the directory has no machine.
+    """
+    places = sorted(each for each in directory.iterdir() if each.is_dir() and not each.name.startswith("."))
+    if {each.name for each in places} == set(_NAMES):
+        raise SchedlineError(
+            f"{directory} holds the runs of one machine, not of many",
+            f"schedline gate {directory}/base {directory}/candidate",
+        )
+    if not places:
+        raise SchedlineError(
+            f"{directory} holds no machine", "make a directory for each machine, with its runs in base/ and candidate/"
+        )
+    read = partial(_read_machine, gates)
+    if len(places) <= _FEW:
+        return _apart(map(read, places))
+    # Children of this process hash alike, so that copies are found across all of them.
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("fork")) as pool:
+        return _apart(pool.map(read, places, chunksize=16))
+
+
+@lru_cache(maxsize=1)
+def _gate(gates: str) -> Gate:
+    return load_gate(gates)
+
+
+def _read_machine(gates: str, place: Path) -> FleetMachine:
+    gate, machine = _gate(gates), FleetMachine(place.name)
+    sides, lacking = [], ""
+    lacks: list[Literal["base", "candidate"]] = []
+    for name in _NAMES:
+        try:
+            sides.append(read_side(place / name, name))
+        except SchedlineError as error:
+            lacking = lacking or error.observed
+            lacks.append(name)
+    models = [side.fingerprint.get("machine", frozenset()) for side in sides]
+    if models and len(models[0]) == 1:
+        machine = replace(machine, model=min(models[0]))
+    if lacking:
+        return machine.without(lacking, lacks[0] if len(lacks) == 1 else "")
+    if not machine.model or NOT_RECORDED in machine.model:
+        return replace(machine, model="").without("its runs do not tell the machine")
+    try:
+        refuse_differences(sides, gate.compared)
+        refuse_copies(side.contents for side in sides)
+    except SchedlineError as error:
+        return machine.without(error.observed)
+    failed = [side for side in sides if side.failed]
+    if failed:
+        side = failed[0]
+        why = f"{len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}"
+        return machine.without(why, _NAMES[sides.index(side)] if len(failed) == 1 else "")
+    machine = replace(
+        machine,
+        kernels=(sides[0].kernel, sides[1].kernel),
+        boots=tuple(boot.id for side in sides for boot in side.boots),
+        contents=tuple(content for side in sides for content, _ in side.contents),
+    )
+    return _with_metrics(machine, gate, *sides)
+
+
+def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side) -> FleetMachine:
+    metrics: dict[Key, MetricBoots] = {}
+    rows: dict[Key, MetricRow] = {}
+    left_out: list[LeftOut] = []
+
+    def leave_out(key: Key, reason: str, lacks: _Lacks = "") -> None:
+        out = LeftOut(machine=machine.name, model=machine.model, tool=key[0], metric=key[1], lacks=lacks, reason=reason)
+        left_out.append(out)
+
+    for rule in gate.rules:
+        try:
+            found = sample_of(rule, base, candidate)
+        except SchedlineError as error:
+            leave_out(rule.key, error.observed)
+            continue
+        if isinstance(found, Sample):
+            boots = min(found.batch.smaller, gate.looks[-1])
+            counts = len(found.batch.base), len(found.batch.candidate)
+            order = order_problem(found.batch.first(boots)) if gate.interleaved else ""
+            if boots < gate.looks[0]:
+                few: _Lacks = "base" if counts[0] < counts[1] else "candidate"
+                why = f"{counts[0]} + {counts[1]} boots of base and candidate; the first look is at {gate.looks[0]}"
+                leave_out(rule.key, why, few if counts[0] != counts[1] else "")
+            elif why := order or trouble_of(found, boots, base, candidate):
+                leave_out(rule.key, why)
+            else:
+                values = np.array(found.base[:boots]), np.array(found.candidate[:boots])
+                metrics[rule.key] = MetricBoots(found.unit, *values, found.step(gate.looks[0]))
+        elif found.verdict in (Verdict.PASS, Verdict.FAIL):
+            rows[rule.key] = found
+        else:
+            there = [rule.key in side.about for side in (base, candidate)]
+            leave_out(rule.key, found.reason, "" if all(there) or not any(there) else _NAMES[there.index(False)])
+    return replace(machine, metrics=metrics, rows=rows, left_out=tuple(left_out))
+
+
+def _apart(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
+    """The machines, without those whose boots or figures belong to another one, or whose kernels are others."""
+    found: list[FleetMachine] = []
+    owner: dict[object, str] = {}
+    for machine in machines:
+        marks: Sequence[object] = [*machine.boots, *machine.contents] if machine.there else ()
+        other = next((owner[mark] for mark in marks if mark in owner), "")
+        if other:
+            machine = machine.without(f"it has boots or figures of {other}: a boot belongs to one machine")
+        else:
+            owner |= dict.fromkeys(marks, machine.name)
+        found.append(replace(machine, boots=(), contents=()))
+    usual: dict[str, Counter[tuple[str, str]]] = {}
+    for machine in found:
+        if machine.there:
+            usual.setdefault(machine.model, Counter())[machine.kernels] += 1
+    kernels = {model: counts.most_common(1)[0][0] for model, counts in usual.items()}
+    return [_of_the_usual(machine, kernels) if machine.there else machine for machine in found]
+
+
+def _of_the_usual(machine: FleetMachine, kernels: Mapping[str, tuple[str, str]]) -> FleetMachine:
+    for name, here, usual in zip(_NAMES, machine.kernels, kernels[machine.model], strict=True):
+        if here != usual:
+            return machine.without(f"its {name} is {here}, and that of most machines of its model is {usual}")
+    return machine
