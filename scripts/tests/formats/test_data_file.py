@@ -24,6 +24,7 @@ from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import read_contract
 from schedlib.formats.data_file import Place, line_of, read_toml
+from schedlib.formats.incident_file import Incident, read_incident_rules
 from schedlib.formats.published_file import read_published
 from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
 from schedlib.gate.rules import load_gate
@@ -228,6 +229,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "latencies": load_latencies,
     "variants": read_designs,
     "published": read_published,
+    "incidents": lambda path: read_toml(path, Incident, stem="name"),
+    "incidents-rules.toml": read_incident_rules,
 }
 """The reader of each file or folder in configs/."""
 
