@@ -283,16 +283,8 @@ class _Lowered:
         promises = [*contract.promise, *(promise for group in contract.group for promise in group.promise)]
         every = {rules[name].change for name in (*(row.id for row in promises), *(row.id for row in contract.type))}
         found: dict[str, set[str]] = {}
-        keep_apart = {
-            (group.name, one.apart or other.apart)
-            for one, other, when in self.conflicts()
-            if when is not None
-            for group in (one, other)
-        }
         for group in contract.group:
-            names = (group.apart, *(row.id for row in group.promise))
-            names += tuple(rule for name, rule in keep_apart if name == group.name)
-            its = {rules[name].change for name in names if name}
+            its = {rules[name].change for name in (group.apart, *(row.id for row in group.promise)) if name}
             for spelled in group.members:
                 found[spelled] = its or every
         owned = {name for group in contract.group for name in group.names}

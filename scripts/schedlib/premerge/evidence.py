@@ -81,7 +81,7 @@ def _layout(directory: Path, rules: Rules) -> Section:
         return None, ["layout: not looked at"]
     changes = rules.changes()
     counts = {change: sum(rule.change == change for rule in rules.rules) for change in changes}
-    widths = {change: max(len(change), count) + 2 for change, count in counts.items()}
+    widths = {change: max(len(change), count) + 1 for change, count in counts.items()}
     table = [f"{'':10}line  " + "".join(change.ljust(widths[change]) for change in changes).rstrip()]
     broken: dict[str, list[str]] = {}
     judged = 0
