@@ -35,7 +35,6 @@ from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, apply_diff, open_tree
 from schedlib.verdict import Verdict
 
-
 _SHOWN = 8
 """Words of a finding that the page shows."""
 
