@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -60,27 +60,23 @@ def import_samples(options: C2cImportOptions) -> Verdict:
         raise SchedlineError(
             f"{other} is the text of {kinds[other]}, and the first file that of {kind}", "import one kind"
         )
-    known, names = _names(options, kind, found, cache)
-    sums, source = ScriptSums(), SampleSource(kind, tuple(path.name for path in options.files), (), "", 0, False)
-    tells_taken = True
+    reports = {} if kind == "perf script" else {path: _report(kind, path) for path in options.files}
+    known, names = _names(options, kind, found, reports, cache)
+    sums = ScriptSums()
     for path in options.files:
         with step(f"reading {path.name}"):
-            if kind == "perf script":
-                assert names  # noqa: S101  _names() has them for everything but types
-                part, approximate = read_script(path, names), False
+            if path in reports:
+                sums.add(_of_report(reports[path], names, known))
             else:
-                report = _report(kind, path)
-                part, approximate = _of_report(report, names, known), report.approximate
-                tells_taken = tells_taken and report.tells_taken
-        sums.add(part)
-        source = SampleSource(kind, source.files, (), source.machine, 0, source.approximate or approximate)
+                assert names  # noqa: S101  _names() has them for everything but types
+                sums.add(read_script(path, names))
     source = SampleSource(
         kind,
-        source.files,
+        tuple(path.name for path in options.files),
         tuple(sorted(sums.events)),
-        _machine(options.files[0], kind),
+        _machine(options.files[0]),
         sums.repeated,
-        source.approximate,
+        any(report.approximate for report in reports.values()),
     )
     build_id = (found.build_id if found else "") or (known.build_id if known else "") or options.build_id
     result = measured_of(sums, source, build_id, options.line)
@@ -131,7 +127,11 @@ def _report(kind: SourceKind, path: Path) -> PerfReport:
 
 
 def _names(
-    options: C2cImportOptions, kind: SourceKind, found: ObjectMap | None, cache: Path
+    options: C2cImportOptions,
+    kind: SourceKind,
+    found: ObjectMap | None,
+    reports: Mapping[Path, PerfReport],
+    cache: Path,
 ) -> tuple[KernelMap | None, AddressNames | None]:
     if options.vmlinux is None:
         if kind != "perf report -s type,typeoff":
@@ -145,10 +145,10 @@ def _names(
     if found is None and kind != "perf report -s type,typeoff":
         seen: list[tuple[int, str]] = []
         for path in options.files:
-            if kind == "perf script":
+            if path in reports:
+                seen += [(each.code, each.function) for each in reports[path].accesses if each.code]
+            else:
                 seen += instructions(path)
-            elif kind == "perf c2c report":
-                seen += [(each.code, each.function) for each in _report(kind, path).accesses if each.code]
         names.moved(slide_of(known, seen))
     return known, names
 
@@ -196,7 +196,7 @@ def type_place(row: ReportedType, known: KernelMap | None) -> Place | str:
     return Place(row.structure, "", row.offset // 64, row.offset, inside.path, neighbour=False)
 
 
-def _machine(path: Path, kind: SourceKind) -> str:
+def _machine(path: Path) -> str:
     """What the head of a text says of the machine, if it has one: perf script --header, perf report --header."""
     wanted = ("# cpudesc :", "# os release :", "# perf version :")
     with path.open("rb") as file:
