@@ -181,6 +181,20 @@ def some_of(
     return read
 
 
+def named_file(what: str, allowed: Callable[[], Iterable[str]], folder: str) -> Callable[[str], Path]:
+    """An argparse type: a file in a folder of configs/ by its name, or any file by its path."""
+
+    def read(text: str) -> Path:
+        known = tuple(allowed())
+        if text in known:
+            return CONFIGS / folder / f"{text}.toml"
+        if not Path(text).is_file():
+            raise argparse.ArgumentTypeError(unknown(what, text, known))
+        return Path(text)
+
+    return read
+
+
 def _keys(file: str) -> tuple[str, ...]:
     with plain_toml(file) as found:
         return tuple(found)

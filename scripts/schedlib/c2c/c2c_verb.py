@@ -25,7 +25,7 @@ from schedlib.c2c.c2c_options import (
     OwnProgram,
 )
 from schedlib.errors import SchedlineError
-from schedlib.names import cpupri_variants, latency_names, some_of, unknown
+from schedlib.names import cpupri_variants, latency_names, named_file, some_of
 from schedlib.options import MOST_CPUS, Verbs, add_verb
 from schedlib.paths import CONFIGS
 from schedlib.tree.source import require_tree
@@ -115,7 +115,7 @@ def add_parser(verbs: Verbs) -> None:
 def _add_results(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     about = f"weight misses by a machine's latencies: {', '.join(latency_names())}, or a file like those"
-    add("--latencies", type=_latencies, metavar="FILE", help=about)
+    add("--latencies", type=named_file("file of latencies", latency_names, "latencies"), metavar="FILE", help=about)
     add("--out", type=options.new_path, metavar="DIR", help="directory for the results")
     add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-1)")
     add("--svg", type=options.new_path, metavar="FILE", help="write a picture of the lines here too")
@@ -209,14 +209,6 @@ def _file(text: str) -> Path:
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"{text} is no file")
     return path
-
-
-def _latencies(text: str) -> Path:
-    if text in latency_names():
-        return CONFIGS / "latencies" / f"{text}.toml"
-    if not Path(text).is_file():
-        raise argparse.ArgumentTypeError(unknown("file of latencies", text, latency_names()))
-    return Path(text)
 
 
 def _program(arguments: argparse.Namespace) -> OwnProgram | None:

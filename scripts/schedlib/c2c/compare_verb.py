@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 from schedlib import options
 from schedlib.c2c.c2c_options import C2cCompareOptions
-from schedlib.names import published_names, unknown
+from schedlib.names import named_file, published_names
 from schedlib.options import Verbs, add_verb
-from schedlib.paths import CONFIGS
 from schedlib.verdict import Verdict
 
 
@@ -37,16 +33,10 @@ def add_parser(verbs: Verbs) -> None:
     add("--measured", type=place, required=True, metavar="DIR", help="what schedline c2c import has written")
     add("--emulated", type=place, required=True, metavar="DIR", help="a result of schedline c2c, or its directory")
     about = f"published figures: {', '.join(published_names())}, or a file like those"
-    add("--mail", type=_published, metavar="NAME", help=about)
+    add(
+        "--mail", type=named_file("file of published figures", published_names, "published"), metavar="NAME", help=about
+    )
     add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-compare-1)")
-
-
-def _published(text: str) -> Path:
-    if text in published_names():
-        return CONFIGS / "published" / f"{text}.toml"
-    if not Path(text).is_file():
-        raise argparse.ArgumentTypeError(unknown("file of published figures", text, published_names()))
-    return Path(text)
 
 
 def _compare(wanted: C2cCompareOptions) -> Verdict:

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from schedlib import options
 from schedlib.c2c.c2c_options import TIMEOUT, C2cVariantsOptions
-from schedlib.names import design_files, unknown
+from schedlib.names import design_files, named_file
 from schedlib.options import Verbs, add_verb
-from schedlib.paths import CONFIGS
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
 
@@ -44,21 +42,13 @@ def add_parser(verbs: Verbs) -> None:
     )
     add = parser.add_argument
     about = f"the designs, the workloads and the guests: {', '.join(design_files())}, or a file like those"
-    add("file", type=_designs, metavar="FILE", help=about)
+    add("file", type=named_file("file of designs", design_files, "variants"), metavar="FILE", help=about)
     options.add_tree_options(parser)
     about = f"end a guest after this time ({TIMEOUT:.0f})"
     add("--timeout", type=options.seconds, default=TIMEOUT, metavar="SECONDS", help=about)
     add("--out", type=options.new_path, metavar="DIR", help="directory for the results and the logs of guests")
     add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-variants-1)")
     add("--html", type=options.new_path, metavar="FILE", help="write a page with the tables here")
-
-
-def _designs(text: str) -> Path:
-    if text in design_files():
-        return CONFIGS / "variants" / f"{text}.toml"
-    if not Path(text).is_file():
-        raise argparse.ArgumentTypeError(unknown("file of designs", text, design_files()))
-    return Path(text)
 
 
 def _read(arguments: argparse.Namespace) -> C2cVariantsOptions:

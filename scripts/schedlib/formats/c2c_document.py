@@ -317,5 +317,4 @@ def read_result(path: Path) -> TrafficResult:
     Raises:
         Refused: the file is not a valid result.
     """
-    file = path / C2C_FILE if path.is_dir() else path
-    return document.read(file, TrafficResult, "schedline c2c --out DIR writes one")
+    return document.read_below(path, C2C_FILE, TrafficResult, "schedline c2c --out DIR writes one")

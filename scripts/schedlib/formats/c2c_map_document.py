@@ -85,5 +85,4 @@ def read_objects(path: Path) -> ObjectMap:
     Raises:
         Refused: the file is not a valid map.
     """
-    file = path / MAP_FILE if path.is_dir() else path
-    return document.read(file, ObjectMap, "see docs/c2c.md, Beside a real machine")
+    return document.read_below(path, MAP_FILE, ObjectMap, "see docs/c2c.md, Beside a real machine")

@@ -158,5 +158,4 @@ def read_measured(path: Path) -> MeasuredDocument:
     Raises:
         Refused: the file is not a valid result.
     """
-    file = path / MEASURED_FILE if path.is_dir() else path
-    return document.read(file, MeasuredDocument, "schedline c2c import FILE --out DIR writes one")
+    return document.read_below(path, MEASURED_FILE, MeasuredDocument, "schedline c2c import FILE --out DIR writes one")

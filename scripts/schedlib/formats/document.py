@@ -75,6 +75,11 @@ def read(path: Path, kind: type[T], next_step: str) -> T:
         raise Refused(path, kind, str(error), next_step) from error
 
 
+def read_below(path: Path, name: str, kind: type[T], next_step: str) -> T:
+    """Read a document from its file, or from the directory that contains it under this name; see read()."""
+    return read(path / name if path.is_dir() else path, kind, next_step)
+
+
 def parse(content: bytes, kind: type[T]) -> T:
     """Parse a document.
 
