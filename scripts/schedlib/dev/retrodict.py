@@ -76,8 +76,8 @@ def retrodict(options: RetrodictOptions) -> Verdict:
     stock = compose(tree, without=PatchSet(tree.name).default()).commit
     case = _Case(cache, tree, stock, column, read_incident_rules(), pack_rules(pack_names()))
     case.layout(stock, case.packs)
-    rows = []
-    for incident in read_incidents():
+    incidents, rows = read_incidents(), []
+    for incident in incidents:
         row = judge_incident(case, incident)
         say(f"{'caught' if row.caught else 'missed'}: {row.name}{f': {row.why}' if row.why else ''}")
         rows.append(row)
@@ -87,7 +87,7 @@ def retrodict(options: RetrodictOptions) -> Verdict:
     )
     if options.json:
         document.write(options.json, found)
-    text = "\n".join(page(found, read_incidents(), datetime.now(UTC).date().isoformat())) + "\n"
+    text = "\n".join(page(found, incidents, datetime.now(UTC).date().isoformat())) + "\n"
     if options.out:
         write_atomic(options.out, text)
     print(text, end="")

@@ -22,7 +22,16 @@ from schedlib.formats.fleet_gate_document import (
     MachineEffect,
 )
 from schedlib.formats.gate_document import GatesUsed, Method
-from schedlib.gate.fleet_judging import FleetSample, Missing, groups_at, machines_at, told, without_noisy
+from schedlib.gate.fleet_judging import (
+    MOST_NAMED,
+    FleetSample,
+    Missing,
+    groups_at,
+    machines_at,
+    told,
+    too_many_left_out,
+    without_noisy,
+)
 from schedlib.gate.fleet_machines import FleetMachine, read_fleet
 from schedlib.gate.gate_options import FleetOptions
 from schedlib.gate.rules import Gate, GateRule, load_gate
@@ -229,7 +238,7 @@ def _equal(
         if worse:
             first = next(machine for machine in here if machine.name == worse[0])
             reason, verdict = f"{first.name}: {first.rows[rule.key].reason}", Verdict.FAIL
-        elif lost > 0.2 * (lost + len(here)):
+        elif too_many_left_out(lost, len(here)):
             reason, verdict = f"{lost} of {lost + len(here)} machines are left out", Verdict.INCONCLUSIVE
         groups.append(
             FleetGroup(
@@ -245,7 +254,7 @@ def _equal(
                 spread=None,
                 differing=None,
                 over_budget=len(worse),
-                bad=tuple(worse[:100]),
+                bad=tuple(worse[:MOST_NAMED]),
                 boots=sum(machine.rows[rule.key].boots[1] for machine in here),
                 far=0,
             )

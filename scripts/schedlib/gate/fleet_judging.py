@@ -25,6 +25,9 @@ BAD_SHARE = 0.01
 _MOST_LEFT_OUT = 0.2
 """No PASS for a model of which a larger share of the machines is left out."""
 
+MOST_NAMED = 100
+"""Bad machines of a group that the document names."""
+
 _ONE_SIDED = 0.05
 """No PASS for a model if one kernel gave no result on more machines than the other, shown at this level."""
 
@@ -267,13 +270,18 @@ def _group(
         spread=told(rule, spread),
         differing=differing,
         over_budget=int((effects > budget).sum()),
-        bad=bad[:100],
+        bad=bad[:MOST_NAMED],
         boots=int(boots.sum()),
         far=int(machines.far[at].sum()),
     )
     reason = _why_no_pass(rule, row, len(bad), needed, missing, excluded=bound < detect, doubtful=doubtful)
     row = _changed(row, reason=reason, verdict=Verdict.INCONCLUSIVE if reason else Verdict.PASS)
     return _Evidence(row, over)
+
+
+def too_many_left_out(lost: int, judged: int) -> bool:
+    """Whether so many of a group's machines are left out that the others do not speak for it."""
+    return lost > _MOST_LEFT_OUT * (lost + judged)
 
 
 def _why_no_pass(
@@ -291,7 +299,7 @@ def _why_no_pass(
     if row.machines < needed:
         return f"{row.machines} machines are judged, and a PASS needs {needed}"
     lost = sum(each.machines for each in missing)
-    if lost > _MOST_LEFT_OUT * (lost + row.machines):
+    if too_many_left_out(lost, row.machines):
         return f"{lost} of {lost + row.machines} machines are left out: mend them, and repeat their boots"
     sides = sum(each.without_base for each in missing), sum(each.without_candidate for each in missing)
     if sides[1] > sides[0] and _at_least(sides[1], sum(sides)) <= _ONE_SIDED:
