@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,17 +14,18 @@ from resource import RUSAGE_CHILDREN, getrusage
 
 import numpy as np
 
+from schedlib.dev.made_runs import made_run, timed_gate
 from schedlib.errors import SchedlineError
 from schedlib.formats.bench_document import BenchRow
 from schedlib.gate.fleet_gate import last_look, verdict_of
 from schedlib.gate.fleet_judging import FleetSample
 from schedlib.gate.rules import load_gate
-from schedlib.paths import PROJECT
 from schedlib.progress import step
 from schedlib.verdict import Verdict
 
 _BOOTS = 10
 _MODELS = 5
+_METRICS = 5
 _NOISE = 0.05
 _MACHINE = 0.01
 """Standard deviations of a boot, and of the effect on the machines of a model, as shares."""
@@ -36,7 +34,6 @@ _FLEETS = {100: 1000, 1000: 200, 10_000: 20}
 """How many fleets of each size are simulated."""
 
 _LARGEST = 10_000
-_KNOWN = ("machine_name", "configuration", "command_line")
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _RATES = "default"
 _GATES = """\
@@ -116,36 +113,21 @@ def _written(machines: int) -> Iterator[Path]:
                 for boot, noise in enumerate(np.exp(_NOISE * lot.standard_normal(_BOOTS))):
                     value = 10_000 * float(noise) * (change if kernel else 1.0)
                     slot = 2 * boot + ((boot % 2) ^ kernel)
-                    (directory / f"{boot}.json").write_text(json.dumps(_run(number, name, boot, slot, value)))
+                    run = made_run(
+                        name,
+                        f"{number}-{name}-{boot}",
+                        _START + timedelta(minutes=slot),
+                        [value * (1 + each) for each in range(_METRICS)],
+                        f"x86_64 Model {number % _MODELS}, CPUs 0-7, 1 LLCs, 1 nodes",
+                    )
+                    (directory / f"{boot}.json").write_text(json.dumps(run))
         yield place
     finally:
         shutil.rmtree(place)
 
 
-def _run(machine: int, name: str, boot: int, slot: int, value: float) -> dict[str, object]:
-    kernel = {"kernel": f"7.3-{name}", "build_id": name, "boot_id": f"{machine}-{name}-{boot}"}
-    about = {"machine": f"x86_64 Model {machine % _MODELS}, CPUs 0-7, 1 LLCs, 1 nodes"}
-    metric = {"unit": "ns", "direction": "lower", "kind": "quantile", "n": 1000}
-    return {
-        "schema": "run-1",
-        "tool": "rt_wakeup",
-        "started": (_START + timedelta(minutes=slot)).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "uptime_s": 60.0,
-        "fingerprint": dict.fromkeys(_KNOWN, "x") | kernel | about,
-        "status": "DONE",
-        "reason": "",
-        "metrics": [metric | {"name": f"timer.p{number}", "value": value * (1 + number)} for number in range(5)],
-        "absent": [],
-        "cpus": [],
-    }
-
-
 def _timed_gate(place: Path) -> float:
-    words = ["gate", "--fleet", str(place / "fleet"), "--gates", str(place / "gates.toml")]
-    start = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, str(PROJECT / "scripts/schedline"), *words], capture_output=True, text=True, check=False
-    )
+    taken, done = timed_gate(["--fleet", str(place / "fleet"), "--gates", str(place / "gates.toml")])
     if done.returncode != Verdict.FAIL.exit_code or "all of x86_64 Model 0" not in " ".join(done.stdout.split()):
         raise SchedlineError(f"the gate did not find the model: {done.stdout[-300:]}{done.stderr[-300:]}", "report it")
-    return time.monotonic() - start
+    return taken

@@ -6,19 +6,16 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
+from schedlib.dev.made_runs import made_run, timed_gate
 from schedlib.errors import SchedlineError
 from schedlib.formats.bench_document import BenchRow
-from schedlib.paths import PROJECT
 from schedlib.progress import step
 
 _BOOTS = 20
@@ -27,7 +24,6 @@ _LARGE = 100_000
 """Files of the large campaign. A file is a run with ten metrics, so they are 10^6 values."""
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
-_KNOWN = ("machine_name", "machine", "configuration", "command_line")
 _GATES = """\
 [[metric]]
 tool = "rt_wakeup"
@@ -71,44 +67,18 @@ def _campaign(files: int) -> Iterator[Path]:
                 slot = 2 * boot + ((boot % 2) ^ kernel)
                 for number in range(files // (2 * _BOOTS)):
                     started = _START + timedelta(hours=slot, seconds=number)
-                    text = json.dumps(_run(name, boot, started, lot))
+                    values = [round(10_000 * lot.lognormvariate(0, 0.05), 3) for _ in range(_METRICS)]
+                    text = json.dumps(made_run(name, f"{name}-{boot}", started, values))
                     (directory / f"{number:05}.json").write_text(text)
         yield place
     finally:
         shutil.rmtree(place)
 
 
-def _run(name: str, boot: int, started: datetime, lot: random.Random) -> dict[str, object]:
-    kernel = {"kernel": f"7.3-{name}", "build_id": name, "boot_id": f"{name}-{boot}"}
-    return {
-        "schema": "run-1",
-        "tool": "rt_wakeup",
-        "started": started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "uptime_s": 60.0,
-        "fingerprint": dict.fromkeys(_KNOWN, "x") | kernel,
-        "status": "DONE",
-        "reason": "",
-        "metrics": [
-            {
-                "name": f"timer.p{number}",
-                "unit": "ns",
-                "direction": "lower",
-                "kind": "quantile",
-                "value": round(10_000 * lot.lognormvariate(0, 0.05), 3),
-                "n": 1000,
-            }
-            for number in range(_METRICS)
-        ],
-        "absent": [],
-        "cpus": [],
-    }
-
-
 def _gate(place: Path) -> float:
-    argv = [sys.executable, str(PROJECT / "scripts/schedline"), "gate", str(place / "base"), str(place / "candidate")]
-    start = time.monotonic()
-    done = subprocess.run([*argv, "--gates", str(place / "gates.toml")], capture_output=True, text=True, check=False)
-    taken = time.monotonic() - start
+    taken, done = timed_gate(
+        [*(str(place / name) for name in ("base", "candidate")), "--gates", str(place / "gates.toml")]
+    )
     if "verdict: " not in done.stdout:
         raise SchedlineError(f"the gate came to no verdict: {done.stderr[-300:]}", "schedline gate --help")
     return taken
