@@ -185,10 +185,13 @@ struct comparison {
 	/* The first is the metric, and knows its unit; if of CPUs, the worst one. */
 	struct figure figure;
 	int nr_recorded;
-	double losses[MOST_RECORDED];
+	/* Of each recorded run; the lowest is that of its best CPU. */
+	double losses[MOST_RECORDED], lowest[MOST_RECORDED];
 	int sessions[MOST_RECORDED];
 	/* The loss of the batch, and the loss above which it fails. */
 	double loss, limit;
+	/* The regression that fails although the batch is as good as a good recorded one. */
+	double sees;
 	/* Values of the metric, or of the worst CPU. */
 	double base, value;
 };
@@ -207,11 +210,13 @@ static inline int known_values(const struct series *series, int nr_runs, double 
 static inline void recorded_losses(struct comparison *found, const struct baseline *baseline,
 				   const char *name, bool each_cpu)
 {
-	static double losses[MOST_RECORDED], values[MOST_RECORDED];
+	static double losses[MOST_RECORDED], lowest[MOST_RECORDED], values[MOST_RECORDED];
 	static int sessions[MOST_RECORDED];
 
-	for (int run = 0; run < MOST_RECORDED; run++)
+	for (int run = 0; run < MOST_RECORDED; run++) {
 		losses[run] = -INFINITY;
+		lowest[run] = INFINITY;
+	}
 	for (int i = 0; i < baseline->nr_series; i++) {
 		const struct series *series = &baseline->series[i];
 		bool of_cpu = series->cpu >= 0;
@@ -235,12 +240,14 @@ static inline void recorded_losses(struct comparison *found, const struct baseli
 			       median_of(values, nr);
 			loss = loss_of(&found->figure, series->values[run], base);
 			losses[run] = loss > losses[run] ? loss : losses[run];
+			lowest[run] = loss < lowest[run] ? loss : lowest[run];
 		}
 	}
 	number_sessions(baseline, sessions);
 	for (int run = 0; run < baseline->nr_runs; run++)
 		if (losses[run] > -INFINITY) {
 			found->sessions[found->nr_recorded] = sessions[run];
+			found->lowest[found->nr_recorded] = lowest[run];
 			found->losses[found->nr_recorded++] = losses[run];
 		}
 }
@@ -421,15 +428,13 @@ static inline void print_noise(struct verdict *verdict, const struct baseline *b
 }
 
 static inline void say_too_noisy(struct verdict *verdict, const struct comparison *found,
-				 const struct baseline *baseline, int nr_runs, double chance)
+				 const struct baseline *baseline, int more)
 {
-	int more = runs_lacking(found, nr_runs, chance);
-
 	say_next(verdict);
 	say(verdict, "%s: too noisy to see ", found->figure.name);
 	print_loss(verdict, &found->figure, aims[found->figure.aim]);
 	say(verdict, ", sees ");
-	print_loss(verdict, &found->figure, found->limit);
+	print_loss(verdict, &found->figure, found->sees);
 	if (more)
 		say(verdict, ": record %d more runs, or use a quieter machine", more);
 	else
@@ -453,8 +458,10 @@ static inline void say_compared(struct verdict *verdict, const struct comparison
 		say(verdict, "worse by ");
 		print_loss(verdict, figure, found->loss);
 		say(verdict, ", and ");
+		print_loss(verdict, figure, found->limit);
+	} else {
+		print_loss(verdict, figure, found->sees);
 	}
-	print_loss(verdict, figure, found->limit);
 	say(verdict, " would fail");
 }
 
@@ -467,11 +474,13 @@ static inline void say_compared(struct verdict *verdict, const struct comparison
  * How much sessions differ is known the better the more there are. Missed
  * intervals do not drift.
  */
+#define MOST_SESSIONS	5
+
 static inline double least_limit(const struct figure *figure, int nr_sessions)
 {
-	static const double median[] = { 2, 1, 0.75, 0.75, 0.5 };
-	static const double tail[] = { 3, 1, 0.8, 0.8, 0.8 };
-	int few = nr_sessions < 5 ? nr_sessions - 1 : 4;
+	static const double median[MOST_SESSIONS] = { 2, 1, 0.75, 0.75, 0.5 };
+	static const double tail[MOST_SESSIONS] = { 3, 1, 0.8, 0.8, 0.8 };
+	int few = nr_sessions < MOST_SESSIONS ? nr_sessions - 1 : MOST_SESSIONS - 1;
 	double share = median[few];
 
 	if (figure->aim == POINTS || figure->aim == CPU_POINTS)
@@ -481,12 +490,27 @@ static inline double least_limit(const struct figure *figure, int nr_sessions)
 	return share * aims[figure->aim];
 }
 
-static inline void say_one_session(struct verdict *verdict, const struct comparison *found)
+static inline void say_few_sessions(struct verdict *verdict, const struct comparison *found,
+				    int nr_sessions)
 {
 	say_next(verdict);
-	say(verdict, "%s: one session sees only ", found->figure.name);
-	print_loss(verdict, &found->figure, found->limit);
+	say(verdict, "%s: ", found->figure.name);
+	if (nr_sessions > 1)
+		say(verdict, "%d sessions see only ", nr_sessions);
+	else
+		say(verdict, "one session sees only ");
+	print_loss(verdict, &found->figure, found->sees);
 	say(verdict, ": record in another boot, or %d minutes later", SESSION_MINUTES);
+}
+
+/* The regression whose loss is at the limit if the batch was as good as this before. */
+static inline double regression_seen(const struct figure *figure, double limit, double good)
+{
+	if (figure->aim == POINTS || figure->aim == CPU_POINTS)
+		return limit - good;
+	if (figure->direction == HIGHER)
+		return 100 - 100 * (100 - limit) / (100 - good);
+	return 100 * (100 + limit) / (100 + good) - 100;
 }
 
 /* KSFT_PASS if the aim would have been seen, KSFT_SKIP if not, KSFT_FAIL if it is worse. */
@@ -496,7 +520,7 @@ static inline int compare(struct verdict *verdict, const struct test *test,
 			  const char *name, double chance, int nr_sessions)
 {
 	static struct comparison found;
-	double noise, least, sessions;
+	double ranked, sessions, noise, least, aim;
 	int rank, lost;
 
 	memset(&found, 0, sizeof(found));
@@ -534,20 +558,25 @@ static inline int compare(struct verdict *verdict, const struct test *test,
 			say(verdict, "use more --runs");
 		return KSFT_SKIP;
 	}
-	noise = value_at(found.losses, found.nr_recorded, rank - 1);
+	ranked = value_at(found.losses, found.nr_recorded, rank - 1);
 	sessions = beyond_sessions(found.losses, found.sessions, found.nr_recorded);
-	noise = noise < sessions ? sessions : noise;
+	noise = ranked < sessions ? sessions : ranked;
 	least = least_limit(&found.figure, nr_sessions);
 	found.limit = noise < least ? least : noise;
 	if (found.loss > found.limit) {
 		say_compared(verdict, &found);
 		return KSFT_FAIL;
 	}
-	if (found.limit > aims[found.figure.aim]) {
-		if (noise <= aims[found.figure.aim])
-			say_one_session(verdict, &found);
+	found.sees = regression_seen(&found.figure, found.limit,
+				     as_good(found.lowest, found.sessions, found.nr_recorded,
+					     rank));
+	aim = aims[found.figure.aim];
+	if (found.sees > aim) {
+		if (noise <= least && least > least_limit(&found.figure, MOST_SESSIONS))
+			say_few_sessions(verdict, &found, nr_sessions);
 		else
-			say_too_noisy(verdict, &found, baseline, batch->nr, chance);
+			say_too_noisy(verdict, &found, baseline, ranked > aim ?
+				      runs_lacking(&found, batch->nr, chance) : 0);
 		return KSFT_SKIP;
 	}
 	say_compared(verdict, &found);

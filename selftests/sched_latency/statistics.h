@@ -17,6 +17,7 @@
 #ifndef STATISTICS_H
 #define STATISTICS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,30 +108,55 @@ static inline double median_without(const double *sorted, int nr, double value)
 	return (sorted[low + (low >= place)] + sorted[high + (high >= place)]) / 2;
 }
 
+/* The median of the losses of one session, counted from 0; NAN if it has none. */
+static inline double median_of_session(const double *losses, const int *sessions, int nr,
+				       int session)
+{
+	double of_one[MOST_RECORDED];
+	int nr_of_one = 0;
+
+	for (int i = 0; i < nr; i++)
+		if (sessions[i] == session)
+			of_one[nr_of_one++] = losses[i];
+	return nr_of_one ? median_of(of_one, nr_of_one) : NAN;
+}
+
 /*
  * Sessions differ, too. If there are several in the baseline, a loss is no
  * failure until it is as far beyond the worst one as this is from the best.
  */
 static inline double beyond_sessions(const double *losses, const int *sessions, int nr)
 {
-	double least = 0, most = 0, of_one[MOST_RECORDED];
+	double least = 0, most = 0;
 	int nr_sessions = 0;
 
 	for (int session = 0; session < MOST_RECORDED; session++) {
-		double median;
-		int nr_of_one = 0;
+		double median = median_of_session(losses, sessions, nr, session);
 
-		for (int i = 0; i < nr; i++)
-			if (sessions[i] == session)
-				of_one[nr_of_one++] = losses[i];
-		if (!nr_of_one)
+		if (isnan(median))
 			continue;
-		median = median_of(of_one, nr_of_one);
 		least = !nr_sessions || median < least ? median : least;
 		most = !nr_sessions || median > most ? median : most;
 		nr_sessions++;
 	}
 	return nr_sessions > 1 ? most + (most - least) : 0;
+}
+
+/*
+ * How good a batch may well be: as rare as a false alarm in the other
+ * direction, or as the best session. The loss of a regression is less by that.
+ */
+static inline double as_good(const double *losses, const int *sessions, int nr, int rank)
+{
+	double good = value_at(losses, nr, nr - rank);
+
+	for (int session = 0; session < MOST_RECORDED; session++) {
+		double median = median_of_session(losses, sessions, nr, session);
+
+		if (median < good)
+			good = median;
+	}
+	return good < 0 ? good : 0;
 }
 
 /*
