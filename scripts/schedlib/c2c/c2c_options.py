@@ -238,6 +238,28 @@ class C2cImportOptions:
 
 
 @dataclass(frozen=True)
+class C2cRecordOptions:
+    """What to sample on this machine.
+
+    Attributes:
+        vmlinux: the running kernel, with debug information.
+        objects: for the map, as --objects of c2c takes them.
+        seconds: how long to sample.
+        command: sample until it ends, instead.
+        ldlat: the least latency of a load that is sampled, in cycles, where the CPU can choose; 0 leaves it to perf.
+        without_map: do without drgn.
+    """
+
+    vmlinux: Path
+    objects: tuple[str, ...]
+    seconds: float
+    command: tuple[str, ...]
+    ldlat: int
+    without_map: bool
+    out: Path
+
+
+@dataclass(frozen=True)
 class C2cCompareOptions:
     """Samples to hold against emulated counts: files, or directories that have them.
 

@@ -37,7 +37,7 @@ _OFFSETS = (
     ("kmem_cache", "object_size"),
 )
 _TYPES = ("PGTY_slab", "PGTY_table", "PGTY_large_kmalloc")
-_BASES = ("vmemmap_base", "page_offset_base", "vmalloc_base")
+BASES = ("vmemmap_base", "page_offset_base", "vmalloc_base")
 _PER_CPU = ".data..percpu"
 
 _PAGE = 4096
@@ -163,8 +163,8 @@ def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
 
 def plan_lines(known: KernelMap, memory: MemoryMap) -> str:
     """The lines of the plan for scripts/c2c/memory.h; SchedlineError if the kernel lacks a variable."""
-    bases = [symbol.address for name in _BASES if (symbol := known.symbol(name))]
-    if len(bases) < len(_BASES):
+    bases = [symbol.address for name in BASES if (symbol := known.symbol(name))]
+    if len(bases) < len(BASES):
         raise SchedlineError(
             "--objects all: this kernel has no page_offset_base, which says where its memory is mapped",
             "--objects all is for x86-64; name the objects: schedline c2c --objects rq,root_domain",

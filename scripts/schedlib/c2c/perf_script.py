@@ -26,7 +26,8 @@ from schedlib.progress import say
 Names = Callable[[int], Place | str]
 """Names an address of the kernel: the object and field there, or the reason why it has no name."""
 
-COMMAND = "perf script -F comm,tid,cpu,time,period,event,addr,data_src,weight,ip,sym"
+FIELDS = "comm,tid,cpu,time,period,event,addr,data_src,weight,ip,sym"
+COMMAND = f"perf script -F {FIELDS}"
 
 PIECE = 1 << 24
 _SIGN = b"|OP "

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline c2c record`: what it refuses, what it asks perf and drgn for, and a map that the real drgn has made."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import toy_kernel
+
+from one_verb import main_of
+from schedlib.c2c import c2c_verb, record_job
+from schedlib.c2c.sampler import possible_cpus, refuse_locked_down, sampler
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_map_document import read_objects
+from schedlib.formats.c2c_measured_document import read_measured
+
+PERF = Path(__file__).parent / "perf"
+main = main_of(c2c_verb)
+
+
+@pytest.mark.parametrize(
+    ("events", "machine", "name"),
+    [
+        (("cpu/events/mem-loads", "msr"), "x86_64", "Intel's load latency, or POWER's"),
+        (("cpu_core/events/mem-loads", "cpu_atom/events/mem-loads"), "x86_64", "Intel's load latency"),
+        (("ibs_op", "ibs_fetch", "cpu"), "x86_64", "AMD's IBS"),
+        (("arm_spe_0", "armv8_pmuv3_0"), "aarch64", "Arm's SPE"),
+    ],
+)
+def test_what_samples(events: tuple[str, ...], machine: str, name: str, tmp_path: Path) -> None:
+    for each in events:
+        (tmp_path / "sys/bus/event_source/devices" / each).mkdir(parents=True)
+    assert sampler(machine, tmp_path).name == name
+
+
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [
+        ("x86_64", "a virtual machine without a PMU"),
+        ("aarch64", "kpti=off"),
+        ("riscv64", "no such counters on riscv64"),
+    ],
+)
+def test_why_nothing_samples(machine: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "sys/bus/event_source/devices/cpu/events").mkdir(parents=True)
+    with pytest.raises(SchedlineError, match=reason):
+        sampler(machine, tmp_path)
+
+
+def test_a_kernel_that_is_locked_down(tmp_path: Path) -> None:
+    place = tmp_path / "sys/kernel/security/lockdown"
+    place.parent.mkdir(parents=True)
+    place.write_text("none [integrity] confidentiality\n")
+    refuse_locked_down(tmp_path)
+    place.write_text("none integrity [confidentiality]\n")
+    with pytest.raises(SchedlineError, match="locked down"):
+        refuse_locked_down(tmp_path)
+
+
+def test_possible_cpus(tmp_path: Path) -> None:
+    place = tmp_path / "sys/devices/system/cpu/possible"
+    with pytest.raises(SchedlineError, match="cannot be read"):
+        possible_cpus(tmp_path)
+    place.parent.mkdir(parents=True)
+    for text, number in (("0-511\n", 512), ("0\n", 1), ("0,2-3\n", 4)):
+        place.write_text(text)
+        assert possible_cpus(tmp_path) == number
+
+
+_FAKE_PERF = """\
+#!/bin/sh
+# Writes what it was asked for to $CALLS, and recorded samples.
+echo "perf $*" >>"$CALLS"
+case "$1" in
+c2c) shift 4; echo PERFILE2 >"$1"; exit ${FAKE_STATUS:-0} ;;
+script) cat "$SAMPLES" ;;
+esac
+"""
+
+_FAKE_DRGN = """\
+#!/bin/sh
+echo "drgn $1 $2 $3" >>"$CALLS"
+cat >"$CALLS.asked"
+cat "$ANSWER"
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine whose perf and drgn only answer what they are told to, with a toy kernel."""
+    for name, text in (("perf", _FAKE_PERF), ("drgn", _FAKE_DRGN)):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    vmlinux = toy_kernel.build(tmp_path)
+    (tmp_path / "answer").write_text(
+        '{"slide": 4096, "release": "7.3.0", "offsets": [0, 8], "areas": [], "pages": [], "arrays": [],'
+        ' "instances": [["root_domain+0", 0, 18446612682070097920]]}'
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("ANSWER", str(tmp_path / "answer"))
+    monkeypatch.setenv("SAMPLES", str(PERF / "samples.txt"))
+    monkeypatch.setenv("SCHEDLINE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(record_job, "_MEMORY", Path(os.devnull))
+    monkeypatch.setattr(record_job, "sampler", lambda machine: sampler(machine, tmp_path))
+    monkeypatch.setattr(record_job, "refuse_other_kernel", lambda vmlinux, running: None)
+    monkeypatch.setattr(record_job, "running_build_id", lambda: "")
+    (tmp_path / "sys/bus/event_source/devices/cpu/events/mem-loads").mkdir(parents=True)
+    return vmlinux
+
+
+@pytest.mark.tools
+def test_a_recording(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    words = [
+        "c2c",
+        "record",
+        "--vmlinux",
+        str(machine),
+        "--out",
+        str(out),
+        "--ldlat",
+        "50",
+        "--",
+        "hackbench",
+        "-l",
+        "9",
+    ]
+    assert main(words) == 0
+    calls = (tmp_path / "calls").read_text()
+    assert f"perf c2c record -a -o {out}/.perf.data --ldlat 50 -- hackbench -l 9\n" in calls
+    assert "perf script --header" in calls and "drgn -q -k --main-symbols" in calls
+    assert read_objects(out).slide == 4096
+    assert read_measured(out).fields, "root_domain has a field"
+    assert {each.name for each in out.iterdir()} >= {"perf.data", "samples.txt", "objects.json", "measured.json"}
+    assert not [each for each in out.iterdir() if each.name.startswith(".")]
+    assert '"pages": []' in (tmp_path / "calls.asked").read_text(), "the toy kernel has no slabs"
+    capsys.readouterr()
+    with pytest.raises(SchedlineError, match="has a recording already"):
+        main(words)
+
+
+@pytest.mark.tools
+def test_a_recording_without_a_map(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bin/drgn").unlink()
+    out = tmp_path / "out"
+    words = ["c2c", "record", "--vmlinux", str(machine), "--out", str(out), "--seconds", "0.5"]
+    assert main([*words, "--without-map"]) == 0
+    assert "-- sleep 0.5\n" in (tmp_path / "calls").read_text()
+    assert "no object map" in capsys.readouterr().out
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("perf fails", "failed \\(1\\)"),
+        ("drgn answers nothing", "answered something else"),
+        ("not root", "only root"),
+        ("no memory", "CONFIG_PROC_KCORE"),
+        ("nothing samples", "cannot sample data addresses"),
+    ],
+)
+def test_a_machine_that_cannot(
+    broken: str, said: str, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken == "perf fails":
+        monkeypatch.setenv("FAKE_STATUS", "1")
+    elif broken == "drgn answers nothing":
+        (tmp_path / "answer").write_text("{}")
+    elif broken == "not root":
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    elif broken == "no memory":
+        monkeypatch.setattr(record_job, "_MEMORY", tmp_path / "nothing")
+    else:
+        (tmp_path / "sys/bus/event_source/devices/cpu/events/mem-loads").rmdir()
+    out = tmp_path / "out"
+    with pytest.raises(SchedlineError, match=said):
+        main(["c2c", "record", "--vmlinux", str(machine), "--out", str(out)])
+    assert not (out / "measured.json").exists() and not (out / ".perf.data").exists()
+
+
+@pytest.mark.tools
+def test_another_kernel_than_the_one_that_runs(tmp_path: Path) -> None:
+    vmlinux = toy_kernel.build(tmp_path)
+    with pytest.raises(SchedlineError, match="another kernel than the one that runs"):
+        record_job.refuse_other_kernel(vmlinux, "0" * 40)
+    with pytest.raises(SchedlineError, match="is no vmlinux"):
+        record_job.refuse_other_kernel(PERF / "samples.txt", "0" * 40)
+
+
+def test_a_program_that_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(record_job, "sampler", lambda machine: None)
+    with pytest.raises(SchedlineError, match="perf is not installed"):
+        main(["c2c", "record", "--vmlinux", sys.executable, "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
