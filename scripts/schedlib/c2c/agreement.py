@@ -199,6 +199,24 @@ def _lines(found: CompareDocument) -> Iterator[str]:
         yield f"{each.name}: {'; '.join(each.reasons)}"
 
 
+_BRIEF, _NAME = 12, 28
+
+
+def brief(found: CompareDocument) -> Iterator[str]:
+    """The fields with the most samples, in 70 columns."""
+    shown = sorted(found.fields, key=lambda each: (each.measured_rank, each.name))[:_BRIEF]
+    agree = sum(each.agrees for each in found.fields)
+    rank = f", rank correlation {found.correlation.value:.2f}" if found.correlation else ""
+    yield f"measured on a machine: {agree} of {len(found.fields)} fields agree{rank}"
+    yield f"{'':{_NAME}}measured   from     to rank  emulated rank"
+    for each in shown:
+        if len(each.name) >= _NAME:
+            yield each.name
+        numbers = f"{each.measured:8.1%} {each.low:6.1%} {each.high:6.1%} {each.measured_rank:4g}"
+        name = each.name if len(each.name) < _NAME else ""
+        yield f"{name:{_NAME}}{numbers}  {each.emulated:8.1%} {each.emulated_rank:4g}"
+
+
 def top(amounts: Mapping[str, float], number: int = 3) -> tuple[str, ...]:
     """The names with the largest amounts, without those that have nothing."""
     return tuple(sorted((name for name in amounts if amounts[name]), key=lambda name: (-amounts[name], name))[:number])

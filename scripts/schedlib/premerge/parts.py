@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from schedlib import doctor
-from schedlib.c2c import traffic_diff
+from schedlib.c2c import agreement, traffic_diff
 from schedlib.c2c.c2c_options import QUANTA
 from schedlib.c2c.counting import remembered
 from schedlib.c2c.plugin_guest import refuse_other_qemu
@@ -25,6 +25,7 @@ from schedlib.contracts.packs import pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import read_result
+from schedlib.formats.c2c_measured_document import MEASURED_FILE, read_measured
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
@@ -198,9 +199,13 @@ def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str]
     return Part("kunit", verdict, summary, tuple(lines), (*tests, ("suites", verdict, summary)))
 
 
-def emulated(cache: Path, tree: Tree, series: PatchSeries, out: Path) -> Part:
-    """The cache-line traffic of base and head on emulated CPUs, by field: measured, or taken from the cache."""
-    if not any(file.startswith(("kernel/sched/", "include/")) for file in series.files):
+def emulated(cache: Path, tree: Tree, series: PatchSeries, measured: Path | None, out: Path) -> Part:
+    """The cache-line traffic of base and head on emulated CPUs, by field: counted, or taken from the cache.
+
+    Args:
+        measured: samples of the base on a real machine, for a table beside its counts.
+    """
+    if measured is None and not any(file.startswith(("kernel/sched/", "include/")) for file in series.files):
         return Part("c2c", Verdict.PASS, "neither the scheduler nor a header is touched")
     try:
         doctor.require(["build", "qemu-x86_64"])
@@ -210,16 +215,21 @@ def emulated(cache: Path, tree: Tree, series: PatchSeries, out: Path) -> Part:
     for side, commit in (("base", series.base), ("head", series.head)):
         counted = remembered(cache, at(tree, commit), QUANTA, out / TRAFFIC / side)
         document.write(out / TRAFFIC / f"{side}.json", counted)
+    if measured:
+        document.write(out / TRAFFIC / MEASURED_FILE, read_measured(measured))
     return compared(out)
 
 
 def compared(out: Path) -> Part:
-    """Judge the traffic in the directory of a premerge by configs/gates/c2c.toml."""
+    """Judge the traffic in the directory of a premerge by configs/gates/c2c.toml. Samples are only shown."""
     base, head = (read_result(out / TRAFFIC / f"{side}.json") for side in ("base", "head"))
     traffic_diff.refuse_unlike(base, head)
     judged = traffic_diff.judge(base, head, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
     bad = [each for each in judged if each.verdict is not Verdict.PASS]
     said = tuple(f"{each.verdict.name}: {traffic_diff.sentence(each)}" for each in bad)
+    if (out / TRAFFIC / MEASURED_FILE).exists():
+        samples = read_measured(out / TRAFFIC / MEASURED_FILE)
+        said += tuple(agreement.brief(agreement.compare(samples, base, None)))
     cpus, workload = base.parameters.cpus, base.parameters.workload
     summary = f"{workload} on {cpus} emulated CPUs: {len(judged)} counts, {len(bad)} over the budget"
     tests = tuple((f"{each.name} {each.count}", each.verdict, traffic_diff.sentence(each)) for each in judged)

@@ -70,7 +70,7 @@ def premerge(options: PremergeOptions) -> Verdict:
     jobs: dict[str, Callable[[], Part]] = {
         "layout": lambda: parts.layout(cache, tree, series, options.archs, contracts, expected, out),
         "kunit": lambda: parts.kunit(cache, tree, series, expected, out),
-        "c2c": lambda: parts.emulated(cache, tree, series, out),
+        "c2c": lambda: parts.emulated(cache, tree, series, options.measured, out),
         "mutants": lambda: parts.mutated(cache, tree, series, present_changes(tree, series.head), out),
     }
     found = []

@@ -28,6 +28,7 @@ class PremergeOptions:
     mbox: Path | None
     archs: tuple[str, ...]
     contracts: Path | None
+    measured: Path | None
     skip: tuple[str, ...]
     runs: tuple[Path, Path] | None
     placebo: Path | None

@@ -49,6 +49,7 @@ def add_parser(verbs: Verbs) -> None:
         ("--kdir", there, "PATH", "your kernel tree (git); it is only read"),
         ("--base", str, "REV", "the revision that the series is based on"),
         ("--contracts", there, "DIR", "contracts of structures of your own, see schedline layout"),
+        ("--measured", there, "DIR", "samples of the base on a real machine, beside its counts; see c2c import"),
         ("--placebo", runs, "DIR", "with --runs: runs of the placebo kernel"),
         ("--gates", gates, "NAME|FILE", "with --runs: the gates file, or its name in configs/gates"),
         ("--out", options.new_directory, "DIR", "directory for logs, page, JSON, JUnit and KCIDB"),
@@ -87,6 +88,8 @@ def _read(arguments: argparse.Namespace) -> PremergeOptions:
         )
     if not (arguments.kdir / ".git").exists():
         raise SchedlineError(f"{arguments.kdir} is no git tree, and a series needs revisions", "give a git tree")
+    if arguments.measured and "c2c" in arguments.skip:
+        raise SchedlineError("--measured needs the emulated counts, which --skip leaves out", "do not skip c2c")
     if (arguments.placebo or arguments.gates) and not arguments.runs:
         raise SchedlineError("--placebo and --gates need the runs of base and candidate", "give --runs, too")
     if arguments.out:

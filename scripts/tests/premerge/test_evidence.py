@@ -11,11 +11,14 @@ from typing import Any
 import campaigns
 import pytest
 import toys
+from test_c2c_compare import measured
 from test_premerge_emulated import both
 
 from conftest import git
 from one_verb import main_of, parsed, said_without_libraries
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.formats.c2c_measured_document import MEASURED_FILE
 from schedlib.layout.tables import Compiled, read_fields
 from schedlib.premerge import premerge_options, premerge_verb, record
 from schedlib.premerge.evidence import BEGIN, END, block_in
@@ -150,6 +153,10 @@ def test_cache_line_traffic(out: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "cache-line traffic, rt on 8 emulated CPUs" in text and "7 files" in text
     both(out, 1000, 9000)
     assert "FAIL: root_domain, false_shared" in made(out, capsys, 1)
+    document.write(out / premerge_options.TRAFFIC / MEASURED_FILE, measured(rto_count=600, overloaded=200))
+    text = made(out, capsys, 1)
+    assert "measured on a machine" in text and "root_domain.rto_count" in text
+    assert max(map(len, text.splitlines())) <= 72
 
 
 def test_runs_alone(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

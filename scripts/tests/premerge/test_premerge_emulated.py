@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import toy_results
 from msgspec.structs import replace
+from test_c2c_compare import measured
 
 from schedlib import doctor
 from schedlib.errors import SchedlineError
@@ -50,6 +51,25 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         parts.compared(tmp_path)
 
 
+def test_samples_of_a_machine_are_shown_and_judge_nothing(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "refuse_other_qemu", lambda: "QEMU 7.2")
+    monkeypatch.setattr(doctor, "require", lambda names: None)
+    monkeypatch.setattr(parts, "remembered", lambda cache, tree, quanta, logs: traffic(1000))
+    samples = tmp_path / "measured"
+    document.write(samples / "measured.json", measured(rto_count=600, overloaded=200, a_name_of_thirty_characters_ok=9))
+    elsewhere = PatchSeries("a" * 40, "b" * 40, (), b"--- a/mm/slub.c\n+++ b/mm/slub.c\n")
+    part = parts.emulated(tmp_path, tree, elsewhere, samples, tmp_path)
+    assert part.verdict is Verdict.PASS
+    assert part.lines[0].startswith("measured on a machine: 0 of 3 fields agree")
+    assert part.lines[2].split() == ["root_domain.rto_count", "74.2%", "71.0%", "77.1%", "1", "92.6%", "1"]
+    assert part.lines[4] == "root_domain.a_name_of_thirty_characters_ok" and max(map(len, part.lines)) <= 70
+    document.write(samples / "measured.json", measured(owner="inode", i_count=5))
+    with pytest.raises(SchedlineError, match="no sample lies in what was emulated"):
+        parts.emulated(tmp_path, tree, elsewhere, samples, tmp_path)
+
+
 @pytest.fixture
 def tree(kernel: Path, cache: Path) -> Tree:
     return open_kdir(cache, kernel)
@@ -57,7 +77,7 @@ def tree(kernel: Path, cache: Path) -> Tree:
 
 def test_nothing_of_the_scheduler(tree: Tree, tmp_path: Path) -> None:
     series = PatchSeries("a" * 40, "b" * 40, (), b"--- a/mm/slub.c\n+++ b/mm/slub.c\n")
-    assert parts.emulated(tmp_path, tree, series, tmp_path).verdict is Verdict.PASS
+    assert parts.emulated(tmp_path, tree, series, None, tmp_path).verdict is Verdict.PASS
 
 
 def test_another_qemu_is_a_skip(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +86,7 @@ def test_another_qemu_is_a_skip(tree: Tree, tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(parts, "refuse_other_qemu", refuse)
     monkeypatch.setattr(doctor, "require", lambda names: None)
-    part = parts.emulated(tmp_path, tree, TOUCHED, tmp_path)
+    part = parts.emulated(tmp_path, tree, TOUCHED, None, tmp_path)
     assert part.verdict is None and "QEMU 10.0" in part.summary
 
 
@@ -74,7 +94,7 @@ def test_a_missing_tool_is_a_skip_with_its_reason_in_a_line(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    part = parts.emulated(tmp_path, tree, TOUCHED, tmp_path)
+    part = parts.emulated(tmp_path, tree, TOUCHED, None, tmp_path)
     assert part.verdict is None
     assert "this machine lacks: " in part.summary and "qemu-system-x86_64" in part.summary
     assert "\n" not in part.summary
@@ -85,6 +105,6 @@ def test_both_are_measured(tree: Tree, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(doctor, "require", lambda names: None)
     said = {TOUCHED.base: 1000, TOUCHED.head: 9000}
     monkeypatch.setattr(parts, "remembered", lambda cache, tree, quanta, logs: traffic(said[tree.head]))
-    assert parts.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.FAIL
+    assert parts.emulated(tmp_path, tree, TOUCHED, None, tmp_path).verdict is Verdict.FAIL
     said[TOUCHED.head] = 900
-    assert parts.emulated(tmp_path, tree, TOUCHED, tmp_path).verdict is Verdict.PASS
+    assert parts.emulated(tmp_path, tree, TOUCHED, None, tmp_path).verdict is Verdict.PASS

@@ -15,6 +15,7 @@ from fractions import Fraction
 from itertools import combinations, count
 from math import comb
 from pathlib import Path
+from typing import Any
 
 import pytest
 from workload_runs import TINY, Place, compile_program, document
@@ -359,7 +360,7 @@ def test_too_noisy_is_a_skip_with_what_would_help(machine: Machine) -> None:
     [(100.0, 92.0, {}, "+19.6"), (100.0, 108.0, {"HIGHER": "1"}, "-16.7"), (1.0, 0.6, {"POINTS": "1"}, "+1.4")],
 )
 def test_a_pass_names_what_fails_in_a_good_batch_too(
-    quiet: float, good: float, more: dict[str, str], seen: str, machine: Machine
+    quiet: float, good: float, more: dict[str, Any], seen: str, machine: Machine
 ) -> None:
     """A regression of just the limit fails in half of the batches, and +20 % once passed in 20 of 20 real ones."""
     machine.record([good] * 5 + [quiet] * 15, **more)
@@ -452,8 +453,8 @@ def test_sessions_that_differ_widen_the_limit(machine: Machine) -> None:
     assert len(set(SESSION.findall(text))) == 1
     machine.path.write_text(sealed(SESSION.sub("other.1", text, count=10)))
     line = lines_of(machine.run([104.0] * RUNS)[1])["value_within_baseline"]
-    # The medians of the two sessions are 14.8 % apart; the limit, 22.2 %, is as far beyond the worse one. A batch may be
-    # as good as the better one, 7.4 % below the median of all.
+    # The medians of the two sessions are 14.8 % apart; the limit, 22.2 %, is as far beyond the worse one. A batch may
+    # be as good as the better one, 7.4 % below the median of all.
     assert "sees +32 %: needs a quieter machine" in line, line
     worse = machine.run([133.0] * RUNS)[1]
     assert "value 133 ns, baseline 108 ns; worse by +23.1 %, and +22.2 % would fail" in worse
