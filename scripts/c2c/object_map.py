@@ -43,7 +43,7 @@ def answered(prog: Program, asked: dict[str, Any]) -> dict[str, Any]:
         ],
         "pages": [page for address in asked["pages"] if (page := _page(prog, address))],
         "arrays": [
-            [name, prog.read_u64(moved(pointer)), prog.read_u32(moved(last)) + 1]
+            [name, prog.read_u64(prog.read_u64(moved(pointer))), prog.read_u32(moved(last)) + 1]
             for name, pointer, last in asked["arrays"]
         ],
     }

@@ -4,18 +4,33 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toy_kernel
 
 from one_verb import main_of
-from schedlib.c2c import c2c_verb, record_job
+from schedlib.c2c import c2c_verb, plugin_guest, record_job
+from schedlib.c2c.c2c_options import TAGS
+from schedlib.c2c.counting import Wanted, built, plan, source
+from schedlib.c2c.kernel_map import kernel_map
+from schedlib.c2c.memory_map import memory_map, plan_lines
+from schedlib.c2c.objects import watches
+from schedlib.c2c.plugin_guest import Setting
+from schedlib.c2c.raw import read_raw
+from schedlib.c2c.running_objects import WantedObjects, objects_of_kernel
 from schedlib.c2c.sampler import possible_cpus, refuse_locked_down, sampler
+from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_map_document import read_objects
 from schedlib.formats.c2c_measured_document import read_measured
+from schedlib.kernel.topology import flat
+from schedlib.process import dying_with_us
+from schedlib.tree.kernel_tree import Tree
 
 PERF = Path(__file__).parent / "perf"
 main = main_of(c2c_verb)
@@ -200,3 +215,57 @@ def test_a_program_that_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(SchedlineError, match="perf is not installed"):
         main(["c2c", "record", "--vmlinux", sys.executable, "--out", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
+
+
+SETTING = Setting(flat(4), 64, 100, 5, 300.0, everything=True)
+OBJECTS = ("rq", "root_domain", "nohz", "sched_domain")
+
+
+@pytest.mark.guest
+@pytest.mark.long
+def test_drgn_finds_what_the_plugin_has_found(series: Tree, tmp_path: Path) -> None:
+    """A guest that stops when it has counted; the plugin and drgn, over QEMU's monitor, have read its memory."""
+    cache, fragment, monitor = cache_dir(), Path(__file__).parent / "drgn.config", tmp_path / "qmp"
+    wanted = Wanted("rt", OBJECTS, (100,), SETTING, config=(str(fragment),))
+    with scratch(cache) as place:
+        made = built(cache, source(series, wanted), place / "kernel")
+        known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
+        memory = memory_map(made.vmlinux, cache / "c2c", known)
+        looked_at = watches(known, OBJECTS, 4)
+        more = plan_lines(replace(known, structures={**memory.structures, **known.structures}), memory)
+        (place / "plan").write_text(plan(known, looked_at) + more)
+        archive = plugin_guest.archive_of(made.kernel, plugin_guest.program(cache, "rt"), place)
+        library, image, target = plugin_guest.plugin(cache), made.kernel.image, made.planned.target
+        words = plugin_guest.argv(target, image, archive, SETTING, library, place / "plan", place / "raw")
+        words += ["-device", "vmcoreinfo", "-qmp", f"unix:{monitor},server=on,wait=off", "-no-shutdown"]
+        with (tmp_path / "console").open("wb") as console:
+            guest = subprocess.Popen(dying_with_us(words), stdin=subprocess.DEVNULL, stdout=console, stderr=console)
+        try:
+            until = time.monotonic() + SETTING.timeout
+            while "reboot: " not in (tmp_path / "console").read_text(errors="replace"):
+                assert guest.poll() is None and time.monotonic() < until, (tmp_path / "console").read_text()
+                time.sleep(0.2)
+            raw = read_raw(place / "raw")
+            asked = WantedObjects(known, memory, OBJECTS, 4, tuple(raw.pages))
+            drgn = str(Path(sys.executable).with_name("drgn"))
+            found = objects_of_kernel([drgn, "-q", "--qemu", str(monitor)], made.vmlinux, asked)
+        finally:
+            guest.kill()
+            guest.wait()
+    assert (found.slide, found.offsets, found.areas) == (0, raw.offsets, raw.areas)
+    assert {each.structure: (each.first, each.number) for each in found.arrays} == raw.arrays
+    places = {(each.key, each.address) for each in found.instances}
+    # The plugin knows an object once, drgn once for each CPU that leads to it.
+    assert places == {(each.key, each.address) for each in raw.instances if each.epoch == 1}
+    pages = {each.address: each for each in found.pages}
+    kinds = set()
+    for address, page in raw.pages.items():
+        # That a page is a stack, only the instructions say.
+        if page.kind == "stack":
+            continue
+        kinds.add(page.kind)
+        mapped = pages[address]
+        assert (mapped.kind, mapped.cache) == (page.kind, page.cache)
+        assert (mapped.size, mapped.object_size) == (page.size, page.object_size)
+        assert page.kind != "slab" or (mapped.first - page.first) % page.size == 0
+    assert kinds >= {"slab", "table", "large", "other"}
