@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from drgn import FaultError, Program, ProgramFlags, cast
@@ -35,18 +36,27 @@ def answered(prog: Program, asked: dict[str, Any]) -> dict[str, Any]:
         "release": prog["init_uts_ns"].name.release.string_().decode(),
         "offsets": [(offset + moved(asked["per_cpu"]) - asked["per_cpu"]) % (1 << 64) for offset in offsets],
         "areas": [prog.read_u64(moved(address)) for address in asked["areas"]],
-        "instances": [
-            [watch["key"], cpu, address]
-            for watch in asked["watches"]
-            for cpu in (range(asked["cpus"]) if watch["per_cpu"] else (0,))
-            if (address := _found(prog, moved(watch["address"]) + (offsets[cpu] if watch["per_cpu"] else 0), watch))
-        ],
+        "instances": [[key, cpu, address] for (key, address), cpu in _instances(prog, asked, offsets, moved).items()],
         "pages": [page for address in asked["pages"] if (page := _page(prog, address))],
         "arrays": [
             [name, prog.read_u64(prog.read_u64(moved(pointer))), prog.read_u32(moved(last)) + 1]
             for name, pointer, last in asked["arrays"]
         ],
     }
+
+
+def _instances(
+    prog: Program, asked: dict[str, Any], offsets: list[int], moved: Callable[[int], int]
+) -> dict[tuple[str, int], int]:
+    """The objects that were found, each once even if several CPUs lead to it, and the first of these."""
+    found: dict[tuple[str, int], int] = {}
+    for watch in asked["watches"]:
+        start = moved(watch["address"])
+        for cpu in range(asked["cpus"]) if watch["per_cpu"] else (0,):
+            address = _found(prog, start + (offsets[cpu] if watch["per_cpu"] else 0), watch)
+            if address:
+                found.setdefault((watch["key"], address), cpu)
+    return found
 
 
 def _found(prog: Program, address: int, watch: dict[str, Any]) -> int:
