@@ -86,7 +86,58 @@ static void leaves_by_group(struct kunit *test)
 	kunit_skip(test, "the masks are not split");
 }
 #endif
+
+/* ---- the sum of the counts of leaves ---- */
+
+#ifdef CONFIG_SCHED_RTO_COUNT_SPLIT
+static void rd_test_cleanup(void *cp)
+{
+	cpupri_cleanup(cp);
+}
+
+static void overload_is_summed_up_to_two(struct kunit *test)
+{
+	static const struct sched_fake_topology llcs = {
+		.name = "LLCs", .cpus = 8, .llc = 2, .node = 2,
+	};
+	/* CPUs of each LLC with RT overload, and the sum. */
+	static const int rows[][5] = {
+		{ 0, 0, 0, 0, 0 }, { 1, 0, 0, 0, 1 }, { 0, 0, 0, 1, 1 }, { 0, 2, 0, 0, 2 },
+		{ 1, 0, 1, 0, 2 }, { 1, 1, 1, 1, 2 },
+	};
+	struct root_domain *rd = kunit_kzalloc(test, sizeof(*rd), GFP_KERNEL);
+	int cpu, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, rd);
+	install_for_test(test, &llcs);
+	KUNIT_ASSERT_EQ(test, cpupri_init(&rd->cpupri), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, rd_test_cleanup, &rd->cpupri), 0);
+	if (rd->cpupri.place[0].leaf == rd->cpupri.place[2].leaf)
+		kunit_skip(test, "n/a: this machine's nodes do not follow the fake LLCs");
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		for (cpu = 0; cpu < llcs.cpus; cpu++)
+			atomic_set(rd_rto_count(rd, cpu), rows[i][cpu / 2]);
+		for_each_possible_cpu(cpu)
+			KUNIT_EXPECT_EQ_MSG(test, rd_rto_overloaded(rd, cpu), rows[i][4],
+					    "row %d, read by CPU %d", i, cpu);
+	}
+}
+#else
+static void overload_is_summed_up_to_two(struct kunit *test)
+{
+	kunit_skip(test, "CPUs with RT overload are not counted by leaf");
+}
+#endif
 #endif /* SCHED_KUNIT_NO_CPUPRI_SPLIT */
+
+/* A kernel with cpupri-split sets one of these, and has this function. */
+#if !defined(CONFIG_SCHED_CPUPRI_SPLIT) && !defined(CONFIG_SCHED_CPUPRI_GLOBAL) && \
+	!defined(CONFIG_SCHED_CPUPRI_ARRAYS)
+static atomic_t *rd_rto_count(struct root_domain *rd, int cpu)
+{
+	return &rd->rto_count;
+}
+#endif
 
 /* ---- counts, masks and priorities agree while all CPUs are stopped ---- */
 
@@ -123,6 +174,32 @@ static void rd_test_look_at_level(struct rd_test_breach *b, struct root_domain *
 			atomic_read(cpupri_count(&rd->cpupri, level)), weight);
 }
 
+static bool rd_test_is_overloaded(struct root_domain *rd, int cpu)
+{
+	return cpu_rq(cpu)->rd == rd && cpu_active(cpu) && cpu_rq(cpu)->rt.overloaded;
+}
+
+/* One count for all CPUs, or one for those of each leaf. */
+static bool rd_test_share_count(struct root_domain *rd, int cpu, int other)
+{
+#ifdef CONFIG_SCHED_RTO_COUNT_SPLIT
+	return rd->cpupri.place[cpu].leaf == rd->cpupri.place[other].leaf;
+#else
+	return true;
+#endif
+}
+
+static void rd_test_look_at_overload(struct rd_test_breach *b, struct root_domain *rd, int cpu)
+{
+	int other, nr = 0;
+
+	rd_test_compare(b, "in rto_mask", cpu, 0, cpumask_test_cpu(cpu, rd->rto_mask),
+			rd_test_is_overloaded(rd, cpu));
+	for_each_possible_cpu(other)
+		nr += rd_test_share_count(rd, cpu, other) && rd_test_is_overloaded(rd, other);
+	rd_test_compare(b, "rto_count", cpu, 0, atomic_read(rd_rto_count(rd, cpu)), nr);
+}
+
 static void rd_test_look_at(struct rd_test_breach *b, struct root_domain *rd)
 {
 	int cpu, level;
@@ -137,6 +214,7 @@ static void rd_test_look_at(struct rd_test_breach *b, struct root_domain *rd)
 			rd_test_compare(b, "the level", cpu, 0, rd->cpupri.cpu_to_pri[cpu],
 					takes_part ? convert_prio(rq->rt.highest_prio.curr) :
 						     CPUPRI_INVALID);
+		rd_test_look_at_overload(b, rd, cpu);
 	}
 	for (level = 0; level < CPUPRI_NR_PRIORITIES; level++)
 		rd_test_look_at_level(b, rd, level);
@@ -310,12 +388,101 @@ static void hotplug_while_rt_runs(struct kunit *test)
 }
 #endif
 
+/* ---- CPUs with more RT tasks than they can run ---- */
+
+#define RD_TEST_CROWD	3	/* tasks that want two CPUs, so one is overloaded */
+
+static DECLARE_WAIT_QUEUE_HEAD(rd_test_crowd_wait);
+static int rd_test_crowd_ends;
+
+static int rd_test_occupy(void *unused)
+{
+	while (!READ_ONCE(rd_test_crowd_ends)) {
+		cpu_relax();
+		cond_resched();
+	}
+	wait_event(rd_test_crowd_wait, kthread_should_stop());
+	return 0;
+}
+
+/* None of them can be stopped while others of them keep it from its CPU. */
+static void rd_test_end_crowd(void *unused)
+{
+	WRITE_ONCE(rd_test_crowd_ends, 1);
+	rd_test_stop_tasks(NULL);
+	WARN_ON(set_cpus_allowed_ptr(current, cpu_possible_mask));
+}
+
+/* Tasks that may run on one CPU alone would not make it overloaded. */
+static void rd_test_create_crowd(struct kunit *test, const struct cpumask *pair)
+{
+	struct sched_param param = { .sched_priority = 10 };
+
+	for (int i = 0; i < RD_TEST_CROWD; i++) {
+		struct task_struct *task = kthread_create(rd_test_occupy, NULL, "rd_crowd/%d", i);
+
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+		rd_test_tasks[rd_test_nr_tasks++].task = task;
+		kthread_bind_mask(task, pair);
+		sched_setscheduler_nocheck(task, SCHED_FIFO, &param);
+	}
+}
+
+static void rd_test_wake_crowd(struct kunit *test, int first, const struct cpumask *pair)
+{
+	unsigned long until = jiffies + RD_TEST_SECONDS * HZ;
+	int cpu, overloaded;
+
+	for (int i = 0; i < RD_TEST_CROWD; i++)
+		wake_up_process(rd_test_tasks[first + i].task);
+	do {
+		overloaded = 0;
+		for_each_cpu(cpu, pair)
+			overloaded += READ_ONCE(cpu_rq(cpu)->rt.overloaded);
+		cond_resched();
+	} while (!overloaded && time_before(jiffies, until));
+	KUNIT_ASSERT_EQ_MSG(test, overloaded, 1, "%d RT tasks on CPUs %*pbl", RD_TEST_CROWD,
+			    cpumask_pr_args(pair));
+}
+
+/*
+ * Two pairs of CPUs, from the last one on: in two LLCs if these have two CPUs.
+ * All tasks are created before, because kthreadd may be where they run.
+ */
+static void overloaded_cpus_are_counted(struct kunit *test)
+{
+	const struct cpumask *mine = cpumask_of(cpumask_first(cpu_online_mask));
+	static struct cpumask rd_test_pairs[2];
+	int pairs, cpu = nr_cpu_ids;
+
+	rd_test_needs_cpus(test, 3);
+	pairs = num_online_cpus() < 5 ? 1 : 2;
+	WRITE_ONCE(rd_test_crowd_ends, 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, rd_test_end_crowd, NULL), 0);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, mine), 0);
+	for (int i = 0; i < pairs; i++) {
+		cpumask_clear(&rd_test_pairs[i]);
+		while (cpumask_weight(&rd_test_pairs[i]) < 2)
+			if (cpu_online(--cpu))
+				cpumask_set_cpu(cpu, &rd_test_pairs[i]);
+		rd_test_create_crowd(test, &rd_test_pairs[i]);
+	}
+	for (int i = 0; i < pairs; i++) {
+		rd_test_wake_crowd(test, i * RD_TEST_CROWD, &rd_test_pairs[i]);
+		rd_test_expect_agreement(test, "while CPUs are overloaded");
+	}
+	kunit_release_action(test, rd_test_end_crowd, NULL);
+	rd_test_expect_agreement(test, "after that");
+}
+
 static struct kunit_case sched_root_domain_cases[] = {
 #ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 	KUNIT_CASE(leaves_by_group),
+	KUNIT_CASE(overload_is_summed_up_to_two),
 #endif
 	KUNIT_CASE(partitions_while_rt_runs),
 	KUNIT_CASE(hotplug_while_rt_runs),
+	KUNIT_CASE(overloaded_cpus_are_counted),
 	{}
 };
 

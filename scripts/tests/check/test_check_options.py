@@ -21,7 +21,18 @@ def parsed(*words: str) -> CheckOptions:
 
 
 def test_all_variants() -> None:
-    assert parsed("--cpupri", "all").cpupri == cpupri_variants() == ("arrays", "llc", "llc-bytes", "node")
+    assert (
+        parsed("--cpupri", "all").cpupri
+        == cpupri_variants()
+        == (
+            "arrays",
+            "llc",
+            "llc-bytes",
+            "llc-rto",
+            "node",
+            "node-rto",
+        )
+    )
     assert parsed("--cpupri", "llc,node").cpupri == ("llc", "node")
     assert parsed().cpupri == ()
 
