@@ -3,6 +3,7 @@
  * Wake-ups of fair tasks: a pair of unbound threads for each CPU. The threads
  * of a pair take turns: each works a little and wakes the other. Now and then
  * one sleeps, so that CPUs become idle and wake-ups find idle CPUs.
+ * guest_rt_wakeup.c is the same with RT priorities.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -11,6 +12,11 @@
 #include "guest_phases.h"
 
 #define WARM_UP 5
+
+/* Of a thread: 0 is a fair task. */
+#ifndef PRIORITY
+#define PRIORITY(number) 0
+#endif
 
 struct word {
 	_Alignas(128) unsigned int turn;
@@ -36,6 +42,8 @@ static void *work(void *argument)
 	unsigned int *word = &words[number / 2].turn, state = number * 2654435761u + 1;
 	int i, first = 2 * phase.before;
 
+	if (PRIORITY(number))
+		use_policy(SCHED_FIFO, PRIORITY(number));
 	pthread_barrier_wait(&phase.barrier);
 	for (i = 0; i < phase.rounds; i++) {
 		await(word, first + 2 * i + side);
@@ -53,5 +61,9 @@ int main(int argc, char **argv)
 	int cpus = begin(), number = rounds_of(argc, argv);
 
 	phase.threads = 2 * cpus;
+	if (PRIORITY(0)) {
+		write_file("/proc/sys/kernel/sched_rt_runtime_us", "-1");
+		phase.priority = 90;
+	}
 	run_phases(work, WARM_UP, number);
 }

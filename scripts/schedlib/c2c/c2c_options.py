@@ -40,6 +40,7 @@ WORKLOADS = {
     for each in (
         Workload("rt", "RT overload: pushes, pulls and priorities of two SCHED_FIFO threads for each CPU", 200),
         Workload("wakeup", "pairs of fair threads that wake each other", 200),
+        Workload("rt-wakeup", "the same with SCHED_FIFO threads, at eight priorities", 100),
         Workload("wakeup-idle", "pairs that answer each other through pipes, one for four CPUs, so most are idle", 500),
         Workload("balance", "more fair threads than CPUs, all moved to one CPU again and again", 40),
         Workload("partition", "a cpuset partition comes and goes, and its root_domain with it", 10, ("cpusets",)),

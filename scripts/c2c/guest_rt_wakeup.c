@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Wake-ups of RT tasks: the threads of guest_wakeup.c, each at one of eight
+ * priorities. There are two for each CPU, so a CPU often has more than it can
+ * run, and others pull from it.
+ */
+#define PRIORITY(number) (10 + 7 * ((number) % 8))
+
+#include "guest_wakeup.c"
