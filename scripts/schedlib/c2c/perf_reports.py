@@ -62,14 +62,12 @@ class PerfReport:
 
     Attributes:
         approximate: some numbers of samples are rounded.
-        tells_taken: it tells which lines came from another CPU's cache.
     """
 
     accesses: list[ReportedAccess] = field(default_factory=list)
     types: list[ReportedType] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     approximate: bool = True
-    tells_taken: bool = False
 
 
 def is_c2c_report(text: str) -> bool:
@@ -106,7 +104,7 @@ def read_c2c_report(text: str) -> PerfReport:
     head, there, pareto = text.partition(_C2C)
     if not there:
         raise SchedlineError("the report ends before its list of lines (Pareto): it is cut off", "make it again")
-    found = PerfReport(events=_events_of_c2c(head), tells_taken=True)
+    found = PerfReport(events=_events_of_c2c(head))
     line: tuple[int, Sequence[int]] | None = None
     for row in pareto.splitlines():
         if begins := _LINE.match(row):
@@ -183,7 +181,6 @@ def read_mem_report(text: str) -> PerfReport:
             found.accesses.append(_of_mem_row({name: _cell(line, span) for name, span in columns.items()}, kind))
     if not found.accesses:
         raise SchedlineError("the report has no rows: it is cut off, or nothing was sampled", "make it again")
-    found.tells_taken = any(each.sampled.taken for each in found.accesses)
     return found
 
 
