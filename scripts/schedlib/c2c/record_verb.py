@@ -21,7 +21,7 @@ def add_parser(verbs: Verbs) -> None:
         "record",
         "sample this machine with perf, and keep where its objects lie; needs root, perf and drgn",
         first=[
-            "schedline c2c record --vmlinux /usr/lib/debug/boot/vmlinux-$(uname -r) --out measured",
+            "schedline c2c record --vmlinux build/vmlinux --out measured",
             "schedline c2c compare --measured measured --emulated base   beside the emulated counts",
         ],
         text="""
@@ -32,10 +32,10 @@ def add_parser(verbs: Verbs) -> None:
         Nothing is installed, loaded or set. Objects that were freed before drgn looked have no name, or that of what
         took their place; so sample a load that goes on.""",
         examples=[
-            "schedline c2c record --vmlinux vmlinux --out measured --seconds 30",
-            "schedline c2c record --vmlinux vmlinux --out measured -- hackbench -l 1000   until it ends",
-            "schedline c2c record --vmlinux vmlinux --out measured --objects rq,root_domain,nohz",
-            "schedline c2c record --vmlinux vmlinux --out measured --without-map          names for variables alone",
+            "schedline c2c record --vmlinux build/vmlinux --out measured --seconds 30",
+            "schedline c2c record --vmlinux build/vmlinux --out measured -- hackbench -l 1000   until it ends",
+            "schedline c2c record --vmlinux build/vmlinux --out measured --objects rq,root_domain,nohz",
+            "schedline c2c record --vmlinux build/vmlinux --out measured --without-map          names for variables alone",
         ],
         operands="",
         read=lambda arguments: options.options_of(C2cRecordOptions, arguments, command=arguments.arguments),
