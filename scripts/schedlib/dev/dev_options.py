@@ -19,6 +19,14 @@ EMULATED = "c2c"
 
 
 @dataclass(frozen=True)
+class LavaTrialOptions:
+    """The tree of the kernels, and the directory for the campaigns; None for a new one in the cache."""
+
+    tree: TreeOptions
+    out: Path | None
+
+
+@dataclass(frozen=True)
 class MutantsOptions:
     """Which mutants are tried, and where; see --help."""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -29,9 +30,9 @@ def jobs_file(directory: Path, device: str) -> Path:
     return directory / "devices" / f"{device}.json"
 
 
-def collected_file(directory: Path, job: str, machine: str) -> Path:
-    """The file with what came home from a job. One job may have been run on several machines."""
-    return directory / "collected" / f"{job}@{machine}.json"
+def collected_file(directory: Path, job: str, machine: str, begun: datetime) -> Path:
+    """The file with what came home from a job. A job may be submitted several times, and run on several machines."""
+    return directory / "collected" / f"{job}@{machine}@{begun.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.json"
 
 
 def runs_of_machine(directory: Path, machine: str) -> Path:

@@ -124,7 +124,8 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
         )
     order = shuffled([row.name for row in suite.rows], jobs.runs, jobs.seed)
     here = _Job(jobs, job, machine, log, suite, tuple(errands_of(suite, order)))
-    others = _boot_ids(directory, name, machine)
+    record = collected_file(directory, name, machine, log.begun)
+    others = _boot_ids(directory, record)
     boots: list[CollectedBoot] = []
     with tempfile.TemporaryDirectory(dir=directory, prefix=".collect-") as scratch:
         read = [_Boot(directory, here, place, Path(scratch, str(place))) for place in range(len(job.order))]
@@ -135,12 +136,13 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
             boots.append(boot.kept(known, others))
             others.setdefault(boots[-1].boot_id or str(boot.place), f"boot {boot.place + 1} of this job")
     document.write(
-        collected_file(directory, name, machine),
+        record,
         CollectedJob(
             schema="fleet-collected-1",
             campaign=campaign,
             job=name,
             machine=machine,
+            begun=log.begun,
             log=hashlib.sha256(text.encode(errors="replace")).hexdigest(),
             ended=log.ended,
             boots=tuple(boots),
@@ -148,15 +150,13 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
     )
 
 
-def _boot_ids(directory: Path, job: str, machine: str) -> dict[str, str]:
+def _boot_ids(directory: Path, own: Path) -> dict[str, str]:
     """The boots that came home in other jobs, and in which."""
-    own = collected_file(directory, job, machine)
     found: dict[str, str] = {}
     for other in _collected(directory):
-        if collected_file(directory, other.job, other.machine) != own:
-            for boot in other.boots:
-                if boot.state != "lost":
-                    found[boot.boot_id] = f"{other.job} on {other.machine}"
+        if collected_file(directory, other.job, other.machine, other.begun) != own:
+            told = f"{other.job} on {other.machine}"
+            found |= {boot.boot_id: told for boot in other.boots if boot.state != "lost"}
     return found
 
 

@@ -127,7 +127,7 @@ def _tell(wanted: FleetJobsOptions, directory: Path, made: FleetJobs, seconds: f
     else:
         say("the jobs read files of this machine; for a laboratory add --url")
     say(f"next: lavacli jobs submit {place}/jobs/{made.device}.*.yaml")
-    say(f"then: schedline fleet collect {place} --server https://LAVA ID ...")
+    say(f"then: schedline fleet collect {place} ID ... --server https://LAVA")
 
 
 class _Artefacts:

@@ -49,7 +49,7 @@ def _add_jobs(verbs: Verbs) -> None:
         examples=[
             "schedline fleet jobs campaign --device rpi-4 --tags rpi-01,rpi-02 --dtb bcm2711-rpi-4-b.dtb \\",
             "    --kernels base=Image-a,candidate=Image-b --url https://files.example.org/campaign",
-            "schedline fleet jobs campaign --device qemu-x86_64 --machines 2 --kernels base=bzImage,candidate=new/bzImage",
+            "schedline fleet jobs campaign --device qemu-x86_64 --machines 2 --kernels base=a/Image,candidate=b/Image",
         ],
         operands="PLAN",
         read=_read_jobs,
@@ -79,7 +79,7 @@ def _add_collect(verbs: Verbs) -> None:
         "collect",
         "bring the runs of LAVA's jobs home, for gate --fleet",
         first=[
-            "schedline fleet collect campaign --server https://lava.example.org 1234 1235   by the ids of jobs",
+            "schedline fleet collect campaign 1234 1235 --server https://lava.example.org   by the ids of jobs",
             "schedline fleet collect campaign board7=output                                 from lava-run's directory",
         ],
         text=f"""
@@ -94,7 +94,7 @@ def _add_collect(verbs: Verbs) -> None:
 
         A token for LAVA's API comes from the environment variable {TOKEN}, or from a file that only you can
         read (mode 0600). It is sent over https alone, and never printed.""",
-        examples=["schedline fleet collect campaign --server https://lava.example.org --token ~/.lava-token 1234"],
+        examples=["schedline fleet collect campaign 1234 --server https://lava.example.org --token ~/.lava-token"],
         operands="PLAN [JOB ...]",
         read=_read_collect,
         job=_collect,

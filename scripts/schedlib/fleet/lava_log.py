@@ -50,12 +50,14 @@ class LavaLog:
     """A job.
 
     Attributes:
+        begun: when; it tells one attempt at a job from another.
         boots: those that were begun.
         ended: whether the log has the last record, which gives LAVA's verdict.
         trouble: what LAVA says went wrong with the job itself: its error_type and its message.
         key: the campaign and the job that the kernel's command line names; empty if no record has it.
     """
 
+    begun: datetime
     boots: tuple[LavaBoot, ...]
     ended: bool
     trouble: tuple[str, str]
@@ -150,7 +152,9 @@ def read_log(text: str) -> LavaLog:
     boots: list[LavaBoot] = []
     here: LavaBoot | None = None
     ended, trouble, key = False, ("", ""), ""
-    for record in records(text):
+    begun = datetime.fromtimestamp(0, UTC)
+    for number, record in enumerate(records(text)):
+        begun = begun if number else record.at
         if isinstance(record.said, dict):
             if record.level == "results" and record.said.get("definition") == "lava":
                 said = record.said
@@ -173,4 +177,4 @@ def read_log(text: str) -> LavaLog:
             elif here is None:
                 here = LavaBoot()
                 boots.append(here)
-    return LavaLog(tuple(boots), ended, trouble, key)
+    return LavaLog(begun, tuple(boots), ended, trouble, key)

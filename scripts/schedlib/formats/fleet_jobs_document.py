@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from schedlib.formats.document import Document
 from schedlib.formats.gate_plan_document import Label
-from schedlib.formats.strict import Count, Positive, Strict, Whole, Word
+from schedlib.formats.strict import Count, Moment, Positive, Strict, Whole, Word
 from schedlib.verdict import Verdict
 
 JobName = Annotated[str, Meta(pattern="^[a-z0-9_]+(-[a-z0-9_]+)*\\.[A-Za-z0-9_-]+\\.[0-9]+$")]
@@ -91,6 +91,7 @@ class CollectedJob(Document, frozen=True, kw_only=True):
         job: its name in the plan's jobs.
         log: the sha256 of the log.
         machine: as the laboratory names it.
+        begun: when; it tells one attempt at the job from another.
         ended: whether the log has LAVA's last record. LAVA's verdict is not kept, because nothing is judged by it.
     """
 
@@ -100,6 +101,7 @@ class CollectedJob(Document, frozen=True, kw_only=True):
     campaign: Word
     job: JobName
     machine: Word
+    begun: Moment
     log: Word
     ended: bool
     boots: tuple[CollectedBoot, ...]
