@@ -18,7 +18,7 @@ _DATA = re.compile(r"# sent (\d{1,4})= ([A-Za-z0-9+/=]{1,100})$")
 _END = re.compile(r"# sent (\d{1,4}): end$")
 
 
-def disk_from(lines: Iterable[str], path: Path, slots: int) -> tuple[str, ...]:
+def disk_from(console: Iterable[str], path: Path, slots: int) -> tuple[str, ...]:
     """Write what was sent to a disk, as a guest with a disk would have, see home; returns why each slot is empty.
 
     An archive of which any byte is missing or wrong is left out as a whole. The first whole one of a slot counts.
@@ -27,7 +27,7 @@ def disk_from(lines: Iterable[str], path: Path, slots: int) -> tuple[str, ...]:
     why = ["it was not sent"] * slots
     heads: dict[int, tuple[int, str]] = {}
     parts: dict[int, list[str]] = {}
-    for line in lines:
+    for line in console:
         if found := _BEGIN.search(line):
             slot = int(found[1])
             heads[slot], parts[slot] = (int(found[2]), found[3]), []
@@ -38,15 +38,17 @@ def disk_from(lines: Iterable[str], path: Path, slots: int) -> tuple[str, ...]:
         elif (found := _END.search(line)) and int(found[1]) in parts:
             slot = int(found[1])
             size, checksum = heads[slot]
-            content = _content(parts.pop(slot), size)
+            lines = parts.pop(slot)
             if slot >= slots or not why[slot]:
                 continue
-            if len(content) != size or hashlib.sha256(content).hexdigest() != checksum:
-                why[slot] = "its transfer was damaged: the checksum differs"
-            elif home.put(path, slot, content):
-                why[slot] = ""
-            else:
+            content = _content(lines, size) if size <= home.LARGEST_ARCHIVE else b""
+            if size > home.LARGEST_ARCHIVE:
                 why[slot] = f"it has {size} bytes, which are too many"
+            elif len(content) != size or hashlib.sha256(content).hexdigest() != checksum:
+                why[slot] = "its transfer was damaged: the checksum differs"
+            else:
+                home.put(path, slot, content)
+                why[slot] = ""
     return tuple(why)
 
 
@@ -54,6 +56,6 @@ def _content(parts: list[str], size: int) -> bytes:
     """The archive; empty if it cannot be unpacked."""
     try:
         unpacked = zlib.decompressobj(31)
-        return unpacked.decompress(base64.b64decode("".join(parts), validate=True), min(size, home.SLOT) + 1)
+        return unpacked.decompress(base64.b64decode("".join(parts), validate=True), size + 1)
     except (binascii.Error, zlib.error, ValueError):
         return b""

@@ -23,15 +23,15 @@ def empty_disk(path: Path, slots: int) -> Path:
     return path
 
 
-def put(disk: Path, slot: int, data: bytes) -> bool:
-    """Write an archive into a slot, as a guest does; False if it is too large."""
-    if len(data) > SLOT - _BLOCK:
-        return False
+LARGEST_ARCHIVE = SLOT - _BLOCK
+
+
+def put(disk: Path, slot: int, data: bytes) -> None:
+    """Write an archive, which is not larger than LARGEST_ARCHIVE, into a slot, as a guest does."""
     head = f"{len(data)} {hashlib.sha256(data).hexdigest()}\n".encode()
     with disk.open("r+b") as file:
         file.seek(slot * SLOT)
         file.write(head.ljust(_BLOCK, b"\0") + data)
-    return True
 
 
 def bring_home(disk: Path, slot: int, place: Path) -> str:
