@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType
 
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Positive, Strict, Word, Wrong
@@ -16,6 +16,24 @@ from schedlib.kernel.targets import TARGETS, Target
 _ARCHS = {target.arch: target for target in TARGETS.values() if target.emulator}
 
 _Seconds = Annotated[int, Meta(ge=1, le=86_400)]
+
+
+class LavaContext(Strict, frozen=True, kw_only=True):
+    """What a job may tell the template of its device type, by LAVA's names."""
+
+    arch: Word | UnsetType = UNSET
+    cpu: Word | UnsetType = UNSET
+    machine: Word | UnsetType = UNSET
+    model: Word | UnsetType = UNSET
+    memory: Positive | UnsetType = UNSET
+    netdevice: Word | UnsetType = UNSET
+    no_kvm: bool | UnsetType = UNSET
+    extra_options: tuple[Word, ...] | UnsetType = UNSET
+    console_device: Word | UnsetType = UNSET
+    bootloader_prompt: Word | UnsetType = UNSET
+    boot_character_delay: Positive | UnsetType = UNSET
+    kernel_start_message: Word | UnsetType = UNSET
+    tftp_mac_address: Word | UnsetType = UNSET
 
 
 class FleetDevice(Strict, frozen=True, kw_only=True):
@@ -45,7 +63,7 @@ class FleetDevice(Strict, frozen=True, kw_only=True):
     deploy_seconds: _Seconds
     emulated: bool = False
     tags: tuple[Word, ...] = ()
-    context: dict[str, str | Positive | bool | tuple[str, ...]] = field(default_factory=dict)
+    context: LavaContext = LavaContext()
 
     def __post_init__(self) -> None:
         if (self.method == "u-boot") != bool(self.kernel_type):

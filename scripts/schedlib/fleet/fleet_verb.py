@@ -47,9 +47,9 @@ def _add_jobs(verbs: Verbs) -> None:
 
         --kernels names an image for each kernel of the plan, or a package of `schedline kernels --package tar`.""",
         examples=[
-            "schedline fleet jobs campaign --device rpi-4 --tags rpi-01,rpi-02 --dtb bcm2711-rpi-4-b.dtb \\",
-            "    --kernels base=Image-a,candidate=Image-b --url https://files.example.org/campaign",
-            "schedline fleet jobs campaign --device qemu-x86_64 --machines 2 --kernels base=a/Image,candidate=b/Image",
+            "schedline fleet jobs campaign --device rpi-4 --tags rpi-01,rpi-02 --kernels base=a/Image,candidate=b/Image",
+            "schedline fleet jobs campaign --device board.toml --kernels base=a/Image,candidate=b/Image",
+            "schedline fleet jobs campaign --device qemu-arm64 --machines 2 --kernels base=a/Image,candidate=b/Image",
         ],
         operands="PLAN",
         read=_read_jobs,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+import msgspec
+
 from schedlib.fleet.fleet_device import FleetDevice
 from schedlib.runs.guest_runs import COLLECTION
 
@@ -71,7 +73,7 @@ def definition(
 ) -> dict[str, Any]:
     """A job definition. Its time limits follow from the work: what each boot needs, and the number of boots."""
     arguments = " ".join([*device.parameters, key_of(block.campaign, block.name)])
-    context: dict[str, Any] = {**device.context}
+    context: dict[str, Any] = msgspec.to_builtins(device.context)
     if device.method != "qemu":
         context["extra_kernel_args"] = arguments
     actions: list[dict[str, Any]] = []
