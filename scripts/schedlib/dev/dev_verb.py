@@ -283,6 +283,9 @@ def _add_plain_trees(verbs: Verbs) -> None:
             "schedline dev test-lava                   Debian's 7.3, in a new directory in the cache",
             "schedline dev test-lava --out /tmp/trial  keep plans, jobs, logs and runs here",
         ],
+        examples=[
+            "schedline dev test-lava --server http://127.0.0.1:8000   with a server: jobs are cancelled, not killed"
+        ],
         text="""
         Builds three kernels, plans two campaigns, and runs their jobs with lava-run of Debian's lava-dispatcher, two
         at a time. In one campaign the kernels do not differ: a job is killed in the middle, which decides nothing,
@@ -294,6 +297,12 @@ def _add_plain_trees(verbs: Verbs) -> None:
     )
     options.add_tree_options(parser)
     parser.add_argument("--out", type=options.new_directory, metavar="DIR", help="directory for the campaigns")
+    options.add_values(
+        parser,
+        ("--server", str, "URL", "use this server of LAVA, with two idle QEMU devices, in place of lava-run"),
+        ("--token", options.existing_path, "FILE", "file with a token for the server's API"),
+    )
+    parser.add_argument("--identity", default="default", metavar="NAME", help="lavacli's identity (default: default)")
 
 
 def _read_mutants(arguments: argparse.Namespace) -> MutantsOptions:
@@ -358,4 +367,4 @@ def _test_lava(wanted: LavaTrialOptions) -> Verdict:
     from schedlib.cache import cache_dir, results_directory
     from schedlib.dev.lava_trial import try_lava
 
-    return try_lava(wanted.tree, results_directory(cache_dir(), wanted.out))
+    return try_lava(wanted, results_directory(cache_dir(), wanted.out))

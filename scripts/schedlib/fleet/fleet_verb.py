@@ -47,7 +47,7 @@ def _add_jobs(verbs: Verbs) -> None:
 
         --kernels names an image for each kernel of the plan, or a package of `schedline kernels --package tar`.""",
         examples=[
-            "schedline fleet jobs campaign --device rpi-4 --tags rpi-01,rpi-02 --kernels base=a/Image,candidate=b/Image",
+            "schedline fleet jobs campaign --device rpi-4 --tags rpi-1,rpi-2 --kernels base=a/Image,candidate=b/Image",
             "schedline fleet jobs campaign --device board.toml --kernels base=a/Image,candidate=b/Image",
             "schedline fleet jobs campaign --device qemu-arm64 --machines 2 --kernels base=a/Image,candidate=b/Image",
         ],
