@@ -337,7 +337,7 @@ class _ServerJob:
         return ""
 
     def ended(self) -> bool:
-        return json.loads(self._server.lavacli("jobs", "show", "--json", self._number))["state"] == "Finished"
+        return bool(json.loads(self._server.lavacli("jobs", "show", "--json", self._number))["state"] == "Finished")
 
     def kill(self) -> None:
         if not self.ended():
