@@ -4,8 +4,8 @@
 # Environment variables are ignored. An option that the verb does not have is an error.
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status c2c run gate premerge export kernels judge fetch doctor \
-	test quick mutants bench litmus test-tree kselftest net-cachelines retrodict
+.PHONY: help check layout status c2c run gate fleet premerge export kernels judge fetch doctor \
+	test quick mutants bench litmus test-tree test-lava kselftest net-cachelines retrodict
 
 quote = '$(subst ','\'',$(1))'
 given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
@@ -45,6 +45,10 @@ run: ## workloads and tools on this machine (SUITE=quick RUNS=5 OUT=dir), or in 
 gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir HTML=file; FROM=gate.json; FLEET=dir)
 	$(schedline) gate $(if $(filter FROM FLEET,$(given)),,$(call operands,BASE CANDIDATE)) $(call options,BASE CANDIDATE)
 
+fleet: ## many machines through LAVA: jobs of a plan (JOBS=dir DEVICE=name KERNELS=...), runs home (COLLECT=dir)
+	$(schedline) fleet $(if $(filter JOBS,$(given)),jobs $(call operands,JOBS)) \
+		$(if $(filter COLLECT,$(given)),collect $(call operands,COLLECT)) $(call options,JOBS COLLECT)
+
 premerge: ## a series against its base: one page (KDIR= BASE=rev HEAD=rev, or MBOX=file; RUNS="base candidate")
 	$(schedline) premerge $(call options,RUNS) $(call list,RUNS)
 
@@ -81,6 +85,10 @@ litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
 
 test-tree: ## the exported series in a plain kernel tree, without schedline
 	$(schedline) dev test-tree $(options)
+
+test-lava: ## campaigns with real jobs of LAVA, run by lava-run on two QEMU devices; as root (OUT=dir)
+	$(call ready,fleet-trial)
+	$(schedline) dev test-lava $(options)
 
 kselftest: ## the workloads in a plain kernel tree: run, installed, packed
 	$(schedline) dev kselftest $(options)

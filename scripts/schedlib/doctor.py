@@ -25,7 +25,7 @@ class Need:
         package: the Debian package that contains it.
         why: what it is for.
         jobs: the jobs that need it: any of fetch, build, compile, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests,
-            qemu-arm64-c2c, layout, objtool, kselftest, kernels, kernels-deb, in-guest, run, test.
+            qemu-arm64-c2c, layout, objtool, kselftest, kernels, kernels-deb, in-guest, run, fleet, lava, test.
         file: path of a file to look for instead of a program.
     """
 
@@ -94,6 +94,15 @@ NEEDS = (
     _need("perf", "linux-perf", "benchmarks wake-ups, and counts and samples where the hardware can", "run record"),
     _need("drgn", "python3-drgn", "reads where a running kernel has its objects", "record"),
     _need("tbench", "dbench", "wakes tasks over the loopback", "run"),
+    _need(
+        "LAVA's schema",
+        "lava-common",
+        "checks job definitions",
+        "fleet",
+        "usr/lib/python3/dist-packages/lava_common/schemas/__init__.py",
+    ),
+    _need("lavacli", "lavacli", "submits jobs to LAVA", "fleet"),
+    _need("lava-run", "lava-dispatcher", "runs a job of LAVA without a server", "lava"),
     _need("perl", "perl", "runs checkpatch.pl", "test"),
     _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),
     _need("sparse", "sparse", "checks the kernel code", "test"),
@@ -140,6 +149,10 @@ JOBS = {
     "run": Job("schedline run", ("compile", "run")),
     "run-in-guest": Job("schedline run --in-guest", (*_KERNEL, "qemu-x86_64", "in-guest", "run")),
     "gate": Job("schedline gate", (), _GATE),
+    "fleet": Job("schedline fleet", ("fetch", "compile", "in-guest", "fleet")),
+    "fleet-trial": Job(
+        "schedline dev test-lava", (*_KERNEL, "objtool", "qemu-x86_64", "in-guest", "fleet", "lava"), _GATE
+    ),
     "test": Job(
         "make test",
         (

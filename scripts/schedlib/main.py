@@ -27,6 +27,7 @@ from schedlib.dev import dev_verb
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
+from schedlib.fleet import fleet_verb
 from schedlib.gate import gate_verb
 from schedlib.layout import layout_verb, status_verb
 from schedlib.options import VerbParser
@@ -38,7 +39,7 @@ from schedlib.verdict import BISECT_SKIP, Verdict
 
 GROUPS = (
     ("on a kernel tree", (check_verb, layout_verb, status_verb, c2c_verb, premerge_verb, export_verb, kernels_verb)),
-    ("on measurements", (run_verb, gate_verb)),
+    ("on measurements", (run_verb, gate_verb, fleet_verb)),
     ("other", (judge_verb, fetch_verb, doctor_verb)),
 )
 
@@ -71,7 +72,7 @@ def parser() -> VerbParser:
     dev = verbs.add_parser("dev", usage="schedline dev VERB [options]", description="For developers of schedline.")
     inner: Any = dev.add_subparsers(prog=dev.prog, metavar="VERB", required=True)
     dev_verb.add_parser(inner)
-    lines.append(f"  {'dev':<9} for developers: {', '.join(inner.choices)}")
+    lines.append(f"  {'dev':<9} developers: {', '.join(inner.choices)}")
     lines.append("\nschedline VERB --help tells more, with examples.\n")
     top.description = "\n".join(lines)
     top.epilog = _CODES

@@ -58,6 +58,11 @@ def published_names() -> tuple[str, ...]:
     return _stems("published", ".toml")
 
 
+def fleet_devices() -> tuple[str, ...]:
+    """The kinds of devices that `schedline fleet jobs` knows by name."""
+    return _stems("fleet", ".toml")
+
+
 def design_files() -> tuple[str, ...]:
     """The files of designs that `schedline c2c variants` knows by name."""
     return _stems("variants", ".toml")

@@ -22,7 +22,7 @@ FLOW = ("contracts", "tree", "kernel", "guest", "console")
 FORMATS = "formats"
 """The form of documents. Every folder may import it, and it imports none of them."""
 
-JOBS = ("check", "layout", "c2c", "suggest", "runs", "gate", "export", "premerge", "dev")
+JOBS = ("check", "layout", "c2c", "suggest", "runs", "gate", "fleet", "export", "premerge", "dev")
 """Each may import all of FLOW, and another job only for the reason in JOBS_USE."""
 
 JOBS_USE = {
@@ -31,6 +31,8 @@ JOBS_USE = {
     ("suggest", "layout"): "the promises of contracts have to hold",
     ("runs", "layout"): "a placebo has to have the candidate's sizes",
     ("gate", "runs"): "files of other tools are read by the parsers that read the tools' outputs",
+    ("fleet", "gate"): "a plan of boots becomes jobs",
+    ("fleet", "runs"): "a job makes the runs of a suite",
     ("premerge", "check"): "the suites run on base and head, and the mutants of what the series touches",
     ("premerge", "layout"): "the rules are judged on base and head",
     ("premerge", "c2c"): "the traffic of base and head is compared",
@@ -41,6 +43,7 @@ JOBS_USE = {
     ("dev", "c2c"): "its cost is measured, and mutants may raise the traffic",
     ("dev", "runs"): "its workloads' cost is measured",
     ("dev", "export"): "the exported series is tried in a plain tree",
+    ("dev", "fleet"): "it is tried with real jobs",
     ("dev", "gate"): "its false alarms and its power are measured",
 }
 

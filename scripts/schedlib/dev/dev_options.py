@@ -19,6 +19,24 @@ EMULATED = "c2c"
 
 
 @dataclass(frozen=True)
+class LavaTrialOptions:
+    """A trial of LAVA; see --help.
+
+    Attributes:
+        out: the directory for the campaigns; None for a new one in the cache.
+        server: LAVA's address; None for lava-run.
+        token: a file for the API.
+        identity: of lavacli.
+    """
+
+    tree: TreeOptions
+    out: Path | None
+    server: str | None = None
+    token: Path | None = None
+    identity: str = "default"
+
+
+@dataclass(frozen=True)
 class MutantsOptions:
     """Which mutants are tried, and where; see --help."""
 

@@ -14,6 +14,7 @@ from schedlib.dev.dev_options import (
     COMPILE_ROWS,
     EMULATED,
     KUNIT_RUNS,
+    LavaTrialOptions,
     MutantsOptions,
     NetCachelinesOptions,
     PlainTreeOptions,
@@ -274,6 +275,34 @@ def _add_plain_trees(verbs: Verbs) -> None:
     )
     options.add_tree_options(parser)
     parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write each step's verdict here")
+    parser = add_verb(
+        verbs,
+        "test-lava",
+        "campaigns with real jobs of LAVA on two QEMU devices, as root",
+        first=[
+            "schedline dev test-lava                   Debian's 7.3, in a new directory in the cache",
+            "schedline dev test-lava --out /tmp/trial  keep plans, jobs, logs and runs here",
+        ],
+        examples=[
+            "schedline dev test-lava --server http://127.0.0.1:8000   with a server: jobs are cancelled, not killed"
+        ],
+        text="""
+        Builds three kernels, plans two campaigns, and runs their jobs with lava-run of Debian's lava-dispatcher, two
+        at a time. In one campaign the kernels do not differ: a job is killed in the middle, which decides nothing,
+        and after it was repeated the gate has to PASS. In the other one the candidate pins every task to the first
+        CPU: the gate has to FAIL. Each job is collected twice, which must not change a file.""",
+        read=lambda arguments: options_of(LavaTrialOptions, arguments, tree=options.tree_options(arguments)),
+        job=_test_lava,
+        libraries=("requirements-gate.txt", "requirements.txt"),
+    )
+    options.add_tree_options(parser)
+    parser.add_argument("--out", type=options.new_directory, metavar="DIR", help="directory for the campaigns")
+    options.add_values(
+        parser,
+        ("--server", str, "URL", "use this server of LAVA, with two idle QEMU devices, in place of lava-run"),
+        ("--token", options.existing_path, "FILE", "file with a token for the server's API"),
+    )
+    parser.add_argument("--identity", default="default", metavar="NAME", help="lavacli's identity (default: default)")
 
 
 def _read_mutants(arguments: argparse.Namespace) -> MutantsOptions:
@@ -332,3 +361,10 @@ def _kselftest(wanted: KselftestOptions) -> Verdict:
     from schedlib.dev.kselftest import run_steps
 
     return run_steps(wanted.tree, wanted.json)
+
+
+def _test_lava(wanted: LavaTrialOptions) -> Verdict:
+    from schedlib.cache import cache_dir, results_directory
+    from schedlib.dev.lava_trial import try_lava
+
+    return try_lava(wanted, results_directory(cache_dir(), wanted.out))

@@ -9,10 +9,14 @@ from pathlib import Path
 _KEXEC = "if [ -d /run/systemd/system ]; then systemctl kexec; else sync; kexec -e; fi"
 _REBOOT = "if [ -d /run/systemd/system ]; then systemctl reboot; else reboot; fi"
 
+LAVA = "lava"
+"""The way of boots that are jobs of LAVA. Such a plan has no service: `schedline fleet jobs` takes it."""
+
 BOOT_COMMANDS = {
     "kexec": "kexec -l {image} {initrd} --reuse-cmdline && " + _KEXEC,
     "grub": "{grub}-reboot {entry} && " + _REBOOT,
     "bootctl": "bootctl set-oneshot {glob} && " + _REBOOT,
+    LAVA: "echo {label} is booted by LAVA: schedline fleet jobs; false",
 }
 """How a kernel is booted once, by the word after --boot. All leave the default of the boot loader as it is."""
 

@@ -19,7 +19,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.gate_plan_document import BootedKernel, GatePlan
 from schedlib.gate.block_orders import BLOCK, BLOCK_ORDERS
-from schedlib.gate.boot_options import BOOT_COMMANDS, BootPlanOptions, NamedKernel
+from schedlib.gate.boot_options import BOOT_COMMANDS, LAVA, BootPlanOptions, NamedKernel
 from schedlib.gate.gate_options import GATES, gates_path
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
@@ -89,10 +89,14 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
         )
     except ValueError as error:
         raise SchedlineError(str(error), "give each kernel a CONFIG_LOCALVERSION of its own") from error
-    write_atomic(out / SCRIPT, _script(out))
-    write_atomic(out / SERVICE, _unit(out))
+    if wanted.boot != LAVA:
+        write_atomic(out / SCRIPT, _script(out))
+        write_atomic(out / SERVICE, _unit(out))
     document.write(out / PLAN_FILE, plan)
     print(plan_text(plan))
+    if wanted.boot == LAVA:
+        say(f"next: schedline fleet jobs {shlex.quote(str(wanted.out))} --device NAME --kernels LABEL=IMAGE,...")
+        return Verdict.PASS
     service = shlex.quote(str(out / SERVICE))
     say("begin, as root; the machine reboots at once:")
     say(f"    systemctl enable --now {service}")

@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 _T = TypeVar("_T")
 
-_PLACES = re.compile(r"^(BOOT_IMAGE|initrd)=")
+_PLACES = re.compile(r"^(BOOT_IMAGE|initrd|schedline\.job)=")
 _CPU_LIST = re.compile(r"CPUs ([0-9,-]{1,256})")
 _CPU_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _OF_A_TOOL = {"command_line", "tool_version", "settings", "order"}

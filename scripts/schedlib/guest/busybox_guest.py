@@ -74,6 +74,16 @@ def busybox(cache: Path, arch: str) -> Path:
     return kept
 
 
+def scripts(job: str, send: str, *, slow: bool) -> dict[str, str]:
+    """The scripts of selftests/ for a guest, by their path there.
+
+    Args:
+        send: the one that sends files.
+        slow: whether times mean nothing there: it is emulated.
+    """
+    return {"/init": "guest_init.sh", "/job": job, "/send": send} | ({"/slow": send} if slow else {})
+
+
 @dataclass(frozen=True)
 class Guest:
     """A guest that is ready to boot."""
@@ -87,8 +97,8 @@ class Guest:
     def pack(self, job: str, files: Mapping[str, Path], archive: Path) -> None:
         """Write an initramfs for a job of selftests/ with the files that it needs, and with busybox()."""
         shell = busybox(self.cache, self.target.arch)
-        own = {"/init": SELFTESTS / "guest_init.sh", "/job": SELFTESTS / job, "/bin/busybox": shell}
-        selftests.pack(self.kernel, own | dict(files), (), archive)
+        own = {name: SELFTESTS / script for name, script in scripts(job, "send_disk.sh", slow=True).items()}
+        selftests.pack(self.kernel, own | {"/bin/busybox": shell} | dict(files), (), archive)
 
     def boot(self, archive: Path, disk: Path, log: Path, timeout: float) -> boot.GuestRun:
         """Boot it with an initramfs; its console goes to a file."""

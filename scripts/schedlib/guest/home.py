@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files that guests send back on a disk of their own, in one slot for each sender; guest_init.sh writes them."""
+"""Files that guests send back on a disk of their own, in one slot for each sender; send_disk.sh writes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tarfile
 from pathlib import Path
 
 SLOT = 4 << 20
-"""Bytes of a slot; SLOT in selftests/guest_init.sh is the same number in blocks."""
+"""Bytes of a slot; SLOT in selftests/send_disk.sh is the same number in blocks."""
 
 _BLOCK = 512
 _HEAD = re.compile(rb"(\d{1,7}) ([0-9a-f]{64})\n\0*")
@@ -21,6 +21,17 @@ def empty_disk(path: Path, slots: int) -> Path:
     with path.open("wb") as file:
         file.truncate(slots * SLOT)
     return path
+
+
+LARGEST_ARCHIVE = SLOT - _BLOCK
+
+
+def put(disk: Path, slot: int, data: bytes) -> None:
+    """Write an archive, which is not larger than LARGEST_ARCHIVE, into a slot, as a guest does."""
+    head = f"{len(data)} {hashlib.sha256(data).hexdigest()}\n".encode()
+    with disk.open("r+b") as file:
+        file.seek(slot * SLOT)
+        file.write(head.ljust(_BLOCK, b"\0") + data)
 
 
 def bring_home(disk: Path, slot: int, place: Path) -> str:

@@ -22,6 +22,7 @@ from schedlib.c2c.weighted import load_latencies
 from schedlib.console.known_races import explained
 from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
+from schedlib.fleet.fleet_device import read_device
 from schedlib.formats.contract_file import read_contract
 from schedlib.formats.data_file import Place, line_of, read_toml
 from schedlib.formats.incident_file import Incident, read_incident_rules
@@ -229,6 +230,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "latencies": load_latencies,
     "variants": read_designs,
     "published": read_published,
+    "fleet": read_device,
     "incidents": lambda path: read_toml(path, Incident, stem="name"),
     "incidents-rules.toml": read_incident_rules,
 }

@@ -53,8 +53,8 @@ TAP version 13
 
 
 def sender(directory: Path) -> str:
-    """The function of the guest's /init that sends files, adapted to this machine."""
-    text = (SELFTESTS / "guest_init.sh").read_text().partition("\nexport PATH")[0]
+    """The guest's function that sends files, adapted to this machine."""
+    text = (SELFTESTS / "send_disk.sh").read_text()
     return text.replace("/tmp/sent", f"{directory}/sent").replace("/dev/vda", f"{directory}/disk")  # noqa: S108
 
 
@@ -237,7 +237,7 @@ def test_what_is_too_big_is_not_sent(tmp_path: Path) -> None:
     disk = home.empty_disk(tmp_path / "disk", 2)
     assert sent(tmp_path, 0, {"perf.data": bytes(home.SLOT)}) != 0
     assert disk.read_bytes() == bytes(2 * home.SLOT)
-    blocks = re.search(r"^SLOT=(\d+)", (SELFTESTS / "guest_init.sh").read_text(), re.M)
+    blocks = re.search(r"^SLOT=(\d+)", (SELFTESTS / "send_disk.sh").read_text(), re.M)
     assert blocks and int(blocks.group(1)) * 512 == home.SLOT
 
 

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Brings runs home from the logs of jobs, boot by boot, and judges each console. LAVA's verdict is not used.
+
+A boot is home, failed or lost. It is lost if the laboratory or the transfer failed, and then it leaves no runs. It
+is failed if the kernel came up and did not do its work; then the runs that are missing are there as failed ones, so
+that the gate sees them.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import re
+import shlex
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from schedlib.cache import lock, read_regular, write_atomic
+from schedlib.console.judge import Judgement, judge
+from schedlib.errors import SchedlineError
+from schedlib.fleet.campaign import all_jobs, collected_file, errands_of, fleet_suite, runs_of_machine
+from schedlib.fleet.fleet_options import FleetCollectOptions
+from schedlib.fleet.lava_api import LavaServer, token_of
+from schedlib.fleet.lava_log import LavaBoot, LavaLog, read_log
+from schedlib.fleet.transfers import disk_from
+from schedlib.formats import document
+from schedlib.formats.fleet_jobs_document import BootState, CollectedBoot, CollectedJob, FleetJob, FleetJobs
+from schedlib.formats.run_file import Reading, run_of
+from schedlib.guest.boot import LOG_LIMIT
+from schedlib.progress import printable, say
+from schedlib.runs.guest_runs import COLLECTION, Errand, brought, identity
+from schedlib.runs.measure import Measured, head_of
+from schedlib.runs.plan import new_plan, shuffled
+from schedlib.runs.run_options import PLAN
+from schedlib.runs.workload_suites import Suite
+from schedlib.verdict import Verdict, worst
+
+LOG = "logs.yaml"
+"""The log in a directory of lava-run."""
+
+_NOT_OF_THE_KERNEL = frozenset({"Infrastructure", "Canceled", "Bug", "Configuration"})
+"""LAVA's types of errors that say nothing of the kernel."""
+
+_BEGUN = re.compile(rf"# selftests: {COLLECTION}: (\S+)$")
+_CONSOLE = "console.log"
+
+
+def collect(wanted: FleetCollectOptions) -> Verdict:
+    """Collect jobs, and tell what has come home of all of them so far.
+
+    Raises:
+        SchedlineError: the directory has no jobs, or nothing can be read from the server.
+    """
+    directory = wanted.plan.absolute()
+    planned = all_jobs(directory)
+    verdicts = []
+    with lock(directory / ".lock"):
+        for machine, text in _logs(wanted):
+            try:
+                _collect(directory, planned, machine, text)
+            except SchedlineError as error:
+                say(f"{machine}: {error}")
+                verdicts.append(Verdict.ERROR)
+        verdicts.append(_tell(directory, planned))
+    verdict = worst(verdicts)
+    print(f"verdict: {verdict.value}")
+    return verdict
+
+
+def _logs(wanted: FleetCollectOptions) -> Iterator[tuple[str, str]]:
+    """The machine and the log of each job."""
+    ids = [job for job in wanted.jobs if job.isdecimal()]
+    server = LavaServer(wanted.server or "", token_of(wanted.token)) if ids else None
+    for job in wanted.jobs:
+        if server and job.isdecimal():
+            machine, text = server.job(job)
+        else:
+            machine, _, place = job.partition("=")
+            path = Path(place)
+            path = path / LOG if path.is_dir() else path
+            text = read_regular(path, LOG_LIMIT).decode(errors="replace")
+        if not re.fullmatch(r"\w[\w.-]*", machine):
+            raise SchedlineError(f"{machine!r} is no name for a machine", "letters, digits, dots and dashes")
+        yield machine, text
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A job whose log is read."""
+
+    campaign: FleetJobs
+    job: FleetJob
+    machine: str
+    log: LavaLog
+    suite: Suite
+    errands: tuple[Errand, ...]
+
+
+def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: str) -> None:
+    log = read_log(text)
+    if not log.key:
+        said = f" LAVA says: {log.trouble[1]}" if log.trouble[1] else ""
+        raise SchedlineError(
+            f"the log does not name a job of schedline: no kernel was started.{said}", "submit the job again"
+        )
+    campaign, _, name = log.key.partition("/")
+    found = next(((jobs, job) for jobs in planned if jobs.campaign == campaign and (job := jobs.job(name))), None)
+    if found is None:
+        raise SchedlineError(
+            f"the log is of the job {log.key}, which this campaign does not have", "name its directory"
+        )
+    jobs, job = found
+    suite, _ = fleet_suite(jobs.suite, jobs.rows, jobs.cpus, jobs.emulated)
+    if suite.digest() != jobs.digest:
+        raise SchedlineError(
+            f"the rows of the suite {jobs.suite} have changed since the jobs were written", "use that schedline"
+        )
+    order = shuffled([row.name for row in suite.rows], jobs.runs, jobs.seed)
+    here = _Job(jobs, job, machine, log, suite, tuple(errands_of(suite, order)))
+    record = collected_file(directory, name, machine, log.begun)
+    others = _boot_ids(directory, record)
+    boots: list[CollectedBoot] = []
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".collect-") as scratch:
+        read = [_Boot(directory, here, place, Path(scratch, str(place))) for place in range(len(job.order))]
+        for boot in read:
+            boot.read()
+        for boot in read:
+            known = next((each.machine for each in read if each.label == boot.label and each.machine), {})
+            boots.append(boot.kept(known, others))
+            others.setdefault(boots[-1].boot_id or str(boot.place), f"boot {boot.place + 1} of this job")
+    document.write(
+        record,
+        CollectedJob(
+            schema="fleet-collected-1",
+            campaign=campaign,
+            job=name,
+            machine=machine,
+            begun=log.begun,
+            log=hashlib.sha256(text.encode(errors="replace")).hexdigest(),
+            ended=log.ended,
+            boots=tuple(boots),
+        ),
+    )
+
+
+def _boot_ids(directory: Path, own: Path) -> dict[str, str]:
+    """The boots that came home in other jobs, and in which."""
+    found: dict[str, str] = {}
+    for other in _collected(directory):
+        if collected_file(directory, other.job, other.machine, other.begun) != own:
+            told = f"{other.job} on {other.machine}"
+            found |= {boot.boot_id: told for boot in other.boots if boot.state != "lost"}
+    return found
+
+
+class _Boot:
+    """One boot of a job: its console is read, then its runs are written."""
+
+    def __init__(self, directory: Path, here: _Job, place: int, scratch: Path) -> None:
+        self.directory, self.here, self.place, self.scratch = directory, here, place, scratch
+        self.label = here.job.order[place]
+        self.found = here.log.boots[place] if place < len(here.log.boots) else LavaBoot()
+        self.machine: dict[str, str] = {}
+        self.why: tuple[str, ...] = ()
+        self.judgement: Judgement | None = None
+
+    def read(self) -> None:
+        self.scratch.mkdir()
+        if not self.found.console:
+            return
+        expected = [f"{COLLECTION}:{errand.name}" for errand in self.here.errands]
+        self.judgement = judge(self.found.log, expected)
+        lines = [line for _, line in self.found.console]
+        self.why = disk_from(lines, self.scratch / "disk", len(self.here.errands))
+        found = identity(self.scratch / "disk")
+        # It becomes the name of a directory.
+        self.machine = found if re.fullmatch(r"[0-9a-f-]{36}", found.get("boot_id", "")) else {}
+
+    def kept(self, known: dict[str, str], others: dict[str, str]) -> CollectedBoot:
+        """Write the runs, and tell what became of the boot.
+
+        Args:
+            known: the fingerprint of another boot of this kernel in the job, if there is one.
+            others: boots that are known already, and where from.
+        """
+        state, why = self._state()
+        boot_id = self.machine.get("boot_id", "")
+        console = Verdict.INCONCLUSIVE if state == "lost" or not self.judgement else self.judgement.verdict
+        if other := others.get(boot_id) if boot_id else "":
+            state, why, console = "lost", f"its boot {boot_id} is in {other}, too: it counts once", Verdict.INCONCLUSIVE
+        if state == "failed" and not boot_id and known:
+            boot_id = f"{self.here.job.name}-{self.place + 1}"
+        if state != "lost":
+            self._write(boot_id, {**known, **self.machine, "boot_id": boot_id} if boot_id else {})
+        if state == "home" and self.judgement and console is not Verdict.PASS:
+            why = next(
+                (f"{each.kind}: {each.text}" for each in self.judgement.problems if each.verdict is console),
+                console.value,
+            )
+        return CollectedBoot(self.place, self.label, state, boot_id, console, printable(why)[:300])
+
+    def _state(self) -> tuple[BootState, str]:
+        log = self.here.log
+        if not self.found.console:
+            said = f": {log.trouble[1] or log.trouble[0]}" if any(log.trouble) else ""
+            if self.place < len(log.boots):
+                return "lost", f"nothing was on the console: a lost board, or a boot that timed out{said}"
+            return "lost", f"LAVA did not come to this boot{said or ('' if log.ended else ': the log ends before')}"
+        lacking = [slot for slot, why in enumerate(self.why) if why]
+        if not lacking:
+            version, wanted = self.machine.get("kernel", "").split(" ")[0], self.here.campaign.kernels[self.label]
+            if version != wanted:
+                return "lost", f"{version or 'an unknown kernel'} came up, and {wanted} was to boot"
+            return "home", ""
+        return self._incomplete(lacking)
+
+    def _incomplete(self, lacking: Sequence[int]) -> tuple[BootState, str]:
+        """Whose fault it is that runs are missing."""
+        log, judgement = self.here.log, self.judgement
+        assert judgement  # noqa: S101
+        said = f"{self.here.errands[lacking[0]].name}: {self.why[lacking[0]]}"
+        crash = next((each for each in judgement.problems if each.kind in ("panic", "splat", "restart")), None)
+        if crash:
+            return "failed", f"{crash.kind}: {crash.text}"
+        if judgement.verdict is Verdict.PASS:
+            return "lost", f"a transfer failed: {said}"
+        if not any("Linux version " in line for _, line in self.found.console):
+            return "lost", f"the boot timed out: no kernel is on the console. LAVA says: {log.trouble[1] or 'nothing'}"
+        last = self.place == len(log.boots) - 1
+        if last and not log.ended:
+            return "lost", f"the log ends in this boot: the job was killed, or it still runs; {said}"
+        if last and log.trouble[0] in _NOT_OF_THE_KERNEL:
+            return "lost", f"LAVA says {log.trouble[0]}: {log.trouble[1]}"
+        return "failed", said
+
+    def _write(self, boot_id: str, machine: dict[str, str]) -> None:
+        """Write the directory of this boot, unless it is there already."""
+        if not machine:
+            return
+        here, place = self.here, self.scratch / "boot"
+        plan = new_plan(here.suite, here.campaign.runs, here.campaign.seed, machine)
+        started = {found[1]: at for at, line in self.found.console if (found := _BEGUN.search(line))}
+        slots = {errand.name: slot for slot, errand in enumerate(here.errands)}
+        document.write(place / PLAN, plan)
+        write_atomic(place / _CONSOLE, self.found.log)
+        for run in plan.order:
+            slot = slots[f"{run.row}-{run.number}"]
+            at = started.get(f"{run.row}-{run.number}", self.found.console[0][0])
+            errand = here.errands[slot]
+            if self.why[slot]:
+                head = head_of(errand.row, machine, _second(at).isoformat(), 0)
+                measured = Measured(run_of(head, Reading(error=self.why[slot])), "")
+            else:
+                measured = brought(errand, slot, self.scratch / "disk", machine)
+            write_atomic(place / run.log, measured.log)
+            # A board may have no clock. LAVA's dispatcher has one, the same for all boots of a machine.
+            document.write(place / run.file, replace(measured.run, plan=plan.part(run), started=_second(at)))
+        _into_place(place, runs_of_machine(self.directory, here.machine) / self.label / boot_id)
+
+
+def _second(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(microsecond=0)
+
+
+def _into_place(new: Path, place: Path) -> None:
+    """Move a directory to its place, unless the same one is there."""
+    if place.exists():
+        names = sorted(each.name for each in new.iterdir())
+        same, _, _ = filecmp.cmpfiles(new, place, names, shallow=False)
+        if sorted(same) == names == sorted(each.name for each in place.iterdir()):
+            return
+        shutil.rmtree(place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new.replace(place)
+
+
+def _collected(directory: Path) -> list[CollectedJob]:
+    again = "remove it, and collect the job again"
+    return [document.read(path, CollectedJob, again) for path in sorted((directory / "collected").glob("*.json"))]
+
+
+def _tell(directory: Path, planned: Sequence[FleetJobs]) -> Verdict:
+    """Print what came home of all jobs so far."""
+    wanted = {
+        (job.name, place): label for jobs in planned for job in jobs.jobs for place, label in enumerate(job.order)
+    }
+    home: set[tuple[str, int]] = set()
+    counts: Counter[tuple[str, str]] = Counter()
+    verdicts = [Verdict.PASS]
+    for found in _collected(directory):
+        for boot in found.boots:
+            counts[boot.kernel, boot.state] += 1
+            if boot.state == "home":
+                home.add((found.job, boot.place))
+                verdicts.append(boot.console)
+            elif boot.state == "failed":
+                verdicts.append(Verdict.FAIL)
+            if boot.why:
+                how = boot.state if boot.state != "home" else f"console {boot.console.value}"
+                print(f"{found.job} on {found.machine}, boot {boot.place + 1}, {boot.kernel}: {how}: {boot.why}")
+    for label in dict.fromkeys(wanted.values()):
+        told = ", ".join(f"{counts[label, state]} {state}" for state in ("home", "failed", "lost"))
+        print(f"{label}: {told}")
+    print(f"{len(home)} of {len(wanted)} boots are home")
+    if len(home) < len(wanted):
+        verdicts.append(Verdict.INCONCLUSIVE)
+        missing = list(dict.fromkeys(name for name, place in sorted(wanted) if (name, place) not in home))
+        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
+        print(f"submit again, or collect: {', '.join(missing[:8])}{more}")
+    if home:
+        print(f"next: schedline gate --fleet {shlex.quote(str(directory / 'fleet'))}")
+    return worst(verdicts)

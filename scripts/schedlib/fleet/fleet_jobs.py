@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Writes the jobs of a campaign: artefacts with checksums, and a job definition for each block of each machine."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import re
+import shlex
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, write_atomic
+from schedlib.errors import SchedlineError
+from schedlib.fleet import lava_schema
+from schedlib.fleet.campaign import campaign_id, errands_of, fleet_suite, jobs_file
+from schedlib.fleet.fleet_device import FleetDevice, read_device
+from schedlib.fleet.fleet_options import FleetJobsOptions
+from schedlib.fleet.job_definition import Artefact, BlockOfBoots, BootFiles, definition, yaml_text
+from schedlib.fleet.ramdisk import ramdisk
+from schedlib.formats import document
+from schedlib.formats.fleet_jobs_document import FleetJob, FleetJobs
+from schedlib.formats.gate_plan_document import GatePlan
+from schedlib.gate.boot_order import PLAN_FILE, blocks, image_version
+from schedlib.guest import selftests
+from schedlib.guest.busybox_guest import busybox, scripts
+from schedlib.options import TreeOptions
+from schedlib.paths import SELFTESTS
+from schedlib.progress import say
+from schedlib.runs.guest_runs import Errand, guest_files
+from schedlib.runs.measure import time_limit
+from schedlib.runs.plan import shuffled
+from schedlib.runs.programs import header_tree
+from schedlib.tree.kernel_tree import open_tree
+from schedlib.verdict import Verdict
+
+EPOCH = 1767225600
+"""The time to which a board without a clock is set, 2026-01-01. What counts is when LAVA saw a line."""
+
+_SENDING = 60.0
+"""Seconds for the runs of a boot on a serial line: a run has about 10 kB, and 115200 baud are as much each second."""
+
+
+def write_jobs(wanted: FleetJobsOptions) -> Verdict:
+    """Write the jobs for one kind of device.
+
+    Raises:
+        SchedlineError: the plan and the kernels do not fit, the jobs are there already, LAVA's schema refuses one, or a
+            program does not compile.
+    """
+    directory = wanted.plan.absolute()
+    device = read_device(wanted.device)
+    plan = document.read(directory / PLAN_FILE, GatePlan, "schedline gate plan --boot lava --help")
+    record = jobs_file(directory, device.name)
+    if record.exists():
+        raise SchedlineError(f"{record} exists, and jobs are never changed", "plan another campaign")
+    named = {label for label, _ in wanted.kernels}
+    if named != (labels := {kernel.label for kernel in plan.kernels}):
+        raise SchedlineError(f"the plan has the kernels {', '.join(sorted(labels))}", "name them all with --kernels")
+    suite, left_out = fleet_suite(plan.suite, plan.only, device.cpus, device.emulated)
+    order = shuffled([row.name for row in suite.rows], plan.runs, plan.seed)
+    todo = errands_of(suite, order)
+    artefacts = _Artefacts(directory, device, wanted.url)
+    files = {label: _boot_files(artefacts, device, plan, label, path, wanted.dtb) for label, path in wanted.kernels}
+    content = _ramdisk(device, wanted.tree, todo)
+    if device.method == "qemu":
+        archive = artefacts.add("ramdisk.cpio", content)
+    else:
+        archive = artefacts.add("ramdisk.cpio.gz", gzip.compress(content, 9, mtime=0))
+    seconds = sum(time_limit(errand.row) for errand in todo) + _SENDING
+    campaign = campaign_id(directory)
+    jobs, texts = [], {}
+    for number, machine in enumerate(wanted.tags or [f"{number + 1:04}" for number in range(wanted.machines)]):
+        # Each machine has an order of its own; the first one that of the plan.
+        drawn = blocks([kernel.label for kernel in plan.kernels], _boots(plan), plan.seed + number)
+        for place, block in enumerate(plan.blocks if number == 0 else drawn):
+            job = FleetJob(f"{device.name}.{machine}.{place + 1}", block)
+            tags = (machine,) if wanted.tags else ()
+            made = definition(device, BlockOfBoots(job.name, campaign, block, seconds, tags), archive, files)
+            texts[job.name] = yaml_text(
+                made, ["SPDX-License-Identifier: GPL-2.0", f"Made by schedline: {device.about}"]
+            )
+            jobs.append(job)
+    unchecked = lava_schema.refuse_invalid(texts)
+    for name, text in texts.items():
+        write_atomic(directory / "jobs" / f"{name}.yaml", text)
+    made_jobs = FleetJobs(
+        schema="fleet-jobs-1",
+        campaign=campaign,
+        device=device.name,
+        arch=device.arch,
+        cpus=device.cpus,
+        emulated=device.emulated,
+        kernels={kernel.label: kernel.version for kernel in plan.kernels},
+        suite=suite.name,
+        rows=tuple(row.name for row in suite.rows),
+        runs=plan.runs,
+        seed=plan.seed,
+        digest=suite.digest(),
+        errands=tuple(errand.name for errand in todo),
+        left_out=left_out,
+        jobs=tuple(jobs),
+    )
+    document.write(record, made_jobs)
+    _tell(wanted, directory, made_jobs, seconds, unchecked)
+    return Verdict.PASS
+
+
+def _boots(plan: GatePlan) -> int:
+    return plan.order.count(plan.kernels[0].label)
+
+
+def _tell(wanted: FleetJobsOptions, directory: Path, made: FleetJobs, seconds: float, unchecked: str) -> None:
+    boots = sum(len(job.order) for job in made.jobs)
+    print(f"campaign {made.campaign}: {len(made.jobs)} jobs with {boots} boots for {made.device}")
+    print(f"in each boot: {', '.join(made.errands[1:])}; {seconds / 60:.0f} min at most")
+    for name, why in made.left_out.items():
+        print(f"left out: {name}: {why}")
+    print(unchecked or "LAVA's own schema accepts each of them")
+    place = shlex.quote(str(directory))
+    if wanted.url:
+        say(f"copy {place}/artefacts to {wanted.url}")
+    else:
+        say("the jobs read files of this machine; for a laboratory add --url")
+    say(f"next: lavacli jobs submit {place}/jobs/{made.device}.*.yaml")
+    say(f"then: schedline fleet collect {place} ID ... --server https://LAVA")
+
+
+class _Artefacts:
+    """The files that jobs download."""
+
+    def __init__(self, directory: Path, device: FleetDevice, url: str | None) -> None:
+        self._place = directory / "artefacts" / device.name
+        self._url = f"{url.rstrip('/')}/{device.name}" if url else self._place.as_uri()
+
+    def add(self, name: str, content: bytes) -> Artefact:
+        write_atomic(self._place / name, content)
+        return Artefact(f"{self._url}/{name}", hashlib.sha256(content).hexdigest())
+
+
+def _boot_files(
+    artefacts: _Artefacts, device: FleetDevice, plan: GatePlan, label: str, path: Path, dtb: Path | None
+) -> BootFiles:
+    """Add the files of a kernel."""
+    image, modules = unpacked(path)
+    if device.arch == "arm64" and image[:2] == b"\x1f\x8b":
+        image = gzip.decompress(image)
+    wanted, found = plan.kernel(label).version, version_in(image)
+    if found and found != wanted:
+        raise SchedlineError(
+            f"{path} is {found}, and the plan's {label} is {wanted}", "give the image of that kernel, or plan anew"
+        )
+    return BootFiles(
+        artefacts.add(f"{label}-kernel", image),
+        artefacts.add(f"{label}-modules.tar.gz", modules) if modules and device.method != "qemu" else None,
+        artefacts.add(dtb.name, dtb.read_bytes()) if dtb and device.method != "qemu" else None,
+    )
+
+
+def unpacked(path: Path) -> tuple[bytes, bytes]:
+    """An image and an archive of modules, which may be empty, from an image or a package of make tar-pkg.
+
+    Raises:
+        SchedlineError: a package without an image.
+    """
+    if not tarfile.is_tarfile(path):
+        return path.read_bytes(), b""
+    image, modules = b"", io.BytesIO()
+    with (
+        tarfile.open(path) as package,
+        gzip.GzipFile(fileobj=modules, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        there = False
+        for member in package:
+            name = member.name.removeprefix("./")
+            content = package.extractfile(member) if member.isreg() else None
+            if re.fullmatch(r"boot/(vmlinuz|Image)(-.*)?", name) and content:
+                image = content.read()
+            elif name.startswith("lib/modules/"):
+                member.name, member.mtime, there = name, 0, True
+                archive.addfile(member, content)
+    if not image:
+        raise SchedlineError(f"{path} has no boot/vmlinuz", "schedline kernels --package tar makes such packages")
+    return image, modules.getvalue() if there else b""
+
+
+def version_in(image: bytes) -> str:
+    """The version in an image, as `uname -r` will print it; empty if it does not tell."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(image)
+        file.flush()
+        try:
+            return image_version(Path(file.name))
+        except SchedlineError:
+            found = re.search(rb"Linux version (\S+) \(", image)
+            return found[1].decode(errors="replace") if found else ""
+
+
+def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[Errand]) -> bytes:
+    """The programs of all runs, and busybox."""
+    cache = cache_dir()
+    source = open_tree(cache, tree) if tree.kdir else header_tree(cache, tree.series)
+    doctor.require(["compile"])
+    wanted = {errand.row.program for errand in todo}
+    sources = {name: path for name, path in selftests.own_programs().items() if path.stem in wanted}
+    own = scripts("guest_runs.sh", "send_console.sh", slow=device.emulated)
+    with tempfile.TemporaryDirectory(dir=cache, prefix="ramdisk-") as name:
+        place = Path(name)
+        (place / "files").mkdir()
+        files: Mapping[str, Path | bytes] = {
+            **{path: SELFTESTS / script for path, script in own.items()},
+            **guest_files(todo, place / "files"),
+            **selftests.compile_all(source, sources, place / "programs", device.target),
+            "/bin/busybox": busybox(cache, device.arch),
+            "/epoch": f"{EPOCH}\n".encode(),
+        }
+        return ramdisk(files)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline fleet`: the boots of a plan as jobs of LAVA, and their runs brought home."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from schedlib import options
+from schedlib.errors import SchedlineError
+from schedlib.fleet.fleet_options import TOKEN, FleetCollectOptions, FleetJobsOptions
+from schedlib.names import fleet_devices, named_file, words
+from schedlib.options import Verbs, add_verb, options_of
+from schedlib.verdict import Verdict
+
+_MOST_MACHINES = 10_000
+
+
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline fleet` and the verbs below it."""
+    about = "a plan's boots as jobs of LAVA, and their runs brought home"
+    parser = verbs.add_parser("fleet", help=about, usage="schedline fleet VERB [options]", description=f"{about}.")
+    below: Any = parser.add_subparsers(prog=parser.prog, metavar="VERB", required=True)
+    _add_jobs(below)
+    _add_collect(below)
+
+
+def _add_jobs(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "jobs",
+        "job definitions for LAVA from a plan of boots",
+        first=[
+            "schedline gate plan --boot lava --kernels base=7.3-a,candidate=7.3-b --out campaign   first, the plan",
+            "schedline fleet jobs campaign --device x86-server --kernels base=a.tar.gz,candidate=b.tar.gz",
+        ],
+        text="""
+        Writes a job for each block of the plan and each machine into PLAN/jobs/, and what the jobs download into
+        PLAN/artefacts/: the kernels, their modules, and a ramdisk with busybox and the workloads as static programs.
+        Each file has its checksum in the jobs. Nothing is submitted; the output says the command of lavacli.
+
+        The boots of a block run on one device, one after another. Each machine has an order of its own, drawn from the
+        plan's seed. A job's time limits follow from its boots and runs. Each job is checked by LAVA's own schema, if
+        the package lava-common is there.
+
+        --kernels names an image for each kernel of the plan, or a package of `schedline kernels --package tar`.""",
+        examples=[
+            "schedline fleet jobs campaign --device rpi-4 --tags rpi-1,rpi-2 --kernels base=a/Image,candidate=b/Image",
+            "schedline fleet jobs campaign --device board.toml --kernels base=a/Image,candidate=b/Image",
+            "schedline fleet jobs campaign --device qemu-arm64 --machines 2 --kernels base=a/Image,candidate=b/Image",
+        ],
+        operands="PLAN",
+        read=_read_jobs,
+        job=_jobs,
+    )
+    parser.add_argument(
+        "plan", type=options.existing_directory, metavar="PLAN", help="directory that gate plan has written"
+    )
+    devices = named_file("device", fleet_devices, "fleet")
+    shown = f"kind of device: {', '.join(fleet_devices())}, or a file like those of configs/fleet/"
+    options.add_values(
+        parser,
+        ("--device", devices, "NAME|FILE", shown),
+        ("--kernels", _kernels, "LABEL=FILE,...", "the image or package of each kernel of the plan"),
+        ("--machines", _machines, "N", "series of jobs, each for one machine that LAVA chooses (default: 1)"),
+        ("--url", _address, "URL", "where the laboratory finds PLAN/artefacts/ (default: the files of this machine)"),
+        ("--dtb", options.existing_path, "FILE", "device tree for U-Boot"),
+    )
+    about = "a series of jobs for each of these tags; each tag belongs to one machine"
+    parser.add_argument("--tags", type=words, default=(), metavar="TAG,...", help=about)
+    options.add_tree_options(parser)
+
+
+def _add_collect(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "collect",
+        "bring the runs of LAVA's jobs home, for gate --fleet",
+        first=[
+            "schedline fleet collect campaign 1234 1235 --server https://lava.example.org   by the ids of jobs",
+            "schedline fleet collect campaign board7=output                                 from lava-run's directory",
+        ],
+        text=f"""
+        Reads the log of each job. Its runs go to PLAN/fleet/MACHINE/KERNEL/, as `gate --fleet` reads them. schedline
+        judges each console itself; LAVA's verdict is not used. Collecting a job again gives the same files.
+
+        A boot is lost if the laboratory failed or a transfer was damaged: this costs its runs and nothing else. A boot
+        is failed if the kernel came up and did not do its work: then the gate sees runs without a result.
+
+        PASS: all boots are home, and no console has a problem. INCONCLUSIVE: some are missing. FAIL: a kernel failed.
+        Without JOB it tells how far the campaign is.
+
+        A token for LAVA's API comes from the environment variable {TOKEN}, or from a file that only you can
+        read (mode 0600). It is sent over https alone, and never printed.""",
+        examples=["schedline fleet collect campaign 1234 --server https://lava.example.org --token ~/.lava-token"],
+        operands="PLAN [JOB ...]",
+        read=_read_collect,
+        job=_collect,
+    )
+    parser.add_argument(
+        "plan", type=options.existing_directory, metavar="PLAN", help="directory for which fleet jobs has written jobs"
+    )
+    about = "id of a job; or MACHINE=PLACE, a directory with lava-run's logs.yaml or such a file"
+    parser.add_argument("jobs", nargs="*", type=_job, metavar="JOB", help=about)
+    options.add_values(
+        parser,
+        ("--server", _address, "URL", "LAVA's address"),
+        ("--token", options.existing_path, "FILE", f"file with the token (default: {TOKEN})"),
+    )
+
+
+def _kernels(text: str) -> tuple[tuple[str, Path], ...]:
+    found = []
+    for each in words(text):
+        label, _, name = each.partition("=")
+        if not name or not Path(name).expanduser().is_file():
+            raise argparse.ArgumentTypeError(f"{each!r} is no LABEL=FILE with a file that exists")
+        found.append((label, Path(name).expanduser()))
+    if not found or len({label for label, _ in found}) < len(found):
+        raise argparse.ArgumentTypeError("name each kernel of the plan once")
+    return tuple(found)
+
+
+def _machines(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_MACHINES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {_MOST_MACHINES}")
+    return int(text)
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"(https?|file)://[\w.:/%~+\[\]-]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no address; write it like https://lava.example.org")
+    return text
+
+
+def _job(text: str) -> str:
+    machine, _, place = text.partition("=")
+    if not text.isdecimal() and not (machine and Path(place).exists() and place):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither the id of a job nor MACHINE=PLACE with a place that exists"
+        )
+    return text
+
+
+def _read_jobs(arguments: argparse.Namespace) -> FleetJobsOptions:
+    for name in ("device", "kernels"):
+        if not getattr(arguments, name):
+            raise SchedlineError(f"--{name} is missing", "schedline fleet jobs --help")
+    if arguments.tags and arguments.machines:
+        raise SchedlineError("each of --tags is one machine, and --machines says how many", "leave out --machines")
+    for tag in arguments.tags:
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", tag):
+            raise SchedlineError(f"--tags: {tag!r} is no tag", "letters, digits, _ and -")
+    return options_of(
+        FleetJobsOptions, arguments, machines=arguments.machines or 1, tree=options.tree_options(arguments)
+    )
+
+
+def _read_collect(arguments: argparse.Namespace) -> FleetCollectOptions:
+    ids = [job for job in arguments.jobs if job.isdecimal()]
+    if ids and not arguments.server:
+        raise SchedlineError(
+            f"{ids[0]} is the id of a job, and --server is missing", "--server https://lava.example.org"
+        )
+    return options_of(FleetCollectOptions, arguments, jobs=tuple(arguments.jobs))
+
+
+def _jobs(wanted: FleetJobsOptions) -> Verdict:
+    from schedlib.fleet.fleet_jobs import write_jobs
+
+    return write_jobs(wanted)
+
+
+def _collect(wanted: FleetCollectOptions) -> Verdict:
+    from schedlib.fleet.fleet_collect import collect
+
+    return collect(wanted)

@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs come home, or are lost with a reason. Nothing that a laboratory or a line does becomes a verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import lava_logs
+import pytest
+from lava_logs import INFRASTRUCTURE, JOB, RUN, TIMED_OUT, boot_id
+
+from conftest import read_words
+from schedlib.errors import SchedlineError
+from schedlib.fleet import fleet_verb
+from schedlib.fleet.fleet_collect import collect
+from schedlib.fleet.fleet_options import TOKEN, FleetCollectOptions
+from schedlib.fleet.lava_api import LavaServer, token_of
+from schedlib.gate.boots import read_side
+from schedlib.gate.fleet_gate import compare_fleet
+from schedlib.gate.gate_options import FleetOptions
+from schedlib.main import main
+from schedlib.verdict import Verdict
+
+GATES = """\
+[gate]
+looks = [5]
+
+[[metric]]
+tool = "rt_wakeup"
+name = "timer.elsewhere"
+direction = "lower"
+method = "equal"
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return lava_logs.campaign(tmp_path / "campaign")
+
+
+def brought(directory: Path, text: str, machine: str = "qemu01") -> Verdict:
+    """Collect one log."""
+    place = directory / "logs.yaml"
+    place.write_text(text)
+    return collect(FleetCollectOptions(directory, (f"{machine}={place}",), None, None))
+
+
+def states(directory: Path, machine: str = "qemu01") -> list[tuple[str, str]]:
+    """What became of each boot, and why."""
+    (path,) = (directory / "collected").glob(f"*@{machine}@*")
+    return [(boot["state"], boot["why"]) for boot in json.loads(path.read_text())["boots"]]
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    places = (directory / "fleet", directory / "collected")
+    return {str(path): path.read_bytes() for place in places for path in sorted(place.rglob("*")) if path.is_file()}
+
+
+def gate(directory: Path) -> Verdict:
+    (directory / "gates.toml").write_text(GATES)
+    return compare_fleet(FleetOptions(directory / "fleet", str(directory / "gates.toml"))).status
+
+
+def test_all_runs_come_home(directory: Path) -> None:
+    assert brought(directory, lava_logs.log(lava_logs.boots(directory))) is Verdict.PASS
+    assert states(directory) == [("home", "")] * 4
+    place = directory / "fleet/qemu01/candidate" / boot_id(1)
+    assert sorted(path.name for path in place.iterdir()) == ["console.log", "plan", f"{RUN}.json", f"{RUN}.log"]
+    assert (place / "console.log").read_text().splitlines() == lava_logs.boot(directory, "candidate", 1)
+    boots = read_side(directory / "fleet/qemu01/base", "base").boots
+    assert [boot.id for boot in boots] == [boot_id(2), boot_id(3)]
+
+
+def test_the_time_of_a_run_is_that_of_the_laboratory(directory: Path) -> None:
+    """A board without a clock has the same time in each boot, and the gate would not know the order."""
+    brought(directory, lava_logs.log(lava_logs.boots(directory)))
+    started = {
+        path.parent.name: json.loads(path.read_text())["started"] for path in (directory / "fleet").rglob(f"{RUN}.json")
+    }
+    assert sorted(started) == sorted(started, key=started.__getitem__)
+    assert all(each.startswith("2026-11-25T10:0") for each in started.values())
+
+
+def test_collecting_again_changes_nothing(directory: Path) -> None:
+    text = lava_logs.log(lava_logs.boots(directory))
+    brought(directory, text)
+    before = content(directory)
+    brought(directory, text)
+    assert content(directory) == before
+    shutil.rmtree(directory / "fleet")
+    brought(directory, text)
+    assert content(directory) == before
+
+
+def test_a_job_that_still_runs_is_completed_later(directory: Path) -> None:
+    text = lava_logs.log(lava_logs.boots(directory))
+    brought(directory, text)
+    whole = content(directory)
+    for path in ("fleet", "collected"):
+        shutil.rmtree(directory / path)
+    assert brought(directory, text[: len(text) // 2]) is Verdict.INCONCLUSIVE
+    assert brought(directory, text) is Verdict.PASS
+    assert content(directory) == whole
+
+
+@pytest.mark.parametrize("share", range(0, 100, 7))
+def test_a_log_cut_anywhere_costs_boots_and_no_verdict(share: int, directory: Path) -> None:
+    text = lava_logs.log(lava_logs.boots(directory))
+    verdict = brought(directory, text[: len(text) * share // 100])
+    assert verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR)
+    home = 0
+    if verdict is Verdict.INCONCLUSIVE:
+        found = states(directory)
+        home = sum(state == "home" for state, _ in found)
+        assert {state for state, _ in found} <= {"home", "lost"}
+        assert all(why for state, why in found if state == "lost")
+    assert len(list(directory.glob("fleet/*/*/*"))) == home
+
+
+def damaged(console: list[str]) -> list[str]:
+    place = next(number for number, line in enumerate(console) if line.startswith("# sent 1= ")) + 1
+    return [*console[:place], console[place].swapcase(), *console[place + 1 :]]
+
+
+def test_a_damaged_transfer_loses_its_boot(directory: Path) -> None:
+    first, *others = lava_logs.boots(directory)
+    assert brought(directory, lava_logs.log([damaged(first), *others])) is Verdict.INCONCLUSIVE
+    assert states(directory) == [
+        ("lost", f"a transfer failed: {RUN}: its transfer was damaged: the checksum differs"),
+        *[("home", "")] * 3,
+    ]
+    assert not (directory / "fleet/qemu01/candidate" / boot_id(1)).exists()
+
+
+PANIC = "[    8.000000] Kernel panic - not syncing: x"
+
+
+def stopped(*more: str) -> Callable[[list[str]], list[str]]:
+    """A console that ends in its second run."""
+
+    def spoil(console: list[str]) -> list[str]:
+        place = console.index(f"# selftests: guest: {RUN}")
+        return [*console[: place + 1], *more]
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "end", "state", "why"),
+    [
+        # The kernel is at fault, whatever LAVA calls it.
+        (stopped(PANIC), INFRASTRUCTURE, "failed", "panic: Kernel panic"),
+        (stopped(), TIMED_OUT, "failed", "was not sent"),
+        # The laboratory is.
+        (stopped(), INFRASTRUCTURE, "lost", "LAVA says Infrastructure: Connection closed"),
+        (stopped(), {**INFRASTRUCTURE, "error_type": "Canceled"}, "lost", "LAVA says Canceled"),
+        (lambda _: [], INFRASTRUCTURE, "lost", "nothing was on the console: a lost board"),
+        (lambda console: ["U-Boot 2026.01"], TIMED_OUT, "lost", "the boot timed out: no kernel is on the console"),
+    ],
+)
+def test_the_fault_of_the_kernel_is_told_from_that_of_the_laboratory(
+    spoil: Callable[[list[str]], list[str]], end: dict[str, str], state: str, why: str, directory: Path
+) -> None:
+    *others, last = lava_logs.boots(directory)
+    verdict = brought(directory, lava_logs.log([*others, spoil(last)], end))
+    assert states(directory)[:3] == [("home", "")] * 3
+    assert states(directory)[3][0] == state
+    assert why in states(directory)[3][1]
+    assert verdict is (Verdict.FAIL if state == "failed" else Verdict.INCONCLUSIVE)
+    # Failed runs are there for the gate, which leaves this machine out. Lost ones are not.
+    side = read_side(directory / "fleet/qemu01/candidate", "candidate")
+    assert len(side.failed) == (state == "failed")
+    assert len(side.boots) == 1
+
+
+def test_a_splat_beside_good_runs_is_told(directory: Path) -> None:
+    first, *others = lava_logs.boots(directory)
+    splat = "[    8.000000] WARNING: CPU: 0 PID: 1 at kernel/x.c:1 y+0x1/0x2"
+    assert brought(directory, lava_logs.log([[*first[:-1], splat, first[-1]], *others])) is Verdict.FAIL
+    assert states(directory)[0] == ("home", f"splat: {splat.partition('] ')[2]}")
+
+
+def test_another_kernel_than_planned_is_no_boot_of_either(directory: Path) -> None:
+    """The order says `candidate`, and the laboratory booted the base."""
+    order = ("base", "base", "base", "candidate")
+    assert brought(directory, lava_logs.log(lava_logs.boots(directory, order))) is Verdict.INCONCLUSIVE
+    assert states(directory)[0] == ("lost", "7.3.4-a came up, and 7.3.4-b was to boot")
+    assert not (directory / "fleet/qemu01/candidate" / boot_id(1)).exists()
+
+
+def test_a_boot_counts_once(directory: Path) -> None:
+    text = lava_logs.log(lava_logs.boots(directory))
+    brought(directory, text)
+    before = content(directory)
+    brought(directory, text, "qemu02")
+    assert [state for state, _ in states(directory, "qemu02")] == ["lost"] * 4
+    assert f"is in {JOB} on qemu01, too" in states(directory, "qemu02")[0][1]
+    assert not (directory / "fleet/qemu02").exists()
+    assert before.items() <= content(directory).items()
+    first, *others = lava_logs.boots(directory, first=10)
+    brought(directory, lava_logs.log([first, first, *others[1:]], hour=11), "qemu03")
+    assert [state for state, _ in states(directory, "qemu03")] == ["home", "lost", "home", "home"]
+
+
+@pytest.mark.parametrize(("worse", "verdict"), [(0.0, Verdict.PASS), (5.0, Verdict.FAIL)])
+def test_the_gate_reads_what_came_home(worse: float, verdict: Verdict, directory: Path) -> None:
+    for number, machine in enumerate(("qemu01", "qemu02")):
+        consoles = lava_logs.boots(directory, first=10 * number + 1, worse=worse)
+        assert brought(directory, lava_logs.log(consoles), machine) is Verdict.PASS
+    assert gate(directory) is verdict
+
+
+@pytest.mark.parametrize(("worse", "wrong"), [(0.0, Verdict.FAIL), (5.0, Verdict.PASS)])
+def test_a_killed_job_makes_no_wrong_verdict(worse: float, wrong: Verdict, directory: Path) -> None:
+    consoles = [lava_logs.boots(directory, first=10 * number + 1, worse=worse) for number in range(2)]
+    brought(directory, lava_logs.log(consoles[0]))
+    text = lava_logs.log(consoles[1])
+    brought(directory, text[: len(text) // 2], "qemu02")
+    assert gate(directory) is not wrong
+    again = lava_logs.boots(directory, first=50, worse=worse)
+    brought(directory, lava_logs.log(again, hour=12), "qemu02")
+    assert gate(directory) is (Verdict.FAIL if worse else Verdict.PASS)
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace("schedline.job=", "other.job="), "does not name a job of schedline"),
+        (lambda text: re.sub(r"job=[0-9a-f]{12}/", "job=0123456789ab/", text), "which this campaign does not have"),
+        (lambda text: text.replace(f"/{JOB}", "/qemu-x86_64.0009.1"), "which this campaign does not have"),
+        (lambda _: "", "does not name a job of schedline"),
+    ],
+)
+def test_a_log_of_something_else_is_refused(
+    change: Callable[[str], str], said: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert brought(directory, change(lava_logs.log(lava_logs.boots(directory)))) is Verdict.ERROR
+    assert said in capsys.readouterr().err
+    assert not (directory / "fleet").exists()
+
+
+def test_no_name_leads_out_of_the_directory(directory: Path) -> None:
+    text = lava_logs.log(lava_logs.boots(directory))
+    with pytest.raises(SchedlineError, match="no name for a machine"):
+        brought(directory, text, "../out")
+    hostile = lava_logs.log([[line.replace(boot_id(1), "../../../out") for line in lava_logs.boots(directory)[0]]])
+    brought(directory, hostile)
+    assert {path.name for path in directory.parent.iterdir()} == {"campaign"}
+
+
+def test_a_changed_suite_is_refused(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = directory / "devices/qemu-x86_64.json"
+    path.write_text(path.read_text().replace('"digest": "', '"digest": "0'))
+    assert brought(directory, lava_logs.log(lava_logs.boots(directory))) is Verdict.ERROR
+    assert "have changed since the jobs were written" in capsys.readouterr().err
+
+
+# The API.
+
+
+class Lava(BaseHTTPRequestHandler):
+    """As much of LAVA's REST API as is used."""
+
+    logs: ClassVar[dict[str, str]] = {}
+    token = "secret-token"
+
+    def do_GET(self) -> None:
+        found = re.fullmatch(r"/api/v0\.2/jobs/(\d+)/(logs/)?", self.path)
+        if self.headers.get("Authorization") != f"Token {self.token}":
+            self.send_error(401)
+        elif found and found[1] == "302":
+            self.send_response(302)
+            self.send_header("Location", f"http://localhost:1/{found[1]}")
+            self.end_headers()
+        elif not found or found[1] not in self.logs:
+            self.send_error(404)
+        else:
+            text = self.logs[found[1]] if found[2] else json.dumps({"actual_device": f"qemu{found[1]}"})
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server(directory: Path) -> Iterator[str]:
+    Lava.logs = {
+        number: lava_logs.log(lava_logs.boots(directory, first=10 * place + 1))
+        for place, number in enumerate(("11", "12"))
+    }
+    with ThreadingHTTPServer(("127.0.0.1", 0), Lava) as listening:
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+        thread.join()
+
+
+def by_id(directory: Path, server: str, *ids: str) -> Verdict:
+    return collect(FleetCollectOptions(directory, ids, server, None))
+
+
+def test_jobs_come_by_their_ids(
+    directory: Path, server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(TOKEN, Lava.token)
+    assert by_id(directory, server, "11", "12") is Verdict.PASS
+    assert sorted(path.name for path in (directory / "fleet").iterdir()) == ["qemu11", "qemu12"]
+    said = capsys.readouterr()
+    assert Lava.token not in said.out + said.err
+    assert all(Lava.token.encode() not in each for each in content(directory).values())
+    assert gate(directory) is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("number", "token", "said"),
+    [("13", Lava.token, "answers 404"), ("11", "other", "answers 401"), ("302", Lava.token, "answers 302")],
+)
+def test_what_the_server_does_not_give_is_told(
+    number: str, token: str, said: str, directory: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN, token)
+    with pytest.raises(SchedlineError, match=said) as error:
+        by_id(directory, server, number)
+    assert token not in str(error.value)
+
+
+def test_a_server_that_is_not_there_is_told(directory: Path) -> None:
+    with pytest.raises(SchedlineError, match="refused"):
+        by_id(directory, "http://127.0.0.1:1", "11")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o640, 0o604, 0o660, 0o700])
+def test_a_token_file_is_read_by_its_owner_alone(mode: int, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("abc\n")
+    file.chmod(mode)
+    if mode in (0o600, 0o400):
+        assert token_of(file) == "abc"
+    else:
+        with pytest.raises(SchedlineError, match="can be read by others") as error:
+            token_of(file)
+        assert "abc" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a\nInjected: b", "\u00e4"])
+def test_what_is_no_token_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(SchedlineError, match="token"):
+        token_of(file)
+    assert token_of(None, {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://lava.example.org", "in the clear"),
+        ("http://127.0.0.1.example.org", "in the clear"),
+        ("file:///etc", "no address"),
+        ("https://user:secret@lava.example.org", "no address"),
+        ("https://", "no address"),
+    ],
+)
+def test_a_token_goes_to_no_such_server(address: str, said: str) -> None:
+    with pytest.raises(SchedlineError, match=said):
+        LavaServer(address, "abc")
+    LavaServer("https://lava.example.org", "abc")
+    LavaServer("http://[::1]:8000", "abc")
+    LavaServer("http://lava.example.org", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["12"], "--server is missing"),
+        (["nothing"], "neither the id of a job"),
+        (["board="], "neither the id of a job"),
+        (["board=/nonexistent"], "neither the id of a job"),
+    ],
+)
+def test_usage(words: Sequence[str], said: str, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises((SchedlineError, SystemExit)) as error:
+        read_words(fleet_verb, "fleet", "collect", str(directory), *words)
+    assert said in str(error.value) + capsys.readouterr().err
+
+
+def test_without_jobs_it_tells_how_far_the_campaign_is(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "collect", str(directory)]) == 3
+    assert f"0 of 4 boots are home\nsubmit again, or collect: {JOB}\n" in capsys.readouterr().out
+    with pytest.raises(SchedlineError, match="has no jobs"):
+        main(["fleet", "collect", str(directory.parent)])

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The files of configs/ci call commands that exist, with options that these have, and read files that these write."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from pathlib import Path
+
+import pytest
+
+from schedlib.doctor import JOBS
+from schedlib.main import parser
+from schedlib.paths import COLLECTION, CONFIGS, PROJECT, SELFTESTS
+
+FILES = sorted((CONFIGS / "ci").iterdir())
+_VALUES = {"SUITE": "quick", "RUNS": "5"}
+"""What a variable of a job stands for; any other is a revision."""
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words behind `schedline` of each command in a file."""
+    joined = re.sub(r"\n +(?=--)", " ", text)
+    found = []
+    for line in re.findall(r"scripts/schedline\"? (.*)", joined):
+        plain = re.sub(r'"?\$\(.*?\)"|"?\$\{?(\w+)\}?"?', lambda name: _VALUES.get(name[1] or "", "HEAD"), line)
+        found.append(shlex.split(plain.partition(" ||")[0].rstrip("'")))
+    return found
+
+
+def wrong(text: str) -> list[str]:
+    """What is said against the commands in a file."""
+    found = []
+    for words in commands(text):
+        said = io.StringIO()
+        try:
+            with redirect_stderr(said):
+                parsed = parser().parse_args([str(PROJECT) if word == "linux" else word for word in words])
+        except SystemExit:
+            found.append(said.getvalue())
+        else:
+            jobs = parsed.jobs if words[0] == "doctor" else ()
+            found += [f"no job {job}" for job in jobs if job not in JOBS]
+    return found
+
+
+def test_all_files_are_looked_at() -> None:
+    counts = {path.name: len(commands(path.read_text())) for path in FILES}
+    assert counts == {
+        "github-premerge.yml": 1,
+        "gitlab-premerge.yml": 2,
+        "kernelci.yaml": 0,
+        "linaro-sched-latency.yaml": 1,
+    }
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_each_command_parses(path: Path) -> None:
+    assert wrong(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "spoil"),
+    [
+        ("github-premerge.yml", lambda text: text.replace("--head ", "--haed ")),
+        ("github-premerge.yml", lambda text: text.replace("--arch x86_64", "--arch vax")),
+        ("gitlab-premerge.yml", lambda text: text.replace("--install premerge", "--install premerg")),
+        ("gitlab-premerge.yml", lambda text: text.replace("schedline premerge", "schedline premerg")),
+        ("linaro-sched-latency.yaml", lambda text: text.replace("--lava ", "--to-lava ")),
+    ],
+)
+def test_a_wrong_command_is_found(file: str, spoil: Callable[[str], str]) -> None:
+    text = (CONFIGS / "ci" / file).read_text()
+    assert spoil(text) != text
+    assert len(wrong(spoil(text))) == 1
+
+
+def test_the_files_that_jobs_read_are_written() -> None:
+    written = (PROJECT / "scripts/schedlib/premerge/premerge_job.py").read_text()
+    named = {name for path in FILES for name in re.findall(r"page/([\w.]+\w)", path.read_text())}
+    assert named == {"premerge.txt", "layout.sarif", "junit.xml"}
+    assert not [name for name in named if f'"{name}"' not in written]
+
+
+def test_kernelci_runs_a_collection_that_is_there() -> None:
+    text = (CONFIGS / "ci/kernelci.yaml").read_text()
+    assert re.findall(r"collections: (\w+)", text) == [COLLECTION]
+    assert (SELFTESTS / COLLECTION / "Makefile").exists()
+    assert re.findall(r"^- job: (\S+)$", text, re.M) == re.findall(r"^  (\S+):$", text, re.M)[:1]
