@@ -137,8 +137,9 @@ class NetCachelinesOptions:
 
 @dataclass(frozen=True)
 class RetrodictOptions:
-    """The tree, and the files for the page and the document."""
+    """The tree, whether quiet changes are tried, too, and the files for the page and the document."""
 
     tree: TreeOptions
+    quiet: bool
     out: Path | None
     json: Path | None

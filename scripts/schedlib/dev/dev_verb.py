@@ -147,6 +147,7 @@ def _add_retrodict(verbs: Verbs) -> None:
         first=[
             "schedline dev retrodict                        each incident of configs/incidents/",
             "schedline dev retrodict --out retrodiction.md  write the page, too",
+            "schedline dev retrodict --quiet                changes that nobody complained of, too",
         ],
         text="""
         For each incident a contract is derived from the layout before, by configs/incidents-rules.toml. It has to
@@ -155,6 +156,8 @@ def _add_retrodict(verbs: Verbs) -> None:
         job=_retrodict,
     )
     options.add_tree_options(parser)
+    about = "also try the differences between Debian's kernels, piece by piece: they are fetched"
+    parser.add_argument("--quiet", action="store_true", help=about)
     options.add_values(
         parser,
         ("--out", options.new_path, "FILE", "write the page here"),

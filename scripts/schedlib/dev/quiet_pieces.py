@@ -16,25 +16,25 @@ _ENDIF = re.compile(r"#\s*endif")
 
 @dataclass(frozen=True)
 class Body:
-    """A file with the body of one structure in it: what stands before it, its rows, what stands behind."""
+    """A structure in a file: how its declaration begins, the rows of its body, and how it ends."""
 
     head: str
     rows: tuple[str, ...]
     tail: str
 
-    def text(self, rows: Sequence[str]) -> str:
-        """The file with another body."""
-        return "".join([self.head, *(f"{row}\n" for row in rows), self.tail])
+    def declaration(self, rows: Sequence[str]) -> str:
+        """The structure with another body."""
+        return "".join([f"{self.head}\n", *(f"{row}\n" for row in rows), self.tail])
 
 
 def body_of(text: str, tag: str) -> Body | None:
     """The body of a structure that begins at the left margin, without comments and blanks; None if it is not there."""
     bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-    found = re.search(rf"^(?:typedef )?struct {re.escape(tag)} \{{[ \t]*\n(.*?)^\}}", bare, re.M | re.S)
+    found = re.search(rf"^((?:typedef )?struct {re.escape(tag)} \{{)[ \t]*\n(.*?)^(\}}[^;]*;)", bare, re.M | re.S)
     if found is None:
         return None
-    rows = tuple(" ".join(row.split()) for row in found[1].splitlines() if row.strip())
-    return Body(text[: found.start(1)], rows, text[found.end(1) :])
+    rows = tuple(" ".join(row.split()) for row in found[2].splitlines() if row.strip())
+    return Body(found[1], rows, found[3])
 
 
 Span = tuple[int, int, int, int]

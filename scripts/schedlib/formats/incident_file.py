@@ -77,12 +77,20 @@ class MendedLater(Strict, frozen=True):
     what: Word
 
 
+class QuietKernels(Strict, frozen=True):
+    """The kernels whose differences are quiet changes, the oldest first, and when the rules about them were fixed."""
+
+    date: Word
+    kernels: tuple[Word, ...]
+
+
 class IncidentRules(Strict, frozen=True, rename={"class_": "class"}):
     """When they were fixed, the most open findings that count, the classes, and what was mended after the first run."""
 
     date: Word
     most_findings: Positive
     class_: tuple[ClassOf, ...]
+    quiet: QuietKernels
     after: tuple[MendedLater, ...] = ()
 
     def class_of(self, access: IncidentAccess) -> AccessClass:

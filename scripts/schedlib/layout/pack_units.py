@@ -276,7 +276,7 @@ def _made(
     with unit_build(cache, tree, commit, column) as build:
         if build:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                each = pool.map(lambda unit: from_types(build, unit, (old or {}).get(unit)), units)
+                each = pool.map(lambda unit: _from_types(build, unit, (old or {}).get(unit)), units)
                 seen = {unit: found for unit, found in zip(units, each, strict=True) if found}
     rest = [unit for unit in units if unit not in seen]
     if rest:
@@ -289,7 +289,7 @@ def _made(
     return [seen[unit] for unit in units]
 
 
-def from_types(build: UnitBuild, unit: Unit, old: Seen | None) -> Seen | None:
+def _from_types(build: UnitBuild, unit: Unit, old: Seen | None) -> Seen | None:
     """What a unit shows if only the types are compiled on which its structures depend; None if that fails."""
     whole = build.preprocessed(unit.stem, unit.text(build.src))
     types = type_slice(whole.text, (*unit.tags, FACTS)) if whole else None
@@ -302,11 +302,11 @@ def from_types(build: UnitBuild, unit: Unit, old: Seen | None) -> Seen | None:
     path = build.compiled(unit.stem, types.text)
     if path is None:
         return None
-    structures, line, holds = _shown(path, unit.tags, unit.paths, unit.conditions)
+    structures, line, holds = shown(path, unit.tags, unit.paths, unit.conditions)
     return Seen(structures, line, holds, read, names, digest)
 
 
-def _shown(
+def shown(
     path: Path, tags: Sequence[str], paths: Iterable[tuple[str, str]], conditions: Sequence[str]
 ) -> tuple[dict[str, Structure], int, frozenset[str]]:
     """The structures of an object, the line size, and which conditions hold."""
@@ -353,4 +353,4 @@ def _from_object(
     listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
     read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
     its = next(each for name, each in conditions.items() if path.match(name))
-    return Seen(*_shown(path, tags, paths, its), read)
+    return Seen(*shown(path, tags, paths, its), read)

@@ -9,7 +9,8 @@ import pytest
 
 from schedlib.contracts.contract_rules import OpenFinding, Rules
 from schedlib.contracts.first_contract import Declaration, DocumentedAccess, first_contract
-from schedlib.dev.retrodict import open_findings, page
+from schedlib.dev.retrodict import open_findings
+from schedlib.dev.retrodict_page import page
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.incident_file import INCIDENTS, read_incident_rules, read_incidents
