@@ -173,7 +173,8 @@ def derived_rules(case: _Case, incident: Incident, commit: str) -> Rules:
     """The contract that the layout of a commit gives, by the rule of configs/incidents-rules.toml."""
     options = StructOptions(incident.struct, TreeOptions(), ChangeOptions(), ColumnOptions(), incident.file)
     known = [DocumentedAccess(each.members, case.rules.class_of(each), each.who) for each in incident.access]
-    text = first_contract(declaration_of(options, case.tree, commit), known=known)
+    is_later = any(each.name == incident.name for each in case.rules.after)
+    text = first_contract(declaration_of(options, case.tree, commit), known=known, strict=is_later)
     with scratch(case.cache) as place:
         write_atomic(place / f"{incident.struct}.toml", text)
         return pack_rules((), (place,))

@@ -14,8 +14,8 @@ from schedlib.paths import CONFIGS
 INCIDENTS = CONFIGS / "incidents"
 _RULES = CONFIGS / "incidents-rules.toml"
 
-Often = Literal["many", "owner", "rare"]
-"""By all CPUs, by the one that owns the object, or hardly ever."""
+Often = Literal["many", "owner", "rare", "spin"]
+"""By all CPUs, by the one that owns the object, or hardly ever; `spin`: in a loop by all that wait."""
 
 
 class IncidentAccess(Strict, frozen=True):

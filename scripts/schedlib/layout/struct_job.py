@@ -98,6 +98,9 @@ def declaration_of(options: StructOptions, tree: Tree, commit: str) -> Declarati
             for layout in layouts
         )
 
+    def in_a_row(names: Sequence[str]) -> bool:
+        return all(_is_in_a_row(_structure(layout, struct), fields(layout, names)) for layout in layouts)
+
     return Declaration(
         struct,
         file,
@@ -111,6 +114,18 @@ def declaration_of(options: StructOptions, tree: Tree, commit: str) -> Declarati
         ", ".join(layout.name for layout in layouts),
         {member.name: layouts[0].line_of(member.offset) for member in members},
         on_one_line,
+        in_a_row,
+        any(_structure(layout, struct).type.size % layout.line for layout in layouts),
+    )
+
+
+def _is_in_a_row(structure: Structure, fields: Sequence[Field]) -> bool:
+    """Whether no other member lies between some members."""
+    first, last = min(each.offset for each in fields), max(each.last for each in fields)
+    own = {byte for each in fields for byte in range(each.offset, each.last + 1)}
+    return all(
+        own.issuperset(range(max(member.offset, first), min(member.offset + member.size, last + 1)))
+        for member in structure.members
     )
 
 
