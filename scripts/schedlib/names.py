@@ -58,6 +58,11 @@ def published_names() -> tuple[str, ...]:
     return _stems("published", ".toml")
 
 
+def incident_names() -> tuple[str, ...]:
+    """The layout incidents that `schedline dev retrodict` knows."""
+    return _stems("incidents", ".toml")
+
+
 def design_files() -> tuple[str, ...]:
     """The files of designs that `schedline c2c variants` knows by name."""
     return _stems("variants", ".toml")

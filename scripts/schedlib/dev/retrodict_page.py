@@ -21,7 +21,8 @@ _ROWS = 4
 
 def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) -> Iterator[str]:
     """docs/results/retrodiction.md."""
-    rows = found.incidents
+    rows = [row for row in found.incidents if not row.own]
+    own = [row for row in found.incidents if row.own]
     facts = {each.name: each for each in incidents}
     blind = [row for row in rows if row.blind]
     missed = [row for row in rows if not row.caught]
@@ -48,6 +49,8 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     yield f"| caught by the derived contract | {_of(rows)} |"
     yield f"| of these, blind incidents | {_of(blind)} |"
     yield f"| the others | {_of([row for row in rows if not row.blind])} |"
+    if own:
+        yield f"| our own changes, apart | {_of(own)} |"
     yield f"| complaints of a fix | {sum(not row.silent for row in rows)} |"
     yield f"| noticed by today's contracts, blind incidents | {sum(bool(row.packs) for row in blind)} of {len(blind)} |"
     others = [row for row in rows if not row.blind]
@@ -67,11 +70,11 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     heads = ("incident", "structure", "commit", "measured then", "kind", "blind", "caught", "said", "today's contracts")
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
-    for row in rows:
+    for row in found.incidents:
         said = "; ".join(_short(text) for text in row.said) or "nothing"
         cells = [row.name, f"`{row.struct}`", row.commit or "none", facts[row.name].measured, row.kind]
         cells += [
-            "yes" if row.blind else "no",
+            "ours" if row.own else "yes" if row.blind else "no",
             "later" if row.after else "yes" if row.caught else "no",
             said,
             ", ".join(row.packs) or "nothing",

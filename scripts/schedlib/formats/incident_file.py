@@ -42,6 +42,7 @@ class Incident(Strict, frozen=True):
         read: what was read of it.
         right: the members of which one has to be named.
         bad, fix: diffs; empty: Linux 7.3 as it is.
+        change: one of the changes under test; then `bad` is 7.3 without it, and `fix` 7.3 with it. It counts apart.
     """
 
     name: Word
@@ -58,6 +59,7 @@ class Incident(Strict, frozen=True):
     access: tuple[IncidentAccess, ...]
     file: str = ""
     thread: str = ""
+    change: str = ""
     bad: str = ""
     fix: str = ""
 

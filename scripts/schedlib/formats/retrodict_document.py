@@ -13,6 +13,7 @@ class RetrodictRow(Strict, frozen=True):
     """An incident.
 
     Attributes:
+        own: whether it is one of the changes under test, which count apart.
         commit: that of the fix.
         right: the members of which one has to be named.
         after: what was mended after the first run; then it does not count as caught.
@@ -28,6 +29,7 @@ class RetrodictRow(Strict, frozen=True):
     struct: Word
     kind: Literal["latent", "regression"]
     blind: bool
+    own: bool
     commit: str
     right: tuple[Word, ...]
     after: str

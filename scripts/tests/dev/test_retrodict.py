@@ -26,7 +26,8 @@ def test_the_incidents() -> None:
     found, rules = read_incidents(), read_incident_rules()
     assert len(found) >= 20 and sum(each.blind for each in found) >= 10
     for each in found:
-        assert (each.bad or each.fix) and each.right and each.access, each.name
+        assert bool(each.bad or each.fix) != bool(each.change) and each.right and each.access, each.name
+        assert bool(each.change) == each.name.startswith("own-")
         assert all(rules.class_of(access) for access in each.access)
         if each.kind == "regression":
             # What was wrong with an incident is mended openly.
@@ -113,6 +114,7 @@ def test_the_page_counts_and_tells_the_misses() -> None:
             struct=each.struct,
             kind=each.kind,
             blind=True,
+            own=False,
             commit=each.commit,
             right=each.right,
             after="",
