@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,10 +16,11 @@ import msgspec
 import schedlib
 from schedlib import doctor
 from schedlib.cache import cache_dir, scratch, write_atomic
-from schedlib.contracts.contract_rules import CONTRACTS, Rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
 from schedlib.contracts.first_contract import DocumentedAccess, first_contract
-from schedlib.contracts.packs import pack_rules
+from schedlib.contracts.packs import all_rules, pack_rules
 from schedlib.dev.dev_options import RetrodictOptions
+from schedlib.dev.incident_states import Bench, State, states_of
 from schedlib.dev.quiet_changes import quiet_rows
 from schedlib.dev.retrodict_page import page
 from schedlib.errors import SchedlineError
@@ -27,19 +28,15 @@ from schedlib.formats import document
 from schedlib.formats.incident_file import Incident, IncidentRules, read_incident_rules, read_incidents
 from schedlib.formats.retrodict_document import RetrodictDocument, RetrodictRow
 from schedlib.layout.columns import ensure_tools, pack_columns
-from schedlib.layout.compile import Column, compiler_of
-from schedlib.layout.layout_options import ColumnOptions, StructOptions
+from schedlib.layout.compile import compiler_of
 from schedlib.layout.members import resolve
-from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_check import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, intruders, share_line
-from schedlib.layout.struct_job import declaration_of
 from schedlib.names import pack_names
-from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.progress import say
 from schedlib.tree.changes import PatchSet
 from schedlib.tree.compose import compose
-from schedlib.tree.kernel_tree import Tree, apply_diff, open_tree
+from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 
 _NOT_JUDGED = "not judged"
@@ -50,34 +47,17 @@ _JUDGES = ("contracts", "dev", "formats", "layout")
 
 @dataclass(frozen=True)
 class _Case:
-    """Where incidents are judged: a tree, its commit without carried changes, and a configuration."""
+    """Where incidents are judged, and by what."""
 
-    cache: Path
-    tree: Tree
-    stock: str
-    column: Column
+    bench: Bench
     rules: IncidentRules
-    packs: Rules
+    files: Mapping[str, str]
 
-    def both(self, incident: Incident) -> tuple[str, str]:
-        """The commits with the bad layout and with the fix; SchedlineError if a diff does not apply."""
+    def today(self, incident: Incident) -> Rules:
+        """Today's contract of the structure; without rules if there is none."""
         if incident.change:
-            carried = PatchSet(self.tree.name).default()
-            bad = compose(self.tree, without=tuple(dict.fromkeys((*carried, incident.change))))
-            fix = compose(self.tree, without=tuple(name for name in carried if name != incident.change))
-            return bad.commit, fix.commit
-        return self.commit(incident, incident.bad), self.commit(incident, incident.fix)
-
-    def commit(self, incident: Incident, diff: str) -> str:
-        """The commit with a diff; SchedlineError if it does not apply."""
-        made = apply_diff(self.tree, self.stock, diff.encode(), f"{incident.name}\n") if diff else self.stock
-        if made is None:
-            raise SchedlineError(f"{incident.name}: a diff does not apply to {self.tree.origin}", "write it anew")
-        return made
-
-    def layout(self, commit: str, rules: Rules) -> Layout:
-        """The structures of some rules in a commit."""
-        return pack_layout(self.cache, self.tree, commit, self.column, rules, self.stock)
+            return all_rules((CONTRACTS.name,))
+        return rules_of(tuple(sorted(CONTRACTS.parent.glob(f"*/{incident.struct}.toml"))))
 
 
 def retrodict(options: RetrodictOptions) -> Verdict:
@@ -92,7 +72,7 @@ def retrodict(options: RetrodictOptions) -> Verdict:
     [column] = pack_columns(["x86_64"], [])
     ensure_tools([column])
     stock = compose(tree, without=PatchSet(tree.name).default()).commit
-    case = _Case(cache, tree, stock, column, read_incident_rules(), pack_rules(pack_names()))
+    case = _Case(Bench(cache, tree, stock, column), read_incident_rules(), pack_rules(pack_names()).files)
     incidents, rows = read_incidents(), []
     if options.only:
         incidents = tuple(each for each in incidents if each.name == options.only)
@@ -121,13 +101,14 @@ def retrodict(options: RetrodictOptions) -> Verdict:
 
 def _kept_row(case: _Case, incident: Incident) -> RetrodictRow:
     """The same as judge_incident(); from the cache, if nothing that it depends on has changed."""
-    parts = [incident, case.rules, case.stock, case.column.configuration().asked(), compiler_of(case.column.arch)]
+    column = case.bench.column
+    parts = [incident, case.rules, case.bench.stock, column.configuration().asked(), compiler_of(column.arch)]
     said = [msgspec.json.encode(part) for part in parts]
-    contracts = (path for name in pack_names() for path in sorted((CONTRACTS.parent / name).glob("*.toml")))
+    contracts = sorted(CONTRACTS.parent.glob("*/*.toml"))
     code = (path for folder in _JUDGES for path in sorted((Path(schedlib.__file__).parent / folder).glob("*.py")))
     said += [path.read_bytes() for path in (*contracts, *code)]
     digest = sha256(b"\0".join(said)).hexdigest()[:20]
-    place = case.cache / "retrodict" / f"{incident.name}-{digest}.json"
+    place = case.bench.cache / "retrodict" / f"{incident.name}-{digest}.json"
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(place.read_bytes(), type=RetrodictRow)
     row = judge_incident(case, incident)
@@ -141,9 +122,11 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
     began = time.monotonic()
     caught, silent, said, why, packs, middle = False, True, list[str](), "", list[str](), began
     try:
-        bad, fix = case.both(incident)
+        today = case.today(incident)
+        file = incident.file or case.files.get(incident.struct, "")
+        bad, fix = states_of(case.bench, incident, today, file)
         rules = derived_rules(case, incident, bad if incident.kind == "latent" else fix)
-        layouts = case.layout(bad, rules), case.layout(fix, rules)
+        layouts = bad.layout(rules), fix.layout(rules)
         if incident.kind == "latent":
             shared = open_findings(rules, layouts[0])
             left = {name for names in open_findings(rules, layouts[1]) for name in names}
@@ -158,8 +141,9 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
             caught = any(_names_right(incident, names_of(each, layouts[0])) for each in broken)
             why = "" if caught else "no rule breaks" if not broken else "another member is named"
         middle = time.monotonic()
-        today = case.layout(fix, case.packs), case.layout(bad, case.packs)
-        packs = [each.rule for each in _failing(case.packs, *today) if _names_right(incident, names_of(each, today[1]))]
+        after = bad.layout(today)
+        broken = _failing(today, fix.layout(today), after)
+        packs = [each.rule for each in broken if _names_right(incident, names_of(each, after))]
     except SchedlineError as error:
         middle, why = max(middle, began), f"{_NOT_JUDGED}: {error.observed.splitlines()[0]}"
     ended = time.monotonic()
@@ -181,14 +165,12 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
     )
 
 
-def derived_rules(case: _Case, incident: Incident, commit: str) -> Rules:
-    """The contract that the layout of a commit gives, by the rule of configs/incidents-rules.toml."""
-    file = incident.file or case.packs.files.get(incident.struct, "")
-    options = StructOptions(incident.struct, TreeOptions(), ChangeOptions(), ColumnOptions(), file)
+def derived_rules(case: _Case, incident: Incident, before: State) -> Rules:
+    """The contract that the layout before gives, by the rule of configs/incidents-rules.toml."""
     known = [DocumentedAccess(each.members, case.rules.class_of(each), each.who) for each in incident.access]
     is_later = any(each.name == incident.name for each in case.rules.after)
-    text = first_contract(declaration_of(options, case.tree, commit, case.stock), known=known, strict=is_later)
-    with scratch(case.cache) as place:
+    text = first_contract(before.declaration(), known=known, strict=is_later)
+    with scratch(case.bench.cache) as place:
         write_atomic(place / f"{incident.struct}.toml", text)
         return pack_rules((), (place,))
 

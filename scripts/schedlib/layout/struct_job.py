@@ -82,10 +82,22 @@ def declaration_of(options: StructOptions, tree: Tree, commit: str, searched: st
     Raises:
         SchedlineError: there is no such structure, or the tree or the machine does not allow it.
     """
-    struct, searched = options.struct, searched or commit
-    file = options.file or declaring_file(tree, searched, struct)
+    searched = searched or commit
+    file = options.file or declaring_file(tree, searched, options.struct)
     layouts = layouts_of(replace(options, file=file), tree, commit)
-    table = find_table(tree, searched, struct)
+    return declaration_in(options.struct, file, tree.read(file, commit) or "", layouts, tree, searched)
+
+
+def declaration_in(
+    struct: str, file: str, source: str, layouts: Sequence[Layout], tree: Tree, commit: str
+) -> Declaration:
+    """The same for layouts that are known.
+
+    Args:
+        source: the text of the file.
+        commit: the commit in which other files are looked for and into.
+    """
+    table = find_table(tree, commit, struct)
     members = _structure(layouts[0], struct).members
 
     def fields(layout: Layout, names: Sequence[str]) -> list[Field]:
@@ -112,10 +124,10 @@ def declaration_of(options: StructOptions, tree: Tree, commit: str, searched: st
         struct,
         file,
         tuple(member.name for member in members),
-        asserted_members(tree, searched, struct),
-        find_declaration(struct, tree.read(file, commit) or ""),
+        asserted_members(tree, commit, struct),
+        find_declaration(struct, source),
         table,
-        known_functions(tree, searched, {name for row in table.rows for name in row.functions}),
+        known_functions(tree, commit, {name for row in table.rows for name in row.functions}),
         lambda name: resolve(layouts[0].structures, struct, name) is not None,
         shares,
         ", ".join(layout.name for layout in layouts),

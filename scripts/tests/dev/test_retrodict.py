@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import pytest
 
 from schedlib.contracts.contract_rules import OpenFinding, Rules
@@ -14,7 +16,7 @@ from schedlib.dev.retrodict_page import page
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.incident_file import INCIDENTS, read_incident_rules, read_incidents
-from schedlib.formats.retrodict_document import RetrodictDocument, RetrodictRow
+from schedlib.formats.retrodict_document import Alarm, QuietRow, RetrodictDocument, RetrodictRow
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.tables import Type
@@ -106,6 +108,24 @@ def test_findings_are_about_members_that_share_a_line() -> None:
     assert open_findings(rules, layout(64)) == []
 
 
+QUIET: tuple[tuple[str, Literal["applied", "undone", "no"], int, str], ...] = (
+    ("6.1", "applied", 2, "mended"),
+    ("6.1", "applied", 1, ""),
+    ("6.1", "applied", 0, ""),
+    ("7.2", "undone", 1, ""),
+    ("7.2", "applied", 1, "false"),
+    ("7.2", "no", 0, ""),
+)
+
+
+def quiet_row(older: str, tried: Literal["applied", "undone", "no"], judged: int, is_: str) -> QuietRow:
+    alarm = Alarm(rule="toy.G1", names=("a",), why="why", source="s", is_="mended", holds_later=False)
+    alarm = msgspec.structs.replace(alarm, is_=is_)
+    newer = {"6.1": "6.12", "7.2": "7.3"}[older]
+    alarms = (alarm,) if is_ else ()
+    return QuietRow("toy", older, newer, ("+int a;",), tried, judged, alarms, ())
+
+
 def test_the_page_counts_and_tells_the_misses() -> None:
     known = read_incidents()[:2]
     rows = tuple(
@@ -127,7 +147,21 @@ def test_the_page_counts_and_tells_the_misses() -> None:
         )
         for number, each in enumerate(known)
     )
-    found = RetrodictDocument(schema="retrodict-1", tree="7.3", compiler="gcc", rules="2026-11-25", incidents=rows)
+    ours = msgspec.structs.replace(rows[0], own=True)
+    quiet = tuple(quiet_row(*each) for each in QUIET)
+    found = RetrodictDocument(
+        schema="retrodict-1", tree="7.3", compiler="gcc", rules="2026-11-25", incidents=(*rows, ours), quiet=quiet
+    )
     text = "\n".join(page(found, known, "2026-11-25"))
+    assert "| our own changes, apart | 1 of 1 |" in text
+    assert "| false alarms of today's contracts, of quiet changes | 1 of 4: 25.0 % (4.6 to 69.9) |" in text
+    for row in ("pieces | 3 | 3 | 6", "no rule held before | 1 | 0 | 1", "compile neither way | 0 | 1 | 1"):
+        assert f"| {row} |" in text
+    assert "| counted | 2 | 2 | 4 |" in text and "| alarms | 1 | 1 | 2 |" in text
+    assert "| `toy` | 6.1, 6.12 | `+int a;` | toy.G1 | a | no | finding: mended later | why |" in text
+    # What could not alarm does not make the share smaller.
+    assert "so the 1 pieces that were undone there could not alarm.\nWithout them: 1 of 3:" in text
+    without = msgspec.structs.replace(found, quiet=())
+    assert "alarms" not in "\n".join(page(without, known, "2026-11-25"))
     assert "| caught by the derived contract | 1 of 2 |" in text
     assert f"- `{known[1].name}`: no rule breaks." in text and f"- `{known[0].name}`" not in text
