@@ -63,6 +63,11 @@ def fleet_devices() -> tuple[str, ...]:
     return _stems("fleet", ".toml")
 
 
+def incident_names() -> tuple[str, ...]:
+    """The layout incidents that `schedline dev retrodict` knows."""
+    return _stems("incidents", ".toml")
+
+
 def design_files() -> tuple[str, ...]:
     """The files of designs that `schedline c2c variants` knows by name."""
     return _stems("variants", ".toml")

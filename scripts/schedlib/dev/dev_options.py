@@ -155,8 +155,10 @@ class NetCachelinesOptions:
 
 @dataclass(frozen=True)
 class RetrodictOptions:
-    """The tree, and the files for the page and the document."""
+    """The tree, the one incident to judge, whether quiet changes are tried, and the files for page and document."""
 
     tree: TreeOptions
+    only: str | None
+    quiet: bool
     out: Path | None
     json: Path | None

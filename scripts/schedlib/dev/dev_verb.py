@@ -21,7 +21,7 @@ from schedlib.dev.dev_options import (
     RetrodictOptions,
 )
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import one_of, some_of
+from schedlib.names import incident_names, one_of, some_of
 from schedlib.options import TreeOptions, Verbs, add_verb, options_of
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
@@ -148,14 +148,22 @@ def _add_retrodict(verbs: Verbs) -> None:
         first=[
             "schedline dev retrodict                        each incident of configs/incidents/",
             "schedline dev retrodict --out retrodiction.md  write the page, too",
+            "schedline dev retrodict --quiet                changes that nobody complained of, too",
+            "schedline dev retrodict --only dentry-lockref  one incident",
         ],
         text="""
         For each incident a contract is derived from the layout before, by configs/incidents-rules.toml. It has to
-        name the right member in the bad layout, and to say nothing of the fix. FAIL if one is missed.""",
+        name the right member in the bad layout, and to say nothing of the fix. FAIL if one is missed.
+
+        What was judged is kept in the cache. A run that was interrupted goes on where it was.""",
         read=lambda arguments: options_of(RetrodictOptions, arguments, tree=options.tree_options(arguments)),
         job=_retrodict,
     )
     options.add_tree_options(parser)
+    about = "also try the differences between Debian's kernels, piece by piece: they are fetched"
+    parser.add_argument("--quiet", action="store_true", help=about)
+    chosen = one_of("incident", incident_names)
+    parser.add_argument("--only", type=chosen, metavar="INCIDENT", help="one file of configs/incidents/")
     options.add_values(
         parser,
         ("--out", options.new_path, "FILE", "write the page here"),

@@ -4,62 +4,60 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
+
+import schedlib
 from schedlib import doctor
 from schedlib.cache import cache_dir, scratch, write_atomic
-from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
 from schedlib.contracts.first_contract import DocumentedAccess, first_contract
-from schedlib.contracts.packs import pack_rules
+from schedlib.contracts.packs import all_rules, pack_rules
 from schedlib.dev.dev_options import RetrodictOptions
+from schedlib.dev.incident_states import Bench, State, states_of
+from schedlib.dev.quiet_changes import quiet_rows
+from schedlib.dev.retrodict_page import page
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.incident_file import Incident, IncidentRules, read_incident_rules, read_incidents
 from schedlib.formats.retrodict_document import RetrodictDocument, RetrodictRow
 from schedlib.layout.columns import ensure_tools, pack_columns
-from schedlib.layout.compile import Column, compiler_of
-from schedlib.layout.layout_options import ColumnOptions, StructOptions
+from schedlib.layout.compile import compiler_of
 from schedlib.layout.members import resolve
-from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_check import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, intruders, share_line
-from schedlib.layout.struct_job import declaration_of
 from schedlib.names import pack_names
-from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.progress import say
 from schedlib.tree.changes import PatchSet
 from schedlib.tree.compose import compose
-from schedlib.tree.kernel_tree import Tree, apply_diff, open_tree
+from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 
-_SHOWN = 8
-"""Words of a finding that the page shows."""
+_NOT_JUDGED = "not judged"
+
+_JUDGES = ("contracts", "dev", "formats", "layout")
+"""The folders of schedlib with the code that a row depends on."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """Where incidents are judged: a tree, its commit without carried changes, and a configuration."""
+    """Where incidents are judged, and by what."""
 
-    cache: Path
-    tree: Tree
-    stock: str
-    column: Column
+    bench: Bench
     rules: IncidentRules
-    packs: Rules
+    files: Mapping[str, str]
 
-    def commit(self, incident: Incident, diff: str) -> str:
-        """The commit with a diff; SchedlineError if it does not apply."""
-        made = apply_diff(self.tree, self.stock, diff.encode(), f"{incident.name}\n") if diff else self.stock
-        if made is None:
-            raise SchedlineError(f"{incident.name}: a diff does not apply to {self.tree.origin}", "write it anew")
-        return made
-
-    def layout(self, commit: str, rules: Rules) -> Layout:
-        """The structures of some rules in a commit."""
-        return pack_layout(self.cache, self.tree, commit, self.column, rules, self.stock)
+    def today(self, incident: Incident) -> Rules:
+        """Today's contract of the structure; without rules if there is none."""
+        if incident.change:
+            return all_rules((CONTRACTS.name,))
+        return rules_of(tuple(sorted(CONTRACTS.parent.glob(f"*/{incident.struct}.toml"))))
 
 
 def retrodict(options: RetrodictOptions) -> Verdict:
@@ -74,16 +72,23 @@ def retrodict(options: RetrodictOptions) -> Verdict:
     [column] = pack_columns(["x86_64"], [])
     ensure_tools([column])
     stock = compose(tree, without=PatchSet(tree.name).default()).commit
-    case = _Case(cache, tree, stock, column, read_incident_rules(), pack_rules(pack_names()))
-    case.layout(stock, case.packs)
+    case = _Case(Bench(cache, tree, stock, column), read_incident_rules(), pack_rules(pack_names()).files)
     incidents, rows = read_incidents(), []
+    if options.only:
+        incidents = tuple(each for each in incidents if each.name == options.only)
     for incident in incidents:
-        row = judge_incident(case, incident)
+        row = _kept_row(case, incident)
         say(f"{'caught' if row.caught else 'missed'}: {row.name}{f': {row.why}' if row.why else ''}")
         rows.append(row)
+    quiet = quiet_rows(cache, column, case.rules.quiet.kernels, incidents) if options.quiet else ()
     compiler = compiler_of(column.arch)
     found = RetrodictDocument(
-        schema="retrodict-1", tree=tree.origin, compiler=compiler, rules=case.rules.date, incidents=tuple(rows)
+        schema="retrodict-1",
+        tree=tree.origin,
+        compiler=compiler,
+        rules=case.rules.date,
+        incidents=tuple(rows),
+        quiet=quiet,
     )
     if options.json:
         document.write(options.json, found)
@@ -91,7 +96,25 @@ def retrodict(options: RetrodictOptions) -> Verdict:
     if options.out:
         write_atomic(options.out, text)
     print(text, end="")
-    return Verdict.PASS if all(row.caught and row.silent for row in rows) else Verdict.FAIL
+    return Verdict.PASS if all(row.caught and row.silent for row in rows if not row.own) else Verdict.FAIL
+
+
+def _kept_row(case: _Case, incident: Incident) -> RetrodictRow:
+    """The same as judge_incident(); from the cache, if nothing that it depends on has changed."""
+    column = case.bench.column
+    parts = [incident, case.rules, case.bench.stock, column.configuration().asked(), compiler_of(column.arch)]
+    said = [msgspec.json.encode(part) for part in parts]
+    contracts = sorted(CONTRACTS.parent.glob("*/*.toml"))
+    code = (path for folder in _JUDGES for path in sorted((Path(schedlib.__file__).parent / folder).glob("*.py")))
+    said += [path.read_bytes() for path in (*contracts, *code)]
+    digest = sha256(b"\0".join(said)).hexdigest()[:20]
+    place = case.bench.cache / "retrodict" / f"{incident.name}-{digest}.json"
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(place.read_bytes(), type=RetrodictRow)
+    row = judge_incident(case, incident)
+    if not row.why.startswith(_NOT_JUDGED):
+        write_atomic(place, msgspec.json.encode(row))
+    return row
 
 
 def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
@@ -99,9 +122,11 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
     began = time.monotonic()
     caught, silent, said, why, packs, middle = False, True, list[str](), "", list[str](), began
     try:
-        bad, fix = (case.commit(incident, diff) for diff in (incident.bad, incident.fix))
+        today = case.today(incident)
+        file = incident.file or case.files.get(incident.struct, "")
+        bad, fix = states_of(case.bench, incident, today, file)
         rules = derived_rules(case, incident, bad if incident.kind == "latent" else fix)
-        layouts = case.layout(bad, rules), case.layout(fix, rules)
+        layouts = bad.layout(rules), fix.layout(rules)
         if incident.kind == "latent":
             shared = open_findings(rules, layouts[0])
             left = {name for names in open_findings(rules, layouts[1]) for name in names}
@@ -116,16 +141,18 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
             caught = any(_names_right(incident, names_of(each, layouts[0])) for each in broken)
             why = "" if caught else "no rule breaks" if not broken else "another member is named"
         middle = time.monotonic()
-        today = case.layout(fix, case.packs), case.layout(bad, case.packs)
-        packs = [each.rule for each in _failing(case.packs, *today) if _names_right(incident, names_of(each, today[1]))]
+        after = bad.layout(today)
+        broken = _failing(today, fix.layout(today), after)
+        packs = [each.rule for each in broken if _names_right(incident, names_of(each, after))]
     except SchedlineError as error:
-        middle, why = max(middle, began), f"not judged: {error.observed.splitlines()[0]}"
+        middle, why = max(middle, began), f"{_NOT_JUDGED}: {error.observed.splitlines()[0]}"
     ended = time.monotonic()
     return RetrodictRow(
         name=incident.name,
         struct=incident.struct,
         kind=incident.kind,
         blind=incident.blind,
+        own=bool(incident.change),
         commit=incident.commit,
         right=incident.right,
         after=next((each.what for each in case.rules.after if each.name == incident.name), ""),
@@ -138,12 +165,12 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
     )
 
 
-def derived_rules(case: _Case, incident: Incident, commit: str) -> Rules:
-    """The contract that the layout of a commit gives, by the rule of configs/incidents-rules.toml."""
-    options = StructOptions(incident.struct, TreeOptions(), ChangeOptions(), ColumnOptions(), incident.file)
+def derived_rules(case: _Case, incident: Incident, before: State) -> Rules:
+    """The contract that the layout before gives, by the rule of configs/incidents-rules.toml."""
     known = [DocumentedAccess(each.members, case.rules.class_of(each), each.who) for each in incident.access]
-    text = first_contract(declaration_of(options, case.tree, commit), known=known)
-    with scratch(case.cache) as place:
+    is_later = any(each.name == incident.name for each in case.rules.after)
+    text = first_contract(before.declaration(), known=known, strict=is_later)
+    with scratch(case.bench.cache) as place:
         write_atomic(place / f"{incident.struct}.toml", text)
         return pack_rules((), (place,))
 
@@ -183,84 +210,3 @@ def _why_not_open(shared: Sequence[Sequence[str]], right: Sequence[str], most: i
     if not right:
         return "no open finding names it" if shared else "no members share a line although their classes do not fit"
     return "the fix has the same finding"
-
-
-def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) -> Iterator[str]:
-    """docs/results/retrodiction.md."""
-    rows = found.incidents
-    facts = {each.name: each for each in incidents}
-    blind = [row for row in rows if row.blind]
-    missed = [row for row in rows if not row.caught]
-    later = [row for row in rows if row.after]
-    measured = f"Measured {today}. Kernel: {found.tree}, x86_64+packs. Compiler: {found.compiler}. QEMU: none."
-    yield "# Would it have been caught?"
-    yield ""
-    yield "```sh"
-    yield "schedline dev retrodict --out retrodiction.md --json retrodict.json"
-    yield "```"
-    yield ""
-    yield f"Layout incidents of the kernel, from `configs/incidents/`, by rules of {found.rules} that were fixed before"
-    yield "the first run: `configs/incidents-rules.toml`. This page is made by the command."
-    yield ""
-    yield "## The numbers"
-    yield ""
-    yield measured
-    yield "Other work kept the machine busy, so times are upper limits."
-    yield ""
-    yield "| what | number |"
-    yield "|---|---|"
-    yield f"| caught by the derived contract | {_of(rows)} |"
-    yield f"| of these, blind incidents | {_of(blind)} |"
-    yield f"| the others | {_of([row for row in rows if not row.blind])} |"
-    yield f"| complaints of a fix | {sum(not row.silent for row in rows)} |"
-    yield f"| noticed by today's contracts, blind incidents | {sum(bool(row.packs) for row in blind)} of {len(blind)} |"
-    others = [row for row in rows if not row.blind]
-    yield f"| noticed by today's contracts, the others | {sum(bool(row.packs) for row in others)} of {len(others)} |"
-    times = sorted(row.seconds[0] for row in rows)
-    yield f"| seconds for the derived contract, middle and most | {times[len(times) // 2]}, {times[-1]} |"
-    yield ""
-    yield "Who accessed a member was written down by somebody who knew the fix, also of blind incidents. So the number"
-    yield "says that the check works if the accesses are known, and not that somebody would have known them. A latent"
-    yield "layout was never good: caught means that a contract of it has an open finding. Where a complaint names many"
-    yield "members, to name the right one proves little. No traffic was counted, and no quiet changes were tried."
-    yield ""
-    yield "## Incident by incident"
-    yield ""
-    yield measured
-    yield ""
-    heads = ("incident", "structure", "commit", "measured then", "kind", "blind", "caught", "said", "today's contracts")
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
-    for row in rows:
-        said = "; ".join(_short(text) for text in row.said) or "nothing"
-        cells = [row.name, f"`{row.struct}`", row.commit or "none", facts[row.name].measured, row.kind]
-        cells += [
-            "yes" if row.blind else "no",
-            "later" if row.after else "yes" if row.caught else "no",
-            said,
-            ", ".join(row.packs) or "nothing",
-        ]
-        yield f"| {' | '.join(cells)} |"
-    yield ""
-    yield "## Misses"
-    yield ""
-    yield from (f"- `{row.name}`: {row.why}." for row in missed)
-    yield from (f"- `{row.name}`, in the first run: {row.after}." for row in later)
-    if not missed and not later:
-        yield "None."
-    yield ""
-    caught = ", ".join(f"`{row.name}`" for row in later if row.caught)
-    loud = ", ".join(f"`{row.name}`" for row in rows if not row.silent)
-    yield f"The contract complains of the fix, too: {loud or 'none'}."
-    yield ""
-    yield f"Caught after the fact, when that was mended, and not in the numbers: {caught or 'none'}."
-
-
-def _short(text: str) -> str:
-    """The first members of a finding, and how many more it names."""
-    words = text.split()
-    return f"{' '.join(words[:_SHOWN])} and {len(words) - _SHOWN} more" if len(words) > _SHOWN else text
-
-
-def _of(rows: Sequence[RetrodictRow]) -> str:
-    return f"{sum(row.caught and not row.after for row in rows)} of {len(rows)}"

@@ -14,8 +14,8 @@ from schedlib.paths import CONFIGS
 INCIDENTS = CONFIGS / "incidents"
 _RULES = CONFIGS / "incidents-rules.toml"
 
-Often = Literal["many", "owner", "rare"]
-"""By all CPUs, by the one that owns the object, or hardly ever."""
+Often = Literal["many", "owner", "rare", "spin"]
+"""By all CPUs, by the one that owns the object, or hardly ever; `spin`: in a loop by all that wait."""
 
 
 class IncidentAccess(Strict, frozen=True):
@@ -42,6 +42,7 @@ class Incident(Strict, frozen=True):
         read: what was read of it.
         right: the members of which one has to be named.
         bad, fix: diffs; empty: Linux 7.3 as it is.
+        change: one of the changes under test; then `bad` is 7.3 without it, and `fix` 7.3 with it. It counts apart.
     """
 
     name: Word
@@ -58,6 +59,7 @@ class Incident(Strict, frozen=True):
     access: tuple[IncidentAccess, ...]
     file: str = ""
     thread: str = ""
+    change: str = ""
     bad: str = ""
     fix: str = ""
 
@@ -77,12 +79,20 @@ class MendedLater(Strict, frozen=True):
     what: Word
 
 
+class QuietKernels(Strict, frozen=True):
+    """The kernels whose differences are quiet changes, the oldest first, and when the rules about them were fixed."""
+
+    date: Word
+    kernels: tuple[Word, ...]
+
+
 class IncidentRules(Strict, frozen=True, rename={"class_": "class"}):
     """When they were fixed, the most open findings that count, the classes, and what was mended after the first run."""
 
     date: Word
     most_findings: Positive
     class_: tuple[ClassOf, ...]
+    quiet: QuietKernels
     after: tuple[MendedLater, ...] = ()
 
     def class_of(self, access: IncidentAccess) -> AccessClass:

@@ -302,11 +302,11 @@ def _from_types(build: UnitBuild, unit: Unit, old: Seen | None) -> Seen | None:
     path = build.compiled(unit.stem, types.text)
     if path is None:
         return None
-    structures, line, holds = _shown(path, unit.tags, unit.paths, unit.conditions)
+    structures, line, holds = shown(path, unit.tags, unit.paths, unit.conditions)
     return Seen(structures, line, holds, read, names, digest)
 
 
-def _shown(
+def shown(
     path: Path, tags: Sequence[str], paths: Iterable[tuple[str, str]], conditions: Sequence[str]
 ) -> tuple[dict[str, Structure], int, frozenset[str]]:
     """The structures of an object, the line size, and which conditions hold."""
@@ -353,4 +353,4 @@ def _from_object(
     listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
     read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
     its = next(each for name, each in conditions.items() if path.match(name))
-    return Seen(*_shown(path, tags, paths, its), read)
+    return Seen(*shown(path, tags, paths, its), read)

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from schedlib.cache import cache_dir, write_atomic
@@ -14,7 +17,7 @@ from schedlib.contracts.measured import Profile
 from schedlib.contracts.net_tables import NET_TABLES, NO_TABLE, NetTable, read_table
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import read_result
-from schedlib.git import try_git
+from schedlib.git import git, try_git
 from schedlib.layout.columns import composed_tree, ensure_tools, pack_columns
 from schedlib.layout.layout_options import StructOptions
 from schedlib.layout.members import Structure, resolve
@@ -70,14 +73,30 @@ def init_contract(options: StructOptions) -> Verdict:
     return Verdict.PASS
 
 
-def declaration_of(options: StructOptions, tree: Tree, commit: str) -> Declaration:
+def declaration_of(options: StructOptions, tree: Tree, commit: str, searched: str = "") -> Declaration:
     """What the tree says of the structure.
+
+    Args:
+        searched: the commit in which other files are looked for and into; if it is not the same.
 
     Raises:
         SchedlineError: there is no such structure, or the tree or the machine does not allow it.
     """
-    layouts, struct = layouts_of(options, tree, commit), options.struct
-    file = options.file or declaring_file(tree, commit, struct)
+    searched = searched or commit
+    file = options.file or declaring_file(tree, searched, options.struct)
+    layouts = layouts_of(replace(options, file=file), tree, commit)
+    return declaration_in(options.struct, file, tree.read(file, commit) or "", layouts, tree, searched)
+
+
+def declaration_in(
+    struct: str, file: str, source: str, layouts: Sequence[Layout], tree: Tree, commit: str
+) -> Declaration:
+    """The same for layouts that are known.
+
+    Args:
+        source: the text of the file.
+        commit: the commit in which other files are looked for and into.
+    """
     table = find_table(tree, commit, struct)
     members = _structure(layouts[0], struct).members
 
@@ -98,12 +117,15 @@ def declaration_of(options: StructOptions, tree: Tree, commit: str) -> Declarati
             for layout in layouts
         )
 
+    def in_a_row(names: Sequence[str]) -> bool:
+        return all(_is_in_a_row(_structure(layout, struct), fields(layout, names)) for layout in layouts)
+
     return Declaration(
         struct,
         file,
         tuple(member.name for member in members),
         asserted_members(tree, commit, struct),
-        find_declaration(struct, tree.read(file, commit) or ""),
+        find_declaration(struct, source),
         table,
         known_functions(tree, commit, {name for row in table.rows for name in row.functions}),
         lambda name: resolve(layouts[0].structures, struct, name) is not None,
@@ -111,6 +133,18 @@ def declaration_of(options: StructOptions, tree: Tree, commit: str) -> Declarati
         ", ".join(layout.name for layout in layouts),
         {member.name: layouts[0].line_of(member.offset) for member in members},
         on_one_line,
+        in_a_row,
+        any(_structure(layout, struct).type.size % layout.line for layout in layouts),
+    )
+
+
+def _is_in_a_row(structure: Structure, fields: Sequence[Field]) -> bool:
+    """Whether no other member lies between some members."""
+    first, last = min(each.offset for each in fields), max(each.last for each in fields)
+    own = {byte for each in fields for byte in range(each.offset, each.last + 1)}
+    return all(
+        own.issuperset(range(max(member.offset, first), min(member.offset + member.size, last + 1)))
+        for member in structure.members
     )
 
 
@@ -158,8 +192,8 @@ def declaring_file(tree: Tree, commit: str, struct: str) -> str:
         SchedlineError: there is none, or several.
     """
     places = ["*.h", "*.c", ":!arch", ":!tools", ":!samples", ":!scripts", ":!Documentation"]
-    said = try_git(tree.src, "grep", "-lE", rf"^struct {re.escape(struct)} \{{", commit, "--", *places)
-    found = [line.partition(":")[2] for line in said.stdout.decode().splitlines()]
+    said = _grep(tree, commit, "-lE", rf"^struct {re.escape(struct)} \{{", *places)
+    found = [line.partition(":")[2] for line in said.splitlines()]
     public = [file for file in found if file.startswith("include/")]
     if len(found) == 1 or len(public) == 1:
         return (public or found)[0]
@@ -173,9 +207,9 @@ _ASSERTED = r"CACHELINE_ASSERT_GROUP_MEMBER\(struct (\w+),\s*(\w+),\s*(\w+)\)"
 
 def asserted_members(tree: Tree, commit: str, struct: str) -> Mapping[tuple[str, str], str]:
     """The files that assert that a member is in a group, by group and member. An assertion may take two lines."""
-    wanted = f"CACHELINE_ASSERT_GROUP_MEMBER(struct {struct},"
-    said = try_git(tree.src, "grep", "-lF", wanted, commit, "--", "*.c", "*.h")
-    files = [line.partition(":")[2] for line in said.stdout.decode().splitlines()]
+    # What is looked for is the same for each structure, so that it is looked for once.
+    said = _grep(tree, commit, "-lF", "CACHELINE_ASSERT_GROUP_MEMBER(struct ", "*.c", "*.h")
+    files = [line.partition(":")[2] for line in said.splitlines()]
     rows = ((file, found) for file in files for found in re.findall(_ASSERTED, tree.read(file, commit) or ""))
     return {(group, member): file for file, (tag, group, member) in rows if tag == struct}
 
@@ -203,5 +237,20 @@ def known_functions(tree: Tree, commit: str, names: Collection[str], *, called: 
     if not names:
         return frozenset()
     pattern = rf"\b({'|'.join(sorted(names))})" + (r"\(" if called else r"\b")
-    said = try_git(tree.src, "grep", "-ohE", pattern, commit, "--", "include", "net").stdout.decode(errors="replace")
+    said = _grep(tree, commit, "-ohE", pattern, "include", "net")
     return frozenset(said.replace("(", " ").split()) & frozenset(names)
+
+
+def _grep(tree: Tree, commit: str, how: str, pattern: str, *places: str) -> str:
+    """What `git grep` finds in a commit; from the cache if possible: a whole kernel takes seconds."""
+    content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
+    said = "\0".join((content, how, pattern, *places))
+    place = cache_dir() / "grep" / hashlib.sha256(said.encode()).hexdigest()[:20]
+    with suppress(OSError):
+        return place.read_text()
+    # The name of the commit stands in front of each row. Another commit may have the same content.
+    done = try_git(tree.src, "grep", how, pattern, commit, "--", *places)
+    found = done.stdout.decode(errors="replace")
+    if done.returncode in (0, 1):
+        write_atomic(place, found)
+    return found

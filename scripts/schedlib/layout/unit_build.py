@@ -107,16 +107,16 @@ class UnitBuild:
     command: tuple[str, ...]
     bounds: Bounds = Bounds()
 
-    def preprocessed(self, stem: str, text: str) -> Preprocessed | None:
+    def preprocessed(self, stem: str, text: str, *more: str) -> Preprocessed | None:
         """A unit after the preprocessor; None if it is left to make."""
         source = self.place / f"{stem.replace('/', '_')}.c"
         source.write_text(text)
-        return self.preprocessed_file(source, source.with_suffix(".i"))
+        return self.preprocessed_file(source, source.with_suffix(".i"), *more)
 
-    def preprocessed_file(self, source: Path, target: Path) -> Preprocessed | None:
-        """The same for a file."""
+    def preprocessed_file(self, source: Path, target: Path, *more: str) -> Preprocessed | None:
+        """The same for a file. more: words for the compiler."""
         listed = target.with_suffix(".d")
-        words: list[str | Path] = ["-Wundef", "-E", "-P", "-MD", "-MF", listed, "-MT", "x", "-o", target, source]
+        words: list[str | Path] = ["-Wundef", "-E", "-P", *more, "-MD", "-MF", listed, "-MT", "x", "-o", target, source]
         done = run([*self.command, *words], cwd=self.build)
         if done.returncode or _OPAQUE.encode() in done.stderr:
             return None
