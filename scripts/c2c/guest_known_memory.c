@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The guest of a test: two CPUs take turns in kernel code that is added for this
- * test, scripts/tests/c2c/known_memory.c. Every access to the four objects there
+ * test, scripts/tests/c2c/known_memory.c. Every access to the five objects there
  * is known. In each of 30 rounds, for each object:
  *
  * - The first CPU writes `left` and the second writes `right`, on line 0.

@@ -11,14 +11,18 @@
 #define PAGE_SIZE (1ull << PAGE_SHIFT)
 #define TYPE_SHIFT 24
 #define FIXED_MAPPINGS 0xffffffffff000000ull
-#define LONGEST 64		/* name of a cache or an array */
+#define LONGEST 64		/* name of a cache, an array or a function */
 #define MOST_ARRAYS 8
+#define MOST_KEPT (64ul << 20)	/* bytes of page descriptors: those of 4 GiB */
 
 static struct {
-	uint64_t pages, direct, vmalloc;	/* addresses of variables, then values */
-	unsigned int structure, head, type;	/* of struct page */
-	unsigned int slab, table, large;	/* types of pages */
+	uint64_t pages, direct, vmalloc;
+	unsigned int structure, head, type, users;	/* of struct page */
+	unsigned int slab, table, large;		/* types of pages */
 	unsigned int cache, name, size, object;
+	bool has_callers;
+	unsigned int vector, function;
+	char bases[3][20];				/* how to find the first three */
 } plan;
 
 static struct {
@@ -31,8 +35,18 @@ static unsigned int number_of_arrays;
 #define STACK_BITS (1u << 24)
 static uint64_t *stacks;
 
+/* The page descriptors when counting began. */
+static char *kept;
+static size_t size_kept;
+
+/* The slab of the last page that was written, if its objects have callers. */
+static struct {
+	uint64_t vector, first, size, written;
+} callers;
+
 static uint64_t last_page;
 static unsigned int reader;
+static unsigned long size_of_line;
 static FILE *out;
 
 bool memory_plan(const char *text)
@@ -43,10 +57,12 @@ bool memory_plan(const char *text)
 		number_of_arrays++;
 		return true;
 	}
-	if (sscanf(text, "memory %" SCNx64 " %" SCNx64 " %" SCNx64 " %u %u %u %u %u %u %u %u %u %u",
-		   &plan.pages, &plan.direct, &plan.vmalloc, &plan.structure, &plan.head,
-		   &plan.type, &plan.slab, &plan.table, &plan.large, &plan.cache, &plan.name,
-		   &plan.size, &plan.object) != 13)
+	if (sscanf(text, "callers %u %u", &plan.vector, &plan.function) == 2)
+		return plan.has_callers = true;
+	if (sscanf(text, "memory %19s %19s %19s %u %u %u %u %u %u %u %u %u %u %u", plan.bases[0],
+		   plan.bases[1], plan.bases[2], &plan.structure, &plan.head, &plan.type,
+		   &plan.users, &plan.slab, &plan.table, &plan.large, &plan.cache, &plan.name,
+		   &plan.size, &plan.object) != 14)
 		return false;
 	stacks = c2c_allocate(STACK_BITS / 64, sizeof(*stacks));
 	return true;
@@ -55,6 +71,11 @@ bool memory_plan(const char *text)
 bool memory_is_kernel(uint64_t address)
 {
 	return address >> 63 && address < FIXED_MAPPINGS;
+}
+
+bool memory_is_mapped(uint64_t address)
+{
+	return address >= plan.vmalloc && address < plan.pages;
 }
 
 void memory_is_stack(uint64_t address)
@@ -81,15 +102,62 @@ static uint64_t word_at(uint64_t address, size_t size)
 	return value;
 }
 
-/* The page that says what all pages of its kind and size are. */
-static uint64_t head_of(uint64_t page)
+static uint64_t base_of(const char *text)
 {
-	uint64_t info = word_at(page + plan.head, sizeof(info));
+	if (*text == '=')
+		return strtoull(text + 1, NULL, 16);
+	return word_at(strtoull(text, NULL, 16), sizeof(uint64_t));
+}
+
+void memory_begin(unsigned int cpu)
+{
+	if (!plan.structure)
+		return;
+	reader = cpu;
+	plan.pages = base_of(plan.bases[0]);
+	plan.direct = base_of(plan.bases[1]);
+	plan.vmalloc = base_of(plan.bases[2]);
+	kept = c2c_grow(NULL, MOST_KEPT, 1);
+	/* Behind the last page there are no descriptors. */
+	while (size_kept < MOST_KEPT &&
+	       internals_read(reader, plan.pages + size_kept, kept + size_kept, PAGE_SIZE))
+		size_kept += PAGE_SIZE;
+}
+
+/* A word of the page descriptors when counting began; 0 outside of those that were kept. */
+static uint64_t kept_word(uint64_t address, size_t size)
+{
+	uint64_t value = 0, offset = address - plan.pages;
+
+	if (offset + size <= size_kept)
+		memcpy(&value, kept + offset, size);
+	return value;
+}
+
+typedef uint64_t (*word_reader)(uint64_t address, size_t size);
+
+/* The page that says what all pages of its kind and size are. */
+static uint64_t head_of(uint64_t page, word_reader word)
+{
+	uint64_t info = word(page + plan.head, sizeof(info));
 
 	if (!(info & 1))
 		return page;
 	/* A pointer, or a mask for the address of the page. */
 	return info >= plan.pages && info - plan.pages < 1ull << 44 ? info - 1 : page & info;
+}
+
+/* A number for what a page is used for; 0 if it is free. The guest's slabs have others. */
+static uint64_t use_of(uint64_t page, word_reader word)
+{
+	uint64_t head = head_of(page, word);
+	unsigned int type = word(head + plan.type, 4) >> TYPE_SHIFT;
+
+	if (type == plan.slab)
+		return word(head + plan.cache, sizeof(uint64_t));
+	if (type == plan.table || type == plan.large)
+		return type;
+	return word(head + plan.users, 4) ? 1 : 0;
 }
 
 static void write_slab(uint64_t head, uint64_t address)
@@ -106,14 +174,45 @@ static void write_slab(uint64_t head, uint64_t address)
 	fprintf(out, "page %" PRIx64 " slab %s %" PRIx64 " %u %u\n", address, i ? name : "?", first,
 		(unsigned int)word_at(cache + plan.size, 4),
 		(unsigned int)word_at(cache + plan.object, 4));
+	if (!plan.has_callers || strncmp(name, "kmalloc-", 8))
+		return;
+	/* The lowest bits are flags. */
+	callers.vector = word_at(head + plan.vector, sizeof(uint64_t)) & ~7ull;
+	callers.first = first;
+	callers.size = word_at(cache + plan.size, 4);
+}
+
+static void write_caller(uint64_t object)
+{
+	uint64_t at = callers.vector + (object - callers.first) / callers.size * sizeof(at);
+	uint64_t tag = word_at(at, sizeof(tag));
+	char name[LONGEST + 1] = "";
+
+	/* What was allocated before there were tags has none. */
+	if (tag >> 63 && internals_read(reader, word_at(tag + plan.function, sizeof(tag)), name, LONGEST))
+		fprintf(out, "caller %" PRIx64 " %s\n", object, name);
+}
+
+/* A line may have several objects, and an object several lines. */
+static void write_callers(uint64_t address)
+{
+	uint64_t object = address - (address - callers.first) % callers.size;
+
+	for (; object < address + size_of_line; object += callers.size) {
+		if (object > callers.written)
+			write_caller(object);
+		callers.written = object;
+	}
 }
 
 static void write_page(uint64_t address)
 {
-	uint64_t head = plan.pages + (address - plan.direct) / PAGE_SIZE * plan.structure;
+	uint64_t page = plan.pages + (address - plan.direct) / PAGE_SIZE * plan.structure;
+	uint64_t head = head_of(page, word_at), before = use_of(page, kept_word);
 	unsigned int type;
 
-	head = head_of(head);
+	if (before && before != use_of(page, word_at))
+		fprintf(out, "again %" PRIx64 "\n", address);
 	type = word_at(head + plan.type, 4) >> TYPE_SHIFT;
 	if (type == plan.slab)
 		write_slab(head, address);
@@ -130,13 +229,16 @@ static void write_line(uint64_t address)
 {
 	uint64_t page = address & ~(PAGE_SIZE - 1);
 
-	if (page == last_page)
-		return;
-	last_page = page;
-	if (page >= plan.direct && page < plan.pages && page - plan.direct < 1ull << 45)
-		write_page(page);
-	else if (is_stack(page))
-		fprintf(out, "page %" PRIx64 " stack\n", page);
+	if (page != last_page) {
+		last_page = page;
+		callers.vector = 0;
+		if (page >= plan.direct && page < plan.pages && page - plan.direct < 1ull << 45)
+			write_page(page);
+		else if (is_stack(page))
+			fprintf(out, "page %" PRIx64 " stack\n", page);
+	}
+	if (callers.vector)
+		write_callers(address);
 }
 
 static void write_arrays(void)
@@ -151,15 +253,13 @@ static void write_arrays(void)
 	}
 }
 
-void memory_write(struct c2c_model *model, unsigned int cpu, FILE *file)
+void memory_write(struct c2c_model *model, unsigned int cpu, unsigned long line, FILE *file)
 {
 	if (!plan.structure)
 		return;
 	out = file;
 	reader = cpu;
-	plan.pages = word_at(plan.pages, sizeof(plan.pages));
-	plan.direct = word_at(plan.direct, sizeof(plan.direct));
-	plan.vmalloc = word_at(plan.vmalloc, sizeof(plan.vmalloc));
+	size_of_line = line;
 	fprintf(out, "areas %" PRIx64 " %" PRIx64 " %" PRIx64 "\n", plan.pages, plan.direct,
 		plan.vmalloc);
 	write_arrays();

@@ -5,19 +5,23 @@
  *
  * The plan has a line
  *
- *	memory PAGES DIRECT VMALLOC STRUCT HEAD TYPE SLAB TABLE LARGE CACHE NAME SIZE
- *		OBJECT
+ *	memory PAGES DIRECT VMALLOC STRUCT HEAD TYPE USERS SLAB TABLE LARGE CACHE NAME
+ *		SIZE OBJECT
  *
- * with the addresses of the variables vmemmap_base, page_offset_base and
- * vmalloc_base in hexadecimal, and in decimal: the size of struct page, the offsets in it of
- * compound_info and page_type, the types of pages of slabs, page tables and
- * large kmallocs, the offset in struct slab of slab_cache, and those in struct
+ * PAGES, DIRECT and VMALLOC say where struct page of the first page, the direct map
+ * and vmalloc begin: the address of a variable in hexadecimal, or `=` and the place
+ * itself. Then follow in decimal: the size of struct page, the offsets in it of
+ * compound_info, page_type and _refcount, the types of pages of slabs, page tables
+ * and large kmallocs, the offset in struct slab of slab_cache, and those in struct
  * kmem_cache of name, size and object_size. It may have lines
  *
  *	array NAME POINTER LAST
+ *	callers VECTOR FUNCTION
  *
- * for an array that is found through a pointer to its pointer, at POINTER; LAST is
- * the address of a 32-bit variable with the number of its last element.
+ * The first is for an array that is found through a pointer to its pointer, at
+ * POINTER; LAST is the address of a 32-bit variable with the number of its last
+ * element. The second is for a kernel with CONFIG_MEM_ALLOC_PROFILING: the offsets
+ * in struct slab of obj_exts, and in struct codetag of function.
  */
 #ifndef C2C_MEMORY_H
 #define C2C_MEMORY_H
@@ -33,6 +37,12 @@ bool memory_plan(const char *text);
  */
 bool memory_is_kernel(uint64_t address);
 
+/* Whether an address is in the area of vmalloc, which may map devices, too. */
+bool memory_is_mapped(uint64_t address);
+
+/* Counting begins: keep what each page is used for now. */
+void memory_begin(unsigned int cpu);
+
 /* An instruction that only accesses the stack has accessed this address. */
 void memory_is_stack(uint64_t address);
 
@@ -41,11 +51,16 @@ void memory_is_stack(uint64_t address);
  *
  *	page ADDRESS slab CACHE FIRST SIZE OBJECT	all of the slab begins at FIRST
  *	page ADDRESS table|large|stack|other
+ *	again ADDRESS		something else used the page when counting began
  *
- * and before them a line "areas PAGES DIRECT VMALLOC" with the values of the
- * variables, and for each array a line "array NAME FIRST NUMBER". All is read
- * through the page tables of `cpu`.
+ * For each object of kmalloc on such a line, if the plan has `callers`:
+ *
+ *	caller ADDRESS FUNCTION		the function that allocated it
+ *
+ * Before all of them stand a line "areas PAGES DIRECT VMALLOC" with the places, and
+ * for each array a line "array NAME FIRST NUMBER". All is read through the page
+ * tables of `cpu`. `line` is the size of a line in bytes.
  */
-void memory_write(struct c2c_model *model, unsigned int cpu, FILE *file);
+void memory_write(struct c2c_model *model, unsigned int cpu, unsigned long line, FILE *file);
 
 #endif

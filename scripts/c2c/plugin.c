@@ -47,9 +47,10 @@ static const struct arch {
 	const char *name;
 	enum mark (*mark)(const uint8_t *code, size_t size);
 	enum traffic (*traffic)(const uint8_t *code, size_t size);
+	bool maps_devices;		/* among memory, not at fixed places alone */
 } arches[] = {
-	{ "x86_64", x86_mark, x86_traffic },
-	{ "aarch64", aarch64_mark, aarch64_traffic },
+	{ "x86_64", x86_mark, x86_traffic, false },
+	{ "aarch64", aarch64_mark, aarch64_traffic, true },
 };
 
 static const struct arch *arch;
@@ -74,6 +75,7 @@ static void start(unsigned int cpu)
 	if (started)
 		die("a second start marker", "");
 	objects_find(model, option.plan, cpus, cpu);
+	memory_begin(cpu);
 	started = counting = true;
 }
 
@@ -82,7 +84,7 @@ static void write_memory(unsigned int cpu, FILE *file)
 	struct c2c_private private = { 0 };
 
 	objects_write_offsets(cpu, file);
-	memory_write(model, cpu, file);
+	memory_write(model, cpu, option.line, file);
 	c2c_sum_private(model, &private);
 	fprintf(file, "private %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", private.lines,
 		private.accesses, private.misses);
@@ -135,6 +137,16 @@ static void on_mark(unsigned int cpu, void *data)
 	}
 }
 
+static bool is_device(qemu_plugin_meminfo_t info, uint64_t address)
+{
+	struct qemu_plugin_hwaddr *physical;
+
+	if (!arch->maps_devices || !memory_is_mapped(address))
+		return false;
+	physical = qemu_plugin_get_hwaddr(info, address);
+	return physical && qemu_plugin_hwaddr_is_io(physical);
+}
+
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	bool is_store = qemu_plugin_mem_is_store(info);
@@ -147,6 +159,8 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 		return;
 	callbacks++;
 	if (option.everything ? !memory_is_kernel(address) : !c2c_maybe_watched(model, address))
+		return;
+	if (option.everything && is_device(info, address))
 		return;
 	/*
 	 * When one thread runs all CPUs, QEMU reports an atomic instruction

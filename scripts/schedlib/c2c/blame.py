@@ -110,16 +110,20 @@ def _gains(player: Player, observed: Observed, guest: ObservedGuest, way: _Way, 
 def _fields_file(observed: Observed, guest: ObservedGuest, way: _Way) -> tuple[list[str], str]:
     """The names of the fields to try, which are numbered from 1, and the file for the program that plays them."""
     resolver = observed.resolver(guest, way.block)
-    places = [(resolver.place(record.address, record.epoch), record) for record in guest.raw.records]
+    on_address = Counter[tuple[int, int]]()
+    for record in guest.raw.records:
+        on_address[record.address, record.epoch] += record.counts.misses
+    places = {each: resolver.place(*each) for each in on_address}
+    lines = {each: line_name(place) for each, place in places.items()}
     misses = Counter[tuple[str, str, int]]()
-    for found, record in places:
-        misses[line_name(found)] += record.counts.misses
-    least = _SMALL * misses.total()
+    for each, number in on_address.items():
+        misses[lines[each]] += number
+    least = max(_SMALL * misses.total(), 1)
     blocks: dict[int, Counter[str]] = {}
-    for found, record in places:
-        if misses[line_name(found)] >= max(least, 1) and not found.neighbour:
-            on_block = blocks.setdefault(record.address // way.block * way.block, Counter())
-            on_block[field_name(found)] += record.counts.misses
+    for each, number in on_address.items():
+        if misses[lines[each]] >= least and not places[each].neighbour:
+            on_block = blocks.setdefault(each[0] // way.block * way.block, Counter())
+            on_block[field_name(places[each])] += number
     fields = [
         (number, *field) for number, watch in enumerate(observed.watches) for field in _fields_of(observed, watch)
     ]
@@ -129,7 +133,7 @@ def _fields_file(observed: Observed, guest: ObservedGuest, way: _Way) -> tuple[l
     names = sorted({name for on in tried.values() for name in on[:_MOST_GROUPS]})
     groups = {name: number for number, name in enumerate(names, 1)}
     # Of a union's fields the first one gives the name, so it comes last.
-    lines = [
+    text = [
         f"field {watch} {offset} {size} {groups[name]}"
         for watch, offset, size, name in reversed(fields)
         if name in groups
@@ -137,11 +141,11 @@ def _fields_file(observed: Observed, guest: ObservedGuest, way: _Way) -> tuple[l
     for instance in guest.raw.instances:
         on_blocks = range(instance.address // way.block, (instance.address + instance.size - 1) // way.block + 1)
         if not instance.epoch and any(number * way.block in tried for number in on_blocks):
-            lines.append(f"object {numbers[instance.key]} {instance.address:x} {instance.size}")
+            text.append(f"object {numbers[instance.key]} {instance.address:x} {instance.size}")
     for address, on in sorted(tried.items()):
         words = " ".join(str(groups[name]) for name in on[:_MOST_GROUPS])
-        lines.append(f"block {address:x} {words}")
-    return names, "".join(f"{line}\n" for line in lines)
+        text.append(f"block {address:x} {words}")
+    return names, "".join(f"{line}\n" for line in text)
 
 
 def _fields_of(observed: Observed, watch: Watch) -> Iterator[tuple[int, int, str]]:

@@ -11,7 +11,7 @@ from msgspec import UNSET, structs
 from schedlib import TOOL, doctor
 from schedlib.c2c import guest_files, heat_map, plugin_guest, traffic_diff, traffic_report, weighted
 from schedlib.c2c.blame import blame
-from schedlib.c2c.c2c_options import PROGRAMS, WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
+from schedlib.c2c.c2c_options import PROGRAMS, SCHED_EXT, WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
 from schedlib.c2c.counting import Wanted, built, observe, source
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
@@ -58,7 +58,9 @@ def count(options: C2cOptions) -> Verdict:
     if wanted.program:
         guest_files.check(wanted.program, wanted.target.arch)
     shell = ["in-guest"] if wanted.program and wanted.program.is_script else []
-    doctor.require(["build", *options.tree.needs, *shell])
+    # pahole makes the types that the kernel shows to BPF programs.
+    types = ["layout"] if set(SCHED_EXT) & set(wanted.config) else []
+    doctor.require(["build", *options.tree.needs, *shell, *types])
     planned = source(open_tree(cache, options.tree), wanted)
     out = _results(cache, options.out)
     with scratch(cache) as place:

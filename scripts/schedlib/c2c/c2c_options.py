@@ -35,6 +35,9 @@ class Workload:
 PROGRAMS = ("c2c-programs",)
 """The fragment that all programs but the oldest need, and those of users: one kernel for all of them."""
 
+SCHED_EXT = ("c2c-sched-ext",)
+"""The fragment that the program with a BPF scheduler needs. Its kernel has another size of task_struct and rq."""
+
 WORKLOADS = {
     each.name: each
     for each in (
@@ -52,6 +55,7 @@ WORKLOADS = {
         Workload("tcp", "requests and answers of one byte over the loopback", 100, PROGRAMS),
         Workload("throttle", "a cgroup with a quarter of the CPUs' time, throttled in each period", 20, PROGRAMS),
         Workload("timers", "idle CPUs that stop their tick and wake for a timer", 40, PROGRAMS),
+        Workload("sched-ext", "fair threads that work and yield under a BPF scheduler with one queue", 100, SCHED_EXT),
     )
 }
 

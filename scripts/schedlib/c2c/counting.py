@@ -133,7 +133,7 @@ def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path,
     if ALL in wanted.objects:
         memory = memory_map(made.vmlinux, cache / "c2c", known)
         known = replace(known, structures={**memory.structures, **known.structures})
-        text += plan_lines(known, memory)
+        text += plan_lines(memory)
     (place / "plan").write_text(text)
     library, own, target = plugin_guest.plugin(cache), wanted.program, made.planned.target
     if own:

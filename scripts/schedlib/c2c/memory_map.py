@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict
 from schedlib.paths import CONFIGS
 
-VERSION = 2
+VERSION = 3
 
 _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
 """The units that know slabs, and most of the structures that have slabs of their own."""
@@ -31,13 +32,20 @@ _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
 _OFFSETS = (
     ("page", "compound_info"),
     ("page", "page_type"),
+    ("page", "_refcount"),
     ("slab", "slab_cache"),
     ("kmem_cache", "name"),
     ("kmem_cache", "size"),
     ("kmem_cache", "object_size"),
 )
+_CALLERS = (("slab", "obj_exts"), ("codetag", "function"))
+"""What a kernel with CONFIG_MEM_ALLOC_PROFILING knows of allocations. With memory cgroups, there is more in obj_exts."""
+_CGROUPS = ("page", "memcg_data")
+
 _TYPES = ("PGTY_slab", "PGTY_table", "PGTY_large_kmalloc")
 BASES = ("vmemmap_base", "page_offset_base", "vmalloc_base")
+"""Variables of x86-64: where page descriptors, the direct map and vmalloc begin."""
+_ADDRESS_BITS = re.compile(r"^CONFIG_ARM64_VA_BITS=(\d+)$", re.M)
 _PER_CPU = ".data..percpu"
 
 _PAGE = 4096
@@ -87,6 +95,8 @@ class MemoryMap:
         first, last: of the per-CPU variables in vmlinux.
         structures: those of slabs and arrays, and struct page.
         arrays: for each structure of an array, the addresses of `pointer` and `last`.
+        bases: where page descriptors, the direct map and vmalloc begin, as scripts/c2c/memory.h describes it.
+        callers: the fields in _CALLERS, if this kernel knows which function allocated an object.
     """
 
     offsets: tuple[int, ...]
@@ -96,6 +106,8 @@ class MemoryMap:
     last: int
     structures: Mapping[str, MappedStructure]
     arrays: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    callers: tuple[int, ...] = ()
+    bases: tuple[str, ...] = ()
 
 
 def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
@@ -115,7 +127,7 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     with vmlinux.open("rb") as file:
         elf = ELFFile(file)
         section = elf.get_section_by_name(_PER_CPU)
-        slabs = structures_of(elf, vmlinux, _SLABS, frozenset({"page", "slab", "kmem_cache"}))
+        slabs = structures_of(elf, vmlinux, _SLABS, frozenset({"page", "slab", "kmem_cache", "codetag"}))
         types = enumerators(elf, vmlinux, _SLABS, frozenset(_TYPES))
         structures = structures_of(elf, vmlinux, _TASKS, frozenset(tags))
         arrays = {}
@@ -124,8 +136,10 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
             if pointer and number:
                 arrays[tag] = pointer, number.address
                 structures |= structures_of(elf, vmlinux, array.unit, frozenset({tag}))
-    fields = [slabs[tag].find(path) if tag in slabs else None for tag, path in _OFFSETS]
-    lacking = [".".join(name) for name, each in zip(_OFFSETS, fields, strict=True) if each is None]
+    offsets, callers = _offsets(slabs, _OFFSETS), _offsets(slabs, _CALLERS)
+    if _CALLERS[0] not in callers or _CALLERS[1] not in callers or _offsets(slabs, [_CGROUPS]):
+        callers = {}
+    lacking = [".".join(name) for name in _OFFSETS if name not in offsets]
     lacking += [name for name in _TYPES if name not in types]
     if section is None or lacking:
         raise SchedlineError(
@@ -134,16 +148,30 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
         )
     start, size = int(section["sh_addr"]), int(section["sh_size"])
     read = MemoryMap(
-        tuple(each.offset for each in fields if each),
+        tuple(offsets.values()),
         tuple(types[name] for name in _TYPES),
         slabs["page"].size,
         start,
         start + size,
         structures,
         arrays,
+        tuple(callers.values()),
+        bases_of(known, vmlinux.with_name(".config"), slabs["page"].size),
     )
     write_json(place, wanted | msgspec.to_builtins(read))
     return read
+
+
+def _offsets(
+    structures: Mapping[str, MappedStructure], wanted: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], int]:
+    """The offsets of fields, without those that the kernel lacks."""
+    found = {}
+    for tag, path in wanted:
+        entry = structures[tag].find(path) if tag in structures else None
+        if entry:
+            found[tag, path] = entry.offset
+    return found
 
 
 def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
@@ -161,19 +189,41 @@ def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
     return 0
 
 
-def plan_lines(known: KernelMap, memory: MemoryMap) -> str:
-    """The lines of the plan for scripts/c2c/memory.h; SchedlineError if the kernel lacks a variable."""
-    bases = [symbol.address for name in BASES if (symbol := known.symbol(name))]
-    if len(bases) < len(BASES):
+def bases_of(known: KernelMap, config: Path, page: int) -> tuple[str, ...]:
+    """Where page descriptors, the direct map and vmalloc begin; empty if that is not known.
+
+    Args:
+        config: the kernel's configuration, which says how an arm64 kernel divides its addresses.
+        page: bytes of struct page.
+    """
+    variables = [f"{symbol.address:x}" for name in BASES if (symbol := known.symbol(name))]
+    if len(variables) == len(BASES):
+        return tuple(variables)
+    text = config.read_text() if config.is_file() else ""
+    bits = _ADDRESS_BITS.search(text)
+    if not bits or "CONFIG_ARM64_4K_PAGES=y\n" not in text:
+        return ()
+    # See arch/arm64/include/asm/memory.h: PAGE_OFFSET, VA_BITS_MIN, MODULES_END and VMEMMAP_START.
+    direct, end = -(1 << int(bits.group(1))), -(1 << (min(int(bits.group(1)), 48) - 1))
+    pages = -(1 << 30) - (end - direct) // _PAGE * page
+    return tuple(f"={place % (1 << 64):x}" for place in (pages, direct, end + (2 << 30)))
+
+
+def plan_lines(memory: MemoryMap) -> str:
+    """The lines of the plan for scripts/c2c/memory.h; SchedlineError if it is not known where memory is mapped."""
+    if not memory.bases:
         raise SchedlineError(
-            "--objects all: this kernel has no page_offset_base, which says where its memory is mapped",
-            "--objects all is for x86-64; name the objects: schedline c2c --objects rq,root_domain",
+            "--objects all: this kernel does not say where its memory is mapped: it has no page_offset_base",
+            "--objects all is for x86-64, and arm64 with pages of 4 KiB; name the objects: schedline c2c --objects "
+            "rq,root_domain",
         )
-    head, kind, cache, name, size, object_size = memory.offsets
+    head, kind, users, cache, name, size, object_size = memory.offsets
     slab, table, large = memory.types
-    numbers = (memory.page, head, kind, slab, table, large, cache, name, size, object_size)
-    lines = [" ".join(["memory", *(f"{each:x}" for each in bases), *map(str, numbers)])]
+    numbers = (memory.page, head, kind, users, slab, table, large, cache, name, size, object_size)
+    lines = [" ".join(["memory", *memory.bases, *map(str, numbers)])]
     lines += [f"array {tag} {pointer:x} {last:x}" for tag, (pointer, last) in memory.arrays.items()]
+    if memory.callers:
+        lines.append(" ".join(["callers", *map(str, memory.callers)]))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -194,10 +244,13 @@ class MemoryNames:
 
     def __init__(self, known: KernelMap, memory: MemoryMap, raw: Raw) -> None:
         self._known, self._memory = known, memory
-        self._pages, self._areas = raw.pages, raw.areas
+        self._pages, self._areas, self._callers = raw.pages, raw.areas, raw.callers
         # Where each CPU has its per-CPU variables, sorted: there may be hundreds of CPUs.
         self._cpus = sorted(((offset + memory.first) % (1 << 64), cpu) for cpu, offset in enumerate(raw.offsets))
         self._starts = [symbol.address for symbol in known.data]
+        # Some kernels have their per-CPU variables at 0.
+        image = [symbol for symbol in known.data if symbol.address >> 63]
+        self._image = range(image[0].address, image[-1].address + image[-1].size) if image else range(0)
         self._types = slab_types().cache
         self._arrays = raw.arrays
 
@@ -216,15 +269,16 @@ class MemoryNames:
         page = self._pages.get(address // _PAGE * _PAGE)
         if page is not None:
             return self._of_page(address, page)
+        # That of arm64 lies in the area of vmalloc.
+        if address in self._image:
+            symbol, start = self._symbol(address, 1 << 64)
+            return _watch(symbol.name, symbol.size), 0, start
         pages, _, vmalloc = self._areas
         area = "cpu_entry_area" if address in _ENTRY_AREA else "vmalloc" if vmalloc <= address < pages else ""
         if area:
             return _watch(area, _PAGE), 0, address // _PAGE * _PAGE
         if pages <= address < _ENTRY_AREA.start:
             return _watch("struct page", memory.page, tag="page"), 0, address - (address - pages) % memory.page
-        if self._starts and self._starts[0] <= address:
-            symbol, start = self._symbol(address, 1 << 64)
-            return _watch(symbol.name, symbol.size), 0, start
         return _watch(UNNAMED, _PAGE), 0, address // _PAGE * _PAGE
 
     def _symbol(self, address: int, end: int) -> tuple[Symbol, int]:
@@ -256,7 +310,9 @@ class MemoryNames:
             if address >= behind:
                 return _watch(f"behind {known.structure}", max(page.size - structure.size, 1)), 0, behind
             return _watch(known.structure, structure.size, tag=known.structure), 0, start
-        return _watch(f"slab {page.cache}", page.object_size), 0, start
+        caller = self._callers.get(start)
+        of = f"{page.cache} of {caller}()" if caller else f"slab {page.cache}"
+        return _watch(of, page.object_size), 0, start
 
 
 def _watch(owner: str, size: int, *, tag: str = "", per_cpu: bool = False) -> Watch:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 
+from msgspec import UNSET
 from msgspec.structs import asdict
 
 from schedlib import TOOL
@@ -20,6 +21,8 @@ from schedlib.c2c.traffic_table import rows
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult
 from schedlib.formats.c2c_trace_document import Symbol, TracedGuest, TracedWatch, TraceHead, read_trace, write_trace
+
+_PAGE = 4096
 
 _AROUND = 512
 """Bytes around a watched variable in which a neighbour on its lines may lie."""
@@ -92,7 +95,9 @@ def result_of(observed: Observed) -> TrafficResult:
         absent |= {key: number for key, number in guest.raw.absent.items() if key not in optional}
         resolver = observed.resolver(guest, line)
         raw = guest.raw
-        quanta.append(Quantum(guest.quantum, guest.operations, raw.watched, rows(resolver, raw.records), raw.private))
+        again = _again(raw) if observed.everything else UNSET
+        counted = rows(resolver, raw.records)
+        quanta.append(Quantum(guest.quantum, guest.operations, raw.watched, counted, raw.private, again))
     return TrafficResult(
         schema="c2c-1",
         tool=observed.tool,
@@ -104,6 +109,12 @@ def result_of(observed: Observed) -> TrafficResult:
         absent=dict(sorted(absent.items())),
         quanta=tuple(quanta),
     )
+
+
+def _again(raw: Raw) -> int:
+    """The misses on pages that something else used when counting began."""
+    pages = set(raw.again)
+    return sum(each.counts.misses for each in raw.records if not each.epoch and each.address & -_PAGE in pages)
 
 
 def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
@@ -128,7 +139,14 @@ def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
             for watch in observed.watches
         ),
         guests=tuple(
-            TracedGuest(guest.quantum, guest.operations, tape.stat().st_size, guest.raw.instances, guest.raw.absent)
+            TracedGuest(
+                quantum=guest.quantum,
+                operations=guest.operations,
+                length=tape.stat().st_size,
+                instances=guest.raw.instances,
+                absent=guest.raw.absent,
+                again=guest.raw.again,
+            )
             for guest, tape in zip(observed.guests, tapes, strict=True)
         ),
     )
@@ -163,7 +181,7 @@ def traced(path: Path, place: Path) -> Observed:
     head, tapes = read_trace(path, place)
     known = KernelMap(head.fingerprint.get("build_id", ""), head.structures, head.functions, head.data)
     guests = tuple(
-        ObservedGuest(each.quantum, each.operations, Raw(each.instances, each.absent, (), 0), tape)
+        ObservedGuest(each.quantum, each.operations, Raw(each.instances, each.absent, (), 0, again=each.again), tape)
         for each, tape in zip(head.guests, tapes, strict=True)
     )
     return Observed(

@@ -67,6 +67,8 @@ class Raw:
         areas: where page descriptors, the direct map and vmalloc begin, if everything was watched.
         offsets: of the per-CPU variables of each CPU, if everything was watched.
         arrays: for each structure of an array, the address of its first element, and how many it has.
+        callers: the functions that allocated objects of kmalloc, by the object's address, if the kernel knows them.
+        again: pages that something else used when counting began.
         private: what was left out because only one CPU used it, if everything was watched.
     """
 
@@ -79,6 +81,8 @@ class Raw:
     offsets: tuple[int, ...] = ()
     private: PrivateLines | UnsetType = UNSET
     arrays: dict[str, tuple[int, int]] = field(default_factory=dict)
+    callers: dict[int, str] = field(default_factory=dict)
+    again: tuple[int, ...] = ()
 
 
 def read_record(words: Sequence[str]) -> Record:
@@ -116,8 +120,12 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     offsets: list[int] = []
     private: PrivateLines | UnsetType = UNSET
     arrays: dict[str, tuple[int, int]] = {}
+    callers: dict[int, str] = {}
+    again: list[int] = []
     for row in rows[2:-2]:
-        if row[0] == "object":
+        if row[0] == "record":  # by far the most
+            records.append(read_record(row))
+        elif row[0] == "object":
             _, key, cpu, address, size, epoch = row
             instances.append(Instance(key, int(cpu), int(address, 16), int(size), int(epoch)))
         elif row[0] == "absent":
@@ -132,11 +140,16 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
             offsets.append(int(row[2], 16))
         elif row[0] == "array":
             arrays[row[1]] = int(row[2], 16), int(row[3])
+        elif row[0] == "caller":
+            callers[int(row[1], 16)] = row[2]
+        elif row[0] == "again":
+            again.append(int(row[1], 16))
         elif row[0] == "private":
             private = PrivateLines(*map(int, row[1:]))
         else:
-            records.append(read_record(row))
+            raise ValueError(f"a line begins with {row[0]}")
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
     _, watched = map(int, rows[-2][1:])
-    return Raw(tuple(instances), absent, tuple(records), watched, pages, areas, tuple(offsets), private, arrays)
+    places = pages, areas, tuple(offsets), private, arrays, callers, tuple(again)
+    return Raw(tuple(instances), absent, tuple(records), watched, *places)

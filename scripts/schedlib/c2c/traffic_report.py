@@ -54,6 +54,9 @@ def _objects(result: TrafficResult) -> Iterator[str]:
     if private:
         lines, accesses = (spread([getattr(each, name) for each in private]) for name in ("lines", "accesses"))
         yield f"left out: {lines} lines that one CPU alone used, with {accesses} accesses"
+    again = [each.again for each in result.quanta if isinstance(each.again, int)]
+    if again:
+        yield f"memory used again has the name of its last use; misses on pages whose use changed: {spread(again)}"
     for watched in result.watched:
         if watched.later and not watched.prefix:
             yield f"allocated after counting began: {watched.later} of {watched.number} {watched.owner}"

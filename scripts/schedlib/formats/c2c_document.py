@@ -178,6 +178,7 @@ class Quantum(Strict, frozen=True):
         operations: number of operations of its program.
         watched: number of accesses to watched lines.
         private: what the rows leave out, if all of the kernel's memory was watched.
+        again: misses on pages that something else used when counting began; the rows have the name of the last use.
     """
 
     quantum: Positive
@@ -185,6 +186,7 @@ class Quantum(Strict, frozen=True):
     watched: Count
     rows: tuple[TrafficRow, ...]
     private: PrivateLines | UnsetType = UNSET
+    again: Count | UnsetType = UNSET
 
 
 class BlamedField(Strict, frozen=True, kw_only=True):

@@ -71,6 +71,7 @@ class TracedGuest(Strict, frozen=True):
     Attributes:
         length: bytes of its tape.
         absent: for each key of a watch, the number of CPUs on which a pointer to the object was null.
+        again: pages that something else used when counting began, if all of the kernel's memory was watched.
     """
 
     quantum: Positive
@@ -78,6 +79,7 @@ class TracedGuest(Strict, frozen=True):
     length: Positive
     instances: tuple[Instance, ...]
     absent: dict[str, Positive]
+    again: tuple[Count, ...] = ()
 
 
 class TraceHead(Document, frozen=True, kw_only=True):

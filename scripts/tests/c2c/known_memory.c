@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of four kinds, which two CPUs use in turns: a variable, a per-CPU
- * variable, an object of a slab, and one on a stack. Every access is known; see
+ * Memory of five kinds, which two CPUs use in turns: a variable, a per-CPU
+ * variable, an object of a slab, one on a stack, and one of kmalloc(). Every access
+ * is known; see
  * scripts/c2c/guest_known_memory.c of schedline.
  *
  * A write of "0" or "1" to /proc/known-memory enters a CPU, which stays. A write
@@ -29,7 +30,7 @@ struct known_memory {
 
 static struct known_memory known_global;
 static DEFINE_PER_CPU_ALIGNED(struct known_memory, known_per_cpu);
-static struct known_memory *places[4] ____cacheline_aligned;
+static struct known_memory *places[5] ____cacheline_aligned;
 static unsigned int turn ____cacheline_aligned;
 static bool go;
 
@@ -67,8 +68,8 @@ static void enter(unsigned int side)
 
 	if (!side) {
 		places[3] = (struct known_memory *)PTR_ALIGN(&stack[0], SMP_CACHE_BYTES);
-		pr_err("known-memory: %px %px %px %px\n", places[0], places[1], places[2],
-		       places[3]);
+		pr_err("known-memory: %px %px %px %px %px\n", places[0], places[1], places[2],
+		       places[3], places[4]);
 	}
 	/* Pairs with the release in known_write(). */
 	while (!smp_load_acquire(&go))
@@ -108,7 +109,8 @@ static int __init known_init(void)
 	places[0] = &known_global;
 	places[1] = per_cpu_ptr(&known_per_cpu, 0);
 	places[2] = kmem_cache_zalloc(cache, GFP_KERNEL);
-	if (!places[2] || !proc_create("known-memory", 0200, NULL, &known_ops))
+	places[4] = kzalloc(sizeof(*places[4]), GFP_KERNEL);
+	if (!places[2] || !places[4] || !proc_create("known-memory", 0200, NULL, &known_ops))
 		return -ENOMEM;
 	return 0;
 }

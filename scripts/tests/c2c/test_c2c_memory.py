@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.memory_map import MemoryMap, named, plan_lines, slab_types
+from schedlib.c2c.memory_map import MemoryMap, bases_of, named, plan_lines, slab_types
 from schedlib.c2c.objects import Located, Resolver
 from schedlib.c2c.raw import Page, Raw, Record, parse_raw
 from schedlib.errors import SchedlineError
@@ -32,7 +33,7 @@ KNOWN = KernelMap(
     ),
 )
 MEMORY = MemoryMap(
-    (8, 48, 8, 80, 32, 36),
+    (8, 48, 52, 8, 80, 32, 36),
     (0xF5, 0xF2, 0xF8),
     64,
     0xFFFFFFFF81800000,
@@ -44,6 +45,7 @@ MEMORY = MemoryMap(
         "futex_hash_bucket": MappedStructure(64, (MappedField(0, 4, "waiters", ""), MappedField(4, 4, "lock", ""))),
     },
     arrays={"futex_hash_bucket": (0xFFFFFFFF81900018, 0xFFFFFFFF81900020)},
+    bases=("ffffffff81900008", "ffffffff81900000", "ffffffff81900010"),
 )
 OFFSETS = (0xFFFF888000000000 + (2 << 30) - 0xFFFFFFFF81800000, 0xFFFF888000000000 + (3 << 30) - 0xFFFFFFFF81800000)
 DIRECT = 0xFFFF888000000000
@@ -64,6 +66,7 @@ RAW = Raw(
     AREAS,
     tuple(offset % (1 << 64) for offset in OFFSETS),
     arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16)},
+    callers={DIRECT + 0x2000 + 128: "alloc_things"},
 )
 
 
@@ -89,6 +92,8 @@ def place(address: int) -> tuple[str, int, str]:
         (DIRECT + 0x3000 + 4, ("task_struct", 4, "(hole)")),
         (DIRECT + 0x3000 + 128 + 8, ("behind task_struct", 8, "")),
         (DIRECT + 0x2000 + 64 + 8, ("slab kmalloc-64", 8, "")),
+        # The same, in a kernel that knows who allocated it.
+        (DIRECT + 0x2000 + 128 + 8, ("kmalloc-64 of alloc_things()", 8, "")),
         # The third element of an array, and what follows the array.
         (DIRECT + 0x7000 + 132, ("futex_hash_bucket", 4, "lock")),
         (DIRECT + 0x7400, ("unnamed", 0x400, "")),
@@ -101,6 +106,8 @@ def place(address: int) -> tuple[str, int, str]:
         (0xFFFFFFFF81000024, ("jiffies", 4, "")),
         # Between two variables.
         (0xFFFFFFFF81000012, ("unnamed", 2, "")),
+        # Above all variables, as the code of BPF programs.
+        (0xFFFFFFFFA0000010, ("unnamed", 16, "")),
         (0xFFFFEA0000000000 + 64 + 52, ("struct page", 52, "_refcount")),
         (0xFFFFC90000001008, ("vmalloc", 8, "")),
     ],
@@ -122,15 +129,36 @@ def test_what_is_watched_is_not_named_again() -> None:
     assert named(KNOWN, MEMORY, raw) == ((), ())
 
 
-NUMBERS = "64 8 48 245 242 248 8 80 32 36"
+NUMBERS = "64 8 48 52 245 242 248 8 80 32 36"
 ARRAY = "array futex_hash_bucket ffffffff81900018 ffffffff81900020"
 
 
 def test_the_plan_says_where_pages_are_described() -> None:
     variables = "memory ffffffff81900008 ffffffff81900000 ffffffff81900010"
-    assert plan_lines(KNOWN, MEMORY) == f"{variables} {NUMBERS}\n{ARRAY}\n"
+    assert plan_lines(MEMORY) == f"{variables} {NUMBERS}\n{ARRAY}\n"
+    assert plan_lines(replace(MEMORY, callers=(56, 8))) == f"{variables} {NUMBERS}\n{ARRAY}\ncallers 56 8\n"
     with pytest.raises(SchedlineError, match="no page_offset_base"):
-        plan_lines(replace(KNOWN, data=KNOWN.data[:4]), MEMORY)
+        plan_lines(replace(MEMORY, bases=()))
+
+
+@pytest.mark.parametrize(
+    ("bits", "bases"),
+    [
+        # Computed by hand from arch/arm64/include/asm/memory.h, for pages of 4 KiB.
+        (48, ("=fffffdffc0000000", "=ffff000000000000", "=ffff800080000000")),
+        (52, ("=ffffc1ffc0000000", "=fff0000000000000", "=ffff800080000000")),
+    ],
+)
+def test_an_arm64_kernel_has_its_memory_at_fixed_places(bits: int, bases: tuple[str, ...], tmp_path: Path) -> None:
+    config = tmp_path / ".config"
+    config.write_text(f"CONFIG_ARM64_4K_PAGES=y\nCONFIG_ARM64_VA_BITS={bits}\n")
+    without = replace(KNOWN, data=KNOWN.data[:4])
+    assert bases_of(without, config, 64) == bases
+    # The variables of x86-64 come first.
+    assert bases_of(KNOWN, config, 64) == MEMORY.bases
+    config.write_text(f"CONFIG_ARM64_64K_PAGES=y\nCONFIG_ARM64_VA_BITS={bits}\n")
+    assert bases_of(without, config, 64) == ()
+    assert bases_of(without, tmp_path / "nowhere", 64) == ()
 
 
 def test_the_plugins_pages_are_read() -> None:
@@ -142,6 +170,8 @@ percpu 0 10
 percpu 1 20
 array futex_hash_bucket ffff888000007000 16
 page ffff888000001000 slab kmalloc-64 ffff888000001000 64 64
+caller ffff888000001040 alloc_things
+again ffff888000005000
 page ffff888000005000 table
 private 7 100 7
 record 1000 0 4 load ffffffff81000000 3 2 0 0 0 0 0 0 0 0 1 0 0 1 0
@@ -152,6 +182,7 @@ end 1
     assert raw.areas == AREAS
     assert (raw.offsets, raw.pages[0xFFFF888000005000].kind) == ((16, 32), "table")
     assert raw.pages[0xFFFF888000001000] == Page("slab", "kmalloc-64", 0xFFFF888000001000, 64, 64)
+    assert (raw.callers, raw.again) == ({DIRECT + 0x1040: "alloc_things"}, (DIRECT + 0x5000,))
     assert raw.arrays == {"futex_hash_bucket": (DIRECT + 0x7000, 16)}
     assert raw.private
     assert (raw.private.lines, raw.private.accesses, raw.private.misses) == (7, 100, 7)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.c2c.c2c_options import PROGRAMS, SOURCES, WORKLOADS, OwnProgram
+from schedlib.c2c.c2c_options import PROGRAMS, SCHED_EXT, SOURCES, WORKLOADS, OwnProgram
 from schedlib.c2c.counting import Subject, Wanted, built, measure, source
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, scratch
@@ -54,6 +54,23 @@ def test_a_built_in_program(made: Subject, tmp_path: Path, name: str) -> None:
     result = measure(cache_dir(), made, replace(WANTED, workload=name), tmp_path, tmp_path)
     assert result.quanta[0].operations == 2 * CPUS
     assert sum(row.counts.misses for row in result.quanta[0].rows) > 0
+
+
+def test_a_bpf_scheduler_dispatches(series: Tree, tmp_path: Path) -> None:
+    wanted = replace(WANTED, workload="sched-ext", config=SCHED_EXT)
+    cache = cache_dir()
+    with scratch(cache) as place:
+        result = measure(cache, built(cache, source(series, wanted), place), wanted, tmp_path, tmp_path)
+    assert result.quanta[0].operations == 2 * 2 * CPUS
+    functions = {row.function for row in result.quanta[0].rows}
+    # All that was picked came from the queue of the scheduler.
+    assert {"enqueue_task_scx", "do_pick_task_scx", "move_remote_task_to_local_dsq"} <= functions
+    assert not functions & {"enqueue_task_fair", "pick_task_fair"}
+
+
+def test_a_kernel_that_takes_no_bpf_scheduler_says_so(made: Subject, tmp_path: Path) -> None:
+    with pytest.raises(SchedlineError, match="c2c: failed: /sys/kernel/btf/vmlinux: No such file"):
+        measure(cache_dir(), made, replace(WANTED, workload="sched-ext"), tmp_path, tmp_path)
 
 
 PROGRAM = """

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.c2c.blame import blame
-from schedlib.c2c.c2c_options import ALL
+from schedlib.c2c.c2c_options import ALL, PROGRAMS, SOURCES, OwnProgram
 from schedlib.c2c.counting import Wanted, built, observe, source
 from schedlib.c2c.observed import Observed, result_of
 from schedlib.c2c.player import Player
@@ -48,14 +49,13 @@ def test_each_kind_of_memory_has_known_answers(series: Tree, tmp_path: Path) -> 
     }
     commit = put_files(series, commit, files, "Add memory whose every use is known\n")
     setting = Setting(flat(2), 64, 0, ROUNDS, 240.0)
-    wanted = Wanted("known-memory", (ALL,), (100,), setting)
+    wanted = Wanted("known-memory", (ALL,), (100,), setting, ("c2c-allocations",))
     observed, blamed = counted(series, commit, wanted, tmp_path)
     log = (tmp_path / "quantum-100.log").read_text()
-    found = re.search(r"known-memory: ([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+)", log)
+    found = re.search(r"known-memory:((?: [0-9a-f]{16}){5})", log)
     assert found
-    starts = dict(
-        zip(("known_global", "per-CPU known_per_cpu", "slab known_memory", "stacks"), found.groups(), strict=True)
-    )
+    kinds = ("known_global", "per-CPU known_per_cpu", "slab known_memory", "stacks", "kmalloc-192 of known_init()")
+    starts = dict(zip(kinds, found.group(1).split(), strict=True))
     resolver, n = observed.resolver(observed.guests[0], 64), ROUNDS
     turns = Counts(accesses=2 * n, hitm_llc=2 * n - 1, cold=1, invalidated=2 * n - 1, essential=2 * n)
     expected: Mapping[tuple[int, str], Counts] = {
@@ -106,3 +106,24 @@ def test_a_field_that_is_put_wrong_on_purpose_is_named_first(series: Tree, tmp_p
     ]
     # The rebuilt kernel runs in another order: so few rounds are far from the prediction.
     assert misses[0] - misses[1] == pytest.approx(blamed[0].saved[0], rel=0.3)
+
+
+def test_a_counter_among_read_fields_is_named_first(series: Tree, tmp_path: Path) -> None:
+    """A dentry whose counter lies beside what each lookup reads; and the same kernel if nobody writes the counter."""
+    commit = apply_diff(series, compose(series).commit, (HERE / "spoiled/dentry.diff").read_bytes(), "dentry.diff\n")
+    assert commit
+    program = tmp_path / "walk"
+    words = ["gcc", "-O2", "-static", f"-I{SOURCES}", "-o", str(program), str(HERE / "spoiled/walk.c")]
+    subprocess.run(words, check=True)
+    blamed = {}
+    for name, arguments in (("written", ()), ("only-read", ("quiet",))):
+        own = OwnProgram(program, arguments=arguments, marked=True)
+        setting = Setting(flat(4), 64, 0, 1, 240.0)
+        wanted = Wanted(own.name, (ALL,), (100,), setting, PROGRAMS, program=own)
+        (tmp_path / name).mkdir()
+        _, blamed[name] = counted(series, commit, wanted, tmp_path / name)
+    field = "dentry.d_lockref.lock_count"
+    first, second = blamed["written"][:2]
+    assert first.field == field
+    assert first.saved[0] > 2 * second.saved[0]
+    assert not [each for each in blamed["only-read"] if each.field == field and each.saved[0] > 0]

@@ -3,7 +3,8 @@
  * For a guest with a spoiled dentry: all processes but one look up files in a
  * directory, and one opens and closes the directory. The others walk through the
  * directory's dentry without a reference. So whoever has its counter is of no
- * interest to them, unless the counter shares their line.
+ * interest to them, unless the counter shares their line. With an argument, nobody
+ * opens the directory: all look up files.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #define DIRECTORY "/tmp/walk"
 
 static int *go;
+static int first;			/* the first process that only looks up */
 
 static void work(int number)
 {
@@ -29,7 +31,7 @@ static void work(int number)
 	while (!__atomic_load_n(&go[0], __ATOMIC_SEQ_CST))
 		sched_yield();
 	for (i = 0; i < ROUNDS; i++) {
-		if (number) {
+		if (number >= first) {
 			if (stat(name, &status))
 				_exit(1);
 			continue;
@@ -41,11 +43,13 @@ static void work(int number)
 	_exit(0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN), i, file, status, failed = 0;
 	char name[64];
 
+	(void)argv;
+	first = argc == 1;
 	go = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (go == MAP_FAILED || mkdir(DIRECTORY, 0755))
 		return 1;
