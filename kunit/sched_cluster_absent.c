@@ -59,8 +59,10 @@ static struct kunit_suite sched_topology_suite = {
 
 static struct kunit_case sched_root_domain_cases[] = {
 	{ .name = "leaves_by_group", .run_case = no_cluster_scan },
+	{ .name = "overload_is_summed_up_to_two", .run_case = no_cluster_scan },
 	{ .name = "partitions_while_rt_runs", .run_case = no_cluster_scan },
 	{ .name = "hotplug_while_rt_runs", .run_case = no_cluster_scan },
+	{ .name = "overloaded_cpus_are_counted", .run_case = no_cluster_scan },
 	{}
 };
 

@@ -39,7 +39,7 @@ _OFFSETS = (
     ("kmem_cache", "object_size"),
 )
 _CALLERS = (("slab", "obj_exts"), ("codetag", "function"))
-"""What a kernel with CONFIG_MEM_ALLOC_PROFILING knows of allocations. With memory cgroups, there is more in obj_exts."""
+"""What a kernel with CONFIG_MEM_ALLOC_PROFILING knows of allocations. Memory cgroups put more into obj_exts."""
 _CGROUPS = ("page", "memcg_data")
 
 _TYPES = ("PGTY_slab", "PGTY_table", "PGTY_large_kmalloc")

@@ -35,7 +35,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c record --vmlinux build/vmlinux --out measured --seconds 30",
             "schedline c2c record --vmlinux build/vmlinux --out measured -- hackbench -l 1000   until it ends",
             "schedline c2c record --vmlinux build/vmlinux --out measured --objects rq,root_domain,nohz",
-            "schedline c2c record --vmlinux build/vmlinux --out measured --without-map          names for variables alone",
+            "schedline c2c record --vmlinux build/vmlinux --out measured --without-map   only variables have names",
         ],
         operands="",
         read=lambda arguments: options.options_of(C2cRecordOptions, arguments, command=arguments.arguments),

@@ -39,7 +39,7 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class State:
+class IncidentState:
     """A structure: the text of its file, and what was seen of it, or the commit that has it."""
 
     bench: Bench
@@ -63,7 +63,7 @@ class State:
         return declaration_in(self.struct, self.file, self.text, [layout], bench.tree, bench.stock)
 
 
-def states_of(bench: Bench, incident: Incident, rules: Rules, file: str) -> tuple[State, State]:
+def states_of(bench: Bench, incident: Incident, rules: Rules, file: str) -> tuple[IncidentState, IncidentState]:
     """The bad layout and the fix.
 
     Args:
@@ -80,14 +80,16 @@ def states_of(bench: Bench, incident: Incident, rules: Rules, file: str) -> tupl
         fix = compose(bench.tree, without=tuple(name for name in carried if name != incident.change)).commit
         texts = [bench.tree.read(file, commit) or "" for commit in (bad, fix)]
         one, other = (
-            State(bench, incident.struct, file, text, None, commit)
+            IncidentState(bench, incident.struct, file, text, None, commit)
             for text, commit in zip(texts, (bad, fix), strict=True)
         )
         return one, other
     stock = bench.tree.read(file, bench.stock) or ""
     texts = [_patched(bench, incident, file, stock, diff) for diff in (incident.bad, incident.fix)]
     seen = _seen(bench, incident, rules, file, stock, texts)
-    one, other = (State(bench, incident.struct, file, text, each, "") for text, each in zip(texts, seen, strict=True))
+    one, other = (
+        IncidentState(bench, incident.struct, file, text, each, "") for text, each in zip(texts, seen, strict=True)
+    )
     return one, other
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
 from schedlib.contracts.packs import all_rules
 from schedlib.contracts.struct_source import HEADERS
-from schedlib.dev.quiet_pieces import Body, Piece, applied, body_of, pieces, undone
+from schedlib.dev.quiet_pieces import QuietBody, QuietPiece, applied, body_of, pieces, undone
 from schedlib.formats.incident_file import Incident
 from schedlib.formats.retrodict_document import Alarm, QuietRow
 from schedlib.git import try_git
@@ -51,7 +51,7 @@ class _Held:
     commit: str
     rules: Rules
     tag: str
-    body: Body
+    body: QuietBody
     unit: Unit
     seen: Seen
 
@@ -67,7 +67,7 @@ class _Tried:
     tag: str
     older: _Held
     newer: _Held
-    piece: Piece
+    piece: QuietPiece
     undone: bool = False
     before: Seen | None = None
     after: Seen | None = None
@@ -120,7 +120,7 @@ def _held(cache: Path, column: Column, kernel: _Kernel) -> dict[str, _Held]:
     plain = _bodies(kernel.tree, kernel.stock, files)
     ours = {tag: file for tag, file in files.items() if contracts[tag].changes() and tag in plain}
     bodies = plain | _bodies(kernel.tree, kernel.composed, ours)
-    found: dict[str, tuple[str, Rules, Body, Unit]] = {}
+    found: dict[str, tuple[str, Rules, QuietBody, Unit]] = {}
     # A structure that only a carried change has differs by that change alone, and is not in `plain`.
     for tag in plain:
         file, body = bodies[tag]
@@ -145,9 +145,9 @@ def _held(cache: Path, column: Column, kernel: _Kernel) -> dict[str, _Held]:
     }
 
 
-def _bodies(tree: Tree, commit: str, files: Mapping[str, str]) -> dict[str, tuple[str, Body]]:
+def _bodies(tree: Tree, commit: str, files: Mapping[str, str]) -> dict[str, tuple[str, QuietBody]]:
     """The file that declares each structure, and its body. Older kernels may have it in another public header."""
-    found: dict[str, tuple[str, Body]] = {}
+    found: dict[str, tuple[str, QuietBody]] = {}
     for tag, file in files.items():
         for name in (file, *(HEADERS if file in HEADERS else ())):
             body = body_of(tree.read(name, commit) or "", tag)

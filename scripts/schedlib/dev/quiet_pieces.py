@@ -15,7 +15,7 @@ _ENDIF = re.compile(r"#\s*endif")
 
 
 @dataclass(frozen=True)
-class Body:
+class QuietBody:
     """A structure in a file: how its declaration begins, the rows of its body, and how it ends."""
 
     head: str
@@ -27,14 +27,14 @@ class Body:
         return "".join([f"{self.head}\n", *(f"{row}\n" for row in rows), self.tail])
 
 
-def body_of(text: str, tag: str) -> Body | None:
+def body_of(text: str, tag: str) -> QuietBody | None:
     """The body of a structure that begins at the left margin, without comments and blanks; None if it is not there."""
     bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     found = re.search(rf"^((?:typedef )?struct {re.escape(tag)} \{{)[ \t]*\n(.*?)^(\}}[^;]*;)", bare, re.M | re.S)
     if found is None:
         return None
     rows = tuple(" ".join(row.split()) for row in found[2].splitlines() if row.strip())
-    return Body(found[1], rows, found[3])
+    return QuietBody(found[1], rows, found[3])
 
 
 Span = tuple[int, int, int, int]
@@ -42,7 +42,7 @@ Span = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Piece:
+class QuietPiece:
     """A part of the difference between two bodies."""
 
     spans: tuple[Span, ...]
@@ -56,10 +56,10 @@ class Piece:
         return tuple(row for *_, first, last in self.spans for row in newer[first:last])
 
 
-def pieces(older: Sequence[str], newer: Sequence[str]) -> tuple[Piece, ...]:
+def pieces(older: Sequence[str], newer: Sequence[str]) -> tuple[QuietPiece, ...]:
     """The difference in pieces that each can be applied alone; see configs/incidents-rules.toml."""
-    left = [Piece((span,)) for span in _spans(older, newer)]
-    found: list[Piece] = []
+    left = [QuietPiece((span,)) for span in _spans(older, newer)]
+    found: list[QuietPiece] = []
     while left:
         piece = left.pop(0)
         while True:
@@ -69,12 +69,12 @@ def pieces(older: Sequence[str], newer: Sequence[str]) -> tuple[Piece, ...]:
             if not near:
                 break
             left = [other for other in left if other not in near]
-            piece = Piece(tuple(sorted(span for each in (piece, *near) for span in each.spans)))
+            piece = QuietPiece(tuple(sorted(span for each in (piece, *near) for span in each.spans)))
         found.append(piece)
     return tuple(found)
 
 
-def applied(older: Sequence[str], newer: Sequence[str], piece: Piece) -> tuple[str, ...]:
+def applied(older: Sequence[str], newer: Sequence[str], piece: QuietPiece) -> tuple[str, ...]:
     """The older body with a piece."""
     rows: list[str] = []
     at = 0
@@ -84,9 +84,11 @@ def applied(older: Sequence[str], newer: Sequence[str], piece: Piece) -> tuple[s
     return (*rows, *older[at:])
 
 
-def undone(older: Sequence[str], newer: Sequence[str], piece: Piece) -> tuple[str, ...]:
+def undone(older: Sequence[str], newer: Sequence[str], piece: QuietPiece) -> tuple[str, ...]:
     """The newer body without a piece."""
-    return applied(newer, older, Piece(tuple((begin, end, first, last) for first, last, begin, end in piece.spans)))
+    return applied(
+        newer, older, QuietPiece(tuple((begin, end, first, last) for first, last, begin, end in piece.spans))
+    )
 
 
 def _spans(older: Sequence[str], newer: Sequence[str]) -> Iterator[Span]:
@@ -96,7 +98,7 @@ def _spans(older: Sequence[str], newer: Sequence[str]) -> Iterator[Span]:
             yield first, last, begin, end
 
 
-def _is_move(one: Piece, other: Piece, older: Sequence[str], newer: Sequence[str]) -> bool:
+def _is_move(one: QuietPiece, other: QuietPiece, older: Sequence[str], newer: Sequence[str]) -> bool:
     """Whether one takes away a member that the other brings."""
     return any(
         any(_MEMBER.search(row) for row in set(a.removed(older)) & set(b.added(newer)))
@@ -104,7 +106,7 @@ def _is_move(one: Piece, other: Piece, older: Sequence[str], newer: Sequence[str
     )
 
 
-def _is_balanced(piece: Piece, older: Sequence[str], newer: Sequence[str]) -> bool:
+def _is_balanced(piece: QuietPiece, older: Sequence[str], newer: Sequence[str]) -> bool:
     """Whether the rest of the body is as deep in braces and #if as before."""
     return _depth(piece.removed(older)) == _depth(piece.added(newer))
 

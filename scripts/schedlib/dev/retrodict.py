@@ -20,7 +20,7 @@ from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
 from schedlib.contracts.first_contract import DocumentedAccess, first_contract
 from schedlib.contracts.packs import all_rules, pack_rules
 from schedlib.dev.dev_options import RetrodictOptions
-from schedlib.dev.incident_states import Bench, State, states_of
+from schedlib.dev.incident_states import Bench, IncidentState, states_of
 from schedlib.dev.quiet_changes import quiet_rows
 from schedlib.dev.retrodict_page import page
 from schedlib.errors import SchedlineError
@@ -165,7 +165,7 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
     )
 
 
-def derived_rules(case: _Case, incident: Incident, before: State) -> Rules:
+def derived_rules(case: _Case, incident: Incident, before: IncidentState) -> Rules:
     """The contract that the layout before gives, by the rule of configs/incidents-rules.toml."""
     known = [DocumentedAccess(each.members, case.rules.class_of(each), each.who) for each in incident.access]
     is_later = any(each.name == incident.name for each in case.rules.after)

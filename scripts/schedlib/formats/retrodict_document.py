@@ -88,4 +88,4 @@ class RetrodictDocument(Document, frozen=True, kw_only=True):
     compiler: Word
     rules: Word
     incidents: tuple[RetrodictRow, ...]
-    quiet: tuple[QuietRow, ...] = ()
+    quiet: tuple[QuietRow, ...]
