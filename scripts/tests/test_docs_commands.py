@@ -89,6 +89,7 @@ def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         hackbench(home / "results" / side, noise(seed))
     (home / "campaign").mkdir()
     (home / "campaign/runs").symlink_to(home / "runs")
+    (home / "campaign/fleet").symlink_to(home / "fleet")
     main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--json", str(home / "gate.json")])
     main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--history", str(home / "gates")])
     shutil.copyfile(PROJECT / "scripts/tests/logs/pass.log", home / "console.log")
