@@ -441,7 +441,7 @@ static void rd_test_wake_crowd(struct kunit *test, int first, const struct cpuma
 			overloaded += READ_ONCE(cpu_rq(cpu)->rt.overloaded);
 		cond_resched();
 	} while (!overloaded && time_before(jiffies, until));
-	KUNIT_ASSERT_EQ_MSG(test, overloaded, 1, "%d RT tasks on CPUs %*pbl", RD_TEST_CROWD,
+	KUNIT_ASSERT_GT_MSG(test, overloaded, 0, "%d RT tasks on CPUs %*pbl", RD_TEST_CROWD,
 			    cpumask_pr_args(pair));
 }
 
