@@ -130,15 +130,6 @@ static void overload_is_summed_up_to_two(struct kunit *test)
 #endif
 #endif /* SCHED_KUNIT_NO_CPUPRI_SPLIT */
 
-/* A kernel with cpupri-split sets one of these, and has this function. */
-#if !defined(CONFIG_SCHED_CPUPRI_SPLIT) && !defined(CONFIG_SCHED_CPUPRI_GLOBAL) && \
-	!defined(CONFIG_SCHED_CPUPRI_ARRAYS)
-static atomic_t *rd_rto_count(struct root_domain *rd, int cpu)
-{
-	return &rd->rto_count;
-}
-#endif
-
 /* ---- counts, masks and priorities agree while all CPUs are stopped ---- */
 
 /* The mismatches in all root domains: their number, and the first one. */

@@ -47,8 +47,10 @@ def requires(clause: Clause) -> list[str]:
 def test_each_clause_is_asserted() -> None:
     rules = toys.real_rules()
     for clause in rules.clauses:
-        # The toy kernel has no rq-readers.
+        # The toy kernel has no rq-readers, and no leaf of it counts RT overload.
         if clause.rule in rules.changes() or rules.rule(clause.rule).change not in CHANGES:
+            continue
+        if clause.type == "cpupri_leaf" and "rto_count" in (*clause.members, *clause.others):
             continue
         found = requires(clause)
         assert set(found) == (set() if clause.kind in (ClauseKind.ALONE, ClauseKind.UNBROKEN) else {clause.rule}), (
