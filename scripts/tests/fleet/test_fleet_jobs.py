@@ -109,9 +109,9 @@ def test_qemu_without_a_console_is_told(tmp_path: Path) -> None:
 @pytest.mark.tools
 def test_the_ramdisk_is_an_archive(tmp_path: Path) -> None:
     (tmp_path / "program").write_bytes(b"#!/bin/sh\n")
-    files = {"/bin/a/program": tmp_path / "program", "/init": b"abc", "/x": b""}
+    files: dict[str, Path | bytes] = {"/bin/a/program": tmp_path / "program", "/init": b"abc", "/x": b""}
     data = ramdisk(files)
-    assert data == ramdisk(dict(reversed(files.items())))
+    assert data == ramdisk(dict(reversed(list(files.items()))))
     said = subprocess.run(["busybox", "cpio", "-itv"], input=data, check=True, capture_output=True).stdout.decode()
     rows = {line.split()[-1].lstrip("/"): line.split()[0] for line in said.splitlines()}
     assert rows == {
