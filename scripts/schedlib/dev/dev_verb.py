@@ -289,8 +289,8 @@ def _add_plain_trees(verbs: Verbs) -> None:
         text="""
         Builds three kernels, plans two campaigns, and runs their jobs with lava-run of Debian's lava-dispatcher, two
         at a time. In one campaign the kernels do not differ: a job is killed in the middle, which decides nothing,
-        and after it was repeated the gate has to PASS. In the other one the candidate ends some sleeps with an error:
-        the gate has to FAIL. Each job is collected twice, which must not change a file.""",
+        and after it was repeated the gate has to PASS. In the other one the candidate pins every task to the first
+        CPU: the gate has to FAIL. Each job is collected twice, which must not change a file.""",
         read=lambda arguments: options_of(LavaTrialOptions, arguments, tree=options.tree_options(arguments)),
         job=_test_lava,
         libraries=("requirements-gate.txt", "requirements.txt"),

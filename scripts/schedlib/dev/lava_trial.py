@@ -50,18 +50,18 @@ _GATES = """\
 looks = [5]
 
 [[metric]]
-tool = "sleep_storm"
-name = "sleeps_missing"
+tool = "rt_wakeup"
+name = "timer.elsewhere"
 direction = "lower"
 method = "equal"
-because = "no signal comes, so that each sleep ends by itself"
+because = "an RT thread runs on the CPU to which it is pinned"
 """
 
-_SLEEP = "\tret = do_nanosleep(&t, mode);\n"
-_BROKEN = _SLEEP + "\tif (!ret && mode == HRTIMER_MODE_REL && !(ktime_get() & 1023))\n\t\tret = -EINTR;\n"
-"""The regression: one of about a thousand relative sleeps ends as if a signal had come."""
+_PINS = "\tcpumask_and(new_mask, ctx->new_mask, cpus_allowed);\n"
+_BROKEN = _PINS + "\tcpumask_copy(new_mask, cpumask_of(cpumask_first(cpus_allowed)));\n"
+"""The regression: every task is pinned to the first CPU, whatever was asked for."""
 
-_TIMERS = "kernel/time/hrtimer.c"
+_SYSCALLS = "kernel/sched/syscalls.c"
 
 
 def try_lava(wanted: LavaTrialOptions, out: Path) -> Verdict:
@@ -148,7 +148,7 @@ def _kernels(cache: Path, tree: Tree, place: Path) -> Mapping[str, Path]:
             # A version in the Makefile would also be in the configuration, and the gate refuses two configurations.
             files["localversion"] = f"{name}\n".encode()
         if name == "-broken":
-            files[_TIMERS] = _changed(tree, plan.commit, _TIMERS, _SLEEP, _BROKEN)
+            files[_SYSCALLS] = _changed(tree, plan.commit, _SYSCALLS, _PINS, _BROKEN)
         commit = put_files(tree, plan.commit, files, f"trial of LAVA {name}\n") if files else plan.commit
         with scratch(cache) as kept:
             kernel = prepare_kernel(cache, replace(plan, commit=commit), kept)
@@ -176,7 +176,7 @@ def _planned(directory: Path, tree: TreeOptions, images: Mapping[str, Path], can
             next_command=None,
             gates=str(directory.parent / "gates.toml"),
             suite="quick",
-            only=("storm-quick",),
+            only=("rt-wakeup-quick",),
             runs=1,
             seed=28,
             losses=LOSSES,
