@@ -22,6 +22,19 @@ listening()
 	done
 }
 
+# Wait until the kernel has chosen its clock, which x86 does some seconds after
+# boot, but not for longer than until the uptime is 30 seconds. The clock is part
+# of what a run was measured on.
+settle()
+{
+	clock=/sys/devices/system/clocksource/clocksource0/current_clocksource
+	while grep -q early "$clock" 2>/dev/null; do
+		up=$(uptime)
+		[ "${up%.*}" -lt 30 ] || return
+		sleep 1
+	done
+}
+
 run()
 {
 	place=/tmp/$number
@@ -53,6 +66,7 @@ run()
 # Set the clock to the host's time: the guest may have no clock.
 date -u -s "@$(cat /epoch)" >/dev/null
 set -- /runs/*
+settle
 echo "TAP version 13"
 echo "1..$#"
 number=0

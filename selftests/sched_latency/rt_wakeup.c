@@ -158,7 +158,8 @@ static void report(int nr)
 	if (!sum)
 		give_up(all, "no memory");
 	add_quantiles(all, "timer", sum, ALL_COMPARED);
-	add_metric(all, EXCEEDANCE, LOWER, "intervals", missed, "timer.missed")->n = sum->n;
+	metric = add_metric(all, EXCEEDANCE, LOWER, "intervals", missed, "timer.missed");
+	metric->n = sum->n + missed;
 	metric = add_metric(all, RATE, LOWER, "%", missed_share(missed, sum->n),
 			    "timer.missed_share");
 	metric->n = sum->n + missed;

@@ -41,8 +41,9 @@ from schedlib.verdict import Verdict
 EPOCH = 1767225600
 """The time to which a board without a clock is set, 2026-01-01. What counts is when LAVA saw a line."""
 
-_SENDING = 60.0
-"""Seconds for the runs of a boot on a serial line: a run has about 10 kB, and 115200 baud are as much each second."""
+_SENDING = 120.0
+"""Seconds for the runs of a boot on a serial line, and until the clock is chosen. A run is about 10 kB, sent twice, and
+115200 baud are 10 kB in a second."""
 
 
 def write_jobs(wanted: FleetJobsOptions) -> Verdict:
