@@ -21,8 +21,8 @@ KEY = "schedline.job="
 """In the kernel's command line. The kernel takes a word with a dot for the parameter of a module that is not there."""
 
 _END = r"(reboot: (Restarting system|Power down|machine restart)|end Kernel panic)[^\n]*\n"
-"""Until this is on the console a boot has something to say. No line of a run contains it. It goes to the end of the line:
-LAVA logs a line when it is whole, and takes what follows a match for the next action's."""
+"""Until this is on the console a boot has something to say. No line of a run contains it. It goes to the end of the
+line, because LAVA logs a line only when it is whole."""
 
 
 @dataclass(frozen=True)

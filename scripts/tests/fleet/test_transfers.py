@@ -44,8 +44,8 @@ def test_the_script_sends_what_is_read(tmp_path: Path) -> None:
     assert said.startswith("schedline: ready\n# sent 1: ")
     lines = said.splitlines()
     # It is sent twice, and one of the two may be damaged.
-    for place in (3, len(lines) - 3):
-        broken = [*lines[:place], "[    8.0] a message of the kernel", *lines[place + 1 :]]
+    for at in (3, len(lines) - 3):
+        broken = [*lines[:at], "[    8.0] a message of the kernel", *lines[at + 1 :]]
         assert disk_from(broken, tmp_path / "disk", 2) == ("it was not sent", "")
     both = [line.swapcase() if "= " in line else line for line in lines]
     assert "damaged" in disk_from(both, tmp_path / "disk", 2)[1]
