@@ -39,7 +39,11 @@ def answered(prog: Program, asked: dict[str, Any]) -> dict[str, Any]:
         "instances": [[key, cpu, address] for (key, address), cpu in _instances(prog, asked, offsets, moved).items()],
         "pages": [page for address in asked["pages"] if (page := _page(prog, address))],
         "arrays": [
-            [name, prog.read_u64(prog.read_u64(moved(pointer))), prog.read_u32(moved(last)) + 1]
+            {
+                "structure": name,
+                "first": prog.read_u64(prog.read_u64(moved(pointer))),
+                "number": prog.read_u32(moved(last)) + 1,
+            }
             for name, pointer, last in asked["arrays"]
         ],
     }
@@ -73,8 +77,8 @@ def _found(prog: Program, address: int, watch: dict[str, Any]) -> int:
     return address
 
 
-def _page(prog: Program, address: int) -> list[Any] | None:
-    """What a page is used for: address, kind, cache, first object, bytes from one to the next, bytes of one."""
+def _page(prog: Program, address: int) -> dict[str, Any] | None:
+    """What a page is used for, as the map describes it."""
     try:
         if not in_direct_map(prog, address):
             return None
@@ -85,11 +89,16 @@ def _page(prog: Program, address: int) -> list[Any] | None:
             cache = inside.slab_cache
             size, object_size = cache.size.value_(), cache.object_size.value_()
             first += (inside.address - first) % size
-            return [address, "slab", cache.name.string_().decode(), first, size, object_size]
+            return _use(address, "slab", cache.name.string_().decode(), first, size, object_size)
         kind = next((kind for kind, name in _PAGE_TYPES if _is_of_type(prog, head, name)), "other")
     except _LOST:
         return None
-    return [address, kind, "", 0, 0, 0]
+    return _use(address, kind)
+
+
+def _use(address: int, kind: str, *slab: Any) -> dict[str, Any]:
+    keys = ("address", "kind", "cache", "first", "size", "object_size")
+    return dict(zip(keys, (address, kind, *(slab or ("", 0, 0, 0))), strict=True))
 
 
 def _is_of_type(prog: Program, page: Any, name: str) -> bool:

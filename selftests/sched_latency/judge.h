@@ -465,6 +465,8 @@ static inline void say_compared(struct verdict *verdict, const struct comparison
 	say(verdict, " would fail");
 }
 
+#define MOST_SESSIONS	5
+
 /*
  * The registered least limit is a part of the aim: minutes and boots differ by
  * something even if the runs of a baseline, one after the other, do not. Tails
@@ -474,8 +476,6 @@ static inline void say_compared(struct verdict *verdict, const struct comparison
  * How much sessions differ is known the better the more there are. Missed
  * intervals do not drift.
  */
-#define MOST_SESSIONS	5
-
 static inline double least_limit(const struct figure *figure, int nr_sessions)
 {
 	static const double median[MOST_SESSIONS] = { 2, 1, 0.75, 0.75, 0.5 };

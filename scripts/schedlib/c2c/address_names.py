@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedlib.c2c.c2c_options import KINDS, TAGS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.memory_map import MemoryMap, MemoryNames, memory_map
+from schedlib.c2c.memory_map import MemoryMap, MemoryNames, memory_map_if_known
 from schedlib.c2c.objects import UNNAMED, Located, Resolver, Watch, watches
 from schedlib.c2c.raw import Page, Raw
 from schedlib.errors import SchedlineError
@@ -147,10 +147,7 @@ def names_of(
                 f"{vmlinux} is another kernel: its build-id is {known.build_id[:16]}, that of {whose} {other[:16]}",
                 "give the vmlinux of the kernel that ran: perf buildid-list -i perf.data | grep kernel",
             )
-    try:
-        memory = memory_map(vmlinux, cache / "c2c", known) if found else None
-    except SchedlineError:  # its pages are described otherwise: slabs have no names
-        memory = None
+    memory = memory_map_if_known(vmlinux, cache / "c2c", known) if found else None
     return known, AddressNames(known, memory, found, line)
 
 

@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from schedlib.c2c.kernel_map import KernelMap, enumerators, structures_of
 from schedlib.c2c.objects import UNNAMED, Watch
-from schedlib.c2c.raw import Page, Raw
+from schedlib.c2c.raw import PAGE, Page, Raw
 from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedStructure
@@ -43,12 +43,11 @@ _CALLERS = (("slab", "obj_exts"), ("codetag", "function"))
 _CGROUPS = ("page", "memcg_data")
 
 _TYPES = ("PGTY_slab", "PGTY_table", "PGTY_large_kmalloc")
-BASES = ("vmemmap_base", "page_offset_base", "vmalloc_base")
+_BASES = ("vmemmap_base", "page_offset_base", "vmalloc_base")
 """Variables of x86-64: where page descriptors, the direct map and vmalloc begin."""
 _ADDRESS_BITS = re.compile(r"^CONFIG_ARM64_VA_BITS=(\d+)$", re.M)
 _PER_CPU = ".data..percpu"
 
-_PAGE = 4096
 _ENTRY_AREA = range(0xFFFFFE0000000000, 0xFFFFFE8000000000)
 """The stacks and tables with which an x86-64 CPU enters the kernel, see Documentation/arch/x86/x86_64/mm.rst."""
 
@@ -174,6 +173,14 @@ def _offsets(
     return found
 
 
+def memory_map_if_known(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap | None:
+    """The same; None if this kernel describes its pages otherwise: then slabs have no names."""
+    try:
+        return memory_map(vmlinux, kept, known)
+    except SchedlineError:
+        return None
+
+
 def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
     """Where a guest has the value of a pointer: its variable, or an instruction of x86-64; 0 if it has neither."""
     variable = known.symbol(name)
@@ -196,8 +203,8 @@ def bases_of(known: KernelMap, config: Path, page: int) -> tuple[str, ...]:
         config: the kernel's configuration, which says how an arm64 kernel divides its addresses.
         page: bytes of struct page.
     """
-    variables = [f"{symbol.address:x}" for name in BASES if (symbol := known.symbol(name))]
-    if len(variables) == len(BASES):
+    variables = [f"{symbol.address:x}" for name in _BASES if (symbol := known.symbol(name))]
+    if len(variables) == len(_BASES):
         return tuple(variables)
     text = config.read_text() if config.is_file() else ""
     bits = _ADDRESS_BITS.search(text)
@@ -205,7 +212,7 @@ def bases_of(known: KernelMap, config: Path, page: int) -> tuple[str, ...]:
         return ()
     # See arch/arm64/include/asm/memory.h: PAGE_OFFSET, VA_BITS_MIN, MODULES_END and VMEMMAP_START.
     direct, end = -(1 << int(bits.group(1))), -(1 << (min(int(bits.group(1)), 48) - 1))
-    pages = -(1 << 30) - (end - direct) // _PAGE * page
+    pages = -(1 << 30) - (end - direct) // PAGE * page
     return tuple(f"={place % (1 << 64):x}" for place in (pages, direct, end + (2 << 30)))
 
 
@@ -266,7 +273,7 @@ class MemoryNames:
             size = memory.structures[tag].size
             if first <= address < first + number * size:
                 return _watch(tag, size, tag=tag), 0, address - (address - first) % size
-        page = self._pages.get(address // _PAGE * _PAGE)
+        page = self._pages.get(address // PAGE * PAGE)
         if page is not None:
             return self._of_page(address, page)
         # That of arm64 lies in the area of vmalloc.
@@ -276,10 +283,10 @@ class MemoryNames:
         pages, _, vmalloc = self._areas
         area = "cpu_entry_area" if address in _ENTRY_AREA else "vmalloc" if vmalloc <= address < pages else ""
         if area:
-            return _watch(area, _PAGE), 0, address // _PAGE * _PAGE
+            return _watch(area, PAGE), 0, address // PAGE * PAGE
         if pages <= address < _ENTRY_AREA.start:
             return _watch("struct page", memory.page, tag="page"), 0, address - (address - pages) % memory.page
-        return _watch(UNNAMED, _PAGE), 0, address // _PAGE * _PAGE
+        return _watch(UNNAMED, PAGE), 0, address // PAGE * PAGE
 
     def _symbol(self, address: int, end: int) -> tuple[Symbol, int]:
         """The variable at an address of vmlinux; else what lies between two variables."""
@@ -289,12 +296,12 @@ class MemoryNames:
             return symbol, symbol.address
         start = symbol.address + symbol.size if symbol else address
         after = self._starts[at + 1] if at + 1 < len(self._starts) else end
-        first = max(start, address // _PAGE * _PAGE)
-        return Symbol(first, max(min(after, first + _PAGE) - first, 1), UNNAMED), first
+        first = max(start, address // PAGE * PAGE)
+        return Symbol(first, max(min(after, first + PAGE) - first, 1), UNNAMED), first
 
     def _of_page(self, address: int, page: Page) -> tuple[Watch, int, int]:
         if page.kind != "slab":
-            return _watch(_PAGES[page.kind], _PAGE), 0, address // _PAGE * _PAGE
+            return _watch(_PAGES[page.kind], PAGE), 0, address // PAGE * PAGE
         start = address - (address - page.first) % page.size
         known = self._types.get(page.cache)
         structure = self._memory.structures.get(known.structure) if known else None

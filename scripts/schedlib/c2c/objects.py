@@ -161,9 +161,6 @@ class Resolver:
             for number in range(span.address // line, (span.address + span.watch.size - 1) // line + 1):
                 self._on_line.setdefault(number, []).append(span)
         self._bytes: dict[str, list[int]] = {}
-        # An address has a record for each instruction that used it.
-        self._known_places: dict[tuple[int, int], Place] = {}
-        self._known_functions: dict[int, str] = {}
         self._functions = [symbol.address for symbol in known.functions]
         self._data = [symbol.address for symbol in known.data]
 
@@ -184,12 +181,6 @@ class Resolver:
 
     def place(self, address: int, epoch: int = 1) -> Place:
         """What lay at an address on a watched line; ValueError if no watched object lies on the line."""
-        found = self._known_places.get((epoch, address))
-        if found is None:
-            found = self._known_places[epoch, address] = self._found(address, epoch)
-        return found
-
-    def _found(self, address: int, epoch: int) -> Place:
         at = bisect_right(self._places, (epoch, address)) - 1
         span = self._spans[at] if at >= 0 else None
         inside = span is not None and span.epoch == epoch and address < span.address + span.watch.size
@@ -237,10 +228,8 @@ class Resolver:
 
     def function(self, pc: int) -> str:
         """The function that an instruction belongs to."""
-        if pc not in self._known_functions:
-            found = _at(self._known.functions, self._functions, pc)
-            self._known_functions[pc] = found.name if found else f"{pc:#x}"
-        return self._known_functions[pc]
+        found = _at(self._known.functions, self._functions, pc)
+        return found.name if found else f"{pc:#x}"
 
 
 def _at(symbols: Sequence[Symbol], starts: Sequence[int], address: int) -> Symbol | None:

@@ -16,13 +16,11 @@ from schedlib import TOOL
 from schedlib.c2c.c2c_options import ALL
 from schedlib.c2c.kernel_map import KernelMap
 from schedlib.c2c.objects import Located, Resolver, Watch
-from schedlib.c2c.raw import Raw
+from schedlib.c2c.raw import PAGE, Raw
 from schedlib.c2c.traffic_table import rows
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Quantum, TrafficParameters, TrafficResult
 from schedlib.formats.c2c_trace_document import Symbol, TracedGuest, TracedWatch, TraceHead, read_trace, write_trace
-
-_PAGE = 4096
 
 _AROUND = 512
 """Bytes around a watched variable in which a neighbour on its lines may lie."""
@@ -114,7 +112,7 @@ def result_of(observed: Observed) -> TrafficResult:
 def _again(raw: Raw) -> int:
     """The misses on pages that something else used when counting began."""
     pages = set(raw.again)
-    return sum(each.counts.misses for each in raw.records if not each.epoch and each.address & -_PAGE in pages)
+    return sum(each.counts.misses for each in raw.records if not each.epoch and each.address & -PAGE in pages)
 
 
 def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:

@@ -14,6 +14,8 @@ from schedlib.formats.c2c_document import AccessKind, Counts, PrivateLines
 from schedlib.formats.c2c_trace_document import Instance
 
 HEAD = "c2c-raw 2"
+PAGE = 4096
+"""Bytes of a page of the guest."""
 _KINDS: dict[str, AccessKind] = {"load": "load", "store": "store", "rmw": "rmw"}
 DISTANCES = ("cluster", "llc", "node", "remote")
 """Where a miss is answered from, the nearest first; see `enum c2c_distance`."""

@@ -14,9 +14,10 @@ from elftools.elf.elffile import ELFFile
 
 from schedlib.c2c.c2c_options import TAGS, C2cImportOptions, C2cRecordOptions
 from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.memory_map import memory_map
+from schedlib.c2c.memory_map import memory_map_if_known
 from schedlib.c2c.perf_script import FIELDS, read_script
-from schedlib.c2c.running_objects import PAGE, WantedObjects, objects_of_kernel
+from schedlib.c2c.raw import PAGE
+from schedlib.c2c.running_objects import WantedObjects, objects_of_kernel
 from schedlib.c2c.sampler import Sampler, possible_cpus, refuse_locked_down, sampler
 from schedlib.c2c.samples_job import import_samples
 from schedlib.cache import cache_dir
@@ -24,7 +25,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_map_document import MAP_FILE, ObjectMap
 from schedlib.kernel.build_id import build_id_of, running_build_id
-from schedlib.process import clean_environment, dying_with_us
+from schedlib.process import clean_environment, dying_with_us, run
 from schedlib.progress import step
 from schedlib.verdict import Verdict
 
@@ -98,9 +99,7 @@ def _sample(how: Sampler, options: C2cRecordOptions) -> None:
     # Not complete: perf writes the end when it ends. So the name is given afterwards.
     half = options.out / f".{DATA_FILE}"
     argv = ["perf", "c2c", "record", "-a", "-o", str(half), *latency, "--", *command]
-    done = subprocess.run(
-        dying_with_us(argv), check=False, capture_output=True, stdin=subprocess.DEVNULL, env=clean_environment()
-    )
+    done = run(dying_with_us(argv))
     if done.returncode or not half.is_file() or not half.stat().st_size:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-8:]
         half.unlink(missing_ok=True)
@@ -133,10 +132,7 @@ def _write_text(out: Path) -> None:
 def _map(options: C2cRecordOptions) -> ObjectMap:
     cache = cache_dir()
     known = kernel_map(options.vmlinux, cache / "c2c", TAGS)
-    try:
-        memory = memory_map(options.vmlinux, cache / "c2c", known)
-    except SchedlineError:  # its pages are described otherwise: slabs have no names
-        memory = None
+    memory = memory_map_if_known(options.vmlinux, cache / "c2c", known)
     pages: set[int] = set()
 
     def kept(address: int) -> str:

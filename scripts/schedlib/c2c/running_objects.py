@@ -15,16 +15,14 @@ import msgspec
 from schedlib import TOOL
 from schedlib.c2c.c2c_options import SOURCES
 from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.memory_map import BASES, MemoryMap
+from schedlib.c2c.memory_map import MemoryMap
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
+from schedlib.c2c.raw import PAGE
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_map_document import MappedArray, MappedPage, ObjectMap
 from schedlib.formats.c2c_trace_document import Address, Instance
 from schedlib.formats.strict import Count, Strict, Whole
 from schedlib.process import must
-
-PAGE = 4096
-"""Bytes of a page where slabs are named: on x86-64."""
 
 _SCRIPT = SOURCES / "object_map.py"
 _FIRST_PER_CPU = "runqueues"
@@ -38,8 +36,8 @@ class _Answer(Strict, frozen=True):
     offsets: tuple[Address, ...]
     areas: tuple[Address, ...]
     instances: tuple[tuple[str, Count, Address], ...]
-    pages: tuple[tuple[Address, str, str, Address, Count, Count], ...]
-    arrays: tuple[tuple[str, Address, Count], ...]
+    pages: tuple[MappedPage, ...]
+    arrays: tuple[MappedArray, ...]
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,9 @@ def objects_of_kernel(drgn: Sequence[str], vmlinux: Path, wanted: WantedObjects)
         areas=answer.areas,
         objects=wanted.objects,
         instances=tuple(Instance(key, cpu, address, sizes[key], 1) for key, cpu, address in answer.instances),
-        pages=tuple(msgspec.convert(dict(zip(_PAGE_FIELDS, page, strict=True)), MappedPage) for page in answer.pages),
-        arrays=tuple(MappedArray(*array) for array in answer.arrays),
+        pages=answer.pages,
+        arrays=answer.arrays,
     )
-
-
-_PAGE_FIELDS = MappedPage.__struct_fields__
 
 
 def _asked(wanted: WantedObjects, looked_at: Iterable[Watch]) -> dict[str, Any]:
@@ -103,16 +98,16 @@ def _asked(wanted: WantedObjects, looked_at: Iterable[Watch]) -> dict[str, Any]:
     offsets, per_cpu = known.symbol(PER_CPU_OFFSETS), known.symbol(_FIRST_PER_CPU)
     if offsets is None or per_cpu is None:
         raise SchedlineError("this kernel has no per-CPU variables: it was built for one CPU", "c2c needs two")
-    bases = [found.address for name in BASES if (found := known.symbol(name))]
-    usable = memory and len(bases) == len(BASES)
+    # Where a base is no variable, as on arm64, slabs have no names yet.
+    bases = [] if memory is None else [int(base, 16) for base in memory.bases if not base.startswith("=")]
     return {
         "offsets": {"name": offsets.name, "address": offsets.address},
         "per_cpu": per_cpu.address,
         "cpus": wanted.cpus,
-        "areas": bases if usable else [],
+        "areas": bases,
         "watches": [
             {"key": each.key, "per_cpu": each.per_cpu, "address": each.address, "hops": each.hops} for each in looked_at
         ],
-        "pages": wanted.pages if usable else [],
-        "arrays": [(name, *places) for name, places in memory.arrays.items()] if memory and usable else [],
+        "pages": wanted.pages if bases else [],
+        "arrays": [(name, *places) for name, places in memory.arrays.items()] if memory and bases else [],
     }

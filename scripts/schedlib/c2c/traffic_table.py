@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import TypeVar
 
@@ -20,9 +21,11 @@ _INDEX = re.compile(r"\[\d+\]")
 
 def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...]:
     """Merge records into rows, sorted by place. All objects of one kind share their rows."""
+    # An address has a record for each instruction that used it, and an instruction one for each address.
+    place_of, function_of = cache(resolver.place), cache(resolver.function)
     found: dict[tuple[Place, int, AccessKind, str], list[Counts]] = {}
     for record in records:
-        key = (resolver.place(record.address, record.epoch), record.size, record.kind, resolver.function(record.pc))
+        key = (place_of(record.address, record.epoch), record.size, record.kind, function_of(record.pc))
         found.setdefault(key, []).append(record.counts)
     return tuple(
         TrafficRow(**asdict(place), size=size, kind=kind, function=function, counts=Counts.sum(parts))

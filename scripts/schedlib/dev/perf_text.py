@@ -19,7 +19,7 @@ from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import DEFAULT
 from schedlib.c2c.observed import Observed, ObservedGuest, traced
 from schedlib.c2c.player import Player
-from schedlib.c2c.raw import Record
+from schedlib.c2c.raw import PAGE, Record
 from schedlib.cache import cache_dir, scratch, write_atomic
 from schedlib.formats import document
 from schedlib.formats.c2c_map_document import MAP_FILE, ObjectMap
@@ -85,7 +85,7 @@ def objects_of(observed: Observed, guest: ObservedGuest) -> ObjectMap:
         made=observed.started,
         build_id=observed.known.build_id,
         release="a guest",
-        page=4096,
+        page=PAGE,
         slide=0,
         cpus=observed.parameters.cpus,
         offsets=(),

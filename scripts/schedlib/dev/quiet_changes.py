@@ -18,9 +18,9 @@ from schedlib.formats.incident_file import Incident
 from schedlib.formats.retrodict_document import Alarm, QuietRow
 from schedlib.git import try_git
 from schedlib.layout.compile import Column
-from schedlib.layout.pack_units import Seen, Unit, units_of
+from schedlib.layout.pack_units import Seen, Unit, units_for
 from schedlib.layout.patch_check import broken_rules
-from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, from_members, intruders, judge_rule
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, complained, from_members, judge_rule
 from schedlib.layout.unit_variants import Variant, variants_seen
 from schedlib.names import pack_names
 from schedlib.options import TreeOptions
@@ -167,11 +167,7 @@ def _bodies(tree: Tree, commit: str, files: Mapping[str, str]) -> dict[str, tupl
 
 
 def _unit(rules: Rules) -> Unit:
-    conditions = {
-        tag: {each for clause in rules.clauses if clause.type == tag for each in clause.needs} for tag in rules.files
-    }
-    paths = ((tag, name) for tag, names, _ in rules.members for name in names)
-    [unit] = units_of(rules.files, conditions, paths)
+    [unit] = units_for(rules, rules.files)
     return replace(unit, conditions=tuple(sorted({*unit.conditions, *rules.conditions()})))
 
 
@@ -258,15 +254,12 @@ def _alarm(
     broken: RuleResult, layout: Layout, rules: Rules, later: Sequence[RuleOutcome], *, is_incident: bool
 ) -> Alarm:
     """A broken rule. later: what becomes of it in the newer kernel as a whole, and in those after that."""
-    wrong = [each for each in broken.clauses if each.outcome is RuleOutcome.FAIL]
-    names = [field.member for each in wrong for field in concerned(each, layout)]
-    names += [name for each in wrong for name in intruders(each, layout)]
     whole, *after = later
     is_mended = whole is RuleOutcome.FAIL and RuleOutcome.PASS in after
     rule = rules.rule(broken.rule)
     return Alarm(
         rule=broken.rule,
-        names=tuple(dict.fromkeys(names)),
+        names=complained(broken, layout),
         why=rule.reason,
         source=rule.source,
         is_="incident" if is_incident else "mended" if is_mended else "false",

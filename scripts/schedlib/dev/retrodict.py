@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import compiler_of
 from schedlib.layout.members import resolve
 from schedlib.layout.patch_check import broken_rules
-from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, intruders, share_line
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, complained, share_line
 from schedlib.names import pack_names
 from schedlib.progress import say
 from schedlib.tree.changes import PatchSet
@@ -104,10 +105,7 @@ def _kept_row(case: _Case, incident: Incident) -> RetrodictRow:
     column = case.bench.column
     parts = [incident, case.rules, case.bench.stock, column.configuration().asked(), compiler_of(column.arch)]
     said = [msgspec.json.encode(part) for part in parts]
-    contracts = sorted(CONTRACTS.parent.glob("*/*.toml"))
-    code = (path for folder in _JUDGES for path in sorted((Path(schedlib.__file__).parent / folder).glob("*.py")))
-    said += [path.read_bytes() for path in (*contracts, *code)]
-    digest = sha256(b"\0".join(said)).hexdigest()[:20]
+    digest = sha256(b"\0".join([*said, _judges()])).hexdigest()[:20]
     place = case.bench.cache / "retrodict" / f"{incident.name}-{digest}.json"
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(place.read_bytes(), type=RetrodictRow)
@@ -115,6 +113,14 @@ def _kept_row(case: _Case, incident: Incident) -> RetrodictRow:
     if not row.why.startswith(_NOT_JUDGED):
         write_atomic(place, msgspec.json.encode(row))
     return row
+
+
+@cache
+def _judges() -> bytes:
+    """All contracts and all code by which rows are judged."""
+    contracts = sorted(CONTRACTS.parent.glob("*/*.toml"))
+    code = (path for folder in _JUDGES for path in sorted((Path(schedlib.__file__).parent / folder).glob("*.py")))
+    return b"\0".join(path.read_bytes() for path in (*contracts, *code))
 
 
 def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
@@ -137,13 +143,13 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
             why = _why_not_open(shared, right, case.rules.most_findings) if not caught else ""
         else:
             broken = _failing(rules, layouts[1], layouts[0])
-            said = [f"{each.rule}: {' '.join(names_of(each, layouts[0]))}" for each in broken]
-            caught = any(_names_right(incident, names_of(each, layouts[0])) for each in broken)
+            said = [f"{each.rule}: {' '.join(complained(each, layouts[0]))}" for each in broken]
+            caught = any(_names_right(incident, complained(each, layouts[0])) for each in broken)
             why = "" if caught else "no rule breaks" if not broken else "another member is named"
         middle = time.monotonic()
         after = bad.layout(today)
         broken = _failing(today, fix.layout(today), after)
-        packs = [each.rule for each in broken if _names_right(incident, names_of(each, after))]
+        packs = [each.rule for each in broken if _names_right(incident, complained(each, after))]
     except SchedlineError as error:
         middle, why = max(middle, began), f"{_NOT_JUDGED}: {error.observed.splitlines()[0]}"
     ended = time.monotonic()
@@ -187,13 +193,6 @@ def open_findings(rules: Rules, layout: Layout) -> list[tuple[str, ...]]:
         if pairs:
             found.append(tuple(dict.fromkeys(name for pair in pairs for name in pair)))
     return found
-
-
-def names_of(result: RuleResult, layout: Layout) -> tuple[str, ...]:
-    """The members that the complaint about a broken rule names."""
-    wrong = [each for each in result.clauses if each.outcome is RuleOutcome.FAIL]
-    names = [field.member for each in wrong for field in concerned(each, layout)]
-    return tuple(dict.fromkeys([*names, *(name for each in wrong for name in intruders(each, layout))]))
 
 
 def _failing(rules: Rules, before: Layout, after: Layout) -> list[RuleResult]:

@@ -77,8 +77,8 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     jobs, texts = [], {}
     for number, machine in enumerate(wanted.tags or [f"{number + 1:04}" for number in range(wanted.machines)]):
         # Each machine has an order of its own; the first one that of the plan.
-        drawn = blocks([kernel.label for kernel in plan.kernels], _boots(plan), plan.seed + number)
-        for place, block in enumerate(plan.blocks if number == 0 else drawn):
+        drawn = blocks([kernel.label for kernel in plan.kernels], _boots(plan), plan.seed + number) if number else None
+        for place, block in enumerate(drawn or plan.blocks):
             job = FleetJob(f"{device.name}.{machine}.{place + 1}", block)
             tags = (machine,) if wanted.tags else ()
             made = definition(device, BlockOfBoots(job.name, campaign, block, seconds, tags), archive, files)

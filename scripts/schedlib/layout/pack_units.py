@@ -114,6 +114,14 @@ def units_of(
     )
 
 
+def units_for(rules: Rules, files: Mapping[str, str]) -> tuple[Unit, ...]:
+    """The units that show what rules ask of the structures in some files."""
+    conditions = {
+        tag: {each for clause in rules.clauses if clause.type == tag for each in clause.needs} for tag in files
+    }
+    return units_of(files, conditions, ((tag, name) for tag, names, _ in rules.members for name in names))
+
+
 class Seen(msgspec.Struct, frozen=True):
     """What units showed.
 
@@ -157,12 +165,8 @@ def pack_layout(
     """
     listed = git(tree.src, "ls-tree", "-z", "--name-only", commit, "--", *sorted(set(rules.files.values())))
     files = {tag: file for tag, file in rules.files.items() if file in listed.split("\0")}
-    conditions = {
-        tag: {each for clause in rules.clauses if clause.type == tag for each in clause.needs} for tag in files
-    }
-    paths = ((tag, name) for tag, names, _ in rules.members for name in names)
     # Without any structure a unit still tells the line size.
-    units = units_of(files, conditions, paths) or (Unit(("include/linux/types.h",), ()),)
+    units = units_for(rules, files) or (Unit(("include/linux/types.h",), ()),)
     # What nobody else asks is asked, too: why a rule is not applicable depends on it.
     rest = set(rules.conditions()).difference(*(unit.conditions for unit in units))
     units = (replace(units[0], conditions=tuple(sorted({*units[0].conditions, *rest}))), *units[1:])
