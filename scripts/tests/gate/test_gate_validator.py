@@ -51,7 +51,16 @@ def test_boots_copied_with_new_ids_and_times_are_refused(campaign: Campaign) -> 
     assert str(campaign.base) in said
 
 
-@pytest.mark.parametrize("values", [[9000.0, 9001.0, 9002.0, 9003.0, 9004.0] * 4, [1234.5] * 20])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [9000.0, 9001.0, 9002.0, 9003.0, 9004.0] * 4,
+        [1234.5] * 20,
+        # A quotient has all digits of a float, and so may the nearest float of three digits.
+        [24842 / 3] * 20,
+        [0.009] * 20,
+    ],
+)
 def test_equal_values_of_a_coarse_clock_are_no_copies(values: list[float], campaign: Campaign) -> None:
     campaign.boots(values, [value + 1 for value in values])
     assert len(read_side(campaign.base, "base").boots) == 20
