@@ -149,9 +149,13 @@ JOBS = {
     "run": Job("schedline run", ("compile", "run")),
     "run-in-guest": Job("schedline run --in-guest", (*_KERNEL, "qemu-x86_64", "in-guest", "run")),
     "gate": Job("schedline gate", (), _GATE),
-    "fleet": Job("schedline fleet", ("fetch", "compile", "in-guest", "fleet")),
+    "fleet": Job(
+        "schedline fleet", ("fetch", "compile", "in-guest", "fleet"), ("requirements.txt", "requirements-fleet.txt")
+    ),
     "fleet-trial": Job(
-        "schedline dev test-lava", (*_KERNEL, "objtool", "qemu-x86_64", "in-guest", "fleet", "lava"), _GATE
+        "schedline dev test-lava",
+        (*_KERNEL, "objtool", "qemu-x86_64", "in-guest", "fleet", "lava"),
+        (*_GATE, "requirements-fleet.txt"),
     ),
     "test": Job(
         "make test",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from schedlib.options import TreeOptions
 
@@ -25,6 +26,7 @@ class LavaTrialOptions:
     Attributes:
         out: the directory for the campaigns; None for a new one in the cache.
         server: LAVA's address; None for lava-run.
+        tags: with a server, a tag of each of its two devices.
         token: a file for the API.
         identity: of lavacli.
     """
@@ -32,6 +34,7 @@ class LavaTrialOptions:
     tree: TreeOptions
     out: Path | None
     server: str | None = None
+    tags: tuple[str, ...] = ()
     token: Path | None = None
     identity: str = "default"
 
@@ -60,12 +63,14 @@ class KunitRun:
         timeout: in seconds, with the build. It is there for what hangs; on a busy machine a build takes long.
         build: its build directory, which runs of one configuration share.
         without: the suites that it does not build.
+        verb: kunit.py's: `exec` boots what `run` has built.
     """
 
     words: tuple[str, ...]
     timeout: float
     build: str
     without: tuple[str, ...] = ()
+    verb: Literal["run", "exec"] = "run"
 
 
 KUNIT_RUNS = {
@@ -79,6 +84,15 @@ KUNIT_RUNS = {
         ("--alltests",), 14400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_wakeup")
     ),
 }
+
+BOOT_CPUS = (2, 3, 4, 5, 8, 12, 16)
+"""Possible CPUs of the guests of --boots, in turn."""
+
+
+def one_boot(number: int) -> KunitRun:
+    """The boot of this number, in the build directory of the run `uml`."""
+    cpus = BOOT_CPUS[number % len(BOOT_CPUS)]
+    return KunitRun((_TESTS, _UML, f"--kernel_args=ncpus={cpus}", "--timeout=900"), 1000, "uml", verb="exec")
 
 
 _RICH = ("layout", "sched-features")
@@ -138,11 +152,18 @@ COMPILE_ROWS = {
 
 @dataclass(frozen=True)
 class PlainTreeOptions:
-    """The tree, which of KUNIT_RUNS to skip, and which of COMPILE_ROWS to compile in place of any run."""
+    """What is done with the exported series.
+
+    Attributes:
+        skip: which of KUNIT_RUNS are left out.
+        compile: which of COMPILE_ROWS are compiled; then nothing is run.
+        boots: how many guests are booted after the runs, one after the other and beside stress-ng.
+    """
 
     tree: TreeOptions
     skip: tuple[str, ...]
     compile: tuple[str, ...]
+    boots: int
 
 
 @dataclass(frozen=True)

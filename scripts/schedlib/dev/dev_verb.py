@@ -20,8 +20,9 @@ from schedlib.dev.dev_options import (
     PlainTreeOptions,
     RetrodictOptions,
 )
+from schedlib.errors import SchedlineError
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import incident_names, one_of, some_of
+from schedlib.names import incident_names, one_of, some_of, words
 from schedlib.options import TreeOptions, Verbs, add_verb, options_of
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
@@ -252,6 +253,7 @@ def _add_plain_trees(verbs: Verbs) -> None:
             "schedline dev test-tree --skip alltests  a quicker answer",
             "schedline dev test-tree --compile all    compiled alone: other architectures, compilers, options",
         ],
+        examples=["schedline dev test-tree --skip uml-8,uml-2,qemu,alltests --boots 100   beside stress-ng"],
         text="""
         Exports tests and changes, applies them with `git am` to a fresh clone, and runs the clone's own kunit.py: in
         UML, in QEMU, and with --alltests, which builds half the kernel. Each run shows how many tests passed and how
@@ -265,6 +267,8 @@ def _add_plain_trees(verbs: Verbs) -> None:
     parser.add_argument("--skip", type=runs, default=(), metavar="RUN,...", help=about)
     rows, about = some_of("row", lambda: COMPILE_ROWS, everything="all"), f"all, or some of {', '.join(COMPILE_ROWS)}"
     parser.add_argument("--compile", type=rows, default=(), metavar="ROW,...", help=about)
+    about = "boot the suites so often in UML, beside `stress-ng --cpu`, with other numbers of CPUs in turn"
+    parser.add_argument("--boots", type=options.positive, default=0, metavar="N", help=about)
     parser = add_verb(
         verbs,
         "kselftest",
@@ -292,25 +296,34 @@ def _add_plain_trees(verbs: Verbs) -> None:
             "schedline dev test-lava --out /tmp/trial  keep plans, jobs, logs and runs here",
         ],
         examples=[
-            "schedline dev test-lava --server http://127.0.0.1:8000   with a server: jobs are cancelled, not killed"
+            "schedline dev test-lava --server http://127.0.0.1:8000 --tags q1,q2   jobs are cancelled, not killed"
         ],
         text="""
         Builds three kernels, plans two campaigns, and runs their jobs with lava-run of Debian's lava-dispatcher, two
         at a time. In one campaign the kernels do not differ: a job is killed in the middle, which decides nothing,
         and after it was repeated the gate has to PASS. In the other one the candidate pins every task to the first
         CPU: the gate has to FAIL. Each job is collected twice, which must not change a file.""",
-        read=lambda arguments: options_of(LavaTrialOptions, arguments, tree=options.tree_options(arguments)),
+        read=_read_lava_trial,
         job=_test_lava,
-        libraries=("requirements-gate.txt", "requirements.txt"),
+        libraries=("requirements-gate.txt", "requirements-fleet.txt", "requirements.txt"),
     )
     options.add_tree_options(parser)
     parser.add_argument("--out", type=options.new_directory, metavar="DIR", help="directory for the campaigns")
     options.add_values(
         parser,
         ("--server", str, "URL", "use this server of LAVA, with two idle QEMU devices, in place of lava-run"),
+        ("--tags", words, "TAG,TAG", "with --server: a tag that only the first device has, and one of the second"),
         ("--token", options.existing_path, "FILE", "file with a token for the server's API"),
     )
     parser.add_argument("--identity", default="default", metavar="NAME", help="lavacli's identity (default: default)")
+
+
+def _read_lava_trial(arguments: argparse.Namespace) -> LavaTrialOptions:
+    tags = tuple(arguments.tags or ())
+    if len(set(tags)) != (2 if arguments.server else 0):
+        why = "--server needs two --tags: a job that is repeated has to find its device again"
+        raise SchedlineError(why if arguments.server else "--tags is for --server", "schedline dev test-lava --help")
+    return options_of(LavaTrialOptions, arguments, tags=tags, tree=options.tree_options(arguments))
 
 
 def _read_mutants(arguments: argparse.Namespace) -> MutantsOptions:

@@ -9,18 +9,19 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock
 from schedlib.console.expected import expected_tests
-from schedlib.dev.dev_options import KUNIT_RUNS, PlainTreeOptions
+from schedlib.dev.dev_options import BOOT_CPUS, KUNIT_RUNS, KunitRun, PlainTreeOptions, one_boot
 from schedlib.errors import SchedlineError
 from schedlib.export.export_job import export
 from schedlib.git import git
-from schedlib.process import clean_environment
+from schedlib.process import clean_environment, dying_with_us
 from schedlib.progress import say, step
 from schedlib.tree.changes import patch_sets
 from schedlib.tree.kernel_tree import Tree, open_tree
@@ -87,22 +88,22 @@ def exported_tests(changes: Collection[str], without: Collection[str] = ()) -> t
     return expected_tests(8, None, (*without, *idle), changes=changes)
 
 
-def run_kunit(clone: Path, name: str, changes: Collection[str]) -> PlainRun:
-    """Run the kunit.py of a clone that has the series, and some changes, as KUNIT_RUNS says.
+def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]) -> PlainRun:
+    """Run the kunit.py of a clone that has the series, and some changes. name: of the files that it leaves.
 
     Raises:
         SchedlineError: it does not end.
     """
-    wanted = KUNIT_RUNS[name]
     (clone.parent / "build").mkdir(exist_ok=True)
     document, log = clone.parent / f"{name}.json", clone.parent / f"{name}.log"
     document.unlink(missing_ok=True)
-    argv = [sys.executable, "tools/testing/kunit/kunit.py", "run", *wanted.words, f"--json={document}"]
-    argv += [f"--build_dir={clone.parent / 'build' / wanted.build}", f"--jobs={os.cpu_count() or 1}"]
+    argv = [sys.executable, "tools/testing/kunit/kunit.py", wanted.verb, *wanted.words, f"--json={document}"]
+    argv += [f"--build_dir={clone.parent / 'build' / wanted.build}"]
+    argv += [f"--jobs={os.cpu_count() or 1}"] if wanted.verb == "run" else []
     if name == "qemu" and os.geteuid() == 0 and Path("/dev/kvm").exists():
         # kunit.py prefers KVM, which may hang although it can be opened. Hide it from QEMU.
         argv = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh", *argv]
-    with step(f"kunit.py run {' '.join(wanted.words)}"), log.open("wb") as file:
+    with step(f"kunit.py {wanted.verb} {' '.join(wanted.words)}"), log.open("wb") as file:
         try:
             done = subprocess.run(
                 argv,
@@ -128,16 +129,18 @@ def run_series(options: PlainTreeOptions) -> Verdict:
         SchedlineError: the tree is not available, the series does not apply, or kunit.py does not end.
     """
     doctor.require(["build", *options.tree.needs, "uml", *([] if "qemu" in options.skip else ["qemu-x86_64"])])
+    if options.boots and not shutil.which("stress-ng"):
+        raise SchedlineError("stress-ng is not installed", "install the package stress-ng, or leave out --boots")
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
     failed = False
     with lock(cache / "test-tree.lock"):
         clone, changes = clone_with_series(tree, cache / "test-tree")
-        for name in KUNIT_RUNS:
+        for name, wanted in KUNIT_RUNS.items():
             if name in options.skip:
                 say(f"skipped: {name} (--skip)")
                 continue
-            ran = run_kunit(clone, name, changes)
+            ran = run_kunit(clone, name, wanted, changes)
             bad = {test: status for test, status in ran.ended.items() if status not in ("PASS", "SKIP")}
             # With --alltests, other suites of the kernel may fail. Ours must be present, and pass or be skipped.
             good = not bad and (ran.status == 0 or name == "alltests")
@@ -145,4 +148,55 @@ def run_series(options: PlainTreeOptions) -> Verdict:
             print(f"{'PASS' if good else 'FAIL'} {name}: {ran.said()}; kunit.py exit {ran.status}, log {ran.log}")
             for test, status in bad.items():
                 print(f"    {status} {test}")
+        if options.boots:
+            rows = [boot_row(each) for each in _boots(clone, options.boots, changes)]
+            print(*boots_text(rows), sep="\n")
+            failed |= any(row.bad for row in rows)
     return Verdict.FAIL if failed else Verdict.PASS
+
+
+@dataclass(frozen=True)
+class BootRow:
+    """A boot: its CPUs, and what was wrong; empty if all tests that had to run passed or were skipped."""
+
+    cpus: int
+    bad: str
+
+
+def _boots(clone: Path, boots: int, changes: Collection[str]) -> Iterator[tuple[int, PlainRun]]:
+    """The boots one after the other, with the number of each."""
+    with _stress():
+        for number in range(boots):
+            yield number, run_kunit(clone, f"boot-{number + 1}", one_boot(number), changes)
+
+
+def boot_row(boot: tuple[int, PlainRun]) -> BootRow:
+    """What became of a boot."""
+    number, ran = boot
+    bad = {test: status for test, status in ran.ended.items() if status not in ("PASS", "SKIP")}
+    missing = sum(status == "MISSING" for status in bad.values())
+    what = [f"{status} {test}" for test, status in bad.items() if status != "MISSING"]
+    what += [f"{missing} tests are missing"] * bool(missing) + [f"kunit.py exit {ran.status}"] * bool(ran.status)
+    passed = sum(status == "PASS" for status in ran.ended.values())
+    return BootRow(BOOT_CPUS[number % len(BOOT_CPUS)], "; ".join(what) or "no test passed" * (not passed))
+
+
+def boots_text(rows: Sequence[BootRow]) -> Iterator[str]:
+    """The boots by possible CPUs, and then each one that is not good."""
+    for cpus in BOOT_CPUS:
+        of = [row for row in rows if row.cpus == cpus]
+        if of:
+            yield f"{cpus:2} possible CPUs: {sum(not row.bad for row in of)} of {len(of)} boots passed"
+    for number, row in enumerate(rows, 1):
+        if row.bad:
+            yield f"boot-{number}, {row.cpus} possible CPUs: {row.bad}"
+
+
+@contextmanager
+def _stress() -> Iterator[None]:
+    """Something else for all CPUs to do."""
+    with subprocess.Popen(dying_with_us(["stress-ng", "--quiet", "--cpu", str(os.cpu_count() or 1)])) as process:
+        try:
+            yield
+        finally:
+            process.terminate()

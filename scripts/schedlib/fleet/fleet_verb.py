@@ -98,6 +98,7 @@ def _add_collect(verbs: Verbs) -> None:
         operands="PLAN [JOB ...]",
         read=_read_collect,
         job=_collect,
+        libraries=(*options.BASIC, "requirements-fleet.txt"),
     )
     parser.add_argument(
         "plan", type=options.existing_directory, metavar="PLAN", help="directory for which fleet jobs has written jobs"

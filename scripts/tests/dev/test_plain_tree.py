@@ -10,7 +10,15 @@ import pytest
 
 from schedlib.console.expected import expected_tests
 from schedlib.dev.dev_options import KUNIT_RUNS
-from schedlib.dev.plain_tree import PlainRun, clone_with_series, exported_tests, outcomes, run_kunit
+from schedlib.dev.plain_tree import (
+    PlainRun,
+    boot_row,
+    boots_text,
+    clone_with_series,
+    exported_tests,
+    outcomes,
+    run_kunit,
+)
 from schedlib.git import git
 from schedlib.paths import KUNIT
 from schedlib.tree.kernel_tree import Tree
@@ -42,6 +50,25 @@ def test_every_test_of_a_document_is_counted() -> None:
     assert ran.said() == "2 passed, 1 skipped, 1 FAIL, 1 MISSING"
 
 
+@pytest.mark.parametrize(
+    ("status", "ended", "bad"),
+    [
+        (0, {"a": "PASS", "b": "SKIP"}, ""),
+        (1, {"a": "PASS", "b": "FAIL"}, "FAIL b; kunit.py exit 1"),
+        # kunit.py says success of a log that was cut off.
+        (0, {"a": "PASS", "b": "MISSING", "c": "MISSING"}, "2 tests are missing"),
+        (0, {"a": "SKIP"}, "no test passed"),
+        (0, {}, "no test passed"),
+    ],
+)
+def test_a_boot_is_good_only_if_every_test_came_back(status: int, ended: dict[str, str], bad: str) -> None:
+    row = boot_row((8, PlainRun(status, Path("log"), ended)))
+    assert (row.cpus, row.bad) == (3, bad)
+    said = list(boots_text([row]))
+    assert said[0] == f" 3 possible CPUs: {0 if bad else 1} of 1 boots passed"
+    assert said[1:] == ([f"boot-1, 3 possible CPUs: {bad}"] if bad else [])
+
+
 def test_an_exported_tree_is_asked_only_for_the_tests_of_its_changes() -> None:
     ours, bare = set(expected_tests(8, None)), set(exported_tests(("cluster-scan",)))
     some = set(exported_tests(("cluster-scan", "rd-lines", "fix-share-id")))
@@ -66,7 +93,7 @@ def test_an_exported_tree_is_asked_only_for_the_tests_of_its_changes() -> None:
 def test_what_is_taken_back_in_an_exported_tree_fails(series: Tree, tmp_path: Path) -> None:
     """It was skipped: a test looked for its change, and found that it was not there."""
     clone, changes = clone_with_series(series, tmp_path / "tree", ("fix-cluster-key", "fix-share-id"))
-    good = run_kunit(clone, "uml", changes)
+    good = run_kunit(clone, "uml", KUNIT_RUNS["uml"], changes)
     assert set(good.ended.values()) == {"PASS", "SKIP"}, good.said()
     assert good.ended["sched_topology:cluster_key_survives_other_partitions"] == "PASS"
     topology, header = clone / "kernel/sched/topology.c", clone / "kernel/sched/sched.h"
@@ -77,7 +104,7 @@ def test_what_is_taken_back_in_an_exported_tree_fails(series: Tree, tmp_path: Pa
     (moved,) = re.findall(r"^\tbool\t+overloaded\b.*____cacheline_aligned;\n", text, re.M)
     header.write_text(text.replace(moved, re.sub(r"\s+____cacheline_aligned", "", moved)))
     assert "had_cluster" not in topology.read_text()
-    bad = run_kunit(clone, "uml", changes)
+    bad = run_kunit(clone, "uml", KUNIT_RUNS["uml"], changes)
     failed = {test for test, status in bad.ended.items() if status == "FAIL"}
     assert {"sched_topology:cluster_key_survives_other_partitions", "sched_layout:rd_lines:rd-lines.R3"} <= failed
     assert all(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import read_words
+from schedlib.dev import dev_verb
 from schedlib.errors import SchedlineError
 from schedlib.fleet import fleet_jobs, fleet_verb, lava_schema
 from schedlib.fleet.fleet_device import FleetDevice, read_device
@@ -272,3 +273,19 @@ def test_usage_of_jobs(words: list[str], said: str, planned: Path, capsys: pytes
     with pytest.raises((SchedlineError, SystemExit)) as error:
         read_words(fleet_verb, "fleet", "jobs", "campaign", *words)
     assert said in str(error.value) + capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--server", "http://127.0.0.1"], "a job that is repeated has to find its device again"),
+        (["--server", "http://127.0.0.1", "--tags", "one,one"], "a job that is repeated"),
+        (["--tags", "one,two"], "--tags is for --server"),
+    ],
+)
+def test_the_trial_on_a_server_needs_a_tag_for_each_device(more: list[str], said: str) -> None:
+    words = ("test-lava",)
+    two = read_words(dev_verb, *words, "--server", "http://127.0.0.1", "--tags", "one,two")
+    assert two.tags == ("one", "two")
+    with pytest.raises(SchedlineError, match=said):
+        read_words(dev_verb, *words, *more)

@@ -58,6 +58,13 @@ def test_no_text_is_an_exception(text: str) -> None:
     read_log("- {" + text)
 
 
+def test_a_part_that_is_no_text_is_not_printed() -> None:
+    """Ten aliases of ten aliases, and so on: written out, they would need more memory than there is."""
+    bomb = "[&a0 [x]" + "".join(f", &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 20)) + "]"
+    parts = f"definition: lava, case: job, result: fail, error_type: {bomb}, error_msg: why"
+    assert read_log(f"- {{dt: '2026-11-25T10:00:00', lvl: results, msg: {{{parts}}}}}").trouble == ("", "why")
+
+
 def test_times_are_utc() -> None:
     first, second = records(
         """\
