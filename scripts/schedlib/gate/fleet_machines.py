@@ -114,6 +114,10 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
     sides, lacking = [], ""
     lacks: list[Literal["base", "candidate"]] = []
     for name in _NAMES:
+        if not (place / name).is_dir():
+            lacking = lacking or f"it has no runs of {name}"
+            lacks.append(name)
+            continue
         try:
             sides.append(read_side(place / name, name))
         except SchedlineError as error:

@@ -197,7 +197,7 @@ def spoil(path: Path, how: str) -> None:
     ("how", "said"),
     [
         ("cut", "it is no whole JSON document"),
-        ("missing", "is no directory"),
+        ("missing", "it has no runs of candidate"),
         ("few", "10 + 4 boots"),
         ("copy", "it is a copy"),
         ("machine", "mixes runs whose machine differs"),
