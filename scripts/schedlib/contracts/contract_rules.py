@@ -230,7 +230,9 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
             if when is not None and not (one.apart or other.apart):
                 both = f"{one.name!r} and {other.name!r} may not share a line, and neither has a rule for it"
                 at = contract.group.index(one)
-                refuse(path, ("group", at), both, "give one of them `apart`, or write an exception")
+                rule = contract.rule[0].id if contract.rule else "RULE"
+                fix = f'write `apart = "{rule}"` below the class of one of them, or an exception'
+                refuse(path, ("group", at), both, fix)
         _check_ids(path, contract, rules, sources)
         members += made.members(rules)
     for path, contract in contracts:

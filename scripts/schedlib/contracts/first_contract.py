@@ -78,6 +78,7 @@ _EXAMPLE = """\
 # [[group]]
 # name = "fast-path"
 # class = "read-mostly" # or owner, published, shared, lock, cold
+# apart = "{prefix}.G1" # broken if a group that does not fit joins these lines
 # members = {members}
 #
 # [[group.promise]]
