@@ -183,6 +183,14 @@ def test_what_is_wrong_is_told_with_its_line(old: str, new: str, message: str, t
     assert error.value.next_step
 
 
+def test_the_line_that_two_groups_lack_is_told(tmp_path: Path) -> None:
+    """`give one of them apart` was written as a promise, which is another thing."""
+    line = 'apart = "rq-order.Q1"'
+    with pytest.raises(SchedlineError) as error:
+        rules_of((written(tmp_path, GOOD.replace(f"{line}\n", "")),))
+    assert f"`{line}`" in str(error.value.next_step)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
