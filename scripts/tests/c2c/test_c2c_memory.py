@@ -196,10 +196,10 @@ def test_a_structure_is_read_from_the_file_that_uses_it(tmp_path: Path) -> None:
     for folder, tag in (("mm", "shmem_inode_info"), ("net", "sockfs_inode")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "toy.c").write_text(f"struct {tag} {{ int seals; long inode; }} {folder};\n")
-    argv = ["gcc", "-g", "-nostdlib", "-r", "-o", "toy.o", "mm/toy.c", "net/toy.c"]
+    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "toy.so", "mm/toy.c", "net/toy.c"]
     subprocess.run(argv, cwd=tmp_path, check=True)
     wanted = {unit: frozenset({"shmem_inode_info", "sockfs_inode"}) for unit in ("mm/toy.c", "net/toy.c", "fs/toy.c")}
-    with (tmp_path / "toy.o").open("rb") as file:
+    with (tmp_path / "toy.so").open("rb") as file:
         elf = ELFFile(file)
         found = structures_of_units(elf, tmp_path, wanted)
         only = structures_of_units(elf, tmp_path, {"mm/toy.c": wanted["mm/toy.c"]})
