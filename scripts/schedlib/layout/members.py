@@ -235,9 +235,10 @@ def read_members(path: Path, structures: Sequence[str] = ()) -> dict[str, Struct
 def _printed(pahole: str, path: Path, tags: Sequence[str], options: Sequence[str]) -> tuple[bytes, bytes, int]:
     """What pahole prints of some structures, its errors, and its exit status.
 
-    It ends at the first structure that a file lacks. Then it is asked for the others.
+    It ends at the first structure that a file lacks. It also ends at one that only a source file has which comes before
+    that of the structure before. So it is asked again, for that one first, and then for the others.
     """
-    printed, rest = b"", tags
+    printed, rest = b"", list(tags)
     while True:
         argv = [pahole, *options, "-C", ",".join(rest), str(path)]
         try:
@@ -257,8 +258,10 @@ def _printed(pahole: str, path: Path, tags: Sequence[str], options: Sequence[str
         lacking = re.search(rb"type '(\w+)' not found", done.stderr)
         if lacking is None:
             return printed, done.stderr, done.returncode
-        known = {lacking[1].decode(), *re.findall(r"^struct (\w+) \{", done.stdout.decode(errors="replace"), re.M)}
-        left = [tag for tag in rest if tag not in known]
+        name = lacking[1].decode()
+        known = set(re.findall(r"^struct (\w+) \{", done.stdout.decode(errors="replace"), re.M))
+        others = [tag for tag in rest if tag not in known and tag != name]
+        left = others if rest[0] == name else [name, *others]
         if not left or len(left) == len(rest):
             return printed, done.stderr, done.returncode
         rest = left

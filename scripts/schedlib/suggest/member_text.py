@@ -22,6 +22,8 @@ _OPEN_ARRAY = re.compile(r"\s*(?:[\w ]+\[\][^;\[]*;\s*)?")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _ENDS = re.compile(r"(?:;|#\s*endif\b.*|\b__cacheline_group_\w+\(.*\)|\brandomized_struct_fields_\w+)\s*$")
 _BIT_FIELD = re.compile(r"\w\s*:\s*\w+\s*;")
+_LAST_BIT_FIELD = re.compile(r"\w\s*:\s*(?!0\s*;)\w+\s*;\s*(?:#\s*endif\b[^\n]*\s*)*$")
+"""One that others may follow: a width of 0 ends their memory."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,13 @@ class Piece:
     def can_align(self) -> bool:
         """Whether its first member can have such an attribute: a struct without a name would get padding by it."""
         start, end = self._declarator()
-        declared = ALIGNED.sub("", _blank(self.text)[start:end])
-        return bool(re.search(r"\w", declared)) and not _BIT_FIELD.search(f"{declared};")
+        return bool(re.search(r"\w", ALIGNED.sub("", _blank(self.text)[start:end]))) and not self.begins_with_bits
+
+    @property
+    def begins_with_bits(self) -> bool:
+        """Whether its first member is a bit field."""
+        start, end = self._declarator()
+        return bool(_BIT_FIELD.search(f"{_blank(self.text)[start:end]};"))
 
     def _declarator(self) -> tuple[int, int]:
         """Where its first declaration is in the text; of a struct or union with members what is behind these."""
@@ -109,6 +116,17 @@ class Body:
         if moved_gaps.strip():
             rows.append(moved_gaps)
         return self.before + re.sub(r"\n{3,}", "\n\n", "".join(rows)) + self.after
+
+    def joined(self, first: int, last: int) -> Body:
+        """The same, with the pieces from the first to the last as one."""
+        one = self.pieces[first]
+        for piece in self.pieces[first + 1 : last + 1]:
+            one = _as_one(one, piece)
+        return replace(self, pieces=(*self.pieces[:first], one, *self.pieces[last + 1 :]))
+
+
+def _as_one(before: Piece, piece: Piece) -> Piece:
+    return replace(before, text=before.text + piece.gap + piece.text, names=before.names + piece.names)
 
 
 def _joined(one: str, other: str) -> str:
@@ -216,7 +234,9 @@ def _pieces(body: str, tag: str, file: str) -> Iterator[Piece]:
             conditions += 1 if match[1] == "if" else -1
         brackets += code.count("{") - code.count("}") + code.count("(") - code.count(")")
         if not is_open and not conditions and not brackets and _ENDS.search(_COMMENT.sub("", text)):
-            names = tuple(declared_members(f"struct {tag} {{\n{text}}};\n").get(tag, {}))
+            every = declared_members(f"struct {tag} {{\n{text}}};\n").get(tag, {})
+            # A bit field of width 0 has no name.
+            names = tuple(name for name in every if name != "unsigned")
             yield Piece(gap, text, names, bool(_FIXED.search(text)))
             gap = text = ""
     if text:
@@ -228,12 +248,12 @@ def _pieces(body: str, tag: str, file: str) -> Iterator[Piece]:
 
 
 def _together(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """Bit fields in a row share their memory, so they are one piece."""
+    """Bit fields in a row share their memory, whatever stands between them, so they are one piece."""
     found: list[Piece] = []
     for piece in pieces:
         before = found[-1] if found else None
-        if before and not piece.gap.strip() and _BIT_FIELD.search(piece.code) and _BIT_FIELD.search(before.code):
-            found[-1] = replace(before, text=before.text + piece.gap + piece.text, names=before.names + piece.names)
+        if before and piece.begins_with_bits and _LAST_BIT_FIELD.search(before.code):
+            found[-1] = _as_one(before, piece)
         else:
             found.append(piece)
     return tuple(found)

@@ -155,6 +155,19 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+def sharing_together(structure: Structure, body: Body) -> Body:
+    """The body, with pieces as one that share memory: a bit field may use what other members leave of its word."""
+    while True:
+        before, end = -1, 0
+        for number, members in _members_of_pieces(structure, body, structure.type.name):
+            if before >= 0 and min(member.offset for member in members) < end:
+                body = body.joined(before, number)
+                break
+            before, end = number, max(member.offset + member.size for member in members)
+        else:
+            return body
+
+
 def movable(
     structure: Structure, fields: Sequence[MappedField], body: Body, line: int, pinned: Collection[str]
 ) -> Movable:

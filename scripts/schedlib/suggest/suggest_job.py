@@ -39,7 +39,7 @@ from schedlib.suggest.inner_types import read_inner_types
 from schedlib.suggest.layout_costs import SUGGESTED, TODAY, TracedWorkload
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import Body, body_of, moved_pieces
-from schedlib.suggest.movable import Arrangement, Movable, movable
+from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
 from schedlib.suggest.search import Objective, Search
 from schedlib.suggest.suggest_options import SuggestOptions
 from schedlib.tree.compose import with_tests
@@ -50,7 +50,7 @@ _TEXT, _DOCUMENT, _PATCH, _CONTRACT = "suggest.txt", "suggest.json", "suggested.
 
 
 class FixedMembers(Strict, frozen=True):
-    """Members of a structure that have to stay where they are, and what says so."""
+    """Members of a structure that have to stay where they are, * for all of them, and what says so."""
 
     stay: tuple[Word, ...]
     source: Word
@@ -67,6 +67,14 @@ def fixed_members(path: Path = CONFIGS / "fixed-members.toml") -> dict[str, Fixe
     return read_toml(path, FixedMembersFile).structure
 
 
+def pinned_of(tag: str) -> tuple[str, ...]:
+    """The members of a structure that have to stay; SchedlineError, with the reason, if that is all of them."""
+    found = fixed_members().get(tag)
+    if found and found.stay == ("*",):
+        raise SchedlineError(f"all members of struct {tag} have to stay: {found.source}", "ask for another structure")
+    return found.stay if found else ()
+
+
 def suggest(options: SuggestOptions) -> Verdict:
     """Search, count, and write a patch if there is a gain that survives.
 
@@ -75,6 +83,7 @@ def suggest(options: SuggestOptions) -> Verdict:
     """
     started = datetime.now(UTC).replace(microsecond=0)
     cache = cache_dir()
+    pinned_of(options.struct)
     doctor.require(["build", "layout", *options.tree.needs])
     out = results_directory(cache, options.out)
     for name in (_TEXT, _DOCUMENT, _PATCH, _CONTRACT):
@@ -90,7 +99,7 @@ def suggest(options: SuggestOptions) -> Verdict:
         commit, tag = planned.composition.commit, options.struct
         file = options.file or declaring_file(tree, commit, tag)
         body = body_of(tree.read(file, commit) or "", tag, file)
-        structure, where = _structure(subject, workloads, body, tag)
+        structure, body, where = _structure(subject, workloads, body, tag)
         held = Held(subject.vmlinux, structure)
         say(f"{held.number} promises about struct {tag} hold today, and have to hold afterwards")
         began = time.monotonic()
@@ -168,8 +177,10 @@ def _refuse_other(observed: Observed, commit: str, options: SuggestOptions) -> N
         )
 
 
-def _structure(subject: Subject, workloads: Sequence[TracedWorkload], body: Body, tag: str) -> tuple[Movable, Embedded]:
-    """What of the structure can move, and where it lies in others that were traced.
+def _structure(
+    subject: Subject, workloads: Sequence[TracedWorkload], body: Body, tag: str
+) -> tuple[Movable, Body, Embedded]:
+    """What of the structure can move, its body in these pieces, and where it lies in others that were traced.
 
     Raises:
         SchedlineError: a trace has none of its objects, or its source does not explain its layout.
@@ -184,9 +195,9 @@ def _structure(subject: Subject, workloads: Sequence[TracedWorkload], body: Body
         refuse_absent(each, tag)
     if inside := [f"{around}.{path}" for around, rows in where.places.items() for path, _ in rows]:
         say(f"struct {tag} lies in {', '.join(inside)}, too: their lines count with it")
-    pinned = fixed_members().get(tag)
     fields, line = divided[0].known.structures[tag].fields, traces[0].parameters.line
-    return movable(found, fields, body, line, pinned.stay if pinned else ()), where
+    body = sharing_together(found, body)
+    return movable(found, fields, body, line, pinned_of(tag)), body, where
 
 
 def _types(vmlinux: Path, traces: Sequence[Observed], tag: str) -> tuple[Structure, Embedded]:

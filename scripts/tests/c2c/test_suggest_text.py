@@ -13,7 +13,8 @@ from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure, read_members
 from schedlib.layout.tables import Type
 from schedlib.suggest.member_text import ALIGNED, Body, body_of, moved_pieces, number_moved
-from schedlib.suggest.movable import Arrangement, Movable, movable
+from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
+from schedlib.suggest.suggest_job import pinned_of
 
 BEFORE = "#ifndef TOY_H\n\n/* A toy. */\n"
 TOY = (
@@ -89,6 +90,19 @@ def test_as_few_as_possible_count_as_moved(order: tuple[int, ...], moved: tuple[
     assert number_moved(order) == len(moved_pieces(order)) == len(moved)
 
 
+def test_bit_fields_stay_together_across_comments_and_conditions() -> None:
+    """Those behind a width of 0 have memory of their own."""
+    rows = [
+        "unsigned a:1;\n\n\t/* About what follows. */\n\n\tunsigned b:1;",
+        "#ifdef CONFIG_TOY\n\tunsigned c:1;\n#endif\n\tunsigned d:1;\n\tunsigned :0;",
+        "/* Only current. */\n\n\tunsigned e:1;\n\tint f;",
+    ]
+    text = "struct toy {\n" + "".join(f"\t{row}\n".replace("\t#", "#") for row in rows) + "};\n"
+    found = body(text)
+    assert [piece.names for piece in found.pieces] == [("a", "b", "c", "d"), ("e",), ("f",)]
+    assert found.text(range(3), {}) == BEFORE + text + AFTER
+
+
 def test_what_is_not_there_or_not_understood_is_refused() -> None:
     with pytest.raises(SchedlineError, match="does not declare struct tou"):
         body_of(BEFORE + TOY, "tou", "toy.h")
@@ -116,6 +130,10 @@ def test_what_is_pinned_has_a_segment_of_its_own() -> None:
     assert [unit.segment for unit in toy(text, members, 12, ("a",)).units] == [1, 2, 2]
     with pytest.raises(SchedlineError, match="toy has no member d"):
         toy(text, members, 12, ("d",))
+    assert pinned_of("sock") == ("__sk_common",)
+    assert pinned_of("rq") == ()
+    with pytest.raises(SchedlineError, match="all members of struct page have to stay: include/linux/mm_types.h"):
+        pinned_of("page")
 
 
 def test_offsets_that_the_source_does_not_explain_are_refused() -> None:
@@ -185,6 +203,24 @@ def test_a_compiler_agrees(order: tuple[int, ...], aligned: set[int], tmp_path: 
     start = toy(text, compiled(text.text(range(7), {}), tmp_path)[0], compiled(text.text(range(7), {}), tmp_path)[1])
     wanted = Arrangement(order, frozenset(aligned))
     members, size = compiled(text.text(order, {number: number in aligned for number in range(7)}), tmp_path)
+    assert {each.name: each.offset for each in members} == start.members(wanted, 64)
+    assert start.offsets(wanted, 64)[1] == size
+
+
+@pytest.mark.tools
+def test_a_bit_field_stays_with_those_whose_word_it_shares(tmp_path: Path) -> None:
+    """As signal_struct.autoreap behind two bool."""
+    text = body("struct toy {\n\tint a;\n\n\tchar b;\n\tchar c;\n\t/* d */\n\tunsigned d:1;\n\tlong e;\n\tint f;\n};\n")
+    found = read_members(built(text.text(range(6), {}), tmp_path), ["toy"])["toy"]
+    with pytest.raises(SchedlineError, match="does not explain why d is at offset 4"):
+        toy(text, found.members, found.type.size)
+    together = sharing_together(found, text)
+    assert [piece.names for piece in together.pieces] == [("a",), ("b", "c", "d"), ("e",), ("f",)]
+    assert together.text(range(4), {}) == text.text(range(6), {})
+    start = toy(together, found.members, found.type.size)
+    order = (2, 1, 3, 0)
+    members, size = compiled(together.text(order, {}), tmp_path)
+    wanted = Arrangement(order, frozenset())
     assert {each.name: each.offset for each in members} == start.members(wanted, 64)
     assert start.offsets(wanted, 64)[1] == size
 

@@ -412,6 +412,19 @@ def test_paths_that_lead_nowhere(dwarf: Path, tag: str, path: str) -> None:
     assert resolve(read_members(dwarf), tag, path) is None
 
 
+@pytest.mark.parametrize(
+    "tags",
+    [("first", "second"), ("second", "first"), ("none", "second", "first"), ("second", "none", "first", "other")],
+)
+def test_the_order_of_source_files_loses_no_structure(tags: tuple[str, ...], tmp_path: Path) -> None:
+    """pahole goes through them once: asked for `second,first`, it does not find the first."""
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.c").write_text(f"struct {name} {{ int a; }} {name};\n")
+    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "both.so", "first.c", "second.c"]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    assert read_members(tmp_path / "both.so", tags).keys() == {"first", "second"}
+
+
 def test_a_path_through_an_array_of_unnamed_structures(dwarf: Path) -> None:
     found = resolve(read_members(dwarf), "root_domain", "named[0].hidden")
     assert found and (found.offset, found.size, found.count, found.stride) == (32, 4, 2, 4)
