@@ -7,6 +7,7 @@ own, and its layouts become those of the structures around it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +18,12 @@ from schedlib.c2c.observed import Observed, ObservedGuest
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
 from schedlib.formats.c2c_trace_document import Instance
-from schedlib.suggest.inner_types import InnerTypes
+from schedlib.layout.members import Structure
 
 _WORD = 8
+_NAME = re.compile(r"\.?\w+|\[\d+\]")
+"""A part of a path: a name, or the number of an element."""
+
 _OTHER_SLAB = ("slab ", "kmalloc-")
 
 
@@ -129,11 +133,36 @@ def _divided(guest: ObservedGuest, pieces: Mapping[str, list[tuple[Watch, int]]]
     return replace(guest, raw=replace(guest.raw, instances=tuple(instances)))
 
 
-def embedded(types: InnerTypes, tag: str, size: int, traces: Sequence[Observed]) -> Embedded:
+def embedded(structure: Structure, traces: Sequence[Observed]) -> Embedded:
     """Where a structure lies in those that traces have."""
-    around = {watch.tag for each in traces for watch in each.watches if watch.tag and not watch.prefix} - {tag}
-    places = {each: types.places(each, tag) for each in sorted(around)}
-    return Embedded(tag, size, {each: rows for each, rows in places.items() if rows})
+    tag = structure.type.name
+    places: dict[str, tuple[tuple[str, int], ...]] = {}
+    for observed in traces:
+        for each in {watch.tag for watch in observed.watches if watch.tag and not watch.prefix} - {tag, *places}:
+            places[each] = tuple(places_in(observed.known.structures[each], structure))
+    return Embedded(tag, structure.type.size, {each: rows for each, rows in sorted(places.items()) if rows})
+
+
+def places_in(around: MappedStructure, structure: Structure) -> Iterator[tuple[str, int]]:
+    """The paths in another structure below which all members of a structure are, each at its offset from there."""
+    members = [each for each in structure.members if each.size]
+    starts: dict[str, int] = {}
+    for field in around.fields:
+        names = _NAME.findall(field.path)
+        for number in range(1, len(names) + 1):
+            starts.setdefault("".join(names[:number]), field.offset)
+    first = f".{members[0].name}" if members else ""
+    for path, offset in starts.items():
+        begin = offset - members[0].offset if members else 0
+        if (
+            first
+            and path.endswith(first)
+            and all(
+                begin + each.offset <= starts.get(f"{path.removesuffix(first)}.{each.name}", -1) < begin + each.last + 1
+                for each in members
+            )
+        ):
+            yield path.removesuffix(first), begin
 
 
 def refuse_absent(observed: Observed, tag: str) -> None:

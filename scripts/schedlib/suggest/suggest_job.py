@@ -27,7 +27,7 @@ from schedlib.formats.strict import Strict, Word
 from schedlib.formats.suggest_document import LayoutCosts, SuggestDocument
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import shape_of
-from schedlib.layout.members import Structure
+from schedlib.layout.members import read_members
 from schedlib.layout.struct_job import declaring_file
 from schedlib.options import ChangeOptions
 from schedlib.paths import CONFIGS
@@ -35,7 +35,6 @@ from schedlib.progress import say, step
 from schedlib.suggest import header_patch, layout_costs, suggest_report
 from schedlib.suggest.contracts_held import Held
 from schedlib.suggest.embedded import Embedded, beginnings, embedded, refuse_absent
-from schedlib.suggest.inner_types import read_inner_types
 from schedlib.suggest.layout_costs import SUGGESTED, TODAY, TracedWorkload
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import Body, body_of, moved_pieces
@@ -188,8 +187,8 @@ def _structure(
     if subject.planned.target.arch not in ("x86_64", "arm64"):
         raise SchedlineError("only 64-bit kernels are searched", "make the trace on qemu-x86_64")
     traces = [each.observed for each in workloads]
-    with step("reading the types of its members, and of what it may lie in"):
-        found, where = _types(subject.vmlinux, traces, tag)
+    found = read_members(subject.vmlinux, [tag])[tag]
+    where = embedded(found, traces)
     divided = [where.named(each) for each in traces]
     for each in divided:
         refuse_absent(each, tag)
@@ -198,17 +197,6 @@ def _structure(
     fields, line = divided[0].known.structures[tag].fields, traces[0].parameters.line
     body = sharing_together(found, body)
     return movable(found, fields, body, line, pinned_of(tag)), body, where
-
-
-def _types(vmlinux: Path, traces: Sequence[Observed], tag: str) -> tuple[Structure, Embedded]:
-    around = {watch.tag for each in traces for watch in each.watches if watch.tag and not watch.prefix}
-    types = read_inner_types(vmlinux, {tag, *around})
-    found = types.structures.get(tag)
-    if found is None:
-        raise SchedlineError(
-            f"{vmlinux} has no struct {tag}", "check its name; schedline layout --show-struct shows any"
-        )
-    return found, embedded(types, tag, found.type.size, traces)
 
 
 def _searched(
@@ -342,7 +330,7 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
     wanted = _wanted(case.workloads[0].observed, changes)
     made = built(cache, source(case.tree, wanted, changed), case.place / "changed")
     offsets = case.structure.members(arrangement, case.structure.line)
-    there, where = _types(made.vmlinux, [each.observed for each in case.workloads], tag)
+    there = read_members(made.vmlinux, [tag])[tag]
     wrong = [each.name for each in there.members if each.size and offsets.get(each.name, each.offset) != each.offset]
     if wrong:
         raise SchedlineError(f"the compiler puts {tag}.{wrong[0]} elsewhere than was computed", "report this structure")
@@ -353,7 +341,7 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
         directory = case.place / f"run-{number}"
         directory.mkdir()
         observed = observe(cache, made, _wanted(workload.observed, changes), directory, case.out, taped=False)
-        yield layout_costs.measured(workload, observed, where)
+        yield layout_costs.measured(workload, observed, embedded(there, [observed]))
 
 
 def _with_costs(found: SuggestDocument, costs: list[LayoutCosts]) -> SuggestDocument:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import toy_trace
+from elftools.elf.elffile import ELFFile
 from msgspec import structs
 from replayed import Replay, compile_replay, tape_of
 
+from schedlib.c2c.kernel_map import structures_of
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest
@@ -20,8 +22,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
 from schedlib.formats.c2c_trace_document import Instance
 from schedlib.layout.members import read_members
-from schedlib.suggest.embedded import Embedded, beginnings, embedded, refuse_absent
-from schedlib.suggest.inner_types import read_inner_types
+from schedlib.suggest.embedded import Embedded, beginnings, embedded, places_in, refuse_absent
 from schedlib.suggest.layout_costs import TracedWorkload, replayed
 
 pytestmark = pytest.mark.tools
@@ -135,17 +136,39 @@ struct array array;
 
 def built(place: Path, more: str) -> Path:
     (place / "toy.c").write_text(TOY % more)
-    subprocess.run(["gcc", "-g", "-c", "-o", str(place / "toy.o"), str(place / "toy.c")], check=True)
-    return place / "toy.o"
+    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "toy.so", "toy.c"]
+    subprocess.run(argv, cwd=place, check=True)
+    return place / "toy.so"
+
+
+def mapped(binary: Path) -> dict[str, MappedStructure]:
+    with binary.open("rb") as file:
+        return structures_of(ELFFile(file), binary, "toy.c", frozenset({"inode", "shell", "array"}))
 
 
 def test_it_is_found_at_any_depth_and_in_arrays(tmp_path: Path) -> None:
-    types = read_inner_types(built(tmp_path, ""), ["array"])
-    assert types.places("array", "inode") == (("all[0]", 8), ("all[1]", 32), ("deep.shell.inode", 64))
-    assert types.places("shell", "inode") == (("inode", 8),)
-    assert types.places("inode", "shell") == types.places("inode", "inode") == ()
-    found = embedded(types, "inode", 24, [observed(tmp_path)])
-    assert found.places == {"shell": (("inode", 8),)}
+    binary = built(tmp_path, "")
+    known, inner = mapped(binary), read_members(binary, ["inode", "shell"])
+    found = list(places_in(known["array"], inner["inode"]))
+    assert found == [("all[0]", 8), ("all[1]", 32), ("deep.shell.inode", 64)]
+    assert list(places_in(known["shell"], inner["inode"])) == [("inode", 8)]
+    assert list(places_in(known["inode"], inner["shell"])) == list(places_in(known["inode"], inner["inode"])) == []
+    seen = observed(tmp_path)
+    seen = replace(seen, known=replace(seen.known, structures=known))
+    assert embedded(inner["inode"], [seen]) == Embedded("inode", 24, {"shell": (("inode", 8),)})
+
+
+def test_members_of_these_names_elsewhere_are_not_it(tmp_path: Path) -> None:
+    inner = read_members(built(tmp_path, ""), ["inode"])["inode"]
+    fields = [MappedField(8 + each.offset, each.size, f"other.{each.name}", "") for each in inner.members]
+    assert list(places_in(MappedStructure(64, tuple(fields)), inner)) == [("other", 8)]
+    assert list(places_in(MappedStructure(64, tuple(fields[:-1])), inner)) == []
+    moved = [*fields[:-1], replace_field(fields[-1], 40)]
+    assert list(places_in(MappedStructure(64, tuple(moved)), inner)) == []
+
+
+def replace_field(field: MappedField, offset: int) -> MappedField:
+    return MappedField(offset, field.size, field.path, field.pointee)
 
 
 @pytest.mark.parametrize("more", ["long i_new;", "long i_new __attribute__((__aligned__(64)));"])
@@ -154,12 +177,8 @@ def test_a_compiler_moves_the_structures_around_as_far(more: str, tmp_path: Path
     before, after = built(tmp_path, ""), tmp_path / "after"
     after.mkdir()
     inner, grown = read_members(before, ["inode"])["inode"], read_members(built(after, more), ["inode"])["inode"]
-    shell = read_members(before, ["shell"])["shell"]
-    fields = [MappedField(each.offset, each.size, each.name, "") for each in shell.members if each.name != "inode"]
-    fields += [MappedField(8 + each.offset, each.size, f"inode.{each.name}", "") for each in inner.members]
-    structure = MappedStructure(shell.type.size, tuple(sorted(fields, key=lambda each: each.offset)))
     seen = observed(tmp_path)
-    seen = replace(seen, known=replace(seen.known, structures={"shell": structure}))
+    seen = replace(seen, known=replace(seen.known, structures=mapped(before)))
     names = {each.name for each in inner.members}
     layout = StructureLayout(
         {each.name: each.offset for each in grown.members if each.name in names},
@@ -167,7 +186,7 @@ def test_a_compiler_moves_the_structures_around_as_far(more: str, tmp_path: Path
         max(grown.type.align or 8, 8),
     )
     layouts, there = Embedded("inode", 24, {"shell": (("inode", 8),)}).moved(seen, layout)
-    moved = read_members(after / "toy.o", ["shell"])["shell"]
+    moved = read_members(after / "toy.so", ["shell"])["shell"]
     start = next(each.offset for each in moved.members if each.name == "inode")
     assert there.places == {"shell": (("inode", start),)}
     assert layouts["shell"].size == moved.type.size
