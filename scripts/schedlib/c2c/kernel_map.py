@@ -114,6 +114,23 @@ def structures_of(elf: ELFFile, vmlinux: Path, unit: str, tags: frozenset[str]) 
     return _of_unit(_unit(elf, vmlinux, unit), tags)
 
 
+def structures_of_units(
+    elf: ELFFile, vmlinux: Path, wanted: Mapping[str, frozenset[str]]
+) -> dict[str, MappedStructure]:
+    """The structures of these names, by the source file that sees them; a kernel may lack some files.
+
+    Raises:
+        SchedlineError: there is no debug information.
+    """
+    found: dict[str, MappedStructure] = {}
+    left = set(wanted)
+    for name, unit in _units(elf, vmlinux):
+        for each in [each for each in left if name.endswith(each)]:
+            found |= _of_unit(unit, wanted[each])
+            left.remove(each)
+    return found
+
+
 def enumerators(elf: ELFFile, vmlinux: Path, unit: str, names: frozenset[str]) -> dict[str, int]:
     """The values of these enumerators that a source file sees; SchedlineError as for structures_of()."""
     found: dict[str, int] = {}
@@ -126,13 +143,19 @@ def enumerators(elf: ELFFile, vmlinux: Path, unit: str, names: frozenset[str]) -
     return found
 
 
-def _unit(elf: ELFFile, vmlinux: Path, wanted: str) -> CompileUnit:
+def _units(elf: ELFFile, vmlinux: Path) -> Iterator[tuple[str, CompileUnit]]:
     if elf.get_section_by_name(".debug_info") is None:
         raise _stripped(vmlinux, "debug information")
     dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
     for unit in dwarf.iter_CUs():
         name = unit.get_top_DIE().attributes.get("DW_AT_name")
-        if name is not None and name.value.decode(errors="replace").endswith(wanted):
+        if name is not None:
+            yield name.value.decode(errors="replace"), unit
+
+
+def _unit(elf: ELFFile, vmlinux: Path, wanted: str) -> CompileUnit:
+    for name, unit in _units(elf, vmlinux):
+        if name.endswith(wanted):
             return unit
     raise SchedlineError(f"{vmlinux} has no debug information of {wanted}", "build with configs/kernel/c2c.config")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.kernel_map import KernelMap, enumerators, structures_of
+from schedlib.c2c.kernel_map import KernelMap, enumerators, structures_of, structures_of_units
 from schedlib.c2c.objects import UNNAMED, Watch
 from schedlib.c2c.raw import PAGE, Page, Raw
 from schedlib.cache import read_json, write_json
@@ -24,10 +24,10 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict
 from schedlib.paths import CONFIGS
 
-VERSION = 3
+VERSION = 4
 
 _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
-"""The units that know slabs, and most of the structures that have slabs of their own."""
+"""The units that know slabs, and many of the structures that have slabs of their own."""
 
 _OFFSETS = (
     ("page", "compound_info"),
@@ -55,10 +55,16 @@ _PAGES = {"table": "page tables", "large": "large kmalloc", "stack": "stacks", "
 
 
 class SlabCache(Strict, frozen=True):
-    """The structure of a slab's objects; `larger`: the objects may be larger."""
+    """What a slab's objects are.
+
+    Attributes:
+        larger: the objects may be larger.
+        unit: a source file that uses the structure.
+    """
 
     structure: str
     larger: bool = False
+    unit: str = _TASKS
 
 
 class ObjectArray(Strict, frozen=True):
@@ -118,6 +124,9 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     """The map of a vmlinux, from the cache if it is there; SchedlineError if its slabs or pages are of another kind."""
     types_of = slab_types()
     tags = sorted({"page", *(each.structure for each in types_of.cache.values())})
+    by_unit: dict[str, frozenset[str]] = {_TASKS: frozenset({"page"})}
+    for each in types_of.cache.values():
+        by_unit[each.unit] = by_unit.get(each.unit, frozenset()) | {each.structure}
     place = kept / f"memory-{known.build_id}.json"
     wanted = {"version": VERSION, "tags": tags, "array_tags": sorted(types_of.array)}
     found = read_json(place)
@@ -128,7 +137,7 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
         section = elf.get_section_by_name(_PER_CPU)
         slabs = structures_of(elf, vmlinux, _SLABS, frozenset({"page", "slab", "kmem_cache", "codetag"}))
         types = enumerators(elf, vmlinux, _SLABS, frozenset(_TYPES))
-        structures = structures_of(elf, vmlinux, _TASKS, frozenset(tags))
+        structures = structures_of_units(elf, vmlinux, by_unit)
         arrays = {}
         for tag, array in types_of.array.items():
             pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)

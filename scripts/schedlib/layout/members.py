@@ -53,11 +53,28 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Unnamed:
+    """An unnamed struct or union inside of a structure.
+
+    Attributes:
+        size: in bytes, with the padding behind its last member.
+        align: in bytes, if an attribute demands it; else 1.
+        names: its members.
+    """
+
+    offset: int
+    size: int
+    align: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Structure:
     """A structure with all its members, in order of their offset."""
 
     type: Type
     members: tuple[Member, ...]
+    unnamed: tuple[Unnamed, ...] = ()
 
     def member(self, name: str) -> Member | None:
         """A member by name."""
@@ -83,6 +100,11 @@ def _member(text: str, offset: int, size: int) -> Member | None:
     return Member(match.group("name"), match.group("type"), offset, size, _count(match.group("array")))
 
 
+def _demanded(declared: str) -> int:
+    """The alignment that attributes demand; 1 if there are none."""
+    return max(map(int, _ATTRIBUTE.findall(declared)), default=1)
+
+
 def _count(array: str) -> int:
     """Elements of an array, from its brackets."""
     return prod(map(int, re.findall(r"\[(\d+)\]", array)))
@@ -100,7 +122,8 @@ class _Reader:
     name: str
     members: list[Member] = field(default_factory=list)
     unnamed: dict[str, Structure] = field(default_factory=dict)
-    inner: list[int] = field(default_factory=list)
+    groups: list[Unnamed] = field(default_factory=list)
+    inner: list[tuple[int, int]] = field(default_factory=list)
     size: int = 0
     align: int = 1
 
@@ -108,26 +131,38 @@ class _Reader:
         if match := re.match(r"\s*/\* size: (\d+),", text):
             self.size = int(match.group(1))
         elif _OPEN.match(text):
-            self.inner.append(len(self.members))
+            self.inner.append((len(self.members), len(self.groups)))
         elif self.inner and (match := _CLOSE.match(_ATTRIBUTE.sub("", text))):
-            start = self.inner.pop()
             self.aligned(text)
-            if match.group("name") and match.group("offset"):
-                # The members inside of a named member are not direct.
-                offset, size = int(match.group("offset")), int(match.group("size"))
-                inside = (replace(member, offset=member.offset - offset) for member in self.members[start:])
-                tag = f"{self.name}.{match.group('name')}"
-                self.unnamed[tag] = Structure(Type(tag, size, None), _in_order(inside))
-                del self.members[start:]
-                self.add(f"struct {match.group('name')}{match.group('rest')}", match)
+            self.closed(*self.inner.pop(), match, " ".join(each.group() for each in _ATTRIBUTE.finditer(text)))
         elif match := _MEMBER.match(text):
             self.add(match.group("declared"), match)
+
+    def closed(self, start: int, group: int, match: re.Match[str], attributes: str) -> None:
+        """A struct or union without a tag ends.
+
+        Args:
+            start: the number of its first member.
+            group: the number of the first one without a name inside of it.
+        """
+        if not match.group("offset"):
+            return
+        name, offset, size = match.group("name"), int(match.group("offset")), int(match.group("size"))
+        if name:
+            # The members inside of a named member are not direct.
+            inside = (replace(member, offset=member.offset - offset) for member in self.members[start:])
+            tag = f"{self.name}.{name}"
+            self.unnamed[tag] = Structure(Type(tag, size, None), _in_order(inside))
+            del self.members[start:], self.groups[group:]
+            self.add(f"struct {name}{match.group('rest')} {attributes}", match)
+        else:
+            names = tuple(member.name for member in self.members[start:])
+            self.groups.append(Unnamed(offset, size, _demanded(attributes), names))
 
     def add(self, declared: str, match: re.Match[str]) -> None:
         member = _member(declared, int(match.group("offset")), int(match.group("size")))
         if member:
-            align = max(map(int, _ATTRIBUTE.findall(declared)), default=1)
-            self.members.append(replace(member, align=align))
+            self.members.append(replace(member, align=_demanded(declared)))
             self.aligned(declared)
 
     def aligned(self, text: str) -> None:
@@ -152,10 +187,9 @@ def parse(text: str, *, aligned: bool) -> dict[str, Structure]:
         elif line.startswith("}"):
             reader.aligned(line)
             members = reader.members if aligned else [replace(member, align=1) for member in reader.members]
-            found.setdefault(
-                reader.name,
-                Structure(Type(reader.name, reader.size, reader.align if aligned else None), _in_order(members)),
-            )
+            kind = Type(reader.name, reader.size, reader.align if aligned else None)
+            groups = reader.groups if aligned else [replace(group, align=1) for group in reader.groups]
+            found.setdefault(reader.name, Structure(kind, _in_order(members), tuple(groups)))
             found |= reader.unnamed
             reader = None
         else:
@@ -201,9 +235,10 @@ def read_members(path: Path, structures: Sequence[str] = ()) -> dict[str, Struct
 def _printed(pahole: str, path: Path, tags: Sequence[str], options: Sequence[str]) -> tuple[bytes, bytes, int]:
     """What pahole prints of some structures, its errors, and its exit status.
 
-    It ends at the first structure that a file lacks. Then it is asked for the others.
+    It ends at the first structure that a file lacks. It also ends at one that only a source file has which comes before
+    that of the structure before. So it is asked again, for that one first, and then for the others.
     """
-    printed, rest = b"", tags
+    printed, rest = b"", list(tags)
     while True:
         argv = [pahole, *options, "-C", ",".join(rest), str(path)]
         try:
@@ -223,8 +258,10 @@ def _printed(pahole: str, path: Path, tags: Sequence[str], options: Sequence[str
         lacking = re.search(rb"type '(\w+)' not found", done.stderr)
         if lacking is None:
             return printed, done.stderr, done.returncode
-        known = {lacking[1].decode(), *re.findall(r"^struct (\w+) \{", done.stdout.decode(errors="replace"), re.M)}
-        left = [tag for tag in rest if tag not in known]
+        name = lacking[1].decode()
+        known = set(re.findall(r"^struct (\w+) \{", done.stdout.decode(errors="replace"), re.M))
+        others = [tag for tag in rest if tag not in known and tag != name]
+        left = others if rest[0] == name else [name, *others]
         if not left or len(left) == len(rest):
             return printed, done.stderr, done.returncode
         rest = left

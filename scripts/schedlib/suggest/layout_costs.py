@@ -11,12 +11,13 @@ from pathlib import Path
 
 from schedlib.c2c.c2c_options import LINES
 from schedlib.c2c.moved_layout import StructureLayout, relaid_as
-from schedlib.c2c.observed import Observed, result_of
+from schedlib.c2c.observed import Observed
 from schedlib.c2c.player import Player, played
-from schedlib.formats.c2c_document import Counts, TrafficResult
+from schedlib.formats.c2c_document import Counts
 from schedlib.formats.suggest_document import LayoutCosts
 from schedlib.layout.members import parse
 from schedlib.process import run
+from schedlib.suggest.embedded import Embedded
 
 TODAY, SUGGESTED = "today", "suggested"
 PAHOLE = "pahole --reorganize"
@@ -36,26 +37,37 @@ class TracedWorkload:
         return f"{chosen.workload}, {chosen.cpus} CPUs" + (f", {chosen.topology}" if chosen.topology else "")
 
 
-def of_structure(result: TrafficResult, owners: Sequence[str]) -> list[Counts]:
-    """The counts of a structure's own lines, for each quantum."""
-    return [
-        Counts.sum(row.counts for row in quantum.rows if row.owner in owners and not row.prefix)
-        for quantum in result.quanta
-    ]
+def on_lines_of(observed: Observed, tag: str) -> list[Counts]:
+    """The counts on all lines that a structure has bytes on, for each quantum: also those of what lies beside it.
 
-
-def owners_of(observed: Observed, tag: str) -> tuple[str, ...]:
-    """The names of the objects that are of a structure."""
-    return tuple(sorted({watch.owner for watch in observed.watches if watch.tag == tag and not watch.prefix}))
+    Args:
+        observed: has the structure as objects of their own, see Embedded.named().
+    """
+    keys = {watch.key for watch in observed.watches if watch.tag == tag and not watch.prefix}
+    line = observed.parameters.line
+    found = []
+    for guest in observed.guests:
+        lines: set[int] = set()
+        for each in guest.raw.instances:
+            if each.key in keys:
+                lines.update(range(each.address // line, (each.address + each.size - 1) // line + 1))
+        found.append(Counts.sum(each.counts for each in guest.raw.records if each.address // line in lines))
+    return found
 
 
 def replayed(
-    program: Path, workload: TracedWorkload, tag: str, name: str, layouts: Mapping[int, StructureLayout], place: Path
+    program: Path,
+    workload: TracedWorkload,
+    where: Embedded,
+    name: str,
+    layouts: Mapping[int, StructureLayout],
+    place: Path,
 ) -> LayoutCosts:
     """The costs of a layout, by playing a trace.
 
     Args:
         program: scripts/c2c/replay.c, compiled.
+        where: the structure, and where it lies in others.
         layouts: the layout for each size of lines.
 
     Raises:
@@ -63,22 +75,23 @@ def replayed(
     """
     observed, player = workload.observed, Player(program, workload.observed.parameters)
     own = observed.parameters.line
-    owners = owners_of(observed, tag)
-    moved = relaid_as(observed, {tag: layouts[own]}, name, name, place)
-    counts = of_structure(result_of(played(player, moved, own)), owners)
-    longer = {}
-    for line in LINES:
-        if line != own:
-            moved = relaid_as(_only_middle(observed), {tag: layouts[line]}, name, name, place)
-            (found,) = of_structure(result_of(played(player, moved, line)), owners)
-            longer[str(line)] = found.misses
-    return _costs(name, workload, counts, longer, measured=False)
+
+    def counts(guests: Observed, line: int) -> list[Counts]:
+        wanted, after = where.moved(guests, layouts[line])
+        moved = played(player, relaid_as(guests, wanted, name, name, place), line)
+        return on_lines_of(after.named(moved), where.tag)
+
+    longer = {str(line): counts(_only_middle(observed), line)[0].misses for line in LINES if line != own}
+    return _costs(name, workload, counts(observed, own), longer, measured=False)
 
 
-def measured(workload: TracedWorkload, result: TrafficResult, tag: str) -> LayoutCosts:
-    """The costs in a kernel that ran."""
-    owners = owners_of(workload.observed, tag)
-    return _costs(SUGGESTED, workload, of_structure(result, owners), {}, measured=True)
+def measured(workload: TracedWorkload, observed: Observed, where: Embedded) -> LayoutCosts:
+    """The costs in a kernel that ran.
+
+    Args:
+        where: the structure, and where it lies in others in that kernel.
+    """
+    return _costs(SUGGESTED, workload, on_lines_of(where.named(observed), where.tag), {}, measured=True)
 
 
 def _only_middle(observed: Observed) -> Observed:

@@ -112,7 +112,7 @@ class LineCosts:
             place: a scratch directory.
 
         Raises:
-            SchedlineError: a trace has no object of this structure, or is damaged.
+            SchedlineError: a trace is damaged.
         """
         offsets, _ = structure.offsets(structure.start, structure.line)
         pieces: list[tuple[int, int, int, int]] = []  # part, offset in the part, offset, size
@@ -165,10 +165,4 @@ def _objects(observed: Observed, tag: str) -> list[str]:
     starts = sorted(
         {each.address - keys[each.key].offset for each in observed.middle.raw.instances if each.key in keys}
     )
-    if not starts:
-        there = sorted({watch.tag for watch in observed.watches if watch.tag and not watch.prefix})
-        raise SchedlineError(
-            f"a trace of {observed.parameters.workload} has no {tag}, only {', '.join(there)}",
-            f"make it with --objects {tag}, or --objects all",
-        )
     return [f"object {start:x}\n" for start in starts]

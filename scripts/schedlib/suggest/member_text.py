@@ -16,10 +16,14 @@ _FIXED = re.compile(r"\b(__cacheline_group_(?:begin|end)\w*|CACHELINE_PADDING|ra
 """Marks between members: what they mean depends on where they are."""
 
 _INNER = re.compile(r"\tstruct \{[^\n]*\n")
+_INNER_END = re.compile(r"\n\t\}(?: __randomize_layout)?;")
+_OPEN_ARRAY = re.compile(r"\s*(?:[\w ]+\[\][^;\[]*;\s*)?")
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _ENDS = re.compile(r"(?:;|#\s*endif\b.*|\b__cacheline_group_\w+\(.*\)|\brandomized_struct_fields_\w+)\s*$")
 _BIT_FIELD = re.compile(r"\w\s*:\s*\w+\s*;")
+_LAST_BIT_FIELD = re.compile(r"\w\s*:\s*(?!0\s*;)\w+\s*;\s*(?:#\s*endif\b[^\n]*\s*)*$")
+"""One that others may follow: a width of 0 ends their memory."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,41 @@ class Piece:
 
     @property
     def aligned(self) -> bool:
-        """Whether its first member starts a line by an attribute."""
-        return bool(ALIGNED.search(self.code))
+        """Whether its first member starts a line by an attribute of its own, not of its type."""
+        start, end = self._declarator()
+        return self.can_align and bool(ALIGNED.search(self.text, start, end))
+
+    @property
+    def can_align(self) -> bool:
+        """Whether its first member can have such an attribute: a struct without a name would get padding by it."""
+        start, end = self._declarator()
+        return bool(re.search(r"\w", ALIGNED.sub("", _blank(self.text)[start:end]))) and not self.begins_with_bits
+
+    @property
+    def begins_with_bits(self) -> bool:
+        """Whether its first member is a bit field."""
+        start, end = self._declarator()
+        return bool(_BIT_FIELD.search(f"{_blank(self.text)[start:end]};"))
+
+    def _declarator(self) -> tuple[int, int]:
+        """Where its first declaration is in the text; of a struct or union with members what is behind these."""
+        return _first_declaration(self.text)
+
+    def with_alignment(self, wanted: bool) -> str:
+        """The text with or without the attribute of its first member."""
+        if self.aligned == wanted:
+            return self.text
+        start, end = self._declarator()
+        if not wanted:
+            found = ALIGNED.search(self.text, start, end)
+            first, last = found.span() if found else (end, end)
+            return self.text[:first] + self.text[last:]
+        names = "|".join(map(re.escape, self.names))
+        # Behind a pointer to a function, or a macro with arguments.
+        has_brackets = "(" in self.text[start:end]
+        rows = re.compile(rf"\b(?:{names})\b(?:\s*\[[^\]]*\])*").finditer(_blank(self.text), start, end)
+        at = end if has_brackets else next((row.end() for row in rows), end)
+        return f"{self.text[:at]} ____cacheline_aligned{self.text[at:]}"
 
     @property
     def code(self) -> str:
@@ -75,10 +112,21 @@ class Body:
                 rows.append(gap)
             else:
                 moved_gaps += piece.gap
-            rows.append(_with_alignment(piece, aligned[number]) if number in aligned else piece.text)
+            rows.append(piece.with_alignment(aligned[number]) if number in aligned else piece.text)
         if moved_gaps.strip():
             rows.append(moved_gaps)
         return self.before + re.sub(r"\n{3,}", "\n\n", "".join(rows)) + self.after
+
+    def joined(self, first: int, last: int) -> Body:
+        """The same, with the pieces from the first to the last as one."""
+        one = self.pieces[first]
+        for piece in self.pieces[first + 1 : last + 1]:
+            one = _as_one(one, piece)
+        return replace(self, pieces=(*self.pieces[:first], one, *self.pieces[last + 1 :]))
+
+
+def _as_one(before: Piece, piece: Piece) -> Piece:
+    return replace(before, text=before.text + piece.gap + piece.text, names=before.names + piece.names)
 
 
 def _joined(one: str, other: str) -> str:
@@ -125,25 +173,26 @@ def moved_pieces(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(number for number in order if number not in stay)
 
 
-def _with_alignment(piece: Piece, wanted: bool) -> str:
-    if piece.aligned == wanted:
-        return piece.text
-    if not wanted:
-        return ALIGNED.sub("", piece.text, count=1)
-    start = _first_declaration(piece.text)
-    end = piece.text.index(";", start)
-    names = "|".join(map(re.escape, piece.names))
-    found = re.compile(rf"\b(?:{names})\b(?:\s*\[[^\]]*\])*").search(piece.text, start, end + 1)
-    at = found.end() if found else end
-    return f"{piece.text[:at]} ____cacheline_aligned{piece.text[at:]}"
+def _blank(text: str) -> str:
+    """The text with spaces instead of comments, so that its places are the same."""
+    return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
-def _first_declaration(text: str) -> int:
-    """Where the code begins behind the comments and the first #if."""
-    at = 0
-    while match := re.compile(r"\s*(?:/\*.*?\*/|//[^\n]*|#[^\n]*\n)\s*", re.S).match(text, at):
-        at = match.end()
-    return at
+def _first_declaration(text: str) -> tuple[int, int]:
+    """Where the first declaration begins behind #if, and ends; of a struct or union with members its declarator."""
+    bare = _blank(text)
+    conditions = re.compile(r"(?:\s*#[^\n]*\n)*\s*").match(bare)
+    start = conditions.end() if conditions else 0
+    depth = 0
+    for at in range(start, len(bare)):
+        if bare[at] == "{":
+            depth += 1
+        elif bare[at] == "}":
+            depth -= 1
+            start = at + 1
+        elif bare[at] == ";" and not depth:
+            return start, at
+    return start, len(bare)
 
 
 def body_of(text: str, tag: str, file: str) -> Body:
@@ -157,9 +206,11 @@ def body_of(text: str, tag: str, file: str) -> Body:
     if start is None or end is None:
         raise SchedlineError(f"{file} does not declare struct {tag} at the left margin", "name the file: --file")
     first, last = start.end(), end.start()
-    # All of mm_struct is in a structure without a name.
-    if (inner := _INNER.match(text, first, last)) and (closed := text.rfind("\n\t}", first, last)) > 0:
-        first, last = inner.end(), closed + 1
+    # All of mm_struct but an array at its end is in a structure without a name.
+    inner = _INNER.match(text, first, last)
+    closed = _INNER_END.search(text, inner.end(), last) if inner else None
+    if inner and closed and _OPEN_ARRAY.fullmatch(_blank(text[closed.end() : last])):
+        first, last = inner.end(), closed.start() + 1
     *pieces, behind = _pieces(text[first:last], tag, file)
     return Body(text[:first], _together(pieces), behind.gap + text[last:])
 
@@ -183,7 +234,9 @@ def _pieces(body: str, tag: str, file: str) -> Iterator[Piece]:
             conditions += 1 if match[1] == "if" else -1
         brackets += code.count("{") - code.count("}") + code.count("(") - code.count(")")
         if not is_open and not conditions and not brackets and _ENDS.search(_COMMENT.sub("", text)):
-            names = tuple(declared_members(f"struct {tag} {{\n{text}}};\n").get(tag, {}))
+            every = declared_members(f"struct {tag} {{\n{text}}};\n").get(tag, {})
+            # A bit field of width 0 has no name.
+            names = tuple(name for name in every if name != "unsigned")
             yield Piece(gap, text, names, bool(_FIXED.search(text)))
             gap = text = ""
     if text:
@@ -195,12 +248,12 @@ def _pieces(body: str, tag: str, file: str) -> Iterator[Piece]:
 
 
 def _together(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """Bit fields in a row share their memory, so they are one piece."""
+    """Bit fields in a row share their memory, whatever stands between them, so they are one piece."""
     found: list[Piece] = []
     for piece in pieces:
         before = found[-1] if found else None
-        if before and not piece.gap.strip() and _BIT_FIELD.search(piece.code) and _BIT_FIELD.search(before.code):
-            found[-1] = replace(before, text=before.text + piece.gap + piece.text, names=before.names + piece.names)
+        if before and piece.begins_with_bits and _LAST_BIT_FIELD.search(before.code):
+            found[-1] = _as_one(before, piece)
         else:
             found.append(piece)
     return tuple(found)

@@ -11,11 +11,12 @@ from itertools import accumulate
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
-from schedlib.layout.members import Member, Structure
+from schedlib.layout.members import Member, Structure, Unnamed
 from schedlib.suggest.member_text import Body, Piece, number_moved
 
 _WORD = 8
 _SMALLEST_LINE = 64
+_SCALARS = (2, 4, 8)
 _ALIGNMENTS = (16, 32, 64, 128, 256, 4096)
 
 
@@ -33,6 +34,11 @@ class MovablePart:
     size: int
     align: int
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether its type takes whole lines, however long these are."""
+        return self.align >= _SMALLEST_LINE and self.size > 0 and self.size % self.align == 0
+
 
 @dataclass(frozen=True)
 class MovableUnit:
@@ -42,11 +48,13 @@ class MovableUnit:
         piece: its number in the source.
         parts: in their order, each placed as its alignment demands.
         segment: it can only move among the units of its own; marks and pinned members separate them.
+        can_align: whether an attribute can make it start a line.
     """
 
     piece: int
     parts: tuple[MovablePart, ...]
     segment: int
+    can_align: bool = True
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -80,6 +88,7 @@ class Movable:
         start: the arrangement of the source.
         line: bytes of the kernel's lines.
         align: of the type, whatever its members need.
+        empty: members that have no bytes.
     """
 
     tag: str
@@ -87,6 +96,7 @@ class Movable:
     start: Arrangement
     line: int
     align: int
+    empty: frozenset[str] = frozenset()
 
     @cached_property
     def parts(self) -> tuple[tuple[int, MovablePart], ...]:
@@ -107,11 +117,11 @@ class Movable:
             for place, part in enumerate(self.units[number].parts, self._first[number]):
                 align = line if is_aligned or part.align >= _SMALLEST_LINE else part.align
                 is_aligned = False
-                at = -(-at // align) * align
+                at = _up(at, align)
                 offsets[place] = at
-                at += part.size
+                at += _up(part.size, line) if part.has_lines else part.size
         most = self.alignment(arrangement, line)
-        return offsets, -(-at // most) * most
+        return offsets, _up(at, most)
 
     def alignment(self, arrangement: Arrangement, line: int) -> int:
         """The alignment of the structure, in bytes."""
@@ -127,6 +137,11 @@ class Movable:
             for name, inside in part.members
         }
 
+    def fields(self, arrangement: Arrangement, line: int) -> dict[str, int]:
+        """The same without those that have no bytes: nobody can have accessed them."""
+        every = self.members(arrangement, line)
+        return {name: offset for name, offset in every.items() if name not in self.empty}
+
     def lines_of_units(self, arrangement: Arrangement, line: int) -> list[frozenset[int]]:
         """The lines that each unit has bytes on."""
         offsets, _ = self.offsets(arrangement, line)
@@ -134,6 +149,23 @@ class Movable:
         for offset, (number, part) in zip(offsets, self.parts, strict=True):
             found[number].update(range(offset // line, (offset + max(part.size, 1) - 1) // line + 1))
         return [frozenset(each) for each in found]
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def sharing_together(structure: Structure, body: Body) -> Body:
+    """The body, with pieces as one that share memory: a bit field may use what other members leave of its word."""
+    while True:
+        before, end = -1, 0
+        for number, members in _members_of_pieces(structure, body, structure.type.name):
+            if before >= 0 and min(member.offset for member in members) < end:
+                body = body.joined(before, number)
+                break
+            before, end = number, max(member.offset + member.size for member in members)
+        else:
+            return body
 
 
 def movable(
@@ -153,11 +185,12 @@ def movable(
     for name in pinned:
         if structure.member(name) is None:
             raise SchedlineError(f"configs/fixed-members.toml: {tag} has no member {name}", "correct it")
-    units = [
-        MovableUnit(number, tuple(_parts(_unforced(members, body.pieces[number]), fields)), 0)
-        for number, members in _members_of_pieces(structure, body, tag)
-    ]
-    units = list(_with_segments(units, body, pinned))
+    units = []
+    for number, members in _members_of_pieces(structure, body, tag):
+        piece = body.pieces[number]
+        parts = tuple(_parts(_unforced(members, piece), fields, _unnamed_in(structure, members)))
+        units.append(MovableUnit(number, parts, 0, piece.can_align))
+    units = list(_with_segments(units, body, pinned, structure))
     there = {member.name: member.offset for member in structure.members}
     aligned = frozenset(
         number
@@ -165,7 +198,8 @@ def movable(
         if body.pieces[unit.piece].aligned and there[unit.members[0]] % line == 0
     )
     start = Arrangement(tuple(range(len(units))), aligned)
-    found = _explained(Movable(tag, tuple(units), start, line, structure.type.align or 1), there)
+    empty = frozenset(member.name for member in structure.members if not member.size)
+    found = _explained(Movable(tag, tuple(units), start, line, structure.type.align or 1, empty), there)
     size = found.offsets(start, line)[1]
     if size != structure.type.size:
         raise SchedlineError(
@@ -187,7 +221,8 @@ def _explained(found: Movable, there: Mapping[str, int]) -> Movable:
         offset = found.offsets(found.start, found.line)[0][number]
         if offset < wanted:
             before = found.parts[number - 1][1].size + found.offsets(found.start, found.line)[0][number - 1]
-            align = next((each for each in _ALIGNMENTS if -(-before // each) * each == wanted), part.align)
+            possible = _ALIGNMENTS if part.size else (*_SCALARS, *_ALIGNMENTS)
+            align = next((each for each in possible if -(-before // each) * each == wanted), part.align)
             parts = tuple(replace(each, align=align) if each is part else each for each in found.units[owner].parts)
             units = list(found.units)
             units[owner] = replace(units[owner], parts=parts)
@@ -227,29 +262,45 @@ def _unforced(members: Sequence[Member], piece: Piece) -> list[Member]:
     return [replace(each, align=1) if each is first and piece.aligned else each for each in members]
 
 
-def _parts(members: Sequence[Member], fields: Sequence[MappedField]) -> Iterator[MovablePart]:
-    """The parts of a piece. Members that overlap share memory, and so do those beside them in the same unit of bits."""
+def _unnamed_in(structure: Structure, members: Sequence[Member]) -> list[Unnamed]:
+    """What has no name and consists of some of these members only."""
+    names = {member.name for member in members}
+    return [each for each in structure.unnamed if each.names and names.issuperset(each.names)]
+
+
+def _parts(
+    members: Sequence[Member], fields: Sequence[MappedField], unnamed: Sequence[Unnamed]
+) -> Iterator[MovablePart]:
+    """The parts of a piece. Members that overlap share memory, and so do those beside them in the same unit of bits.
+
+    Those of a struct or union without a name are one part, with its padding.
+    """
     group: list[Member] = []
+    around: list[Unnamed] = []
     end = 0
     for member in sorted(members, key=lambda each: each.offset):
         if group and member.offset >= end:
-            yield _part(group, fields)
-            group = []
+            yield _part(group, fields, around)
+            group, around = [], []
         group.append(member)
-        end = max(end, member.offset + member.size)
-    yield _part(group, fields)
+        around += [each for each in unnamed if member.name in each.names and each not in around]
+        end = max(end, member.offset + member.size, *(each.offset + each.size for each in around))
+    yield _part(group, fields, around)
 
 
-def _part(members: Sequence[Member], fields: Sequence[MappedField]) -> MovablePart:
-    first = min(member.offset for member in members)
-    size = max(member.offset + member.size for member in members) - first
+def _part(members: Sequence[Member], fields: Sequence[MappedField], around: Sequence[Unnamed]) -> MovablePart:
+    spans = [(each.offset, each.offset + each.size) for each in members]
+    spans += [(each.offset, each.offset + each.size) for each in around]
+    first = min(start for start, _ in spans)
+    size = max(end for _, end in spans) - first
     names = {member.name for member in members}
     leaves = [field for field in fields if re.split(r"[.\[]", field.path)[0] in names]
-    align = max((_alignment(field.offset, field.size) for field in leaves), default=_alignment(first, size))
+    unknown = _alignment(first, size) if size else 1
+    align = max((_alignment(field.offset, field.size) for field in leaves), default=unknown)
     if not any(each.type.startswith(("struct ", "union ")) for each in members):
         # An array is aligned as its elements are.
         align = min(align, max(_alignment(0, each.size // max(each.count, 1)) for each in members))
-    align = max(align, *(member.align for member in members))
+    align = max(align, *(each.align for each in members), *(each.align for each in around))
     return MovablePart(tuple((member.name, member.offset - first) for member in members), size, align)
 
 
@@ -259,12 +310,20 @@ def _alignment(offset: int, size: int) -> int:
     return min(both & -both, _WORD)
 
 
-def _with_segments(units: Sequence[MovableUnit], body: Body, pinned: Collection[str]) -> Iterator[MovableUnit]:
-    """The units with their segments. What is pinned has one of its own, and so has an open array at the end."""
+def _with_segments(
+    units: Sequence[MovableUnit], body: Body, pinned: Collection[str], structure: Structure
+) -> Iterator[MovableUnit]:
+    """The units with their segments. What is pinned or marks a place has one of its own."""
     marks = [number for number, piece in enumerate(body.pieces) if piece.fixed]
     behind = 0
     for unit in units:
-        alone = not unit.size or any(name in pinned for name in unit.members)
+        alone = body.pieces[unit.piece].fixed or any(name in pinned for name in unit.members)
+        alone = alone or all(_is_mark(structure.member(name)) for name in unit.members)
         behind += alone
         yield replace(unit, segment=behind + sum(mark < unit.piece for mark in marks))
         behind += alone
+
+
+def _is_mark(member: Member | None) -> bool:
+    """Whether it is an array without elements, such as one that ends a structure: its name stands for a place."""
+    return member is not None and not member.size and not member.type.startswith("struct ")

@@ -49,20 +49,33 @@ class Search:
 
     Args:
         allowed: whether the contracts allow an arrangement.
+        begins: where on a line of each size the objects begin, unless their alignment puts them at its start.
     """
 
     def __init__(
-        self, structure: Movable, costs: LineCosts, objective: Objective, allowed: Callable[[Arrangement], bool]
+        self,
+        structure: Movable,
+        costs: LineCosts,
+        objective: Objective,
+        allowed: Callable[[Arrangement], bool],
+        begins: Mapping[int, int] | None = None,
     ) -> None:
         self._structure, self._costs, self._objective, self._allowed = structure, costs, objective, allowed
+        self._begins = begins or {}
         self._hot = [(number, pieces) for number, pieces in sorted(costs.hot.items()) if pieces]
         self.hot_units = sorted({structure.parts[number][0] for number, _ in self._hot})
         self._base = {line: self.misses(structure.start, line) for line in {*objective.weights, structure.line}}
         self.tried = 0
 
+    def _on_lines(self, arrangement: Arrangement, line: int) -> list[int]:
+        """Where each part begins, counted from the start of the line on which an object begins."""
+        offsets, _ = self._structure.offsets(arrangement, line)
+        begin = 0 if self._structure.alignment(arrangement, line) >= line else self._begins.get(line, 0)
+        return [begin + offset for offset in offsets]
+
     def _lines(self, arrangement: Arrangement, line: int) -> list[Line]:
         """The lines that are accessed, by the pieces that lie on them."""
-        offsets, _ = self._structure.offsets(arrangement, line)
+        offsets = self._on_lines(arrangement, line)
         found: dict[int, Line] = {}
         for number, pieces in self._hot:
             offset = offsets[number]
@@ -84,7 +97,7 @@ class Search:
     def conflicts(self) -> dict[tuple[int, int], float]:
         """For each two units that share a line today: what that costs, in percent of the misses, if it costs some."""
         line = self._structure.line
-        offsets, _ = self._structure.offsets(self._structure.start, line)
+        offsets = self._on_lines(self._structure.start, line)
         on: dict[int, dict[int, Line]] = {}
         for number, pieces in self._hot:
             unit = self._structure.parts[number][0]
@@ -134,6 +147,10 @@ class Search:
         segment = [at for at, each in enumerate(order) if units[each].segment == units[number].segment]
         return range(segment[0], segment[-1] + 1)
 
+    def _alignable(self, *numbers: int) -> frozenset[int]:
+        """Those of some units that an attribute can make start a line."""
+        return frozenset(number for number in numbers if self._structure.units[number].can_align)
+
     def neighbours(self, arrangement: Arrangement) -> Iterator[Arrangement]:
         """Each accessed unit at another place, at the start of a line, or exchanged; and each attribute gone."""
         order = arrangement.order
@@ -143,7 +160,7 @@ class Search:
             rest = tuple(each for each in order if each != number)
             for place in self._places(order, number):
                 moved = (*rest[:place], number, *rest[place:])
-                for aligned in {arrangement.aligned, arrangement.aligned | {number}}:
+                for aligned in {arrangement.aligned, arrangement.aligned | self._alignable(number)}:
                     if moved != order or aligned != arrangement.aligned:
                         yield Arrangement(moved, aligned)
                 swapped = list(order)
@@ -153,7 +170,7 @@ class Search:
                     yield Arrangement(tuple(swapped), arrangement.aligned)
                 # The unit, and what follows it, each start a line: it then has a line of its own.
                 if place + 1 < len(moved) and moved != order:
-                    yield Arrangement(moved, arrangement.aligned | {number, moved[place + 1]})
+                    yield Arrangement(moved, arrangement.aligned | self._alignable(number, moved[place + 1]))
 
     def improved(self, start: Arrangement) -> tuple[Arrangement, float]:
         """Go to better neighbours until there is none."""
@@ -175,7 +192,7 @@ class Search:
                 number = random.choice(self.hot_units)
                 rest = tuple(each for each in found.order if each != number)
                 place = random.choice(self._places(found.order, number))
-                aligned = found.aligned | {number} if random.random() < 0.5 else found.aligned
+                aligned = found.aligned | self._alignable(number) if random.random() < 0.5 else found.aligned
                 found = Arrangement((*rest[:place], number, *rest[place:]), aligned)
             if self._fits(found) and self._allowed(found):
                 return found

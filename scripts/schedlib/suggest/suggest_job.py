@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import LINES, TIMEOUT, WORKLOADS
 from schedlib.c2c.counting import Subject, Wanted, built, observe, source
 from schedlib.c2c.moved_layout import StructureLayout, load_layout
-from schedlib.c2c.observed import Observed, result_of, traced
+from schedlib.c2c.observed import Observed, traced
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
@@ -33,10 +34,11 @@ from schedlib.paths import CONFIGS
 from schedlib.progress import say, step
 from schedlib.suggest import header_patch, layout_costs, suggest_report
 from schedlib.suggest.contracts_held import Held
+from schedlib.suggest.embedded import Embedded, beginnings, embedded, refuse_absent
 from schedlib.suggest.layout_costs import SUGGESTED, TODAY, TracedWorkload
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import Body, body_of, moved_pieces
-from schedlib.suggest.movable import Arrangement, Movable, movable
+from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
 from schedlib.suggest.search import Objective, Search
 from schedlib.suggest.suggest_options import SuggestOptions
 from schedlib.tree.compose import with_tests
@@ -47,7 +49,7 @@ _TEXT, _DOCUMENT, _PATCH, _CONTRACT = "suggest.txt", "suggest.json", "suggested.
 
 
 class FixedMembers(Strict, frozen=True):
-    """Members of a structure that have to stay where they are, and what says so."""
+    """Members of a structure that have to stay where they are, * for all of them, and what says so."""
 
     stay: tuple[Word, ...]
     source: Word
@@ -64,6 +66,14 @@ def fixed_members(path: Path = CONFIGS / "fixed-members.toml") -> dict[str, Fixe
     return read_toml(path, FixedMembersFile).structure
 
 
+def pinned_of(tag: str) -> tuple[str, ...]:
+    """The members of a structure that have to stay; SchedlineError, with the reason, if that is all of them."""
+    found = fixed_members().get(tag)
+    if found and found.stay == ("*",):
+        raise SchedlineError(f"all members of struct {tag} have to stay: {found.source}", "ask for another structure")
+    return found.stay if found else ()
+
+
 def suggest(options: SuggestOptions) -> Verdict:
     """Search, count, and write a patch if there is a gain that survives.
 
@@ -72,6 +82,7 @@ def suggest(options: SuggestOptions) -> Verdict:
     """
     started = datetime.now(UTC).replace(microsecond=0)
     cache = cache_dir()
+    pinned_of(options.struct)
     doctor.require(["build", "layout", *options.tree.needs])
     out = results_directory(cache, options.out)
     for name in (_TEXT, _DOCUMENT, _PATCH, _CONTRACT):
@@ -87,14 +98,14 @@ def suggest(options: SuggestOptions) -> Verdict:
         commit, tag = planned.composition.commit, options.struct
         file = options.file or declaring_file(tree, commit, tag)
         body = body_of(tree.read(file, commit) or "", tag, file)
-        structure = _structure(subject, first, body, tag)
+        structure, body, where = _structure(subject, workloads, body, tag)
         held = Held(subject.vmlinux, structure)
         say(f"{held.number} promises about struct {tag} hold today, and have to hold afterwards")
         began = time.monotonic()
-        arrangement, search, conflicts = _searched(options, workloads, structure, held, place)
+        arrangement, search, conflicts = _searched(options, workloads, structure, where, held, place)
         seconds = round(time.monotonic() - began, 1)
         has_moved = arrangement != structure.start
-        costs = _counted(options, workloads, structure, arrangement, subject, place) if has_moved else []
+        costs = _counted(options, workloads, structure, where, arrangement, subject, place) if has_moved else []
         pieces = moved_pieces(arrangement.order)
         found = SuggestDocument(
             schema="suggest-1",
@@ -165,39 +176,72 @@ def _refuse_other(observed: Observed, commit: str, options: SuggestOptions) -> N
         )
 
 
-def _structure(subject: Subject, observed: Observed, body: Body, tag: str) -> Movable:
-    found = read_members(subject.vmlinux, [tag]).get(tag)
-    known = observed.known.structures.get(tag)
-    if found is None or known is None:
-        raise SchedlineError(f"the traces have no struct {tag}", f"make them with --objects {tag}, or --objects all")
-    pinned = fixed_members().get(tag)
+def _structure(
+    subject: Subject, workloads: Sequence[TracedWorkload], body: Body, tag: str
+) -> tuple[Movable, Body, Embedded]:
+    """What of the structure can move, its body in these pieces, and where it lies in others that were traced.
+
+    Raises:
+        SchedlineError: a trace has none of its objects, or its source does not explain its layout.
+    """
     if subject.planned.target.arch not in ("x86_64", "arm64"):
         raise SchedlineError("only 64-bit kernels are searched", "make the trace on qemu-x86_64")
-    return movable(found, known.fields, body, observed.parameters.line, pinned.stay if pinned else ())
+    traces = [each.observed for each in workloads]
+    found = read_members(subject.vmlinux, [tag])[tag]
+    where = embedded(found, traces)
+    divided = [where.named(each) for each in traces]
+    for each in divided:
+        refuse_absent(each, tag)
+    if inside := [f"{around}.{path}" for around, rows in where.places.items() for path, _ in rows]:
+        say(f"struct {tag} lies in {', '.join(inside)}, too: their lines count with it")
+    fields, line = divided[0].known.structures[tag].fields, traces[0].parameters.line
+    body = sharing_together(found, body)
+    return movable(found, fields, body, line, pinned_of(tag)), body, where
 
 
 def _searched(
-    options: SuggestOptions, workloads: list[TracedWorkload], structure: Movable, held: Held, place: Path
+    options: SuggestOptions,
+    workloads: list[TracedWorkload],
+    structure: Movable,
+    where: Embedded,
+    held: Held,
+    place: Path,
 ) -> tuple[Arrangement, Search, dict[tuple[int, int], float]]:
     size = structure.offsets(structure.start, structure.line)[1]
     most = options.bytes if options.bytes is not None else -(-size // structure.line) * structure.line
     if most < size:
         raise SchedlineError(f"--bytes {most}: struct {options.struct} has {size} bytes today", "allow at least these")
     objective = Objective(options.weight_of_lines(), options.price, most)
-    seen = [each.observed for each in workloads if not each.held_out]
+    seen = [where.named(each.observed) for each in workloads if not each.held_out]
+    begins = _beginnings(seen, structure)
     program = plugin_guest.line_counter(cache_dir())
     with LineCosts(program, seen, structure, place) as costs:
-        search = Search(structure, costs, objective, held.allow)
+        search = Search(structure, costs, objective, held.allow, begins)
         with step("searching"):
             found = search.best(options.restarts, options.seed, lambda text: say(f"  {text}"))
         worth = {pair: share for pair, share in search.conflicts().items() if share >= options.price}
         return found, search, worth
 
 
+def _beginnings(seen: Sequence[Observed], structure: Movable) -> dict[int, int]:
+    """Where on a line of each size the search takes the objects to begin: where most of them do."""
+    found = {}
+    for line in LINES:
+        there = sum((beginnings(each, structure.tag, line) for each in seen), Counter[int]())
+        ((found[line], most),) = there.most_common(1)
+        if len(there) > 1 and line == structure.line:
+            say(
+                f"the objects of struct {structure.tag} begin at {len(there)} places of a line; the search takes them "
+                f"all for those {100 * most / there.total():.0f} % that begin at byte {found[line]}"
+            )
+    return found
+
+
 def _counted(
     options: SuggestOptions,
     workloads: list[TracedWorkload],
     structure: Movable,
+    where: Embedded,
     found: Arrangement,
     subject: Subject,
     place: Path,
@@ -217,7 +261,7 @@ def _counted(
             for at, (name, each) in enumerate(layouts.items()):
                 directory = place / f"layout-{number}-{at}"
                 directory.mkdir()
-                costs.append(layout_costs.replayed(program, workload, structure.tag, name, each, directory))
+                costs.append(layout_costs.replayed(program, workload, where, name, each, directory))
     return costs
 
 
@@ -225,9 +269,7 @@ def _layouts(structure: Movable, arrangement: Arrangement) -> dict[int, Structur
     found = {}
     for line in LINES:
         _, size = structure.offsets(arrangement, line)
-        found[line] = StructureLayout(
-            structure.members(arrangement, line), size, structure.alignment(arrangement, line)
-        )
+        found[line] = StructureLayout(structure.fields(arrangement, line), size, structure.alignment(arrangement, line))
     return found
 
 
@@ -289,7 +331,7 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
     made = built(cache, source(case.tree, wanted, changed), case.place / "changed")
     offsets = case.structure.members(arrangement, case.structure.line)
     there = read_members(made.vmlinux, [tag])[tag]
-    wrong = [each.name for each in there.members if offsets.get(each.name, each.offset) != each.offset]
+    wrong = [each.name for each in there.members if each.size and offsets.get(each.name, each.offset) != each.offset]
     if wrong:
         raise SchedlineError(f"the compiler puts {tag}.{wrong[0]} elsewhere than was computed", "report this structure")
     for number, workload in enumerate(case.workloads):
@@ -299,7 +341,7 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
         directory = case.place / f"run-{number}"
         directory.mkdir()
         observed = observe(cache, made, _wanted(workload.observed, changes), directory, case.out, taped=False)
-        yield layout_costs.measured(workload, result_of(observed), tag)
+        yield layout_costs.measured(workload, observed, embedded(there, [observed]))
 
 
 def _with_costs(found: SuggestDocument, costs: list[LayoutCosts]) -> SuggestDocument:

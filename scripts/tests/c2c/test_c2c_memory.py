@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.kernel_map import KernelMap, structures_of_units
 from schedlib.c2c.memory_map import MemoryMap, bases_of, named, plan_lines, slab_types
 from schedlib.c2c.objects import Located, Resolver
 from schedlib.c2c.raw import Page, Raw, Record, parse_raw
@@ -186,3 +188,31 @@ end 1
     assert raw.arrays == {"futex_hash_bucket": (DIRECT + 0x7000, 16)}
     assert raw.private
     assert (raw.private.lines, raw.private.accesses, raw.private.misses) == (7, 100, 7)
+
+
+@pytest.mark.tools
+def test_a_structure_is_read_from_the_file_that_uses_it(tmp_path: Path) -> None:
+    """Each file of the toy kernel has a structure of its own; a third one is not in it."""
+    for folder, tag in (("mm", "shmem_inode_info"), ("net", "sockfs_inode")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "toy.c").write_text(f"struct {tag} {{ int seals; long inode; }} {folder};\n")
+    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "toy.so", "mm/toy.c", "net/toy.c"]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    wanted = {unit: frozenset({"shmem_inode_info", "sockfs_inode"}) for unit in ("mm/toy.c", "net/toy.c", "fs/toy.c")}
+    with (tmp_path / "toy.so").open("rb") as file:
+        elf = ELFFile(file)
+        found = structures_of_units(elf, tmp_path, wanted)
+        only = structures_of_units(elf, tmp_path, {"mm/toy.c": wanted["mm/toy.c"]})
+    assert {tag: each.size for tag, each in found.items()} == {"shmem_inode_info": 16, "sockfs_inode": 16}
+    assert only.keys() == {"shmem_inode_info"}
+
+
+def test_every_structure_of_a_slab_has_a_file_that_uses_it() -> None:
+    """An inode is inside of the file systems' own, so these have to be in the table."""
+    table = slab_types().cache
+    assert {table[name].structure for name in ("shmem_inode_cache", "sock_inode_cache", "proc_inode_cache")} == {
+        "shmem_inode_info",
+        "sockfs_inode",
+        "proc_inode",
+    }
+    assert all(each.unit.endswith(".c") for each in table.values())

@@ -12,8 +12,9 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure, read_members
 from schedlib.layout.tables import Type
-from schedlib.suggest.member_text import Body, body_of, moved_pieces, number_moved
-from schedlib.suggest.movable import Arrangement, Movable, movable
+from schedlib.suggest.member_text import ALIGNED, Body, body_of, moved_pieces, number_moved
+from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
+from schedlib.suggest.suggest_job import pinned_of
 
 BEFORE = "#ifndef TOY_H\n\n/* A toy. */\n"
 TOY = (
@@ -73,9 +74,10 @@ def test_a_piece_takes_its_comment_and_conditions_along_and_leaves_what_is_about
 
 
 def test_attributes_come_and_go() -> None:
-    found = body().text(range(7), {0: True, 2: True, 3: True, 5: False, 6: False})
+    found = body().text(range(7), {0: True, 3: True, 5: False, 6: False})
     assert "\tunsigned int\t\tcalls ____cacheline_aligned;\n" in found
-    assert "\tint\t\tone ____cacheline_aligned;\n" in found.replace("\t\tint", "\tint")
+    # A union without a name would get padding by it, so there it is left out.
+    assert [piece.can_align for piece in body().pieces] == [True, True, False, True, False, True, True]
     assert "toy_time ____cacheline_aligned;" in found
     assert "busy;" in found
 
@@ -86,6 +88,19 @@ def test_attributes_come_and_go() -> None:
 )
 def test_as_few_as_possible_count_as_moved(order: tuple[int, ...], moved: tuple[int, ...]) -> None:
     assert number_moved(order) == len(moved_pieces(order)) == len(moved)
+
+
+def test_bit_fields_stay_together_across_comments_and_conditions() -> None:
+    """Those behind a width of 0 have memory of their own."""
+    rows = [
+        "unsigned a:1;\n\n\t/* About what follows. */\n\n\tunsigned b:1;",
+        "#ifdef CONFIG_TOY\n\tunsigned c:1;\n#endif\n\tunsigned d:1;\n\tunsigned :0;",
+        "/* Only current. */\n\n\tunsigned e:1;\n\tint f;",
+    ]
+    text = "struct toy {\n" + "".join(f"\t{row}\n".replace("\t#", "#") for row in rows) + "};\n"
+    found = body(text)
+    assert [piece.names for piece in found.pieces] == [("a", "b", "c", "d"), ("e",), ("f",)]
+    assert found.text(range(3), {}) == BEFORE + text + AFTER
 
 
 def test_what_is_not_there_or_not_understood_is_refused() -> None:
@@ -115,6 +130,10 @@ def test_what_is_pinned_has_a_segment_of_its_own() -> None:
     assert [unit.segment for unit in toy(text, members, 12, ("a",)).units] == [1, 2, 2]
     with pytest.raises(SchedlineError, match="toy has no member d"):
         toy(text, members, 12, ("d",))
+    assert pinned_of("sock") == ("__sk_common",)
+    assert pinned_of("rq") == ()
+    with pytest.raises(SchedlineError, match="all members of struct page have to stay: include"):
+        pinned_of("page")
 
 
 def test_offsets_that_the_source_does_not_explain_are_refused() -> None:
@@ -125,6 +144,48 @@ def test_offsets_that_the_source_does_not_explain_are_refused() -> None:
         toy(text, (Member("a", "int", 0, 4), Member("b", "int", 20, 4)), 24)
     with pytest.raises(SchedlineError, match="does not show its member c"):
         toy(text, (Member("a", "int", 0, 4), Member("b", "int", 4, 4), Member("c", "int", 8, 4)), 12)
+
+
+@pytest.mark.parametrize(
+    ("text", "aligned", "with_it"),
+    [
+        ("\tint a;\n", False, "\tint a ____cacheline_aligned;\n"),
+        ("\tint a[2];\t/* a; b */\n", False, "\tint a[2] ____cacheline_aligned;\t/* a; b */\n"),
+        ("\tvoid (*a)(int);\n", False, "\tvoid (*a)(int) ____cacheline_aligned;\n"),
+        ("\tstruct {\n\t\tint b;\n\t} a;\n", False, "\tstruct {\n\t\tint b;\n\t} a ____cacheline_aligned;\n"),
+        # What starts a line inside of it is not the attribute of the member.
+        (
+            "\tstruct {\n\t\tint b ____cacheline_aligned;\n\t} a;\n",
+            False,
+            "\tstruct {\n\t\tint b ____cacheline_aligned;\n\t} a ____cacheline_aligned;\n",
+        ),
+        ("\tint a ____cacheline_aligned_in_smp;\n", True, "\tint a ____cacheline_aligned_in_smp;\n"),
+    ],
+)
+def test_an_attribute_belongs_to_the_first_declaration(text: str, aligned: bool, with_it: str) -> None:
+    piece, _ = body(f"struct toy {{\n{text}\tint z;\n}};\n").pieces
+    assert (piece.aligned, piece.can_align) == (aligned, True)
+    assert piece.with_alignment(True) == with_it
+    without = ALIGNED.sub("", text) if aligned else text
+    assert piece.with_alignment(False) == without
+
+
+@pytest.mark.parametrize(
+    "text", ["\tstruct {\n\t\tint a;\n\t} ____cacheline_aligned;\n", "\tunion {\n\t\tint a;\n\t};\n", "\tint a:1;\n"]
+)
+def test_what_an_attribute_would_pad_or_break_gets_none(text: str) -> None:
+    piece, _ = body(f"struct toy {{\n{text}\tint z;\n}};\n").pieces
+    assert (piece.aligned, piece.can_align) == (False, False)
+
+
+def test_a_structure_without_a_name_around_all_members_is_looked_into() -> None:
+    """As in mm_struct; one at the beginning, with members behind it, is only the first of them."""
+    all_of_it = (
+        "struct toy {\n\tstruct {\n\t\tint a;\n\t\tint b;\n\t} __randomize_layout;\n\n\t/* c; */\n\tchar c[];\n};\n"
+    )
+    assert [piece.names for piece in body(all_of_it).pieces] == [("a",), ("b",)]
+    first = all_of_it.replace("char c[]", "char c").replace(" __randomize_layout", "")
+    assert [piece.names for piece in body(first).pieces] == [("a", "b"), ("c",)]
 
 
 @pytest.mark.tools
@@ -147,6 +208,24 @@ def test_a_compiler_agrees(order: tuple[int, ...], aligned: set[int], tmp_path: 
 
 
 @pytest.mark.tools
+def test_a_bit_field_stays_with_those_whose_word_it_shares(tmp_path: Path) -> None:
+    """As signal_struct.autoreap behind two bool."""
+    text = body("struct toy {\n\tint a;\n\n\tchar b;\n\tchar c;\n\t/* d */\n\tunsigned d:1;\n\tlong e;\n\tint f;\n};\n")
+    found = read_members(built(text.text(range(6), {}), tmp_path), ["toy"])["toy"]
+    with pytest.raises(SchedlineError, match="does not explain why d is at offset 4"):
+        toy(text, found.members, found.type.size)
+    together = sharing_together(found, text)
+    assert [piece.names for piece in together.pieces] == [("a",), ("b", "c", "d"), ("e",), ("f",)]
+    assert together.text(range(4), {}) == text.text(range(6), {})
+    start = toy(together, found.members, found.type.size)
+    order = (2, 1, 3, 0)
+    members, size = compiled(together.text(order, {}), tmp_path)
+    wanted = Arrangement(order, frozenset())
+    assert {each.name: each.offset for each in members} == start.members(wanted, 64)
+    assert start.offsets(wanted, 64)[1] == size
+
+
+@pytest.mark.tools
 def test_the_alignment_of_a_type_is_kept_where_its_place_does_not_show_it(tmp_path: Path) -> None:
     """call_single_data_t is aligned to 32 bytes; a member that follows 64 bytes of others is so by chance."""
     text = body(
@@ -160,15 +239,70 @@ def test_the_alignment_of_a_type_is_kept_where_its_place_does_not_show_it(tmp_pa
     assert next(each.offset for each in moved if each.name == "wide") == 96
 
 
+INSIDE = (
+    "struct toy {\n"
+    "\tint\t\t\tfirst;\n"
+    # As mm_struct.mm_count: the attribute is that of the type, so it has a line of its own.
+    "\tstruct {\n\t\tint\t\tcount;\n\t} ____cacheline_aligned;\n"
+    # As task_struct.stats, without CONFIG_SCHEDSTATS.
+    "\tstruct empty\t\tstats;\n"
+    "\tlong\t\t\ttime;\n"
+    # As task_struct.se, in whose type a type starts a line.
+    "\tstruct lined\t\tavg;\n"
+    "\tshort\t\t\tkind;\n"
+    # As cfs_rq.removed.
+    "\tstruct {\n\t\tlong\t\tlock ____cacheline_aligned;\n\t\tint\t\tnr;\n\t} removed;\n"
+    "\tchar\t\t\tlast;\n"
+    "\tlong\t\t\tmask[];\n"
+    "};\n"
+)
+FIRST, COUNT, STATS, TIME, AVG, KIND, REMOVED, LAST, MASK = range(9)
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("line", [64, 128])
+@pytest.mark.parametrize(
+    ("order", "aligned"),
+    [
+        (tuple(range(9)), set()),
+        ((COUNT, TIME, STATS, KIND, FIRST, REMOVED, AVG, LAST, MASK), set()),
+        ((STATS, LAST, REMOVED, FIRST, AVG, COUNT, KIND, TIME, MASK), {LAST, TIME}),
+        ((TIME, KIND, FIRST, LAST, AVG, STATS, COUNT, REMOVED, MASK), {REMOVED, KIND}),
+    ],
+)
+def test_a_compiler_agrees_about_types_that_start_lines_or_are_empty(
+    order: tuple[int, ...], aligned: set[int], line: int, tmp_path: Path
+) -> None:
+    text = body(INSIDE)
+    binary = built(text.text(range(9), {}), tmp_path)
+    structure = read_members(binary, ["toy"])["toy"]
+    fields = [MappedField(each.offset, each.size, each.name, "") for each in structure.members if each.size]
+    found = movable(structure, fields, text, 64, ())
+    wanted = Arrangement(order, frozenset(aligned))
+    moved = read_members(built(text.text(order, dict.fromkeys(aligned, True)), tmp_path, line), ["toy"])["toy"]
+    assert {each.name: each.offset for each in moved.members} == found.members(wanted, line)
+    assert found.offsets(wanted, line)[1] == moved.type.size
+    # What has no bytes is no field of a trace. Only the array without elements stays where it is.
+    assert found.members(wanted, line).keys() - found.fields(wanted, line).keys() == {"stats", "mask"}
+    assert [unit.segment for unit in found.units] == [0] * 8 + [1]
+
+
 def compiled(header: str, place: Path) -> tuple[tuple[Member, ...], int]:
     """The members and the size that gcc gives to struct toy."""
+    found = read_members(built(header, place), ["toy"])["toy"]
+    return found.members, found.type.size
+
+
+def built(header: str, place: Path, line: int = 64) -> Path:
+    """An object file with struct toy."""
     (place / "toy.h").write_text(header)
     (place / "toy.c").write_text(
-        "#define CONFIG_TOY\n#define ____cacheline_aligned __attribute__((__aligned__(64)))\n"
+        f"#define CONFIG_TOY\n#define ____cacheline_aligned __attribute__((__aligned__({line})))\n"
         "typedef struct { long x[4]; } wide_t __attribute__((__aligned__(32)));\n"
+        "struct empty { };\nstruct load { long load; int sum; } ____cacheline_aligned;\n"
+        "struct lined { struct load load; };\n"
         '#include "toy.h"\n'
         "struct toy toy;\n"
     )
     subprocess.run(["gcc", "-g", "-c", "-o", str(place / "toy.o"), str(place / "toy.c")], check=True)
-    found = read_members(place / "toy.o", ["toy"])["toy"]
-    return found.members, found.type.size
+    return place / "toy.o"

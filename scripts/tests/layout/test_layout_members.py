@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout import members
-from schedlib.layout.members import Member, Structure, parse, read_members, resolve
+from schedlib.layout.members import Member, Structure, Unnamed, parse, read_members, resolve
 from schedlib.layout.tables import Type
 
 pytestmark = pytest.mark.tools
@@ -132,13 +132,21 @@ def test_unnamed_inner_structure_with_an_attribute_is_unnamed(attribute: str) ->
         "struct {", "\tint a; /* 0 4 */", "\tint b; /* 4 4 */", f"}}{attribute}; /* 0 32 */", "int c; /* 32 4 */"
     )
     assert [member.name for member in read.members] == ["a", "b", "c"]
-    assert read.type.align == (32 if attribute else 1)
+    align = 32 if attribute else 1
+    assert (read.type.align, read.unnamed) == (align, (Unnamed(0, 32, align, ("a", "b")),))
 
 
 def test_named_inner_structure_with_an_attribute() -> None:
     read = inside("struct {", "\tint a; /* 64 4 */", "} in __attribute__((__aligned__(64))); /* 64 4 */")
-    assert [(member.name, member.offset) for member in read.members] == [("in", 64)]
-    assert read.type.align == 64
+    assert [(member.name, member.offset, member.align) for member in read.members] == [("in", 64, 64)]
+    assert (read.type.align, read.unnamed) == (64, ())
+
+
+def test_what_is_unnamed_inside_of_something_named_is_not_told() -> None:
+    read = inside(
+        "struct {", "\tunion {", "\t\tint a; /* 0 4 */", "\t}; /* 0 4 */", "} in; /* 0 4 */", "int b; /* 4 4 */"
+    )
+    assert ([member.name for member in read.members], read.unnamed) == (["in", "b"], ())
 
 
 def test_enum_inside_does_not_end_the_structure_around_it() -> None:
@@ -402,6 +410,19 @@ def test_paths(dwarf: Path) -> None:
 )
 def test_paths_that_lead_nowhere(dwarf: Path, tag: str, path: str) -> None:
     assert resolve(read_members(dwarf), tag, path) is None
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [("first", "second"), ("second", "first"), ("none", "second", "first"), ("second", "none", "first", "other")],
+)
+def test_the_order_of_source_files_loses_no_structure(tags: tuple[str, ...], tmp_path: Path) -> None:
+    """pahole goes through them once: asked for `second,first`, it does not find the first."""
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.c").write_text(f"struct {name} {{ int a; }} {name};\n")
+    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "both.so", "first.c", "second.c"]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    assert read_members(tmp_path / "both.so", tags).keys() == {"first", "second"}
 
 
 def test_a_path_through_an_array_of_unnamed_structures(dwarf: Path) -> None:
