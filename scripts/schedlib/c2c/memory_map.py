@@ -7,6 +7,7 @@ import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,10 +56,16 @@ _PAGES = {"table": "page tables", "large": "large kmalloc", "stack": "stacks", "
 
 
 class SlabCache(Strict, frozen=True):
-    """The structure of a slab's objects; `larger`: the objects may be larger."""
+    """The structure of a slab's objects.
+
+    Attributes:
+        larger: the objects may be larger.
+        unit: a source file that knows the structure. A kernel without it has no such slab.
+    """
 
     structure: str
     larger: bool = False
+    unit: str = _TASKS
 
 
 class ObjectArray(Strict, frozen=True):
@@ -128,7 +135,7 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
         section = elf.get_section_by_name(_PER_CPU)
         slabs = structures_of(elf, vmlinux, _SLABS, frozenset({"page", "slab", "kmem_cache", "codetag"}))
         types = enumerators(elf, vmlinux, _SLABS, frozenset(_TYPES))
-        structures = structures_of(elf, vmlinux, _TASKS, frozenset(tags))
+        structures = _of_caches(elf, vmlinux, types_of.cache.values())
         arrays = {}
         for tag, array in types_of.array.items():
             pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)
@@ -159,6 +166,18 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     )
     write_json(place, wanted | msgspec.to_builtins(read))
     return read
+
+
+def _of_caches(elf: ELFFile, vmlinux: Path, caches: Iterable[SlabCache]) -> dict[str, MappedStructure]:
+    """The structures of slabs, and struct page."""
+    by_unit: dict[str, set[str]] = {_TASKS: {"page"}}
+    for each in caches:
+        by_unit.setdefault(each.unit, set()).add(each.structure)
+    found = structures_of(elf, vmlinux, _TASKS, frozenset(by_unit.pop(_TASKS)))
+    for unit, tags in by_unit.items():
+        with suppress(SchedlineError):
+            found |= structures_of(elf, vmlinux, unit, frozenset(tags))
+    return found
 
 
 def _offsets(
