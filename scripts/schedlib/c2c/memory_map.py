@@ -135,7 +135,7 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
         section = elf.get_section_by_name(_PER_CPU)
         slabs = structures_of(elf, vmlinux, _SLABS, frozenset({"page", "slab", "kmem_cache", "codetag"}))
         types = enumerators(elf, vmlinux, _SLABS, frozenset(_TYPES))
-        structures = _of_caches(elf, vmlinux, types_of.cache.values())
+        structures = structures_of_caches(elf, vmlinux, types_of.cache.values())
         arrays = {}
         for tag, array in types_of.array.items():
             pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)
@@ -168,8 +168,8 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     return read
 
 
-def _of_caches(elf: ELFFile, vmlinux: Path, caches: Iterable[SlabCache]) -> dict[str, MappedStructure]:
-    """The structures of slabs, and struct page."""
+def structures_of_caches(elf: ELFFile, vmlinux: Path, caches: Iterable[SlabCache]) -> dict[str, MappedStructure]:
+    """The structures of slabs, and struct page; SchedlineError if there is no debug information."""
     by_unit: dict[str, set[str]] = {_TASKS: {"page"}}
     for each in caches:
         by_unit.setdefault(each.unit, set()).add(each.structure)

@@ -88,15 +88,14 @@ class IncidentTrace:
         moved, result, bad = self.play("bad", layouts["bad"])
         fields = blame(self._player, moved, result, self.place)
         found = judged(fields, self._owners, incident.right, self.layouts.inside)
-        more = costs_more(good, bad)
-        caught = more and 1 <= found.rank <= self.rules.first
+        caught = is_caught(good, bad, found, self.rules.first)
         middle_time = time.monotonic()
         suggested, why_none = self._suggested(moved)
         return CountedRow(
             workload=workload,
             good=good,
             bad=bad,
-            costs_more=more,
+            costs_more=costs_more(good, bad),
             better=all(one < other for one, other in zip(good, bad, strict=True)),
             first=found.fields[: self.rules.first],
             rank=found.rank,
@@ -132,7 +131,7 @@ class IncidentTrace:
         structure = _movable(self.layouts, bad, moved)
         before, places = self.layouts.traced.places(tag, ""), bad.places(tag, "")
         line = structure.line
-        size = structure.offsets(structure.start, line)[1]
+        size = max(structure.offsets(structure.start, line)[1], self.layouts.fix.size(tag))
         objective = Objective({line: 1.0}, PRICE, -(-size // line) * line)
         there = {path: place.offset for path, place in before.items()}
         with LineCosts(self.programs.lines, [self.observed], structure, self.place, there) as costs:
@@ -223,6 +222,11 @@ def judged(blamed: Sequence[BlamedField], owners: Sequence[str], right: Sequence
         return next((number for number, name in enumerate(names, 1) if name in is_right), 0)
 
     return BlamedMembers(tuple(own), rank(own), rank(worth))
+
+
+def is_caught(good: Sequence[int], bad: Sequence[int], found: BlamedMembers, first: int) -> bool:
+    """Whether the rules say that the counts catch an incident."""
+    return costs_more(good, bad) and 1 <= found.rank <= first
 
 
 def _is_in(path: str, name: str) -> bool:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from schedlib.c2c import memory_map
 from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.memory_map import MemoryMap, bases_of, named, plan_lines, slab_types
+from schedlib.c2c.memory_map import MemoryMap, SlabCache, bases_of, named, plan_lines, slab_types
 from schedlib.c2c.objects import Located, Resolver
 from schedlib.c2c.raw import Page, Raw, Record, parse_raw
 from schedlib.errors import SchedlineError
@@ -122,6 +123,27 @@ def test_a_type_of_another_size_is_refused() -> None:
     with pytest.raises(SchedlineError, match="the slab dentry have 200 bytes, but struct dentry has 192"):
         named(KNOWN, MEMORY, raw)
     assert "larger" not in slab_types().cache["dentry"].structure
+
+
+def test_each_structure_is_looked_for_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, frozenset[str]] = {}
+
+    def structures_of(elf: object, vmlinux: object, unit: str, tags: frozenset[str]) -> dict[str, MappedStructure]:
+        asked[unit] = tags
+        if unit == "net/ipv4/tcp.c":
+            raise SchedlineError("vmlinux has no debug information of net/ipv4/tcp.c", "")
+        return dict.fromkeys(tags, DENTRY)
+
+    monkeypatch.setattr(memory_map, "structures_of", structures_of)
+    caches = [SlabCache("dentry"), SlabCache("tcp_sock", unit="net/ipv4/tcp.c"), SlabCache("rtable", unit="route.c")]
+    # A kernel without a network has no sockets to name; one without kernel/fork.c is none.
+    assert memory_map.structures_of_caches(None, Path("vmlinux"), caches) == dict.fromkeys(
+        ("dentry", "page", "rtable"), DENTRY
+    )
+    assert asked["kernel/fork.c"] == {"dentry", "page"}
+    monkeypatch.setattr(memory_map, "_TASKS", "net/ipv4/tcp.c")
+    with pytest.raises(SchedlineError, match="no debug information"):
+        memory_map.structures_of_caches(None, Path("vmlinux"), caches)
 
 
 def test_what_is_watched_is_not_named_again() -> None:
