@@ -92,7 +92,7 @@ def retrodict(options: RetrodictOptions) -> Verdict:
     workloads = sorted({each.play.workload for each in incidents if each.play}) if options.counts else []
     if options.counts:
         rows = _with_counts(case, incidents, rows, workloads)
-    quiet = quiet_rows(cache, column, case.rules.quiet.kernels, incidents) if options.quiet else ()
+    quiet = quiet_rows(cache, column, case.rules.quiet.kernels, read_incidents()) if options.quiet else ()
     compiler = compiler_of(column.arch)
     found = RetrodictDocument(
         schema="retrodict-1",

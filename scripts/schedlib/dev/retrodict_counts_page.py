@@ -100,6 +100,7 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
     yield "layout costs more by more than the spread of the quanta, and the right member is among the first three."
     yield ""
     yield "A kernel that has the bad layout would run another way: these are the accesses of 7.3, with other offsets."
+    yield "Lines that only one CPU uses are left out: what costs a CPU more of its own lines is not counted."
     yield "`suggest` begins at the bad layout. It searches in the trace in which it is counted, with no contract to"
     yield "keep, and no workload is held out. So its figures are the best case."
     yield ""
