@@ -117,11 +117,11 @@ class IncidentTrace:
             return (), "the structure is inside of another one, which is not searched"
         try:
             layout = self._searched(moved)
+            if layout is None:
+                return (), "the search finds no better order"
+            *_, misses = self.play("suggested", layout)
         except SchedlineError as error:
             return (), error.observed.splitlines()[0]
-        if layout is None:
-            return (), "the search finds no better order"
-        *_, misses = self.play("suggested", layout)
         return misses, ""
 
     def _searched(self, moved: Observed) -> StructureLayout | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,6 +128,7 @@ def test_a_type_of_another_size_is_refused() -> None:
 
 def test_each_structure_is_looked_for_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, frozenset[str]] = {}
+    elf: Any = None
 
     def structures_of(elf: object, vmlinux: object, unit: str, tags: frozenset[str]) -> dict[str, MappedStructure]:
         asked[unit] = tags
@@ -137,13 +139,13 @@ def test_each_structure_is_looked_for_where_it_is_known(monkeypatch: pytest.Monk
     monkeypatch.setattr(memory_map, "structures_of", structures_of)
     caches = [SlabCache("dentry"), SlabCache("tcp_sock", unit="net/ipv4/tcp.c"), SlabCache("rtable", unit="route.c")]
     # A kernel without a network has no sockets to name; one without kernel/fork.c is none.
-    assert memory_map.structures_of_caches(None, Path("vmlinux"), caches) == dict.fromkeys(
+    assert memory_map.structures_of_caches(elf, Path("vmlinux"), caches) == dict.fromkeys(
         ("dentry", "page", "rtable"), DENTRY
     )
     assert asked["kernel/fork.c"] == {"dentry", "page"}
     monkeypatch.setattr(memory_map, "_TASKS", "net/ipv4/tcp.c")
     with pytest.raises(SchedlineError, match="no debug information"):
-        memory_map.structures_of_caches(None, Path("vmlinux"), caches)
+        memory_map.structures_of_caches(elf, Path("vmlinux"), caches)
 
 
 def test_what_is_watched_is_not_named_again() -> None:
