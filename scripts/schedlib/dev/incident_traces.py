@@ -47,13 +47,13 @@ class IncidentTraces:
     def wanted(self, workload: str) -> Wanted:
         """The measurement of a workload."""
         rules = self.rules
-        setting = Setting(flat(rules.cpus), LINES[0], 0, rules.rounds[workload], TIMEOUT)
+        setting = Setting(flat(rules.cpus), LINES[0], 0, rules.rounds_of(workload), TIMEOUT)
         return Wanted(workload, (ALL,), rules.quanta, setting, rules.config)
 
     @cached_property
     def plan(self) -> KernelPlan:
         """The kernel of all guests."""
-        return source(self.tree, self.wanted(next(iter(self.rules.rounds))), self.composition)
+        return source(self.tree, self.wanted(self.rules.trace[0].workload), self.composition)
 
     def path(self, workload: str) -> Path:
         """The file for a trace, by everything that it depends on."""
@@ -114,7 +114,7 @@ class IncidentTraces:
             path = self.path(name)
             if path.is_file():
                 seconds = float((read_json(path.with_suffix(".json")) or {}).get("seconds", 0.0))
-                traces.append(TraceRow(name, rules.rounds[name], path.stat().st_size, seconds))
+                traces.append(TraceRow(name, rules.rounds_of(name), path.stat().st_size, seconds))
         return ReplayFacts(
             rules=rules.date,
             cpus=rules.cpus,

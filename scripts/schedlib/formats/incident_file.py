@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Count, Positive, Strict, Word, Wrong
@@ -110,6 +111,13 @@ class QuietKernels(Strict, frozen=True):
     kernels: tuple[Word, ...]
 
 
+class WorkloadRounds(Strict, frozen=True):
+    """A workload that is traced, and the rounds of each of its threads."""
+
+    workload: Word
+    rounds: Positive
+
+
 class ReplayRules(Strict, frozen=True):
     """How counts are made: the guests, and what has to be true of the counts.
 
@@ -118,7 +126,6 @@ class ReplayRules(Strict, frozen=True):
         first: so many fields to blame count.
         restarts: of the search for another order.
         config: fragments of configs/kernel/ on top of those of `schedline c2c`.
-        rounds: of each thread, by workload.
     """
 
     date: Word
@@ -127,7 +134,14 @@ class ReplayRules(Strict, frozen=True):
     first: Positive
     restarts: Count
     config: tuple[Word, ...]
-    rounds: dict[str, Positive]
+    trace: tuple[WorkloadRounds, ...]
+
+    def rounds_of(self, workload: str) -> int:
+        """The rounds of each thread; SchedlineError if this workload is not traced."""
+        for row in self.trace:
+            if row.workload == workload:
+                return row.rounds
+        raise SchedlineError(f"configs/incidents-rules.toml has no rounds for {workload}", "add [[replay.trace]]")
 
 
 class IncidentRules(Strict, frozen=True, rename={"class_": "class"}):

@@ -201,7 +201,9 @@ def test_why_it_was_missed() -> None:
 
 def test_each_workload_has_rounds() -> None:
     played = {each.play.workload for each in read_incidents() if each.play}
-    assert played == set(RULES.rounds)
+    assert played == {each.workload for each in RULES.trace}
+    with pytest.raises(SchedlineError, match="no rounds for ping"):
+        RULES.rounds_of("ping")
 
 
 def test_missing_traces_are_taken_and_a_failure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
