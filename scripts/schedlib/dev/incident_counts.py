@@ -10,13 +10,13 @@ from pathlib import Path
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import LINES
-from schedlib.c2c.moved_layout import StructureLayout, relaid_as
+from schedlib.c2c.moved_layout import StructureLayout, moved_alone, relaid_as
 from schedlib.c2c.observed import Observed, result_of
 from schedlib.c2c.player import Player, played
 from schedlib.c2c.traffic_table import middle
 from schedlib.dev.incident_offsets import IncidentLayouts, PlacedState, layout_in_trace
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import BlamedField, TrafficResult
+from schedlib.formats.c2c_document import BlamedField
 from schedlib.formats.incident_file import Incident, ReplayRules
 from schedlib.formats.retrodict_document import CountedRow
 from schedlib.suggest.layout_costs import of_structure, owners_of
@@ -56,18 +56,17 @@ class IncidentTrace:
     def _owners(self) -> tuple[str, ...]:
         return owners_of(self.observed, self.layouts.tag)
 
-    def play(self, name: str, layout: StructureLayout) -> tuple[Observed, TrafficResult, tuple[int, ...]]:
-        """The guests with a layout, what was counted, and the misses on the objects of the structure.
-
-        Raises:
-            SchedlineError: the layout does not fit to the trace.
-        """
+    def play(self, name: str, layout: StructureLayout) -> Observed:
+        """The guests with a layout; SchedlineError if it does not fit to the trace."""
         directory = self.place / name
         directory.mkdir()
         moved = relaid_as(self.observed, {self.layouts.tag: layout}, name, name, directory)
-        moved = played(self._player, moved, LINES[0])
-        result = result_of(moved)
-        return moved, result, tuple(each.misses for each in of_structure(result, self._owners))
+        return played(self._player, moved, LINES[0])
+
+    def misses(self, moved: Observed) -> tuple[int, ...]:
+        """The misses on the objects of the structure, for each quantum."""
+        result = result_of(moved_alone(moved))
+        return tuple(each.misses for each in of_structure(result, self._owners))
 
     @property
     def _player(self) -> Player:
@@ -84,9 +83,10 @@ class IncidentTrace:
             state: self.layouts.layout(self.observed, place)
             for state, place in (("good", self.layouts.fix), ("bad", self.layouts.bad))
         }
-        *_, good = self.play("good", layouts["good"])
-        moved, result, bad = self.play("bad", layouts["bad"])
-        fields = blame(self._player, moved, result, self.place)
+        good = self.misses(self.play("good", layouts["good"]))
+        moved = self.play("bad", layouts["bad"])
+        bad = self.misses(moved)
+        fields = blame(self._player, moved, result_of(moved_alone(moved)), self.place, elsewhere=False)
         found = judged(fields, self._owners, incident.right, self.layouts.inside)
         caught = is_caught(good, bad, found, self.rules.first)
         middle_time = time.monotonic()
@@ -119,7 +119,7 @@ class IncidentTrace:
             layout = self._searched(moved)
             if layout is None:
                 return (), "the search finds no better order"
-            *_, misses = self.play("suggested", layout)
+            misses = self.misses(self.play("suggested", layout))
         except SchedlineError as error:
             return (), error.observed.splitlines()[0]
         return misses, ""
