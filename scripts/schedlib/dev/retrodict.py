@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -89,7 +90,8 @@ def retrodict(options: RetrodictOptions) -> Verdict:
         row = _kept_row(case, incident)
         say(f"{'caught' if row.caught else 'missed'}: {row.name}{f': {row.why}' if row.why else ''}")
         rows.append(row)
-    workloads = sorted({each.play.workload for each in incidents if each.play}) if options.counts else []
+    played = Counter(each.play.workload for each in incidents if each.play)
+    workloads = [name for name, _ in played.most_common()] if options.counts else []
     if options.counts:
         rows = _with_counts(case, incidents, rows, workloads)
     quiet = quiet_rows(cache, column, case.rules.quiet.kernels, read_incidents()) if options.quiet else ()
@@ -117,15 +119,18 @@ def _with_counts(
     case: _Case, incidents: Sequence[Incident], rows: Sequence[RetrodictRow], workloads: Sequence[str]
 ) -> list[RetrodictRow]:
     """The same rows, with what the counts say; SchedlineError if the traced kernel does not build."""
-    case.traces.take(workloads)
-    found = []
-    for incident, row in zip(incidents, rows, strict=True):
-        counted = _kept_count(case, incident, incident.play.workload) if incident.play else None
-        if counted:
-            said = "caught" if counted.caught else "missed"
-            say(f"{said} by counts: {incident.name}{f': {counted.why}' if counted.why else ''}")
-        found.append(structs.replace(row, not_played=incident.not_played, counted=counted))
-    return found
+    found: dict[str, CountedRow] = {}
+    for workload in workloads:
+        case.traces.take([workload])
+        for incident in incidents:
+            if incident.play and incident.play.workload == workload:
+                row = found[incident.name] = _kept_count(case, incident, workload)
+                said = "caught" if row.caught else "missed"
+                say(f"{said} by counts: {incident.name}{f': {row.why}' if row.why else ''}")
+    return [
+        structs.replace(row, not_played=incident.not_played, counted=found.get(incident.name))
+        for incident, row in zip(incidents, rows, strict=True)
+    ]
 
 
 def _kept_count(case: _Case, incident: Incident, workload: str) -> CountedRow:
