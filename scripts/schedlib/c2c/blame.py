@@ -49,27 +49,24 @@ class _Gain:
     inside: int
 
 
-def blame(
-    player: Player, observed: Observed, result: TrafficResult, place: Path, *, elsewhere: bool = True
-) -> tuple[BlamedField, ...]:
+def blame(player: Player, observed: Observed, result: TrafficResult, place: Path) -> tuple[BlamedField, ...]:
     """What moving a field would save, the most first: each field of the lines with the most misses alone.
 
     Args:
         place: a scratch directory.
-        elsewhere: also with lines of other sizes, and with pairs of lines.
 
     Raises:
         SchedlineError: a tape is damaged.
     """
     line = observed.parameters.line
     own = _Way(line, pairs=False)
-    others = {str(size): _Way(size, pairs=False) for size in LINES if size != line and elsewhere}
-    if line < max(LINES) and elsewhere:
+    others = {str(size): _Way(size, pairs=False) for size in LINES if size != line}
+    if line < max(LINES):
         others[_PAIRS] = _Way(line, pairs=True)
     wanted = [(guest, own) for guest in observed.guests] + [(observed.middle, way) for way in others.values()]
     with ThreadPoolExecutor(_WORKERS) as pool:
         gains = list(pool.map(lambda each: _gains(player, observed, each[0], each[1], place), wanted))
-    guests, differently = gains[: len(observed.guests)], dict(zip(others, gains[len(observed.guests) :], strict=True))
+    guests, elsewhere = gains[: len(observed.guests)], dict(zip(others, gains[len(observed.guests) :], strict=True))
     names = {name for found in guests for name in found}
     shown: dict[str, list[TrafficRow]] = {name: [] for name in names}
     for row in result.quanta[len(result.quanta) // 2].rows:
@@ -85,7 +82,7 @@ def blame(
             saved_upgrades=tuple(found.get(name, nothing).saved_upgrades for found in guests),
             alone=tuple(found.get(name, nothing).alone for found in guests),
             inside=tuple(found.get(name, nothing).inside for found in guests),
-            elsewhere={way: found[name].saved for way, found in differently.items() if name in found},
+            elsewhere={way: found[name].saved for way, found in elsewhere.items() if name in found},
             bytes=room[name][0],
             objects=room[name][1],
             readers=callers[name][0],

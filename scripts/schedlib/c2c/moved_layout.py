@@ -13,7 +13,7 @@ from pathlib import Path
 from schedlib.c2c.kernel_map import KernelMap
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest
-from schedlib.c2c.raw import Raw, Record
+from schedlib.c2c.raw import Raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import C2C_FILE, MappedField, MappedStructure, read_result
 from schedlib.formats.c2c_trace_document import Instance
@@ -28,9 +28,6 @@ _GRANULE = 8
 
 _FRESH = 1 << 44
 """Where moved objects go: no kernel has an address there."""
-
-_KERNEL = 1 << 63
-"""Where a kernel's addresses begin."""
 
 
 class StructureLayout(Strict, frozen=True):
@@ -130,19 +127,6 @@ def relaid_as(
         watches=watches,
         guests=guests,
     )
-
-
-def moved_alone(observed: Observed) -> Observed:
-    """The guests after a replay, with the records of what has moved alone: the objects, and what lies beside them."""
-    guests = tuple(
-        replace(guest, raw=replace(guest.raw, records=tuple(each for each in guest.raw.records if _is_new(each))))
-        for guest in observed.guests
-    )
-    return replace(observed, guests=guests)
-
-
-def _is_new(record: Record) -> bool:
-    return _FRESH <= record.address < _KERNEL
 
 
 def _traced(observed: Observed) -> str:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import LINES
-from schedlib.c2c.moved_layout import StructureLayout, moved_alone, relaid_as
+from schedlib.c2c.moved_layout import StructureLayout, relaid_as
 from schedlib.c2c.observed import Observed, result_of
+from schedlib.c2c.picked import picked
 from schedlib.c2c.player import Player, played
 from schedlib.c2c.traffic_table import middle
 from schedlib.dev.incident_offsets import IncidentLayouts, PlacedState, layout_in_trace
@@ -32,10 +33,11 @@ NOT_PLAYED = "not played"
 
 @dataclass(frozen=True)
 class CountPrograms:
-    """scripts/c2c/replay.c and lines.c, compiled."""
+    """scripts/c2c/replay.c, lines.c and pick.c, compiled."""
 
     replay: Path
     lines: Path
+    pick: Path
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class IncidentTrace:
     """A trace to be played with the layouts of an incident.
 
     Attributes:
+        observed: the objects of the structure alone.
         place: a scratch directory.
     """
 
@@ -51,6 +54,13 @@ class IncidentTrace:
     programs: CountPrograms
     rules: ReplayRules
     place: Path
+
+    @classmethod
+    def of(
+        cls, observed: Observed, layouts: IncidentLayouts, programs: CountPrograms, rules: ReplayRules, place: Path
+    ) -> IncidentTrace:
+        """The structure's part of a trace; SchedlineError if it has no such object."""
+        return cls(picked(programs.pick, observed, layouts.tag, place), layouts, programs, rules, place)
 
     @property
     def _owners(self) -> tuple[str, ...]:
@@ -65,7 +75,7 @@ class IncidentTrace:
 
     def misses(self, moved: Observed) -> tuple[int, ...]:
         """The misses on the objects of the structure, for each quantum."""
-        result = result_of(moved_alone(moved))
+        result = result_of(moved)
         return tuple(each.misses for each in of_structure(result, self._owners))
 
     @property
@@ -86,7 +96,7 @@ class IncidentTrace:
         good = self.misses(self.play("good", layouts["good"]))
         moved = self.play("bad", layouts["bad"])
         bad = self.misses(moved)
-        fields = blame(self._player, moved, result_of(moved_alone(moved)), self.place, elsewhere=False)
+        fields = blame(self._player, moved, result_of(moved), self.place)
         found = judged(fields, self._owners, incident.right, self.layouts.inside)
         caught = is_caught(good, bad, found, self.rules.first)
         middle_time = time.monotonic()
@@ -99,7 +109,6 @@ class IncidentTrace:
             better=all(one < other for one, other in zip(good, bad, strict=True)),
             first=found.fields[: self.rules.first],
             rank=found.rank,
-            rank_of_all=found.rank_of_all,
             caught=caught,
             suggested=suggested,
             why="" if caught else why_missed(good, bad, found, self.rules.first),
@@ -171,7 +180,6 @@ def counted_or_why(workload: str, count: Callable[[], CountedRow]) -> CountedRow
             better=False,
             first=(),
             rank=0,
-            rank_of_all=0,
             caught=False,
             suggested=(),
             why=f"{NOT_PLAYED}: {error.observed.splitlines()[0]}",
@@ -193,12 +201,10 @@ class BlamedMembers:
     Attributes:
         fields: those of the structure's objects.
         rank: of the first right one among these; 0 if there is none.
-        rank_of_all: the same among all.
     """
 
     fields: tuple[str, ...]
     rank: int
-    rank_of_all: int
 
 
 def judged(blamed: Sequence[BlamedField], owners: Sequence[str], right: Sequence[str], inside: str) -> BlamedMembers:
@@ -217,11 +223,7 @@ def judged(blamed: Sequence[BlamedField], owners: Sequence[str], right: Sequence
     # All elements of an array have one name.
     wanted = [path.replace("[0]", "[]") for path in wanted]
     is_right = {name for name in own if any(_is_in(name.partition(".")[2], path) for path in wanted)}
-
-    def rank(names: Sequence[str]) -> int:
-        return next((number for number, name in enumerate(names, 1) if name in is_right), 0)
-
-    return BlamedMembers(tuple(own), rank(own), rank(worth))
+    return BlamedMembers(tuple(own), next((number for number, name in enumerate(own, 1) if name in is_right), 0))
 
 
 def is_caught(good: Sequence[int], bad: Sequence[int], found: BlamedMembers, first: int) -> bool:

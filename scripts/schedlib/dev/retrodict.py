@@ -155,9 +155,9 @@ def _counted(case: _Case, incident: Incident, workload: str) -> CountedRow:
     configuration = traces.plan.configuration.names
     arch = structs.replace(arch_table()[traces.plan.target.arch], base=configuration)
     layouts = layouts_of(replace(case.bench, column=Column(arch)), incident, incident.file)
-    programs = CountPrograms(plugin_guest.replayer(cache), plugin_guest.line_counter(cache))
+    programs = CountPrograms(plugin_guest.replayer(cache), plugin_guest.line_counter(cache), plugin_guest.picker(cache))
     with scratch(cache) as place, step(f"playing {workload} for {incident.name}"):
-        trace = IncidentTrace(traced(traces.path(workload), place), layouts, programs, case.rules.replay, place)
+        trace = IncidentTrace.of(traced(traces.path(workload), place), layouts, programs, case.rules.replay, place)
         row = trace.counted(incident, workload)
     search = row.seconds[1]
     return structs.replace(row, seconds=(round(time.monotonic() - began - search, 1), search))

@@ -94,13 +94,12 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
     yield ""
     yield "A built-in workload of `schedline c2c` runs on 7.3 without carried changes, and all accesses are kept. They"
     yield "are played with the offsets of the good layout and of the bad one. The rules were fixed before anything was"
-    yield f"counted, {facts.rules}. Misses are those on the objects of the structure: the middle of the quanta, and"
-    yield "their range. `Number` is the place of the right member among the fields of these objects that would save"
-    yield "misses on a line of their own, and in brackets its place among those of the whole kernel. Caught: the bad"
-    yield "layout costs more by more than the spread of the quanta, and the right member is among the first three."
+    yield f"counted, {facts.rules}; what was changed since is said there. Misses are those on the objects of the"
+    yield "structure: the middle of the quanta, and their range. `Number` is the place of the right member among the"
+    yield "fields of these objects that would save misses on a line of their own. Caught: the bad layout costs more by"
+    yield "more than the spread of the quanta, and the right member is among the first three."
     yield ""
     yield "A kernel that has the bad layout would run another way: these are the accesses of 7.3, with other offsets."
-    yield "Lines that only one CPU uses are left out: what costs a CPU more of its own lines is not counted."
     yield "`suggest` begins at the bad layout. It searches in the trace in which it is counted, with no contract to"
     yield "keep, and no workload is held out. So its figures are the best case."
     yield ""
@@ -123,7 +122,7 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
         cells = [row.name, each.workload, spread(each.good), spread(each.bad), _yes(each.better)]
         cells += [
             ", ".join(f"`{name}`" for name in each.first) or "none",
-            f"{each.rank or 'none'} ({each.rank_of_all or 'none'})",
+            str(each.rank or "none"),
             _yes(each.caught),
             spread(each.suggested) if each.suggested else "none",
         ]

@@ -18,7 +18,6 @@ class CountedRow(Strict, frozen=True):
         better: whether the fix has fewer in each quantum.
         first: the fields to blame in the bad layout, the first ones.
         rank: of the first field of `right` among the fields of these objects; 0 if it saves nothing, or is not there.
-        rank_of_all: the same among the fields of all objects.
         caught: by the rules.
         suggested: misses with the order that the search found; empty if there is none.
         why: why it was not caught, or not played.
@@ -33,7 +32,6 @@ class CountedRow(Strict, frozen=True):
     better: bool
     first: tuple[str, ...]
     rank: Count
-    rank_of_all: Count
     caught: bool
     suggested: tuple[Count, ...]
     why: str

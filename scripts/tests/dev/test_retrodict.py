@@ -195,7 +195,6 @@ def counted(caught: bool, suggested: tuple[int, ...] = ()) -> CountedRow:
         better=True,
         first=("toy.a",),
         rank=1 if caught else 4,
-        rank_of_all=5,
         caught=caught,
         suggested=suggested,
         why="" if caught else "the right member is number 4",
@@ -254,7 +253,7 @@ def test_the_page_has_the_counts_as_a_second_means() -> None:
     assert "No traffic was counted" not in text and "No quiet changes were tried." in text
     assert f"- `{known[2].name}`: the right member is number 4." in text
     assert f"- `{known[3].name}`: no card." in text
-    assert f"| {known[1].name} | rt | 11 (10..11) | 21 (20..21) | yes | `toy.a` | 1 (5) | yes | 12 (10..12) |" in text
+    assert f"| {known[1].name} | rt | 11 (10..11) | 21 (20..21) | yes | `toy.a` | 1 | yes | 12 (10..12) |" in text
     # Without them, nothing of it.
     plain_text = "\n".join(
         page(msgspec.structs.replace(found, replay=None, incidents=tuple(plain)), known, "2026-11-25")
