@@ -89,6 +89,7 @@ class IncidentTrace:
             SchedlineError: a layout does not fit to the trace.
         """
         began = time.monotonic()
+        self.layouts.refuse_equal(self.observed)
         layouts = {
             state: self.layouts.layout(self.observed, place)
             for state, place in (("good", self.layouts.fix), ("bad", self.layouts.bad))

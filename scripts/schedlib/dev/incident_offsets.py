@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from schedlib.c2c.c2c_options import LINES
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.observed import Observed
 from schedlib.dev.incident_states import Bench, commits_of, patched, texts_seen
@@ -65,6 +66,21 @@ class IncidentLayouts:
     traced: PlacedState
     bad: PlacedState
     fix: PlacedState
+
+    def refuse_equal(self, observed: Observed) -> None:
+        """Check that the two layouts differ in what shares a line.
+
+        Raises:
+            SchedlineError: with this configuration they do not, so that nothing can be said of the incident.
+        """
+        if alignment_of(observed, self.tag) < LINES[0]:
+            return  # Where a line begins in the object is not known, so that each move may matter.
+        bad, fix = (lines_of(state.places(self.tag, self.inside)) for state in (self.bad, self.fix))
+        if bad == fix:
+            raise SchedlineError(
+                "with the options of the traced kernel, the same members share lines in both layouts",
+                "add an option to configs/kernel/c2c-incidents.config",
+            )
 
     def layout(self, observed: Observed, state: PlacedState) -> StructureLayout:
         """One of the two for a trace; see layout_in_trace().
@@ -145,6 +161,15 @@ def places_of(structures: Mapping[str, Structure], tag: str, inside: str = "") -
             prefix = member.name if index is None else f"{member.name}[{index}]"
             found |= {f"{prefix}.{path}": MemberPlace(start + each.offset, each.size) for path, each in below.items()}
     return {path: place for path, place in found.items() if place.size}
+
+
+def lines_of(places: Places, line: int = LINES[0]) -> frozenset[frozenset[str]]:
+    """The members that share each line, whatever the order of the lines."""
+    found: dict[int, set[str]] = {}
+    for path, place in places.items():
+        for number in range(place.offset // line, (place.offset + place.size - 1) // line + 1):
+            found.setdefault(number, set()).add(path)
+    return frozenset(map(frozenset, found.values()))
 
 
 def layout_in_trace(known: MappedStructure, before: Places, after: Places, size: int, align: int) -> StructureLayout:

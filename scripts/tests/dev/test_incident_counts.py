@@ -116,9 +116,15 @@ def test_a_layout_that_costs_more_is_caught_by_its_member(tmp_path: Path, progra
 
 @pytest.mark.tools
 def test_a_layout_that_costs_the_same_is_not_caught(tmp_path: Path, programs: CountPrograms) -> None:
-    row = count(tmp_path, programs, state(64, quiet=40), "left")
+    row = count(tmp_path, programs, state(128, one=64, other=64), "left")
     assert not row.caught and not row.costs_more and not row.better and row.rank == 1
     assert row.why == "the bad layout has no more misses in this workload"
+
+
+@pytest.mark.tools
+def test_layouts_with_the_same_lines_are_not_played(tmp_path: Path, programs: CountPrograms) -> None:
+    row = counted_or_why("rt", lambda: count(tmp_path, programs, state(64, quiet=40), "left"))
+    assert not row.caught and not row.bad and "the same members share lines" in row.why
 
 
 @pytest.mark.tools

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import toy_trace
 
-from schedlib.dev.incident_offsets import MemberPlace, alignment_of, layout_in_trace, places_of
+from schedlib.dev.incident_offsets import MemberPlace, alignment_of, layout_in_trace, lines_of, places_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
 from schedlib.formats.c2c_trace_document import Instance
@@ -79,6 +79,14 @@ def test_what_the_trace_does_not_know_stays_in_its_unit() -> None:
 def test_other_members_are_not_played(known: MappedStructure, after: dict[str, MemberPlace], message: str) -> None:
     with pytest.raises(SchedlineError, match=message):
         layout_in_trace(known, BEFORE, after, 64, 8)
+
+
+def test_the_members_that_share_lines() -> None:
+    places = {"a": MemberPlace(0, 8), "b": MemberPlace(56, 16), "c": MemberPlace(72, 8)}
+    assert lines_of(places) == {frozenset("ab"), frozenset("bc")}
+    # The order in a line says nothing, nor that of the lines; but b does not reach into the other line any more.
+    assert lines_of({**places, "a": MemberPlace(8, 8)}) == lines_of(places)
+    assert lines_of({**places, "b": MemberPlace(48, 16)}) != lines_of(places)
 
 
 @pytest.mark.parametrize(("addresses", "align"), [((0x10000,), 64), ((0x10000, 0x10040), 64), ((0x10000, 0x100C8), 8)])
