@@ -128,7 +128,8 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     for each in types_of.cache.values():
         by_unit[each.unit] = by_unit.get(each.unit, frozenset()) | {each.structure}
     place = kept / f"memory-{known.build_id}.json"
-    wanted = {"version": VERSION, "tags": tags, "array_tags": sorted(types_of.array)}
+    units = {each.structure: each.unit for each in types_of.cache.values()}
+    wanted = {"version": VERSION, "tags": tags, "units": units, "array_tags": sorted(types_of.array)}
     found = read_json(place)
     if found and {name: found.get(name) for name in wanted} == wanted:
         return msgspec.convert(found, MemoryMap)

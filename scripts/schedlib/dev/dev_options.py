@@ -176,10 +176,11 @@ class NetCachelinesOptions:
 
 @dataclass(frozen=True)
 class RetrodictOptions:
-    """The tree, the one incident to judge, whether quiet changes are tried, and the files for page and document."""
+    """The tree, the one incident to judge, whether quiet changes are tried and traffic is counted, and the files."""
 
     tree: TreeOptions
     only: str | None
     quiet: bool
+    counts: bool
     out: Path | None
     json: Path | None

@@ -145,16 +145,21 @@ def _add_retrodict(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "retrodict",
-        "what a contract would have said of known layout incidents",
+        "what contracts and counts would have said of known layout incidents",
         first=[
             "schedline dev retrodict                        each incident of configs/incidents/",
             "schedline dev retrodict --out retrodiction.md  write the page, too",
             "schedline dev retrodict --quiet                changes that nobody complained of, too",
+            "schedline dev retrodict --counts               the traffic of built-in workloads, too",
             "schedline dev retrodict --only dentry-lockref  one incident",
         ],
         text="""
         For each incident a contract is derived from the layout before, by configs/incidents-rules.toml. It has to
-        name the right member in the bad layout, and to say nothing of the fix. FAIL if one is missed.
+        name the right member in the bad layout, and to say nothing of the fix.
+
+        With --counts, a kernel without carried changes is built, and built-in workloads run on it. Their accesses are
+        kept, and played again with the bad layout and with the good one of each incident. FAIL if one is missed by
+        the contract and by the counts.
 
         What was judged is kept in the cache. A run that was interrupted goes on where it was.""",
         read=lambda arguments: options_of(RetrodictOptions, arguments, tree=options.tree_options(arguments)),
@@ -163,6 +168,8 @@ def _add_retrodict(verbs: Verbs) -> None:
     options.add_tree_options(parser)
     about = "also try the differences between Debian's kernels, piece by piece: they are fetched"
     parser.add_argument("--quiet", action="store_true", help=about)
+    about = "also play traces of built-in workloads with each layout: a kernel is built, and guests boot"
+    parser.add_argument("--counts", action="store_true", help=about)
     chosen = one_of("incident", incident_names)
     parser.add_argument("--only", type=chosen, metavar="INCIDENT", help="one file of configs/incidents/")
     options.add_values(

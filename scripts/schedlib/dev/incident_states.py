@@ -15,7 +15,7 @@ from schedlib.dev.quiet_pieces import body_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.incident_file import Incident
 from schedlib.layout.compile import Column
-from schedlib.layout.pack_units import Seen, pack_layout, units_of
+from schedlib.layout.pack_units import Seen, Unit, pack_layout, units_of
 from schedlib.layout.rule_judge import Layout, from_members
 from schedlib.layout.struct_job import declaration_in, declaring_file
 from schedlib.layout.unit_variants import Variant, variants_seen
@@ -75,9 +75,7 @@ def states_of(bench: Bench, incident: Incident, rules: Rules, file: str) -> tupl
     """
     file = file or declaring_file(bench.tree, bench.stock, incident.struct)
     if incident.change:
-        carried = PatchSet(bench.tree.name).default()
-        bad = compose(bench.tree, without=tuple(dict.fromkeys((*carried, incident.change)))).commit
-        fix = compose(bench.tree, without=tuple(name for name in carried if name != incident.change)).commit
+        bad, fix = commits_of(bench, incident)
         texts = [bench.tree.read(file, commit) or "" for commit in (bad, fix)]
         one, other = (
             IncidentState(bench, incident.struct, file, text, None, commit)
@@ -85,7 +83,7 @@ def states_of(bench: Bench, incident: Incident, rules: Rules, file: str) -> tupl
         )
         return one, other
     stock = bench.tree.read(file, bench.stock) or ""
-    texts = [_patched(bench, incident, file, stock, diff) for diff in (incident.bad, incident.fix)]
+    texts = [patched(bench, incident, file, stock, diff) for diff in (incident.bad, incident.fix)]
     seen = _seen(bench, incident, rules, file, stock, texts)
     one, other = (
         IncidentState(bench, incident.struct, file, text, each, "") for text, each in zip(texts, seen, strict=True)
@@ -93,8 +91,16 @@ def states_of(bench: Bench, incident: Incident, rules: Rules, file: str) -> tupl
     return one, other
 
 
-def _patched(bench: Bench, incident: Incident, file: str, stock: str, diff: str) -> str:
-    """The text of the file with a diff, which may change this structure alone."""
+def commits_of(bench: Bench, incident: Incident) -> tuple[str, str]:
+    """The commits without and with the change that an incident is about."""
+    carried = PatchSet(bench.tree.name).default()
+    bad = compose(bench.tree, without=tuple(dict.fromkeys((*carried, incident.change))))
+    fix = compose(bench.tree, without=tuple(name for name in carried if name != incident.change))
+    return bad.commit, fix.commit
+
+
+def patched(bench: Bench, incident: Incident, file: str, stock: str, diff: str) -> str:
+    """The text of the file with a diff; SchedlineError if that does not apply, or changes more than this structure."""
     if not diff:
         return stock
     with scratch(bench.cache) as place:
@@ -120,6 +126,15 @@ def _seen(bench: Bench, incident: Incident, rules: Rules, file: str, stock: str,
     named += [name for tag, names, _ in rules.members if tag == incident.struct for name in names]
     [unit] = units_of({incident.struct: file}, paths=[(incident.struct, name) for name in named])
     unit = replace(unit, conditions=tuple(sorted({_SMP, *rules.conditions()})))
+    return texts_seen(bench, incident, unit, stock, texts)
+
+
+def texts_seen(bench: Bench, incident: Incident, unit: Unit, stock: str, texts: Collection[str]) -> list[Seen]:
+    """What a unit shows if the incident's structure is declared as in some texts of its file.
+
+    Raises:
+        SchedlineError: it does not compile, or has no such structure.
+    """
     asked = [
         Variant(unit, incident.struct, body.declaration(body.rows) if text != stock else "")
         for text in texts
@@ -131,5 +146,6 @@ def _seen(bench: Bench, incident: Incident, rules: Rules, file: str, stock: str,
             what = each.failed or f"{bench.column.name} has no struct {incident.struct}"
             raise SchedlineError(f"{incident.name}: {what}", "check the diffs")
     if len(found) < len(texts):
-        raise SchedlineError(f"{file} declares no struct {incident.struct} at the left margin", "check its name")
+        said = f"{unit.files[0]} declares no struct {incident.struct} at the left margin"
+        raise SchedlineError(said, "check its name")
     return found

@@ -1,40 +1,47 @@
 # SPDX-License-Identifier: GPL-2.0
-"""incidents -> contracts derived from the layouts before -> what they say of the bad ones and of the fixes."""
+"""incidents -> contracts derived from the layouts before, and counts -> what they say of the bad ones and the fixes."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 import schedlib
 from schedlib import doctor
+from schedlib.c2c import plugin_guest
+from schedlib.c2c.observed import traced
 from schedlib.cache import cache_dir, scratch, write_atomic
 from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
 from schedlib.contracts.first_contract import DocumentedAccess, first_contract
 from schedlib.contracts.packs import all_rules, pack_rules
 from schedlib.dev.dev_options import RetrodictOptions
+from schedlib.dev.incident_counts import NOT_PLAYED, CountPrograms, IncidentTrace, counted_or_why
+from schedlib.dev.incident_offsets import layouts_of
 from schedlib.dev.incident_states import Bench, IncidentState, states_of
+from schedlib.dev.incident_traces import IncidentTraces
 from schedlib.dev.quiet_changes import quiet_rows
 from schedlib.dev.retrodict_page import page
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.incident_file import Incident, IncidentRules, read_incident_rules, read_incidents
-from schedlib.formats.retrodict_document import RetrodictDocument, RetrodictRow
+from schedlib.formats.retrodict_document import CountedRow, RetrodictDocument, RetrodictRow
 from schedlib.layout.columns import ensure_tools, pack_columns
-from schedlib.layout.compile import compiler_of
+from schedlib.layout.compile import Column, arch_table, compiler_of
 from schedlib.layout.members import resolve
 from schedlib.layout.patch_check import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, complained, share_line
 from schedlib.names import pack_names
-from schedlib.progress import say
+from schedlib.progress import say, step
 from schedlib.tree.changes import PatchSet
 from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import open_tree
@@ -53,6 +60,7 @@ class _Case:
     bench: Bench
     rules: IncidentRules
     files: Mapping[str, str]
+    traces: IncidentTraces
 
     def today(self, incident: Incident) -> Rules:
         """Today's contract of the structure; without rules if there is none."""
@@ -72,8 +80,9 @@ def retrodict(options: RetrodictOptions) -> Verdict:
     tree = open_tree(cache, options.tree)
     [column] = pack_columns(["x86_64"], [])
     ensure_tools([column])
-    stock = compose(tree, without=PatchSet(tree.name).default()).commit
-    case = _Case(Bench(cache, tree, stock, column), read_incident_rules(), pack_rules(pack_names()).files)
+    stock, rules = compose(tree, without=PatchSet(tree.name).default()), read_incident_rules()
+    bench, traces = Bench(cache, tree, stock.commit, column), IncidentTraces(cache, tree, stock, rules.replay)
+    case = _Case(bench, rules, pack_rules(pack_names()).files, traces)
     incidents, rows = read_incidents(), []
     if options.only:
         incidents = tuple(each for each in incidents if each.name == options.only)
@@ -81,7 +90,11 @@ def retrodict(options: RetrodictOptions) -> Verdict:
         row = _kept_row(case, incident)
         say(f"{'caught' if row.caught else 'missed'}: {row.name}{f': {row.why}' if row.why else ''}")
         rows.append(row)
-    quiet = quiet_rows(cache, column, case.rules.quiet.kernels, incidents) if options.quiet else ()
+    played = Counter(each.play.workload for each in incidents if each.play)
+    workloads = [name for name, _ in played.most_common()] if options.counts else []
+    if options.counts:
+        rows = _with_counts(case, incidents, rows, workloads)
+    quiet = quiet_rows(cache, column, case.rules.quiet.kernels, read_incidents()) if options.quiet else ()
     compiler = compiler_of(column.arch)
     found = RetrodictDocument(
         schema="retrodict-1",
@@ -90,6 +103,7 @@ def retrodict(options: RetrodictOptions) -> Verdict:
         rules=case.rules.date,
         incidents=tuple(rows),
         quiet=quiet,
+        replay=traces.facts(workloads) if options.counts else None,
     )
     if options.json:
         document.write(options.json, found)
@@ -97,7 +111,56 @@ def retrodict(options: RetrodictOptions) -> Verdict:
     if options.out:
         write_atomic(options.out, text)
     print(text, end="")
-    return Verdict.PASS if all(row.caught and row.silent for row in rows if not row.own) else Verdict.FAIL
+    is_caught = all(row.silent and (row.caught or (row.counted and row.counted.caught)) for row in rows if not row.own)
+    return Verdict.PASS if is_caught else Verdict.FAIL
+
+
+def _with_counts(
+    case: _Case, incidents: Sequence[Incident], rows: Sequence[RetrodictRow], workloads: Sequence[str]
+) -> list[RetrodictRow]:
+    """The same rows, with what the counts say; SchedlineError if the traced kernel does not build."""
+    found: dict[str, CountedRow] = {}
+    for workload in workloads:
+        case.traces.take([workload])
+        for incident in incidents:
+            if incident.play and incident.play.workload == workload:
+                row = found[incident.name] = _kept_count(case, incident, workload)
+                said = "caught" if row.caught else "missed"
+                say(f"{said} by counts: {incident.name}{f': {row.why}' if row.why else ''}")
+    return [
+        structs.replace(row, not_played=incident.not_played, counted=found.get(incident.name))
+        for incident, row in zip(incidents, rows, strict=True)
+    ]
+
+
+def _kept_count(case: _Case, incident: Incident, workload: str) -> CountedRow:
+    """What counts say of an incident; from the cache, if nothing that it depends on has changed."""
+    parts = [incident, case.rules.replay, case.bench.stock, case.traces.path(workload).name]
+    said = [msgspec.json.encode(part) for part in parts]
+    digest = sha256(b"\0".join([*said, _code((*_JUDGES, "c2c", "suggest"))])).hexdigest()[:20]
+    place = case.bench.cache / "retrodict" / f"{incident.name}-counts-{digest}.json"
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(place.read_bytes(), type=CountedRow)
+    row = counted_or_why(workload, lambda: _counted(case, incident, workload))
+    if not row.why.startswith(NOT_PLAYED):
+        write_atomic(place, msgspec.json.encode(row))
+    return row
+
+
+def _counted(case: _Case, incident: Incident, workload: str) -> CountedRow:
+    """What the counts say; its seconds are for all of it, but to take the trace."""
+    began, cache, traces = time.monotonic(), case.bench.cache, case.traces
+    if workload in traces.failed:
+        raise SchedlineError(f"{workload} was not traced: {traces.failed[workload]}", "see its log")
+    configuration = traces.plan.configuration.names
+    arch = structs.replace(arch_table()[traces.plan.target.arch], base=configuration)
+    layouts = layouts_of(replace(case.bench, column=Column(arch)), incident, incident.file)
+    programs = CountPrograms(plugin_guest.replayer(cache), plugin_guest.line_counter(cache), plugin_guest.picker(cache))
+    with scratch(cache) as place, step(f"playing {workload} for {incident.name}"):
+        trace = IncidentTrace.of(traced(traces.path(workload), place), layouts, programs, case.rules.replay, place)
+        row = trace.counted(incident, workload)
+    search = row.seconds[1]
+    return structs.replace(row, seconds=(round(time.monotonic() - began - search, 1), search))
 
 
 def _kept_row(case: _Case, incident: Incident) -> RetrodictRow:
@@ -119,8 +182,14 @@ def _kept_row(case: _Case, incident: Incident) -> RetrodictRow:
 def _judges() -> bytes:
     """All contracts and all code by which rows are judged."""
     contracts = sorted(CONTRACTS.parent.glob("*/*.toml"))
-    code = (path for folder in _JUDGES for path in sorted((Path(schedlib.__file__).parent / folder).glob("*.py")))
-    return b"\0".join(path.read_bytes() for path in (*contracts, *code))
+    return b"\0".join([*(path.read_bytes() for path in contracts), _code(_JUDGES)])
+
+
+@cache
+def _code(folders: Sequence[str]) -> bytes:
+    """The code of some folders of schedlib."""
+    code = (path for folder in folders for path in sorted((Path(schedlib.__file__).parent / folder).glob("*.py")))
+    return b"\0".join(path.read_bytes() for path in code)
 
 
 def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:

@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from schedlib.c2c.sample_shares import wilson
+from schedlib.dev.retrodict_counts_page import by_contract, count_numbers, count_part, share
 from schedlib.formats.incident_file import Incident
 from schedlib.formats.retrodict_document import QuietRow, RetrodictDocument, RetrodictRow
 
 _SHOWN = 8
 """Words of a finding that the page shows."""
-
-NO_QUIET = ", and no quiet changes were tried"
 
 _ROWS = 4
 """Rows of a piece that the page shows."""
@@ -31,7 +29,7 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     yield "# Would it have been caught?"
     yield ""
     yield "```sh"
-    more = " --quiet" if found.quiet else ""
+    more = f"{' --quiet' if found.quiet else ''}{' --counts' if found.replay else ''}"
     yield f"schedline dev retrodict{more} --out retrodiction.md --json retrodict.json"
     yield "```"
     yield ""
@@ -46,7 +44,7 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     yield "| what | number |"
     yield "|---|---|"
     yield from _quiet_number(found.quiet)
-    yield f"| caught by the derived contract | {_of(rows)} |"
+    yield f"| caught by the derived contract | {share(sum(by_contract(row) for row in rows), len(rows))} |"
     yield f"| of these, blind incidents | {_of(blind)} |"
     yield f"| the others | {_of([row for row in rows if not row.blind])} |"
     if own:
@@ -57,11 +55,16 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     yield f"| noticed by today's contracts, the others | {sum(bool(row.packs) for row in others)} of {len(others)} |"
     times = sorted(row.seconds[0] for row in rows)
     yield f"| seconds for the derived contract, middle and most | {times[len(times) // 2]}, {times[-1]} |"
+    if found.replay:
+        yield from count_numbers(found.incidents)
     yield ""
     yield "Who accessed a member was written down by somebody who knew the fix, also of blind incidents. So the number"
     yield "says that the check works if the accesses are known, and not that somebody would have known them. A latent"
     yield "layout was never good: caught means that a contract of it has an open finding. Where a complaint names many"
-    yield f"members, to name the right one proves little. No traffic was counted{'' if found.quiet else NO_QUIET}."
+    yield f"members, to name the right one proves little.{_left_out(found)}"
+    if found.replay:
+        yield ""
+        yield "The counts are of all accesses, and know no fix. But somebody who knew it has chosen the workload."
     yield ""
     yield "## Incident by incident"
     yield ""
@@ -94,9 +97,21 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     yield ""
     yield f"Caught after the fact, when that was mended, and not in the numbers: {caught or 'none'}."
 
+    if found.replay:
+        yield ""
+        yield from count_part(found.incidents, found.replay, today, found.tree)
     if found.quiet:
         yield ""
         yield from _quiet_part(found.quiet, measured)
+
+
+def _left_out(found: RetrodictDocument) -> str:
+    """What was not asked for."""
+    parts = [
+        *([] if found.replay else ["no traffic was counted"]),
+        *([] if found.quiet else ["no quiet changes were tried"]),
+    ]
+    return f" {' and '.join(parts).capitalize()}." if parts else ""
 
 
 def _short(text: str) -> str:
@@ -106,7 +121,7 @@ def _short(text: str) -> str:
 
 
 def _of(rows: Sequence[RetrodictRow]) -> str:
-    return f"{sum(row.caught and not row.after for row in rows)} of {len(rows)}"
+    return f"{sum(map(by_contract, rows))} of {len(rows)}"
 
 
 @dataclass(frozen=True)
@@ -131,8 +146,7 @@ class _Quiet:
         false, number = len(self.false), len(self.counted)
         if not number:
             return "nothing was counted"
-        low, high = (100 * each for each in wilson(false / number, number))
-        return f"{false} of {number}: {100 * false / number:.1f} % ({low:.1f} to {high:.1f})"
+        return share(false, number)
 
 
 def _quiet_number(rows: Sequence[QuietRow]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
@@ -148,12 +149,19 @@ def _culprit(
     place: Place, value: Any, kind: Any, error: msgspec.ValidationError
 ) -> tuple[Place, Any, Any, msgspec.ValidationError]:
     """The innermost value that does not have its type: its place, the value, its type, and the error."""
+    kind = _if_there(kind)
     for step, part, its_kind in _parts(value, kind):
         try:
             msgspec.convert(part, its_kind)
         except msgspec.ValidationError as its_error:
             return _culprit((*place, step), part, its_kind, its_error)
     return place, value, kind, error
+
+
+def _if_there(kind: Any) -> Any:
+    """The type of a value that may be left out: T for T | None. A data file has no None."""
+    others = [each for each in get_args(kind) if each is not NoneType] if isinstance(kind, UnionType) else []
+    return others[0] if len(others) == 1 else kind
 
 
 def _parts(value: Any, kind: Any) -> Iterator[tuple[str | int, Any, Any]]:

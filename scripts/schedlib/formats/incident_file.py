@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import msgspec
+
+from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.data_file import read_toml
-from schedlib.formats.strict import Positive, Strict, Word
+from schedlib.formats.strict import Count, Positive, Strict, Word, Wrong
 from schedlib.paths import CONFIGS
 
 INCIDENTS = CONFIGS / "incidents"
@@ -27,6 +30,20 @@ class IncidentAccess(Strict, frozen=True):
     who: Word
 
 
+class Played(Strict, frozen=True):
+    """What has accesses to the structure.
+
+    Attributes:
+        workload: of `schedline c2c`.
+        object: the structure that a trace has; empty: that of the incident.
+        inside: the path to the incident's structure in it; `a[0]` is each element of a.
+    """
+
+    workload: Word
+    object: str = ""
+    inside: str = ""
+
+
 class Incident(Strict, frozen=True):
     """A layout that cost something; see configs/incidents-rules.toml.
 
@@ -43,6 +60,8 @@ class Incident(Strict, frozen=True):
         right: the members of which one has to be named.
         bad, fix: diffs; empty: Linux 7.3 as it is.
         change: one of the changes under test; then `bad` is 7.3 without it, and `fix` 7.3 with it. It counts apart.
+        play: how its accesses are counted.
+        not_played: why they are not.
     """
 
     name: Word
@@ -62,6 +81,12 @@ class Incident(Strict, frozen=True):
     change: str = ""
     bad: str = ""
     fix: str = ""
+    play: Played | None = None
+    not_played: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.play is None) != bool(self.not_played):
+            raise Wrong("has both [play] and not_played, or neither", "name a workload, or say why there is none")
 
 
 class ClassOf(Strict, frozen=True, rename={"is_": "is"}):
@@ -86,13 +111,51 @@ class QuietKernels(Strict, frozen=True):
     kernels: tuple[Word, ...]
 
 
+class WorkloadRounds(Strict, frozen=True):
+    """A workload that is traced, and the rounds of each of its threads."""
+
+    workload: Word
+    rounds: Positive
+
+
+class ReplayRules(Strict, frozen=True):
+    """How counts are made: the guests, and what has to be true of the counts.
+
+    Attributes:
+        date: when this was fixed.
+        first: so many fields to blame count.
+        restarts: of the search for another order.
+        config: fragments of configs/kernel/ on top of those of `schedline c2c`.
+    """
+
+    date: Word
+    cpus: Positive
+    quanta: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=2)]
+    first: Positive
+    restarts: Count
+    config: tuple[Word, ...]
+    trace: tuple[WorkloadRounds, ...]
+
+    def rounds_of(self, workload: str) -> int:
+        """The rounds of each thread; SchedlineError if this workload is not traced."""
+        for row in self.trace:
+            if row.workload == workload:
+                return row.rounds
+        raise SchedlineError(f"configs/incidents-rules.toml has no rounds for {workload}", "add [[replay.trace]]")
+
+
 class IncidentRules(Strict, frozen=True, rename={"class_": "class"}):
-    """When they were fixed, the most open findings that count, the classes, and what was mended after the first run."""
+    """When they were fixed, the most open findings that count, the classes, and what was mended after the first run.
+
+    Attributes:
+        replay: those for counts.
+    """
 
     date: Word
     most_findings: Positive
     class_: tuple[ClassOf, ...]
     quiet: QuietKernels
+    replay: ReplayRules
     after: tuple[MendedLater, ...] = ()
 
     def class_of(self, access: IncidentAccess) -> AccessClass:

@@ -9,6 +9,68 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Strict, Word
 
 
+class CountedRow(Strict, frozen=True):
+    """What a trace says of an incident, when it is played with each layout.
+
+    Attributes:
+        good, bad: misses on the objects of the structure, for each quantum; empty if it cannot be played.
+        costs_more: whether the bad layout has more by more than the spread of the quanta.
+        better: whether the fix has fewer in each quantum.
+        first: the fields to blame in the bad layout, the first ones.
+        rank: of the first field of `right` among the fields of these objects; 0 if it saves nothing, or is not there.
+        caught: by the rules.
+        suggested: misses with the order that the search found; empty if there is none.
+        why: why it was not caught, or not played.
+        no_suggestion: why there is none.
+        seconds: to play and judge the layouts, and to search.
+    """
+
+    workload: Word
+    good: tuple[Count, ...]
+    bad: tuple[Count, ...]
+    costs_more: bool
+    better: bool
+    first: tuple[str, ...]
+    rank: Count
+    caught: bool
+    suggested: tuple[Count, ...]
+    why: str
+    no_suggestion: str
+    seconds: tuple[Amount, Amount]
+
+
+class TraceRow(Strict, frozen=True):
+    """A trace that was played.
+
+    Attributes:
+        rounds: of each thread.
+        bytes: of its file.
+        seconds: for all its guests; 0 if that is not known.
+    """
+
+    workload: Word
+    rounds: Count
+    bytes: Count
+    seconds: Amount
+
+
+class ReplayFacts(Strict, frozen=True):
+    """What counted.
+
+    Attributes:
+        rules: their date.
+        configuration: the names of its fragments.
+    """
+
+    rules: Word
+    cpus: Count
+    quanta: tuple[Count, ...]
+    configuration: Word
+    compiler: Word
+    emulator: Word
+    traces: tuple[TraceRow, ...]
+
+
 class RetrodictRow(Strict, frozen=True):
     """An incident.
 
@@ -23,6 +85,8 @@ class RetrodictRow(Strict, frozen=True):
         packs: the rules of today's contracts that the bad layout breaks and that name one of `right`.
         why: why it was not caught.
         seconds: for deriving the contract and judging it, and for today's contracts.
+        not_played: why no workload can count it.
+        counted: what the counts say; None if they were not asked for, or it is not played.
     """
 
     name: Word
@@ -39,6 +103,8 @@ class RetrodictRow(Strict, frozen=True):
     packs: tuple[str, ...]
     why: str
     seconds: tuple[Amount, Amount]
+    not_played: str = ""
+    counted: CountedRow | None = None
 
 
 class Alarm(Strict, frozen=True, rename={"is_": "is"}):
@@ -81,7 +147,13 @@ class QuietRow(Strict, frozen=True):
 
 
 class RetrodictDocument(Document, frozen=True, kw_only=True):
-    """schedline dev retrodict: what a contract would have said. rules: their date; tree: where it came from."""
+    """schedline dev retrodict: what a contract and counts would have said.
+
+    Attributes:
+        tree: where it came from.
+        rules: the date of those for contracts.
+        replay: what counted; None if nothing was counted.
+    """
 
     schema: Literal["retrodict-1"]
     tree: Word
@@ -89,3 +161,4 @@ class RetrodictDocument(Document, frozen=True, kw_only=True):
     rules: Word
     incidents: tuple[RetrodictRow, ...]
     quiet: tuple[QuietRow, ...]
+    replay: ReplayFacts | None = None

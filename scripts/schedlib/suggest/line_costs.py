@@ -104,12 +104,20 @@ class LineCosts:
         hot: for each part, its pieces that some CPU accessed: offset in the part, and the piece's bit.
     """
 
-    def __init__(self, program: Path, traces: Sequence[Observed], structure: Movable, place: Path) -> None:
+    def __init__(
+        self,
+        program: Path,
+        traces: Sequence[Observed],
+        structure: Movable,
+        place: Path,
+        there: Mapping[str, int] | None = None,
+    ) -> None:
         """Start a program for each trace.
 
         Args:
             program: scripts/c2c/lines.c, compiled.
             place: a scratch directory.
+            there: where the members lie in the traces, if not as in the structure.
 
         Raises:
             SchedlineError: a trace is damaged.
@@ -117,6 +125,9 @@ class LineCosts:
         offsets, _ = structure.offsets(structure.start, structure.line)
         pieces: list[tuple[int, int, int, int]] = []  # part, offset in the part, offset, size
         for number, (_, part) in enumerate(structure.parts):
+            if there:
+                name, inside = part.members[0]
+                offsets[number] = there.get(name, offsets[number] + inside) - inside
             step = granule(part.size, part.align)
             for inside in range(0, part.size, step):
                 pieces.append((number, inside, offsets[number] + inside, min(step, part.size - inside)))

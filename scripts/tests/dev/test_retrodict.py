@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +17,15 @@ from schedlib.dev.retrodict_page import page
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.incident_file import INCIDENTS, read_incident_rules, read_incidents
-from schedlib.formats.retrodict_document import Alarm, QuietRow, RetrodictDocument, RetrodictRow
+from schedlib.formats.retrodict_document import (
+    Alarm,
+    CountedRow,
+    QuietRow,
+    ReplayFacts,
+    RetrodictDocument,
+    RetrodictRow,
+    TraceRow,
+)
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.tables import Type
@@ -40,6 +49,16 @@ def test_a_wrong_incident_is_refused(tmp_path: Path) -> None:
     text = (INCIDENTS / "dst-refcnt.toml").read_text()
     (tmp_path / "x.toml").write_text(text.replace('kind = "latent"', 'kind = "new"'))
     with pytest.raises(SchedlineError, match="kind"):
+        read_incidents(tmp_path)
+
+
+def test_an_incident_with_both_is_refused(tmp_path: Path) -> None:
+    text = (INCIDENTS / "zone-lock.toml").read_text()
+    (tmp_path / "x.toml").write_text(f'{text}\n[play]\nworkload = "rt"\n')
+    with pytest.raises(SchedlineError, match="both"):
+        read_incidents(tmp_path)
+    (tmp_path / "x.toml").write_text(re.sub("not_played = .*\n", "", text))
+    with pytest.raises(SchedlineError, match="neither"):
         read_incidents(tmp_path)
 
 
@@ -163,5 +182,80 @@ def test_the_page_counts_and_tells_the_misses() -> None:
     assert "so the 1 pieces that were undone there could not alarm.\nWithout them: 1 of 3:" in text
     without = msgspec.structs.replace(found, quiet=())
     assert "alarms" not in "\n".join(page(without, known, "2026-11-25"))
-    assert "| caught by the derived contract | 1 of 2 |" in text
+    assert "| caught by the derived contract | 1 of 2: 50.0 % (9.5 to 90.5) |" in text
     assert f"- `{known[1].name}`: no rule breaks." in text and f"- `{known[0].name}`" not in text
+
+
+def counted(caught: bool, suggested: tuple[int, ...] = ()) -> CountedRow:
+    return CountedRow(
+        workload="rt",
+        good=(10, 11),
+        bad=(20, 21),
+        costs_more=True,
+        better=True,
+        first=("toy.a",),
+        rank=1 if caught else 4,
+        caught=caught,
+        suggested=suggested,
+        why="" if caught else "the right member is number 4",
+        no_suggestion="" if suggested else "the search finds no better order",
+        seconds=(12.0, 3.0),
+    )
+
+
+def test_the_page_has_the_counts_as_a_second_means() -> None:
+    known = read_incidents()[:4]
+    plain = [
+        RetrodictRow(
+            name=each.name,
+            struct=each.struct,
+            kind=each.kind,
+            blind=True,
+            own=False,
+            commit=each.commit,
+            right=each.right,
+            after="",
+            caught=number == 0,
+            silent=True,
+            said=(),
+            packs=(),
+            why="" if number == 0 else "no rule breaks",
+            seconds=(1.0, 2.0),
+            not_played="no card" if number == 3 else "",
+        )
+        for number, each in enumerate(known)
+    ]
+    # Caught by both; by counts alone, in one that the contract caught only later; by none; not played.
+    rows = (
+        msgspec.structs.replace(plain[0], counted=counted(True, (10, 11))),
+        msgspec.structs.replace(plain[1], counted=counted(True, (10, 12)), caught=True, after="it was mended"),
+        msgspec.structs.replace(plain[2], counted=counted(False)),
+        plain[3],
+    )
+    trace = TraceRow("rt", 40, 2_000_000, 33.0)
+    facts = ReplayFacts("2026-11-25", 8, (97, 100), "c2c", "gcc", "QEMU 7.2", (trace,))
+    found = RetrodictDocument(
+        schema="retrodict-1", tree="7.3", compiler="gcc", rules="2026-11-25", incidents=rows, quiet=(), replay=facts
+    )
+    text = "\n".join(page(found, known, "2026-11-25"))
+    for row in (
+        "caught by the derived contract | 1 of 4: 25.0 % (4.6 to 69.9)",
+        "caught by counts | 2 of 4: 50.0 % (15.0 to 85.0)",
+        "caught by the contract or by counts | 2 of 4: 50.0 % (15.0 to 85.0)",
+        "incidents that a built-in workload can count | 3 of 4",
+        "caught by counts, of those counted | 2 of 3: 66.7 % (20.8 to 93.9)",
+        "the fix has fewer misses in each quantum, of those counted | 3 of 3",
+        "`suggest` is as good as the fix, of those with a suggestion | 1 of 2",
+        "seconds for the counts, with kept traces, middle and most | 12.0, 12.0",
+        "rt | 40 | 2.0 | 33.0",
+    ):
+        assert f"| {row} |" in text
+    assert "No traffic was counted" not in text and "No quiet changes were tried." in text
+    assert f"- `{known[2].name}`: the right member is number 4." in text
+    assert f"- `{known[3].name}`: no card." in text
+    assert f"| {known[1].name} | rt | 11 (10..11) | 21 (20..21) | yes | `toy.a` | 1 | yes | 12 (10..12) |" in text
+    # Without them, nothing of it.
+    plain_text = "\n".join(
+        page(msgspec.structs.replace(found, replay=None, incidents=tuple(plain)), known, "2026-11-25")
+    )
+    assert "by counts" not in plain_text and "No traffic was counted and no quiet changes were tried." in plain_text
