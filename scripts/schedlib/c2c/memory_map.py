@@ -24,7 +24,7 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict
 from schedlib.paths import CONFIGS
 
-VERSION = 3
+VERSION = 4
 
 _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
 """The units that know slabs, and most of the structures that have slabs of their own."""
@@ -55,25 +55,32 @@ _PAGES = {"table": "page tables", "large": "large kmalloc", "stack": "stacks", "
 
 
 class SlabCache(Strict, frozen=True):
-    """The structure of a slab's objects; `larger`: the objects may be larger."""
+    """The structure of a slab's objects.
+
+    Attributes:
+        larger: the objects may be larger.
+        unit: a source file that uses the structure.
+    """
 
     structure: str
     larger: bool = False
+    unit: str = _TASKS
 
 
 class ObjectArray(Strict, frozen=True):
-    """Where an array is whose elements are structures.
+    """Where an array is whose elements are structures, or a single object.
 
     Attributes:
         unit: a source file that defines the structure.
         pointer: a variable that points to the pointer to the first element. Its value may be a constant of the kernel's
-            code that is set when it boots; see include/asm-generic/runtime-const.h.
-        last: a variable of 32 bits with the number of the last element.
+            code that is set when it boots; see include/asm-generic/runtime-const.h. Of a single object: the variable
+            that points to it.
+        last: a variable of 32 bits with the number of the last element; empty for a single object.
     """
 
     unit: str
     pointer: str
-    last: str
+    last: str = ""
 
 
 class SlabTypes(Strict, frozen=True):
@@ -93,7 +100,7 @@ class MemoryMap:
         page: bytes of struct page.
         first, last: of the per-CPU variables in vmlinux.
         structures: those of slabs and arrays, and struct page.
-        arrays: for each structure of an array, the addresses of `pointer` and `last`.
+        arrays: for each structure of an array, the addresses of `pointer` and `last`; 0 if there is no `last`.
         bases: where page descriptors, the direct map and vmalloc begin, as scripts/c2c/memory.h describes it.
         callers: the fields in _CALLERS, if this kernel knows which function allocated an object.
     """
@@ -117,7 +124,10 @@ def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
 def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     """The map of a vmlinux, from the cache if it is there; SchedlineError if its slabs or pages are of another kind."""
     types_of = slab_types()
-    tags = sorted({"page", *(each.structure for each in types_of.cache.values())})
+    units: dict[str, set[str]] = {_TASKS: {"page"}}
+    for each in types_of.cache.values():
+        units.setdefault(each.unit, set()).add(each.structure)
+    tags = sorted(set().union(*units.values()))
     place = kept / f"memory-{known.build_id}.json"
     wanted = {"version": VERSION, "tags": tags, "array_tags": sorted(types_of.array)}
     found = read_json(place)
@@ -128,12 +138,14 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
         section = elf.get_section_by_name(_PER_CPU)
         slabs = structures_of(elf, vmlinux, _SLABS, frozenset({"page", "slab", "kmem_cache", "codetag"}))
         types = enumerators(elf, vmlinux, _SLABS, frozenset(_TYPES))
-        structures = structures_of(elf, vmlinux, _TASKS, frozenset(tags))
+        structures = structures_of(elf, vmlinux, _TASKS, frozenset(units.pop(_TASKS)))
+        for unit, names in units.items():
+            structures |= _of_unit_if_there(elf, vmlinux, unit, names)
         arrays = {}
         for tag, array in types_of.array.items():
             pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)
-            if pointer and number:
-                arrays[tag] = pointer, number.address
+            if pointer and (number or not array.last):
+                arrays[tag] = pointer, number.address if number else 0
                 structures |= structures_of(elf, vmlinux, array.unit, frozenset({tag}))
     offsets, callers = _offsets(slabs, _OFFSETS), _offsets(slabs, _CALLERS)
     if _CALLERS[0] not in callers or _CALLERS[1] not in callers or _offsets(slabs, [_CGROUPS]):
@@ -159,6 +171,14 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     )
     write_json(place, wanted | msgspec.to_builtins(read))
     return read
+
+
+def _of_unit_if_there(elf: ELFFile, vmlinux: Path, unit: str, tags: set[str]) -> dict[str, MappedStructure]:
+    """Structures of a unit that a configuration may leave out; none then: its slabs are not there either."""
+    try:
+        return structures_of(elf, vmlinux, unit, frozenset(tags))
+    except SchedlineError:
+        return {}
 
 
 def _offsets(
