@@ -273,10 +273,11 @@ class C2cCompareOptions:
     """Samples to hold against emulated counts: files, or directories that have them.
 
     Attributes:
+        measured: None to compare published figures with the counts.
         mail: name of a file of configs/published/, or a path; None for no third column.
     """
 
-    measured: Path
+    measured: Path | None
     emulated: Path
     mail: Path | None
     json: Path | None

@@ -43,8 +43,9 @@ MEMORY = MemoryMap(
         "page": PAGE,
         "task_struct": MappedStructure(128, (MappedField(0, 4, "__state", ""),)),
         "futex_hash_bucket": MappedStructure(64, (MappedField(0, 4, "waiters", ""), MappedField(4, 4, "lock", ""))),
+        "pcpu_chunk": MappedStructure(128, (MappedField(16, 4, "free_bytes", ""),)),
     },
-    arrays={"futex_hash_bucket": (0xFFFFFFFF81900018, 0xFFFFFFFF81900020)},
+    arrays={"futex_hash_bucket": (0xFFFFFFFF81900018, 0xFFFFFFFF81900020), "pcpu_chunk": (0xFFFFFFFF81900028, 0)},
     bases=("ffffffff81900008", "ffffffff81900000", "ffffffff81900010"),
 )
 OFFSETS = (0xFFFF888000000000 + (2 << 30) - 0xFFFFFFFF81800000, 0xFFFF888000000000 + (3 << 30) - 0xFFFFFFFF81800000)
@@ -65,7 +66,7 @@ RAW = Raw(
     PAGES,
     AREAS,
     tuple(offset % (1 << 64) for offset in OFFSETS),
-    arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16)},
+    arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16), "pcpu_chunk": (DIRECT + 0x8000, 1)},
     callers={DIRECT + 0x2000 + 128: "alloc_things"},
 )
 
@@ -97,6 +98,9 @@ def place(address: int) -> tuple[str, int, str]:
         # The third element of an array, and what follows the array.
         (DIRECT + 0x7000 + 132, ("futex_hash_bucket", 4, "lock")),
         (DIRECT + 0x7400, ("unnamed", 0x400, "")),
+        # A single object, and what follows it.
+        (DIRECT + 0x8010, ("pcpu_chunk", 16, "free_bytes")),
+        (DIRECT + 0x8090, ("unnamed", 0x90, "")),
         (DIRECT + 0x5010, ("page tables", 16, "")),
         (DIRECT + 0x6010, ("stacks", 16, "")),
         # Memory that only one CPU used has no page.
@@ -130,7 +134,7 @@ def test_what_is_watched_is_not_named_again() -> None:
 
 
 NUMBERS = "64 8 48 52 245 242 248 8 80 32 36"
-ARRAY = "array futex_hash_bucket ffffffff81900018 ffffffff81900020"
+ARRAY = "array futex_hash_bucket ffffffff81900018 ffffffff81900020\narray pcpu_chunk ffffffff81900028 0"
 
 
 def test_the_plan_says_where_pages_are_described() -> None:
