@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
@@ -148,6 +149,7 @@ def _culprit(
     place: Place, value: Any, kind: Any, error: msgspec.ValidationError
 ) -> tuple[Place, Any, Any, msgspec.ValidationError]:
     """The innermost value that does not have its type: its place, the value, its type, and the error."""
+    kind = _without_none(kind)
     for step, part, its_kind in _parts(value, kind):
         try:
             msgspec.convert(part, its_kind)
@@ -170,6 +172,12 @@ def _parts(value: Any, kind: Any) -> Iterator[tuple[str | int, Any, Any]]:
         )
     elif isinstance(value, list):
         yield from ((number, part, get_args(kind)[0]) for number, part in enumerate(value))
+
+
+def _without_none(kind: Any) -> Any:
+    """The type of a value that may be left out."""
+    rest = [each for each in get_args(kind) if each is not NoneType] if isinstance(kind, UnionType) else []
+    return rest[0] if len(rest) == 1 else kind
 
 
 def _choices(kind: Any) -> list[str]:

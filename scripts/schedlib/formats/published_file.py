@@ -46,7 +46,8 @@ class EmulatedAs(Strict, frozen=True):
 
     Attributes:
         workload: of `schedline c2c`.
-        of: the structures whose fields are ranked, or members of one, as the result names them.
+        of: what is ranked, as the result names it: the members on the lines that the source shows, or the whole
+            structure if the source shows all of its hot lines.
         but: members that are left out.
         names: what the source calls a member that the result calls otherwise.
         gone: members of the source that 7.3 does not have.
