@@ -89,7 +89,7 @@ def place(path: str, *, owner: str = "root_domain", offset: int = 8) -> Place:
         (0x10668800842, "load", True, False),  # Intel, L3 HITM
         (0x629800842, "load", True, False),  # AMD, L3 HITM
         (0x229080144, "store", False, False),  # AMD, store
-        # AMD's IBS, printed by perf in Namhyung Kim's series "perf record: Implement BPF sample filter", second version,
+        # AMD's IBS, as perf printed it in Namhyung Kim's series "perf record: Implement BPF sample filter", version 2,
         # 2023: miss address buffer, L1, L2, and a remote cache that had the line unmodified.
         (0x51080242, "load", False, False),
         (0x49080142, "load", False, False),

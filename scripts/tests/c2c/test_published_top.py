@@ -145,7 +145,7 @@ def test_the_verb_compares_published_figures_alone(tmp_path: Path, capsys: pytes
         main(words)
     with pytest.raises(SchedlineError, match="--json needs --measured"):
         main([*words, "--mail", "rd-lines", "--json", str(tmp_path / "x.json")])
-    with pytest.raises(SchedlineError, match="root-user is not emulated: since 5.14"):
+    with pytest.raises(SchedlineError, match=r"root-user is not emulated: since 5\.14"):
         main([*words, "--mail", "root-user"])
 
 
