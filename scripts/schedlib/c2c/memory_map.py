@@ -306,7 +306,19 @@ class MemoryNames:
             return _watch(area, PAGE), 0, address // PAGE * PAGE
         if pages <= address < _ENTRY_AREA.start:
             return _watch("struct page", memory.page, tag="page"), 0, address - (address - pages) % memory.page
-        return _watch(UNNAMED, PAGE), 0, address // PAGE * PAGE
+        return self._rest_of_page(UNNAMED, address)
+
+    def _rest_of_page(self, owner: str, address: int) -> tuple[Watch, int, int]:
+        """The page of an address, as far as no array lies there."""
+        begin = address // PAGE * PAGE
+        end = begin + PAGE
+        for tag, (first, number) in self._arrays.items():
+            behind = first + number * self._memory.structures[tag].size
+            if first <= address:
+                begin = max(begin, min(behind, address))
+            else:
+                end = min(end, first)
+        return _watch(owner, end - begin), 0, begin
 
     def _symbol(self, address: int, end: int) -> tuple[Symbol, int]:
         """The variable at an address of vmlinux; else what lies between two variables."""
@@ -321,7 +333,7 @@ class MemoryNames:
 
     def _of_page(self, address: int, page: Page) -> tuple[Watch, int, int]:
         if page.kind != "slab":
-            return _watch(_PAGES[page.kind], PAGE), 0, address // PAGE * PAGE
+            return self._rest_of_page(_PAGES[page.kind], address)
         start = address - (address - page.first) % page.size
         known = self._types.get(page.cache)
         structure = self._memory.structures.get(known.structure) if known else None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.memory_map import MemoryMap, bases_of, named, plan_lines, slab_types
+from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines, slab_types
 from schedlib.c2c.objects import Located, Resolver
 from schedlib.c2c.raw import Page, Raw, Record, parse_raw
 from schedlib.errors import SchedlineError
@@ -71,9 +71,10 @@ RAW = Raw(
 )
 
 
-def place(address: int) -> tuple[str, int, str]:
-    """Owner, offset and field of an address."""
-    raw = replace(RAW, records=(Record(address, 4, "load", 0, Counts(accesses=1), 0),))
+def place(address: int, *others: int) -> tuple[str, int, str]:
+    """Owner, offset and field of an address; others were used, too."""
+    every = (Record(each, 4, "load", 0, Counts(accesses=1), 0) for each in (address, *others))
+    raw = replace(RAW, records=tuple(every))
     watches, instances = named(KNOWN, MEMORY, raw)
     known = replace(KNOWN, structures=MEMORY.structures)
     by_key = {watch.key: watch for watch in watches}
@@ -97,10 +98,10 @@ def place(address: int) -> tuple[str, int, str]:
         (DIRECT + 0x2000 + 128 + 8, ("kmalloc-64 of alloc_things()", 8, "")),
         # The third element of an array, and what follows the array.
         (DIRECT + 0x7000 + 132, ("futex_hash_bucket", 4, "lock")),
-        (DIRECT + 0x7400, ("unnamed", 0x400, "")),
+        (DIRECT + 0x7400, ("unnamed", 0, "")),
         # A single object, and what follows it.
         (DIRECT + 0x8010, ("pcpu_chunk", 16, "free_bytes")),
-        (DIRECT + 0x8090, ("unnamed", 0x90, "")),
+        (DIRECT + 0x8090, ("unnamed", 0x10, "")),
         (DIRECT + 0x5010, ("page tables", 16, "")),
         (DIRECT + 0x6010, ("stacks", 16, "")),
         # Memory that only one CPU used has no page.
@@ -118,6 +119,20 @@ def place(address: int) -> tuple[str, int, str]:
 )
 def test_names(address: int, name: tuple[str, int, str]) -> None:
     assert place(address) == name
+
+
+def test_an_object_in_a_page_of_other_things_keeps_its_name() -> None:
+    before, inside, behind = DIRECT + 0x5010, DIRECT + 0x5110, DIRECT + 0x5190
+    arrays = {"pcpu_chunk": (DIRECT + 0x5100, 1)}
+    raw = replace(RAW, arrays=arrays)
+    namer = MemoryNames(KNOWN, MEMORY, raw)
+    spans = [(watch.owner, start, watch.size) for watch, _, start in map(namer.object_at, (before, inside, behind))]
+    assert spans == [
+        ("page tables", DIRECT + 0x5000, 0x100),
+        ("pcpu_chunk", DIRECT + 0x5100, 128),
+        ("page tables", DIRECT + 0x5180, 0xE80),
+    ]
+    assert place(DIRECT + 0x8010, DIRECT + 0x8090, DIRECT + 0x7FF0) == ("pcpu_chunk", 16, "free_bytes")
 
 
 def test_a_type_of_another_size_is_refused() -> None:
