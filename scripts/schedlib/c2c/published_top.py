@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from schedlib.c2c.sample_shares import ranks, spearman, wilson
 from schedlib.c2c.traffic_report import grid
 from schedlib.c2c.traffic_table import middle, named
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import TrafficResult, TrafficRow
+from schedlib.formats.c2c_document import AccessKind, TrafficResult, TrafficRow
 from schedlib.formats.published_file import EmulatedAs, Published, read_published
 from schedlib.paths import CONFIGS
 
@@ -52,11 +52,16 @@ class TopAgreement:
         return self.first and self.same == len(self.published)
 
 
-def emulated_top(published: Published, result: TrafficResult) -> Amounts:
+def emulated_top(
+    published: Published, result: TrafficResult, kinds: Collection[AccessKind] = ("load", "rmw")
+) -> Amounts:
     """What a result has of the fields that an output ranks, by the names of the output.
 
-    Amounts are of loads and atomic operations: misses on lines that another CPU had modified. If the CPU of the output
-    reports lines that others had unmodified as well, these are added.
+    Amounts are misses on lines that another CPU had modified. If the CPU of the output reports lines that others had
+    unmodified as well, these are added.
+
+    Args:
+        kinds: of accesses that are counted.
 
     Raises:
         SchedlineError: the output is not emulated, or the result has nothing of its structures.
@@ -67,7 +72,7 @@ def emulated_top(published: Published, result: TrafficResult) -> Amounts:
     for number, quantum in enumerate(result.quanta):
         for row in quantum.rows:
             name = _name(row, how, known)
-            amount = _amount(row, forwards=published.forwards)
+            amount = _amount(row, forwards=published.forwards) if row.kind in kinds else 0
             if name and amount:
                 found.setdefault(name, [0] * len(result.quanta))[number] += amount
     if not found:
@@ -86,8 +91,6 @@ def _emulation(published: Published) -> EmulatedAs:
 
 
 def _amount(row: TrafficRow, *, forwards: bool) -> int:
-    if row.kind == "store":
-        return 0
     return row.counts.misses - row.counts.cold if forwards else row.counts.hitm
 
 
@@ -136,9 +139,15 @@ def page_row(published: Published) -> str:
     if not published.emulated or not published.emulation:
         raise SchedlineError(f"{published.name} has no counts", "count it, and write [emulated] into its file")
     found = agreement_of(published, published.emulated.fields)
-    said = "yes" if found.agrees else f"no, {found.same} of {len(found.published)}"
-    sides = [", ".join(f"`{name.partition('.')[2]}`" for name in side) for side in (found.published, found.emulated)]
-    return f"| `{published.name}` | `{published.emulation.workload}` | {sides[0]} | {sides[1]} | {said} |"
+    loads = agreement_of(published, published.emulated.loads)
+    cells = [f"`{published.name}`", f"`{published.emulation.workload}`", _three(found.published)]
+    for each in (found, loads):
+        cells += [_three(each.emulated), f"{each.same} of {len(found.published)}", "yes" if each.first else "no"]
+    return f"| {' | '.join(cells)} |"
+
+
+def _three(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name.partition('.')[2]}`" for name in names)
 
 
 def top_text(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> str:

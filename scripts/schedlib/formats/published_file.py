@@ -67,7 +67,8 @@ class EmulatedTop(Strict, frozen=True):
 
     Attributes:
         measured: the date.
-        fields: by the names of the source.
+        fields: loads and atomic operations, by the names of the source.
+        loads: loads alone.
     """
 
     measured: Word
@@ -77,6 +78,7 @@ class EmulatedTop(Strict, frozen=True):
     cpus: Count
     quanta: tuple[Count, ...]
     fields: dict[str, tuple[Count, ...]]
+    loads: dict[str, tuple[Count, ...]] = field(default_factory=dict)
 
 
 class Published(Strict, frozen=True, kw_only=True):
@@ -114,8 +116,9 @@ class Published(Strict, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.emulated and not self.emulation:
             raise ValueError("it has counts, but does not say of which workload: write [emulation]")
-        if self.emulated and any(len(each) != len(self.emulated.quanta) for each in self.emulated.fields.values()):
-            raise ValueError("a field has not one count for each quantum")
+        for table in (self.emulated.fields, self.emulated.loads) if self.emulated else ():
+            if self.emulated and any(len(each) != len(self.emulated.quanta) for each in table.values()):
+                raise ValueError("a field has not one count for each quantum")
         if bool(self.line) == bool(self.ranked):
             raise ValueError("it has to have either lines with numbers or ranked fields")
 

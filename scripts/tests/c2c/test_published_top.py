@@ -94,6 +94,7 @@ def test_loads_and_atomic_operations_on_modified_lines_are_ranked() -> None:
     result = toy_results.result(rows, rows)
     base = published(rto_count=9, overloaded=8)
     assert emulated_top(base, result) == {"root_domain.rto_count": (9, 9), "root_domain.overloaded": (8, 8)}
+    assert emulated_top(base, result, ("load",)) == {"root_domain.rto_count": (5, 5), "root_domain.overloaded": (8, 8)}
     # A CPU that reports lines that others had unmodified, too.
     forwards = structs.replace(base, forwards=True)
     assert emulated_top(forwards, result) == {"root_domain.rto_count": (79, 79), "root_domain.overloaded": (10, 10)}
@@ -172,17 +173,22 @@ def test_each_output_is_emulated_or_says_why_not() -> None:
 
 def test_the_page_has_each_output() -> None:
     page = PAGE.read_text()
-    counted = [each for each in all_published() if each.emulated]
-    for each in counted:
+    counted = [(each, each.emulated) for each in all_published() if each.emulated]
+    tops = []
+    for each, emulated in counted:
         assert page_row(each) in page
-        found = agreement_of(each, each.emulated.fields if each.emulated else {})
+        found, loads = agreement_of(each, emulated.fields), agreement_of(each, emulated.loads)
+        tops.append((found, loads))
         # Each field on which the sides disagree has a reason, or is open by name.
-        apart = set(found.published) ^ set(found.emulated)
-        missing = {name for name in apart if name not in each.differs}
-        assert not missing, (each.name, missing)
-        assert found.agrees or each.differs
-    agree = sum(agreement_of(each, each.emulated.fields).agrees for each in counted if each.emulated)
-    assert f"{agree} of {len(counted)} agree" in page
+        missing = [name for name in set(found.published) ^ set(found.emulated) if name not in each.differs]
+        assert not missing and (found.agrees or each.differs), (each.name, missing)
+    for side, words in enumerate(("of loads and atomic operations", "of loads alone")):
+        found_of = [each[side] for each in tops]
+        agree = sum(each.agrees for each in found_of)
+        any_order = sum(each.same == len(each.published) for each in found_of)
+        first = sum(each.first for each in found_of)
+        assert f"| {words} | {agree} | {any_order} | {first} |" in page, (agree, any_order, first)
+    assert f"{len(counted)} of them" in page
     for each in all_published():
         assert f"`{each.name}`" in page
 
