@@ -246,10 +246,13 @@ static void write_arrays(void)
 	unsigned int i;
 
 	for (i = 0; i < number_of_arrays; i++) {
-		uint64_t first = word_at(word_at(arrays[i].pointer, sizeof(first)), sizeof(first));
+		uint64_t first = word_at(arrays[i].pointer, sizeof(first)), number = 1;
 
-		fprintf(out, "array %s %" PRIx64 " %" PRIu64 "\n", arrays[i].name, first,
-			word_at(arrays[i].last, 4) + 1);
+		if (arrays[i].last) {
+			first = word_at(first, sizeof(first));
+			number = word_at(arrays[i].last, 4) + 1;
+		}
+		fprintf(out, "array %s %" PRIx64 " %" PRIu64 "\n", arrays[i].name, first, number);
 	}
 }
 

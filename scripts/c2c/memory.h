@@ -20,8 +20,9 @@
  *
  * The first is for an array that is found through a pointer to its pointer, at
  * POINTER; LAST is the address of a 32-bit variable with the number of its last
- * element. The second is for a kernel with CONFIG_MEM_ALLOC_PROFILING: the offsets
- * in struct slab of obj_exts, and in struct codetag of function.
+ * element. If LAST is 0, the pointer at POINTER leads to a single object. The second
+ * is for a kernel with CONFIG_MEM_ALLOC_PROFILING: the offsets in struct slab of
+ * obj_exts, and in struct codetag of function.
  */
 #ifndef C2C_MEMORY_H
 #define C2C_MEMORY_H

@@ -41,8 +41,8 @@ def answered(prog: Program, asked: dict[str, Any]) -> dict[str, Any]:
         "arrays": [
             {
                 "structure": name,
-                "first": prog.read_u64(prog.read_u64(moved(pointer))),
-                "number": prog.read_u32(moved(last)) + 1,
+                "first": prog.read_u64(prog.read_u64(moved(pointer)) if last else moved(pointer)),
+                "number": prog.read_u32(moved(last)) + 1 if last else 1,
             }
             for name, pointer, last in asked["arrays"]
         ],

@@ -27,6 +27,7 @@ WORKLOAD = "the emulated workload does not take it from another CPU: another wor
 NOT_SAMPLED = "no sample fell on it"
 TIMING = "timing: a real CPU waits and spins where an emulated one has its next turn"
 LATENCY = "the load latency event sees only loads slower than ldlat, and a load that waits for long is seen more often"
+FORWARDS = "Intel's CPUs since Ice Lake report a line that another core hands over unmodified as HITM, too"
 CAPACITY = "all samples are compared: caches run full on a real machine, and hits are sampled, too"
 PAIR = "prefetch: a hot field is on the other line of its pair, and some CPUs fetch both"
 PREFETCH = "prefetch and overlap: the line may be there, or under way, before the load"
@@ -142,6 +143,8 @@ def _reasons(
             yield TIMING
         if any("ldlat" in event for event in measured.source.events):
             yield LATENCY
+            if measured.metric == "taken":
+                yield FORWARDS
         if measured.metric == "samples":
             yield CAPACITY
         pairs = {(owner, prefix, line ^ 1) for owner, prefix, line in lines.get(name, ())}

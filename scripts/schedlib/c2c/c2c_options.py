@@ -55,6 +55,10 @@ WORKLOADS = {
         Workload("tcp", "requests and answers of one byte over the loopback", 100, PROGRAMS),
         Workload("throttle", "a cgroup with a quarter of the CPUs' time, throttled in each period", 20, PROGRAMS),
         Workload("timers", "idle CPUs that stop their tick and wake for a timer", 40, PROGRAMS),
+        Workload("exec", "each CPU forks children that execute one program again, which ends at once", 5, PROGRAMS),
+        Workload("map", "threads of one process map and unmap memory that nobody touches", 100, PROGRAMS),
+        Workload("stat", "processes ask for the status of one file", 200, PROGRAMS),
+        Workload("switch", "pairs in a cgroup that answer each other through pipes, two processes a CPU", 50, PROGRAMS),
         Workload("sched-ext", "fair threads that work and yield under a BPF scheduler with one queue", 100, SCHED_EXT),
     )
 }
@@ -269,10 +273,11 @@ class C2cCompareOptions:
     """Samples to hold against emulated counts: files, or directories that have them.
 
     Attributes:
+        measured: None to compare published figures with the counts.
         mail: name of a file of configs/published/, or a path; None for no third column.
     """
 
-    measured: Path
+    measured: Path | None
     emulated: Path
     mail: Path | None
     json: Path | None

@@ -68,18 +68,19 @@ class SlabCache(Strict, frozen=True):
 
 
 class ObjectArray(Strict, frozen=True):
-    """Where an array is whose elements are structures.
+    """Where an array is whose elements are structures, or a single object.
 
     Attributes:
         unit: a source file that defines the structure.
         pointer: a variable that points to the pointer to the first element. Its value may be a constant of the kernel's
-            code that is set when it boots; see include/asm-generic/runtime-const.h.
-        last: a variable of 32 bits with the number of the last element.
+            code that is set when it boots; see include/asm-generic/runtime-const.h. Of a single object: the variable
+            that points to it.
+        last: a variable of 32 bits with the number of the last element; empty for a single object.
     """
 
     unit: str
     pointer: str
-    last: str
+    last: str = ""
 
 
 class SlabTypes(Strict, frozen=True):
@@ -99,7 +100,7 @@ class MemoryMap:
         page: bytes of struct page.
         first, last: of the per-CPU variables in vmlinux.
         structures: those of slabs and arrays, and struct page.
-        arrays: for each structure of an array, the addresses of `pointer` and `last`.
+        arrays: for each structure of an array, the addresses of `pointer` and `last`; 0 if there is no `last`.
         bases: where page descriptors, the direct map and vmalloc begin, as scripts/c2c/memory.h describes it.
         callers: the fields in _CALLERS, if this kernel knows which function allocated an object.
     """
@@ -142,8 +143,8 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
         arrays = {}
         for tag, array in types_of.array.items():
             pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)
-            if pointer and number:
-                arrays[tag] = pointer, number.address
+            if pointer and (number or not array.last):
+                arrays[tag] = pointer, number.address if number else 0
                 structures |= structures_of(elf, vmlinux, array.unit, frozenset({tag}))
     offsets, callers = _offsets(slabs, _OFFSETS), _offsets(slabs, _CALLERS)
     if _CALLERS[0] not in callers or _CALLERS[1] not in callers or _offsets(slabs, [_CGROUPS]):
@@ -296,7 +297,19 @@ class MemoryNames:
             return _watch(area, PAGE), 0, address // PAGE * PAGE
         if pages <= address < _ENTRY_AREA.start:
             return _watch("struct page", memory.page, tag="page"), 0, address - (address - pages) % memory.page
-        return _watch(UNNAMED, PAGE), 0, address // PAGE * PAGE
+        return self._rest_of_page(UNNAMED, address)
+
+    def _rest_of_page(self, owner: str, address: int) -> tuple[Watch, int, int]:
+        """The page of an address, as far as no array lies there."""
+        begin = address // PAGE * PAGE
+        end = begin + PAGE
+        for tag, (first, number) in self._arrays.items():
+            behind = first + number * self._memory.structures[tag].size
+            if first <= address:
+                begin = max(begin, min(behind, address))
+            else:
+                end = min(end, first)
+        return _watch(owner, end - begin), 0, begin
 
     def _symbol(self, address: int, end: int) -> tuple[Symbol, int]:
         """The variable at an address of vmlinux; else what lies between two variables."""
@@ -311,7 +324,7 @@ class MemoryNames:
 
     def _of_page(self, address: int, page: Page) -> tuple[Watch, int, int]:
         if page.kind != "slab":
-            return _watch(_PAGES[page.kind], PAGE), 0, address // PAGE * PAGE
+            return self._rest_of_page(_PAGES[page.kind], address)
         start = address - (address - page.first) % page.size
         known = self._types.get(page.cache)
         structure = self._memory.structures.get(known.structure) if known else None

@@ -105,6 +105,11 @@ def _kind(path: Path) -> SourceKind:
         return "perf mem report"
     if text.startswith("PERFILE2"):
         raise SchedlineError(f"{path} is perf's data, not a text", f"{COMMAND} -i {path} > samples.txt")
+    if "Memory access" in text and "Samples" in text:
+        raise SchedlineError(
+            f"{path} is a list of perf mem report without data symbols: it counts levels of memory, and no field",
+            "make it again without -F and -s: perf mem report --stdio",
+        )
     raise SchedlineError(
         f"{path} is no text of perf with data addresses: it has neither data sources nor a known list",
         f"{COMMAND} > samples.txt; or perf c2c report --stdio > report.txt",

@@ -20,7 +20,6 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import BlamedField
 from schedlib.formats.incident_file import Incident, ReplayRules
 from schedlib.formats.retrodict_document import CountedRow
-from schedlib.suggest.layout_costs import of_structure, owners_of
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Movable, movable

@@ -41,24 +41,44 @@ class PublishedLine(Strict, frozen=True):
     stores: Count = 0
 
 
+class EmulatedAs(Strict, frozen=True):
+    """How schedline c2c counts what an output of perf shows.
+
+    Attributes:
+        workload: of `schedline c2c`.
+        of: what is ranked, as the result names it: the members on the lines that the source shows, or the whole
+            structure if the source shows all of its hot lines.
+        but: members that are left out.
+        names: what the source calls a member that the result calls otherwise.
+        gone: members of the source that 7.3 does not have.
+        layout: the patch beside this file that puts members where they lay then; empty: 7.3 has them there.
+    """
+
+    workload: Word
+    of: tuple[Word, ...]
+    but: tuple[Word, ...] = ()
+    names: dict[str, Word] = field(default_factory=dict)
+    gone: tuple[Word, ...] = ()
+    layout: str = ""
+
+
 class EmulatedTop(Strict, frozen=True):
-    """What schedline c2c counts for the nearest workload.
+    """The fields that schedline c2c has counted most, one number for each quantum.
 
     Attributes:
         measured: the date.
-        of: the structures whose fields are ranked.
-        fields: HITM of loads and atomic operations, one number for each quantum.
+        fields: loads and atomic operations, by the names of the source.
+        loads: loads alone.
     """
 
     measured: Word
     kernel: Word
     compiler: Word
     qemu: Word
-    workload: Word
     cpus: Count
     quanta: tuple[Count, ...]
-    of: tuple[Word, ...]
     fields: dict[str, tuple[Count, ...]]
+    loads: dict[str, tuple[Count, ...]] = field(default_factory=dict)
 
 
 class Published(Strict, frozen=True, kw_only=True):
@@ -71,7 +91,10 @@ class Published(Strict, frozen=True, kw_only=True):
         ran: the workload.
         line: the lines that it shows with numbers.
         ranked: fields by rank, the hottest first, if the source has no numbers for them.
-        emulated: the counts to hold against it, if its workload can be emulated.
+        forwards: its CPU reports a line that another core hands over unmodified as HITM, too: Intel's Ice Lake and
+            later, see table 20-101 of the SDM, volume 3B, encoding 07H.
+        emulation: how its workload is emulated, if it can be.
+        emulated: what was counted.
         open: why it is not emulated, or what is not explained.
         differs: fields on which both sides disagree, and the reason.
     """
@@ -84,9 +107,20 @@ class Published(Strict, frozen=True, kw_only=True):
     ran: Word
     line: tuple[PublishedLine, ...] = ()
     ranked: tuple[Word, ...] = ()
+    forwards: bool = False
+    emulation: EmulatedAs | None = None
     emulated: EmulatedTop | None = None
     open: str = ""
     differs: dict[str, Word] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.emulated and not self.emulation:
+            raise ValueError("it has counts, but does not say of which workload: write [emulation]")
+        for table in (self.emulated.fields, self.emulated.loads) if self.emulated else ():
+            if self.emulated and any(len(each) != len(self.emulated.quanta) for each in table.values()):
+                raise ValueError("a field has not one count for each quantum")
+        if bool(self.line) == bool(self.ranked):
+            raise ValueError("it has to have either lines with numbers or ranked fields")
 
     def hitm(self) -> dict[str, float]:
         """Samples of HITM by field; for fields that are only ranked, numbers that rank them."""

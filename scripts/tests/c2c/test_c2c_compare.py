@@ -17,6 +17,7 @@ from one_verb import main_of
 from schedlib.c2c import c2c_verb
 from schedlib.c2c.address_names import AddressNames
 from schedlib.c2c.agreement import (
+    FORWARDS,
     LATENCY,
     NOT_SAMPLED,
     SMT,
@@ -83,10 +84,18 @@ def test_fields_that_do_not_agree_come_first_with_reasons() -> None:
     found = compare(measured(rto_count=600, overloaded=200, __lock=500), EMULATED, None)
     first = found.fields[0]
     assert not first.agrees and first.name == "root_domain.__lock"
-    assert set(first.reasons) >= {WORKLOAD, TIMING, LATENCY}
+    assert set(first.reasons) >= {WORKLOAD, TIMING, LATENCY, FORWARDS}
     assert SMT in next(each for each in found.fields if each.name == "root_domain.rto_count").reasons
     lost = compare(measured(rto_count=1000), EMULATED, None)
     assert NOT_SAMPLED in next(each for each in lost.fields if each.name == "root_domain.overloaded").reasons
+
+
+def test_only_load_latency_events_count_lines_that_are_handed_over() -> None:
+    arm = structs.replace(
+        measured(rto_count=1, __lock=500), source=SampleSource("perf script", (), ("memory",), "", 0, False)
+    )
+    found = compare(arm, EMULATED, None)
+    assert found.fields[0].reasons and all(FORWARDS not in each.reasons for each in found.fields)
 
 
 def test_few_samples_agree_with_much() -> None:

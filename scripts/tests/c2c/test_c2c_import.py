@@ -89,6 +89,12 @@ def place(path: str, *, owner: str = "root_domain", offset: int = 8) -> Place:
         (0x10668800842, "load", True, False),  # Intel, L3 HITM
         (0x629800842, "load", True, False),  # AMD, L3 HITM
         (0x229080144, "store", False, False),  # AMD, store
+        # AMD's IBS, as perf printed it in Namhyung Kim's series "perf record: Implement BPF sample filter", version 2,
+        # 2023: miss address buffer, L1, L2, and a remote cache that had the line unmodified.
+        (0x51080242, "load", False, False),
+        (0x49080142, "load", False, False),
+        (0x49080442, "load", False, False),
+        (0x51088842, "load", False, False),
         (0x8688000842, "load", True, False),  # Arm, peer
         (0x88000182, "load", False, False),  # Arm, L1 miss
         (0x1066A800842, "rmw", True, False),
@@ -277,6 +283,19 @@ def test_c2c_report_with_peers_of_arm() -> None:
     assert [each.sampled.taken for each in found.accesses] == [6, 93]
 
 
+def test_c2c_report_with_peers_of_two_nodes_and_of_the_kernel() -> None:
+    found = read_c2c_report((PERF / "arm-c2c-peer-6.0.txt").read_text()).accesses
+    kernel = [each for each in found if each.address and each.address >> 63]
+    assert [(each.address, each.function, each.sampled.taken, each.sampled.remote) for each in kernel] == [
+        (0xFFFFD976E63AE5C0, "ktime_get", 4, 0),
+        (0xFFFFD976E63AE5C0, "ktime_get_update_offsets_n", 1, 0),
+        (0xFFFFD976E63AE5F0, "ktime_get_update_offsets_n", 2, 0),
+        (0xFFFF07FFBF290984, "queued_spin_lock_slowpath", 3, 1),
+        (0xFFFF07FFBF290984, "queued_spin_lock_slowpath", 1, 1),
+    ]
+    assert {each.kind for each in found if each.function == "writer"} == {"store"}
+
+
 @pytest.mark.parametrize("cut", ["Shared Cache Line Distribution Pareto", "----- HITM -----"])
 def test_a_c2c_report_that_is_cut_off(cut: str) -> None:
     text = (PERF / "intel-c2c-6.4.txt").read_text()
@@ -384,6 +403,7 @@ def test_types_need_no_vmlinux(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ([str(PERF / "samples.txt")], "no vmlinux says what lies there"),
         ([str(PERF / "power-types.txt"), str(PERF / "samples.txt")], "import one kind"),
         ([toy_kernel.__file__], "is no text of perf"),
+        ([str(PERF / "amd-mem-levels.txt")], "counts levels of memory, and no field"),
         (["PERFILE"], "is perf's data, not a text"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from schedlib.c2c.kernel_map import KernelMap, structures_of_units
-from schedlib.c2c.memory_map import MemoryMap, bases_of, named, plan_lines, slab_types
+from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines, slab_types
 from schedlib.c2c.objects import Located, Resolver
 from schedlib.c2c.raw import Page, Raw, Record, parse_raw
 from schedlib.errors import SchedlineError
@@ -45,8 +45,9 @@ MEMORY = MemoryMap(
         "page": PAGE,
         "task_struct": MappedStructure(128, (MappedField(0, 4, "__state", ""),)),
         "futex_hash_bucket": MappedStructure(64, (MappedField(0, 4, "waiters", ""), MappedField(4, 4, "lock", ""))),
+        "pcpu_chunk": MappedStructure(128, (MappedField(16, 4, "free_bytes", ""),)),
     },
-    arrays={"futex_hash_bucket": (0xFFFFFFFF81900018, 0xFFFFFFFF81900020)},
+    arrays={"futex_hash_bucket": (0xFFFFFFFF81900018, 0xFFFFFFFF81900020), "pcpu_chunk": (0xFFFFFFFF81900028, 0)},
     bases=("ffffffff81900008", "ffffffff81900000", "ffffffff81900010"),
 )
 OFFSETS = (0xFFFF888000000000 + (2 << 30) - 0xFFFFFFFF81800000, 0xFFFF888000000000 + (3 << 30) - 0xFFFFFFFF81800000)
@@ -67,14 +68,15 @@ RAW = Raw(
     PAGES,
     AREAS,
     tuple(offset % (1 << 64) for offset in OFFSETS),
-    arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16)},
+    arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16), "pcpu_chunk": (DIRECT + 0x8000, 1)},
     callers={DIRECT + 0x2000 + 128: "alloc_things"},
 )
 
 
-def place(address: int) -> tuple[str, int, str]:
-    """Owner, offset and field of an address."""
-    raw = replace(RAW, records=(Record(address, 4, "load", 0, Counts(accesses=1), 0),))
+def place(address: int, *others: int) -> tuple[str, int, str]:
+    """Owner, offset and field of an address; others were used, too."""
+    every = (Record(each, 4, "load", 0, Counts(accesses=1), 0) for each in (address, *others))
+    raw = replace(RAW, records=tuple(every))
     watches, instances = named(KNOWN, MEMORY, raw)
     known = replace(KNOWN, structures=MEMORY.structures)
     by_key = {watch.key: watch for watch in watches}
@@ -98,7 +100,10 @@ def place(address: int) -> tuple[str, int, str]:
         (DIRECT + 0x2000 + 128 + 8, ("kmalloc-64 of alloc_things()", 8, "")),
         # The third element of an array, and what follows the array.
         (DIRECT + 0x7000 + 132, ("futex_hash_bucket", 4, "lock")),
-        (DIRECT + 0x7400, ("unnamed", 0x400, "")),
+        (DIRECT + 0x7400, ("unnamed", 0, "")),
+        # A single object, and what follows it.
+        (DIRECT + 0x8010, ("pcpu_chunk", 16, "free_bytes")),
+        (DIRECT + 0x8090, ("unnamed", 0x10, "")),
         (DIRECT + 0x5010, ("page tables", 16, "")),
         (DIRECT + 0x6010, ("stacks", 16, "")),
         # Memory that only one CPU used has no page.
@@ -118,6 +123,20 @@ def test_names(address: int, name: tuple[str, int, str]) -> None:
     assert place(address) == name
 
 
+def test_an_object_in_a_page_of_other_things_keeps_its_name() -> None:
+    before, inside, behind = DIRECT + 0x5010, DIRECT + 0x5110, DIRECT + 0x5190
+    arrays = {"pcpu_chunk": (DIRECT + 0x5100, 1)}
+    raw = replace(RAW, arrays=arrays)
+    namer = MemoryNames(KNOWN, MEMORY, raw)
+    spans = [(watch.owner, start, watch.size) for watch, _, start in map(namer.object_at, (before, inside, behind))]
+    assert spans == [
+        ("page tables", DIRECT + 0x5000, 0x100),
+        ("pcpu_chunk", DIRECT + 0x5100, 128),
+        ("page tables", DIRECT + 0x5180, 0xE80),
+    ]
+    assert place(DIRECT + 0x8010, DIRECT + 0x8090, DIRECT + 0x7FF0) == ("pcpu_chunk", 16, "free_bytes")
+
+
 def test_a_type_of_another_size_is_refused() -> None:
     pages = {DIRECT + 0x1000: Page("slab", "dentry", DIRECT + 0x1000, 256, 200)}
     raw = replace(RAW, pages=pages, records=(Record(DIRECT + 0x1000, 4, "load", 0, Counts(accesses=1), 0),))
@@ -132,7 +151,7 @@ def test_what_is_watched_is_not_named_again() -> None:
 
 
 NUMBERS = "64 8 48 52 245 242 248 8 80 32 36"
-ARRAY = "array futex_hash_bucket ffffffff81900018 ffffffff81900020"
+ARRAY = "array futex_hash_bucket ffffffff81900018 ffffffff81900020\narray pcpu_chunk ffffffff81900028 0"
 
 
 def test_the_plan_says_where_pages_are_described() -> None:

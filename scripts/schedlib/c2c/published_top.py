@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The first three fields of a published output of perf c2c beside those that schedline c2c counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.c2c.agreement import top
+from schedlib.c2c.sample_shares import ranks, spearman, wilson
+from schedlib.c2c.traffic_report import grid
+from schedlib.c2c.traffic_table import middle, named
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import AccessKind, TrafficResult, TrafficRow
+from schedlib.formats.published_file import EmulatedAs, Published, read_published
+from schedlib.paths import CONFIGS
+
+PUBLISHED = CONFIGS / "published"
+
+_FIRST = 3
+_SHOWN = 12
+
+Amounts = dict[str, tuple[int, ...]]
+"""For each field a number for each quantum."""
+
+
+@dataclass(frozen=True)
+class TopAgreement:
+    """The first fields of both sides, at most three.
+
+    Attributes:
+        published, emulated: the same number of fields, the hottest first.
+    """
+
+    published: tuple[str, ...]
+    emulated: tuple[str, ...]
+
+    @property
+    def same(self) -> int:
+        """How many of the fields are among the first on both sides."""
+        return len(set(self.published) & set(self.emulated))
+
+    @property
+    def first(self) -> bool:
+        """Whether the first field is the same."""
+        return self.published[:1] == self.emulated[:1]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the first field is the same, and the others are the same in any order."""
+        return self.first and self.same == len(self.published)
+
+
+def emulated_top(
+    published: Published, result: TrafficResult, kinds: Collection[AccessKind] = ("load", "rmw")
+) -> Amounts:
+    """What a result has of the fields that an output ranks, by the names of the output.
+
+    Amounts are misses on lines that another CPU had modified. If the CPU of the output reports lines that others had
+    unmodified as well, these are added.
+
+    Args:
+        kinds: of accesses that are counted.
+
+    Raises:
+        SchedlineError: the output is not emulated, or the result has nothing of its structures.
+    """
+    how = _emulation(published)
+    known = published.hitm()
+    found: dict[str, list[int]] = {}
+    for number, quantum in enumerate(result.quanta):
+        for row in quantum.rows:
+            name = _name(row, how, known)
+            amount = _amount(row, forwards=published.forwards) if row.kind in kinds else 0
+            if name and amount:
+                found.setdefault(name, [0] * len(result.quanta))[number] += amount
+    if not found:
+        raise SchedlineError(
+            f"the result has no miss of {', '.join(how.of)}",
+            f"schedline c2c --workload {how.workload} --objects all --config c2c-published",
+        )
+    return {name: tuple(counts) for name, counts in found.items()}
+
+
+def _emulation(published: Published) -> EmulatedAs:
+    if published.emulation is None:
+        why = f": {published.open}" if published.open else ""
+        raise SchedlineError(f"{published.name} is not emulated{why}", "name another one with --mail")
+    return published.emulation
+
+
+def _amount(row: TrafficRow, *, forwards: bool) -> int:
+    return row.counts.misses - row.counts.cold if forwards else row.counts.hitm
+
+
+def _name(row: TrafficRow, how: EmulatedAs, known: Mapping[str, float]) -> str:
+    """The output's name of a field; empty if the field is not ranked."""
+    raw = f"{row.owner}.{row.path}"
+    if row.neighbour or row.prefix or not _is_in_any(raw, how.of) or _is_in_any(raw, how.but):
+        return ""
+    for ours, theirs in how.names.items():
+        if _is_in(raw, ours):
+            raw = theirs + raw[len(ours) :]
+            break
+    owner, _, path = raw.partition(".")
+    name = named(owner, path)
+    # A source names a member as a whole where we have the members in it.
+    return next((each for each in known if _is_in(name, each)), name)
+
+
+def _is_in(name: str, whole: str) -> bool:
+    return name == whole or name.startswith((f"{whole}.", f"{whole}["))
+
+
+def _is_in_any(name: str, wholes: tuple[str, ...]) -> bool:
+    return any(_is_in(name, whole) for whole in wholes)
+
+
+def published_amounts(published: Published) -> dict[str, float]:
+    """Samples by field, without fields that this kernel no longer has."""
+    gone = published.emulation.gone if published.emulation else ()
+    return {name: amount for name, amount in published.hitm().items() if name not in gone}
+
+
+def agreement_of(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> TopAgreement:
+    """The first three of both sides; of the emulated counts, the median of the quanta ranks."""
+    first = top(published_amounts(published), _FIRST)
+    return TopAgreement(first, top({name: middle(each) for name, each in amounts.items()}, len(first)))
+
+
+def all_published(directory: Path = PUBLISHED) -> tuple[Published, ...]:
+    """All outputs, by name; SchedlineError if a file is invalid."""
+    return tuple(read_published(path) for path in sorted(directory.glob("*.toml")))
+
+
+def page_row(published: Published) -> str:
+    """A row of the table of docs/results/c2c-against-hardware.md."""
+    if not published.emulated or not published.emulation:
+        raise SchedlineError(f"{published.name} has no counts", "count it, and write [emulated] into its file")
+    found = agreement_of(published, published.emulated.fields)
+    loads = agreement_of(published, published.emulated.loads)
+    cells = [f"`{published.name}`", f"`{published.emulation.workload}`", _three(found.published)]
+    for each in (found, loads):
+        cells += [_three(each.emulated), f"{each.same} of {len(found.published)}", "yes" if each.first else "no"]
+    return f"| {' | '.join(cells)} |"
+
+
+def _three(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name.partition('.')[2]}`" for name in names)
+
+
+def top_text(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> str:
+    """Both sides as a table, and whether the first three agree."""
+    return "\n".join(_lines(published, amounts)) + "\n"
+
+
+def _lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+    there = published_amounts(published)
+    whole, medians = sum(there.values()), {name: middle(each) for name, each in amounts.items()}
+    total = sum(medians.values())
+    yield f"{published.name}: {published.title}"
+    yield f"published: {published.source}; {published.machine}; kernel: {published.kernel}; {published.ran}"
+    taken = "modified, or handed over" if published.forwards else "modified"
+    yield f"emulated: loads and atomic operations that took a line which another CPU had {taken}"
+    yield ""
+    names = sorted(there.keys() | medians.keys())
+    order = {
+        side: dict(zip(names, ranks([each.get(name, 0.0) for name in names]), strict=True))
+        for side, each in (("published", there), ("emulated", {n: float(v) for n, v in medians.items()}))
+    }
+    rows: list[tuple[str, ...]] = [("field", "published", "from", "to", "rank", "emulated", "median", "rank")]
+    by_heat = sorted(names, key=lambda name: (-there.get(name, 0.0) / (whole or 1), -medians.get(name, 0), name))
+    hot = {*top(there, _SHOWN), *top(medians, _SHOWN)}
+    for name in (each for each in by_heat if each in hot):
+        cells = ["", "", "", ""]
+        if name in there and published.line:
+            low, high = wilson(there[name] / whole, whole)
+            cells = [f"{number:.1%}" for number in (there[name] / whole, low, high)]
+            cells.append(f"{order['published'][name]:g}")
+        elif name in there:
+            cells[3] = f"{order['published'][name]:g}"
+        counted = medians.get(name, 0)
+        rows.append((name, *cells, f"{counted / total:.1%}", str(counted), f"{order['emulated'][name]:g}"))
+    yield from grid(rows, 1)
+    found = agreement_of(published, amounts)
+    correlation = spearman(there, {name: float(value) for name, value in medians.items()}) if published.line else None
+    if correlation:
+        yield f"rank correlation (Spearman): {correlation[0]:.2f}, from {correlation[1]:.2f} to {correlation[2]:.2f}"
+    yield f"the first {len(found.published)}, published: {', '.join(found.published)}"
+    yield f"the first {len(found.published)}, emulated: {', '.join(found.emulated)}"
+    yield f"they {'agree' if found.agrees else 'do not agree'}: {found.same} of {len(found.published)} are the same"
+    for name, why in published.differs.items():
+        yield f"{name}: {why}"
