@@ -63,7 +63,8 @@ class IncidentTrace:
 
     @property
     def _owners(self) -> tuple[str, ...]:
-        return owners_of(self.observed, self.layouts.tag)
+        watches, tag = self.observed.watches, self.layouts.tag
+        return tuple(sorted({watch.owner for watch in watches if watch.tag == tag and not watch.prefix}))
 
     def play(self, name: str, layout: StructureLayout) -> Observed:
         """The guests with a layout; SchedlineError if it does not fit to the trace."""
@@ -74,8 +75,11 @@ class IncidentTrace:
 
     def misses(self, moved: Observed) -> tuple[int, ...]:
         """The misses on the objects of the structure, for each quantum."""
-        result = result_of(moved)
-        return tuple(each.misses for each in of_structure(result, self._owners))
+        own = frozenset(self._owners)
+        return tuple(
+            sum(row.counts.misses for row in quantum.rows if row.owner in own and not row.prefix)
+            for quantum in result_of(moved).quanta
+        )
 
     @property
     def _player(self) -> Player:
