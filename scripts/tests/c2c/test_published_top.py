@@ -26,7 +26,7 @@ from schedlib.c2c.published_top import (
 )
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Counts, TrafficRow
+from schedlib.formats.c2c_document import AccessKind, Counts, TrafficRow
 from schedlib.formats.published_file import (
     EmulatedAs,
     EmulatedTop,
@@ -39,15 +39,18 @@ from schedlib.paths import PROJECT
 from schedlib.tree.kernel_tree import Tree
 
 main = main_of(c2c_verb)
+LOADS: tuple[AccessKind, ...] = ("load",)
 PAGE = PROJECT / "docs/results/c2c-against-hardware.md"
 
 
-def row(path: str, hitm: int, *, clean: int = 0, cold: int = 0, kind: str = "load", prefix: str = "") -> TrafficRow:
+def row(
+    path: str, hitm: int, *, clean: int = 0, cold: int = 0, kind: AccessKind = "load", prefix: str = ""
+) -> TrafficRow:
     """A row of root_domain: misses on lines that others had modified, had unmodified, or that nobody had."""
     counts = Counts(
         accesses=9, hitm_llc=hitm, clean_llc=clean, cold=cold, essential=hitm + clean + cold, false_shared=0
     )
-    return TrafficRow("root_domain", prefix, 0, 0, path, False, 4, kind, "pull_rt_task", counts)  # type: ignore[arg-type]
+    return TrafficRow("root_domain", prefix, 0, 0, path, False, 4, kind, "pull_rt_task", counts)
 
 
 def published(**samples: int) -> Published:
@@ -94,7 +97,7 @@ def test_loads_and_atomic_operations_on_modified_lines_are_ranked() -> None:
     result = toy_results.result(rows, rows)
     base = published(rto_count=9, overloaded=8)
     assert emulated_top(base, result) == {"root_domain.rto_count": (9, 9), "root_domain.overloaded": (8, 8)}
-    assert emulated_top(base, result, ("load",)) == {"root_domain.rto_count": (5, 5), "root_domain.overloaded": (8, 8)}
+    assert emulated_top(base, result, LOADS) == {"root_domain.rto_count": (5, 5), "root_domain.overloaded": (8, 8)}
     # A CPU that reports lines that others had unmodified, too.
     forwards = structs.replace(base, forwards=True)
     assert emulated_top(forwards, result) == {"root_domain.rto_count": (79, 79), "root_domain.overloaded": (10, 10)}
