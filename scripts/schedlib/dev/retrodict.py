@@ -128,8 +128,7 @@ def _with_counts(
                 said = "caught" if row.caught else "missed"
                 say(f"{said} by counts: {incident.name}{f': {row.why}' if row.why else ''}")
     return [
-        structs.replace(row, not_played=incident.not_played, counted=found.get(incident.name))
-        for incident, row in zip(incidents, rows, strict=True)
+        structs.replace(row, counted=found.get(incident.name)) for incident, row in zip(incidents, rows, strict=True)
     ]
 
 
@@ -237,6 +236,8 @@ def judge_incident(case: _Case, incident: Incident) -> RetrodictRow:
         packs=tuple(packs),
         why=why,
         seconds=(round(middle - began, 1), round(ended - middle, 1)),
+        not_played=incident.not_played,
+        counted=None,
     )
 
 

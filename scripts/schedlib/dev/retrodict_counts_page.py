@@ -88,7 +88,7 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
     """Incident by incident, and the traces."""
     measured = (
         f"Measured {today}. Kernel: {tree}, {facts.configuration}. Compiler: {facts.compiler}. "
-        f"QEMU: {facts.emulator}. {facts.cpus} CPUs, lines of {LINES[0]} bytes."
+        f"QEMU: {facts.emulator.removeprefix('QEMU emulator version ')}. {facts.cpus} CPUs, lines of {LINES[0]} bytes."
     )
     yield "## Counted"
     yield ""
@@ -145,6 +145,8 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
     yield from silent or ["None."]
     yield ""
     yield "### The traces"
+    yield ""
+    yield "The seconds are those of the run that took the trace. The first run with a kernel also reads its types."
     yield ""
     yield measured
     yield ""

@@ -103,8 +103,8 @@ class RetrodictRow(Strict, frozen=True):
     packs: tuple[str, ...]
     why: str
     seconds: tuple[Amount, Amount]
-    not_played: str = ""
-    counted: CountedRow | None = None
+    not_played: str
+    counted: CountedRow | None
 
 
 class Alarm(Strict, frozen=True, rename={"is_": "is"}):
@@ -161,4 +161,4 @@ class RetrodictDocument(Document, frozen=True, kw_only=True):
     rules: Word
     incidents: tuple[RetrodictRow, ...]
     quiet: tuple[QuietRow, ...]
-    replay: ReplayFacts | None = None
+    replay: ReplayFacts | None

@@ -163,13 +163,21 @@ def test_the_page_counts_and_tells_the_misses() -> None:
             packs=(),
             why="no rule breaks" if number else "",
             seconds=(1.0, 2.0),
+            not_played="",
+            counted=None,
         )
         for number, each in enumerate(known)
     )
     ours = msgspec.structs.replace(rows[0], own=True)
     quiet = tuple(quiet_row(*each) for each in QUIET)
     found = RetrodictDocument(
-        schema="retrodict-1", tree="7.3", compiler="gcc", rules="2026-11-25", incidents=(*rows, ours), quiet=quiet
+        schema="retrodict-1",
+        tree="7.3",
+        compiler="gcc",
+        rules="2026-11-25",
+        incidents=(*rows, ours),
+        quiet=quiet,
+        replay=None,
     )
     text = "\n".join(page(found, known, "2026-11-25"))
     assert "| our own changes, apart | 1 of 1 |" in text
@@ -222,6 +230,7 @@ def test_the_page_has_the_counts_as_a_second_means() -> None:
             why="" if number == 0 else "no rule breaks",
             seconds=(1.0, 2.0),
             not_played="no card" if number == 3 else "",
+            counted=None,
         )
         for number, each in enumerate(known)
     ]
