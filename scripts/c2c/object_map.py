@@ -89,11 +89,17 @@ def _page(prog: Program, address: int) -> dict[str, Any] | None:
             cache = inside.slab_cache
             size, object_size = cache.size.value_(), cache.object_size.value_()
             first += (inside.address - first) % size
-            return _use(address, "slab", cache.name.string_().decode(), first, size, object_size)
+            return _use(address, "slab", _name(cache), first, size, object_size)
         kind = next((kind for kind, name in _PAGE_TYPES if _is_of_type(prog, head, name)), "other")
     except _LOST:
         return None
     return _use(address, kind)
+
+
+def _name(cache: Any) -> str:
+    """A slab cache's name. It may also hold the objects of others, merged into it: then it tells no type."""
+    name: str = cache.name.string_().decode()
+    return f"{name}-merged" if cache.refcount.value_() > 1 else name
 
 
 def _use(address: int, kind: str, *slab: Any) -> dict[str, Any]:
