@@ -124,16 +124,16 @@ def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
 def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     """The map of a vmlinux, from the cache if it is there; SchedlineError if its slabs or pages are of another kind."""
     types_of = slab_types()
-    tags = sorted({"page", *(each.structure for each in types_of.cache.values())})
-    by_unit: dict[str, frozenset[str]] = {_TASKS: frozenset({"page"})}
-    for each in types_of.cache.values():
-        by_unit[each.unit] = by_unit.get(each.unit, frozenset()) | {each.structure}
     place = kept / f"memory-{known.build_id}.json"
     units = {each.structure: each.unit for each in types_of.cache.values()}
+    tags = sorted({"page", *units})
     wanted = {"version": VERSION, "tags": tags, "units": units, "array_tags": sorted(types_of.array)}
     found = read_json(place)
     if found and {name: found.get(name) for name in wanted} == wanted:
         return msgspec.convert(found, MemoryMap)
+    by_unit: dict[str, frozenset[str]] = {_TASKS: frozenset({"page"})}
+    for each in types_of.cache.values():
+        by_unit[each.unit] = by_unit.get(each.unit, frozenset()) | {each.structure}
     with vmlinux.open("rb") as file:
         elf = ELFFile(file)
         section = elf.get_section_by_name(_PER_CPU)

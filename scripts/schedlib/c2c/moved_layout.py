@@ -149,7 +149,7 @@ def _structure(layout: str, observed: Observed, tag: str) -> MappedStructure:
 def _relaid(layout: str, tag: str, old: MappedStructure, wanted: StructureLayout) -> _Relaid:
     offsets = [field.offset for field in old.fields]
     for name, offset in wanted.members.items():
-        inside = [number for number, field in enumerate(old.fields) if _is_in(field.path, name)]
+        inside = [number for number, field in enumerate(old.fields) if is_part(field.path, name)]
         if not inside:
             raise SchedlineError(f"{layout}: {tag} of this trace has no member {name}", _like(name, old))
         shift = offset - min(old.fields[number].offset for number in inside)
@@ -206,7 +206,8 @@ def _like(name: str, structure: MappedStructure) -> str:
     return f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(top)}"
 
 
-def _is_in(path: str, name: str) -> bool:
+def is_part(path: str, name: str) -> bool:
+    """Whether a field is a member, or inside of it."""
     return path == name or path.startswith((f"{name}.", f"{name}["))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.c2c.agreement import top
+from schedlib.c2c.moved_layout import is_part
 from schedlib.c2c.sample_shares import ranks, spearman, wilson
 from schedlib.c2c.traffic_report import grid
 from schedlib.c2c.traffic_table import middle, named
@@ -100,21 +101,17 @@ def _name(row: TrafficRow, how: EmulatedAs, known: Mapping[str, float]) -> str:
     if row.neighbour or row.prefix or not _is_in_any(raw, how.of) or _is_in_any(raw, how.but):
         return ""
     for ours, theirs in how.names.items():
-        if _is_in(raw, ours):
+        if is_part(raw, ours):
             raw = theirs + raw[len(ours) :]
             break
     owner, _, path = raw.partition(".")
     name = named(owner, path)
     # A source names a member as a whole where we have the members in it.
-    return next((each for each in known if _is_in(name, each)), name)
-
-
-def _is_in(name: str, whole: str) -> bool:
-    return name == whole or name.startswith((f"{whole}.", f"{whole}["))
+    return next((each for each in known if is_part(name, each)), name)
 
 
 def _is_in_any(name: str, wholes: tuple[str, ...]) -> bool:
-    return any(_is_in(name, whole) for whole in wholes)
+    return any(is_part(name, whole) for whole in wholes)
 
 
 def published_amounts(published: Published) -> dict[str, float]:

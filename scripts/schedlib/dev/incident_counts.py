@@ -10,21 +10,21 @@ from pathlib import Path
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import LINES
-from schedlib.c2c.moved_layout import StructureLayout, relaid_as
+from schedlib.c2c.moved_layout import StructureLayout, is_part, relaid_as
 from schedlib.c2c.observed import Observed, result_of
 from schedlib.c2c.picked import picked
 from schedlib.c2c.player import Player, played
 from schedlib.c2c.traffic_table import middle
 from schedlib.dev.incident_offsets import IncidentLayouts, PlacedState, layout_in_trace
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import BlamedField
+from schedlib.formats.c2c_document import BlamedField, TrafficResult
 from schedlib.formats.incident_file import Incident, ReplayRules
 from schedlib.formats.retrodict_document import CountedRow
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Movable, movable
 from schedlib.suggest.search import Objective, Search
-from schedlib.suggest.suggest_job import fixed_members
+from schedlib.suggest.suggest_job import pinned_of
 from schedlib.suggest.suggest_options import PRICE
 
 NOT_PLAYED = "not played"
@@ -73,12 +73,12 @@ class IncidentTrace:
         moved = relaid_as(self.observed, {self.layouts.tag: layout}, name, name, directory)
         return played(self._player, moved, LINES[0])
 
-    def misses(self, moved: Observed) -> tuple[int, ...]:
+    def misses(self, result: TrafficResult) -> tuple[int, ...]:
         """The misses on the objects of the structure, for each quantum."""
         own = frozenset(self._owners)
         return tuple(
             sum(row.counts.misses for row in quantum.rows if row.owner in own and not row.prefix)
-            for quantum in result_of(moved).quanta
+            for quantum in result.quanta
         )
 
     @property
@@ -97,10 +97,11 @@ class IncidentTrace:
             state: self.layouts.layout(self.observed, place)
             for state, place in (("good", self.layouts.fix), ("bad", self.layouts.bad))
         }
-        good = self.misses(self.play("good", layouts["good"]))
+        good = self.misses(result_of(self.play("good", layouts["good"])))
         moved = self.play("bad", layouts["bad"])
-        bad = self.misses(moved)
-        fields = blame(self._player, moved, result_of(moved), self.place)
+        result = result_of(moved)
+        bad = self.misses(result)
+        fields = blame(self._player, moved, result, self.place)
         found = judged(fields, self._owners, incident.right, self.layouts.inside)
         caught = is_caught(good, bad, found, self.rules.first)
         middle_time = time.monotonic()
@@ -132,7 +133,7 @@ class IncidentTrace:
             layout = self._searched(moved)
             if layout is None:
                 return (), "the search finds no better order"
-            misses = self.misses(self.play("suggested", layout))
+            misses = self.misses(result_of(self.play("suggested", layout)))
         except SchedlineError as error:
             return (), error.observed.splitlines()[0]
         return misses, ""
@@ -165,10 +166,9 @@ def _movable(layouts: IncidentLayouts, state: PlacedState, moved: Observed) -> M
         SchedlineError: its source does not explain its layout.
     """
     tag = layouts.tag
-    pinned = fixed_members().get(tag)
     fields = moved.known.structures[tag].fields
     body = body_of(state.text, tag, layouts.file)
-    return movable(state.structures[tag], fields, body, LINES[0], pinned.stay if pinned else ())
+    return movable(state.structures[tag], fields, body, LINES[0], pinned_of(tag))
 
 
 def counted_or_why(workload: str, count: Callable[[], CountedRow]) -> CountedRow:
@@ -226,17 +226,13 @@ def judged(blamed: Sequence[BlamedField], owners: Sequence[str], right: Sequence
     wanted = [f"{inside}.{member}" if inside else member for member in right]
     # All elements of an array have one name.
     wanted = [path.replace("[0]", "[]") for path in wanted]
-    is_right = {name for name in own if any(_is_in(name.partition(".")[2], path) for path in wanted)}
+    is_right = {name for name in own if any(is_part(name.partition(".")[2], path) for path in wanted)}
     return BlamedMembers(tuple(own), next((number for number, name in enumerate(own, 1) if name in is_right), 0))
 
 
 def is_caught(good: Sequence[int], bad: Sequence[int], found: BlamedMembers, first: int) -> bool:
     """Whether the rules say that the counts catch an incident."""
     return costs_more(good, bad) and 1 <= found.rank <= first
-
-
-def _is_in(path: str, name: str) -> bool:
-    return path == name or path.startswith((f"{name}.", f"{name}["))
 
 
 def why_missed(good: Sequence[int], bad: Sequence[int], found: BlamedMembers, first: int) -> str:

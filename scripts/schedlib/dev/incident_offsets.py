@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from schedlib.c2c.c2c_options import LINES
-from schedlib.c2c.moved_layout import StructureLayout
+from schedlib.c2c.moved_layout import StructureLayout, is_part
 from schedlib.c2c.observed import Observed
 from schedlib.dev.incident_states import Bench, commits_of, patched, texts_seen
 from schedlib.errors import SchedlineError
@@ -191,7 +191,7 @@ def layout_in_trace(known: MappedStructure, before: Places, after: Places, size:
         raise SchedlineError(f"it cannot be played: {what}", "say so in the incident: not_played")
     members = {}
     for path, place in before.items():
-        there = [field.offset for field in known.fields if _is_in(field.path, path)]
+        there = [field.offset for field in known.fields if is_part(field.path, path)]
         if there:
             first = min(there)
             if not place.offset <= first < place.offset + place.size:
@@ -205,10 +205,6 @@ def layout_in_trace(known: MappedStructure, before: Places, after: Places, size:
 
 def _names(one: Collection[str], other: Collection[str]) -> Sequence[str]:
     return sorted(set(one) - set(other))
-
-
-def _is_in(path: str, name: str) -> bool:
-    return path == name or path.startswith((f"{name}.", f"{name}["))
 
 
 def alignment_of(observed: Observed, tag: str) -> int:
