@@ -7,7 +7,7 @@
 #define _KERNEL_SCHED_TESTS_SCHED_CPUPRI_HOLDS_H
 
 /* A kernel with cpupri-split sets one of these, and has these functions. */
-#ifndef CONFIG_SCHED_CPUPRI_SPLIT
+#if !defined(CONFIG_SCHED_CPUPRI_SPLIT) && !defined(CONFIG_SCHED_CPUPRI_SBM)
 #if !defined(CONFIG_SCHED_CPUPRI_GLOBAL) && !defined(CONFIG_SCHED_CPUPRI_ARRAYS)
 static bool cpupri_has_cpu(struct cpupri *cp, int level, int cpu)
 {

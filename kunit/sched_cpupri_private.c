@@ -108,7 +108,7 @@ static __maybe_unused void private_free_cpumask_var(cpumask_var_t mask)
 	free_cpumask_var(mask);
 }
 
-#ifdef CONFIG_SCHED_CPUPRI_SPLIT
+#if defined(CONFIG_SCHED_CPUPRI_SPLIT) || defined(CONFIG_SCHED_CPUPRI_SBM)
 /*
  * Made-up LLCs and nodes; -1 stands for unknown. CPUs belong to them in turn,
  * so each word of a mask has CPUs of several. LLC 2 has none in the first word.
@@ -148,7 +148,12 @@ static void *private_kzalloc_node(size_t size, gfp_t gfp, int node)
 #define cpu_to_node(cpu)	per_cpu(private_node, cpu)
 #undef kzalloc_node
 #define kzalloc_node		private_kzalloc_node
+#else
+static void forge_topology(int turn) { }
+static int group_of(int cpu) { return 0; }
+#endif
 
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
 /*
  * A search reads words of lines. If bytes are stored, it reads a word in parts,
  * which count as one look.
@@ -171,9 +176,6 @@ static void look(uintptr_t at)
 
 #undef READ_ONCE
 #define READ_ONCE(x)		({ typeof(x) *_x = &(x); look((uintptr_t)_x); __READ_ONCE(*_x); })
-#else
-static void forge_topology(int turn) { }
-static int group_of(int cpu) { return 0; }
 #endif
 
 #undef smp_rmb
@@ -640,6 +642,100 @@ static void leaf_search_stops(struct kunit *test)
 				    "leaf %u", i);
 	}
 	looks_count = false;
+}
+#elif defined(CONFIG_SCHED_CPUPRI_SBM)
+/* Each CPU has a bit in a leaf of its group, and a group has no leaf too many. */
+static void leaves_by_group(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	struct sbm_map *map = &t->cp.map;
+	int group, cpu, level, leaves = 0;
+	unsigned int i;
+
+	for (group = -1; group < FORGED_GROUPS; group++) {
+		int nr = 0;
+
+		for_each_possible_cpu(cpu)
+			nr += group_of(cpu) == group;
+		leaves += DIV_ROUND_UP(nr, BITS_PER_LONG);
+	}
+	KUNIT_EXPECT_EQ(test, map->nr_groups, leaves);
+	for_each_possible_cpu(cpu) {
+		unsigned int idx = map->cpu_to_idx[cpu];
+
+		KUNIT_ASSERT_LT_MSG(test, idx / BITS_PER_LONG, map->nr_groups, "CPU %d", cpu);
+		KUNIT_ASSERT_EQ_MSG(test, map->groups[idx / BITS_PER_LONG]->id, group_of(cpu),
+				    "CPU %d", cpu);
+		KUNIT_ASSERT_EQ_MSG(test, sbm_cpu(map, idx), cpu, "CPU %d", cpu);
+	}
+
+	KUNIT_EXPECT_EQ(test, sizeof(struct sbm_leaf), SMP_CACHE_BYTES);
+	for (level = 0; level < CPUPRI_NR_PRIORITIES; level++) {
+		struct sbm *sbm = t->cp.sbm[level];
+
+		KUNIT_ASSERT_EQ(test, sbm->nr_leaves, map->nr_groups);
+		KUNIT_EXPECT_TRUE(test, IS_ALIGNED((uintptr_t)sbm, SMP_CACHE_BYTES));
+		for (i = 0; i < sbm->nr_leaves; i++)
+			KUNIT_EXPECT_TRUE_MSG(test, IS_ALIGNED((uintptr_t)sbm->leaves[i],
+							       SMP_CACHE_BYTES),
+					      "leaf %u of level %d does not begin a line",
+					      i, level);
+	}
+}
+
+/* A CPU writes only the leaf that it had from the start, whatever the topology is later. */
+static void leaf_ownership(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	unsigned int i, level;
+	int cpu;
+
+	forge_topology(1);
+	for_each_possible_cpu(cpu) {
+		unsigned int idx = t->cp.map.cpu_to_idx[cpu];
+
+		set_prio(t, cpu, cpu % 100);
+		level = t->level[cpu];
+		for (i = 0; i < t->cp.map.nr_groups; i++) {
+			bool own = i == idx / BITS_PER_LONG;
+
+			KUNIT_ASSERT_EQ_MSG(test, t->cp.sbm[level]->leaves[i]->bits,
+					    own ? BIT(idx % BITS_PER_LONG) : 0,
+					    "CPU %d, leaf %u", cpu, i);
+		}
+		set_prio(t, cpu, CPUPRI_INVALID);
+	}
+}
+
+/*
+ * From each bit on, the next one that is set is found: the first hit counts, in
+ * whatever leaf it is, and nothing behind the last one.
+ */
+static void leaf_search_stops(struct kunit *test)
+{
+	struct cpupri_test *t = test->priv;
+	struct sbm *sbm = t->cp.sbm[CPUPRI_HIGHER];
+	int bits = sbm->nr_leaves * BITS_PER_LONG;
+	unsigned int step;
+	int cpu, idx, next;
+
+	for (step = 1; step <= 3; step++) {
+		for_each_possible_cpu(cpu) {
+			if (cpu % step == 0)
+				sbm_cpu_set(sbm, &t->cp.map, cpu);
+		}
+		next = -1;
+		for (idx = bits; idx >= 0; idx--) {
+			if (idx < bits && test_bit(idx % BITS_PER_LONG,
+						   &sbm->leaves[idx / BITS_PER_LONG]->bits))
+				next = idx;
+			KUNIT_ASSERT_EQ_MSG(test, sbm_find_next_bit(sbm, idx), next,
+					    "every CPU of %u, from bit %d", step, idx);
+		}
+		for_each_possible_cpu(cpu)
+			sbm_cpu_clear(sbm, &t->cp.map, cpu);
+		KUNIT_ASSERT_EQ(test, sbm_find_next_bit(sbm, 0), -1);
+	}
 }
 #else
 static void needs_leaves(struct kunit *test)

@@ -15,6 +15,7 @@
 #ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 /* ---- the leaves of a root domain ---- */
 
+#if defined(CONFIG_SCHED_CPUPRI_SPLIT) || defined(CONFIG_SCHED_CPUPRI_SBM)
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
 /* The words of a mask that have CPUs of a node or LLC; 0 if @first is not its first CPU. */
 static int rd_test_words(int first)
@@ -51,6 +52,32 @@ static void rd_test_expect_leaves(struct kunit *test, const char *which)
 		   which, sizeof(*rd), cp->nr_leaves, cp->nr_leaves * ksize(cp->leaves[0]),
 		   ksize(cp->place) + ksize(cp->leaves));
 }
+#else
+/* Each group has as few leaves as its CPUs need, and no other leaves exist. */
+static void rd_test_expect_leaves(struct kunit *test, const char *which)
+{
+	struct root_domain *rd = cpu_rq(0)->rd;
+	struct sbm_map *map = &rd->cpupri.map;
+	int cpu, other, wanted = 0;
+
+	for_each_possible_cpu(cpu) {
+		int before = 0;
+
+		KUNIT_EXPECT_EQ_MSG(test, map->groups[map->cpu_to_idx[cpu] / BITS_PER_LONG]->id,
+				    cpupri_group(cpu), "%s: LLC of CPU %d's leaf", which, cpu);
+		for_each_possible_cpu(other)
+			before += other < cpu && cpupri_group(other) == cpupri_group(cpu);
+		wanted += before % BITS_PER_LONG == 0;
+		cond_resched();
+	}
+	KUNIT_EXPECT_EQ_MSG(test, map->nr_groups, wanted, "%s: leaves", which);
+	kunit_info(test, "%s: a root_domain takes %zu bytes, its %u leaves for %d priorities %zu
+",
+		   which, sizeof(*rd), map->nr_groups, CPUPRI_NR_PRIORITIES,
+		   CPUPRI_NR_PRIORITIES * (ksize(rd->cpupri.sbm[0]) + map->nr_groups *
+					   ksize(rd->cpupri.sbm[0]->leaves[0])));
+}
+#endif
 
 /* Rebuild the domains as at boot, when no CPU has an LLC id yet. */
 static void rd_test_find_llcs(void)

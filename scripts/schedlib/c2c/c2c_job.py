@@ -11,7 +11,7 @@ from msgspec import UNSET, structs
 from schedlib import TOOL, doctor
 from schedlib.c2c import guest_files, heat_map, plugin_guest, traffic_diff, traffic_report, weighted
 from schedlib.c2c.blame import blame
-from schedlib.c2c.c2c_options import PROGRAMS, SCHED_EXT, WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
+from schedlib.c2c.c2c_options import CLOCKS, PROGRAMS, SCHED_EXT, WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
 from schedlib.c2c.counting import Wanted, built, observe, source
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
@@ -39,7 +39,7 @@ def wanted_of(options: C2cOptions) -> Wanted:
         refuse_impossible(target, topology)
     workload, own = WORKLOADS[options.workload], options.program
     rounds = 1 if own else options.rounds or workload.rounds
-    setting = Setting(topology, options.line, 0, rounds, options.timeout)
+    setting = Setting(topology, options.line, 0, rounds, options.timeout, shift=CLOCKS.index(options.clock))
     config, changes = (*options.config, *(PROGRAMS if own else workload.config)), options.changes
     if options.cpupri:
         config = (*config, f"cpupri-{options.cpupri}")
@@ -64,12 +64,13 @@ def count(options: C2cOptions) -> Verdict:
     planned = source(open_tree(cache, options.tree), wanted)
     out = _results(cache, options.out)
     with scratch(cache) as place:
-        observed = observe(cache, built(cache, planned, place / "kernel"), wanted, place, out, taped=True)
+        is_taped = options.blame or options.trace is not None
+        observed = observe(cache, built(cache, planned, place / "kernel"), wanted, place, out, taped=is_taped)
         if options.trace:
             with step(f"writing {options.trace}"):
                 player = Player(plugin_guest.replayer(cache), observed.parameters)
                 keep_trace(options.trace, observed, pcs_of(player, observed))
-        result = _blamed(cache, observed, place)
+        result = _blamed(cache, observed, place) if options.blame else result_of(observed)
     _show(result, out, options)
     return Verdict.PASS
 
@@ -86,7 +87,7 @@ def replay(options: C2cReplayOptions) -> Verdict:
         player = Player(plugin_guest.replayer(cache), observed.parameters)
         with step("counting"):
             observed = played(player, observed, options.line or observed.parameters.line)
-        result = _blamed(cache, observed, place)
+        result = _blamed(cache, observed, place) if options.blame else result_of(observed)
     _show(result, out, options)
     return Verdict.PASS
 

@@ -17,6 +17,9 @@ QUANTA = (97, 100, 103)
 CPUS = 16
 LINES = (64, 128, 256)
 TIMEOUT = 600.0
+CLOCKS = (1, 2, 4)
+"""Guest time for an instruction, in ns."""
+CLOCK = 4
 
 SOURCES = PROJECT / "scripts/c2c"
 """The plugin, and the programs that a guest runs between the markers."""
@@ -37,6 +40,9 @@ PROGRAMS = ("c2c-programs",)
 
 SCHED_EXT = ("c2c-sched-ext",)
 """The fragment that the program with a BPF scheduler needs. Its kernel has another size of task_struct and rq."""
+
+MEMCG = (*PROGRAMS, "c2c-memcg")
+"""The fragments that the program in a memory cgroup needs."""
 
 WORKLOADS = {
     each.name: each
@@ -59,6 +65,7 @@ WORKLOADS = {
         Workload("map", "threads of one process map and unmap memory that nobody touches", 100, PROGRAMS),
         Workload("stat", "processes ask for the status of one file", 200, PROGRAMS),
         Workload("switch", "pairs in a cgroup that answer each other through pipes, two processes a CPU", 50, PROGRAMS),
+        Workload("memcg", "threads of a memory cgroup map, touch and unmap pages, which charges it", 5, MEMCG),
         Workload("sched-ext", "fair threads that work and yield under a BPF scheduler with one queue", 100, SCHED_EXT),
     )
 }
@@ -110,7 +117,7 @@ ALL = "all"
 """For --objects: all of the kernel's memory."""
 
 
-TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place"})
+TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf"})
 """The structures whose fields are needed."""
 
 
@@ -152,9 +159,11 @@ class C2cOptions:
         rounds: number of rounds of each thread; None for the workload's default.
         quanta: lengths of a CPU's turn in blocks of code; a guest boots for each.
         line: bytes of a cache line.
+        clock: ns of the guest's time for an instruction of any CPU.
         cpupri: a variant of cpupri-split.
         timeout: seconds allowed for each guest.
         trace: file for the accesses, to play them again.
+        blame: whether to count again with fields on lines of their own.
         latencies: a file of configs/latencies/, or one like it.
     """
 
@@ -169,10 +178,12 @@ class C2cOptions:
     objects: tuple[str, ...]
     quanta: tuple[int, ...]
     line: int
+    clock: int
     config: tuple[str, ...]
     cpupri: str | None
     timeout: float
     trace: Path | None
+    blame: bool
     latencies: Path | None
     out: Path | None
     json: Path | None
@@ -187,11 +198,13 @@ class C2cReplayOptions:
     Attributes:
         layout: where fields lie instead: a layout file, or a result of schedline c2c.
         line: bytes of a cache line; None for those of the trace.
+        blame: whether to count again with fields on lines of their own.
     """
 
     trace: Path
     layout: Path | None
     line: int | None
+    blame: bool
     latencies: Path | None
     out: Path | None
     json: Path | None

@@ -11,6 +11,8 @@ from schedlib import options
 from schedlib.c2c import compare_verb, record_verb, samples_verb, suggest_verb, variants_verb
 from schedlib.c2c.c2c_options import (
     ALL,
+    CLOCK,
+    CLOCKS,
     CPUS,
     DEFAULT,
     KINDS,
@@ -97,6 +99,8 @@ def add_parser(verbs: Verbs) -> None:
     about = f"length of a CPU's turn in blocks of code, one guest for each (default: {','.join(map(str, QUANTA))})"
     add("--quanta", type=_quanta, default=QUANTA, metavar="N,...", help=about)
     add("--line", type=int, choices=LINES, default=LINES[0], help="bytes of a cache line (64)")
+    about = "guest time for an instruction of any CPU; less lets waiters spin longer before they sleep"
+    add("--clock", type=int, choices=CLOCKS, default=CLOCK, help=f"{about} (default: {CLOCK} ns)")
     options.add_config_option(parser, "fragments of configs/kernel/, or paths, on top of those that c2c needs")
     add("--cpupri", choices=cpupri_variants(), help="a kernel with cpupri-split in this variant")
     about = f"end a guest after this time ({TIMEOUT:.0f})"
@@ -115,6 +119,8 @@ def add_parser(verbs: Verbs) -> None:
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    about = "leave out the fields to blame, which takes minutes where all of a busy kernel's memory is watched"
+    add("--no-blame", dest="blame", action="store_false", help=about)
     about = f"weight misses by a machine's latencies: {', '.join(latency_names())}, or a file like those"
     add("--latencies", type=named_file("file of latencies", latency_names, "latencies"), metavar="FILE", help=about)
     add("--out", type=options.new_path, metavar="DIR", help="directory for the results")

@@ -168,14 +168,14 @@ def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path,
         per_cluster=chosen.per_cluster,
         per_llc=chosen.per_llc,
         per_node=chosen.per_node,
-        shift=plugin_guest.SHIFT,
+        shift=chosen.shift,
         config=tuple(wanted.config),
         objects=tuple(wanted.objects),
     )
     return Observed(
         tool=TOOL,
         started=started,
-        fingerprint=_fingerprint(made, known, library, *(files[name] for name in sorted(files))),
+        fingerprint=_fingerprint(made, known, chosen.shift, library, *(files[name] for name in sorted(files))),
         changes={row.id: row.state.value for row in made.planned.composition.states},
         parameters=parameters,
         known=known,
@@ -184,7 +184,7 @@ def observe(cache: Path, made: Subject, wanted: Wanted, place: Path, logs: Path,
     )
 
 
-def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, str]:
+def _fingerprint(made: Subject, known: KernelMap, shift: int, *binaries: Path) -> dict[str, str]:
     config = (made.kernel.build / ".config").read_bytes()
     return {
         "tree": made.planned.tree.origin,
@@ -194,7 +194,7 @@ def _fingerprint(made: Subject, known: KernelMap, *binaries: Path) -> dict[str, 
         "configuration_sha256": hashlib.sha256(config).hexdigest(),
         "compiler": made.kernel.compiler,
         "emulator": plugin_guest.refuse_other_qemu(made.planned.target),
-        "mode": plugin_guest.mode(made.planned.target),
+        "mode": plugin_guest.mode(made.planned.target, shift),
         "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }
 

@@ -20,6 +20,8 @@ from schedlib.formats.c2c_trace_document import Symbol
 PER_CPU_OFFSETS = "__per_cpu_offset"
 _ONE_FOR_EACH_CPU = ("cpudl_item", "cpupri_place")
 _POINTER = 8
+_SBM_LEAVES = 15
+"""Leaves of a sparse bitmap that are watched: those whose pointers are in the two lines that each root has."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,12 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
                 leaf = f"*{entry.path}[{number}]"
                 length = known.structures["cpupri_leaf"].size
                 yield Watch(f"{owner}{leaf}", owner, leaf, 0, length, "cpupri_leaf", kind.per_cpu, start, behind, True)
+        if entry.pointee == "sbm" and first <= entry.offset < first + size:
+            for number in range(min(cpus, _SBM_LEAVES)):
+                behind = (*rest[:-1], rest[-1] + entry.offset, _POINTER * (1 + number), 0)
+                leaf = f"*{entry.path}.leaves[{number}]"
+                length = known.structures["sbm_leaf"].size
+                yield Watch(f"{owner}{leaf}", owner, leaf, 0, length, "sbm_leaf", kind.per_cpu, start, behind, True)
 
 
 def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
@@ -122,6 +130,8 @@ def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
         return 4 * cpus
     if entry.path.endswith("cpupri.leaves"):
         return _POINTER * cpus
+    if entry.pointee == "sbm":
+        return _POINTER * (1 + min(cpus, _SBM_LEAVES))
     return cpus * known.structures[entry.pointee].size if entry.pointee in _ONE_FOR_EACH_CPU else 0
 
 

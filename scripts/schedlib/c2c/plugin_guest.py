@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.c2c import guest_files
-from schedlib.c2c.c2c_options import SOURCES, OwnProgram
+from schedlib.c2c.c2c_options import CLOCK, CLOCKS, SOURCES, OwnProgram
 from schedlib.c2c.raw import Raw, read_raw
 from schedlib.errors import SchedlineError
 from schedlib.guest.boot import Ending, run_guest
@@ -24,12 +24,13 @@ from schedlib.kernel.topology import Topology
 from schedlib.process import must, run, version_of
 
 DEFAULT_TARGET = TARGETS["qemu-x86_64"]
-SHIFT = 2
-"""For -icount: an instruction takes 2^SHIFT ns of the guest's time."""
 
-_CLOCK = ("-icount", f"shift={SHIFT},sleep=off", "-rtc", "base=2000-01-01,clock=vm")
-_MODE = ("-accel", "tcg,thread=single", *_CLOCK, "-seed", "1")
-"""Every source of randomness in a guest is the same in each run."""
+
+def _mode(shift: int) -> tuple[str, ...]:
+    """Every source of randomness in a guest is the same in each run."""
+    clock = ("-icount", f"shift={shift},sleep=off", "-rtc", "base=2000-01-01,clock=vm")
+    return ("-accel", "tcg,thread=single", *clock, "-seed", "1")
+
 
 _PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
 
@@ -91,6 +92,7 @@ class Setting:
         programs: also count accesses from user space.
         everything: watch all of the kernel's memory.
         timeout: seconds.
+        shift: an instruction takes 2^shift ns of the guest's time.
     """
 
     topology: Topology
@@ -100,6 +102,7 @@ class Setting:
     timeout: float
     programs: bool = False
     everything: bool = False
+    shift: int = CLOCKS.index(CLOCK)
 
     @property
     def per_cluster(self) -> int:
@@ -123,9 +126,9 @@ def parameters(target: Target) -> tuple[str, ...]:
     return (f"console={target.console}", *_PARAMETERS, *_ARCHES[target.arch].parameters, PATIENT)
 
 
-def mode(target: Target) -> str:
-    """The part of a guest's configuration that is the same for all settings."""
-    return " ".join([*_MODE, *_own_mode(target), *parameters(target)])
+def mode(target: Target, shift: int = CLOCKS.index(CLOCK)) -> str:
+    """The part of a guest's configuration that is the same for all settings but the clock."""
+    return " ".join([*_mode(shift), *_own_mode(target), *parameters(target)])
 
 
 def _own_mode(target: Target) -> tuple[str, ...]:
@@ -208,7 +211,7 @@ def argv(
     tape: Path | None = None,
 ) -> list[str]:
     """QEMU's command; without the plugin (library None) it boots the same guest. The accesses go to `tape`."""
-    words = [*machine(target, setting.topology), *_MODE, *_own_mode(target)]
+    words = [*machine(target, setting.topology), *_mode(setting.shift), *_own_mode(target)]
     if library:
         options = {"plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum}
         options |= {"cluster": setting.per_cluster, "llc": setting.per_llc, "node": setting.per_node}

@@ -18,7 +18,7 @@ from schedlib.c2c.traffic_table import middle
 from schedlib.dev.incident_offsets import IncidentLayouts, PlacedState, layout_in_trace
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import BlamedField, TrafficResult
-from schedlib.formats.incident_file import Incident, ReplayRules
+from schedlib.formats.incident_file import Incident, Played, ReplayRules
 from schedlib.formats.retrodict_document import CountedRow
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import body_of
@@ -85,7 +85,7 @@ class IncidentTrace:
     def _player(self) -> Player:
         return Player(self.programs.replay, self.observed.parameters)
 
-    def counted(self, incident: Incident, workload: str) -> CountedRow:
+    def counted(self, incident: Incident, play: Played) -> CountedRow:
         """What the counts say of the incident.
 
         Raises:
@@ -107,7 +107,7 @@ class IncidentTrace:
         middle_time = time.monotonic()
         suggested, why_none = self._suggested(moved)
         return CountedRow(
-            workload=workload,
+            workload=play.workload,
             good=good,
             bad=bad,
             costs_more=costs_more(good, bad),
@@ -115,6 +115,7 @@ class IncidentTrace:
             first=found.fields[: self.rules.first],
             rank=found.rank,
             caught=caught,
+            after=play.after,
             suggested=suggested,
             why="" if caught else why_missed(good, bad, found, self.rules.first),
             no_suggestion=why_none,
@@ -171,13 +172,13 @@ def _movable(layouts: IncidentLayouts, state: PlacedState, moved: Observed) -> M
     return movable(state.structures[tag], fields, body, LINES[0], pinned_of(tag))
 
 
-def counted_or_why(workload: str, count: Callable[[], CountedRow]) -> CountedRow:
+def counted_or_why(play: Played, count: Callable[[], CountedRow]) -> CountedRow:
     """The row, or one that says why it could not be played."""
     try:
         return count()
     except SchedlineError as error:
         return CountedRow(
-            workload=workload,
+            workload=play.workload,
             good=(),
             bad=(),
             costs_more=False,
@@ -185,6 +186,7 @@ def counted_or_why(workload: str, count: Callable[[], CountedRow]) -> CountedRow
             first=(),
             rank=0,
             caught=False,
+            after=play.after,
             suggested=(),
             why=f"{NOT_PLAYED}: {error.observed.splitlines()[0]}",
             no_suggestion="",

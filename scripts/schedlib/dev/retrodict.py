@@ -33,7 +33,7 @@ from schedlib.dev.quiet_changes import quiet_rows
 from schedlib.dev.retrodict_page import page
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.incident_file import Incident, IncidentRules, read_incident_rules, read_incidents
+from schedlib.formats.incident_file import Incident, IncidentRules, Played, read_incident_rules, read_incidents
 from schedlib.formats.retrodict_document import CountedRow, RetrodictDocument, RetrodictRow
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column, arch_table, compiler_of
@@ -124,7 +124,7 @@ def _with_counts(
         case.traces.take([workload])
         for incident in incidents:
             if incident.play and incident.play.workload == workload:
-                row = found[incident.name] = _kept_count(case, incident, workload)
+                row = found[incident.name] = _kept_count(case, incident, incident.play)
                 said = "caught" if row.caught else "missed"
                 say(f"{said} by counts: {incident.name}{f': {row.why}' if row.why else ''}")
     return [
@@ -132,23 +132,23 @@ def _with_counts(
     ]
 
 
-def _kept_count(case: _Case, incident: Incident, workload: str) -> CountedRow:
+def _kept_count(case: _Case, incident: Incident, play: Played) -> CountedRow:
     """What counts say of an incident; from the cache, if nothing that it depends on has changed."""
-    parts = [incident, case.rules.replay, case.bench.stock, case.traces.path(workload).name]
+    parts = [incident, case.rules.replay, case.bench.stock, case.traces.path(play.workload).name]
     said = [msgspec.json.encode(part) for part in parts]
     digest = sha256(b"\0".join([*said, _code((*_JUDGES, "c2c", "suggest"))])).hexdigest()[:20]
     place = case.bench.cache / "retrodict" / f"{incident.name}-counts-{digest}.json"
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(place.read_bytes(), type=CountedRow)
-    row = counted_or_why(workload, lambda: _counted(case, incident, workload))
+    row = counted_or_why(play, lambda: _counted(case, incident, play))
     if not row.why.startswith(NOT_PLAYED):
         write_atomic(place, msgspec.json.encode(row))
     return row
 
 
-def _counted(case: _Case, incident: Incident, workload: str) -> CountedRow:
+def _counted(case: _Case, incident: Incident, play: Played) -> CountedRow:
     """What the counts say; its seconds are for all of it, but to take the trace."""
-    began, cache, traces = time.monotonic(), case.bench.cache, case.traces
+    began, cache, traces, workload = time.monotonic(), case.bench.cache, case.traces, play.workload
     if workload in traces.failed:
         raise SchedlineError(f"{workload} was not traced: {traces.failed[workload]}", "see its log")
     configuration = traces.plan.configuration.names
@@ -157,7 +157,7 @@ def _counted(case: _Case, incident: Incident, workload: str) -> CountedRow:
     programs = CountPrograms(plugin_guest.replayer(cache), plugin_guest.line_counter(cache), plugin_guest.picker(cache))
     with scratch(cache) as place, step(f"playing {workload} for {incident.name}"):
         trace = IncidentTrace.of(traced(traces.path(workload), place), layouts, programs, case.rules.replay, place)
-        row = trace.counted(incident, workload)
+        row = trace.counted(incident, play)
     search = row.seconds[1]
     return structs.replace(row, seconds=(round(time.monotonic() - began - search, 1), search))
 

@@ -28,8 +28,8 @@ def by_contract(row: RetrodictRow) -> bool:
 
 
 def by_counts(row: RetrodictRow) -> bool:
-    """Whether the counts caught it."""
-    return row.counted is not None and row.counted.caught
+    """Whether the counts caught it, with what there was when they were first made."""
+    return row.counted is not None and row.counted.caught and not row.counted.after
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class _Counts:
     def played(self) -> list[CountedRow]:
         """What was counted."""
         return [row.counted for row in self.rows if row.counted and row.counted.bad]
+
+    @property
+    def first_played(self) -> list[CountedRow]:
+        """What could be counted from the first."""
+        return [each for each in self.played if not each.after]
 
     @property
     def searched(self) -> list[CountedRow]:
@@ -58,7 +63,7 @@ def count_numbers(rows: Sequence[RetrodictRow]) -> Iterator[str]:
     every = _Counts([row for row in rows if not row.own])
     blind = _Counts([row for row in every.rows if row.blind])
     own = _Counts([row for row in rows if row.own])
-    played, number = every.played, len(every.rows)
+    played, number = every.first_played, len(every.rows)
     yield f"| caught by counts | {share(every.number(by_counts), number)} |"
     yield f"| of these, blind incidents | {blind.number(by_counts)} of {len(blind.rows)} |"
     yield f"| our own changes by counts, apart | {own.number(by_counts)} of {len(own.rows)} |"
@@ -67,6 +72,9 @@ def count_numbers(rows: Sequence[RetrodictRow]) -> Iterator[str]:
     yield f"| incidents that a built-in workload can count | {len(played)} of {number} |"
     yield f"| caught by counts, of those counted | {share(sum(each.caught for each in played), len(played))} |"
     yield f"| the fix has fewer misses in each quantum, of those counted | {_of(played, lambda each: each.better)} |"
+    later = [each for each in every.played if each.after]
+    yield f"| counted only after something was added, and not in the numbers | {len(later)} |"
+    yield f"| of these, caught by counts | {sum(each.caught for each in later)} |"
     said = _of(every.searched, is_as_good)
     yield f"| `suggest` is as good as the fix, of those with a suggestion | {said} |"
     times = sorted(each.seconds[0] for each in played) or [0.0]
@@ -123,7 +131,7 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
         cells += [
             ", ".join(f"`{name}`" for name in each.first) or "none",
             str(each.rank or "none"),
-            _yes(each.caught),
+            "later" if each.caught and each.after else _yes(each.caught),
             spread(each.suggested) if each.suggested else "none",
         ]
         yield f"| {' | '.join(cells)} |"
@@ -132,6 +140,10 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
     yield ""
     missed = [f"- `{row.name}`: {each.why}." for row, each in counted if not each.caught]
     yield from missed or ["None."]
+    yield ""
+    yield "Counted after the fact, and not in the numbers:"
+    yield ""
+    yield from [f"- `{row.name}`: {each.after}." for row, each in counted if each.after] or ["None."]
     yield ""
     yield "Not counted, so not caught:"
     yield ""

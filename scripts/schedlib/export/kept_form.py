@@ -27,7 +27,12 @@ from schedlib.tree.suites import KunitSuite, feature_table, lacking_features, su
 _UNIFDEF = "scripts/unifdef.c"
 
 _OPTIONS = {
-    "cpupri-split": ("CONFIG_SCHED_CPUPRI_GLOBAL", "CONFIG_SCHED_CPUPRI_ARRAYS", "CONFIG_SCHED_CPUPRI_SPLIT"),
+    "cpupri-split": (
+        "CONFIG_SCHED_CPUPRI_GLOBAL",
+        "CONFIG_SCHED_CPUPRI_ARRAYS",
+        "CONFIG_SCHED_CPUPRI_SBM",
+        "CONFIG_SCHED_CPUPRI_SPLIT",
+    ),
 }
 """Options that a change adds. Without the change they are undefined."""
 

@@ -37,11 +37,13 @@ class Played(Strict, frozen=True):
         workload: of `schedline c2c`.
         object: the structure that a trace has; empty: that of the incident.
         inside: the path to the incident's structure in it; `a[0]` is each element of a.
+        after: what was added after the first counts, so that it can be played; then it does not count as caught.
     """
 
     workload: Word
     object: str = ""
     inside: str = ""
+    after: str = ""
 
 
 class Incident(Strict, frozen=True):

@@ -19,6 +19,7 @@ class CountedRow(Strict, frozen=True):
         first: the fields to blame in the bad layout, the first ones.
         rank: of the first field of `right` among the fields of these objects; 0 if it saves nothing, or is not there.
         caught: by the rules.
+        after: what was added after the first counts, so that it can be played; then it does not count as caught.
         suggested: misses with the order that the search found; empty if there is none.
         why: why it was not caught, or not played.
         no_suggestion: why there is none.
@@ -33,6 +34,7 @@ class CountedRow(Strict, frozen=True):
     first: tuple[str, ...]
     rank: Count
     caught: bool
+    after: str
     suggested: tuple[Count, ...]
     why: str
     no_suggestion: str

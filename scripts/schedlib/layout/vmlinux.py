@@ -179,6 +179,7 @@ def _conditions(
     # The only options that show in the structures.
     config["CONFIG_SCHED_CPUPRI_SPLIT"] = size("cpupri", "leaves") is not None
     config["CONFIG_SCHED_CPUPRI_ARRAYS"] = size("cpupri", "rt_counts") is not None
+    config["CONFIG_SCHED_CPUPRI_SBM"] = size("cpupri", "sbm") is not None
     facts = Facts(line, size("rq", "idle"), size("root_domain", "rto_mask"), size("rq", "__lock"), config)
     met = {condition: is_met(condition, facts) for condition in rules.conditions()}
     return (

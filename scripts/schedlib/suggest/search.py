@@ -2,12 +2,11 @@
 """The search for an order of members: iterated local search, and every cost is that of the traces' accesses.
 
 An order is a neighbour of another one if a single unit has moved, or starts a line, or both, or if two have changed
-places. The search goes to the
-best neighbour as long as that brings more than it changes. Then it moves some units at random and begins
-again (Lourenço, Martin, Stützle, "Iterated Local Search", 2003). That members which are read together belong together,
-and away from those that other CPUs write, is the objective of Raman, Hundt, Mannarswamy, "Structure Layout
-Optimization for Multithreaded Programs", CGO 2007. They estimate both from samples. Here the misses of each order are
-counted.
+places. The search goes to the best neighbour as long as that brings more than it changes; where there are very many, to
+the best place of one unit after the other. Then it moves some units at random and begins again (Lourenço, Martin,
+Stützle, "Iterated Local Search", 2003). That members which are read together belong together, and away from those that
+other CPUs write, is the objective of Raman, Hundt, Mannarswamy, "Structure Layout Optimization for Multithreaded
+Programs", CGO 2007. They estimate both from samples. Here the misses of each order are counted.
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ _LINE_PRICE = 1e-3
 """Of two orders with the same misses, the one with fewer lines."""
 
 _SHAKES = 3
+_WIDE = 10_000
+"""Neighbours from which on only the places of one unit are tried at a time."""
 _MOST_TRIED = 200
 """Orders that contracts refuse, before a neighbourhood is given up."""
 
@@ -151,12 +152,12 @@ class Search:
         """Those of some units that an attribute can make start a line."""
         return frozenset(number for number in numbers if self._structure.units[number].can_align)
 
-    def neighbours(self, arrangement: Arrangement) -> Iterator[Arrangement]:
-        """Each accessed unit at another place, at the start of a line, or exchanged; and each attribute gone."""
+    def neighbours(self, arrangement: Arrangement, moving: Sequence[int]) -> Iterator[Arrangement]:
+        """Each of these units at another place, at the start of a line, or exchanged; and each attribute gone."""
         order = arrangement.order
         for number in arrangement.aligned:
             yield Arrangement(order, arrangement.aligned - {number})
-        for number in self.hot_units:
+        for number in moving:
             rest = tuple(each for each in order if each != number)
             for place in self._places(order, number):
                 moved = (*rest[:place], number, *rest[place:])
@@ -175,14 +176,23 @@ class Search:
     def improved(self, start: Arrangement) -> tuple[Arrangement, float]:
         """Go to better neighbours until there is none."""
         best, score = start, self.scores([start])[0]
+        is_wide = sum(1 for _ in self.neighbours(start, self.hot_units)) >= _WIDE
+        steps = [[number] for number in self.hot_units] if is_wide else [self.hot_units]
         while True:
-            around = [each for each in dict.fromkeys(self.neighbours(best)) if self._fits(each)]
-            ranked = sorted(zip(self.scores(around), range(len(around)), strict=True))
-            better = [(value, around[at]) for value, at in ranked if value < score - _SMALL]
-            found = next(((value, each) for value, each in better[:_MOST_TRIED] if self._allowed(each)), None)
-            if found is None:
+            before = score
+            for moving in steps:
+                found = self._better(best, score, moving)
+                if found:
+                    score, best = found
+            if score == before:
                 return best, score
-            score, best = found
+
+    def _better(self, arrangement: Arrangement, score: float, moving: Sequence[int]) -> tuple[float, Arrangement] | None:
+        """The best neighbour that the contracts allow, if it is better."""
+        around = [each for each in dict.fromkeys(self.neighbours(arrangement, moving)) if self._fits(each)]
+        ranked = sorted(zip(self.scores(around), range(len(around)), strict=True))
+        better = [(value, around[at]) for value, at in ranked if value < score - _SMALL]
+        return next(((value, each) for value, each in better[:_MOST_TRIED] if self._allowed(each)), None)
 
     def shaken(self, arrangement: Arrangement, random: Random) -> Arrangement:
         """The arrangement with some units moved at random."""

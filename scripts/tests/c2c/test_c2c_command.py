@@ -36,6 +36,15 @@ def test_what_is_the_same_for_all_settings_is_in_the_fingerprint_as_recorded(nam
     assert plugin_guest.mode(TARGETS[name]) == RECORDED["modes"][name]
 
 
+def test_another_clock_is_asked_for_and_told() -> None:
+    target, there = TARGETS["qemu-x86_64"], Path("/there")
+    for shift in (0, 1):
+        setting = Setting(flat(2), 64, 97, 1, 1.0, shift=shift)
+        words = " ".join(plugin_guest.argv(target, there, there, setting, None, there, there))
+        assert f"-icount shift={shift},sleep=off" in words
+        assert f"shift={shift}," in plugin_guest.mode(target, shift) and f"shift={shift}," not in plugin_guest.mode(target)
+
+
 def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,20 @@ def test_leaves_of_a_split_cpupri(tmp_path: Path) -> None:
     assert field_name(row) == "root_domain.*cpupri.leaves[][].group"
 
 
+def test_leaves_of_sparse_bitmaps(tmp_path: Path) -> None:
+    known = kernel_map(toy_kernel.build(tmp_path, "-DSBM"), tmp_path, TAGS)
+    found = {watch.prefix: watch for watch in watches(known, ["cpupri"], CPUS) if "sbm" in watch.prefix}
+    # cpupri lies at 24 of root_domain; in cpupri, the first of three pointers lies at 56.
+    assert (found["*cpupri.sbm[1]"].size, found["*cpupri.sbm[1]"].hops) == (8 + 8 * CPUS, (24 + 64, 0))
+    assert found["*cpupri.sbm[1].leaves[2]"].hops == (24 + 64, 8 + 16, 0)
+    assert found["*cpupri.sbm[1].leaves[2]"].optional
+    assert found["*cpupri.sbm[1].leaves[2]"].size == 64
+    assert len(found) == 3 * (1 + CPUS)
+    many = [watch for watch in watches(known, ["cpupri"], 64) if "sbm" in watch.prefix]
+    # A root need not have more than two lines.
+    assert max(watch.hops[-2] for watch in many) == 8 + 8 * 14
+
+
 def test_unknown_objects_are_refused(known: KernelMap) -> None:
     with pytest.raises(SchedlineError, match="there is no 'runqueue'"):
         watches(known, ["runqueue"], CPUS)

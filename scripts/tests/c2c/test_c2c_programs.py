@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import PROGRAMS, SCHED_EXT, SOURCES, WORKLOADS, OwnProgram
+from schedlib.c2c.c2c_options import ALL, MEMCG, PROGRAMS, SCHED_EXT, SOURCES, WORKLOADS, OwnProgram
 from schedlib.c2c.counting import Subject, Wanted, built, measure, source
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, scratch
@@ -57,6 +57,18 @@ def test_a_built_in_program(made: Subject, tmp_path: Path, name: str) -> None:
     # `switch` has two processes a CPU.
     assert result.quanta[0].operations == 2 * CPUS * (2 if name == "switch" else 1)
     assert sum(row.counts.misses for row in result.quanta[0].rows) > 0
+
+
+def test_a_memory_cgroup_and_its_parent_are_charged(series: Tree, tmp_path: Path) -> None:
+    wanted = replace(WANTED, workload="memcg", objects=(ALL,), config=MEMCG)
+    cache = cache_dir()
+    with scratch(cache) as place:
+        result = measure(cache, built(cache, source(series, wanted), place), wanted, tmp_path, tmp_path)
+    assert result.quanta[0].operations == 2 * CPUS
+    charged = {row.offset for row in result.quanta[0].rows if row.owner == "mem_cgroup" and "memory.usage" in row.path}
+    assert charged
+    functions = {row.function for row in result.quanta[0].rows}
+    assert "page_counter_try_charge" in functions
 
 
 def test_a_bpf_scheduler_dispatches(series: Tree, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def file_with(place: Path, text: str) -> Path:
 def test_the_carried_file_is_read() -> None:
     found = read_designs(CONFIGS / "variants/cpupri.toml")
     assert len(found.designs) >= 4 and len(found.workloads) >= 3
-    assert {each.cpupri for each in found.designs} >= {"arrays", "node", "llc", "llc-bytes"}
+    assert {each.cpupri for each in found.designs} >= {"arrays", "node", "llc", "llc-bytes", "sbm"}
 
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:

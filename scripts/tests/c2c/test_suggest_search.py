@@ -31,6 +31,7 @@ from schedlib.suggest.layout_costs import TracedWorkload, harmed, replayed, stat
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
+from schedlib.suggest import search as search_module
 from schedlib.suggest.search import Objective, Search
 from schedlib.suggest.suggest_job import with_others
 
@@ -162,6 +163,21 @@ def test_true_sharing_moves_nothing(program: Path, tmp_path: Path) -> None:
     accesses = ping(f"0 rmw {at('m2')}", f"1 rmw {at('m2')}")
     for found, _ in searched(program, tmp_path, observed(tmp_path, accesses)):
         assert found == toy().start
+
+
+@pytest.mark.parametrize("wide", [10_000, 0])
+def test_no_neighbour_of_the_answer_is_better(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wide: int
+) -> None:
+    """Also where the places of one unit are tried at a time, as in structures with very many members."""
+    monkeypatch.setattr(search_module, "_WIDE", wide)
+    for found, search in searched(program, tmp_path, observed(tmp_path, mixed(7, 1)), price=0):
+        (score,) = search.scores([found])
+        around = list(search.neighbours(found, search.hot_units))
+        assert len(around) > 100
+        small = [each for each in around if toy().offsets(each, 64)[1] <= 192]
+        assert min(search.scores(small)) > score - 1e-6
+        assert score < search.scores([toy().start])[0]
 
 
 def test_a_seed_gives_one_answer(program: Path, tmp_path: Path) -> None:

@@ -17,6 +17,11 @@ struct cpupri_place { unsigned short leaf, pos; };
 struct cpupri_leaf a_leaf = { { 1 } };
 struct cpupri { struct cpupri_vec pri_to_cpu[3]; int *cpu_to_pri; struct cpupri_place *place;
 	struct cpupri_leaf **leaves; };
+#elif defined(SBM)
+struct sbm_leaf { unsigned long bits, padding[7]; };
+struct sbm { unsigned int nr_leaves; struct sbm_leaf *leaves[]; };
+struct sbm_leaf a_leaf = { 1 };
+struct cpupri { struct cpupri_vec pri_to_cpu[3]; int *cpu_to_pri; struct sbm *sbm[3]; };
 #else
 struct cpupri { struct cpupri_vec pri_to_cpu[3]; int *cpu_to_pri; };
 #endif

@@ -31,6 +31,7 @@ def test_all_variants() -> None:
             "llc-rto",
             "node",
             "node-rto",
+            "sbm",
         )
     )
     assert parsed("--cpupri", "llc,node").cpupri == ("llc", "node")

@@ -34,7 +34,7 @@ from schedlib.dev.incident_traces import IncidentTraces
 from schedlib.dev.retrodict_counts_page import is_as_good
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import BlamedField
-from schedlib.formats.incident_file import Incident, read_incident_rules, read_incidents
+from schedlib.formats.incident_file import Incident, Played, read_incident_rules, read_incidents
 from schedlib.formats.retrodict_document import CountedRow
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.tables import Type
@@ -94,7 +94,7 @@ def count(
     seen = toy_trace.observed(place)
     seen = named_later(seen) if later else seen
     layouts = IncidentLayouts(TAG, inside, "toy.h", state(), state(), fix)
-    return IncidentTrace.of(seen, layouts, programs, RULES, place).counted(toy_incident(*right), "rt")
+    return IncidentTrace.of(seen, layouts, programs, RULES, place).counted(toy_incident(*right), Played("rt"))
 
 
 APART = state(128, left=64)
@@ -123,7 +123,7 @@ def test_a_layout_that_costs_the_same_is_not_caught(tmp_path: Path, programs: Co
 
 @pytest.mark.tools
 def test_layouts_with_the_same_lines_are_not_played(tmp_path: Path, programs: CountPrograms) -> None:
-    row = counted_or_why("rt", lambda: count(tmp_path, programs, state(64, quiet=40), "left"))
+    row = counted_or_why(Played("rt"), lambda: count(tmp_path, programs, state(64, quiet=40), "left"))
     assert not row.caught and not row.bad and "the same members share lines" in row.why
 
 
@@ -138,7 +138,7 @@ def test_a_new_member_is_not_played(tmp_path: Path, programs: CountPrograms) -> 
     new = state(128)
     more = (*new.structures[TAG].members, Member("priv", "long", 64, 8))
     new = replace(new, structures={TAG: replace(new.structures[TAG], members=more)})
-    row = counted_or_why("rt", lambda: count(tmp_path, programs, new, "left"))
+    row = counted_or_why(Played("rt"), lambda: count(tmp_path, programs, new, "left"))
     assert not row.caught and not row.bad
     assert row.why == "not played: it cannot be played: the accesses of priv are not in the trace"
 

@@ -194,7 +194,7 @@ def test_the_page_counts_and_tells_the_misses() -> None:
     assert f"- `{known[1].name}`: no rule breaks." in text and f"- `{known[0].name}`" not in text
 
 
-def counted(caught: bool, suggested: tuple[int, ...] = ()) -> CountedRow:
+def counted(caught: bool, suggested: tuple[int, ...] = (), after: str = "") -> CountedRow:
     return CountedRow(
         workload="rt",
         good=(10, 11),
@@ -204,6 +204,7 @@ def counted(caught: bool, suggested: tuple[int, ...] = ()) -> CountedRow:
         first=("toy.a",),
         rank=1 if caught else 4,
         caught=caught,
+        after=after,
         suggested=suggested,
         why="" if caught else "the right member is number 4",
         no_suggestion="" if suggested else "the search finds no better order",
@@ -212,7 +213,7 @@ def counted(caught: bool, suggested: tuple[int, ...] = ()) -> CountedRow:
 
 
 def test_the_page_has_the_counts_as_a_second_means() -> None:
-    known = read_incidents()[:4]
+    known = read_incidents()[:5]
     plain = [
         RetrodictRow(
             name=each.name,
@@ -234,12 +235,13 @@ def test_the_page_has_the_counts_as_a_second_means() -> None:
         )
         for number, each in enumerate(known)
     ]
-    # Caught by both; by counts alone, in one that the contract caught only later; by none; not played.
+    # Caught by both; by counts alone, in one that the contract caught only later; by none; not played; only later.
     rows = (
         msgspec.structs.replace(plain[0], counted=counted(True, (10, 11))),
         msgspec.structs.replace(plain[1], counted=counted(True, (10, 12)), caught=True, after="it was mended"),
         msgspec.structs.replace(plain[2], counted=counted(False)),
         plain[3],
+        msgspec.structs.replace(plain[4], counted=counted(True, after="a workload was written")),
     )
     trace = TraceRow("rt", 40, 2_000_000, 33.0)
     facts = ReplayFacts("2026-11-25", 8, (97, 100), "c2c", "gcc", "QEMU 7.2", (trace,))
@@ -248,10 +250,11 @@ def test_the_page_has_the_counts_as_a_second_means() -> None:
     )
     text = "\n".join(page(found, known, "2026-11-25"))
     for row in (
-        "caught by the derived contract | 1 of 4: 25.0 % (4.6 to 69.9)",
-        "caught by counts | 2 of 4: 50.0 % (15.0 to 85.0)",
-        "caught by the contract or by counts | 2 of 4: 50.0 % (15.0 to 85.0)",
-        "incidents that a built-in workload can count | 3 of 4",
+        "caught by the derived contract | 1 of 5: 20.0 % (3.6 to 62.4)",
+        "caught by counts | 2 of 5: 40.0 % (11.8 to 76.9)",
+        "caught by the contract or by counts | 2 of 5: 40.0 % (11.8 to 76.9)",
+        "incidents that a built-in workload can count | 3 of 5",
+        "counted only after something was added, and not in the numbers | 1 |\n| of these, caught by counts | 1 |",
         "caught by counts, of those counted | 2 of 3: 66.7 % (20.8 to 93.9)",
         "the fix has fewer misses in each quantum, of those counted | 3 of 3",
         "`suggest` is as good as the fix, of those with a suggestion | 1 of 2",

@@ -159,7 +159,7 @@ def test_nothing_shows_what_was_left_out(laid_out: Path, cache: Path, tmp_path: 
     *_, (_, files) = applied(laid_out, tmp_path / "series")
     text = "".join(files.values())
     assert "SCHED_KUNIT_" not in text
-    assert not re.search(r"CPUPRI_SPLIT|CPUPRI_GLOBAL", text)
+    assert not re.search(r"CPUPRI_SPLIT|CPUPRI_SBM|CPUPRI_GLOBAL", text)
     assert not re.search(r"\bexpect\b.*charp|is_expected|presence|known defect", text)
     assert set(re.findall(r'\.change\t= "(.+)"', files[c_tables.RULES])) == set(LAYOUT)
     assert not re.search(r'\.rule\t= "[\w-]+"', files[c_tables.RULES])

@@ -108,6 +108,7 @@ def broken(*names: str, line: int = 64, changes: tuple[str, ...] = CHANGES) -> s
         (("CONFIG_DEBUG_SPINLOCK",), 64),
         (("CONFIG_SCHED_CPUPRI_SPLIT",), 64),
         (("CONFIG_SCHED_CPUPRI_ARRAYS",), 64),
+        (("CONFIG_SCHED_CPUPRI_SBM",), 64),
         (("CONFIG_SCHED_CPUPRI_SPLIT",), 256),
         (("STRANGER",), 64),
     ],

@@ -309,13 +309,17 @@ def failing(where: Layout, *expected: str) -> set[str]:
 
 def test_toy_kernel_keeps_every_rule() -> None:
     outcomes = judged(toy())
-    leaves = ["cpupri-split.L1", "cpupri-split.L2", "cpupri-split.L3"]
+    leaves = ["cpupri-split.L1", "cpupri-split.L2", "cpupri-split.L3", "cpupri-split.L4"]
     readers = ["rq-readers.Q10", "rq-readers.Q11"]
     others = [name for name, found in outcomes.items() if found is not RuleOutcome.PASS]
     assert others == ["cpupri-lines.C5", *leaves, *readers]
     split = judged(toy("CONFIG_SCHED_CPUPRI_SPLIT"))
     no_mask = ["cpupri-lines.C5", "cpupri.S1"]
-    assert [name for name, found in split.items() if found is not RuleOutcome.PASS] == [*no_mask, *readers]
+    lacking = [*no_mask, "cpupri-split.L4", *readers]
+    assert [name for name, found in split.items() if found is not RuleOutcome.PASS] == lacking
+    sbm = judged(toy("CONFIG_SCHED_CPUPRI_SBM"))
+    lacking = [*no_mask, "cpupri-split.L1", "cpupri-split.L2", *readers]
+    assert [name for name, found in sbm.items() if found is not RuleOutcome.PASS] == lacking
     assert judged(toy("-CONFIG_SMP"))["cpupri-lines.C5"] is RuleOutcome.PASS
 
 

@@ -103,10 +103,11 @@ def test_notes_say_why_something_is_na() -> None:
     assert "no column arm+up: CONFIG_SMP=n was dropped" in lines
     assert "n/a, needs CONFIG_SMP=n: cpupri-lines.C5" in lines
     assert "n/a, needs CONFIG_SCHED_CPUPRI_SPLIT: cpupri-split.L1, cpupri-split.L3" in lines
+    assert "n/a, needs CONFIG_SCHED_CPUPRI_SBM: cpupri-split.L4" in lines
     assert "n/a, no struct cpupri_leaf in this configuration: cpupri-split.L2" in lines
     assert "n/a, no rq.numa_migrate_on in this configuration: rq-order.Q6 (two)" in lines
     assert any(line.endswith(": rq-readers.Q10, rq-readers.Q11") for line in lines)
-    assert len(lines) == 6
+    assert len(lines) == 7
 
 
 def test_notes_group_the_rules_of_a_reason() -> None:

@@ -76,7 +76,7 @@ SCHED_H = """\
 
 struct callback_head { void *next; void (*func)(struct callback_head *head); };
 
-#ifndef CONFIG_SCHED_CPUPRI_SPLIT
+#if !defined(CONFIG_SCHED_CPUPRI_SPLIT) && !defined(CONFIG_SCHED_CPUPRI_SBM)
 struct cpupri_vec {
 	atomic_t count;
 	cpumask_var_t mask ____cacheline_aligned_in_smp;
@@ -85,6 +85,13 @@ struct cpupri_vec {
 struct cpupri_vec {
 	atomic_t count;
 } ____cacheline_aligned_in_smp;
+#endif
+#ifdef CONFIG_SCHED_CPUPRI_SBM
+struct sbm_leaf {
+	unsigned long bits;
+} ____cacheline_aligned_in_smp;
+#endif
+#ifdef CONFIG_SCHED_CPUPRI_SPLIT
 struct cpupri_line {
 	union { unsigned long word[SMP_CACHE_BYTES / sizeof(long)]; u8 byte[SMP_CACHE_BYTES]; };
 } ____cacheline_aligned_in_smp;
@@ -107,6 +114,9 @@ struct cpupri {
 #ifdef CONFIG_SCHED_CPUPRI_SPLIT
 	void *place, **leaves;
 	u32 nr_leaves;
+#endif
+#ifdef CONFIG_SCHED_CPUPRI_SBM
+	void *map[3], *sbm[CPUPRI_NR_PRIORITIES];
 #endif
 };
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory of a cgroup: one thread for each CPU, bound to it, in a memory cgroup
+ * below another one. In each round it maps pages, touches each for the first
+ * time, and unmaps them. More pages than the kernel charges ahead for a CPU, so
+ * that each round charges the cgroup and its parent.
+ */
+#define _GNU_SOURCE
+#include "guest_phases.h"
+
+#define WARM_UP 1
+#define PAGES 192
+#define PAGE 4096
+
+static void *work(void *argument)
+{
+	long number = (long)argument;
+	volatile char *memory;
+	int i, k;
+
+	use_cpu(number);
+	pthread_barrier_wait(&phase.barrier);
+	for (i = 0; i < phase.rounds; i++) {
+		memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory == MAP_FAILED)
+			fail("mmap");
+		for (k = 0; k < PAGES; k++)
+			memory[k * PAGE] = 1;
+		if (munmap((void *)memory, PAGES * PAGE))
+			fail("munmap");
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	int cpus = begin(), number = rounds_of(argc, argv);
+
+	if (munlockall())
+		fail("munlockall");
+	mkdir("/cgroup", 0755);
+	if (mount("cgroup", "/cgroup", "cgroup2", 0, NULL))
+		fail("/cgroup");
+	write_file("/cgroup/cgroup.subtree_control", "+memory");
+	if (mkdir("/cgroup/above", 0755))
+		fail("/cgroup/above");
+	write_file("/cgroup/above/cgroup.subtree_control", "+memory");
+	if (mkdir("/cgroup/above/below", 0755))
+		fail("/cgroup/above/below");
+	write_file("/cgroup/above/below/cgroup.procs", "0");
+	phase.threads = cpus;
+	run_phases(work, WARM_UP, number);
+}
