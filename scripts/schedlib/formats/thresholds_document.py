@@ -13,7 +13,8 @@ class Detection(Strict, frozen=True):
     """The batches of one workload in one case.
 
     Attributes:
-        failed: batches of which a test failed; of the others some may be skipped as a whole, or be errors.
+        failed: batches of which a test failed.
+        skipped: batches of which none failed, and in which a regression of the median could have been missed.
         tests: how often each test failed.
         goal: percent of the batches that have to fail; a negative one is the most that may fail.
     """
