@@ -71,8 +71,7 @@ static void rd_test_expect_leaves(struct kunit *test, const char *which)
 		cond_resched();
 	}
 	KUNIT_EXPECT_EQ_MSG(test, map->nr_groups, wanted, "%s: leaves", which);
-	kunit_info(test, "%s: a root_domain takes %zu bytes, its %u leaves for %d priorities %zu
-",
+	kunit_info(test, "%s: a root_domain takes %zu bytes, its %u leaves for %d priorities %zu\n",
 		   which, sizeof(*rd), map->nr_groups, CPUPRI_NR_PRIORITIES,
 		   CPUPRI_NR_PRIORITIES * (ksize(rd->cpupri.sbm[0]) + map->nr_groups *
 					   ksize(rd->cpupri.sbm[0]->leaves[0])));
