@@ -11,7 +11,15 @@ from msgspec import UNSET, structs
 from schedlib import TOOL, doctor
 from schedlib.c2c import guest_files, heat_map, plugin_guest, traffic_diff, traffic_report, weighted
 from schedlib.c2c.blame import blame
-from schedlib.c2c.c2c_options import CLOCKS, PROGRAMS, SCHED_EXT, WORKLOADS, C2cDiffOptions, C2cOptions, C2cReplayOptions
+from schedlib.c2c.c2c_options import (
+    CLOCKS,
+    PROGRAMS,
+    SCHED_EXT,
+    WORKLOADS,
+    C2cDiffOptions,
+    C2cOptions,
+    C2cReplayOptions,
+)
 from schedlib.c2c.counting import Wanted, built, observe, source
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.observed import Observed, keep_trace, result_of, traced

@@ -117,7 +117,9 @@ ALL = "all"
 """For --objects: all of the kernel's memory."""
 
 
-TAGS = frozenset({kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf"})
+TAGS = frozenset(
+    {kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf"}
+)
 """The structures whose fields are needed."""
 
 

@@ -187,7 +187,9 @@ class Search:
             if score == before:
                 return best, score
 
-    def _better(self, arrangement: Arrangement, score: float, moving: Sequence[int]) -> tuple[float, Arrangement] | None:
+    def _better(
+        self, arrangement: Arrangement, score: float, moving: Sequence[int]
+    ) -> tuple[float, Arrangement] | None:
         """The best neighbour that the contracts allow, if it is better."""
         around = [each for each in dict.fromkeys(self.neighbours(arrangement, moving)) if self._fits(each)]
         ranked = sorted(zip(self.scores(around), range(len(around)), strict=True))

@@ -42,7 +42,9 @@ def test_another_clock_is_asked_for_and_told() -> None:
         setting = Setting(flat(2), 64, 97, 1, 1.0, shift=shift)
         words = " ".join(plugin_guest.argv(target, there, there, setting, None, there, there))
         assert f"-icount shift={shift},sleep=off" in words
-        assert f"shift={shift}," in plugin_guest.mode(target, shift) and f"shift={shift}," not in plugin_guest.mode(target)
+        assert f"shift={shift}," in plugin_guest.mode(target, shift) and f"shift={shift}," not in plugin_guest.mode(
+            target
+        )
 
 
 def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(

@@ -158,7 +158,7 @@ def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path) -> None
         per_cluster=1,
         per_llc=2,
         per_node=2,
-        shift=plugin_guest.SHIFT,
+        shift=SETTING.shift,
         config=(),
         objects=("watched",),
     )

@@ -25,13 +25,13 @@ from schedlib.formats.contract_file import read_contract
 from schedlib.formats.suggest_document import LayoutCosts
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.tables import Type
+from schedlib.suggest import search as search_module
 from schedlib.suggest.embedded import Embedded
 from schedlib.suggest.header_patch import contract
 from schedlib.suggest.layout_costs import TracedWorkload, harmed, replayed, status_of
 from schedlib.suggest.line_costs import LineCosts
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
-from schedlib.suggest import search as search_module
 from schedlib.suggest.search import Objective, Search
 from schedlib.suggest.suggest_job import with_others
 
@@ -171,7 +171,9 @@ def test_no_neighbour_of_the_answer_is_better(
 ) -> None:
     """Also where the places of one unit are tried at a time, as in structures with very many members."""
     monkeypatch.setattr(search_module, "_WIDE", wide)
-    for found, search in searched(program, tmp_path, observed(tmp_path, mixed(7, 1)), price=0):
+    read, written = (f"0 load {at(name)}" for name in ("m0", "m9")), (f"1 store {at(name)}" for name in ("m2", "m10"))
+    accesses = ping(*read, *written)
+    for found, search in searched(program, tmp_path, observed(tmp_path, accesses), price=0):
         (score,) = search.scores([found])
         around = list(search.neighbours(found, search.hot_units))
         assert len(around) > 100

@@ -273,7 +273,7 @@ def test_the_words_of_promises_are_those_of_kinds() -> None:
 
 def test_each_file_is_named_after_its_structure() -> None:
     paths = sorted(CONTRACTS.glob("*.toml"))
-    assert len(paths) == 6
+    assert len(paths) == 7
     for path in paths:
         assert f'struct = "{path.stem}"' in path.read_text()
 

@@ -788,7 +788,9 @@ def test_the_outcome_of_a_batch() -> None:
     skipped = "ok 1 slept\nok 2 p50_within_baseline # SKIP t.p50: too noisy to see +20 %, sees +61 %\n"
     passed = "ok 2 p50_within_baseline # t.p50 9 us, baseline 9 us; +12 % would fail\n"
     others = "ok 3 p99_within_baseline # t.p99 9 us, baseline 9 us; +12 % would fail\n"
-    together = "ok 4 late_within_baseline # t.p99: too noisy to see +50 %; t.p50 9 us, baseline 9 us; +12 % would fail\n"
+    together = (
+        "ok 4 late_within_baseline # t.p99: too noisy to see +50 %; t.p50 9 us, baseline 9 us; +12 % would fail\n"
+    )
 
     def found(said: str) -> tuple[str, list[str]]:
         return outcome(said, "t.p50")
