@@ -107,6 +107,11 @@ def test_qemu_without_a_console_is_told(tmp_path: Path) -> None:
         read_device(tmp_path / "mine.toml")
 
 
+def test_a_busy_machine_does_not_change_the_clock_of_its_guests() -> None:
+    deploy = made(read_device(CONFIGS / "fleet/qemu-x86_64.toml"))["actions"][0]["deploy"]
+    assert " tsc=reliable " in deploy["images"]["kernel"]["image_arg"]
+
+
 @pytest.mark.tools
 def test_the_ramdisk_is_an_archive(tmp_path: Path) -> None:
     (tmp_path / "program").write_bytes(b"#!/bin/sh\n")
