@@ -162,10 +162,11 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
     yield ""
     yield measured
     yield ""
-    yield "| workload | rounds of each thread | megabytes | seconds for all quanta |"
-    yield "|---|---|---|---|"
+    yield "| workload | rounds of each thread | megabytes | seconds for all quanta | load average at the end |"
+    yield "|---|---|---|---|---|"
     for trace in facts.traces:
-        yield f"| {trace.workload} | {trace.rounds} | {trace.bytes / _MEGABYTE:.1f} | {trace.seconds} |"
+        megabytes = f"{trace.bytes / _MEGABYTE:.1f}"
+        yield f"| {trace.workload} | {trace.rounds} | {megabytes} | {trace.seconds} | {trace.load} |"
 
 
 def _yes(holds: bool) -> str:
