@@ -165,8 +165,8 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
     yield "| workload | rounds of each thread | megabytes | seconds for all quanta | load average at the end |"
     yield "|---|---|---|---|---|"
     for trace in facts.traces:
-        megabytes = f"{trace.bytes / _MEGABYTE:.1f}"
-        yield f"| {trace.workload} | {trace.rounds} | {megabytes} | {trace.seconds} | {trace.load} |"
+        megabytes, load = f"{trace.bytes / _MEGABYTE:.1f}", trace.load or "not known"
+        yield f"| {trace.workload} | {trace.rounds} | {megabytes} | {trace.seconds} | {load} |"
 
 
 def _yes(holds: bool) -> str:

@@ -244,7 +244,8 @@ def test_the_page_has_the_counts_as_a_second_means() -> None:
         msgspec.structs.replace(plain[4], counted=counted(True, after="a workload was written")),
     )
     trace = TraceRow("rt", 40, 2_000_000, 33.0, 1.5)
-    facts = ReplayFacts("2026-11-25", 8, (97, 100), "c2c", "gcc", "QEMU 7.2", (trace,))
+    older = TraceRow("tcp", 60, 1_000_000, 9.0, 0.0)
+    facts = ReplayFacts("2026-11-25", 8, (97, 100), "c2c", "gcc", "QEMU 7.2", (trace, older))
     found = RetrodictDocument(
         schema="retrodict-1", tree="7.3", compiler="gcc", rules="2026-11-25", incidents=rows, quiet=(), replay=facts
     )
@@ -260,6 +261,7 @@ def test_the_page_has_the_counts_as_a_second_means() -> None:
         "`suggest` is as good as the fix, of those with a suggestion | 1 of 2",
         "seconds for the counts, with kept traces, middle and most | 12.0, 12.0",
         "rt | 40 | 2.0 | 33.0 | 1.5",
+        "tcp | 60 | 1.0 | 9.0 | not known",
     ):
         assert f"| {row} |" in text
     assert "Other work kept the machine busy" not in text
