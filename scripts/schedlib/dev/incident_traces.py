@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -104,7 +105,8 @@ class IncidentTraces:
         for guest in observed.guests:
             if guest.tape:
                 guest.tape.unlink()
-        write_json(path.with_suffix(".json"), {"seconds": round(time.monotonic() - began, 1)})
+        seconds, load = round(time.monotonic() - began, 1), round(os.getloadavg()[0], 1)
+        write_json(path.with_suffix(".json"), {"seconds": seconds, "load": load})
 
     def facts(self, workloads: Iterable[str]) -> ReplayFacts:
         """What the page says of the traces."""
@@ -113,8 +115,9 @@ class IncidentTraces:
         for name in workloads:
             path = self.path(name)
             if path.is_file():
-                seconds = float((read_json(path.with_suffix(".json")) or {}).get("seconds", 0.0))
-                traces.append(TraceRow(name, rules.rounds_of(name), path.stat().st_size, seconds))
+                kept = read_json(path.with_suffix(".json")) or {}
+                seconds, load = (float(kept.get(key, 0.0)) for key in ("seconds", "load"))
+                traces.append(TraceRow(name, rules.rounds_of(name), path.stat().st_size, seconds, load))
         return ReplayFacts(
             rules=rules.date,
             cpus=rules.cpus,

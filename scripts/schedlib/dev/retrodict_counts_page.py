@@ -162,10 +162,11 @@ def count_part(rows: Sequence[RetrodictRow], facts: ReplayFacts, today: str, tre
     yield ""
     yield measured
     yield ""
-    yield "| workload | rounds of each thread | megabytes | seconds for all quanta |"
-    yield "|---|---|---|---|"
+    yield "| workload | rounds of each thread | megabytes | seconds for all quanta | load average at the end |"
+    yield "|---|---|---|---|---|"
     for trace in facts.traces:
-        yield f"| {trace.workload} | {trace.rounds} | {trace.bytes / _MEGABYTE:.1f} | {trace.seconds} |"
+        megabytes, load = f"{trace.bytes / _MEGABYTE:.1f}", trace.load or "not known"
+        yield f"| {trace.workload} | {trace.rounds} | {megabytes} | {trace.seconds} | {load} |"
 
 
 def _yes(holds: bool) -> str:

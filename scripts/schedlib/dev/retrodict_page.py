@@ -39,7 +39,7 @@ def page(found: RetrodictDocument, incidents: Sequence[Incident], today: str) ->
     yield "## The numbers"
     yield ""
     yield measured
-    yield "Other work kept the machine busy, so times are upper limits."
+    yield "Seconds are wall time. Nothing kept other work off the machine, so they are upper limits."
     yield ""
     yield "| what | number |"
     yield "|---|---|"

@@ -79,7 +79,7 @@ class TracedGuest(Strict, frozen=True):
     length: Positive
     instances: tuple[Instance, ...]
     absent: dict[str, Positive]
-    again: tuple[Count, ...]
+    again: tuple[Address, ...]
 
 
 class TraceHead(Document, frozen=True, kw_only=True):

@@ -48,12 +48,14 @@ class TraceRow(Strict, frozen=True):
         rounds: of each thread.
         bytes: of its file.
         seconds: for all its guests; 0 if that is not known.
+        load: the machine's load average when it ended; 0 if that is not known.
     """
 
     workload: Word
     rounds: Count
     bytes: Count
     seconds: Amount
+    load: Amount
 
 
 class ReplayFacts(Strict, frozen=True):

@@ -192,7 +192,7 @@ def declaring_file(tree: Tree, commit: str, struct: str) -> str:
         SchedlineError: there is none, or several.
     """
     places = ["*.h", "*.c", ":!arch", ":!tools", ":!samples", ":!scripts", ":!Documentation"]
-    said = _grep(tree, commit, "-lE", rf"^struct {re.escape(struct)} \{{", *places)
+    said = _grep(tree, commit, "-lE", rf"^(typedef )?struct {re.escape(struct)} \{{", *places)
     found = [line.partition(":")[2] for line in said.splitlines()]
     public = [file for file in found if file.startswith("include/")]
     if len(found) == 1 or len(public) == 1:

@@ -54,6 +54,15 @@ def keep(path: Path, player: Player, observed: Observed) -> None:
     keep_trace(path, observed, pcs_of(player, observed))
 
 
+def test_a_trace_knows_the_pages_that_something_else_used(tmp_path: Path, player: Player, observed: Observed) -> None:
+    # A kernel's addresses have their highest bit set.
+    pages = (0xFFFF888000005000,)
+    guests = tuple(replace(guest, raw=replace(guest.raw, again=pages)) for guest in observed.guests)
+    keep(tmp_path / "toy.trace", player, replace(observed, guests=guests))
+    found = traced(tmp_path / "toy.trace", tmp_path)
+    assert [guest.raw.again for guest in found.guests] == [pages, pages]
+
+
 def random_trace(seed: int, *, cpus: int = 4, end: int = 256) -> list[str]:
     """Accesses to the first bytes from 0x1000."""
     draw = random.Random(seed)  # noqa: S311

@@ -14,8 +14,11 @@ from schedlib.dev.incident_offsets import MemberPlace, alignment_of, layout_in_t
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
 from schedlib.formats.c2c_trace_document import Instance
+from schedlib.git import git
 from schedlib.layout.members import Member, Structure
+from schedlib.layout.struct_job import declaring_file
 from schedlib.layout.tables import Type
+from schedlib.tree.kernel_tree import Tree
 
 VEC = Structure(Type("vec", 16, None), (Member("count", "atomic_t", 0, 4), Member("mask", "long *", 8, 8)))
 OUTER = Structure(
@@ -95,3 +98,16 @@ def test_the_alignment_of_all_objects(tmp_path: Path, addresses: Sequence[int], 
     instances = tuple(Instance("root_domain+0", 0, address, 64, 1) for address in addresses)
     guests = tuple(replace(guest, raw=replace(guest.raw, instances=instances)) for guest in seen.guests)
     assert alignment_of(replace(seen, guests=guests), "root_domain") == align
+
+
+def test_a_structure_that_is_declared_with_a_typedef_is_found(tmp_path: Path) -> None:
+    header = tmp_path / "src/include/linux/mmzone.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("typedef struct pglist_data {\n\tint node_id;\n} pg_data_t;\n\ntypedef struct other other_t;\n")
+    git(tmp_path / "src", "init", "--quiet")
+    git(tmp_path / "src", "add", "--all")
+    made = git(tmp_path / "src", "write-tree")
+    tree = Tree("toy", tmp_path, made, made, "toy", is_user=False)
+    assert declaring_file(tree, made, "pglist_data") == "include/linux/mmzone.h"
+    with pytest.raises(SchedlineError, match="declares no struct other at the left margin"):
+        declaring_file(tree, made, "other")

@@ -53,7 +53,7 @@ def test_a_wrong_incident_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_incident_with_both_is_refused(tmp_path: Path) -> None:
-    text = (INCIDENTS / "zone-lock.toml").read_text()
+    text = (INCIDENTS / "qdisc-state.toml").read_text()
     (tmp_path / "x.toml").write_text(f'{text}\n[play]\nworkload = "rt"\n')
     with pytest.raises(SchedlineError, match="both"):
         read_incidents(tmp_path)
@@ -243,8 +243,9 @@ def test_the_page_has_the_counts_as_a_second_means() -> None:
         plain[3],
         msgspec.structs.replace(plain[4], counted=counted(True, after="a workload was written")),
     )
-    trace = TraceRow("rt", 40, 2_000_000, 33.0)
-    facts = ReplayFacts("2026-11-25", 8, (97, 100), "c2c", "gcc", "QEMU 7.2", (trace,))
+    trace = TraceRow("rt", 40, 2_000_000, 33.0, 1.5)
+    older = TraceRow("tcp", 60, 1_000_000, 9.0, 0.0)
+    facts = ReplayFacts("2026-11-25", 8, (97, 100), "c2c", "gcc", "QEMU 7.2", (trace, older))
     found = RetrodictDocument(
         schema="retrodict-1", tree="7.3", compiler="gcc", rules="2026-11-25", incidents=rows, quiet=(), replay=facts
     )
@@ -254,14 +255,16 @@ def test_the_page_has_the_counts_as_a_second_means() -> None:
         "caught by counts | 2 of 5: 40.0 % (11.8 to 76.9)",
         "caught by the contract or by counts | 2 of 5: 40.0 % (11.8 to 76.9)",
         "incidents that a built-in workload can count | 3 of 5",
-        "counted only after something was added, and not in the numbers | 1 |\n| of these, caught by counts | 1 |",
+        "counted only after something was added, and not in the numbers | 1 |\n| of these, caught by counts | 1",
         "caught by counts, of those counted | 2 of 3: 66.7 % (20.8 to 93.9)",
         "the fix has fewer misses in each quantum, of those counted | 3 of 3",
         "`suggest` is as good as the fix, of those with a suggestion | 1 of 2",
         "seconds for the counts, with kept traces, middle and most | 12.0, 12.0",
-        "rt | 40 | 2.0 | 33.0",
+        "rt | 40 | 2.0 | 33.0 | 1.5",
+        "tcp | 60 | 1.0 | 9.0 | not known",
     ):
         assert f"| {row} |" in text
+    assert "Other work kept the machine busy" not in text
     assert "No traffic was counted" not in text and "No quiet changes were tried." in text
     assert f"- `{known[2].name}`: the right member is number 4." in text
     assert f"- `{known[3].name}`: no card." in text
