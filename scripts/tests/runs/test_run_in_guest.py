@@ -197,7 +197,7 @@ def test_each_variant_has_files_of_its_own(tmp_path: Path) -> None:
     """With --lava, each guest overwrote the results of the guest before it."""
     words = ["--json", "all.json", "--lava", "all.txt", "--cpupri", "all", "--with", "rd-lines", "--config", "numa"]
     options = read_words(run_verb, "run", "--in-guest", *words)
-    assert options.guest and len(options.guest.cpupri) == 6
+    assert options.guest and len(options.guest.cpupri) == 7
     for name in options.guest.cpupri:
         part, guest = options.variant(name), options.guest.variant(name)
         assert (str(part.json), str(part.lava)) == (f"all-{name}.json", f"all-{name}.txt")
