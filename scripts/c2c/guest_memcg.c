@@ -6,32 +6,11 @@
  * that each round charges the cgroup and its parent.
  */
 #define _GNU_SOURCE
-#include "guest_phases.h"
 
 #define WARM_UP 1
 #define PAGES 192
-#define PAGE 4096
 
-static void *work(void *argument)
-{
-	long number = (long)argument;
-	volatile char *memory;
-	int i, k;
-
-	use_cpu(number);
-	pthread_barrier_wait(&phase.barrier);
-	for (i = 0; i < phase.rounds; i++) {
-		memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (memory == MAP_FAILED)
-			fail("mmap");
-		for (k = 0; k < PAGES; k++)
-			memory[k * PAGE] = 1;
-		if (munmap((void *)memory, PAGES * PAGE))
-			fail("munmap");
-	}
-	return NULL;
-}
+#include "guest_pages.h"
 
 int main(int argc, char **argv)
 {
@@ -50,5 +29,5 @@ int main(int argc, char **argv)
 		fail("/cgroup/above/below");
 	write_file("/cgroup/above/below/cgroup.procs", "0");
 	phase.threads = cpus;
-	run_phases(work, WARM_UP, number);
+	run_phases(touch_pages, WARM_UP, number);
 }

@@ -6,32 +6,11 @@
  * mappings and its counters, and the allocator of pages.
  */
 #define _GNU_SOURCE
-#include "guest_phases.h"
 
 #define WARM_UP 2
 #define PAGES 8
-#define PAGE 4096
 
-static void *work(void *argument)
-{
-	long number = (long)argument;
-	volatile char *memory;
-	int i, k;
-
-	use_cpu(number);
-	pthread_barrier_wait(&phase.barrier);
-	for (i = 0; i < phase.rounds; i++) {
-		memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (memory == MAP_FAILED)
-			fail("mmap");
-		for (k = 0; k < PAGES; k++)
-			memory[k * PAGE] = 1;
-		if (munmap((void *)memory, PAGES * PAGE))
-			fail("munmap");
-	}
-	return NULL;
-}
+#include "guest_pages.h"
 
 int main(int argc, char **argv)
 {
@@ -41,5 +20,5 @@ int main(int argc, char **argv)
 	if (munlockall())
 		fail("munlockall");
 	phase.threads = cpus;
-	run_phases(work, WARM_UP, number);
+	run_phases(touch_pages, WARM_UP, number);
 }

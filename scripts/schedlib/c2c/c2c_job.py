@@ -78,7 +78,7 @@ def count(options: C2cOptions) -> Verdict:
             with step(f"writing {options.trace}"):
                 player = Player(plugin_guest.replayer(cache), observed.parameters)
                 keep_trace(options.trace, observed, pcs_of(player, observed))
-        result = _blamed(cache, observed, place) if options.blame else result_of(observed)
+        result = _result(cache, observed, place, blames=options.blame)
     _show(result, out, options)
     return Verdict.PASS
 
@@ -95,7 +95,7 @@ def replay(options: C2cReplayOptions) -> Verdict:
         player = Player(plugin_guest.replayer(cache), observed.parameters)
         with step("counting"):
             observed = played(player, observed, options.line or observed.parameters.line)
-        result = _blamed(cache, observed, place) if options.blame else result_of(observed)
+        result = _result(cache, observed, place, blames=options.blame)
     _show(result, out, options)
     return Verdict.PASS
 
@@ -108,9 +108,11 @@ def _results(cache: Path, wanted: Path | None) -> Path:
     return out
 
 
-def _blamed(cache: Path, observed: Observed, place: Path) -> TrafficResult:
-    """The result of guests whose accesses were kept, with the list of fields to blame."""
+def _result(cache: Path, observed: Observed, place: Path, *, blames: bool) -> TrafficResult:
+    """The result of guests, with the list of fields to blame if their accesses were kept for that."""
     result = result_of(observed)
+    if not blames:
+        return result
     player = Player(plugin_guest.replayer(cache), observed.parameters)
     with step("counting again with fields on lines of their own"):
         return structs.replace(result, blame=blame(player, observed, result, place))

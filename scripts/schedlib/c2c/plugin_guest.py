@@ -24,6 +24,7 @@ from schedlib.kernel.topology import Topology
 from schedlib.process import must, run, version_of
 
 DEFAULT_TARGET = TARGETS["qemu-x86_64"]
+_SHIFT = CLOCKS.index(CLOCK)
 
 
 def _mode(shift: int) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ class Setting:
     timeout: float
     programs: bool = False
     everything: bool = False
-    shift: int = CLOCKS.index(CLOCK)
+    shift: int = _SHIFT
 
     @property
     def per_cluster(self) -> int:
@@ -126,7 +127,7 @@ def parameters(target: Target) -> tuple[str, ...]:
     return (f"console={target.console}", *_PARAMETERS, *_ARCHES[target.arch].parameters, PATIENT)
 
 
-def mode(target: Target, shift: int = CLOCKS.index(CLOCK)) -> str:
+def mode(target: Target, shift: int = _SHIFT) -> str:
     """The part of a guest's configuration that is the same for all settings but the clock."""
     return " ".join([*_mode(shift), *_own_mode(target), *parameters(target)])
 

@@ -59,7 +59,7 @@ def run(directory: Path, ending: str, seconds: str) -> tuple[Output, int]:
 
 @pytest.mark.skipif(why_no_fifo() != "", reason="SCHED_FIFO is refused here")
 def test_instances_run_pinned_and_realtime_until_they_are_told_to_end(tmp_path: Path) -> None:
-    output, status = run(tmp_path, "while [ -z \"$ended\" ]; do sleep 0.01; done; echo frame=9; exit 255", "0.2")
+    output, status = run(tmp_path, 'while [ -z "$ended" ]; do sleep 0.01; done; echo frame=9; exit 255', "0.2")
     assert status == 0
     said = (tmp_path / "place" / "said").read_text().splitlines()
     assert said[0] == "-f null -"
