@@ -212,6 +212,7 @@ typedef struct { int counter; } atomic_t;
 struct cpupri_vec { atomic_t count; unsigned long mask[2] __attribute__((aligned(64))); };
 struct cpupri_line { unsigned char byte[64]; } __attribute__((aligned(64)));
 struct cpupri_leaf { struct cpupri_line line[3]; int group; };
+struct sbm_leaf { unsigned long bits; } __attribute__((aligned(64)));
 struct cpupri { struct cpupri_vec pri_to_cpu[3]; int *cpu_to_pri; };
 struct root_domain {
 	atomic_t refcount;
@@ -226,6 +227,7 @@ struct rq { unsigned nr_running; struct root_domain *rd; struct { int u; } __att
 struct rq rq;
 struct root_domain rd;
 struct cpupri_leaf leaf;
+struct sbm_leaf sparse;
 """
 
 
@@ -275,7 +277,7 @@ def test_members_of_a_file(kind: str, request: pytest.FixtureRequest) -> None:
 
 def test_alignment_is_known_from_dwarf_alone(dwarf: Path, btf: Path, raw_btf: Path) -> None:
     aligned = {tag: structure.type.align for tag, structure in read_members(dwarf).items()}
-    lines = {"cpupri_vec": 64, "cpupri_line": 64, "cpupri_leaf": 64, "cpupri": 64}
+    lines = {"cpupri_vec": 64, "cpupri_line": 64, "cpupri_leaf": 64, "sbm_leaf": 64, "cpupri": 64}
     unnamed = {"root_domain.state": None, "root_domain.named": None}
     assert aligned == {**lines, "root_domain": 128, "rq": 32, **unnamed}
     for path in (btf, raw_btf):
