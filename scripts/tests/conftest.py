@@ -155,17 +155,25 @@ def series() -> Tree:
 
 @pytest.fixture(scope="session")
 def user_tree(series: Tree) -> Path:
-    """A user's git tree: unpatched, two files modified; it stays there, so that its build stays warm."""
-    directory = cache_dir() / "test-user" / "linux"
+    """A user's git tree: unpatched, two files modified; it stays there, so that its build stays warm.
+
+    Of one test file alone: files run beside each other, and this fixture resets the tree.
+    """
+    return user_clone(series, "linux")
+
+
+def user_clone(series: Tree, name: str) -> Path:
+    """The clone of that name, in the cache: unpatched, two files modified."""
+    directory = cache_dir() / "test-user" / name
     if not directory.is_dir():
-        half = directory.with_name("half")
+        half = directory.with_name(f"{name}.half")
         subprocess.run(["rm", "-rf", str(half)], check=True)
         git(cache_dir(), "clone", "-q", "--shared", "--no-checkout", str(series.src), str(half))
         git(half, "checkout", "-q", "--detach", series.base)
         half.rename(directory)
     git(directory, "checkout", "-q", "--force", "--detach", series.base)
-    for name in ("CREDITS", "README"):
-        with (directory / name).open("a") as file:
+    for modified in ("CREDITS", "README"):
+        with (directory / modified).open("a") as file:
             file.write("modified\n")
     return directory
 

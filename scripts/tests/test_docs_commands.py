@@ -16,9 +16,11 @@ import toy_results
 from campaigns import Campaign, main, metric, noise, run
 from foreign_files import hackbench
 
+from conftest import user_clone
 from schedlib.cache import cache_dir
 from schedlib.formats import document
 from schedlib.paths import CONFIGS, PROJECT
+from schedlib.tree.kernel_tree import Tree
 from test_docs import commands
 
 pytestmark = pytest.mark.tools
@@ -76,10 +78,10 @@ def _campaign(campaign: Campaign) -> None:
 
 
 @pytest.fixture(scope="module")
-def home(user_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with what the pages speak of."""
     home = tmp_path_factory.mktemp("home")
-    (home / "linux").symlink_to(user_tree)
+    (home / "linux").symlink_to(user_clone(series, "docs"))
     (home / "kunit").symlink_to(PROJECT / "kunit")
     (home / ".gitconfig").write_text("[user]\n\tname = Tester\n\temail = tester@example.org\n")
     _campaign(Campaign(home / "runs"))
