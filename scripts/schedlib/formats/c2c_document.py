@@ -289,6 +289,8 @@ class TrafficResult(Document, frozen=True, kw_only=True):
     """
 
     only_lines = True
+    # With all objects of the kernel, 16 CPUs and three quanta it can have 76 million bytes.
+    largest = 1 << 30
 
     schema: Literal["c2c-1"]
     tool: Word

@@ -20,7 +20,7 @@ from schedlib.progress import printable
 T = TypeVar("T", bound="Document")
 
 LARGEST = 1 << 26
-"""Maximum size of a document, in bytes; a run has thousands, the counts of c2c a million."""
+"""Maximum size of a document, in bytes, unless its kind has another; a run has thousands."""
 
 _ENCODER = msgspec.json.Encoder()
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -34,10 +34,12 @@ class Document(Strict, frozen=True):
 
     Attributes:
         only_lines: no text in it may contain a line end or another control character.
+        largest: bytes of its file at most.
         more_schema: additions to its JSON schema that the types of the fields do not express.
     """
 
     only_lines: ClassVar[bool] = False
+    largest: ClassVar[int] = LARGEST
     more_schema: ClassVar[dict[str, object]] = {}
 
     @classmethod
@@ -68,7 +70,7 @@ def read(path: Path, kind: type[T], next_step: str) -> T:
         Refused: it cannot be read, or is not valid.
     """
     try:
-        return parse(read_regular(path, LARGEST), kind)
+        return parse(read_regular(path, kind.largest), kind)
     except OSError as error:
         raise Refused(path, kind, error.strerror or str(error), next_step) from error
     except ValueError as error:
@@ -118,6 +120,9 @@ def write_plain(path: Path, kind: type[Document], value: Mapping[str, object]) -
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     # Replace surrogates, which a file name that is not UTF-8 may contain: UTF-8 cannot encode them.
     content = text.encode(errors="replace")
+    if len(content) > kind.largest:
+        why = f"it would have {len(content)} bytes, more than {kind.largest}"
+        raise Refused(path, kind, why, "nothing could read it: choose less to be in it")
     try:
         parse(content, kind)
     except ValueError as error:
