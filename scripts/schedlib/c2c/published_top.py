@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,8 +138,22 @@ def page_row(published: Published) -> str:
     found = agreement_of(published, published.emulated.fields)
     loads = agreement_of(published, published.emulated.loads)
     cells = [f"`{published.name}`", f"`{published.emulation.workload}`", _three(found.published)]
-    for each in (found, loads):
-        cells += [_three(each.emulated), f"{each.same} of {len(found.published)}", "yes" if each.first else "no"]
+    return _row([*cells, *_side(found), *_side(loads)])
+
+
+def fast_row(published: Published) -> str:
+    """A row of that page's table of guests with 1 ns for an instruction."""
+    if not published.emulated or not published.emulated.fast:
+        raise SchedlineError(f"{published.name} has no counts", "count it with --clock 1, and write [emulated.fast]")
+    return _row([f"`{published.name}`", *_side(agreement_of(published, published.emulated.fast))])
+
+
+def _side(found: TopAgreement) -> list[str]:
+    """The cells of emulated counts."""
+    return [_three(found.emulated), f"{found.same} of {len(found.published)}", "yes" if found.first else "no"]
+
+
+def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

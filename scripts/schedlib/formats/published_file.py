@@ -69,6 +69,7 @@ class EmulatedTop(Strict, frozen=True):
         measured: the date.
         fields: loads and atomic operations, by the names of the source.
         loads: loads alone.
+        fast: the same as fields, of guests with 1 ns for an instruction (--clock 1).
     """
 
     measured: Word
@@ -79,6 +80,7 @@ class EmulatedTop(Strict, frozen=True):
     quanta: tuple[Count, ...]
     fields: dict[str, tuple[Count, ...]]
     loads: dict[str, tuple[Count, ...]] = field(default_factory=dict)
+    fast: dict[str, tuple[Count, ...]] = field(default_factory=dict)
 
 
 class Published(Strict, frozen=True, kw_only=True):
@@ -116,8 +118,9 @@ class Published(Strict, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.emulated and not self.emulation:
             raise ValueError("it has counts, but does not say of which workload: write [emulation]")
-        for table in (self.emulated.fields, self.emulated.loads) if self.emulated else ():
-            if self.emulated and any(len(each) != len(self.emulated.quanta) for each in table.values()):
+        emulated = self.emulated
+        for table in (emulated.fields, emulated.loads, emulated.fast) if emulated else ():
+            if emulated and any(len(each) != len(emulated.quanta) for each in table.values()):
                 raise ValueError("a field has not one count for each quantum")
         if bool(self.line) == bool(self.ranked):
             raise ValueError("it has to have either lines with numbers or ranked fields")

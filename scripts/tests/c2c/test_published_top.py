@@ -20,6 +20,7 @@ from schedlib.c2c.published_top import (
     agreement_of,
     all_published,
     emulated_top,
+    fast_row,
     page_row,
     published_amounts,
     top_text,
@@ -160,6 +161,10 @@ def test_figures_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
         structs.replace(published(a=1), emulation=None, emulated=top)
     with pytest.raises(ValueError, match="one count for each quantum"):
         structs.replace(published(a=1), emulated=structs.replace(top, fields={"a": (1,)}))
+    with pytest.raises(ValueError, match="one count for each quantum"):
+        structs.replace(published(a=1), emulated=structs.replace(top, fast={"a": (1,)}))
+    with pytest.raises(SchedlineError, match="made has no counts"):
+        fast_row(structs.replace(published(a=1), emulated=top))
     (tmp_path / "both.toml").write_text(re.sub("ranked = .*", "", text.split("[emulation]")[0]))
     with pytest.raises(SchedlineError, match="either lines with numbers or ranked fields"):
         read_published(tmp_path / "both.toml")
@@ -179,13 +184,14 @@ def test_the_page_has_each_output() -> None:
     counted = [(each, each.emulated) for each in all_published() if each.emulated]
     tops = []
     for each, emulated in counted:
-        assert page_row(each) in page
-        found, loads = agreement_of(each, emulated.fields), agreement_of(each, emulated.loads)
-        tops.append((found, loads))
+        assert page_row(each) in page and fast_row(each) in page
+        tables = (emulated.fields, emulated.loads, emulated.fast)
+        tops.append(tuple(agreement_of(each, table) for table in tables))
+        found = tops[-1][0]
         # Each field on which the sides disagree has a reason, or is open by name.
         missing = [name for name in set(found.published) ^ set(found.emulated) if name not in each.differs]
         assert not missing and (found.agrees or each.differs), (each.name, missing)
-    for side, words in enumerate(("of loads and atomic operations", "of loads alone")):
+    for side, words in enumerate(("of loads and atomic operations", "of loads alone", "of both, with 1 ns")):
         found_of = [each[side] for each in tops]
         agree = sum(each.agrees for each in found_of)
         any_order = sum(each.same == len(each.published) for each in found_of)
