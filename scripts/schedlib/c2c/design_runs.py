@@ -24,6 +24,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import TrafficResult, read_result
 from schedlib.git import git
+from schedlib.guest.boot import end_guests
 from schedlib.kernel.build import KernelPlan, compiler_version, prepare_kernel
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.topology import shape_of
@@ -212,6 +213,12 @@ def _run_all(
             tasks.append(pool.submit(_run_one, runs, subject, columns, kept, guest, here, logs / guest.workload))
         try:
             wait(tasks, return_when=FIRST_EXCEPTION)
+        except BaseException:
+            # Interrupted: nobody waits for guests that may take minutes, also for one that starts just now.
+            running = [task for task in tasks if not task.cancel()]
+            while wait(running, 0.1).not_done:
+                end_guests()
+            raise
         finally:
             for task in tasks:
                 task.cancel()

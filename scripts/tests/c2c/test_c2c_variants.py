@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
+from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Semaphore
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from toy_results import result, row
 
 from by_schema import validate
-from schedlib.c2c import variants_report
+from schedlib.c2c import design_runs, variants_report
 from schedlib.c2c.design_file import read_designs
 from schedlib.c2c.variants_job import _bytes, _traffic
 from schedlib.c2c.variants_page import variants_page
@@ -22,6 +26,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import TrafficResult
 from schedlib.formats.variants_document import MeasuredDesign, VariantsDocument
+from schedlib.guest.boot import Ending, run_guest
 from schedlib.paths import CONFIGS
 
 TWO = '[[variant]]\nname = "a"\n[[variant]]\nname = "b"\n'
@@ -156,6 +161,36 @@ def test_far_misses_are_told_where_there_is_a_topology() -> None:
     found = replace(found, topology="llcs")
     assert cells(found, "from another LLC, lines of 64")[2].strip() == "10 new"
     assert cells(found, "from another node, lines of 64")[2].strip() == "14 new"
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_ends_the_guests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
+) -> None:
+    nothing: Any = None
+    wanted = read_designs(CONFIGS / "variants/rq-readers.toml")
+    runs = design_runs.GuestRuns(tmp_path, nothing, wanted, 20)
+    guests = [runs.measurement(name, 100) for name in wanted.workloads]
+    seen: dict[str, Ending] = {}
+    begun = Semaphore(0)
+
+    def guest(*words: Any) -> None:
+        name = words[4].workload
+        begun.release()
+        seen[name] = run_guest(["sleep", "1000"], tmp_path / name, 20).ending
+
+    def interrupted(tasks: Sequence[Future[None]], *words: Any, **named: Any) -> Any:
+        if named:
+            begun.acquire()
+            raise stop
+        return wait(tasks, *words)
+
+    monkeypatch.setattr(design_runs, "_run_one", guest)
+    monkeypatch.setattr(design_runs, "wait", interrupted)
+    with pytest.raises(stop):
+        design_runs._run_all(runs, nothing, [], nothing, guests, tmp_path, tmp_path)
+    assert seen and set(seen.values()) == {Ending.DIED}
+    assert len(seen) <= (os.cpu_count() or 1)
 
 
 def test_bytes_are_those_of_the_object_and_behind_its_pointers() -> None:
