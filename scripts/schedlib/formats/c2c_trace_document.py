@@ -137,7 +137,7 @@ def read_trace(path: Path, place: Path) -> tuple[TraceHead, tuple[Path, ...]]:
     next_step = "schedline c2c --trace FILE writes one"
     try:
         with gzip.open(path) as packed:
-            head = document.parse(packed.readline(document.LARGEST), TraceHead)
+            head = document.parse(packed.readline(TraceHead.largest), TraceHead)
             tapes = tuple(place / f"quantum-{guest.quantum}.tape" for guest in head.guests)
             for guest, tape in zip(head.guests, tapes, strict=True):
                 _copy(packed, tape, guest.length)
