@@ -1,340 +1,594 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit test of where a woken task is placed. Compares select_idle_sibling()
- * with a table and with a model, on the sched domains of machines with
- * clusters. Included in the compilation unit of fair.c, because the function is
- * static there.
+ * KUnit tests of where a woken task is placed. Included in the compilation unit
+ * of fair.c, because select_idle_sibling() is static there.
+ *
+ * Each situation is real: the CPUs that shall be busy run a task, the others
+ * are idle, and the domains are those that the kernel builds for the machine of
+ * the situation. The function is called when the CPUs have come to rest.
  */
+#include <kunit/resource.h>
 #include <kunit/test.h>
-#include <linux/moduleparam.h>
+#include <linux/completion.h>
+#include <linux/irq_work.h>
+#include <linux/kthread.h>
 
-#include "sched_cluster_calls.h"
-#include "sched_cluster_random.h"
-#include "sched_cluster_rows.h"
+#include "sched_test_topology.h"
 
-#undef MODULE_PARAM_PREFIX
-#define MODULE_PARAM_PREFIX "sched_cluster_kunit."
+#define CPU(n)		BIT(n)
+#define CPUS(a, b)	GENMASK(b, a)
+#define ANY		(~0UL)
 
-static int random_machines = 8;
-module_param_named(machines, random_machines, int, 0444);
-MODULE_PARM_DESC(machines, "random machines for each property");
+/* On slow emulated CPUs the other CPUs need this long to come to rest. */
+#define REST_SECONDS	60
 
-static int random_cases = 1000;
-module_param_named(cases, random_cases, int, 0444);
-MODULE_PARM_DESC(cases, "random cases on each of them");
+static const struct sched_test_topology
+no_llc = { .name = "no LLC", .cpus = 2, .llc = 1 },
+llc_of_2 = { .name = "LLC of 2", .cpus = 2, .llc = 2 },
+cluster_is_llc = { .name = "cluster is LLC", .cpus = 2, .cluster = 2, .llc = 2 },
+llc_of_8 = { .name = "LLC of 8", .cpus = 8, .llc = 8 },
+clusters_of_4 = { .name = "clusters of 4", .cpus = 8, .cluster = 4, .llc = 8 },
+two_llcs = { .name = "two LLCs", .cpus = 8, .cluster = 2, .llc = 4 },
+mixed_llc = { .name = "mixed LLC", .cpus = 8, .cluster = 2, .clustered = 4, .llc = 8 },
+smt_clusters = { .name = "clusters of 2 cores", .cpus = 8, .cluster = 4, .llc = 8, .smt = 2 },
+smt_two_llcs = { .name = "LLCs of 2 cores", .cpus = 8, .llc = 4, .smt = 2 },
+big_little = { .name = "big and little", .cpus = 8, .llc = 8, .little = 4 };
 
-static ulong random_seed = 1;
-module_param_named(seed, random_seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "where random machines and cases come from");
-
-/*
- * The results of a row: with its own limit, with a limit that is just enough,
- * and with one less.
- */
-static struct cluster_result {
-	struct cluster_outcome	out;
-	int			enough;
-	int			short_of;
-} cluster_results[ARRAY_SIZE(cluster_rows)];
-
-/* What sched_fake_topology_install() returned. */
-static int cluster_machine_error[NR_MACHINES];
-
-/* Selects the rows that are called in one stop_machine(). */
-struct row_filter {
-	enum cluster_machine	machine;
-	bool			key_off;
+/* Who calls: which task, and from where. */
+enum caller {
+	ORDINARY_KTHREAD,	/* may run on several CPUs */
+	PER_CPU_KTHREAD,
+	INTERRUPT,		/* of a per-CPU kthread */
 };
 
-static bool is_chosen(const struct cluster_row *row, const struct row_filter *filter)
-{
-	return row->machine == filter->machine && row->c.key_off == filter->key_off;
-}
+/* What the LLC of the target is known for. */
+enum hint { NOT_ASKED, NO_IDLE_CORE, IDLE_CORE };
 
-static bool any_row(const struct row_filter *filter)
-{
-	for (int i = 0; i < ARRAY_SIZE(cluster_rows); i++)
-		if (is_chosen(&cluster_rows[i], filter))
-			return true;
-	return false;
-}
-
-static void call_rows(struct cluster_calls *calls)
-{
-	const struct row_filter *filter = calls->data;
-
-	for (int i = 0; i < ARRAY_SIZE(cluster_rows); i++) {
-		const struct cluster_row *row = &cluster_rows[i];
-		struct cluster_result *result = &cluster_results[i];
-		struct cluster_case c = row->c;
-
-		if (!is_chosen(row, filter))
-			continue;
-		result->out = call_select_idle_sibling(&c);
-		if (!row->examined)
-			continue;
-		c.limit = row->examined;
-		result->enough = call_select_idle_sibling(&c).pick;
-		c.limit = row->examined - 1;
-		result->short_of = call_select_idle_sibling(&c).pick;
-	}
-}
-
-static void print_case(struct kunit *test, const struct sched_fake_topology *machine,
-		       const struct cluster_case *c)
-{
-	kunit_err(test, "  machine: %s, %u CPUs, LLCs of %u, clusters of %u, cores of %u%s%s\n",
-		  machine->name, machine->cpus, machine->llc, machine->cluster,
-		  machine->smt ? : 1, machine->apart ? ", apart" : "",
-		  c->key_off ? ", key off" : "");
-	kunit_err(test, "  isolated CPUs: %64pbl\n", &machine->isolated);
-	kunit_err(test, "  target %d, prev %d, recently used %d\n", c->target, c->prev, c->recent);
-	kunit_err(test, "  idle CPUs: %64pbl, with SCHED_IDLE tasks alone: %64pbl%s\n", &c->idle,
-		  &c->sched_idle, c->hint ? ", said to have an idle core" : "");
-	kunit_err(test, "  allowed: %64pbl%s, nr_idle_scan %u%s\n", &c->allowed,
-		  c->idle_policy ? ", a SCHED_IDLE task" : "", c->limit,
-		  c->kthread ? ", woken by a kthread that is alone" : "");
-}
-
-/* All online CPUs are stopped during the calls, which takes long on many. */
-static bool can_stop_all(void)
-{
-	return cpu_online(CLUSTER_WAKER) && num_online_cpus() <= CLUSTER_MAX_ONLINE;
-}
-
-static void skip_without_machine(struct kunit *test, int cpus, int error)
-{
-	if (!can_stop_all())
-		kunit_skip(test, "n/a: needs CPU %d and at most %d CPUs online: maxcpus=%d",
-			   CLUSTER_WAKER, CLUSTER_MAX_ONLINE, CLUSTER_MAX_ONLINE);
-	if (nr_cpu_ids < cpus)
-		kunit_skip(test, "n/a: needs %d possible CPUs", cpus);
-	KUNIT_ASSERT_EQ(test, error, 0);
-}
-
-static void decision_table(struct kunit *test)
-{
-	const struct cluster_row *row = test->param_value;
-	const struct cluster_result *result = &cluster_results[row - cluster_rows];
-	const struct sched_fake_topology *machine = &cluster_machines[row->machine];
-	struct cluster_view *views;
-
-	skip_without_machine(test, machine->cpus, cluster_machine_error[row->machine]);
-	KUNIT_EXPECT_EQ_MSG(test, result->out.pick, row->pick, "the CPU that is picked");
-	KUNIT_EXPECT_EQ_MSG(test, result->out.recent, row->early ? row->c.recent : row->c.prev,
-			    "recent_used_cpu is left %s", row->early ? "alone" : "at prev");
-	KUNIT_EXPECT_EQ_MSG(test, result->out.hint, row->c.hint && !row->clears_hint,
-			    "the hint of an idle core afterwards");
-	if (row->examined) {
-		KUNIT_EXPECT_EQ_MSG(test, result->enough, row->pick,
-				    "examining %u CPUs is enough", row->examined);
-		KUNIT_EXPECT_EQ_MSG(test, result->short_of, row->short_of,
-				    "examining %u CPUs is not", row->examined - 1);
-	}
-	if (!machine->little) {
-		views = kunit_kcalloc(test, SCHED_FAKE_CPUS, sizeof(*views), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, views);
-		view_of(machine, views);
-		KUNIT_EXPECT_EQ_MSG(test, cluster_model(views, &row->c, CLUSTER_WAKER).pick,
-				    row->pick, "the model differs from the table");
-	}
-	if (test->status == KUNIT_FAILURE) {
-		kunit_err(test, "  %s\n", row->what);
-		print_case(test, machine, &row->c);
-	}
-}
-
-KUNIT_ARRAY_PARAM_DESC(cluster_rows, cluster_rows, what);
-
-/* The domains are rebuilt once for each machine, not for each row. */
-static int run_machine(struct cluster_calls *calls, struct row_filter *filter)
-{
-	const struct sched_fake_topology *machine = &cluster_machines[filter->machine];
-	int ret = sched_fake_topology_install(machine);
-
-	if (ret)
-		return ret;
-	/* Without SIS_UTIL, nr_idle_scan does not limit the scan. */
-	if (!sched_feat(SIS_UTIL))
-		ret = -EINVAL;
-	for (int key_off = 0; key_off <= 1 && !ret; key_off++) {
-		filter->key_off = key_off;
-		if (any_row(filter))
-			ret = call_with_key(calls, key_off);
-	}
-	sched_fake_topology_remove();
-	return ret;
-}
-
-static int sched_cluster_init(struct kunit_suite *suite)
-{
-	struct row_filter filter = {};
-	struct cluster_calls calls = { .make = call_rows, .data = &filter };
-	int ret;
-
-#ifndef SCHED_KUNIT_EXPORTED
-	kunit_info(suite, "change cluster-scan: present\n");
-#endif
-	if (!can_stop_all())
-		return 0;
-	ret = make_cluster_task();
-	for (int i = 0; i < NR_MACHINES && !ret; i++) {
-		filter.machine = i;
-		if (sched_fake_topology_fits(&cluster_machines[i]))
-			cluster_machine_error[i] = run_machine(&calls, &filter);
-	}
-	return ret;
-}
-
-static void sched_cluster_exit(struct kunit_suite *suite)
-{
-	end_cluster_task();
-}
-
-static void random_situations(struct kunit *test)
-{
-	const struct random_property *property = test->param_value;
-	struct random_run *run = kunit_kzalloc(test, sizeof(*run), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, run);
-	run->property = property;
-	skip_without_machine(test, 2, 0);
-	KUNIT_ASSERT_EQ(test, run_random(run, random_seed, random_machines, random_cases), 0);
-	if (run->broken) {
-		KUNIT_FAIL(test, "%s: not with seed %lu and %u possible CPUs", property->what,
-			   random_seed, nr_cpu_ids);
-		print_case(test, &run->topology, &run->c);
-		kunit_err(test, "  pick %d, recently used CPU afterwards %d, hint %d\n",
-			  run->out.pick, run->out.recent, run->out.hint);
-	}
-}
-
-KUNIT_ARRAY_PARAM_DESC(random_properties, random_properties, name);
-
-static void key_off_is_no_clusters(struct kunit *test)
-{
-	struct kept_outcomes *kept = kunit_kzalloc(test, sizeof(*kept), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, kept);
-	skip_without_machine(test, 2, 0);
-	KUNIT_ASSERT_EQ(test, keep_both_outcomes(kept, random_seed), 0);
-	for (int i = 0; i < KEPT_OUTCOMES; i++) {
-		if (!memcmp(&kept->out[0][i], &kept->out[1][i], sizeof(kept->out[0][i])))
-			continue;
-		KUNIT_FAIL(test, "with the key off %d is picked, without clusters %d",
-			   kept->out[1][i].pick, kept->out[0][i].pick);
-		print_case(test, &kept->run.topology, &kept->c[i]);
-		break;
-	}
-}
-
-/*
- * In each round the last CPU of each cluster wakes a task. Each task must stay
- * in the cluster of its waker.
+/**
+ * struct situation - a wake-up
+ * @name:	the property that it stands for
+ * @machine:	whose domains there are
+ * @idle:	the idle CPUs of @machine; all others are busy
+ * @sched_idle:	CPUs that are busy with a SCHED_IDLE task
+ * @target:	the CPU that the wake-up has chosen so far
+ * @prev:	where the task ran last
+ * @recent:	where it ran before that
+ * @waker:	one more than the CPU that calls, 0 for the target
+ * @caller:	who calls
+ * @crowded:	the caller's CPU has one more task
+ * @hint:	whether an idle core is said to exist
+ * @demand:	the least capacity that the task asks for, 0 for none
+ * @allowed:	CPUs that the task may use, 0 for all
+ * @pick:	each of these CPUs is right
+ * @at_once:	the recently used CPU is not looked at, and kept
  */
-static void wakers_fill_their_clusters(struct kunit *test)
-{
-	const struct sched_fake_topology *machine = &cluster_machines[CLUSTERS_OF_4];
-	int rounds = machine->cluster - 1, clusters = machine->llc / machine->cluster;
-	struct spread_run spread = { .machine = machine, .nr = rounds * clusters };
-	struct cluster_calls calls = { .make = wake_tasks, .data = &spread };
-	int ret;
-
-	skip_without_machine(test, machine->cpus, 0);
-	KUNIT_ASSERT_EQ(test, sched_fake_topology_install(machine), 0);
-	for (int i = 0; i < spread.nr; i++)
-		spread.wakers[i] = (i % clusters + 1) * machine->cluster - 1;
-	for (int i = 0; i < clusters; i++)
-		spread.taken |= BIT_ULL(spread.wakers[i]);
-	ret = call_with_key(&calls, false);
-	sched_fake_topology_remove();
-	KUNIT_ASSERT_EQ(test, ret, 0);
-	KUNIT_EXPECT_FALSE_MSG(test, spread.twice, "a CPU was picked twice with others idle");
-	KUNIT_EXPECT_FALSE_MSG(test, spread.away, "a task left a cluster that had an idle CPU");
-	KUNIT_EXPECT_EQ_MSG(test, spread.taken, GENMASK_ULL(machine->llc - 1, 0),
-			    "the LLC is not filled by as many tasks as it has CPUs");
-}
-
-#ifndef SCHED_KUNIT_LACKS_CLUSTER_EQUAL_CAP
-/* The choice of the CPU from which @dst pulls the only task of @src. */
-struct pull_run {
-	int		dst;
-	int		src;
-	struct rq	*busiest;
+struct situation {
+	char				name[96];
+	const struct sched_test_topology *machine;
+	unsigned long			idle;
+	unsigned long			sched_idle;
+	int				target;
+	int				prev;
+	int				recent;
+	int				waker;
+	enum caller			caller;
+	bool				crowded;
+	enum hint			hint;
+	unsigned int			demand;
+	unsigned long			allowed;
+	unsigned long			pick;
+	bool				at_once;
 };
 
-static void find_busiest_queue(struct cluster_calls *calls)
+static const struct situation situations[] = {
+	/* Two CPUs: no cluster, or a cluster that is the LLC. */
+	{ "idle_target_wins", &llc_of_2, .idle = CPU(0), .target = 0, .prev = 1, .recent = 1,
+	  .waker = 1 + 1, .pick = CPU(0), .at_once = true },
+	{ "idle_prev_of_the_llc_is_taken", &llc_of_2,
+	  .idle = CPU(1), .prev = 1, .pick = CPU(1), .at_once = true },
+	{ "busy_prev_is_not_taken", &llc_of_2, .target = 0, .prev = 1, .pick = CPU(0) },
+	{ "scan_finds_the_idle_cpu", &llc_of_2, .idle = CPU(1), .pick = CPU(1) },
+	{ "nothing_idle_keeps_the_target", &llc_of_2, .target = 1, .prev = 1, .recent = 1,
+	  .pick = CPU(1) },
+	{ "scan_respects_affinity", &llc_of_2, .idle = CPU(1), .allowed = CPU(0),
+	  .pick = CPU(0) },
+	{ "recently_used_cpu_respects_affinity", &llc_of_2, .idle = CPU(1), .recent = 1,
+	  .allowed = CPU(0), .pick = CPU(0) },
+	{ "cpu_of_another_llc_is_not_taken", &no_llc, .idle = CPU(1), .prev = 1, .recent = 1,
+	  .pick = CPU(0) },
+	{ "recently_used_cpu_of_another_llc_is_not_taken", &no_llc, .idle = CPU(1), .recent = 1,
+	  .pick = CPU(0) },
+	{ "where_the_cluster_is_the_llc_prev_is_near", &cluster_is_llc,
+	  .idle = CPU(1), .prev = 1, .pick = CPU(1), .at_once = true },
+	{ "where_the_cluster_is_the_llc_it_is_scanned", &cluster_is_llc, .idle = CPU(1),
+	  .pick = CPU(1) },
+	{ "cpu_with_sched_idle_tasks_alone_is_as_good_as_idle", &llc_of_2,
+	  .sched_idle = CPU(1), .pick = CPU(1) },
+
+	/* A per-CPU kthread that wakes a task of its CPU has nothing more to do there. */
+	{ "per_cpu_kthread_keeps_the_task_of_its_cpu", &llc_of_2, .target = 1, .prev = 0,
+	  .waker = 0 + 1, .caller = PER_CPU_KTHREAD, .pick = CPU(0), .at_once = true },
+	{ "other_task_does_not_keep_the_task_of_its_cpu", &llc_of_2, .target = 1, .prev = 0,
+	  .waker = 0 + 1, .pick = CPU(1) },
+	{ "interrupt_does_not_keep_the_task_of_its_cpu", &llc_of_2, .target = 1, .prev = 0,
+	  .waker = 0 + 1, .caller = INTERRUPT, .pick = CPU(1) },
+	{ "per_cpu_kthread_beside_a_task_does_not_keep_another", &llc_of_2, .target = 1,
+	  .prev = 0, .waker = 0 + 1, .caller = PER_CPU_KTHREAD, .crowded = true,
+	  .pick = CPU(1) },
+	{ "per_cpu_kthread_does_not_keep_the_task_of_another_cpu", &llc_of_2, .target = 1,
+	  .prev = 1, .waker = 0 + 1, .caller = PER_CPU_KTHREAD, .pick = CPU(1) },
+
+	/* Without clusters all CPUs of the LLC are as near. */
+	{ "without_clusters_prev_comes_before_the_scan", &llc_of_8, .idle = CPU(1) | CPUS(6, 7),
+	  .target = 5, .prev = 1, .recent = 1, .pick = CPU(1), .at_once = true },
+	{ "without_clusters_recently_used_cpu_comes_before_the_scan", &llc_of_8,
+	  .idle = CPU(1) | CPUS(6, 7), .target = 5, .prev = 5, .recent = 1, .pick = CPU(1) },
+	{ "without_clusters_the_llc_is_scanned", &llc_of_8, .idle = CPU(2), .target = 5,
+	  .prev = 5, .recent = 5, .pick = CPU(2) },
+
+	/* The cluster first, the LLC next. */
+	{ "cluster_comes_before_the_llc", &clusters_of_4, .idle = CPUS(0, 3) | CPU(4),
+	  .target = 7, .prev = 7, .recent = 7, .pick = CPU(4) },
+	{ "any_idle_cpu_of_the_cluster_will_do", &clusters_of_4, .idle = CPUS(0, 3) | CPUS(6, 7),
+	  .target = 5, .prev = 5, .recent = 5, .pick = CPUS(6, 7) },
+	{ "with_the_cluster_busy_the_llc_is_scanned", &clusters_of_4, .idle = CPUS(1, 2),
+	  .target = 5, .prev = 5, .recent = 5, .pick = CPUS(1, 2) },
+	{ "nothing_idle_in_the_llc_keeps_the_target", &clusters_of_4, .target = 5, .prev = 1,
+	  .recent = 1, .pick = CPU(5) },
+	{ "idle_prev_of_the_cluster_is_taken_without_a_scan", &clusters_of_4,
+	  .idle = CPU(4) | CPUS(6, 7), .target = 5, .prev = 7, .recent = 3,
+	  .pick = CPU(7), .at_once = true },
+	{ "prev_of_another_cluster_yields_to_the_cluster", &clusters_of_4,
+	  .idle = CPU(1) | CPU(7), .target = 5, .prev = 1, .recent = 1, .pick = CPU(7) },
+	{ "prev_of_another_cluster_is_better_than_none", &clusters_of_4, .idle = CPU(1),
+	  .target = 5, .prev = 1, .recent = 1, .pick = CPU(1) },
+	{ "recently_used_cpu_of_the_cluster_is_taken_without_a_scan", &clusters_of_4,
+	  .idle = CPU(4) | CPUS(6, 7), .target = 5, .prev = 1, .recent = 6,
+	  .pick = CPU(6) },
+	{ "recently_used_cpu_of_the_cluster_comes_before_prev_of_another", &clusters_of_4,
+	  .idle = CPU(1) | CPU(6), .target = 5, .prev = 1, .recent = 6,
+	  .pick = CPU(6) },
+	{ "recently_used_cpu_of_another_cluster_yields_to_the_cluster", &clusters_of_4,
+	  .idle = CPU(3) | CPU(7), .target = 5, .prev = 1, .recent = 3, .pick = CPU(7) },
+	{ "busy_recently_used_cpu_is_not_taken", &clusters_of_4, .target = 5, .prev = 1,
+	  .recent = 3, .pick = CPU(5) },
+	{ "scan_of_the_cluster_respects_affinity", &clusters_of_4, .idle = CPU(0) | CPUS(6, 7),
+	  .target = 5, .prev = 5, .recent = 5, .allowed = CPUS(0, 3) | CPU(5), .pick = CPU(0) },
+	{ "scan_of_the_llc_respects_affinity", &clusters_of_4, .idle = CPUS(0, 2), .target = 5,
+	  .prev = 5, .recent = 5, .allowed = CPU(2) | CPUS(4, 7), .pick = CPU(2) },
+	{ "sched_idle_cpu_of_the_cluster_comes_before_the_llc", &clusters_of_4, .idle = CPU(0),
+	  .sched_idle = CPU(6), .target = 5, .prev = 5, .recent = 5, .pick = CPU(6) },
+
+	/* The other LLC is never scanned. */
+	{ "prev_of_another_llc_does_not_stop_the_scan", &two_llcs, .idle = CPU(3) | CPU(6),
+	  .target = 1, .prev = 6, .recent = 6, .pick = CPU(3) },
+	{ "another_llc_is_not_scanned", &two_llcs, .idle = CPUS(4, 7), .target = 1, .prev = 6,
+	  .recent = 5, .pick = CPU(1) },
+
+	/* Some CPUs of the LLC have no cluster. */
+	{ "prev_without_a_cluster_yields_to_the_cluster", &mixed_llc, .idle = CPU(2) | CPU(5),
+	  .target = 3, .prev = 5, .recent = 5, .pick = CPU(2) },
+	{ "cpus_without_a_cluster_are_near_each_other", &mixed_llc, .idle = CPUS(6, 7),
+	  .target = 5, .prev = 7, .recent = 4, .pick = CPU(7), .at_once = true },
+	{ "target_without_a_cluster_scans_the_llc", &mixed_llc, .idle = CPU(1), .target = 5,
+	  .prev = 5, .recent = 5, .pick = CPU(1) },
+
+	/* Threads of a core. */
+	{ "idle_core_comes_before_an_idle_thread", &smt_clusters, .idle = CPUS(5, 7),
+	  .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE, .pick = CPUS(6, 7) },
+	{ "idle_core_of_the_cluster_comes_first", &smt_clusters, .idle = CPUS(0, 1) | CPUS(6, 7),
+	  .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE, .pick = CPUS(6, 7) },
+	{ "idle_core_of_the_llc_comes_before_an_idle_thread_of_the_cluster", &smt_clusters,
+	  .idle = CPUS(0, 1) | CPU(6), .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE,
+	  .pick = CPUS(0, 1) },
+	{ "idle_sibling_of_prev_is_taken_without_a_scan", &smt_clusters, .idle = CPU(0) | CPU(6),
+	  .target = 4, .prev = 1, .recent = 1, .hint = NO_IDLE_CORE,
+	  .pick = CPU(0) },
+	{ "sibling_of_prev_respects_affinity", &smt_clusters, .idle = CPU(0) | CPU(6),
+	  .target = 4, .prev = 1, .recent = 1, .hint = NO_IDLE_CORE, .allowed = CPUS(1, 7),
+	  .pick = CPU(6) },
+	{ "sibling_of_prev_of_another_llc_is_not_taken", &smt_two_llcs, .idle = CPU(1) | CPU(6),
+	  .target = 4, .prev = 0, .recent = 0, .hint = NO_IDLE_CORE, .pick = CPU(6) },
+	{ "idle_thread_of_the_cluster_comes_before_the_llc", &smt_clusters,
+	  .idle = CPU(0) | CPU(7), .target = 4, .prev = 4, .recent = 4, .hint = NO_IDLE_CORE,
+	  .pick = CPU(7) },
+
+	/* Little CPUs are 0 to 3. */
+	{ "task_that_fits_goes_to_any_idle_cpu", &big_little, .idle = CPUS(1, 2), .target = 5,
+	  .prev = 5, .recent = 5, .pick = CPUS(1, 2) },
+	{ "little_target_is_too_small", &big_little, .idle = CPU(1) | CPU(6), .target = 1,
+	  .prev = 5, .recent = 5, .waker = 4 + 1, .demand = 800, .pick = CPU(6) },
+	{ "little_prev_is_too_small", &big_little, .idle = CPU(1) | CPU(6), .target = 5,
+	  .prev = 1, .recent = 1, .demand = 800, .pick = CPU(6) },
+	{ "little_recently_used_cpu_is_too_small", &big_little, .idle = CPU(1) | CPU(6),
+	  .target = 5, .prev = 4, .recent = 1, .demand = 800, .pick = CPU(6) },
+	{ "little_cpu_of_the_kthread_is_too_small", &big_little, .idle = CPU(6), .target = 5,
+	  .prev = 1, .recent = 1, .waker = 1 + 1, .caller = PER_CPU_KTHREAD, .demand = 800,
+	  .pick = CPU(6) },
+	{ "bigger_cpu_comes_before_a_nearer_little_one", &big_little, .idle = CPUS(2, 3) | CPU(4),
+	  .target = 1, .prev = 0, .recent = 0, .demand = 800, .pick = CPU(4) },
+	{ "little_cpu_is_better_than_a_busy_one", &big_little, .idle = CPUS(2, 3), .target = 5,
+	  .prev = 5, .recent = 5, .demand = 800, .pick = CPUS(2, 3) },
+};
+
+KUNIT_ARRAY_PARAM_DESC(situations, situations, name);
+
+static int waker_of(const struct situation *s)
 {
-	static struct cpumask source;
-	struct pull_run *pull = calls->data;
-	struct cfs_rq *cfs = &cpu_rq(pull->src)->cfs;
-	unsigned int saved = cfs->h_nr_runnable;
-	struct lb_env env = {
-		.sd = rcu_dereference_check(per_cpu(sd_asym_cpucapacity, pull->dst), 1),
-		.dst_cpu = pull->dst,
-		.cpus = &source,
-		.idle = CPU_NEWLY_IDLE,
-		.fbq_type = all,
-		.migration_type = migrate_task,
+	return s->waker ? s->waker - 1 : s->target;
+}
+
+/* ---- tasks that keep CPUs busy ---- */
+
+struct crowd {
+	struct task_struct	*task[BITS_PER_LONG + 1];
+	int			nr;
+};
+
+static int keep_busy(void *unused)
+{
+	while (!kthread_should_stop()) {
+		cpu_relax();
+		cond_resched();
+	}
+	return 0;
+}
+
+static void end_crowd(void *data)
+{
+	struct crowd *crowd = data;
+
+	while (crowd->nr)
+		kthread_stop(crowd->task[--crowd->nr]);
+}
+
+static void make_busy(struct kunit *test, struct crowd *crowd, int cpu, bool sched_idle)
+{
+	struct task_struct *task = kthread_create_on_cpu(keep_busy, NULL, cpu, "busy/%u");
+	struct sched_attr idle = { .size = sizeof(idle), .sched_policy = SCHED_IDLE };
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	crowd->task[crowd->nr++] = task;
+	if (sched_idle)
+		KUNIT_ASSERT_EQ(test, sched_setattr_nocheck(task, &idle), 0);
+	wake_up_process(task);
+}
+
+static int do_nothing(void *started)
+{
+	complete(started);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(MAX_SCHEDULE_TIMEOUT);
+	return 0;
+}
+
+static void end_task(void *task)
+{
+	kthread_stop(task);
+}
+
+/* A CPU tells that its core is idle when it becomes idle itself. */
+static void visit(struct kunit *test, int cpu)
+{
+	DECLARE_COMPLETION_ONSTACK(started);
+	struct task_struct *task = kthread_create_on_cpu(do_nothing, &started, cpu, "visitor/%u");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wake_up_process(task);
+	wait_for_completion(&started);
+	kthread_stop(task);
+}
+
+/* The task that is woken. It sleeps during the test. */
+static struct task_struct *sleeping_task(struct kunit *test, const struct situation *s)
+{
+	DECLARE_COMPLETION_ONSTACK(started);
+	struct task_struct *p = kthread_run(do_nothing, &started, "wakee");
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_NORMAL,
+		.sched_flags = SCHED_FLAG_UTIL_CLAMP_MIN,
+		.sched_util_min = s->demand,
 	};
-	struct sched_group *group;
 
-	pull->busiest = NULL;
-	if (!env.sd)
+	KUNIT_ASSERT_FALSE(test, IS_ERR(p));
+	wait_for_completion(&started);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_task, p), 0);
+	if (s->allowed)
+		sched_test_allow(test, p, s->allowed);
+	if (s->demand) {
+		if (!IS_ENABLED(CONFIG_UCLAMP_TASK))
+			kunit_skip(test, "n/a: needs CONFIG_UCLAMP_TASK");
+		KUNIT_ASSERT_EQ(test, sched_setattr_nocheck(p, &attr), 0);
+	}
+	return p;
+}
+
+/* ---- the call ---- */
+
+/* What came of a call, and what was seen before it. */
+struct call {
+	const struct situation	*s;
+	struct task_struct	*p;
+	bool			made;
+	int			pick;
+	int			recent;
+	bool			hint;
+	unsigned long		idle;
+	struct irq_work		work;
+};
+
+static bool is_at_rest(struct call *c)
+{
+	const struct situation *s = c->s;
+
+	c->idle = 0;
+	for (int cpu = 0; cpu < s->machine->cpus; cpu++) {
+		if (idle_cpu(cpu))
+			c->idle |= CPU(cpu);
+		else if (!!sched_idle_rq(cpu_rq(cpu)) != !!(s->sched_idle & CPU(cpu)))
+			return false;
+	}
+	return c->idle == s->idle && this_rq()->nr_running == 1 + s->crowded;
+}
+
+static bool is_hinted(const struct situation *s)
+{
+	guard(rcu)();
+	return s->hint == NOT_ASKED || test_idle_cores(s->target) == (s->hint == IDLE_CORE);
+}
+
+/*
+ * With interrupts off. A call counts if nothing changed meanwhile. One that finds
+ * no idle core, although one is said to exist, makes the next one count.
+ */
+static void call_if_at_rest(struct call *c)
+{
+	const struct situation *s = c->s;
+	bool hinted = is_hinted(s);
+
+	if (smp_processor_id() != waker_of(s) || !is_at_rest(c))
 		return;
-	group = env.sd->groups;
-	while (!cpumask_test_cpu(pull->src, sched_group_span(group)))
-		group = group->next;
-	cpumask_copy(&source, cpumask_of(pull->src));
-	cfs->h_nr_runnable = 1;
-	pull->busiest = sched_balance_find_src_rq(&env, group);
-	cfs->h_nr_runnable = saved;
+	guard(rcu)();
+	c->p->recent_used_cpu = s->recent;
+	c->pick = select_idle_sibling(c->p, s->prev, s->target);
+	c->recent = c->p->recent_used_cpu;
+	c->hint = test_idle_cores(s->target);
+	c->made = hinted && is_at_rest(c);
+}
+
+static void call_in_interrupt(struct irq_work *work)
+{
+	call_if_at_rest(container_of(work, struct call, work));
+}
+
+static void call_once(struct call *c)
+{
+	if (c->s->caller == INTERRUPT) {
+		irq_work_queue(&c->work);
+		while (irq_work_is_busy(&c->work))
+			cpu_relax();	/* stays the current task */
+		return;
+	}
+	guard(irqsave)();
+	call_if_at_rest(c);
+}
+
+static void go_anywhere(void)
+{
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+}
+
+/* A kthread that may run on one CPU alone is a per-CPU kthread. */
+static void go_to_waker(struct kunit *test, const struct situation *s)
+{
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(waker_of(s))), 0);
+	if (s->caller == ORDINARY_KTHREAD)
+		go_anywhere();
+}
+
+static void call_at_rest(struct kunit *test, struct call *c)
+{
+	unsigned long until = jiffies + REST_SECONDS * HZ;
+	const struct situation *s = c->s;
+
+	while (!c->made && time_before(jiffies, until)) {
+		go_to_waker(test, s);
+		if (!is_hinted(s) && s->hint == IDLE_CORE)
+			for (int cpu = 0; cpu < s->machine->cpus; cpu++)
+				if (s->idle & CPU(cpu))
+					visit(test, cpu);
+		call_once(c);
+		cond_resched();
+	}
+	go_anywhere();
+	KUNIT_ASSERT_TRUE_MSG(test, c->made,
+			      "in %d seconds CPUs did not come to rest: idle are %*pbl, not %*pbl",
+			      REST_SECONDS, BITS_PER_LONG, &c->idle, BITS_PER_LONG, &s->idle);
+}
+
+static void make_situation(struct kunit *test, const struct situation *s)
+{
+	struct crowd *crowd = kunit_kzalloc(test, sizeof(*crowd), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, crowd);
+	sched_test_install(test, s->machine);
+	/* The scan does not end early. */
+	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, false);
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, end_crowd, crowd), 0);
+	for (int cpu = 0; cpu < s->machine->cpus; cpu++)
+		if (!(s->idle & CPU(cpu)) && (cpu != waker_of(s) || s->crowded))
+			make_busy(test, crowd, cpu, s->sched_idle & CPU(cpu));
+}
+
+static void expect_pick(struct kunit *test, const struct call *c)
+{
+	const struct situation *s = c->s;
+
+	KUNIT_EXPECT_TRUE_MSG(test, s->pick & CPU(c->pick), "%s: CPU %d is picked, right is %*pbl",
+			      s->name, c->pick, BITS_PER_LONG, &s->pick);
+	KUNIT_EXPECT_EQ_MSG(test, c->recent, s->at_once ? s->recent : s->prev,
+			    "%s: the recently used CPU of the task afterwards", s->name);
+	if (test->status == KUNIT_FAILURE)
+		kunit_err(test, "%s: idle %*pbl, target %d, prev %d, recently used %d, waker %d\n",
+			  s->machine->name, BITS_PER_LONG, &s->idle, s->target, s->prev,
+			  s->recent, waker_of(s));
+}
+
+static void select_idle_sibling_picks(struct kunit *test)
+{
+	const struct situation *s = test->param_value;
+	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	make_situation(test, s);
+	c->s = s;
+	c->p = sleeping_task(test, s);
+	c->work = IRQ_WORK_INIT_HARD(call_in_interrupt);
+	call_at_rest(test, c);
+	/* The hint is written by who searched for a core in vain, and by nobody else. */
+	if (s->hint != NOT_ASKED)
+		KUNIT_EXPECT_EQ(test, c->hint, s->hint == IDLE_CORE);
+	expect_pick(test, c);
+}
+
+/* ---- an LLC that is too busy to be scanned ---- */
+
+#define BUSY_LLC(name_, prev_, recent_, pick_) \
+	{ .name = name_, .machine = &clusters_of_4, .idle = CPU(1) | CPU(3) | CPU(7), \
+	  .target = 5, .prev = prev_, .recent = recent_, .pick = pick_ }
+
+static const struct situation busy_llc[] = {
+	BUSY_LLC("prev of another cluster is taken", 1, 1, CPU(1)),
+	BUSY_LLC("the recently used CPU of another cluster is taken", 2, 3, CPU(3)),
+	BUSY_LLC("prev comes before the recently used CPU", 1, 3, CPU(1)),
+	BUSY_LLC("a recently used CPU of the cluster is taken", 1, 7, CPU(7)),
+	BUSY_LLC("with neither the target is kept", 2, 2, CPU(5)),
+};
+
+/* It ends at the first CPU behind the target, CPU 6, or does not begin. */
+static bool scan_ends_early(int cpu)
+{
+	guard(rcu)();
+	return READ_ONCE(rcu_dereference(per_cpu(sd_llc, cpu))->shared->nr_idle_scan) <= 1;
 }
 
 /*
- * Where capacities differ, a CPU pulls a queue's only task from another cluster
- * of the same capacity, but not if there are no clusters.
+ * The kernel limits the scan once all CPUs were busy for some time, and finds
+ * out later that some no longer are. Between these, the calls are made.
  */
-static void equal_clusters_are_balanced(struct kunit *test)
+static void busy_llc_is_not_scanned(struct kunit *test)
 {
-	static const struct sched_fake_topology machine = {
-		.name = "two big clusters", .cpus = 8, .cluster = 2, .llc = 8, .little = 4,
-	};
-	struct pull_run pull = { .dst = 4, .src = 6 };
-	struct cluster_calls calls = { .make = find_busiest_queue, .data = &pull };
-	struct rq *with_key;
-	int ret;
+	struct crowd *crowd = kunit_kzalloc(test, sizeof(*crowd), GFP_KERNEL);
+	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	unsigned long until = jiffies + REST_SECONDS * HZ;
+	const struct situation *s = &busy_llc[0];
 
-	skip_without_machine(test, machine.cpus, 0);
-	KUNIT_ASSERT_EQ(test, sched_fake_topology_install(&machine), 0);
-	ret = call_with_key(&calls, false);
-	with_key = pull.busiest;
-	ret = ret ? : call_with_key(&calls, true);
-	sched_fake_topology_remove();
-	KUNIT_ASSERT_EQ(test, ret, 0);
-	KUNIT_EXPECT_PTR_EQ(test, with_key, cpu_rq(pull.src));
-	KUNIT_EXPECT_NULL(test, pull.busiest);
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	KUNIT_ASSERT_NOT_NULL(test, crowd);
+	make_situation(test, s);
+	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, true);
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, end_crowd, crowd), 0);
+	c->p = sleeping_task(test, s);
+	while (s < busy_llc + ARRAY_SIZE(busy_llc) && time_before(jiffies, until)) {
+		if (!scan_ends_early(s->target)) {
+			KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(5)), 0);
+			for (int cpu = 0; !crowd->nr && cpu < s->machine->cpus; cpu++)
+				if (s->idle & CPU(cpu))
+					make_busy(test, crowd, cpu, false);
+			cond_resched();
+			continue;
+		}
+		end_crowd(crowd);
+		c->s = s;
+		c->made = false;
+		go_to_waker(test, s);
+		scoped_guard(irqsave) {
+			if (scan_ends_early(s->target))
+				call_if_at_rest(c);
+			c->made &= scan_ends_early(s->target);
+		}
+		if (c->made) {
+			expect_pick(test, c);
+			s++;
+		}
+		cond_resched();
+	}
+	KUNIT_EXPECT_EQ_MSG(test, s - busy_llc, ARRAY_SIZE(busy_llc), "calls in %d seconds",
+			    REST_SECONDS);
 }
-#else
-static void equal_clusters_are_balanced(struct kunit *test)
+
+/* ---- whole wake-ups ---- */
+
+#define WAKE_UPS	20
+
+/* Sleeps on a CPU of its own, and may be woken to any. */
+static int sleep_on(void *cpu)
 {
-	kunit_skip(test, "n/a: load balancing of this kernel does not ask for clusters");
+	while (!kthread_should_stop()) {
+		set_cpus_allowed_ptr(current, cpumask_of((long)cpu));
+		set_cpus_allowed_ptr(current, cpu_possible_mask);
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (!kthread_should_stop())
+			schedule();
+		__set_current_state(TASK_RUNNING);
+	}
+	return 0;
 }
-#endif
+
+/* Whether the task was woken. If so, it went to @cpu, or that was not idle. */
+static bool wake_up_if_at_rest(struct kunit *test, struct call *c, int *cpu)
+{
+	const struct situation *s = c->s;
+
+	guard(irqsave)();
+	if (smp_processor_id() != waker_of(s) || task_cpu(c->p) != s->prev ||
+	    READ_ONCE(c->p->__state) != TASK_INTERRUPTIBLE || READ_ONCE(c->p->on_cpu) ||
+	    READ_ONCE(c->p->on_rq) || !is_at_rest(c))
+		return false;
+	wake_up_process(c->p);
+	*cpu = task_cpu(c->p);
+	return s->pick & CPU(*cpu) || is_at_rest(c);
+}
+
+/* One CPU is idle, in the cluster of the waker, and the task slept in another one. */
+static void woken_task_goes_to_the_idle_cpu_of_the_cluster(struct kunit *test)
+{
+	static const struct situation s = {
+		.machine = &clusters_of_4, .idle = CPU(7), .target = 5, .prev = 1, .pick = CPU(7),
+	};
+	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	unsigned long until = jiffies + REST_SECONDS * HZ;
+	int woken = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	c->s = &s;
+	make_situation(test, &s);
+	c->p = kthread_run(sleep_on, (void *)(long)s.prev, "wakee");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(c->p));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_task, c->p), 0);
+	while (woken < WAKE_UPS && time_before(jiffies, until)) {
+		int cpu = -1;
+
+		go_to_waker(test, &s);
+		if (wake_up_if_at_rest(test, c, &cpu)) {
+			KUNIT_ASSERT_EQ_MSG(test, cpu, 7, "wake-up %d, with CPU 7 idle", woken);
+			woken++;
+		}
+		cond_resched();
+	}
+	KUNIT_EXPECT_EQ_MSG(test, woken, WAKE_UPS, "in %d seconds", REST_SECONDS);
+}
 
 static struct kunit_case sched_cluster_cases[] = {
-	KUNIT_CASE_PARAM(decision_table, cluster_rows_gen_params),
-	KUNIT_CASE_PARAM(random_situations, random_properties_gen_params),
-	KUNIT_CASE(key_off_is_no_clusters),
-	KUNIT_CASE(wakers_fill_their_clusters),
-	KUNIT_CASE(equal_clusters_are_balanced),
+	KUNIT_CASE_PARAM(select_idle_sibling_picks, situations_gen_params),
+	KUNIT_CASE(busy_llc_is_not_scanned),
+	KUNIT_CASE(woken_task_goes_to_the_idle_cpu_of_the_cluster),
 	{}
 };
 
 static struct kunit_suite sched_cluster_suite = {
 	.name		= "sched_cluster",
-	.suite_init	= sched_cluster_init,
-	.suite_exit	= sched_cluster_exit,
 	.test_cases	= sched_cluster_cases,
 };
 

@@ -25,35 +25,9 @@
 DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 #endif
 
-/* 31898e7b87dd ("sched/fair: Rename cfs_rq.idle_h_nr_running into h_nr_idle") */
-#ifdef SCHED_KUNIT_LACKS_H_NR_IDLE
-#define h_nr_idle	idle_h_nr_running
-#endif
-
-/* 11137d384996 ("sched/fair: Simplify util_est") */
-#ifdef SCHED_KUNIT_LACKS_UTIL_EST_WORD
-#define util_est	util_est.enqueued
-#endif
-
-/* fd54d81c2c0e ("sched/fair: Skip SCHED_IDLE rq for SCHED_IDLE task") */
-#ifdef SCHED_KUNIT_LACKS_IDLE_POLICY
-#define SCHED_IDLE_CPU_FOR_ALL	1
-#endif
-
-/* In 7.3, and not in 6.12: select_idle_cpu() returns if no CPU is allowed. */
-#ifdef SCHED_KUNIT_LACKS_NOTHING_ALLOWED
-#define NOTHING_ALLOWED_CLEARS_HINT	true
-#endif
-
 /* In 7.3, and not in 6.1: it can be called without CONFIG_HOTPLUG_CPU. */
 #ifdef SCHED_KUNIT_LACKS_REMOVE_CPU
 #define remove_cpu(cpu)	((void)(cpu), -EPERM)
-#endif
-
-/* In 7.3, and not in 6.12: LLC ids are allocated, and kept when the domains change. */
-#ifdef SCHED_KUNIT_LACKS_LLC_ID_ALLOC
-#define __sched_domains_free_llc_id(cpu)	((void)(cpu))
-#define LLC_ID_OF_DOMAIN			true
 #endif
 
 /* b9dce8a1ed3e ("kunit: Add kunit_add_action() to defer a call until test exit") */

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit test of the cache lines of struct rq, root_domain and cpupri.
+ * KUnit test of the cache lines of the scheduler's structures.
  *
- * Holds the rules of layout_rules.c against the offsets that the compiler chose,
- * in layout_fields.c.
+ * Holds the rules of sched_layout_rules.h against the kernel's own BTF, which
+ * has the offset and the size of every member. Rules name members as strings.
+ * A member that is gone fails its rule by name, and breaks no build.
  */
 #include <kunit/test.h>
+#include <linux/bpf.h>
+#include <linux/btf.h>
 #include <linux/cleanup.h>
 #include <linux/cpu.h>
 #include <linux/mmu_context.h>
-#include <linux/string.h>
 
 #include "../sched.h"
-#include "layout_rules.h"
 
 #ifndef SCHED_KUNIT_EXPORTED
 #include <linux/moduleparam.h>
@@ -27,636 +28,527 @@ module_param(expect, charp, 0444);
 MODULE_PARM_DESC(expect, "changes that must be in this kernel, separated by commas");
 #endif
 
-#define WORDS	400	/* bytes for a clause in words */
+enum layout_kind {
+	BEGINS_LINE = 1,	/* each member starts on a line boundary */
+	ON_LINE,		/* every byte of all lies on line @arg */
+	STARTS_ON,		/* the first byte of each lies on line @arg */
+	APART,			/* no line holds bytes of these and of the others */
+	CLOSED,			/* their lines hold these, the others and nothing else */
+	UNBROKEN,		/* no other member lies between these */
+	BEHIND,			/* each starts behind the start of each of the others */
+	SAME_OFFSET,		/* all start at one offset */
+	OWN_OFFSET,		/* none of the others starts where one of these does */
+	HEADROOM,		/* @arg bytes or more from the last one to its line's end */
+	ALIGNED,		/* the alignment of the type is whole lines */
+	WHOLE_LINES,		/* the size of the type is whole lines */
+	SMALL,			/* the type is smaller than a line */
+	AT_MOST,		/* bytes of the type without these members: @arg at most */
+};
 
-#if __has_builtin(__builtin_clear_padding)
-#define clear_padding(p)	__builtin_clear_padding(p)
-#else
-#define clear_padding(p)	((void)(p))
+/**
+ * struct layout_clause - one thing that must hold
+ * @kind:	what, and @what in words
+ * @what:	see @kind
+ * @arg:	see &enum layout_kind
+ * @type:	tag of the structure
+ * @members:	separated by blanks
+ * @others:	likewise
+ * @has:	a member; in a configuration without it the clause does not apply
+ * @when:	the condition in words, NULL for none
+ * @applies:	whether @when is true of this kernel
+ */
+struct layout_clause {
+	enum layout_kind	kind;
+	const char		*what;
+	int			arg;
+	const char		*type;
+	const char		*members;
+	const char		*others;
+	const char		*has;
+	const char		*when;
+	bool			applies;
+};
+
+struct layout_rule {
+	const char			*id;	/* public, and never changed */
+	const char			*why;	/* what goes wrong when it is broken */
+	const struct layout_clause	*clauses;
+};
+
+#define RULE(id, why, ...)	{ id, why, CLAUSES(__VA_ARGS__) }
+#define CLAUSES(...)		((const struct layout_clause[]){ __VA_ARGS__, { } })
+#define KEEP(k, t, ...)		{ .kind = k, .what = #k, .type = #t, ##__VA_ARGS__ }
+#define OF(names)		.members = names
+#define OTHERS(names)		.others = names
+#define LINE_NR(n)		.arg = n
+#define BYTES(n)		.arg = n
+#define HAS(m)			.has = m
+#define WHEN(condition)		.when = #condition, .applies = (condition)
+
+#define ANY_LINE	(-1)	/* whichever, but one for all */
+#define LAST_LINE	(-2)	/* of the type */
+
+#define LINE		SMP_CACHE_BYTES
+#define MASK		sizeof(cpumask_var_t)
+#define PLAIN_LOCKS	(sizeof(raw_spinlock_t) == sizeof(arch_spinlock_t))
+
+/* A structure of the rules, as compiled, and where BTF has it. */
+struct layout_type {
+	const char		*name;
+	u32			size;
+	u32			align;
+	const struct btf_type	*btf;
+};
+
+#ifndef SCHED_KUNIT_EXPORTED
+/* A change, and the signs by which it is known to be in a tree. */
+struct layout_change {
+	const char			*id;
+	const struct layout_clause	*signs;
+};
 #endif
 
-/*
- * Which bytes of a structure belong to a member, listed in
- * sched_layout_fields or not: those that are not zero once the compiler has
- * cleared the padding.
- */
-#define CLOSED(type)						\
-static struct {							\
-	struct type	object;					\
-	u8		last;					\
-} type##_in_use;						\
-								\
-static void find_padding_of_##type(void)			\
-{								\
-	memset(&type##_in_use, 0xff, sizeof(type##_in_use));	\
-	clear_padding(&type##_in_use);				\
-}
+#include "sched_layout_rules.h"
 
-#include "layout_closed.h"
-#undef CLOSED
+#define MOST	512	/* members of a structure */
+#define WORDS	300	/* bytes for a reason */
 
-static const struct {
-	const char	*type;
-	const u8	*byte;
-	size_t		size;
-	void		(*find_padding)(void);
-} in_use[] = {
-#define CLOSED(type) \
-	{ #type, (u8 *)&type##_in_use, sizeof(type##_in_use), find_padding_of_##type },
-#include "layout_closed.h"
-#undef CLOSED
+enum verdict { HOLDS, BROKEN, NOT_HERE, NOT_JUDGED };
+
+/* Bytes @start to @end - 1. @named: 1 for a member of the clause, 2 for one of the others. */
+struct member {
+	const char	*name;
+	u32		start;
+	u32		end;
+	int		named;
 };
 
-/*
- * NULL where it is not known up to @end. The compiler clears from front to
- * back, so it got as far as the last byte that is zero; behind a structure
- * that fills its last line that is the padding behind @last. gcc 12 gets no
- * further than an array of structures with padding, such as that in cpupri.
- */
-static const u8 *bytes_in_use(const char *type, u32 end)
+/* What a clause is about: a structure with all its members. */
+struct subject {
+	const struct layout_clause	*clause;
+	u32				size;
+	u32				align;
+	int				nr;
+	int				nr_named[3];
+	const struct member		*first;	/* of those in the clause, as it lists them */
+	char				why[WORDS];
+	struct member			all[MOST];
+};
+
+static u32 first_line(const struct member *m)
 {
-	for (int i = 0; i < ARRAY_SIZE(in_use); i++) {
-		if (strcmp(in_use[i].type, type))
+	return m->start / LINE;
+}
+
+static u32 last_line(const struct member *m)
+{
+	return (max(m->end, m->start + 1) - 1) / LINE;
+}
+
+static bool share_line(const struct member *a, const struct member *b)
+{
+	return first_line(a) <= last_line(b) && first_line(b) <= last_line(a);
+}
+
+/* The members of an unnamed structure inside of it count as its own. */
+static void add_members(struct subject *s, const struct btf *btf, const struct btf_type *t,
+			u32 base)
+{
+	const struct btf_member *m;
+	u32 i;
+
+	for_each_member(i, t, m) {
+		const struct btf_type *inner = btf_type_skip_modifiers(btf, m->type, NULL);
+		u32 bits = __btf_member_bitfield_size(t, m), size = 0;
+		u32 bit = base + __btf_member_bit_offset(t, m);
+
+		if (!m->name_off && btf_type_is_struct(inner)) {
+			add_members(s, btf, inner, bit);
 			continue;
-		for (size_t pos = end; pos < in_use[i].size; pos++)
-			if (!in_use[i].byte[pos])
-				return in_use[i].byte;
+		}
+		btf_resolve_size(btf, btf_type_by_id(btf, m->type), &size);
+		if (s->nr < MOST)
+			s->all[s->nr] = (struct member){
+				.name = btf_name_by_offset(btf, m->name_off),
+				.start = bit / 8,
+				.end = DIV_ROUND_UP(bit + (bits ?: size * 8), 8),
+			};
+		s->nr++;
+	}
+}
+
+/* A driver may have a type of the same name: the size has to be the compiler's, too. */
+static const struct btf_type *find_type(const struct btf *btf, const struct layout_type *wanted)
+{
+	for (u32 id = 1; id < btf_nr_types(btf); id++) {
+		const struct btf_type *t = btf_type_by_id(btf, id);
+
+		if (__btf_type_is_struct(t) && t->size == wanted->size &&
+		    !strcmp(btf_name_by_offset(btf, t->name_off), wanted->name))
+			return t;
 	}
 	return NULL;
 }
 
-/* The members that a clause names: @nr of its own, then @nr_others. */
-struct members {
-	const struct sched_layout_type	*type;
-	const struct sched_layout_field	*field[LAYOUT_MOST_MEMBERS];
-	unsigned int			nr;
-	unsigned int			nr_others;
-};
-
-enum verdict { CLAUSE_HOLDS, CLAUSE_BROKEN, CLAUSE_NA };
-
-static u32 line_of(u32 offset)
+/* Fills in all members of the clause's structure. */
+static enum verdict read_type(struct subject *s)
 {
-	return offset / sched_layout_env.line;
+	struct layout_type *type = layout_types;
+	struct btf *btf;
+
+	while (type->name && strcmp(type->name, s->clause->type))
+		type++;
+	scnprintf(s->why, WORDS, "no struct %s in this configuration", s->clause->type);
+	if (!type->name)
+		return NOT_HERE;
+	s->size = type->size;
+	s->align = type->align;
+	s->nr = 0;
+	strscpy(s->why, "needs CONFIG_DEBUG_INFO_BTF", WORDS);
+	if (!IS_ENABLED(CONFIG_DEBUG_INFO_BTF))
+		return NOT_JUDGED;
+	btf = bpf_get_btf_vmlinux();
+	if (IS_ERR_OR_NULL(btf))
+		return NOT_JUDGED;
+	if (!type->btf)
+		type->btf = find_type(btf, type);
+	if (type->btf)
+		add_members(s, btf, type->btf, 0);
+	scnprintf(s->why, WORDS, "BTF has no struct %s of %u bytes", type->name, type->size);
+	return s->nr && s->nr <= MOST ? HOLDS : NOT_JUDGED;
 }
 
-static u32 last_byte(const struct sched_layout_field *f)
+static bool is_name(const char *name, const char *other, size_t len)
 {
-	return f->offset + max(f->size, 1U) - 1;
+	return strlen(name) == len && !strncmp(name, other, len);
 }
 
-static const struct sched_layout_type *find_type(const char *name)
+static bool is_absent_member(const char *type, const char *name, size_t len)
 {
-	for (u32 i = 0; i < sched_layout_env.nr_types; i++)
-		if (!strcmp(sched_layout_types[i].type, name))
-			return &sched_layout_types[i];
-	return NULL;
+	size_t tag = strlen(type);
+
+	for (const char * const *m = absent_members; *m; m++)
+		if (!strncmp(*m, type, tag) && (*m)[tag] == '.' && is_name(*m + tag + 1, name, len))
+			return true;
+	return false;
 }
 
-static const struct sched_layout_field *find_field(const char *type, const char *member, size_t len)
+/* Marks the members in @names that this configuration has; false if one is gone. */
+static bool mark(struct subject *s, const char *names, int as)
 {
-	for (u32 i = 0; i < sched_layout_env.nr_fields; i++) {
-		const struct sched_layout_field *f = &sched_layout_fields[i];
+	for (size_t len; names && *names; names += len, names += strspn(names, " ")) {
+		struct member *m = s->all;
 
-		if (!strcmp(f->type, type) && strlen(f->member) == len &&
-		    !strncmp(f->member, member, len))
-			return f;
+		len = strcspn(names, " ");
+		if (is_absent_member(s->clause->type, names, len))
+			continue;
+		while (m < s->all + s->nr && !is_name(m->name, names, len))
+			m++;
+		if (m == s->all + s->nr) {
+			scnprintf(s->why, WORDS, "it has no member %.*s: renamed, or removed?",
+				  (int)len, names);
+			return false;
+		}
+		m->named = as;
+		if (!s->nr_named[as]++ && as == 1)
+			s->first = m;
+	}
+	return true;
+}
+
+/* The first member that has a byte from @start to @end - 1 which no named one has. */
+static const struct member *stranger(const struct subject *s, u32 start, u32 end)
+{
+	for (const struct member *m = s->all; m < s->all + s->nr; m++) {
+		for (u32 pos = max(start, m->start); pos < min(end, m->end); pos++) {
+			bool known = false;
+
+			for (const struct member *k = s->all; k < s->all + s->nr; k++)
+				known |= k->named && pos >= k->start && pos < k->end;
+			if (!known)
+				return m;
+		}
 	}
 	return NULL;
 }
 
-/* The clause of @rule behind @c, the first one for NULL. */
-static const struct sched_layout_clause *next_clause(const char *rule,
-						     const struct sched_layout_clause *c)
+static u32 wanted_line(const struct subject *s)
 {
-	for (c = c ? c + 1 : sched_layout_clauses;
-	     c < sched_layout_clauses + sched_layout_nr_clauses; c++)
-		if (!strcmp(c->rule, rule))
-			return c;
-	return NULL;
+	if (s->clause->arg == LAST_LINE)
+		return (s->size - 1) / LINE;
+	return s->clause->arg == ANY_LINE ? first_line(s->first) : s->clause->arg;
 }
 
-/* Bytes of a structure, @end being the first behind them. */
-struct span {
-	u32	start;
-	u32	end;
-};
-
-static struct span lines_of(const struct members *m, const struct sched_layout_field *f)
+static bool pair_holds(enum layout_kind kind, const struct member *m, const struct member *other)
 {
-	u32 line = sched_layout_env.line;
-	u32 end = (line_of(last_byte(f)) + 1) * line;
-
-	return (struct span){ line_of(f->offset) * line, min(end, m->type->size) };
-}
-
-static struct span span_of_all(const struct members *m)
-{
-	struct span span = { m->type->size, 0 };
-
-	for (unsigned int i = 0; i < m->nr; i++) {
-		span.start = min(span.start, m->field[i]->offset);
-		span.end = max(span.end, last_byte(m->field[i]) + 1);
+	switch (kind) {
+	case APART:
+		return !share_line(m, other);
+	case BEHIND:
+		return m->start > other->start;
+	case OWN_OFFSET:
+		return m->start != other->start;
+	default:
+		return true;
 	}
-	return span;
 }
 
-/* Up to where the padding has to be known. */
-static u32 end_of(const struct sched_layout_clause *c, const struct members *m)
+/* Whether the clause is true of its member @m; if not, and that is due to another, of which. */
+static bool member_holds(const struct subject *s, const struct member *m,
+			 const struct member **other)
 {
-	u32 end = 0;
+	switch (s->clause->kind) {
+	case BEGINS_LINE:
+		return m->start % LINE == 0;
+	case ON_LINE:
+		return first_line(m) == wanted_line(s) && last_line(m) == wanted_line(s);
+	case STARTS_ON:
+		return first_line(m) == wanted_line(s);
+	case SAME_OFFSET:
+		return m->start == s->first->start;
+	case CLOSED:
+		*other = stranger(s, first_line(m) * LINE, (last_line(m) + 1) * LINE);
+		return !*other;
+	default:
+		for (const struct member *k = s->all; k < s->all + s->nr; k++)
+			if (k->named == 2 && !pair_holds(s->clause->kind, m, k))
+				*other = k;
+		return !*other;
+	}
+}
 
-	if (c->kind == LAYOUT_UNBROKEN)
-		return span_of_all(m).end;
-	for (unsigned int i = 0; i < m->nr; i++)
-		end = max(end, lines_of(m, m->field[i]).end);
+/* The end of the bytes that are @m's own: with the padding behind one that begins a line. */
+static u32 own_end(const struct subject *s, const struct member *m)
+{
+	u32 end = min((last_line(m) + 1) * LINE, s->size);
+
+	if (m->start % LINE)
+		return m->end;
+	for (const struct member *k = s->all; k < s->all + s->nr; k++)
+		if (k->start >= m->end)
+			end = min(end, k->start);
 	return end;
 }
 
-/* Whether a clause is about members that it does not list. */
-static bool is_about_unlisted(const struct sched_layout_clause *c)
+static u32 bytes_of_others(const struct subject *s)
 {
-	return c->kind == LAYOUT_ALONE || c->kind == LAYOUT_UNBROKEN;
-}
+	u32 bytes = 0;
 
-static bool is_about_others(const struct sched_layout_clause *c)
-{
-	return c->kind == LAYOUT_APART || c->kind == LAYOUT_FOLLOWS ||
-	       c->kind == LAYOUT_OWN_OFFSET;
-}
+	for (u32 pos = 0; pos < s->size; pos++) {
+		bool own = false;
 
-static bool is_about_type(const struct sched_layout_clause *c)
-{
-	return c->kind == LAYOUT_TYPE_ALIGNED || c->kind == LAYOUT_TYPE_PADDED ||
-	       c->kind == LAYOUT_TYPE_SMALL || c->kind == LAYOUT_TYPE_MOST;
-}
-
-/* Adds those of @names to @m that this configuration has; returns how many. */
-static unsigned int add_members(struct members *m, const char *names)
-{
-	unsigned int at = m->nr + m->nr_others, nr = 0;
-
-	while (names && *names) {
-		size_t len = strcspn(names, " ");
-		const struct sched_layout_field *f = find_field(m->type->type, names, len);
-
-		if (f)
-			m->field[at + nr++] = f;
-		names += len;
-		names += strspn(names, " ");
+		for (const struct member *m = s->all; m < s->all + s->nr; m++)
+			own |= m->named == 1 && pos >= m->start && pos < own_end(s, m);
+		bytes += !own;
 	}
-	return nr;
+	return bytes;
 }
 
-/* Fills @m; false, with the reason in @why, if the clause does not apply here. */
-static bool clause_applies(const struct sched_layout_clause *c, struct members *m,
-			   char *why, size_t size)
+/* What is true of all members together, or of the type. */
+static bool whole_holds(struct subject *s)
 {
-	*m = (struct members){ .type = find_type(c->type) };
-	for (int i = 0; i < LAYOUT_NR_CONDITIONS; i++) {
-		if (c->needs & BIT(i) && !sched_layout_conditions[i].holds) {
-			snprintf(why, size, "needs %s", sched_layout_needs[i]);
-			return false;
-		}
-	}
-	if (!m->type) {
-		snprintf(why, size, "no struct %s in this configuration", c->type);
-		return false;
+	u32 start = U32_MAX, end = 0;
+	const struct member *m;
+
+	for (m = s->all; m < s->all + s->nr; m++) {
+		if (m->named != 1)
+			continue;
+		start = min(start, m->start);
+		end = max(end, m->end);
 	}
 
-	for (const char *name = c->requires; name && *name; name += strspn(name, " ")) {
-		size_t len = strcspn(name, " ");
-
-		if (!find_field(c->type, name, len)) {
-			snprintf(why, size, "no %s.%.*s in this configuration", c->type,
-				 (int)len, name);
-			return false;
-		}
-		name += len;
-	}
-	m->nr = add_members(m, c->members);
-	m->nr_others = add_members(m, c->others);
-	if (!is_about_type(c) && !m->nr) {
-		snprintf(why, size, "no %s.%s in this configuration", c->type,
-			 c->members ?: "member of the clause");
-		return false;
-	}
-	/* A comparison with nothing would be true of anything. */
-	if ((is_about_others(c) && !m->nr_others) || m->nr < c->least) {
-		snprintf(why, size, "nothing to compare with in this configuration");
-		return false;
-	}
-	if (is_about_unlisted(c) && !bytes_in_use(c->type, end_of(c, m))) {
-		snprintf(why, size, "needs a compiler that tells where the padding is");
-		return false;
-	}
-	return true;
-}
-
-static bool share_line(const struct sched_layout_field *a, const struct sched_layout_field *b)
-{
-	for (u32 i = 0; i < a->count; i++) {
-		u32 a_first = line_of(a->offset + i * a->stride);
-		u32 a_last = line_of(last_byte(a) + i * a->stride);
-
-		for (u32 j = 0; j < b->count; j++)
-			if (line_of(b->offset + j * b->stride) <= a_last &&
-			    line_of(last_byte(b) + j * b->stride) >= a_first)
-				return true;
-	}
-	return false;
-}
-
-/* Which line a clause means that has one in @arg. */
-static u32 wanted_line(const struct sched_layout_clause *c, const struct members *m)
-{
-	if (c->arg == LAYOUT_ANY_LINE)
-		return line_of(m->field[0]->offset);
-	if (c->arg == LAYOUT_LAST_LINE)
-		return line_of(m->type->size - 1);
-	return c->arg;
-}
-
-static bool covered(const struct members *m, u32 pos)
-{
-	for (unsigned int i = 0; i < m->nr + m->nr_others; i++)
-		if (pos >= m->field[i]->offset && pos <= last_byte(m->field[i]))
-			return true;
-	return false;
-}
-
-/* Whether all that is in use there belongs to the members and the others. */
-static bool all_covered(const struct members *m, struct span span)
-{
-	const u8 *used = bytes_in_use(m->type->type, span.end);
-
-	for (u32 pos = span.start; pos < span.end; pos++)
-		if (used[pos] && !covered(m, pos))
-			return false;
-	return true;
-}
-
-/* Nothing beside it makes use of the padding behind a member that begins a line. */
-static u32 taken_by(const struct members *m, const struct sched_layout_field *f)
-{
-	if (f->offset % sched_layout_env.line)
-		return f->size;
-	return lines_of(m, f).end - f->offset;
-}
-
-static u32 other_bytes(const struct members *m)
-{
-	u32 size = m->type->size;
-
-	for (unsigned int i = 0; i < m->nr; i++)
-		size -= taken_by(m, m->field[i]);
-	return size;
-}
-
-static u32 bytes_left(const struct members *m)
-{
-	u32 last = 0;
-
-	for (unsigned int i = 0; i < m->nr; i++)
-		last = max(last, last_byte(m->field[i]));
-	return sched_layout_env.line - 1 - last % sched_layout_env.line;
-}
-
-static bool pair_holds(const struct sched_layout_clause *c, const struct sched_layout_field *f,
-		       const struct sched_layout_field *other)
-{
-	switch (c->kind) {
-	case LAYOUT_APART:
-		return !share_line(f, other);
-	case LAYOUT_FOLLOWS:
-		return f->offset > other->offset;
-	case LAYOUT_OWN_OFFSET:
-		return f->offset != other->offset;
+	switch (s->clause->kind) {
+	case UNBROKEN:
+		m = stranger(s, start, end);
+		scnprintf(s->why, WORDS, "%s lies between them", m ? m->name : "nothing");
+		return !m;
+	case HEADROOM:
+		scnprintf(s->why, WORDS, "%u bytes left", LINE - 1 - (end - 1) % LINE);
+		return LINE - 1 - (end - 1) % LINE >= s->clause->arg;
+	case AT_MOST:
+		scnprintf(s->why, WORDS, "%u bytes", bytes_of_others(s));
+		return bytes_of_others(s) <= s->clause->arg;
+	case ALIGNED:
+		scnprintf(s->why, WORDS, "it is aligned to %u bytes", s->align);
+		return s->align % LINE == 0;
+	case WHOLE_LINES:
+	case SMALL:
+		scnprintf(s->why, WORDS, "it has %u bytes", s->size);
+		return s->clause->kind == SMALL ? s->size < LINE : s->size % LINE == 0;
 	default:
 		return true;
 	}
 }
 
-/* Whether a clause is true of one of its members, or of one of the others. */
-static bool member_holds(const struct sched_layout_clause *c, const struct members *m,
-			 unsigned int nr)
+/* Of some kinds, a clause that is left with one member says nothing. */
+static bool says_nothing(const struct subject *s)
 {
-	const struct sched_layout_field *f = m->field[nr];
-	u32 line = sched_layout_env.line;
+	const struct layout_clause *c = s->clause;
+	bool several = c->kind == SAME_OFFSET || c->kind == UNBROKEN || c->arg == ANY_LINE;
+	bool compares = c->kind == APART || c->kind == BEHIND || c->kind == OWN_OFFSET;
 
-	if (nr >= m->nr) {
-		for (unsigned int i = 0; i < m->nr; i++)
-			if (!pair_holds(c, m->field[i], f))
-				return false;
-		return true;
+	return (c->members && c->kind != AT_MOST && !s->nr_named[1]) ||
+	       (several && strchr(c->members, ' ') && s->nr_named[1] < 2) ||
+	       (compares && !s->nr_named[2]);
+}
+
+static enum verdict judge(struct subject *s, const struct layout_clause *c)
+{
+	enum verdict verdict;
+
+	s->clause = c;
+	memset(s->nr_named, 0, sizeof(s->nr_named));
+	if (c->when && !c->applies) {
+		scnprintf(s->why, WORDS, "needs %s", c->when);
+		return NOT_HERE;
 	}
-
-	switch (c->kind) {
-	case LAYOUT_ALIGNED:
-		return f->offset % line == 0 && f->stride % line == 0;
-	case LAYOUT_ON_LINE:
-		return line_of(f->offset) == wanted_line(c, m) &&
-		       line_of(last_byte(f)) == wanted_line(c, m);
-	case LAYOUT_STARTS_ON:
-		return line_of(f->offset) == wanted_line(c, m);
-	case LAYOUT_ALONE:
-		return all_covered(m, lines_of(m, f));
-	case LAYOUT_UNBROKEN:
-		return all_covered(m, span_of_all(m));
-	case LAYOUT_SAME_OFFSET:
-		return f->offset == m->field[0]->offset;
-	case LAYOUT_HEADROOM:
-		return bytes_left(m) >= c->arg;
-	default:
-		for (unsigned int i = m->nr; i < m->nr + m->nr_others; i++)
-			if (!pair_holds(c, f, m->field[i]))
-				return false;
-		return is_about_others(c);
+	verdict = read_type(s);
+	if (verdict != HOLDS)
+		return verdict;
+	if (c->has && is_absent_member(c->type, c->has, strlen(c->has))) {
+		scnprintf(s->why, WORDS, "no %s.%s in this configuration", c->type, c->has);
+		return NOT_HERE;
 	}
-}
-
-static bool clause_holds(const struct sched_layout_clause *c, const struct members *m)
-{
-	switch (c->kind) {
-	case LAYOUT_TYPE_ALIGNED:
-		return m->type->align % sched_layout_env.line == 0;
-	case LAYOUT_TYPE_PADDED:
-		return m->type->size % sched_layout_env.line == 0;
-	case LAYOUT_TYPE_SMALL:
-		return m->type->size < sched_layout_env.line;
-	case LAYOUT_TYPE_MOST:
-		return other_bytes(m) <= (u32)c->arg;
-	default:
-		for (unsigned int i = 0; i < m->nr; i++)
-			if (!member_holds(c, m, i))
-				return false;
-		return m->nr > 0;
+	if (!mark(s, c->members, 1) || !mark(s, c->others, 2))
+		return BROKEN;
+	if (says_nothing(s)) {
+		scnprintf(s->why, WORDS, "nothing to compare in this configuration");
+		return NOT_HERE;
 	}
-}
+	if (!whole_holds(s))
+		return BROKEN;
+	for (const struct member *m = s->all; m < s->all + s->nr; m++) {
+		const struct member *other = NULL;
 
-static enum verdict clause_verdict(const struct sched_layout_clause *c, struct members *m,
-				   char *why, size_t size)
-{
-	if (!clause_applies(c, m, why, size))
-		return CLAUSE_NA;
-	return clause_holds(c, m) ? CLAUSE_HOLDS : CLAUSE_BROKEN;
-}
-
-/* A clause in words. */
-static void describe(const struct sched_layout_clause *c, const struct members *m,
-		     char *buf, size_t size)
-{
-	const char *others = "";
-	char arg[16] = "";
-
-	if (c->others)
-		others = c->kind == LAYOUT_ALONE ? "; allowed: " : "; others: ";
-	if (c->kind == LAYOUT_HEADROOM || c->kind == LAYOUT_TYPE_MOST)
-		snprintf(arg, sizeof(arg), " %d", c->arg);
-	else if (c->kind != LAYOUT_ON_LINE && c->kind != LAYOUT_STARTS_ON)
-		;
-	else if (c->arg == LAYOUT_ANY_LINE)
-		strscpy(arg, " one line");
-	else
-		snprintf(arg, sizeof(arg), " line %u", wanted_line(c, m));
-	snprintf(buf, size, "struct %s: %s%s%s%s%s%s", c->type, sched_layout_kinds[c->kind], arg,
-		 c->members ? ": " : "", c->members ?: "", others,
-		 c->others ?: "");
-}
-
-static void print_member(struct kunit *test, const struct sched_layout_field *f)
-{
-	u32 first = line_of(f->offset), last = line_of(last_byte(f));
-	char lines[24], times[32] = "";
-
-	if (first == last)
-		snprintf(lines, sizeof(lines), "line %u", first);
-	else
-		snprintf(lines, sizeof(lines), "lines %u-%u", first, last);
-	if (f->count > 1)
-		snprintf(times, sizeof(times), ", %u times, every %u", f->count, f->stride);
-	kunit_err(test, "  %s: offset %u, size %u, %s%s\n", f->member, f->offset, f->size,
-		  lines, times);
-}
-
-/*
- * The lines to be drawn: those on which the first member starts or ends, or one
- * that is not where it should be; the last, where the clause is about the type.
- */
-static bool concerns(const struct sched_layout_clause *c, const struct members *m, u32 line)
-{
-	if (!m->nr)
-		return line == line_of(m->type->size - 1);
-	for (unsigned int i = 0; i < m->nr + m->nr_others; i++) {
-		const struct sched_layout_field *f = m->field[i];
-
-		if (i > 0 && member_holds(c, m, i))
+		if (m->named != 1 || member_holds(s, m, &other))
 			continue;
-		if (line == line_of(f->offset) || line == line_of(last_byte(f)))
-			return true;
+		if (other)
+			scnprintf(s->why, WORDS, "%s (%u) and %s (%u)", m->name, m->start,
+				  other->name, other->start);
+		else
+			scnprintf(s->why, WORDS, "%s (%u)", m->name, m->start);
+		return BROKEN;
 	}
-	return false;
+	return HOLDS;
 }
 
-static bool names(const struct members *m, const struct sched_layout_field *f)
+static void report(struct kunit *test, const struct layout_rule *rule, const struct subject *s)
 {
-	for (unsigned int i = 0; i < m->nr + m->nr_others; i++)
-		if (m->field[i] == f)
-			return true;
-	return false;
-}
+	const struct layout_clause *c = s->clause;
 
-/* The listed member of @type that comes next in memory, @f being NULL at first. */
-static const struct sched_layout_field *next_field(const char *type,
-						   const struct sched_layout_field *f)
-{
-	const struct sched_layout_field *next = NULL;
+	KUNIT_FAIL(test, "%s: struct %s: %s %s: %s", rule->id, c->type, c->what, c->members ?: "",
+		   s->why);
+	kunit_err(test, "why: %s\n", rule->why);
+	kunit_err(test, "struct %s: %u bytes, lines of %u\n", c->type, s->size, LINE);
+	/* Offset, size and name of all that is on the lines of the members. */
+	for (const struct member *m = s->all; m < s->all + s->nr; m++) {
+		bool near = m->named;
 
-	for (u32 i = 0; i < sched_layout_env.nr_fields; i++) {
-		const struct sched_layout_field *g = &sched_layout_fields[i];
-
-		if (strcmp(g->type, type))
-			continue;
-		if (f && (g->offset < f->offset || (g->offset == f->offset && g <= f)))
-			continue;
-		if (!next || g->offset < next->offset)
-			next = g;
-	}
-	return next;
-}
-
-/* What lies between two listed members. */
-static void draw_gap(struct kunit *test, const char *type, u32 from, u32 to)
-{
-	const u8 *bytes = bytes_in_use(type, to);
-	char what[40] = "(hole or not listed)";
-	u32 used = 0;
-
-	if (from >= to)
-		return;
-	if (bytes) {
-		for (u32 i = from; i < to; i++)
-			used += !!bytes[i];
-		snprintf(what, sizeof(what), used ? "(not listed, %u in use)" : "(hole)", used);
-	}
-	kunit_err(test, "    %7u %7u      %s\n", from, to - from, what);
-}
-
-/*
- * Draws the concerned lines of the structure as pahole would: offset, size and
- * name of each member, those of the clause marked. A member inside of another
- * one is indented.
- */
-static void draw(struct kunit *test, const struct sched_layout_clause *c, const struct members *m)
-{
-	const struct sched_layout_field *f = NULL;
-	u32 size = sched_layout_env.line;
-
-	for (u32 line = 0; line <= line_of(m->type->size - 1); line++) {
-		u32 pos = line * size, end = min(pos + size, m->type->size);
-
-		if (!concerns(c, m, line))
-			continue;
-		kunit_err(test, "  --- cacheline %u boundary (%u bytes) ---\n", line, pos);
-		for (f = next_field(m->type->type, NULL); f; f = next_field(m->type->type, f)) {
-			bool inner = strchr(f->member, '.');
-
-			if (last_byte(f) < line * size || f->offset >= end)
-				continue;
-			/* Of what merely passes through, the outermost will do. */
-			if (inner && !names(m, f))
-				continue;
-			draw_gap(test, f->type, pos, f->offset);
-			kunit_err(test, "  %c %7u %7u  %s%s\n", names(m, f) ? '>' : ' ',
-				  f->offset, f->size, inner ? "  " : "", f->member);
-			pos = max(pos, f->offset + f->size);
-		}
-		draw_gap(test, m->type->type, pos, end);
+		for (const struct member *k = s->all; k < s->all + s->nr && !near; k++)
+			near = k->named == 1 && share_line(m, k);
+		if (near)
+			kunit_err(test, "%c %7u %7u  %s\n", m->named ? '>' : ' ', m->start,
+				  m->end - m->start, m->name);
 	}
 }
 
-static void report(struct kunit *test, const struct sched_layout_clause *c,
-		   const struct members *m)
+static struct subject *new_subject(struct kunit *test)
 {
-	const struct sched_layout_rule *rule = test->param_value;
-	const struct sched_layout_type *t = m->type;
-	char what[WORDS];
+	struct subject *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
 
-	describe(c, m, what, sizeof(what));
-	kunit_err(test, "%s, %s, is broken\n", rule->id, what);
-	kunit_err(test, "  why: %s\n", rule->reason);
-	kunit_err(test, "  source: %s, %s\n", rule->source,
-		  c->forced ? "forced in every configuration" : "observed");
-	kunit_err(test, "  struct %s: size %u, aligned to %u, lines of %u\n",
-		  t->type, t->size, t->align, sched_layout_env.line);
-	for (unsigned int i = 0; i < m->nr + m->nr_others; i++)
-		if (i < m->nr || !member_holds(c, m, i))
-			print_member(test, m->field[i]);
-	draw(test, c, m);
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	return s;
 }
 
 #ifndef SCHED_KUNIT_EXPORTED
-enum presence { CHANGE_PRESENT, CHANGE_PARTIAL, CHANGE_ABSENT, CHANGE_NA };
+static const char * const presence_names[] = { "present", "partial", "absent", "n/a", "unknown" };
 
-static const char * const presence_names[] = { "present", "partial", "absent", "n/a" };
-
-/*
- * One sign is enough: half a change in a tree is to be judged, not skipped.
- * @why says what is missing, for a change that is not there.
- */
-static enum presence presence_of(const char *change, char *why, size_t size)
+/* One sign is enough: half a change in a tree is to be judged, not skipped. */
+static const char *presence_of(struct kunit *test, const struct layout_change *change)
 {
-	const struct sched_layout_clause *c;
-	unsigned int nr[3] = {};
-	struct members m;
-	char na[WORDS];
+	struct subject *s = new_subject(test);
+	unsigned int nr[NOT_JUDGED + 1] = {};
 
-	*why = '\0';
-	for (c = next_clause(change, NULL); c; c = next_clause(change, c)) {
-		enum verdict verdict = clause_verdict(c, &m, na, sizeof(na));
-
-		if (verdict == CLAUSE_BROKEN && !nr[verdict])
-			describe(c, &m, why, size);
-		nr[verdict]++;
-	}
-	if (!nr[CLAUSE_HOLDS])
-		return nr[CLAUSE_BROKEN] ? CHANGE_ABSENT : CHANGE_NA;
-	return nr[CLAUSE_BROKEN] ? CHANGE_PARTIAL : CHANGE_PRESENT;
+	for (const struct layout_clause *c = change->signs; c->kind; c++)
+		nr[judge(s, c)]++;
+	if (nr[NOT_JUDGED])
+		return presence_names[4];
+	if (!nr[HOLDS])
+		return presence_names[nr[BROKEN] ? 2 : 3];
+	return presence_names[nr[BROKEN] ? 1 : 0];
 }
 
-/* Does not return for a change that nobody expects and that is not there. */
-static bool is_absent(struct kunit *test, const char *change)
+/* Does not return for a change that nobody expects, unless it is there. */
+static bool is_absent(struct kunit *test, const char *id)
 {
-	char why[WORDS];
+	const struct layout_change *change = layout_changes;
+	const char *presence;
 
-	if (presence_of(change, why, sizeof(why)) != CHANGE_ABSENT)
-		return false;
-	if (!is_expected(expect, change))
-		kunit_skip(test, "%s is not in this tree (unmet: %s)", change, why);
-	return true;
-}
-
-static bool is_change(const char *name, size_t len)
-{
-	for (const char * const *id = sched_layout_changes; *id; id++)
-		if (len == strlen(*id) && !strncmp(name, *id, len))
-			return true;
+	while (strcmp(change->id, id))
+		change++;
+	presence = presence_of(test, change);
+	if (is_expected(expect, id))
+		return presence == presence_names[2];
+	if (presence == presence_names[2])
+		kunit_skip(test, "%s is not in this tree", id);
+	if (presence == presence_names[4])
+		kunit_skip(test, "not judged: only BTF tells whether %s is in this tree", id);
 	return false;
 }
 
 /* Says which changes are there, for the reader of the log. */
 static void changes(struct kunit *test)
 {
+	const struct layout_change *change;
 	const char *p = expect;
-	char why[WORDS];
 	size_t len;
 
-	for (const char * const *id = sched_layout_changes; *id; id++)
-		kunit_info(test, "change %s: %s%s\n", *id,
-			   presence_names[presence_of(*id, why, sizeof(why))],
-			   is_expected(expect, *id) ? ", expected" : "");
+	for (change = layout_changes; change->id; change++)
+		kunit_info(test, "change %s: %s%s\n", change->id, presence_of(test, change),
+			   is_expected(expect, change->id) ? ", expected" : "");
 
 	/* A typing error would expect nothing, and so turn failures into skips. */
-	for (; (p = next_expected(p, &len)); p += len)
-		if (!is_change(p, len))
+	for (; (p = next_expected(p, &len)); p += len) {
+		for (change = layout_changes; change->id; change++)
+			if (strlen(change->id) == len && !strncmp(p, change->id, len))
+				break;
+		if (!change->id)
 			KUNIT_FAIL(test, "sched_layout_kunit.expect: no change has the name %.*s",
 				   (int)len, p);
+	}
 }
 #endif
 
-static void check_rule(struct kunit *test)
+/* A rule holds if each of its clauses that applies was judged, and holds. */
+static void check_rule(struct kunit *test, const char *change)
 {
-	const struct sched_layout_rule *rule = test->param_value;
-	const struct sched_layout_clause *c;
-	char why[WORDS] = "no clause";
-	bool judged = false;
-	struct members m;
+	const struct layout_rule *rule = test->param_value;
+	struct subject *s = new_subject(test);
+	unsigned int nr[NOT_JUDGED + 1] = {};
+	char *why = kunit_kzalloc(test, WORDS, GFP_KERNEL);
+
 #ifndef SCHED_KUNIT_EXPORTED
-	bool absent = is_absent(test, rule->change);
+	bool absent = is_absent(test, change);
 #endif
 
-	for (c = next_clause(rule->id, NULL); c; c = next_clause(rule->id, c)) {
-		enum verdict verdict = clause_verdict(c, &m, why, sizeof(why));
+	KUNIT_ASSERT_NOT_NULL(test, why);
+	strscpy(why, "nothing of it is in this tree", WORDS);
+	for (const struct layout_clause *c = rule->clauses; c->kind; c++) {
+		enum verdict verdict = judge(s, c);
 
-		if (verdict == CLAUSE_NA) {
-			if (is_about_unlisted(c))
-				kunit_info(test, "%s: a part is not judged: %s\n", rule->id, why);
-			continue;
-		}
-		judged = true;
-		if (verdict == CLAUSE_BROKEN) {
-			KUNIT_FAIL(test, "%s is broken", rule->id);
-			report(test, c, &m);
-		} else if (c->kind == LAYOUT_HEADROOM) {
-			kunit_info(test, "%s: %u bytes left\n", rule->id, bytes_left(&m));
-		}
+		if (verdict == BROKEN)
+			report(test, rule, s);
+		if (verdict == NOT_JUDGED || (verdict == NOT_HERE && !nr[NOT_JUDGED]))
+			strscpy(why, s->why, WORDS);
+		nr[verdict]++;
 	}
-	if (!judged)
+	if (nr[NOT_JUDGED] && !nr[BROKEN])
+		kunit_skip(test, "not judged: %s", why);
+	if (!nr[HOLDS] && !nr[BROKEN])
 		kunit_skip(test, "n/a: %s", why);
 #ifndef SCHED_KUNIT_EXPORTED
 	if (absent)
-		KUNIT_FAIL(test, "%s: %s is expected, and not in this tree",
-			   rule->id, rule->change);
+		KUNIT_FAIL(test, "%s: %s is expected, and not in this tree", rule->id, change);
 #endif
 }
 
@@ -664,49 +556,49 @@ static void check_rule(struct kunit *test)
 #ifndef SCHED_KUNIT_NO_RQ_ORDER
 static void rq_order(struct kunit *test)
 {
-	check_rule(test);
+	check_rule(test, "rq-order");
 }
 
-KUNIT_ARRAY_PARAM_DESC(rq_order, sched_layout_rules.rq_order, id);
+KUNIT_ARRAY_PARAM_DESC(rq_order, rq_order_rules, id);
 #endif
 
 #ifndef SCHED_KUNIT_NO_RD_LINES
 static void rd_lines(struct kunit *test)
 {
-	check_rule(test);
+	check_rule(test, "rd-lines");
 }
 
-KUNIT_ARRAY_PARAM_DESC(rd_lines, sched_layout_rules.rd_lines, id);
+KUNIT_ARRAY_PARAM_DESC(rd_lines, rd_lines_rules, id);
 #endif
 
 #ifndef SCHED_KUNIT_NO_CPUPRI_LINES
 static void cpupri_lines(struct kunit *test)
 {
-	check_rule(test);
+	check_rule(test, "cpupri-lines");
 }
 
-KUNIT_ARRAY_PARAM_DESC(cpupri_lines, sched_layout_rules.cpupri_lines, id);
+KUNIT_ARRAY_PARAM_DESC(cpupri_lines, cpupri_lines_rules, id);
 #endif
 
 #ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 static void cpupri_split(struct kunit *test)
 {
-	check_rule(test);
+	check_rule(test, "cpupri-split");
 }
 
-KUNIT_ARRAY_PARAM_DESC(cpupri_split, sched_layout_rules.cpupri_split, id);
+KUNIT_ARRAY_PARAM_DESC(cpupri_split, cpupri_split_rules, id);
 #endif
 
 #ifndef SCHED_KUNIT_NO_RQ_READERS
 static void rq_readers(struct kunit *test)
 {
-	check_rule(test);
+	check_rule(test, "rq-readers");
 }
 
-KUNIT_ARRAY_PARAM_DESC(rq_readers, sched_layout_rules.rq_readers, id);
+KUNIT_ARRAY_PARAM_DESC(rq_readers, rq_readers_rules, id);
 #endif
 
-/* Objects in use, by the names of their variables, which no contract knows. */
+/* Objects in use, by the names of their variables. */
 static const struct live_object {
 	char	name[24];
 	char	change[16];
@@ -726,10 +618,9 @@ static void expect_on_boundary(struct kunit *test, const void *object, int cpu)
 {
 	const struct live_object *live = test->param_value;
 
-	KUNIT_EXPECT_TRUE_MSG(test, IS_ALIGNED((unsigned long)object, sched_layout_env.line),
+	KUNIT_EXPECT_TRUE_MSG(test, IS_ALIGNED((unsigned long)object, LINE),
 			      "%s, seen from CPU %d, starts %lu bytes behind a boundary of %u (%s)",
-			      live->name, cpu, (unsigned long)object % sched_layout_env.line,
-			      sched_layout_env.line, live->change);
+			      live->name, cpu, (unsigned long)object % LINE, LINE, live->change);
 }
 
 /* The rules speak of offsets: they are lines if the objects start on one. */
@@ -762,30 +653,10 @@ static void runtime_alignment(struct kunit *test)
 #endif
 }
 
-/* What the structures cost, for the log: no size is wrong. */
-static void sizes(struct kunit *test)
-{
-	for (u32 i = 0; i < sched_layout_env.nr_types; i++) {
-		const struct sched_layout_type *t = &sched_layout_types[i];
-
-		kunit_info(test, "struct %s: %u bytes, %u lines of %u, aligned to %u\n", t->type,
-			   t->size, line_of(t->size + sched_layout_env.line - 1),
-			   sched_layout_env.line, t->align);
-	}
-}
-
-static int sched_layout_init(struct kunit_suite *suite)
-{
-	for (int i = 0; i < ARRAY_SIZE(in_use); i++)
-		in_use[i].find_padding();
-	return 0;
-}
-
 static struct kunit_case sched_layout_cases[] = {
 #ifndef SCHED_KUNIT_EXPORTED
 	KUNIT_CASE(changes),
 #endif
-	KUNIT_CASE(sizes),
 #ifndef SCHED_KUNIT_NO_RQ_ORDER
 	KUNIT_CASE_PARAM(rq_order, rq_order_gen_params),
 #endif
@@ -807,7 +678,6 @@ static struct kunit_case sched_layout_cases[] = {
 
 static struct kunit_suite sched_layout_suite = {
 	.name		= "sched_layout",
-	.suite_init	= sched_layout_init,
 	.test_cases	= sched_layout_cases,
 };
 

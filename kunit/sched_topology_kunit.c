@@ -1,37 +1,327 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of how sched domains are built and destroyed, with the domains of
- * emulated machines. Included in the compilation unit of topology.c, because
- * the functions are static there.
+ * KUnit tests of how sched domains are built and destroyed. Included in the
+ * compilation unit of topology.c, because the functions are static there.
  */
 #include <kunit/resource.h>
+#include <kunit/static_stub.h>
 #include <kunit/test.h>
+#include <linux/arch_topology.h>
 #include <linux/cpu.h>
+#include <linux/cpuset.h>
 
-#include "sched_fake_topology.c"
+#include "sched_test_topology.h"
 
-#ifndef SCHED_KUNIT_EXPORTED
-#include <linux/moduleparam.h>
-#include "sched_kunit_expect.h"
+/* ---- the domains of another machine ---- */
 
-#undef MODULE_PARAM_PREFIX
-#define MODULE_PARAM_PREFIX "sched_topology_kunit."
+static const struct sched_test_topology *test_topology;
+static struct sched_domain_topology_level *topology_before;
 
-static char *expected_fixes = "";
-module_param_named(expect, expected_fixes, charp, 0444);
-MODULE_PARM_DESC(expect, "fixes that must be in this kernel, separated by commas");
+/* One mask for each group: the kernel keeps pointers to them. */
+static struct cpumask *cluster_masks, *llc_masks;
 
-/*
- * Skip the rest of a test if the kernel lacks a fix that nobody expects. Do not
- * skip after a failure, which the skip would hide.
- */
-static void skip_without_fix(struct kunit *test, const char *fix, bool there, const char *defect)
+static unsigned int cluster_size(int cpu)
 {
-	kunit_info(test, "change %s: %s\n", fix, there ? "present" : "absent");
-	if (!there && !is_expected(expected_fixes, fix) && test->status != KUNIT_FAILURE)
-		kunit_skip(test, "known defect: %s", defect);
+	unsigned int clustered = test_topology->clustered ? : nr_cpu_ids;
+
+	return cpu < clustered ? test_topology->cluster : 0;
+}
+
+/* Kernels with SDTL_INIT() also pass the level to these functions. */
+#ifdef SDTL_INIT
+#define MASK_OF(name)	name(struct sched_domain_topology_level *tl, int cpu)
+#else
+#define MASK_OF(name)	name(int cpu)
+#define SDTL_INIT(mask, flags, name)	{ mask, flags, SD_INIT_NAME(name) }
+#endif
+
+#ifdef CONFIG_SCHED_SMT
+static const struct cpumask *MASK_OF(test_smt_mask)
+{
+	return cpu_smt_mask(cpu);
+}
+
+static int test_smt_flags(void)
+{
+	return SD_SHARE_CPUCAPACITY | SD_SHARE_LLC;
 }
 #endif
+
+static const struct cpumask *smallest_mask(int cpu)
+{
+#ifdef CONFIG_SCHED_SMT
+	return cpu_smt_mask(cpu);
+#else
+	return cpumask_of(cpu);
+#endif
+}
+
+static const struct cpumask *MASK_OF(test_cluster_mask)
+{
+	unsigned int size = cluster_size(cpu);
+
+	return size ? &cluster_masks[cpu / size] : smallest_mask(cpu);
+}
+
+static int test_cluster_flags(void)
+{
+	return SD_CLUSTER | SD_SHARE_LLC;
+}
+
+static const struct cpumask *llc_of(int cpu)
+{
+	return &llc_masks[cpu / test_topology->llc];
+}
+
+static const struct cpumask *MASK_OF(test_llc_mask)
+{
+	return llc_of(cpu);
+}
+
+static int test_llc_flags(void)
+{
+	return SD_SHARE_LLC;
+}
+
+static const struct cpumask *MASK_OF(test_machine_mask)
+{
+	return test_topology->no_machine ? llc_of(cpu) : cpu_possible_mask;
+}
+
+static struct sched_domain_topology_level test_levels[] = {
+#ifdef CONFIG_SCHED_SMT
+	SDTL_INIT(test_smt_mask, test_smt_flags, SMT),
+#endif
+	SDTL_INIT(test_cluster_mask, test_cluster_flags, CLS),
+	SDTL_INIT(test_llc_mask, test_llc_flags, MC),
+	SDTL_INIT(test_machine_mask, NULL, PKG),
+	{ }
+};
+
+static struct cpumask *make_masks(unsigned int size)
+{
+	struct cpumask *masks = kcalloc(nr_cpu_ids, sizeof(*masks), GFP_KERNEL);
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		if (masks && size)
+			cpumask_set_cpu(cpu, &masks[cpu / size]);
+	return masks;
+}
+
+static void free_masks(void)
+{
+	kfree(cluster_masks);
+	kfree(llc_masks);
+	cluster_masks = NULL;
+	llc_masks = NULL;
+}
+
+/*
+ * The next domains are built from nothing: an equal partition would keep its
+ * domains, and a CPU with an LLC id would keep that.
+ */
+static void drop_domains(void)
+{
+	partition_sched_domains_locked(0, alloc_sched_domains(0), NULL);
+#ifndef SCHED_KUNIT_LACKS_LLC_ID_ALLOC
+	for (int cpu = 0; cpu < nr_cpu_ids; cpu++)
+		if (cpu_possible(cpu))
+			__sched_domains_free_llc_id(cpu);
+#endif
+}
+
+#ifdef CONFIG_GENERIC_ARCH_TOPOLOGY
+static unsigned long *capacities_before;
+
+static bool set_capacities(void)
+{
+	int cpu;
+
+	capacities_before = kcalloc(nr_cpu_ids, sizeof(*capacities_before), GFP_KERNEL);
+	if (!capacities_before)
+		return false;
+	for_each_possible_cpu(cpu) {
+		bool little = cpu % test_topology->llc < test_topology->little;
+
+		capacities_before[cpu] = topology_get_cpu_scale(cpu);
+		topology_set_cpu_scale(cpu, little ? SCHED_TEST_LITTLE : SCHED_TEST_BIG);
+	}
+	return true;
+}
+
+static void restore_capacities(void)
+{
+	int cpu;
+
+	if (!capacities_before)
+		return;
+	for_each_possible_cpu(cpu)
+		topology_set_cpu_scale(cpu, capacities_before[cpu]);
+	kfree(capacities_before);
+	capacities_before = NULL;
+}
+#else
+static bool set_capacities(void) { return false; }
+static void restore_capacities(void) { }
+#endif
+
+static void remove_test_topology(void *unused)
+{
+	scoped_guard(cpus_read_lock) {
+		guard(mutex)(&sched_domains_mutex);
+		drop_domains();
+		sched_domain_topology = topology_before;
+		restore_capacities();
+		asym_cpu_capacity_scan();
+	}
+	/* The partitions are those of cpusets again. */
+	rebuild_sched_domains();
+	test_topology = NULL;
+	free_masks();
+}
+
+static void skip_without(struct kunit *test, const struct sched_test_topology *t)
+{
+	for (unsigned int cpu = 0; cpu < t->cpus; cpu++)
+		if (cpu >= nr_cpu_ids || !cpu_online(cpu))
+			kunit_skip(test, "n/a: needs %u CPUs online", t->cpus);
+	if (cpumask_weight(smallest_mask(0)) != (t->smt ? : 1) ||
+	    cpumask_last(smallest_mask(0)) >= (t->smt ? : 1))
+		kunit_skip(test, "n/a: needs cores of %u threads", t->smt ? : 1);
+	if (t->little && !IS_ENABLED(CONFIG_GENERIC_ARCH_TOPOLOGY))
+		kunit_skip(test, "n/a: this architecture's capacities cannot be set");
+}
+
+/**
+ * sched_test_install() - let the kernel build the domains of another machine
+ * @test: the test, at whose end this machine has its own domains again
+ * @t: the other machine
+ *
+ * Skips the test where this machine cannot have such domains.
+ */
+void sched_test_install(struct kunit *test, const struct sched_test_topology *t)
+{
+	skip_without(test, t);
+	KUNIT_ASSERT_NULL_MSG(test, test_topology, "another test's topology is installed");
+	cluster_masks = make_masks(t->cluster);
+	llc_masks = make_masks(t->llc);
+	if (!cluster_masks || !llc_masks) {
+		free_masks();
+		KUNIT_FAIL_AND_ABORT(test, "no memory for masks");
+	}
+	cpus_read_lock();
+	sched_domains_mutex_lock();
+	drop_domains();
+	topology_before = sched_domain_topology;
+	test_topology = t;
+	sched_domain_topology = test_levels;
+	sched_domains_mutex_unlock();
+	cpus_read_unlock();
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_test_topology, NULL), 0);
+#ifndef SCHED_KUNIT_LACKS_LLC_ID_ALLOC
+	kunit_activate_static_stub(test, llc_mask, llc_of);
+#endif
+	if (t->little)
+		KUNIT_ASSERT_TRUE(test, set_capacities());
+	scoped_guard(cpus_read_lock) {
+		guard(mutex)(&sched_domains_mutex);
+		asym_cpu_capacity_scan();
+	}
+	rebuild_sched_domains();
+}
+
+/* Before the end of the test. */
+static void remove_early(struct kunit *test)
+{
+#ifndef SCHED_KUNIT_LACKS_LLC_ID_ALLOC
+	kunit_deactivate_static_stub(test, llc_mask);
+#endif
+	kunit_release_action(test, remove_test_topology, NULL);
+}
+
+/* As debugfs does it. */
+static void set_feature(unsigned int feature, bool on)
+{
+#ifdef CONFIG_JUMP_LABEL
+	if (on)
+		static_key_enable(&sched_feat_keys[feature]);
+	else
+		static_key_disable(&sched_feat_keys[feature]);
+#endif
+	if (on)
+		sysctl_sched_features |= BIT(feature);
+	else
+		sysctl_sched_features &= ~BIT(feature);
+}
+
+static void switch_feature_on(void *feature)
+{
+	set_feature((unsigned long)feature, true);
+}
+
+static void switch_feature_off(void *feature)
+{
+	set_feature((unsigned long)feature, false);
+}
+
+/**
+ * sched_test_set_feature() - switch a feature of features.h on or off
+ * @test: the test, at whose end the feature is as before
+ * @feature: its number, __SCHED_FEAT_<name>
+ * @on: whether it is switched on
+ */
+void sched_test_set_feature(struct kunit *test, unsigned int feature, bool on)
+{
+	bool was_on = sysctl_sched_features & BIT(feature);
+
+	if (was_on == on)
+		return;
+	set_feature(feature, on);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, was_on ? switch_feature_on :
+							switch_feature_off,
+							(void *)(unsigned long)feature), 0);
+}
+
+/**
+ * sched_test_allow() - let a task run on some CPUs alone
+ * @test: the test, which fails if that is refused
+ * @p: the task
+ * @cpus: a bit for each of the first CPUs
+ */
+void sched_test_allow(struct kunit *test, struct task_struct *p, unsigned long cpus)
+{
+	static struct cpumask allowed;
+
+	cpumask_clear(&allowed);
+	for (int cpu = 0; cpu < BITS_PER_LONG && cpu < nr_cpu_ids; cpu++)
+		if (cpus & BIT(cpu))
+			cpumask_set_cpu(cpu, &allowed);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(p, &allowed), 0);
+}
+
+/* ---- partitions ---- */
+
+/* Each partition ends before the first CPU of the next one. */
+static int partition_at(const unsigned int *first, int nr)
+{
+	cpumask_var_t *masks = alloc_sched_domains(nr);
+
+	if (!masks)
+		return -ENOMEM;
+	for (int i = 0; i < nr; i++) {
+		unsigned int end = i + 1 < nr ? first[i + 1] : nr_cpu_ids;
+
+		cpumask_clear(masks[i]);
+		for (unsigned int cpu = first[i]; cpu < end; cpu++)
+			if (cpu_active(cpu))
+				cpumask_set_cpu(cpu, masks[i]);
+	}
+	guard(cpus_read_lock)();
+	guard(mutex)(&sched_domains_mutex);
+	partition_sched_domains_locked(nr, masks, NULL);
+	return 0;
+}
 
 static bool has_clusters(int cpu)
 {
@@ -44,127 +334,212 @@ static int cluster_key(void)
 	return static_key_count(&sched_cluster_active.key);
 }
 
-static void skip_without_cpus(struct kunit *test, int nr)
+/* ---- what the scheduler derives from a machine ---- */
+
+static const struct sched_test_topology machines[] = {
+	{ .name = "no_llc", .cpus = 2, .llc = 1 },
+	{ .name = "llc_of_2", .cpus = 2, .llc = 2 },
+	{ .name = "llcs_of_4", .cpus = 8, .llc = 4 },
+	{ .name = "clusters_of_2", .cpus = 8, .cluster = 2, .llc = 8 },
+	{ .name = "clusters_of_2_in_llcs_of_4", .cpus = 8, .cluster = 2, .llc = 4 },
+	{ .name = "clusters_of_4", .cpus = 8, .cluster = 4, .llc = 8 },
+	{ .name = "cores_of_2_in_clusters_of_4", .cpus = 8, .cluster = 4, .llc = 8, .smt = 2 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(machines, machines, name);
+
+/* In place of what is shared closest: a core, where there is no cluster. */
+static unsigned int share_size(const struct sched_test_topology *t)
 {
-	if (num_possible_cpus() < nr)
-		kunit_skip(test, "n/a: needs %d possible CPUs", nr);
+	return t->cluster ? : t->llc;
 }
 
-static void remove_fake_topology(void *unused)
+static void cpus_share_what_the_machine_says(struct kunit *test)
 {
-	sched_fake_topology_remove();
+	const struct sched_test_topology *t = test->param_value;
+
+	sched_test_install(test, t);
+	for (int a = 0; a < t->cpus; a++) {
+		for (int b = 0; b < t->cpus; b++) {
+			KUNIT_EXPECT_EQ_MSG(test, cpus_share_cache(a, b), a / t->llc == b / t->llc,
+					    "the LLC of CPUs %d and %d", a, b);
+			KUNIT_EXPECT_EQ_MSG(test, cpus_share_resources(a, b),
+					    a / share_size(t) == b / share_size(t),
+					    "the cluster of CPUs %d and %d", a, b);
+		}
+	}
+	KUNIT_EXPECT_EQ_MSG(test, cluster_key(), !!t->cluster, "the key of the cluster scan");
 }
 
-/* Until the end of the test, or until it removes the topology itself. */
-static void install_for_test(struct kunit *test, const struct sched_fake_topology *t)
+static void llc_pointers_are_those_of_the_llc(struct kunit *test)
 {
-	skip_without_cpus(test, t->cpus);
-	KUNIT_ASSERT_EQ(test, sched_fake_topology_install(t), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_fake_topology, NULL), 0);
+	const struct sched_test_topology *t = test->param_value;
+
+	sched_test_install(test, t);
+	guard(rcu)();
+	for (int cpu = 0; cpu < t->cpus; cpu++) {
+		struct sched_domain *sd = rcu_dereference(per_cpu(sd_llc, cpu));
+		struct sched_domain_shared *own, *zeroth, *firsts;
+		int first = cpu / t->llc * t->llc;
+
+		KUNIT_EXPECT_EQ_MSG(test, per_cpu(sd_llc_size, cpu), t->llc, "CPU %d", cpu);
+		KUNIT_EXPECT_EQ_MSG(test, !!sd, t->llc > 1, "CPU %d has an LLC domain", cpu);
+		if (!sd)
+			continue;
+		KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(sched_domain_span(sd), llc_of(cpu)),
+				      "CPU %d: the LLC domain has CPUs %*pbl", cpu,
+				      cpumask_pr_args(sched_domain_span(sd)));
+		own = rcu_dereference(per_cpu(sd_llc_shared, cpu));
+		firsts = rcu_dereference(per_cpu(sd_llc_shared, first));
+		zeroth = rcu_dereference(per_cpu(sd_llc_shared, 0));
+		KUNIT_EXPECT_PTR_EQ(test, own, sd->shared);
+		KUNIT_EXPECT_PTR_EQ_MSG(test, firsts, sd->shared, "CPUs %d and %d have one LLC",
+					first, cpu);
+		KUNIT_EXPECT_EQ_MSG(test, zeroth == sd->shared, !first, "CPUs 0 and %d", cpu);
+	}
+}
+
+/* The scan finds the cluster of the target as the first group of the LLC. */
+static void first_group_of_the_llc_is_the_cluster(struct kunit *test)
+{
+	static const struct sched_test_topology t = {
+		.name = "clusters of 2 in LLCs of 4", .cpus = 8, .cluster = 2, .llc = 4,
+	};
+
+	sched_test_install(test, &t);
+	guard(rcu)();
+	for (int cpu = 0; cpu < t.cpus; cpu++) {
+		struct sched_group *sg = rcu_dereference(per_cpu(sd_llc, cpu))->groups;
+
+		KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(sched_group_span(sg),
+							  &cluster_masks[cpu / t.cluster]),
+				      "CPU %d: the group has CPUs %*pbl", cpu,
+				      cpumask_pr_args(sched_group_span(sg)));
+		KUNIT_EXPECT_TRUE(test, sg->flags & SD_CLUSTER);
+	}
+}
+
+#ifndef SCHED_KUNIT_LACKS_LLC_ID_ALLOC
+/* Arrays have a place for each id, so ids begin at 0 again when all were freed. */
+static void llc_ids_are_used_again(struct kunit *test)
+{
+	static const struct sched_test_topology t = { .name = "LLCs of 2", .cpus = 4, .llc = 2 };
+	unsigned int most = DIV_ROUND_UP(nr_cpu_ids, t.llc);
+
+	for (int i = 0; i < 2; i++) {
+		sched_test_install(test, &t);
+		for (int cpu = 0; cpu < t.cpus; cpu++)
+			KUNIT_EXPECT_LT_MSG(test, (unsigned int)per_cpu(sd_llc_id, cpu), most,
+					    "CPU %d, time %d", cpu, i);
+		remove_early(test);
+	}
+}
+#endif
+
+/* ---- partitions and hotplug ---- */
+
+#ifndef SCHED_KUNIT_EXPORTED
+#include <linux/moduleparam.h>
+#include "sched_kunit_expect.h"
+
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "sched_topology_kunit."
+
+static char *expected_fixes = "";
+module_param_named(expect, expected_fixes, charp, 0444);
+MODULE_PARM_DESC(expect, "fixes that must be in this kernel, separated by commas");
+
+/* The last line of a test: skips if the kernel lacks a fix that nobody expects. */
+static void expect_fixed(struct kunit *test, const char *fix, bool there, const char *defect)
+{
+	kunit_info(test, "change %s: %s\n", fix, there ? "present" : "absent");
+	if (!there && !is_expected(expected_fixes, fix) && test->status != KUNIT_FAILURE)
+		kunit_skip(test, "known defect: %s", defect);
+	KUNIT_EXPECT_TRUE_MSG(test, there, "%s", defect);
+}
+#else
+static void __maybe_unused
+expect_fixed(struct kunit *test, const char *fix, bool there, const char *defect)
+{
+	KUNIT_EXPECT_TRUE_MSG(test, there, "%s: %s", fix, defect);
+}
+#endif
+
+/* A key that counts partitions is on while one of them has clusters. */
+static void cluster_key_counts_partitions(struct kunit *test)
+{
+	static const struct sched_test_topology t = {
+		.name = "clusters of 2", .cpus = 8, .cluster = 2, .llc = 8,
+	};
+	static const unsigned int one[] = { 0 }, two[] = { 0, 4 };
+	int before = cluster_key();
+
+	sched_test_install(test, &t);
+	KUNIT_EXPECT_EQ(test, cluster_key(), 1);
+	KUNIT_ASSERT_EQ(test, partition_at(two, 2), 0);
+	KUNIT_EXPECT_EQ(test, cluster_key(), 2);
+	KUNIT_ASSERT_EQ(test, partition_at(one, 1), 0);
+	KUNIT_EXPECT_EQ(test, cluster_key(), 1);
+	remove_early(test);
+	KUNIT_EXPECT_EQ(test, cluster_key(), before);
 }
 
 #ifndef SCHED_KUNIT_NO_FIX_CLUSTER_KEY
-/*
- * CPUs 0 to 3 have clusters, the others have none. Splitting the partition of
- * the others must not change the cluster scan of CPUs 0 to 3.
- */
+/* CPUs 0 to 3 have clusters. A split of the others must not end their scan. */
 static void cluster_key_survives_other_partitions(struct kunit *test)
 {
-	static const struct sched_fake_topology half = {
+	static const struct sched_test_topology t = {
 		.name = "half clustered", .cpus = 8, .cluster = 2, .clustered = 4, .llc = 4,
 	};
-	static const int two[] = { 0, 4 }, three[] = { 0, 4, 6 };
-	int built, split, rebuilt;
-	bool still;
+	static const unsigned int two[] = { 0, 4 }, three[] = { 0, 4, 6 };
 
-	install_for_test(test, &half);
-	scoped_guard(cpus_read_lock) {
-		scoped_guard(mutex, &sched_domains_mutex) {
-			partition_at(two, 2);
-			built = cluster_key();
-			partition_at(three, 3);
-			split = cluster_key();
-			still = has_clusters(1);
-			drop_domains();
-			partition_at(three, 3);
-			rebuilt = cluster_key();
-		}
-	}
-
-	KUNIT_EXPECT_EQ(test, built, 1);
-	KUNIT_EXPECT_TRUE(test, still);
-	KUNIT_EXPECT_EQ(test, rebuilt, 1);
-#ifndef SCHED_KUNIT_EXPORTED
-	skip_without_fix(test, "fix-cluster-key", split == 1,
-			 "a rebuild elsewhere ends CPU 1's cluster scan");
-#endif
-	KUNIT_EXPECT_EQ_MSG(test, split, 1, "a rebuild elsewhere ends CPU 1's cluster scan");
+	sched_test_install(test, &t);
+	KUNIT_ASSERT_EQ(test, partition_at(two, 2), 0);
+	KUNIT_ASSERT_EQ(test, cluster_key(), 1);
+	KUNIT_ASSERT_EQ(test, partition_at(three, 3), 0);
+	KUNIT_EXPECT_TRUE(test, has_clusters(1));
+	expect_fixed(test, "fix-cluster-key", cluster_key() == 1,
+		     "a rebuild elsewhere ends CPU 1's cluster scan");
 }
 #endif
 
 #ifndef SCHED_KUNIT_NO_FIX_SHARE_ID
-/*
- * Only CPUs 0 to 3 of the LLC have clusters. The others share resources with
- * each other, but not with the CPUs of a cluster.
- */
+/* Only CPUs 0 to 3 of the LLC have clusters. */
 static void no_cluster_is_not_the_first_cluster(struct kunit *test)
 {
-	static const struct sched_fake_topology mixed = {
+	static const struct sched_test_topology t = {
 		.name = "mixed LLC", .cpus = 8, .cluster = 2, .clustered = 4, .llc = 8,
 	};
 
-	install_for_test(test, &mixed);
+	sched_test_install(test, &t);
 	KUNIT_EXPECT_TRUE(test, cpus_share_resources(0, 1));
 	KUNIT_EXPECT_FALSE(test, cpus_share_resources(0, 2));
 	KUNIT_EXPECT_TRUE(test, cpus_share_resources(4, 7));
 	KUNIT_EXPECT_FALSE(test, cpus_share_resources(2, 4));
-#ifndef SCHED_KUNIT_EXPORTED
-	skip_without_fix(test, "fix-share-id", !cpus_share_resources(0, 4),
-			 "CPU 4, without a cluster, passes for one of the first cluster");
-#endif
-	KUNIT_EXPECT_FALSE_MSG(test, cpus_share_resources(0, 4),
-			       "CPU 4, without a cluster, passes for one of the first cluster");
+	expect_fixed(test, "fix-share-id", !cpus_share_resources(0, 4),
+		     "CPU 4, without a cluster, passes for one of the first cluster");
 }
 #endif
 
-/*
- * Each LLC has two little and two big CPUs, so CPUs 0 and 1 are little. Making
- * a partition of them, and splitting it, must not change the scan of the others.
- */
+/* Each LLC has two little and two big CPUs, so CPUs 0 and 1 are little. */
 static void capacity_key_survives_other_partitions(struct kunit *test)
 {
-	static const struct sched_fake_topology asym = {
+	static const struct sched_test_topology t = {
 		.name = "big and little", .cpus = 8, .llc = 4, .little = 2,
 	};
-	static const int maps[][3] = { { 0 }, { 0, 2 }, { 0, 1, 2 } };
-	int count[ARRAY_SIZE(maps)], before = static_key_count(&sched_asym_cpucapacity.key);
-	bool alike, differ;
+	static const unsigned int maps[][3] = { { 0 }, { 0, 2 }, { 0, 1, 2 } };
+	const void *little, *big;
 
-	install_for_test(test, &asym);
-	scoped_guard(cpus_read_lock) {
-		scoped_guard(mutex, &sched_domains_mutex) {
-			for (int i = 0; i < ARRAY_SIZE(maps); i++) {
-				partition_at(maps[i], i + 1);
-				count[i] = static_key_count(&sched_asym_cpucapacity.key);
-			}
-			alike = !rcu_access_pointer(per_cpu(sd_asym_cpucapacity, 0));
-			differ = rcu_access_pointer(per_cpu(sd_asym_cpucapacity, 3));
-		}
+	sched_test_install(test, &t);
+	for (int i = 0; i < ARRAY_SIZE(maps); i++) {
+		KUNIT_ASSERT_EQ(test, partition_at(maps[i], i + 1), 0);
+		KUNIT_EXPECT_EQ_MSG(test, static_key_count(&sched_asym_cpucapacity.key), 1,
+				    "with %d partitions", i + 1);
 	}
-	sched_fake_topology_remove();
-
-	for (int i = 0; i < ARRAY_SIZE(maps); i++)
-		KUNIT_EXPECT_EQ_MSG(test, count[i], 1, "after partition %d", i);
-	KUNIT_EXPECT_TRUE(test, alike);
-	KUNIT_EXPECT_TRUE(test, differ);
-	KUNIT_EXPECT_EQ(test, static_key_count(&sched_asym_cpucapacity.key), before);
-}
-
-/* With core scheduling, a CPU that comes back joins the core that it is told. */
-static bool may_take_offline(int cpu)
-{
-	return IS_ENABLED(CONFIG_HOTPLUG_CPU) && cpu_online(cpu) &&
-	       !(IS_ENABLED(CONFIG_SCHED_CORE) && sched_smt_active());
+	little = rcu_access_pointer(per_cpu(sd_asym_cpucapacity, 0));
+	big = rcu_access_pointer(per_cpu(sd_asym_cpucapacity, 3));
+	KUNIT_EXPECT_NULL(test, little);
+	KUNIT_EXPECT_NOT_NULL(test, big);
 }
 
 static void bring_back(void *cpu)
@@ -172,142 +547,87 @@ static void bring_back(void *cpu)
 	add_cpu((long)cpu);
 }
 
-/* Until the end of the test, or until it brings the CPU back itself. */
-static void take_offline(struct kunit *test, long cpu)
-{
-	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, bring_back, (void *)cpu), 0);
-}
-
 /* CPU 3 has no cluster while CPU 2 is offline, and has one again when it is back. */
 static void clusters_follow_hotplug(struct kunit *test)
 {
-	static const struct sched_fake_topology clusters = {
-		.name = "clusters", .cpus = 4, .cluster = 2, .llc = 4,
+	static const struct sched_test_topology t = {
+		.name = "clusters of 2", .cpus = 4, .cluster = 2, .llc = 4,
 	};
 
-	skip_without_cpus(test, clusters.cpus);
 	if (!IS_ENABLED(CONFIG_HOTPLUG_CPU))
 		kunit_skip(test, "n/a: CPUs of this kernel stay online");
-	for (int cpu = 0; cpu < clusters.cpus; cpu++)
-		if (!may_take_offline(cpu))
-			kunit_skip(test, "n/a: needs CPU %d online, and no core scheduling", cpu);
-	install_for_test(test, &clusters);
-	take_offline(test, 2);
+	sched_test_install(test, &t);
+	KUNIT_ASSERT_EQ(test, remove_cpu(2), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, bring_back, (void *)2L), 0);
 	KUNIT_EXPECT_FALSE(test, has_clusters(3));
-	KUNIT_EXPECT_EQ_MSG(test, per_cpu(sd_share_id, 1), 0, "the other cluster's");
-	KUNIT_EXPECT_EQ_MSG(test, cluster_key(), 1, "the other cluster's");
-	KUNIT_EXPECT_EQ(test, add_cpu(2), 0);
+	KUNIT_EXPECT_TRUE(test, cpus_share_resources(0, 1));
+	KUNIT_EXPECT_EQ_MSG(test, cluster_key(), 1, "for the other cluster");
+	kunit_release_action(test, bring_back, (void *)2L);
 	KUNIT_EXPECT_TRUE(test, has_clusters(3));
 	KUNIT_EXPECT_TRUE(test, cpus_share_resources(2, 3));
 }
 
-/* What a fake topology changes. */
-struct machine_trace {
+/* ---- what a test leaves behind ---- */
+
+struct trace {
 	int	cluster_key;
-	int	smt_key;
-	int	llc_id;
-	int	share_id;
-	bool	clusters;
-	u32	span;
+	bool	shares_cache;
+	bool	shares_cluster;
+	u32	spans;
 };
 
-static struct machine_trace trace_of_machine(void)
+static struct trace trace_of_machine(void)
 {
-	struct machine_trace trace = {
+	struct trace trace = {
 		.cluster_key = cluster_key(),
-		.smt_key = static_key_count(&sched_smt_present.key),
-		.llc_id = per_cpu(sd_llc_id, 0),
-		.share_id = per_cpu(sd_share_id, 0),
-		.clusters = has_clusters(0),
+		.shares_cache = cpus_share_cache(0, 1),
+		.shares_cluster = cpus_share_resources(0, 1),
 	};
 	struct sched_domain *sd;
 
 	guard(rcu)();
 	for (sd = rcu_dereference(cpu_rq(0)->sd); sd; sd = rcu_dereference(sd->parent))
-		trace.span = trace.span * 31 + cpumask_weight(sched_domain_span(sd));
+		trace.spans = trace.spans * 31 + cpumask_weight(sched_domain_span(sd));
 	return trace;
 }
 
-static void expect_same_machine(struct kunit *test, const struct machine_trace *before)
+static void topology_is_put_back_after_a_failed_assertion(struct kunit *test)
 {
-	struct machine_trace now = trace_of_machine();
+	static const struct sched_test_topology t = { .name = "LLC of 2", .cpus = 2, .llc = 2 };
+	static const unsigned int apart[] = { 0, 1 };
+	unsigned int features = sysctl_sched_features;
+	struct trace before, now;
+	struct kunit *aborted;
 
-	KUNIT_EXPECT_EQ(test, now.cluster_key, before->cluster_key);
-	KUNIT_EXPECT_EQ(test, now.smt_key, before->smt_key);
-	KUNIT_EXPECT_EQ(test, now.llc_id, before->llc_id);
-	KUNIT_EXPECT_EQ(test, now.share_id, before->share_id);
-	KUNIT_EXPECT_EQ(test, now.clusters, before->clusters);
-	KUNIT_EXPECT_EQ_MSG(test, now.span, before->span, "the spans of CPU 0's domains");
-}
-
-static void fake_machine_leaves_no_trace(struct kunit *test)
-{
-	static const struct sched_fake_topology clusters = {
-		.name = "clusters", .cpus = 8, .smt = 2, .cluster = 4, .llc = 8,
-	};
-	struct machine_trace before = trace_of_machine();
-
-	install_for_test(test, &clusters);
-	KUNIT_EXPECT_TRUE(test, has_clusters(0));
-	KUNIT_EXPECT_TRUE(test, static_branch_unlikely(&sched_cluster_active));
-	KUNIT_EXPECT_EQ(test, per_cpu(sd_share_id, 5), 4);
-	KUNIT_EXPECT_EQ(test, sched_fake_topology_install(&clusters), -EBUSY);
-	sched_fake_topology_remove();
-	expect_same_machine(test, &before);
-}
-
-static const struct sched_fake_topology two_threads = {
-	.name = "two threads", .cpus = 2, .smt = 2, .llc = 2,
-};
-
-static void failed_install_leaves_no_trace(struct kunit *test)
-{
-	struct machine_trace before = trace_of_machine();
-
-	skip_without_cpus(test, two_threads.cpus);
-	fake_alloc_fails = 1;
-	KUNIT_EXPECT_EQ(test, sched_fake_topology_install(&two_threads), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, fake_alloc_fails, 0);
-	expect_same_machine(test, &before);
-}
-
-/* A test that ends after some of its steps. */
-static void abort_after(struct kunit *test, int steps)
-{
-	static const int apart[] = { 0, 1 };
-	bool hotplug = may_take_offline(1);
-
-	install_for_test(test, &two_threads);
-	if (steps < 2)
-		return;
-	scoped_guard(cpus_read_lock)
-		scoped_guard(mutex, &sched_domains_mutex)
-			partition_at(apart, 2);
-	if (steps > 2 && hotplug)
-		take_offline(test, 1);
-}
-
-static void aborted_test_leaves_no_trace(struct kunit *test)
-{
-	struct machine_trace before = trace_of_machine();
-	struct kunit *aborted = kunit_kzalloc(test, sizeof(*aborted), GFP_KERNEL);
-
+	skip_without(test, &t);
+	before = trace_of_machine();
+	KUNIT_EXPECT_NE_MSG(test, before.spans, 0, "an earlier test left CPU 0 without domains");
+	aborted = kunit_kzalloc(test, sizeof(*aborted), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, aborted);
-	skip_without_cpus(test, two_threads.cpus);
-	for (int steps = 1; steps <= 3; steps++) {
-		kunit_init_test(aborted, "aborted", NULL);
-		abort_after(aborted, steps);
-		kunit_cleanup(aborted);
-		current->kunit_test = test;
-		expect_same_machine(test, &before);
-	}
+	kunit_init_test(aborted, "aborted", NULL);
+	sched_test_install(aborted, &t);
+	sched_test_set_feature(aborted, __SCHED_FEAT_SIS_UTIL, !sched_feat(SIS_UTIL));
+	KUNIT_EXPECT_EQ(test, partition_at(apart, 2), 0);
+	KUNIT_EXPECT_NE(test, sysctl_sched_features, features);
+	/* What KUnit does behind an assertion that failed. */
+	kunit_cleanup(aborted);
+	current->kunit_test = test;
+	now = trace_of_machine();
+	KUNIT_EXPECT_EQ(test, sysctl_sched_features, features);
+	KUNIT_EXPECT_EQ(test, now.cluster_key, before.cluster_key);
+	KUNIT_EXPECT_EQ(test, now.shares_cache, before.shares_cache);
+	KUNIT_EXPECT_EQ(test, now.shares_cluster, before.shares_cluster);
+	KUNIT_EXPECT_EQ_MSG(test, now.spans, before.spans, "the spans of CPU 0's domains");
 }
 
 static struct kunit_case sched_topology_cases[] = {
-	KUNIT_CASE(fake_machine_leaves_no_trace),
-	KUNIT_CASE(failed_install_leaves_no_trace),
-	KUNIT_CASE(aborted_test_leaves_no_trace),
+	KUNIT_CASE_PARAM(cpus_share_what_the_machine_says, machines_gen_params),
+	KUNIT_CASE_PARAM(llc_pointers_are_those_of_the_llc, machines_gen_params),
+	KUNIT_CASE(first_group_of_the_llc_is_the_cluster),
+#ifndef SCHED_KUNIT_LACKS_LLC_ID_ALLOC
+	KUNIT_CASE(llc_ids_are_used_again),
+#endif
+	KUNIT_CASE(cluster_key_counts_partitions),
 #ifndef SCHED_KUNIT_NO_FIX_CLUSTER_KEY
 	KUNIT_CASE(cluster_key_survives_other_partitions),
 #endif
@@ -316,6 +636,7 @@ static struct kunit_case sched_topology_cases[] = {
 #endif
 	KUNIT_CASE(capacity_key_survives_other_partitions),
 	KUNIT_CASE(clusters_follow_hotplug),
+	KUNIT_CASE(topology_is_put_back_after_a_failed_assertion),
 	{}
 };
 

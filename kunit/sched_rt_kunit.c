@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of where RT tasks go: which CPU they are sent to, that they are
+ * pushed and pulled, and the push IPI. Included in the compilation unit of rt.c,
+ * because the functions are static there.
+ *
+ * All tasks are real. Those that occupy a CPU spin at a priority of their own.
+ */
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/kthread.h>
+
+#include "sched_test_topology.h"
+
+#define RT_CPU(n)	BIT(n)
+#define RT_CPUS(a, b)	GENMASK(b, a)
+
+/* Real-time priorities, as user space counts them. */
+#define URGENT		80
+#define MIDDLE		50
+#define LOW		10
+
+/* On slow emulated CPUs a task needs this long to get where it has to go. */
+#define RT_SECONDS	20
+
+#define rt_wait_for(condition)							\
+({										\
+	unsigned long until = jiffies + RT_SECONDS * HZ;			\
+	bool met;								\
+										\
+	for (;;) {								\
+		met = (condition);						\
+		if (met || time_after(jiffies, until))				\
+			break;							\
+		cond_resched();							\
+	}									\
+	met;									\
+})
+
+/* ---- tasks ---- */
+
+/* What may not happen on a CPU: a switch of tasks, or an interrupt, too. */
+enum rt_hold { RT_NO_HOLD, RT_NO_SWITCH, RT_NO_IRQ };
+
+/**
+ * struct rt_actor - a task that spins while it is told to
+ * @task:	the task
+ * @asleep:	it has begun, and is about to sleep
+ * @go:		it shall spin
+ * @hold:	it shall let nothing else run there meanwhile
+ * @held:	it does
+ * @cpu:	where it spins, or -1
+ */
+struct rt_actor {
+	struct task_struct	*task;
+	struct completion	asleep;
+	bool			go;
+	enum rt_hold		hold;
+	bool			held;
+	int			cpu;
+};
+
+static void rt_spin(struct rt_actor *me)
+{
+	WRITE_ONCE(me->held, true);
+	while (READ_ONCE(me->hold))
+		cpu_relax();
+	WRITE_ONCE(me->held, false);
+}
+
+static void rt_hold(struct rt_actor *me)
+{
+	guard(preempt)();
+	if (READ_ONCE(me->hold) == RT_NO_IRQ)
+		scoped_guard(irqsave)
+			rt_spin(me);
+	else
+		rt_spin(me);
+}
+
+static int rt_act(void *data)
+{
+	struct rt_actor *me = data;
+
+	complete(&me->asleep);
+	while (!kthread_should_stop()) {
+		WRITE_ONCE(me->cpu, -1);
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (!READ_ONCE(me->go) && !kthread_should_stop())
+			schedule();
+		__set_current_state(TASK_RUNNING);
+		while (READ_ONCE(me->go) && !kthread_should_stop()) {
+			WRITE_ONCE(me->cpu, raw_smp_processor_id());
+			if (READ_ONCE(me->hold))
+				rt_hold(me);
+			cpu_relax();
+			cond_resched();
+		}
+	}
+	return 0;
+}
+
+static void rt_set_priority(struct task_struct *p, int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	WARN_ON(sched_setscheduler_nocheck(p, priority ? SCHED_FIFO : SCHED_NORMAL, &param));
+}
+
+/* A test has this many tasks. They exist before a CPU is occupied: kthreadd may run there. */
+#define RT_ACTORS	10
+
+struct rt_actors {
+	struct rt_actor	actor[RT_ACTORS];
+	int		nr;
+	int		used;
+};
+
+static int rt_test_init(struct kunit *test)
+{
+	struct rt_actors *actors = kunit_kzalloc(test, sizeof(*actors), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, actors);
+	test->priv = actors;
+	while (actors->nr < RT_ACTORS) {
+		struct rt_actor *a = &actors->actor[actors->nr];
+
+		init_completion(&a->asleep);
+		a->task = kthread_run(rt_act, a, "rt_actor/%d", actors->nr);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(a->task));
+		actors->nr++;
+		wait_for_completion(&a->asleep);
+	}
+	return 0;
+}
+
+/*
+ * All leave their CPUs. A test does so itself, because what ends it runs in a
+ * new thread: kthreadd may have to wait for one of those CPUs.
+ */
+static void rt_leave_cpus(struct kunit *test)
+{
+	struct rt_actors *actors = test->priv;
+
+	for (int i = 0; i < actors->nr; i++) {
+		WRITE_ONCE(actors->actor[i].hold, RT_NO_HOLD);
+		WRITE_ONCE(actors->actor[i].go, false);
+	}
+}
+
+static void rt_test_exit(struct kunit *test)
+{
+	struct rt_actors *actors = test->priv;
+
+	if (!actors)
+		return;
+	rt_leave_cpus(test);
+	for (int i = 0; i < actors->nr; i++)
+		kthread_stop(actors->actor[i].task);
+}
+
+/* A task that sleeps, and may run on @cpu alone. */
+static struct rt_actor *rt_actor(struct kunit *test, int cpu, int priority)
+{
+	struct rt_actors *actors = test->priv;
+	struct rt_actor *a = &actors->actor[actors->used++];
+
+	KUNIT_ASSERT_LE(test, actors->used, RT_ACTORS);
+	sched_test_allow(test, a->task, RT_CPU(cpu));
+	rt_set_priority(a->task, priority);
+	return a;
+}
+
+static void rt_start(struct rt_actor *a)
+{
+	WRITE_ONCE(a->go, true);
+	wake_up_process(a->task);
+}
+
+static void rt_stop(struct rt_actor *a)
+{
+	WRITE_ONCE(a->go, false);
+}
+
+/* A task that sleeps where it ran last, on @cpu. */
+static struct rt_actor *rt_sleeper(struct kunit *test, int cpu, int priority)
+{
+	struct rt_actor *a = rt_actor(test, cpu, priority);
+
+	rt_start(a);
+	KUNIT_ASSERT_TRUE_MSG(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), "CPU %d", cpu);
+	rt_stop(a);
+	KUNIT_ASSERT_TRUE(test, rt_wait_for(READ_ONCE(a->cpu) == -1 && !READ_ONCE(a->task->on_rq)));
+	return a;
+}
+
+/* A task that occupies @cpu. */
+static struct rt_actor *rt_occupy(struct kunit *test, int cpu, int priority)
+{
+	struct rt_actor *a = rt_actor(test, cpu, priority);
+
+	rt_start(a);
+	KUNIT_ASSERT_TRUE_MSG(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), "CPU %d", cpu);
+	return a;
+}
+
+/* Whatever moves a task from there now is not that CPU's own scheduling. */
+static void rt_hold_cpu(struct kunit *test, struct rt_actor *a, enum rt_hold how)
+{
+	WRITE_ONCE(a->hold, how);
+	KUNIT_ASSERT_TRUE(test, rt_wait_for(READ_ONCE(a->held)));
+}
+
+/* A task that waits for the occupied @cpu, and may go to @others. */
+static struct rt_actor *rt_waiter(struct kunit *test, int cpu, unsigned long others)
+{
+	struct rt_actor *a = rt_actor(test, cpu, MIDDLE);
+
+	rt_start(a);
+	KUNIT_ASSERT_TRUE(test, rt_wait_for(task_on_rq_queued(a->task)));
+	sched_test_allow(test, a->task, RT_CPU(cpu) | others);
+	KUNIT_ASSERT_TRUE_MSG(test, rt_wait_for(READ_ONCE(cpu_rq(cpu)->rt.overloaded)),
+			      "CPU %d is not overloaded", cpu);
+	KUNIT_ASSERT_EQ_MSG(test, READ_ONCE(a->cpu), -1, "the task runs beside a more urgent one");
+	return a;
+}
+
+/* The test's own task. It ends with the test. */
+static void rt_stay_on(struct kunit *test, int cpu, int priority)
+{
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
+	rt_set_priority(current, priority);
+}
+
+/* ---- the CPU that a task is sent to ---- */
+
+static const struct sched_test_topology
+rt_two_cpus = { .name = "LLC of 2", .cpus = 2, .llc = 2 },
+rt_clusters = { .name = "clusters of 2 in LLCs of 4", .cpus = 8, .cluster = 2, .llc = 4 },
+rt_islands = { .name = "no domains", .cpus = 4, .llc = 1, .no_machine = true };
+
+/**
+ * struct rt_choice - where an RT task shall go
+ * @name:	the property that it stands for
+ * @machine:	whose domains there are
+ * @cpu:	where the task ran last
+ * @waker:	the CPU that looks for one
+ * @waker_free:	no RT task runs there; otherwise an urgent one does
+ * @free:	CPUs without an RT task, besides
+ * @low:	CPUs with a less urgent one
+ * @equal:	CPUs with one of the same priority; all others have an urgent one
+ * @allowed:	CPUs that the task may use, 0 for all of @machine
+ * @pick:	each of these CPUs is right, 0 for none
+ */
+struct rt_choice {
+	char				name[72];
+	const struct sched_test_topology *machine;
+	int				cpu;
+	int				waker;
+	bool				waker_free;
+	unsigned long			free;
+	unsigned long			low;
+	unsigned long			equal;
+	unsigned long			allowed;
+	unsigned long			pick;
+};
+
+static const struct rt_choice rt_choices[] = {
+	{ "own_cpu_is_kept", &rt_two_cpus, .cpu = 0, .waker = 1, .waker_free = true,
+	  .free = RT_CPU(0), .pick = RT_CPU(0) },
+	{ "free_waker_is_preempted", &rt_two_cpus, .cpu = 0, .waker = 1, .waker_free = true,
+	  .pick = RT_CPU(1) },
+	{ "with_urgent_tasks_everywhere_there_is_no_cpu", &rt_two_cpus, .cpu = 0, .waker = 1,
+	  .pick = 0 },
+	{ "equal_priority_is_not_preempted", &rt_two_cpus, .cpu = 0, .waker = 1,
+	  .equal = RT_CPU(0), .pick = 0 },
+	{ "less_urgent_task_is_preempted", &rt_two_cpus, .cpu = 0, .waker = 1, .low = RT_CPU(0),
+	  .pick = RT_CPU(0) },
+	{ "task_bound_to_one_cpu_goes_nowhere", &rt_two_cpus, .cpu = 0, .waker = 1,
+	  .waker_free = true, .allowed = RT_CPU(0), .pick = 0 },
+	{ "own_cpu_comes_before_the_waker", &rt_clusters, .cpu = 3, .waker = 2, .waker_free = true,
+	  .free = RT_CPU(3) | RT_CPU(5), .pick = RT_CPU(3) },
+	{ "urgent_waker_is_not_preempted", &rt_clusters, .cpu = 0, .waker = 1,
+	  .free = RT_CPU(5), .pick = RT_CPU(5) },
+	{ "free_waker_comes_before_others_of_its_domain", &rt_clusters, .cpu = 0, .waker = 3,
+	  .waker_free = true, .free = RT_CPU(2), .pick = RT_CPU(3) },
+	{ "free_waker_of_a_wider_domain_yields_to_a_nearer_cpu", &rt_clusters, .cpu = 0,
+	  .waker = 3, .waker_free = true, .free = RT_CPU(1), .pick = RT_CPU(1) },
+	{ "cluster_comes_first", &rt_clusters, .cpu = 4, .waker = 0,
+	  .free = RT_CPUS(1, 3) | RT_CPUS(5, 7), .pick = RT_CPU(5) },
+	{ "llc_comes_next", &rt_clusters, .cpu = 4, .waker = 0,
+	  .free = RT_CPUS(1, 3) | RT_CPUS(6, 7), .pick = RT_CPUS(6, 7) },
+	{ "another_llc_comes_last", &rt_clusters, .cpu = 4, .waker = 0, .free = RT_CPUS(2, 3),
+	  .pick = RT_CPUS(2, 3) },
+	{ "free_cpu_far_away_comes_before_a_less_urgent_task_nearby", &rt_clusters, .cpu = 4,
+	  .waker = 0, .free = RT_CPU(2), .low = RT_CPU(5), .pick = RT_CPU(2) },
+	{ "affinity_is_respected", &rt_clusters, .cpu = 4, .waker = 0,
+	  .free = RT_CPUS(1, 3) | RT_CPUS(5, 7), .allowed = RT_CPU(3) | RT_CPU(4),
+	  .pick = RT_CPU(3) },
+	{ "without_domains_the_free_waker_is_preempted", &rt_islands, .cpu = 0, .waker = 3,
+	  .waker_free = true, .free = RT_CPU(2), .pick = RT_CPU(3) },
+	{ "without_domains_any_free_cpu_will_do", &rt_islands, .cpu = 0, .waker = 3,
+	  .free = RT_CPUS(1, 2), .pick = RT_CPUS(1, 2) },
+};
+
+KUNIT_ARRAY_PARAM_DESC(rt_choices, rt_choices, name);
+
+static int rt_priority_on(const struct rt_choice *c, int cpu)
+{
+	if (cpu == c->waker)
+		return c->waker_free ? 0 : URGENT;
+	if (c->free & RT_CPU(cpu))
+		return 0;
+	if (c->low & RT_CPU(cpu))
+		return LOW;
+	return c->equal & RT_CPU(cpu) ? MIDDLE : URGENT;
+}
+
+/* Other RT tasks of the kernel may come and go. */
+static bool rt_is_at_rest(const struct rt_choice *c)
+{
+	for (int cpu = 0; cpu < c->machine->cpus; cpu++) {
+		int priority = rt_priority_on(c, cpu);
+
+		if (READ_ONCE(cpu_rq(cpu)->rt.highest_prio.curr) !=
+		    MAX_RT_PRIO - 1 - priority)
+			return false;
+	}
+	return true;
+}
+
+static bool rt_choose(const struct rt_choice *c, struct task_struct *p, int *pick)
+{
+	guard(irqsave)();
+	if (!rt_is_at_rest(c))
+		return false;
+	*pick = find_lowest_rq(p);
+	return rt_is_at_rest(c);
+}
+
+static void find_lowest_rq_picks(struct kunit *test)
+{
+	const struct rt_choice *c = test->param_value;
+	struct rt_actor *a;
+	int pick = -1;
+
+	sched_test_install(test, c->machine);
+	a = rt_sleeper(test, c->cpu, MIDDLE);
+	sched_test_allow(test, a->task, c->allowed ? : RT_CPUS(0, c->machine->cpus - 1));
+	rt_stay_on(test, c->waker, rt_priority_on(c, c->waker));
+	for (int cpu = 0; cpu < c->machine->cpus; cpu++)
+		if (cpu != c->waker && rt_priority_on(c, cpu))
+			rt_occupy(test, cpu, rt_priority_on(c, cpu));
+	KUNIT_ASSERT_TRUE_MSG(test, rt_wait_for(rt_choose(c, a->task, &pick)),
+			      "CPUs did not come to rest");
+	KUNIT_EXPECT_EQ_MSG(test, pick >= 0, !!c->pick, "a CPU is found: %d", pick);
+	if (pick >= 0)
+		KUNIT_EXPECT_TRUE_MSG(test, c->pick & RT_CPU(pick),
+				      "CPU %d is found, right is %*pbl",
+				      pick, BITS_PER_LONG, &c->pick);
+	rt_leave_cpus(test);
+}
+
+/* ---- tasks that move ---- */
+
+/* CPU 0 runs the test; 1 to 3 are occupied. */
+static void rt_needs_four_cpus(struct kunit *test)
+{
+	for (int cpu = 0; cpu < 4; cpu++)
+		if (cpu >= nr_cpu_ids || !cpu_online(cpu))
+			kunit_skip(test, "n/a: needs 4 CPUs online");
+	rt_stay_on(test, 0, 0);
+}
+
+static void rt_expect_on(struct kunit *test, const struct rt_actor *a, int cpu, const char *what)
+{
+	KUNIT_EXPECT_TRUE_MSG(test, rt_wait_for(READ_ONCE(a->cpu) == cpu),
+			      "%s: the task runs on CPU %d, not %d; it is queued on %d", what,
+			      READ_ONCE(a->cpu), cpu, task_cpu(a->task));
+}
+
+static void woken_task_goes_to_the_free_cpu(struct kunit *test)
+{
+	struct rt_actor *a, *urgent;
+
+	rt_needs_four_cpus(test);
+	a = rt_sleeper(test, 1, MIDDLE);
+	urgent = rt_occupy(test, 1, URGENT);
+	rt_occupy(test, 2, URGENT);
+	sched_test_allow(test, a->task, RT_CPUS(1, 3));
+	rt_hold_cpu(test, urgent, RT_NO_IRQ);
+	rt_start(a);
+	rt_expect_on(test, a, 3, "woken on CPU 1, beside an urgent task");
+	rt_leave_cpus(test);
+}
+
+static void preempted_task_is_pushed(struct kunit *test)
+{
+	struct rt_actor *a;
+
+	rt_needs_four_cpus(test);
+	a = rt_occupy(test, 1, MIDDLE);
+	rt_occupy(test, 2, URGENT);
+	sched_test_allow(test, a->task, RT_CPUS(1, 3));
+	rt_occupy(test, 1, URGENT);
+	rt_expect_on(test, a, 3, "preempted on CPU 1");
+	rt_leave_cpus(test);
+}
+
+static void rt_pull(struct kunit *test, bool push_ipi)
+{
+	struct rt_actor *a, *urgent, *leaves;
+
+#ifdef HAVE_RT_PUSH_IPI
+	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, push_ipi);
+#endif
+	rt_needs_four_cpus(test);
+	urgent = rt_occupy(test, 1, URGENT);
+	leaves = rt_occupy(test, 2, URGENT);
+	a = rt_waiter(test, 1, RT_CPU(2));
+	rt_hold_cpu(test, urgent, push_ipi ? RT_NO_SWITCH : RT_NO_IRQ);
+	rt_stop(leaves);
+	rt_expect_on(test, a, 2, "CPU 2 has nothing more urgent");
+	rt_leave_cpus(test);
+}
+
+static void waiting_task_is_pulled(struct kunit *test)
+{
+	rt_pull(test, false);
+}
+
+#ifdef HAVE_RT_PUSH_IPI
+static void push_ipi_moves_a_waiting_task(struct kunit *test)
+{
+	rt_pull(test, true);
+}
+
+static bool push_ipi_is_over(struct root_domain *rd)
+{
+	guard(raw_spinlock_irqsave)(&rd->rto_lock);
+	return rd->rto_cpu == -1 && !irq_work_is_busy(&rd->rto_push_work) &&
+	       !atomic_read(&rd->rto_loop_start);
+}
+
+/*
+ * CPUs 1 and 3 are overloaded. The task that waits for CPU 1 may go to CPU 3
+ * alone, and the other one to CPU 2.
+ */
+static void push_ipi_goes_on_to_the_next_cpu(struct kunit *test)
+{
+	struct root_domain *rd;
+	struct rt_actor *a, *urgent, *leaves;
+	int before;
+
+	rt_needs_four_cpus(test);
+	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, true);
+	rt_occupy(test, 1, URGENT);
+	leaves = rt_occupy(test, 2, URGENT);
+	urgent = rt_occupy(test, 3, URGENT);
+	rt_waiter(test, 1, RT_CPU(3));
+	a = rt_waiter(test, 3, RT_CPU(2));
+	rd = cpu_rq(0)->rd;
+	KUNIT_ASSERT_TRUE(test, rt_wait_for(push_ipi_is_over(rd)));
+	before = atomic_read(&rd->refcount);
+	rt_hold_cpu(test, urgent, RT_NO_SWITCH);
+	rt_stop(leaves);
+	rt_expect_on(test, a, 2, "CPU 2 has nothing more urgent");
+	KUNIT_EXPECT_TRUE_MSG(test, rt_wait_for(push_ipi_is_over(rd)), "the loop does not end");
+	KUNIT_EXPECT_TRUE_MSG(test, rt_wait_for(atomic_read(&rd->refcount) == before),
+			      "references to the root domain: %d, before %d",
+			      atomic_read(&rd->refcount), before);
+	rt_leave_cpus(test);
+}
+
+/* A CPU that pulls while the loop runs prolongs it, and does not start another. */
+static void one_push_ipi_at_a_time(struct kunit *test)
+{
+	struct root_domain *rd;
+	struct rt_actor *urgent;
+	int before, first, second, next, cpu[2];
+
+	rt_needs_four_cpus(test);
+	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, true);
+	urgent = rt_occupy(test, 1, URGENT);
+	rt_occupy(test, 2, URGENT);
+	rt_waiter(test, 1, RT_CPU(2));
+	rd = cpu_rq(0)->rd;
+	KUNIT_ASSERT_TRUE(test, rt_wait_for(push_ipi_is_over(rd)));
+	/* CPU 1 does not take the IPI yet. */
+	rt_hold_cpu(test, urgent, RT_NO_IRQ);
+	scoped_guard(irqsave) {
+		before = atomic_read(&rd->refcount);
+		next = atomic_read(&rd->rto_loop_next);
+		tell_cpu_to_push(this_rq());
+		first = atomic_read(&rd->refcount);
+		cpu[0] = READ_ONCE(rd->rto_cpu);
+		tell_cpu_to_push(this_rq());
+		second = atomic_read(&rd->refcount);
+		cpu[1] = READ_ONCE(rd->rto_cpu);
+		next = atomic_read(&rd->rto_loop_next) - next;
+	}
+	WRITE_ONCE(urgent->hold, RT_NO_HOLD);
+	KUNIT_EXPECT_EQ_MSG(test, cpu[0], 1, "the first pull tells CPU 1");
+	KUNIT_EXPECT_EQ_MSG(test, cpu[1], 1, "the second pull leaves the loop alone");
+	KUNIT_EXPECT_EQ_MSG(test, first, before + 1, "the loop holds a reference");
+	KUNIT_EXPECT_EQ_MSG(test, second, before + 1, "and one only");
+	KUNIT_EXPECT_EQ_MSG(test, next, 2, "each pull asks for one more round");
+	KUNIT_EXPECT_TRUE_MSG(test, rt_wait_for(push_ipi_is_over(rd)), "the loop does not end");
+	KUNIT_EXPECT_TRUE(test, rt_wait_for(atomic_read(&rd->refcount) == before));
+	rt_leave_cpus(test);
+}
+
+/* ---- which CPUs the IPI visits ---- */
+
+/* The CPUs in turn, with a pull after the first one; at most @most. */
+static int rt_visit(struct root_domain *rd, int *cpu, int most)
+{
+	int nr = 0;
+
+	guard(raw_spinlock_irqsave)(&rd->rto_lock);
+	if (rd->rto_cpu != -1)
+		return -1;
+	while (nr < most) {
+		cpu[nr] = rto_next_cpu(rd);
+		if (cpu[nr++] < 0)
+			break;
+		if (nr == 1)
+			atomic_inc(&rd->rto_loop_next);
+	}
+	rd->rto_cpu = -1;
+	return nr;
+}
+
+static void rt_expect_visits(struct kunit *test, const int *want, int nr)
+{
+	struct root_domain *rd = cpu_rq(0)->rd;
+	int cpu[8], got;
+
+	KUNIT_ASSERT_TRUE(test, rt_wait_for(push_ipi_is_over(rd)));
+	got = rt_visit(rd, cpu, ARRAY_SIZE(cpu));
+	KUNIT_ASSERT_EQ_MSG(test, got, nr, "the number of CPUs, with -1 at the end");
+	for (int i = 0; i < nr; i++)
+		KUNIT_EXPECT_EQ_MSG(test, cpu[i], want[i], "visit %d", i);
+	rt_leave_cpus(test);
+}
+
+static void rt_overload_two(struct kunit *test)
+{
+	rt_needs_four_cpus(test);
+	/* The loop goes where the test sends it. */
+	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, false);
+	rt_occupy(test, 1, URGENT);
+	rt_occupy(test, 3, URGENT);
+	rt_waiter(test, 1, RT_CPU(3));
+	rt_waiter(test, 3, RT_CPU(1));
+}
+
+static void each_overloaded_cpu_is_visited_once_in_a_round(struct kunit *test)
+{
+	static const int want[] = { 1, 3, 1, 3, -1 };
+
+	rt_overload_two(test);
+	rt_expect_visits(test, want, ARRAY_SIZE(want));
+}
+
+/* A CPU that sends itself the IPI again and again locks up: 94894c9c477e. */
+static void cpu_never_sends_the_ipi_to_itself(struct kunit *test)
+{
+	static const int want[] = { 3, 3, -1 };
+
+	rt_overload_two(test);
+	rt_stay_on(test, 1, 90);
+	rt_expect_visits(test, want, ARRAY_SIZE(want));
+}
+
+static void only_overloaded_cpu_has_nobody_to_tell(struct kunit *test)
+{
+	static const int want[] = { -1 };
+
+	rt_needs_four_cpus(test);
+	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, false);
+	rt_occupy(test, 1, URGENT);
+	rt_occupy(test, 3, URGENT);
+	rt_waiter(test, 1, RT_CPU(3));
+	rt_stay_on(test, 1, 90);
+	atomic_inc(&cpu_rq(1)->rd->rto_loop_next);
+	rt_expect_visits(test, want, ARRAY_SIZE(want));
+}
+#endif /* HAVE_RT_PUSH_IPI */
+
+static struct kunit_case sched_rt_cases[] = {
+	KUNIT_CASE_PARAM(find_lowest_rq_picks, rt_choices_gen_params),
+	KUNIT_CASE(woken_task_goes_to_the_free_cpu),
+	KUNIT_CASE(preempted_task_is_pushed),
+	KUNIT_CASE(waiting_task_is_pulled),
+#ifdef HAVE_RT_PUSH_IPI
+	KUNIT_CASE(push_ipi_moves_a_waiting_task),
+	KUNIT_CASE(push_ipi_goes_on_to_the_next_cpu),
+	KUNIT_CASE(one_push_ipi_at_a_time),
+	KUNIT_CASE(each_overloaded_cpu_is_visited_once_in_a_round),
+	KUNIT_CASE(cpu_never_sends_the_ipi_to_itself),
+	KUNIT_CASE(only_overloaded_cpu_has_nobody_to_tell),
+#endif
+	{}
+};
+
+static struct kunit_suite sched_rt_suite = {
+	.name		= "sched_rt",
+	.init		= rt_test_init,
+	.exit		= rt_test_exit,
+	.test_cases	= sched_rt_cases,
+};
+
+kunit_test_suite(sched_rt_suite);
