@@ -266,6 +266,8 @@ static const struct test tests[] = {
 	/* If the LLC is scanned first, the next CPU is found, which is in another cluster. */
 	{ .name = "cluster_above_chance", .rule = ABOVE, .metric = "cluster.picked",
 	  .other = "cluster.chance", .since_major = 6, .since_minor = 7 },
+	{ .name = "woken_in_time", .rule = GROSS, .most_ms = FAIR_MS,
+	  .compared = { "latency.p50" } },
 	{ .name = "picked_within_baseline", .rule = BASELINE, .compared = { "cluster.picked" } },
 	{ .name = "latency_within_baseline", .rule = BASELINE, .compared = { "latency.p50" } },
 	{ .name = "within_limits", .rule = LIMITS },

@@ -34,6 +34,8 @@ struct disturbance {
 	double steal, irq, others;
 	/* In percent of one CPU: SCHED_FIFO, SCHED_RR and SCHED_DEADLINE of others. */
 	double realtime;
+	/* In percent: CPUs that stand still without telling, as those of an emulator do. */
+	double hidden;
 	long throttled;
 	/* Why the run is disturbed; empty if it is not. */
 	char why[160];

@@ -12,10 +12,12 @@
  *			run than chance explains if both are equal
  *	BASELINE	the metrics are not worse than the baseline, and a
  *			regression of the aim would have been seen
+ *	GROSS		the metrics are not beyond a limit that holds on every
+ *			machine, so that gross breakage fails without a baseline
  *	LIMITS		no run is beyond an absolute limit
  *
- * A failure of NOT_ABOVE, ABOVE and BASELINE must be confirmed by a second
- * batch. statistics.h says how rare false alarms are.
+ * A failure of NOT_ABOVE, ABOVE, BASELINE and GROSS must be confirmed by a
+ * second batch. statistics.h says how rare false alarms are.
  */
 #ifndef JUDGE_H
 #define JUDGE_H
@@ -26,18 +28,33 @@
 #define MOST_TESTS	64
 #define FEWEST_SLICES	7
 #define MOST_SLICES	1000
-/* A test with BASELINE compares no more metrics. */
-#define MOST_COMPARED	8
+/* A test with BASELINE or GROSS compares no more metrics. */
+#define MOST_COMPARED	24
 
-enum rule { WORK, NONE, NOT_ABOVE, ABOVE, BASELINE, LIMITS };
+/*
+ * Limits of medians, in ms. A working timer is late by microseconds; a limit
+ * has to be below the jiffy by which a broken one is late, and above what a
+ * slow emulated machine needs. A task that is not real-time may wait for a
+ * slice of another one: a few ms.
+ */
+#define TIMER_MS	1
+#define REALTIME_MS	5
+#define FAIR_MS		10
+
+enum rule { WORK, NONE, NOT_ABOVE, ABOVE, BASELINE, GROSS, LIMITS };
 
 struct test {
 	const char *name;
 	enum rule rule;
 	const char *metric, *other;
-	/* For BASELINE: its metrics, and whether they are those of each CPU. */
+	/* For BASELINE and GROSS: the metrics. */
 	const char *compared[MOST_COMPARED];
+	/* For BASELINE: they are those of each CPU. */
 	bool each_cpu;
+	/* For GROSS: the limit of metrics that are times. */
+	double most_ms;
+	/* Tasks that are not real-time are no excuse. */
+	bool realtime;
 	/* Needs the caches that sysfs shows. */
 	bool caches;
 	/* On kernels before this version a failure is a skip. */
@@ -48,6 +65,9 @@ struct verdict {
 	int result;
 	/* The compared metrics that failed, one bit for each. */
 	unsigned int failed;
+	/* Of GROSS: the worst metric, and how much of its limit it takes. */
+	enum gross { WITHIN, EXCUSED, BEYOND } gross;
+	double used;
 	char text[1024];
 };
 
@@ -165,6 +185,84 @@ static inline void judge_ratio(struct verdict *verdict, const struct test *test,
 	say(verdict, "%s %.4g is above %s %.4g in %s%d of %d slices", test->metric,
 	    find_metric(runs[0], test->metric)->value, with, find_metric(runs[0], with)->value,
 	    not_above ? "" : "only ", above, nr);
+}
+
+/* Gross breakage. */
+
+/* A jiffy in ms: the coarse clock moves on with each. */
+static inline double jiffy_ms(void)
+{
+	struct timespec grain = {};
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &grain);
+	return grain.tv_sec * 1e3 + grain.tv_nsec / 1e6;
+}
+
+/* A timer that is late by a jiffy fails, unless the kernel has no better ones. */
+static inline double gross_limit(const struct test *test)
+{
+	struct timespec grain = {};
+
+	if (test->most_ms != TIMER_MS)
+		return test->most_ms;
+	clock_getres(CLOCK_MONOTONIC, &grain);
+	if (grain.tv_sec || grain.tv_nsec > 1)
+		return 2 * jiffy_ms();
+	return jiffy_ms() / 2 > TIMER_MS ? jiffy_ms() / 2 : TIMER_MS;
+}
+
+/* What something else had of the CPUs, in percent, as far as it was measured. */
+static inline double share_of_others(const struct test *test, const struct results *results)
+{
+	const struct disturbance *found = &results->disturbance;
+
+	return found->steal + found->irq + found->hidden + (test->realtime ? 0 : found->others) +
+	       found->realtime / cpus_count(&common.cpus);
+}
+
+/*
+ * Beyond the limit, a run fails. It is a skip if others had so much of the CPUs
+ * that they could be the reason. A share in percent has to be half or more.
+ */
+static inline void judge_one(struct verdict *verdict, const struct test *test,
+			     const struct results *results, const struct metric *metric)
+{
+	static const int code[] = { KSFT_PASS, KSFT_SKIP, KSFT_FAIL };
+	bool time = !strcmp(metric->unit, "ns");
+	double others = share_of_others(test, results);
+	double value = time ? metric->value / 1e6 : metric->value;
+	double limit = time ? gross_limit(test) : 50;
+	double used = time ? value / limit : value ? limit / value : INFINITY;
+	enum gross gross = used <= 1 ? WITHIN : others > MOST_OTHERS ? EXCUSED : BEYOND;
+
+	if (gross < verdict->gross ||
+	    (gross == verdict->gross && used < verdict->used))
+		return;
+	verdict->gross = gross;
+	verdict->used = used;
+	verdict->result = code[gross];
+	verdict->text[0] = '\0';
+	say(verdict, "%s %.3g %s, at %s %g", metric->name, value, time ? "ms" : metric->unit,
+	    time ? "most" : "least", limit);
+	if (gross == EXCUSED)
+		say(verdict, "; others had %.0f %% of the CPUs", others);
+}
+
+static inline void judge_gross(struct verdict *verdict, const struct test *test,
+			       const struct batch *batch)
+{
+	const struct metric *metric;
+	bool any = false;
+
+	for (int i = 0; i < MOST_COMPARED && test->compared[i]; i++)
+		for (int run = 0; run < batch->nr; run++) {
+			metric = find_metric(batch->runs[run], test->compared[i]);
+			if (metric)
+				judge_one(verdict, test, batch->runs[run], metric);
+			any |= !!metric;
+		}
+	if (!any)
+		skip(verdict, batch->runs, test->compared[0]);
 }
 
 /* Baselines. */
@@ -678,11 +776,13 @@ static inline bool judge(struct verdict *verdicts, const struct test *tests, int
 		else if (rule == BASELINE)
 			judge_baseline(&verdicts[i], &tests[i], batch, baseline,
 				       FALSE_ALARMS / nr);
+		else if (rule == GROSS)
+			judge_gross(&verdicts[i], &tests[i], batch);
 		else if (rule == LIMITS)
 			judge_limits(&verdicts[i], batch);
 		else
 			judge_ratio(&verdicts[i], &tests[i], batch);
-		if (rule >= NOT_ABOVE && rule <= BASELINE && verdicts[i].result == KSFT_FAIL) {
+		if (rule >= NOT_ABOVE && rule <= GROSS && verdicts[i].result == KSFT_FAIL) {
 			doubtful = true;
 			ksft_print_msg("%s: %s\n", tests[i].name, verdicts[i].text);
 		}
@@ -697,7 +797,7 @@ static inline void confirm(struct verdict *verdicts, const struct verdict *again
 	for (int i = 0; i < nr_tests; i++) {
 		enum rule rule = tests[i].rule;
 
-		if (rule < NOT_ABOVE || rule > BASELINE) {
+		if (rule < NOT_ABOVE || rule > GROSS) {
 			if (again[i].result == KSFT_FAIL)
 				verdicts[i] = again[i];
 			continue;

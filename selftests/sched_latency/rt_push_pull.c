@@ -585,6 +585,8 @@ static const struct test tests[] = {
 	{ .name = "groups_ran", .rule = WORK, .metric = "groups.frames_per_s" },
 	{ .name = "every_group_ran", .rule = WORK, .metric = "groups.evenness" },
 	{ .name = "kept_in_groups", .rule = NONE, .metric = "groups.elsewhere" },
+	{ .name = "ran_in_time", .rule = GROSS, .realtime = true, .most_ms = REALTIME_MS,
+	  .compared = { "overload.late.p50", "overload.late_first.p50" } },
 	{ .name = "late_within_baseline", .rule = BASELINE,
 	  .compared = { "overload.late.p50", "overload.late.p99", "overload.late.p99_9" } },
 	{ .name = "late_first_within_baseline", .rule = BASELINE,

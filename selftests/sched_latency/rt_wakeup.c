@@ -232,6 +232,8 @@ static const struct test tests[] = {
 	{ .name = "every_cpu_woke", .rule = NONE, .metric = "timer.idle_threads" },
 	{ .name = "ran_where_pinned", .rule = NONE, .metric = "timer.elsewhere" },
 	{ .name = "histogram_holds_all", .rule = NONE, .metric = "timer.overflow" },
+	{ .name = "timers_in_time", .rule = GROSS, .realtime = true, .most_ms = TIMER_MS,
+	  .compared = { "timer.p50" } },
 	{ .name = "below_break_trace", .rule = NONE, .metric = "timer.beyond_break" },
 	{ .name = "p50_within_baseline", .rule = BASELINE, .compared = { "timer.p50" } },
 	{ .name = "p99_within_baseline", .rule = BASELINE, .compared = { "timer.p99" } },

@@ -389,6 +389,8 @@ static const struct test tests[] = {
 	{ .name = "slept_as_often_as_asked", .rule = NONE, .metric = "sleeps_missing" },
 	{ .name = "histogram_holds_all", .rule = NONE, .metric = "oversleep.overflow" },
 	{ .name = "balance_counted", .rule = WORK, .metric = "balance.samples" },
+	{ .name = "woken_in_time", .rule = GROSS, .most_ms = FAIR_MS,
+	  .compared = { "oversleep.p50" } },
 	{ .name = "sleeps_within_baseline", .rule = BASELINE, .compared = { "sleeps_per_s" } },
 	{ .name = "oversleep_within_baseline", .rule = BASELINE,
 	  .compared = { "oversleep.p50", "oversleep.p99", "oversleep.p99_9" } },

@@ -371,6 +371,9 @@ static const struct option_row rows[] = {
 		"eventfd_" #distance ".p50", "eventfd_" #distance ".mean_turn",		\
 		"pipe_" #distance ".p50", "pipe_" #distance ".mean_turn" } }
 
+#define MEDIANS(distance)								\
+	"futex_" #distance ".p50", "eventfd_" #distance ".p50", "pipe_" #distance ".p50"
+
 static const struct test tests[] = {
 	{ .name = "futex_same_cpu", .rule = WORK },
 	{ .name = "futex_same_core", .rule = WORK },
@@ -393,6 +396,10 @@ static const struct test tests[] = {
 	{ .name = "pipe_other_llc", .rule = WORK },
 	{ .name = "pipe_other_node", .rule = WORK },
 	{ .name = "pipe_free", .rule = WORK },
+	{ .name = "woken_in_time", .rule = GROSS, .most_ms = FAIR_MS,
+	  .compared = { MEDIANS(same_cpu), MEDIANS(same_core), MEDIANS(same_cluster),
+			MEDIANS(same_llc), MEDIANS(other_llc), MEDIANS(other_node),
+			MEDIANS(free) } },
 	COMPARED(same_cpu),
 	COMPARED(same_core),
 	COMPARED(same_cluster),

@@ -117,6 +117,54 @@ static inline void start_thread(struct results *results, pthread_t *thread,
 		give_up_refused(results, "a thread cannot be started", error);
 }
 
+/* A CPU on which nothing more urgent can run: if time is lost there, the CPU stood still. */
+struct spinner {
+	pthread_t thread;
+	int cpu;
+	__u64 lost, took;
+};
+
+#define MOST_SPINNERS	8
+#define SPIN_NS		20000000ULL
+/* Longer than an interrupt of a kernel that is fit for its purpose. */
+#define GAP_NS		200000ULL
+
+static inline void *spin(void *argument)
+{
+	struct spinner *own = argument;
+	__u64 start, last, time;
+
+	if (!run_on_cpu(own->cpu) || !be_realtime(sched_get_priority_max(SCHED_FIFO)))
+		return NULL;
+	start = now();
+	for (last = start; last < start + SPIN_NS; last = time) {
+		time = now();
+		own->lost += time - last > GAP_NS ? time - last : 0;
+	}
+	own->took = last - start;
+	return NULL;
+}
+
+/* In percent; 0 where SCHED_FIFO is not allowed. Not measured beside the run. */
+static inline double hidden_steal(struct results *results)
+{
+	struct spinner spinners[MOST_SPINNERS] = {};
+	__u64 lost = 0, took = 0;
+	int nr = 0, cpu = -1;
+
+	while (nr < MOST_SPINNERS && (cpu = cpus_next(&common.cpus, cpu)) >= 0) {
+		spinners[nr].cpu = cpu;
+		start_thread(results, &spinners[nr].thread, spin, &spinners[nr]);
+		nr++;
+	}
+	for (int i = 0; i < nr; i++) {
+		pthread_join(spinners[i].thread, NULL);
+		lost += spinners[i].lost;
+		took += spinners[i].took;
+	}
+	return took ? 100.0 * lost / took : 0;
+}
+
 static inline struct results *run_once(const struct workload *workload)
 {
 	struct results *results = results_new();
@@ -133,6 +181,7 @@ static inline struct results *run_once(const struct workload *workload)
 		workload->measure(results);
 		read_moment(&common.cpus, &after);
 		compare_moments(&common.cpus, &before, &after, &results->disturbance);
+		results->disturbance.hidden = hidden_steal(results);
 		results->done = true;
 		fflush(stdout);
 		_exit(KSFT_PASS);
