@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Published outputs of perf c2c beside emulated counts: docs/results/c2c-against-hardware.md.
+
+python3 scripts/proof published                 the rows of the page, from the counts that the files have
+python3 scripts/proof published rd-lines DIR    an output beside a new result of schedline c2c
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import field
+
+from schedlib.c2c.moved_layout import is_part
+from schedlib.c2c.sample_shares import ranks, spearman, wilson
+from schedlib.c2c.traffic_report import grid
+from schedlib.c2c.traffic_table import middle, named
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import AccessKind, TrafficResult, TrafficRow, read_result
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Amount, Count, Strict, Word
+
+PUBLISHED = Path(__file__).with_name("published")
+
+_FIRST = 3
+_SHOWN = 12
+
+Amounts = dict[str, tuple[int, ...]]
+"""For each field a number for each quantum."""
+
+
+class PublishedRow(Strict, frozen=True):
+    """A row of a line.
+
+    Attributes:
+        field: the object and the field at the row's offset.
+        remote, local: percent of the line's remote and local HITM.
+        store: percent of the line's stores that hit the L1 cache.
+        cycles: of a load, on average.
+        records: samples, of any kind.
+    """
+
+    field: Word
+    remote: Amount
+    local: Amount
+    store: Amount = 0.0
+    cycles: Count = 0
+    records: Count = 0
+    function: str = ""
+
+
+class PublishedLine(Strict, frozen=True):
+    """A cache line: samples of loads that were HITM in a remote and in a local cache, and of stores."""
+
+    about: Word
+    remote: Count
+    local: Count
+    row: tuple[PublishedRow, ...]
+    stores: Count = 0
+
+
+class EmulatedAs(Strict, frozen=True):
+    """How schedline c2c counts what an output of perf shows.
+
+    Attributes:
+        workload: of `schedline c2c`.
+        of: what is ranked, as the result names it: the members on the lines that the source shows, or the whole
+            structure if the source shows all of its hot lines.
+        but: members that are left out.
+        names: what the source calls a member that the result calls otherwise.
+        gone: members of the source that 7.3 does not have.
+        layout: the patch beside this file that puts members where they lay then; empty: 7.3 has them there.
+    """
+
+    workload: Word
+    of: tuple[Word, ...]
+    but: tuple[Word, ...] = ()
+    names: dict[str, Word] = field(default_factory=dict)
+    gone: tuple[Word, ...] = ()
+    layout: str = ""
+
+
+class EmulatedTop(Strict, frozen=True):
+    """The fields that schedline c2c has counted most, one number for each quantum.
+
+    Attributes:
+        measured: the date.
+        fields: loads and atomic operations, by the names of the source.
+        loads: loads alone.
+        fast: the same as fields, of guests with 1 ns for an instruction (--clock 1).
+    """
+
+    measured: Word
+    kernel: Word
+    compiler: Word
+    qemu: Word
+    cpus: Count
+    quanta: tuple[Count, ...]
+    fields: dict[str, tuple[Count, ...]]
+    loads: dict[str, tuple[Count, ...]] = field(default_factory=dict)
+    fast: dict[str, tuple[Count, ...]] = field(default_factory=dict)
+
+
+class Published(Strict, frozen=True, kw_only=True):
+    """An output of perf c2c.
+
+    Attributes:
+        name: of the file.
+        title: what was changed or reported.
+        source: where it stands.
+        ran: the workload.
+        line: the lines that it shows with numbers.
+        ranked: fields by rank, the hottest first, if the source has no numbers for them.
+        forwards: its CPU reports a line that another core hands over unmodified as HITM, too: Intel's Ice Lake and
+            later, see table 20-101 of the SDM, volume 3B, encoding 07H.
+        emulation: how its workload is emulated, if it can be.
+        emulated: what was counted.
+        open: why it is not emulated, or what is not explained.
+        differs: fields on which both sides disagree, and the reason.
+    """
+
+    name: Word
+    title: Word
+    source: Word
+    machine: Word
+    kernel: Word
+    ran: Word
+    line: tuple[PublishedLine, ...] = ()
+    ranked: tuple[Word, ...] = ()
+    forwards: bool = False
+    emulation: EmulatedAs | None = None
+    emulated: EmulatedTop | None = None
+    open: str = ""
+    differs: dict[str, Word] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.emulated and not self.emulation:
+            raise ValueError("it has counts, but does not say of which workload: write [emulation]")
+        emulated = self.emulated
+        for table in (emulated.fields, emulated.loads, emulated.fast) if emulated else ():
+            if emulated and any(len(each) != len(emulated.quanta) for each in table.values()):
+                raise ValueError("a field has not one count for each quantum")
+        if bool(self.line) == bool(self.ranked):
+            raise ValueError("it has to have either lines with numbers or ranked fields")
+
+    def hitm(self) -> dict[str, float]:
+        """Samples of HITM by field; for fields that are only ranked, numbers that rank them."""
+        if not self.line:
+            return {name: float(len(self.ranked) - place) for place, name in enumerate(self.ranked)}
+        found: dict[str, float] = {}
+        for line in self.line:
+            for row in line.row:
+                part = (row.remote * line.remote + row.local * line.local) / 100
+                found[row.field] = found.get(row.field, 0.0) + part
+        return found
+
+
+def read_published(path: Path) -> Published:
+    """Read a file; SchedlineError if it is invalid."""
+    return read_toml(path, Published, stem="name")
+
+
+def top(amounts: Mapping[str, float], number: int = 3) -> tuple[str, ...]:
+    """The names with the largest amounts, without those that have nothing."""
+    return tuple(sorted((name for name in amounts if amounts[name]), key=lambda name: (-amounts[name], name))[:number])
+
+
+@dataclass(frozen=True)
+class TopAgreement:
+    """The first fields of both sides, at most three.
+
+    Attributes:
+        published, emulated: the same number of fields, the hottest first.
+    """
+
+    published: tuple[str, ...]
+    emulated: tuple[str, ...]
+
+    @property
+    def same(self) -> int:
+        """How many of the fields are among the first on both sides."""
+        return len(set(self.published) & set(self.emulated))
+
+    @property
+    def first(self) -> bool:
+        """Whether the first field is the same."""
+        return self.published[:1] == self.emulated[:1]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the first field is the same, and the others are the same in any order."""
+        return self.first and self.same == len(self.published)
+
+
+def emulated_top(
+    published: Published, result: TrafficResult, kinds: Collection[AccessKind] = ("load", "rmw")
+) -> Amounts:
+    """What a result has of the fields that an output ranks, by the names of the output.
+
+    Amounts are misses on lines that another CPU had modified. If the CPU of the output reports lines that others had
+    unmodified as well, these are added.
+
+    Args:
+        kinds: of accesses that are counted.
+
+    Raises:
+        SchedlineError: the output is not emulated, or the result has nothing of its structures.
+    """
+    how = _emulation(published)
+    known = published.hitm()
+    found: dict[str, list[int]] = {}
+    for number, quantum in enumerate(result.quanta):
+        for row in quantum.rows:
+            name = _name(row, how, known)
+            amount = _amount(row, forwards=published.forwards) if row.kind in kinds else 0
+            if name and amount:
+                found.setdefault(name, [0] * len(result.quanta))[number] += amount
+    if not found:
+        raise SchedlineError(
+            f"the result has no miss of {', '.join(how.of)}",
+            f"schedline c2c --workload {how.workload} --objects all --config c2c-published",
+        )
+    return {name: tuple(counts) for name, counts in found.items()}
+
+
+def _emulation(published: Published) -> EmulatedAs:
+    if published.emulation is None:
+        why = f": {published.open}" if published.open else ""
+        raise SchedlineError(f"{published.name} is not emulated{why}", "name another one with --mail")
+    return published.emulation
+
+
+def _amount(row: TrafficRow, *, forwards: bool) -> int:
+    return row.counts.misses - row.counts.cold if forwards else row.counts.hitm
+
+
+def _name(row: TrafficRow, how: EmulatedAs, known: Mapping[str, float]) -> str:
+    """The output's name of a field; empty if the field is not ranked."""
+    raw = f"{row.owner}.{row.path}"
+    if row.neighbour or row.prefix or not _is_in_any(raw, how.of) or _is_in_any(raw, how.but):
+        return ""
+    for ours, theirs in how.names.items():
+        if is_part(raw, ours):
+            raw = theirs + raw[len(ours) :]
+            break
+    owner, _, path = raw.partition(".")
+    name = named(owner, path)
+    # A source names a member as a whole where we have the members in it.
+    return next((each for each in known if is_part(name, each)), name)
+
+
+def _is_in_any(name: str, wholes: tuple[str, ...]) -> bool:
+    return any(is_part(name, whole) for whole in wholes)
+
+
+def published_amounts(published: Published) -> dict[str, float]:
+    """Samples by field, without fields that this kernel no longer has."""
+    gone = published.emulation.gone if published.emulation else ()
+    return {name: amount for name, amount in published.hitm().items() if name not in gone}
+
+
+def agreement_of(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> TopAgreement:
+    """The first three of both sides; of the emulated counts, the median of the quanta ranks."""
+    first = top(published_amounts(published), _FIRST)
+    return TopAgreement(first, top({name: middle(each) for name, each in amounts.items()}, len(first)))
+
+
+def all_published(directory: Path = PUBLISHED) -> tuple[Published, ...]:
+    """All outputs, by name; SchedlineError if a file is invalid."""
+    return tuple(read_published(path) for path in sorted(directory.glob("*.toml")))
+
+
+def page_row(published: Published) -> str:
+    """A row of the table of docs/results/c2c-against-hardware.md."""
+    if not published.emulated or not published.emulation:
+        raise SchedlineError(f"{published.name} has no counts", "count it, and write [emulated] into its file")
+    found = agreement_of(published, published.emulated.fields)
+    loads = agreement_of(published, published.emulated.loads)
+    cells = [f"`{published.name}`", f"`{published.emulation.workload}`", _three(found.published)]
+    return _row([*cells, *_side(found), *_side(loads)])
+
+
+def fast_row(published: Published) -> str:
+    """A row of that page's table of guests with 1 ns for an instruction."""
+    if not published.emulated or not published.emulated.fast:
+        raise SchedlineError(f"{published.name} has no counts", "count it with --clock 1, and write [emulated.fast]")
+    return _row([f"`{published.name}`", *_side(agreement_of(published, published.emulated.fast))])
+
+
+def _side(found: TopAgreement) -> list[str]:
+    """The cells of emulated counts."""
+    return [_three(found.emulated), f"{found.same} of {len(found.published)}", "yes" if found.first else "no"]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _three(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name.partition('.')[2]}`" for name in names)
+
+
+def top_text(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> str:
+    """Both sides as a table, and whether the first three agree."""
+    return "\n".join(_lines(published, amounts)) + "\n"
+
+
+def _lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+    there = published_amounts(published)
+    whole, medians = sum(there.values()), {name: middle(each) for name, each in amounts.items()}
+    total = sum(medians.values())
+    yield f"{published.name}: {published.title}"
+    yield f"published: {published.source}; {published.machine}; kernel: {published.kernel}; {published.ran}"
+    taken = "modified, or handed over" if published.forwards else "modified"
+    yield f"emulated: loads and atomic operations that took a line which another CPU had {taken}"
+    yield ""
+    names = sorted(there.keys() | medians.keys())
+    order = {
+        side: dict(zip(names, ranks([each.get(name, 0.0) for name in names]), strict=True))
+        for side, each in (("published", there), ("emulated", {n: float(v) for n, v in medians.items()}))
+    }
+    rows: list[tuple[str, ...]] = [("field", "published", "from", "to", "rank", "emulated", "median", "rank")]
+    by_heat = sorted(names, key=lambda name: (-there.get(name, 0.0) / (whole or 1), -medians.get(name, 0), name))
+    hot = {*top(there, _SHOWN), *top(medians, _SHOWN)}
+    for name in (each for each in by_heat if each in hot):
+        cells = ["", "", "", ""]
+        if name in there and published.line:
+            low, high = wilson(there[name] / whole, whole)
+            cells = [f"{number:.1%}" for number in (there[name] / whole, low, high)]
+            cells.append(f"{order['published'][name]:g}")
+        elif name in there:
+            cells[3] = f"{order['published'][name]:g}"
+        counted = medians.get(name, 0)
+        rows.append((name, *cells, f"{counted / total:.1%}", str(counted), f"{order['emulated'][name]:g}"))
+    yield from grid(rows, 1)
+    found = agreement_of(published, amounts)
+    correlation = spearman(there, {name: float(value) for name, value in medians.items()}) if published.line else None
+    if correlation:
+        yield f"rank correlation (Spearman): {correlation[0]:.2f}, from {correlation[1]:.2f} to {correlation[2]:.2f}"
+    yield f"the first {len(found.published)}, published: {', '.join(found.published)}"
+    yield f"the first {len(found.published)}, emulated: {', '.join(found.emulated)}"
+    yield f"they {'agree' if found.agrees else 'do not agree'}: {found.same} of {len(found.published)} are the same"
+    for name, why in published.differs.items():
+        yield f"{name}: {why}"
+
+
+def totals_row(published: Sequence[Published], kind: str) -> str:
+    """Of how many outputs the first three agree, are the same in any order, and the first is the same."""
+    found = [agreement_of(each, getattr(each.emulated, kind)) for each in published if each.emulated]
+    same = sum(each.same == len(each.published) for each in found)
+    return _row([kind, str(sum(each.agrees for each in found)), str(same), str(sum(each.first for each in found))])
+
+
+def main() -> None:
+    """Print the rows of the page, or one output beside a result."""
+    parser = argparse.ArgumentParser(prog="published")
+    parser.add_argument("name", nargs="?", help="a file beside this script")
+    parser.add_argument("result", nargs="?", type=Path, help="a result of schedline c2c, or its directory")
+    given = parser.parse_args()
+    if given.name:
+        found = read_published(PUBLISHED / f"{given.name}.toml")
+        print(top_text(found, emulated_top(found, read_result(given.result))), end="")
+        return
+    rows = all_published()
+    print("\n".join([*map(page_row, rows), "", *map(fast_row, rows), ""]))
+    print("\n".join(totals_row(rows, kind) for kind in ("fields", "loads", "fast")))
+
+
+if __name__ == "__main__":
+    main()

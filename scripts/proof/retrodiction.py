@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a contract would have said of known layout incidents: docs/results/retrodiction.md.
+
+An incident is a layout of a structure of Linux 7.3: `bad`, and `fix`; a diff that is not there is 7.3 as it is.
+`latent` is bad from its first day, `regression` was `fix` before. A contract is derived from the layout before, the
+same way for all: what `layout contract init` makes, and a group for each [[access]], with the class of CLASSES.
+
+Caught: a latent incident if one of at most MOST_FINDINGS open findings is about a member of `right`, and is no more
+true of the fix; a regression if a rule breaks whose complaint names a member of `right`. Silent: of the fix no rule
+breaks that held before. The rules were fixed on 2026-11-25, before the first run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, scratch, write_atomic, write_json
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
+from schedlib.contracts.first_contract import DocumentedAccess, first_contract
+from schedlib.contracts.packs import pack_rules
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import AccessClass
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Strict, Word
+from schedlib.layout.columns import ensure_tools, pack_columns
+from schedlib.layout.compile import Column
+from schedlib.layout.members import resolve
+from schedlib.layout.pack_units import pack_layout
+from schedlib.layout.patch_check import broken_rules
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, complained, share_line
+from schedlib.layout.struct_job import declaration_in, declaring_file
+from schedlib.options import TreeOptions
+from schedlib.process import run
+from schedlib.progress import say
+from schedlib.tree.changes import PatchSet
+from schedlib.tree.compose import compose
+from schedlib.tree.kernel_tree import Tree, open_tree, put_files
+
+INCIDENTS = Path(__file__).with_name("incidents")
+RECORDED = Path(__file__).with_name("retrodiction.json")
+"""What the script said when the page was written."""
+
+MOST_FINDINGS = 3
+CLASSES = {
+    ("many", "rare"): AccessClass.READ_MOSTLY,
+    ("many", "owner"): AccessClass.PUBLISHED,
+    ("many", "many"): AccessClass.SHARED,
+    ("owner", "owner"): AccessClass.OWNER,
+    ("owner", "many"): AccessClass.SHARED,
+    ("rare", "many"): AccessClass.SHARED,
+    ("rare", "owner"): AccessClass.OWNER,
+    ("rare", "rare"): AccessClass.COLD,
+}
+"""By who reads and who writes: all CPUs, the one that owns the object, or hardly anybody."""
+
+
+class IncidentAccess(Strict, frozen=True):
+    """Who read and wrote some members before the fix."""
+
+    members: tuple[Word, ...]
+    reads: Word
+    writes: Word
+    who: Word
+
+
+class Incident(Strict, frozen=True):
+    """A layout that cost something.
+
+    Attributes:
+        blind: written before the contracts were looked at.
+        read: what was read of it.
+        right: the members of which one has to be named.
+        file: what declares the structure; empty: it is looked for.
+    """
+
+    name: Word
+    title: Word
+    struct: Word
+    kind: Word
+    blind: bool
+    commit: str
+    date: Word
+    measured: Word
+    machine: Word
+    read: Word
+    right: tuple[Word, ...]
+    access: tuple[IncidentAccess, ...]
+    file: str = ""
+    thread: str = ""
+    bad: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is said of an incident. packs: the rules of today's contracts that name one of the right members."""
+
+    name: str
+    struct: str
+    kind: str
+    blind: bool
+    measured: str
+    caught: bool
+    silent: bool
+    said: tuple[str, ...]
+    packs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where incidents are judged: a tree, its commit without carried changes, and a configuration."""
+
+    cache: Path
+    tree: Tree
+    stock: str
+    column: Column
+
+    def layout(self, commit: str, rules: Rules) -> Layout:
+        """The structures of some rules, as a commit has them."""
+        return pack_layout(self.cache, self.tree, commit, self.column, rules, self.stock)
+
+    def patched(self, name: str, diff: str) -> str:
+        """The commit with a diff; SchedlineError if that does not apply."""
+        if not diff:
+            return self.stock
+        file = diff.partition("+++ b/")[2].split()[0]
+        with scratch(self.cache) as place:
+            write_atomic(place / file, self.tree.read(file, self.stock) or "")
+            alone = {"GIT_CEILING_DIRECTORIES": str(place.parent)}
+            done = run(["git", "apply", "--recount", "-"], cwd=place, env=alone, stdin=diff.encode())
+            if done.returncode:
+                raise SchedlineError(f"{name}: a diff does not apply to {self.tree.origin}", "write it anew")
+            return put_files(self.tree, self.stock, {file: (place / file).read_bytes()}, f"{name}\n")
+
+
+def read_incidents(directory: Path = INCIDENTS) -> tuple[Incident, ...]:
+    """All incidents, by date; SchedlineError if a file is wrong."""
+    found = (read_toml(path, Incident, stem="name") for path in directory.glob("*.toml"))
+    return tuple(sorted(found, key=lambda each: (each.date, each.name)))
+
+
+def judge(bench: Bench, incident: Incident) -> Judged:
+    """What the contract that is derived from the layout before says, and what today's contract says."""
+    file = incident.file or declaring_file(bench.tree, bench.stock, incident.struct)
+    bad, fix = (bench.patched(incident.name, diff) for diff in (incident.bad, incident.fix))
+    rules = derived_rules(bench, incident, file, bad if incident.kind == "latent" else fix)
+    layouts = bench.layout(bad, rules), bench.layout(fix, rules)
+    if incident.kind == "latent":
+        shared, left = (open_findings(rules, each) for each in layouts)
+        still = {name for names in left for name in names}
+        said = [" ".join(names) for names in shared]
+        named = {name for names in shared for name in names}
+        caught = len(shared) <= MOST_FINDINGS and any(name in named - still for name in incident.right)
+        silent = not _failing(rules, *layouts)
+    else:
+        broken = _failing(rules, layouts[1], layouts[0])
+        said = [f"{each.rule}: {' '.join(complained(each, layouts[0]))}" for each in broken]
+        caught = any(_names_right(incident, complained(each, layouts[0])) for each in broken)
+        silent = True
+    today = rules_of(tuple(sorted(CONTRACTS.parent.glob(f"*/{incident.struct}.toml"))))
+    after = bench.layout(bad, today)
+    broken = _failing(today, bench.layout(fix, today), after)
+    packs = tuple(each.rule for each in broken if _names_right(incident, complained(each, after)))
+    about = (incident.name, incident.struct, incident.kind, incident.blind, incident.measured)
+    return Judged(*about, caught, silent, tuple(said), packs)
+
+
+def derived_rules(bench: Bench, incident: Incident, file: str, before: str) -> Rules:
+    """The contract that the layout before gives."""
+    layout = bench.layout(before, Rules((), (), files={incident.struct: file}))
+    text = bench.tree.read(file, before) or ""
+    declared = declaration_in(incident.struct, file, text, [layout], bench.tree, bench.stock)
+    known = [DocumentedAccess(each.members, CLASSES[each.reads, each.writes], each.who) for each in incident.access]
+    with scratch(bench.cache) as place:
+        write_atomic(place / f"{incident.struct}.toml", first_contract(declared, known=known))
+        return pack_rules((), (place,))
+
+
+def open_findings(rules: Rules, layout: Layout) -> list[tuple[str, ...]]:
+    """The members of each open finding that share a line, those with none left out."""
+    found = []
+    for finding in rules.findings:
+        one, other = (
+            [(name, field) for name in names if (field := resolve(layout.structures, finding.type, name))]
+            for names in (finding.members, finding.others)
+        )
+        pairs = [(a, b) for a, left in one for b, right in other if share_line(left, right, layout)]
+        if pairs:
+            found.append(tuple(dict.fromkeys(name for pair in pairs for name in pair)))
+    return found
+
+
+def _failing(rules: Rules, before: Layout, after: Layout) -> list[RuleResult]:
+    return [each for each in broken_rules(rules, before, after) if each.outcome is RuleOutcome.FAIL]
+
+
+def _names_right(incident: Incident, names: Sequence[str]) -> bool:
+    return any(name in incident.right or name.split(".")[0] in incident.right for name in names)
+
+
+def table(rows: Sequence[Judged]) -> list[str]:
+    """The page's table and its last line, in Markdown."""
+    heads = ("incident", "structure", "kind", "blind", "measured then", "caught", "said", "today's contract")
+    out = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in rows:
+        words = "; ".join(row.said).split()
+        said = " ".join(words[:12]) + (f" and {len(words) - 12} more" if len(words) > 12 else "") or "nothing"
+        cells = [row.name, f"`{row.struct}`", row.kind, "yes" if row.blind else "no", row.measured]
+        cells += ["yes" if row.caught else "no", said, ", ".join(row.packs) or "nothing"]
+        out.append(f"| {' | '.join(cells)} |")
+    caught, packs = sum(row.caught for row in rows), sum(bool(row.packs) for row in rows)
+    loud = sum(not row.silent for row in rows)
+    out += ["", f"Caught by the derived contract: {caught} of {len(rows)}. Noticed by today's contracts: {packs} of"]
+    out[-1] += f" {len(rows)}. Complaints of a fix: {loud}."
+    return out
+
+
+def recorded(path: Path = RECORDED) -> tuple[Judged, ...]:
+    """What was recorded."""
+    rows = json.loads(path.read_text())["incidents"]
+    return tuple(Judged(**{**row, "said": tuple(row["said"]), "packs": tuple(row["packs"])}) for row in rows)
+
+
+def main() -> None:
+    """Judge each incident on Debian's 7.3; a minute."""
+    parser = argparse.ArgumentParser(prog="retrodiction")
+    parser.add_argument("--record", action="store_true", help=f"write {RECORDED.name}, too")
+    given = parser.parse_args()
+    chosen = TreeOptions()
+    doctor.require(["layout", *chosen.needs])
+    tree = open_tree(cache_dir(), chosen)
+    [column] = pack_columns(["x86_64"], [])
+    ensure_tools([column])
+    stock = compose(tree, without=PatchSet(tree.name).default()).commit
+    bench, rows = Bench(cache_dir(), tree, stock, column), []
+    for incident in read_incidents():
+        rows.append(judge(bench, incident))
+        say(f"{'caught' if rows[-1].caught else 'missed'}: {incident.name}")
+    print("\n".join(table(rows)))
+    if given.record:
+        write_json(RECORDED, {"tree": tree.origin, "incidents": [asdict(row) for row in rows]})
+
+
+if __name__ == "__main__":
+    main()
