@@ -46,6 +46,9 @@ def _need(name: str, package: str, why: str, jobs: str, file: str | None = None)
     return Need(name, package, why, frozenset(jobs.split()), file)
 
 
+_GUESTS = "uml qemu-x86_64 qemu-arm64"
+"""The jobs that build a kernel with BTF."""
+
 NEEDS = (
     _need("git", "git", "keeps the kernel trees and applies the changes", "fetch build compile"),
     _need("apt-get", "apt", "fetches Debian's kernel source", "fetch"),
@@ -71,8 +74,15 @@ NEEDS = (
         "build compile",
         "usr/include/stdio.h",
     ),
-    _need("pahole", "pahole", "reads the debug information of kernels", "layout"),
-    _need("libelf's headers", "libelf-dev", "builds objtool", "qemu-x86_64 objtool", "usr/include/libelf.h"),
+    _need("pahole", "pahole", "reads the debug information of kernels, and makes BTF of it", f"layout {_GUESTS}"),
+    _need(
+        "libelf's headers",
+        "libelf-dev",
+        "builds objtool and resolve_btfids",
+        f"{_GUESTS} objtool",
+        "usr/include/libelf.h",
+    ),
+    _need("zlib's headers", "zlib1g-dev", "builds resolve_btfids", _GUESTS, "usr/include/zlib.h"),
     _need("qemu-system-x86_64", "qemu-system-x86", "boots the x86-64 kernel", "qemu-x86_64"),
     _need("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "builds the arm64 kernel", "qemu-arm64"),
     _need("qemu-system-aarch64", "qemu-system-arm", "boots the arm64 kernel", "qemu-arm64"),
@@ -153,7 +163,7 @@ JOBS = {
         "schedline fleet", ("fetch", "compile", "in-guest", "fleet"), ("requirements.txt", "requirements-fleet.txt")
     ),
     "fleet-trial": Job(
-        "schedline dev test-lava",
+        "python3 scripts/proof lava_trial",
         (*_KERNEL, "objtool", "qemu-x86_64", "in-guest", "fleet", "lava"),
         (*_GATE, "requirements-fleet.txt"),
     ),

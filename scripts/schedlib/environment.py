@@ -36,8 +36,7 @@ def activate(requirements: str, *, download: bool = True) -> Path:
     """
     if BUNDLE.exists():
         return _bundled(requirements)
-    key = hashlib.sha256(f"{sys.executable} {sys.version}".encode() + b"".join(_contents(PROJECT / requirements)))
-    directory = cache_dir() / "python" / key.hexdigest()[:12]
+    directory = _place(requirements)
     python = directory / "bin/python"
     if not (directory / "complete").is_file():
         if not download:
@@ -52,6 +51,13 @@ def activate(requirements: str, *, download: bool = True) -> Path:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site.addsitedir(str(directory / "lib" / version / "site-packages"))
     return python
+
+
+def _place(requirements: str) -> Path:
+    """The environment's directory: one for an interpreter, whichever virtual environment it was started from."""
+    interpreter = f"{Path(sys.executable).resolve()} {sys.version}".encode()
+    key = hashlib.sha256(interpreter + b"".join(_contents(PROJECT / requirements)))
+    return cache_dir() / "python" / key.hexdigest()[:12]
 
 
 def library_place(python: str) -> Path:

@@ -72,7 +72,7 @@ def parser() -> VerbParser:
     dev = verbs.add_parser("dev", usage="schedline dev VERB [options]", description="For developers of schedline.")
     inner: Any = dev.add_subparsers(prog=dev.prog, metavar="VERB", required=True)
     dev_verb.add_parser(inner)
-    lines.append(f"  {'dev':<9} developers: {', '.join(inner.choices)}")
+    lines.append(f"  {'dev':<9} {', '.join(inner.choices)}")
     lines.append("\nschedline VERB --help tells more, with examples.\n")
     top.description = "\n".join(lines)
     top.epilog = _CODES

@@ -53,24 +53,9 @@ def latency_names() -> tuple[str, ...]:
     return _stems("latencies", ".toml")
 
 
-def published_names() -> tuple[str, ...]:
-    """The published outputs of perf c2c that `schedline c2c compare` knows by name."""
-    return _stems("published", ".toml")
-
-
 def fleet_devices() -> tuple[str, ...]:
     """The kinds of devices that `schedline fleet jobs` knows by name."""
     return _stems("fleet", ".toml")
-
-
-def incident_names() -> tuple[str, ...]:
-    """The layout incidents that `schedline dev retrodict` knows."""
-    return _stems("incidents", ".toml")
-
-
-def design_files() -> tuple[str, ...]:
-    """The files of designs that `schedline c2c variants` knows by name."""
-    return _stems("variants", ".toml")
 
 
 def fragment_names() -> tuple[str, ...]:

@@ -60,7 +60,13 @@ static int choose_idle_cpu(int cpu, struct task_struct *p)
 	if (!cpumask_and(cpus, sched_domain_span(sd), p->cpus_ptr))
 	bool cluster_equal_cap = static_branch_unlikely(&sched_cluster_active) &&
 """,
-    "kernel/sched/topology.c": "/* topology */\n",
+    "kernel/sched/topology.c": """\
+static void detach_destroy_domains(const struct cpumask *cpu_map)
+{
+	if (static_branch_unlikely(&sched_cluster_active))
+		static_branch_dec_cpuslocked(&sched_cluster_active);
+}
+""",
     "include/kunit/test.h": "#define KUNIT_ARRAY_PARAM_DESC(name, array, desc_member)\n",
     "include/kunit/resource.h": "int kunit_add_action_or_reset(struct kunit *test);\n",
     "include/linux/cpuhplock.h": """\
@@ -182,7 +188,7 @@ def user_clone(series: Tree, name: str) -> Path:
 def workloads(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with all workloads, compiled."""
     directory = tmp_path_factory.mktemp("workloads")
-    for tool in (*TINY, "cluster_wakeup"):
+    for tool in (*TINY, "cluster_wakeup", "task_moves"):
         compile_program(series, DIRECTORY / f"{tool}.c", directory / tool)
     return directory
 

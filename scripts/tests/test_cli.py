@@ -89,7 +89,6 @@ def test_each_make_variable_becomes_an_option() -> None:
     assert sorted(words) == ["", "--arch", "--kdir", "--running", "all"]
     assert words[words.index("--kdir") + 1] == ""
     assert recipe("gate", "BASE=a", "CANDIDATE=b", "HTML=c d")[2:] == ["a", "b", "--html", "c d"]
-    assert sorted(recipe("gate", "FROM=a.json", "HTML=b c")[2:]) == ["--from", "--html", "a.json", "b c"]
 
 
 def test_an_unknown_make_variable_is_an_error() -> None:

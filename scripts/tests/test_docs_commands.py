@@ -35,7 +35,6 @@ NOT_HERE = {
     "--suite": "measures for minutes; --list is run",
     "--arch": "six more compilers; the matrix has tests of its own",
     "6.12": "a second kernel to download",
-    "--expect-improvement": "the claims are about workloads of the mails",
     "--placebo": "a third kernel's runs",
     "plan": "its kernels are not installed here",
 }

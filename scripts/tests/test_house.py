@@ -41,10 +41,8 @@ JOBS_USE = {
     ("dev", "check"): "the benchmark and the mutants boot what a check boots",
     ("dev", "layout"): "the benchmark times it",
     ("dev", "c2c"): "its cost is measured, and mutants may raise the traffic",
-    ("dev", "suggest"): "it is asked for better layouts of incidents",
     ("dev", "runs"): "its workloads' cost is measured",
     ("dev", "export"): "the exported series is tried in a plain tree",
-    ("dev", "fleet"): "it is tried with real jobs",
     ("dev", "gate"): "its false alarms and its power are measured",
 }
 

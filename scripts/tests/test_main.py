@@ -117,3 +117,16 @@ def test_nothing_is_downloaded_where_it_must_not_be(cache: Path) -> None:
     with pytest.raises(SchedlineError, match="doctor --install run"):
         environment.activate("requirements.txt", download=False)
     assert not (cache / "python").exists()
+
+
+def test_libraries_are_those_of_the_interpreter_not_of_the_environment_that_runs_it(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pytest runs in such an environment: it found nothing of what `make check` had installed."""
+    made = environment._place("requirements.txt")
+    assert made.parent == cache / "python"
+    (tmp_path / "python").symlink_to(Path(sys.executable).resolve())
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert environment._place("requirements.txt") == made
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    assert environment._place("requirements.txt") != made

@@ -215,23 +215,6 @@ class C2cReplayOptions:
 
 
 @dataclass(frozen=True)
-class C2cVariantsOptions:
-    """Designs to compare.
-
-    Attributes:
-        file: the designs, the workloads and the guests.
-        timeout: seconds allowed for each guest.
-    """
-
-    file: Path
-    tree: TreeOptions
-    timeout: float
-    out: Path | None
-    json: Path | None
-    html: Path | None
-
-
-@dataclass(frozen=True)
 class C2cDiffOptions:
     """Two results to compare: files, or directories that have them."""
 
@@ -281,18 +264,3 @@ class C2cRecordOptions:
     ldlat: int
     without_map: bool
     out: Path
-
-
-@dataclass(frozen=True)
-class C2cCompareOptions:
-    """Samples to hold against emulated counts: files, or directories that have them.
-
-    Attributes:
-        measured: None to compare published figures with the counts.
-        mail: name of a file of configs/published/, or a path; None for no third column.
-    """
-
-    measured: Path | None
-    emulated: Path
-    mail: Path | None
-    json: Path | None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import options
-from schedlib.c2c import compare_verb, record_verb, samples_verb, suggest_verb, variants_verb
+from schedlib.c2c import record_verb, samples_verb, suggest_verb
 from schedlib.c2c.c2c_options import (
     ALL,
     CLOCK,
@@ -67,7 +67,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c --program ./server --marked -- -t 8   your own program, between its marks",
             "schedline c2c --topology llcs --latencies epyc-7r13 --html page.html",
         ],
-        operands="[replay TRACE | diff A B | suggest STRUCT | variants FILE | record | import FILE | compare]",
+        operands="[replay TRACE | diff A B | suggest STRUCT | record | import FILE]",
         read=_read,
         job=_count,
         libraries=_libraries,
@@ -111,10 +111,8 @@ def add_parser(verbs: Verbs) -> None:
     _add_replay(below)
     _add_diff(below)
     suggest_verb.add_parser(below)
-    variants_verb.add_parser(below)
     record_verb.add_parser(below)
     samples_verb.add_parser(below)
-    compare_verb.add_parser(below)
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:

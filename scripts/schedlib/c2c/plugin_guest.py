@@ -65,12 +65,11 @@ SUPPORTED = ("7.2", "10.0")
 """The versions of QEMU under which the program with known counts has been tried."""
 
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
-_PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame|lines|pick")
+_PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame|lines")
 """Files in SOURCES that are programs, or parts of one; the others make up the plugin."""
 
 REPLAY = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
 COUNT_LINES = ("lines.c", "tape.c", "records.c")
-PICK = ("pick.c", "tape.c", "model.c", "records.c")
 """What the three programs that read tapes are made of."""
 
 _STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
@@ -194,11 +193,6 @@ def replayer(cache: Path) -> Path:
 def line_counter(cache: Path) -> Path:
     """The program that counts what single lines cost; SchedlineError if it does not compile."""
     return _compiled(cache, "lines", COUNT_LINES)
-
-
-def picker(cache: Path) -> Path:
-    """The program that makes a tape of some objects; SchedlineError if it does not compile."""
-    return _compiled(cache, "pick", PICK)
 
 
 def argv(

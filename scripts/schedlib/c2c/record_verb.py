@@ -21,8 +21,8 @@ def add_parser(verbs: Verbs) -> None:
         "record",
         "sample this machine with perf, and keep where its objects lie; needs root, perf and drgn",
         first=[
-            "schedline c2c record --vmlinux build/vmlinux --out measured",
-            "schedline c2c compare --measured measured --emulated base   beside the emulated counts",
+            "schedline c2c record --vmlinux build/vmlinux --out measured   for ten seconds",
+            "schedline c2c record --vmlinux build/vmlinux --out measured -- hackbench -l 1000   until it ends",
         ],
         text="""
         Runs perf c2c record with what this CPU has: Intel's load latency, AMD's IBS or Arm's SPE. Then drgn reads from
@@ -33,7 +33,6 @@ def add_parser(verbs: Verbs) -> None:
         took their place; so sample a load that goes on.""",
         examples=[
             "schedline c2c record --vmlinux build/vmlinux --out measured --seconds 30",
-            "schedline c2c record --vmlinux build/vmlinux --out measured -- hackbench -l 1000   until it ends",
             "schedline c2c record --vmlinux build/vmlinux --out measured --objects rq,root_domain,nohz",
             "schedline c2c record --vmlinux build/vmlinux --out measured --without-map   only variables have names",
         ],

@@ -19,7 +19,7 @@ def add_parser(verbs: Verbs) -> None:
         "what perf c2c, perf mem and perf script have sampled, by object and field",
         first=[
             "schedline c2c import samples.txt --vmlinux build/vmlinux --map objects.json --out measured",
-            "schedline c2c compare --measured measured --emulated base   beside the emulated counts",
+            "schedline c2c import report.txt --vmlinux build/vmlinux   perf c2c report --stdio",
         ],
         text="""
         Reads a text of perf: that of perf script with data addresses and data sources, perf c2c report --stdio,
@@ -30,7 +30,6 @@ def add_parser(verbs: Verbs) -> None:
         the reason. The vmlinux has to be that of the kernel that ran. The map says where allocated objects and per-CPU
         variables lay; docs/c2c.md describes it. Without one, only variables of vmlinux have names.""",
         examples=[
-            "schedline c2c import report.txt --vmlinux build/vmlinux        perf c2c report --stdio",
             "schedline c2c import types.txt --out measured                  perf report -s type,typeoff --stdio",
             "schedline c2c import samples.txt --vmlinux build/vmlinux --build-id 8d0f3a --json measured.json",
         ],

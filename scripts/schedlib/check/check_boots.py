@@ -20,9 +20,8 @@ from schedlib.guest.command_line import Programs, command_line, refuse_impossibl
 from schedlib.kernel.build import Kernel
 from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import Topology, load_topology
-from schedlib.layout.compile import UNIT
-from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, from_tables, judge_rule
-from schedlib.layout.tables import read_fields, read_object
+from schedlib.layout.compile import UNIT, layout_of
+from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, judge_rule
 from schedlib.progress import step
 from schedlib.tree.changes import change_table
 from schedlib.tree.suites import KunitSuite
@@ -99,15 +98,39 @@ def boot_and_judge(
         log = run.log.read_bytes()
         judgement = judge(log, expected, ending=run.ending, require=require, times=run.times, known_races=explained)
         unit = kernel.build / UNIT
-        problems: list[Problem] = []
+        problems = list(not_held(our_rules(), judgement.tests, plan.expected))
         if unit.is_file():
-            layout = from_tables(unit.name, read_fields(read_object(unit), str(unit)), {})
-            problems += disagreements(our_rules(), layout, judgement.tests, plan.expected)
+            problems += disagreements(our_rules(), layout_of(unit, unit.name), judgement.tests, plan.expected)
         if plan.sanitizer:
             problems += sanitize.silent(plan.sanitizer, log)
         judgement = with_problems(judgement, problems)
         boots.append(JudgedBoot(name, run.argv, run.ending, run.log, run.seconds, judgement))
     return tuple(boots)
+
+
+NOT_JUDGED = "not judged: "
+"""How the reason of a skip begins where a rule applies to a kernel and could not be judged in it. Any other skip of a
+rule says that it does not apply, or that its change is not in the tree."""
+
+
+def _rules_tested(rules: Rules, tests: Sequence[TestResult]) -> Iterator[tuple[str, TestResult]]:
+    """The tests of layout rules, each with the rule's id."""
+    known = {rule.id for rule in rules.rules}
+    for test in tests:
+        suite, rule = test.name.split(":")[0], test.name.split(":")[-1]
+        if suite == "sched_layout" and rule in known:
+            yield rule, test
+
+
+def not_held(rules: Rules, tests: Sequence[TestResult], expected: frozenset[str]) -> Iterator[Problem]:
+    """One problem for each reason why the kernel could not judge rules of expected changes."""
+    found: dict[str, list[str]] = {}
+    for rule, test in _rules_tested(rules, tests):
+        skipped = test.outcome is TestOutcome.SKIP and test.reason.startswith(NOT_JUDGED)
+        if skipped and rules.rule(rule).change in expected:
+            found.setdefault(test.reason.removeprefix(NOT_JUDGED), []).append(rule)
+    for reason, names in found.items():
+        yield Problem("not-held", 0, f"not held here ({reason}): {', '.join(names)}", Verdict.INCONCLUSIVE)
 
 
 _SAME = {TestOutcome.PASS: RuleOutcome.PASS, TestOutcome.FAIL: RuleOutcome.FAIL, TestOutcome.SKIP: RuleOutcome.NA}
@@ -121,10 +144,8 @@ def disagreements(
     A failure only in the kernel is no problem if the rule has a clause that the object cannot judge, because it has
     no debug information. Nor is a pass, if the object can judge no clause at all.
     """
-    known = {rule.id for rule in rules.rules}
-    for test in tests:
-        suite, rule = test.name.split(":")[0], test.name.split(":")[-1]
-        if suite != "sched_layout" or rule not in known or test.outcome not in _SAME:
+    for rule, test in _rules_tested(rules, tests):
+        if test.outcome not in _SAME or test.reason.startswith(NOT_JUDGED):
             continue
         result = judge_rule(rules, rule, layout, expected)
         said = _SAME[test.outcome]

@@ -95,11 +95,13 @@ def _word(text: str) -> str:
 
 
 def _read(arguments: argparse.Namespace) -> CheckOptions:
-    from schedlib.console.expected import expected_tests
+    from schedlib.console.expected import current_name, expected_tests
 
     tree = options.tree_options(arguments)
     require_tree(tree)
+    arguments.require = tuple(current_name(name, selftests=arguments.selftests) for name in arguments.require)
     if arguments.only:
+        arguments.only = current_name(arguments.only, ".", selftests=arguments.selftests)
         expected_tests(options.MOST_CPUS, arguments.only, selftests=arguments.selftests)
     changes = options.change_options(arguments)
     kernel_args = tuple(arguments.kernel_arg)

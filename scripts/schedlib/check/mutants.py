@@ -27,7 +27,7 @@ from schedlib.names import words
 from schedlib.paths import CONFIGS
 from schedlib.process import must
 from schedlib.tree.changes import known
-from schedlib.tree.compose import Composition, compose, refuse_conflicts
+from schedlib.tree.compose import Composition, compose, refuse_conflicts, with_fields
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
 MUTANTS = CONFIGS / "mutants"
@@ -134,7 +134,9 @@ def applied(tree: Tree, mutant: Mutant, expect: frozenset[str] | None = None) ->
     expected = None if expect is None else expect | set(mutant.with_)
     composition = compose(tree, with_=mutant.with_, without=mutant.without, expect=expected)
     refuse_conflicts(composition)
-    return composition, apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
+    commit = apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
+    # A member that is renamed has to fail in the kernel. The unit that only we compile would not build.
+    return composition, commit and with_fields(tree, commit)
 
 
 def try_mutant(

@@ -105,7 +105,11 @@ def _shown(boot: JudgedBoot, *, many: bool) -> list[str]:
     for problem in judgement.problems:
         out.append(f"{'note' if problem.verdict is Verdict.PASS else problem.verdict.name}: {problem_text(problem)}")
     counts = Counter(test.outcome for test in judgement.tests)
-    out.append(f"{len(judgement.tests)} tests: {', '.join(f'{counts[each]} {_COUNTED[each]}' for each in TestOutcome)}")
+    xfail = sum(test.xfail for test in judgement.tests)
+    counted = [f"{counts[each] - xfail * (each is TestOutcome.PASS)} {_COUNTED[each]}" for each in TestOutcome]
+    if xfail:
+        counted.insert(1, f"{xfail} xfail")
+    out.append(f"{len(judgement.tests)} tests: {', '.join(counted)}")
     for reason, names in skips([boot]).items():
         out.append(f"skipped ({reason}): {', '.join(names)}")
     for reason, names in by_reason(test for test in judgement.tests if test.xfail).items():

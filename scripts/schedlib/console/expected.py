@@ -4,12 +4,14 @@
 Each line has one full name; `#` begins a comment. `classes=8,64` after the name means that only guests with 8 or 64
 CPUs run the test. The exported series has a test only if the tree has the change that it tests: the one in
 `needs=ID`, or the one after which its case is named. `needs=schedline` is for a test that only our own builds have.
+`was=SUITE:CASE,...` names what the test was called before: `--only` and `--require` accept these names, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -18,8 +20,18 @@ from schedlib.names import change_ids
 from schedlib.paths import KUNIT, PROJECT, SELFTESTS
 
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
-_CLASSES = re.compile(r"\s+classes=(\S*)$")
-_NEEDS = re.compile(r"\s+needs=([\w-]+)$")
+_WORD = re.compile(r"\s+(classes|needs|was)=(\S*)$")
+_TEST = re.compile(r"\w[\w-]*(:\S+)+")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of a list: a test's name, the CPU counts of its guests (none: all), the change it needs, older names."""
+
+    name: str
+    classes: tuple[int, ...] = ()
+    needs: str = ""
+    was: tuple[str, ...] = ()
 
 
 def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | None = None) -> tuple[str, ...]:
@@ -32,35 +44,75 @@ def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | 
     Raises:
         SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.
     """
+    kept = [
+        row.name
+        for row in _listed(path)
+        if (cpu_class is None or not row.classes or cpu_class in row.classes)
+        and (changes is None or set(changes) >= ({row.needs} if row.needs else _named_after(row.name)))
+    ]
+    if not kept:
+        for_class = "" if cpu_class is None else f" for {cpu_class} CPUs"
+        raise SchedlineError(f"{path} lists no test{for_class}: any log would pass", "add a test, or name another list")
+    return tuple(kept)
+
+
+def _listed(path: Path) -> Iterator[Listed]:
+    """The lines of a list."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SchedlineError(f"the list of tests {path} cannot be read: {said}", "name another file") from error
     seen: set[str] = set()
-    kept: list[str] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = _COMMENT.sub("", raw).strip()
         if not line:
             continue
-        needs = _NEEDS.search(line)
-        line = line[: needs.start()] if needs else line
-        classes = _CLASSES.search(line)
-        name = line[: classes.start()] if classes else line
-        values = classes[1].split(",") if classes else []
-        if name.startswith("classes=") or not all(value.isascii() and value.isdigit() for value in values):
-            raise SchedlineError(f"{path}:{number}: {line!r} is no `name  classes=8,64`", "correct the line")
-        if name in seen:
-            raise SchedlineError(f"{path}:{number}: {name} is listed twice", "remove one of the lines")
-        seen.add(name)
-        if changes is not None and not set(changes) >= ({needs[1]} if needs else _named_after(name)):
-            continue
-        if cpu_class is None or not classes or cpu_class in map(int, values):
-            kept.append(name)
-    if not kept:
-        for_class = "" if cpu_class is None else f" for {cpu_class} CPUs"
-        raise SchedlineError(f"{path} lists no test{for_class}: any log would pass", "add a test, or name another list")
-    return tuple(kept)
+        row = _read_line(line)
+        if row is None:
+            what = "`name  classes=8,64 needs=ID was=SUITE:CASE`"
+            raise SchedlineError(f"{path}:{number}: {line!r} is no {what}", "correct the line")
+        for name in (row.name, *row.was):
+            if name in seen:
+                raise SchedlineError(f"{path}:{number}: {name} is listed twice", "remove one of the lines")
+            seen.add(name)
+        yield row
+
+
+def _read_line(line: str) -> Listed | None:
+    """A line of a list; None if it is none."""
+    name, words = line, dict[str, str]()
+    while match := _WORD.search(name):
+        if match[1] in words:
+            return None
+        words[match[1]] = match[2]
+        name = name[: match.start()]
+    classes = words["classes"].split(",") if "classes" in words else []
+    was = tuple(words["was"].split(",")) if "was" in words else ()
+    right = all(value.isascii() and value.isdigit() for value in classes) and all(map(_TEST.fullmatch, was))
+    if _WORD.match(f" {name}") or not right or words.get("needs") == "":
+        return None
+    return Listed(name, tuple(map(int, classes)), words.get("needs", ""), was)
+
+
+def current_name(name: str, separator: str = ":", *, selftests: bool = False) -> str:
+    """What a test is called now. A name that no test had before is returned as it is.
+
+    Args:
+        name: SUITE:CASE[:PARAMETER]; with "." as the separator SUITE.CASE, as for `--only`.
+    """
+    older = name.replace(separator, ":")
+    for row in _listed(_list(selftests=selftests)):
+        if older in row.was:
+            return row.name.replace(":", separator)
+        # A case with parameters has its older name on the line of each.
+        if older in {each.rpartition(":")[0] for each in row.was if each.count(":") > 1}:
+            return ":".join(row.name.split(":")[: older.count(":") + 1]).replace(":", separator)
+    return name
+
+
+def _list(*, selftests: bool) -> Path:
+    return (SELFTESTS if selftests else KUNIT) / "tests.txt"
 
 
 def _named_after(test: str) -> set[str]:
@@ -71,7 +123,7 @@ def _named_after(test: str) -> set[str]:
 def tests_of(change: str) -> frozenset[str]:
     """The KUnit tests that the exported series has only in a tree with this change."""
     others = {*change_ids(), "schedline"} - {change}
-    listed = KUNIT / "tests.txt"
+    listed = _list(selftests=False)
     return frozenset(load_expected(listed, None)) - frozenset(load_expected(listed, None, others))
 
 
@@ -88,7 +140,7 @@ def expected_tests(
     Args:
         changes: those of a tree to which the exported series was applied; None for our own builds.
     """
-    file = (SELFTESTS if selftests else KUNIT) / "tests.txt"
+    file = _list(selftests=selftests)
     listed = load_expected(file, cpus, changes)
     parts = {name: name.split(":") for name in listed if name.split(":")[0] not in without}
     suite, _, case = (only or "*").partition(".")

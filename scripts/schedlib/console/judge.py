@@ -20,7 +20,7 @@ from enum import Enum
 from operator import itemgetter
 
 from schedlib.console.ktap import PROGRAM, Flaw, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
-from schedlib.console.log_lines import Sign, lines, reports, sign
+from schedlib.console.log_lines import Framing, Sign, framing, lines, reports, sign
 from schedlib.console.races import Explain, RaceReader, RaceReport
 from schedlib.guest.boot import Ending
 from schedlib.verdict import Verdict, worst
@@ -148,7 +148,8 @@ def judge(
         known_races: selects the KCSAN reports of intended races, which are only remarks; called only if there are
             reports.
     """
-    seen = _scan(log)
+    learned = framing(log)
+    seen = _scan(log, learned)
     intended = known_races(seen.races) if known_races and seen.races else ()
     own = {number for report, _ in intended for number in report.own}
     seen = replace(seen, signs=tuple(each for each in seen.signs if each.line not in own))
@@ -157,6 +158,7 @@ def judge(
     listed = frozenset(expected)
     named = [result for stream in seen.report.streams for result in _results(stream, listed, doubts, times)]
     problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, listed)]
+    problems += _framed(seen, learned)
     crash = next((problem for problem in problems if problem.kind in ("panic", "hang", "died", "timeout")), None)
     tests = _accounted(named, expected, seen, crash, alive)
     problems += [Problem("known-race", report.line, f"{report.text}: {why}", Verdict.PASS) for report, why in intended]
@@ -175,13 +177,13 @@ def judge(
     return Judgement(verdict, tests, tuple(_few(problems)))
 
 
-def _scan(log: bytes) -> _Log:
+def _scan(log: bytes, learned: Framing | None) -> _Log:
     reader = Reader()
     races = RaceReader()
     signs: list[Sign] = []
     banner = newest = shutdown = restarted = runner = number = 0
     asked = False
-    for line in lines(log):
+    for line in lines(log, learned):
         number = line.number
         reader.feed(line)
         found = sign(line)
@@ -359,6 +361,19 @@ def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Pr
     if seen.restarted:
         text = "the kernel started again without having shut down"
         yield Problem("restart", seen.restarted, text, Verdict.FAIL)
+
+
+def _framed(seen: _Log, learned: Framing | None) -> Iterator[Problem]:
+    """What a transport put before the lines: a remark if it was understood, and no pass if not."""
+    if learned and learned.alien:
+        text = f"KTAP begins behind {learned.example!r}, and this line of KTAP does not"
+        yield Problem("framing", learned.alien, text, Verdict.INCONCLUSIVE)
+    elif learned:
+        yield Problem("framing", 0, f"taken off each line: {learned.example!r}", Verdict.PASS)
+    for each in seen.signs:
+        if each.kind == "framed":
+            text = f"a report of the kernel behind something that is not understood: {each.text}"
+            yield Problem("framing", each.line, text, Verdict.INCONCLUSIVE)
 
 
 def _ending(seen: _Log, ending: Ending) -> Iterator[Problem]:

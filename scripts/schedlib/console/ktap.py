@@ -121,6 +121,17 @@ _COUNTS = re.compile(r"# (.{1,200}): pass:(\d{1,9}) fail:(\d{1,9}) skip:(\d{1,9}
 _TOTALS = re.compile(
     r"# Totals: pass:(\d{1,9}) fail:(\d{1,9}) xfail:(\d{1,9}) xpass:(\d{1,9}) skip:(\d{1,9}) error:(\d{1,9})$"
 )
+_SIGNAL = (
+    "Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Killed|Trace/breakpoint trap"
+)
+_DIED = re.compile(
+    rf"(?:# *)*(?:(?:{_SIGNAL})(?: +\(core dumped\))?$|.{{0,200}}: line \d+: +\d+ (?:{_SIGNAL})\b|"
+    r"(?:=+\d+=+ ?)?ERROR: (?:Address|HWAddress|Leak|Memory|Thread)Sanitizer: |.{0,200}: Assertion `.*' failed\.$|"
+    r"\*\*\* stack smashing detected|(?:free|malloc|realloc|munmap_chunk)\(\): |double free or corruption|"
+    r"timeout: the monitored command dumped core)"
+)
+"""What a shell, libc or a sanitizer says of a program that died."""
+_DIED_WORDS = re.compile(r"bort|fault|error|Illegal|exception|Kill|trap|Sanitizer|failed|smashing|\(\): |double|dumped")
 _HINT = re.compile(r"# ([\w-]{1,200}): ")
 _FIRST = frozenset("onKT1B")
 
@@ -172,6 +183,7 @@ class Reader:
         self._program: tuple[str, Moment, int] | None = None
         self._inside: Reader | None = None
         self._failed: LogLine | None = None  # the first failed expectation that is not accounted for yet
+        self._died: LogLine | None = None  # a program died, and no result says so yet
         self._not_ok: set[str] = set()
         self._last_line = 0
 
@@ -188,6 +200,8 @@ class Reader:
             found = EXPECTATION.search(body)
             if found and found[1] not in self._not_ok:
                 self._failed = line
+        if self._died is None and self._stack and not self._inner and not self._kunit and _DIED_WORDS.search(body):
+            self._died = line if _DIED.match(body) else None
         if first == "#":
             self._line = line
             self._comment(body, len(line.text) - len(body))
@@ -280,7 +294,8 @@ class Reader:
         elif top.plan is not None:
             self._flaw("duplicate-plan", self._line.text)
         else:
-            if top.tests and not self._inner:
+            # TAP allows the plan at the end; KUnit prints it first.
+            if top.tests and self._kunit:
                 self._flaw("late-plan", self._line.text)
             top.plan, top.skipped = count, None if count else skipped
             if count == 0 and skipped is None and len(self._stack) == 1:
@@ -321,12 +336,18 @@ class Reader:
             self._flaw("malformed", f"unexpected indentation: {self._line.text}")
         doubt = ""
         if status is Status.NOT_OK:
-            self._failed = None
+            self._failed = self._died = None
             if tests is None:
                 self._not_ok.add(name)
         elif self._failed:
             doubt = f"one of its expectations failed, but its result is {status.value!r}"
             self._unaccounted(f"the result of {name!r} is {status.value!r}", name)
+        elif self._died:
+            if status is Status.OK:
+                doubt = (
+                    f"a program died before it, in line {self._died.number}: {self._died.text.strip()[:LONGEST_QUOTE]}"
+                )
+            self._died = None
         test = Test(name, status, reason, self._line.number, began, moment, tuple(self._log), tests, doubt)
         if len(self._stack) == 1 and not self._inner:
             if name.startswith(PROGRAM):
@@ -409,6 +430,9 @@ class Reader:
             self._flaw("no-result", "output of a program without its result line")
         frame = self._stack.pop()
         self._check(frame)
+        if self._died:
+            self._flaws.append(Flaw("program-died", self._died.number, self._died.text.strip()[:LONGEST_QUOTE]))
+            self._died = None
         complete, stamped = frame.plan == frame.number, self._here.stamp is not None
         inside = (frame.line, self._kunit, tuple(frame.tests), tuple(running))
         self._streams.append(Stream(*inside, complete, frame.skipped, stamped, frame.totals))
@@ -420,9 +444,13 @@ class Reader:
         frame.totals = False
         suite = len(self._stack) == 1 and self._kunit
         if test.name in frame.names or (suite and test.name in self._suites):
-            # Parameters may share a description; a case or a suite that appears twice ran twice.
-            kind = "duplicate-name" if self._inner or len(self._stack) > 2 else "duplicate"
-            self._flaw(kind, f"{test.name!r} appears twice", test.name)
+            if self._inner or not (self._kunit or test.name.startswith(PROGRAM)):
+                # A program may use a name again: its tests are known by their numbers.
+                test = replace(test, name=f"{test.name} (result {number})")
+            else:
+                # Parameters may share a description; a case or a suite that appears twice ran twice.
+                kind = "duplicate-name" if len(self._stack) > 2 else "duplicate"
+                self._flaw(kind, f"{test.name!r} appears twice", test.name)
         frame.names.add(test.name)
         if suite:
             self._suites.add(test.name)

@@ -31,20 +31,77 @@ class LogLine(NamedTuple):
 
 
 _STAMP = r"\[ *(\d{1,9}\.\d{6})\](?:\[ *[TC]\d{1,9}\])? ?"
-# In this order: the host's clock (LAVA, ts), a syslog level, dmesg -x, then dmesg -T or the kernel's clock and caller.
+# In this order: the host's clock (LAVA, GitHub, ts, syslog, journalctl), syslog's host and program, a level, dmesg -x,
+# then dmesg -T or the kernel's clock and caller.
 _PREFIX = re.compile(
-    r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? )?"
+    r"(?:(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|"
+    r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) (?:[\w.-]{1,64} kernel(?:\[\d+\])?: )?)?"
     rf"(?:<\d{{1,3}}>)?(?:[a-z]{{2,8}} {{0,3}}:[a-z]{{2,8}} {{0,3}}: )?"
     rf"(?:\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d \d{{4}}\] ?|{_STAMP})?",
     re.ASCII,
 )
 _STAMP_INSIDE = re.compile(r"(?<=.)" + _STAMP, re.ASCII)
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
-_MAYBE_PREFIXED = frozenset("[<0123456789abcdefghijklmnopqrstuvwxyz")
+_MAYBE_PREFIXED = frozenset("[<0123456789abcdefghijklmnopqrstuvwxyzADFJMNOS")
+
+_VERSION = re.compile(r"K?TAP version \d{1,3} *$", re.ASCII)
+_PARTS = re.compile(
+    r"(?P<month>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)|"
+    r"(?P<digits> *\d+)|(?P<level>(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR)\b *)|(?P<other>.)",
+    re.ASCII,
+)
+_OWN_LINE = re.compile(r" *(?:K?TAP version \d|(?:not )?ok \d|1\.\.\d)", re.ASCII)
 
 
-def lines(log: bytes) -> Iterator[LogLine]:
-    """Every message of a log. Its number is the line number in the file, even if a line holds two messages."""
+class Framing(NamedTuple):
+    """What a transport has put before each line.
+
+    Attributes:
+        example: the prefix of the first line of KTAP.
+        unknown: the part of it that is learned from this log; other numbers, months and levels may stand in it.
+        alien: a line of KTAP without that part; 0 if there is none. Such a log is not understood.
+    """
+
+    example: str
+    unknown: re.Pattern[str] | None
+    alien: int = 0
+
+
+def framing(log: bytes) -> Framing | None:
+    """The prefix of syslog, of journalctl, or of a transport that nobody has told us about."""
+    dirty = any(byte in log for byte in (b"\x1b", b"\0", b"\r"))
+    learned: Framing | None = None
+    for number, raw in enumerate(io.BytesIO(log), 1):
+        text = _clean(raw[:LONGEST_LINE], dirty)
+        if learned is None:
+            version = _VERSION.search(text) if "TAP version " in text else None
+            if version is None:
+                continue
+            known = _PREFIX.match(text)
+            # The output of a program of run_kselftest.sh begins with `# `.
+            own = re.sub(r"(?:# *)+$", "", text[known.end() if known else 0 : version.start()])
+            if own.strip():
+                learned = Framing(text[: known.end() if known else 0] + own, re.compile(_shape(own)))
+            else:
+                return Framing(text[: version.start()], None) if known and " kernel" in known[0] else None
+        elif _OWN_LINE.match(text):
+            return learned._replace(alien=number)
+    return learned
+
+
+def _shape(prefix: str) -> str:
+    """A pattern for a prefix: its numbers, months, days and levels may differ in other lines."""
+    kinds = {"month": "[A-Z][a-z]{2}", "digits": r" *\d+", "level": "[A-Z]{4,7} *"}
+    return "".join(kinds.get(str(part.lastgroup), re.escape(part[0])) for part in _PARTS.finditer(prefix))
+
+
+def lines(log: bytes, learned: Framing | None = None) -> Iterator[LogLine]:
+    """Every message of a log. Its number is the line number in the file, even if a line holds two messages.
+
+    Args:
+        learned: a prefix that is taken off, too; see framing().
+    """
+    unknown = learned.unknown if learned else None
     dirty = any(byte in log for byte in (b"\x1b", b"\0", b"\r"))
     end = 0
     for number, raw in enumerate(io.BytesIO(log), 1):
@@ -55,6 +112,9 @@ def lines(log: bytes) -> Iterator[LogLine]:
         first = text[:1]
         if first == "-" and text.startswith('- {"dt": '):
             text = _lava(text)
+            first = text[:1]
+        if unknown and (prefix := _PREFIX.match(text)) and (taken := unknown.match(text, prefix.end())):
+            text = text[taken.end() :]
             first = text[:1]
         stamp = None
         if first in _MAYBE_PREFIXED and (prefix := _PREFIX.match(text)):
@@ -140,6 +200,19 @@ _HEADLINES = (
     r"\d+ new suspected memory leaks",
 )
 _HEADLINE = re.compile(r"(?:[\w.-]{1,40}: ){0,2}(?:" + "|".join(_HEADLINES) + ")")
+# A program that faults has a report of its own, which no test of the kernel has to avoid.
+_USER_FAULT = re.compile(
+    r"(?:traps: )?\S{1,40}\[\d+\]:? (?:segfault|unhandled signal|unhandled exception|bad frame in|bus error|"
+    r"general protection fault|trap (?:invalid|divide|int3)|illegal instruction)|User process fault: |"
+    r"(?:traps: )?\S{1,40}\[\d+\]: (?:undefined instruction|syscall \d)"
+)
+# Kernel reports in a line whose beginning is not understood.
+_INSIDE = re.compile(
+    r"[\]:|>)] *(?:Kernel panic - not syncing|BUG: (?:K[A-Z]+: |kernel NULL|unable to handle|scheduling while|"
+    r"sleeping function|soft lockup|spinlock|workqueue lockup)|INFO: task \S+ blocked for more|"
+    r"INFO: rcu\w* .*detected|WARNING: (?:CPU: \d+ PID: \d+ at|\S+:\d+ at \S+\+0x|possible circular)|"
+    r"-----\[ cut here|Oops: |UBSAN: |Unable to handle kernel |general protection fault)"
+)
 # The other lines of a report. After a headline they belong to its report; alone they show that a headline was lost.
 _TRAIL = re.compile(
     r"-{4,}\[ cut here \]|-+\[ end (?P<panic>Kernel panic|trace)|Call [Tt]race:|stack backtrace:|Modules linked in:|"
@@ -156,7 +229,8 @@ _GLUED = re.compile(
 # Every line that the patterns above can match has one of these words. For most lines this search is enough.
 _WORDS = re.compile(
     r"BUG|WARNING|INFO|panic|PANIC|SAN: |KFENCE|race|cut here|linked in|CPU: |RIP: |Oops|rror: |fault|divide e|opcode|"
-    r"segment: |int3|Unable|Bad mode|bad: |corruption|LOCKUP|LOCKS|leaks|starved|TASK|Code: |Hardware|Rebooting"
+    r"segment: |int3|Unable|Bad mode|bad: |corruption|LOCKUP|LOCKS|leaks|starved|TASK|Code: |Hardware|Rebooting|"
+    r"segfault|unhandled|bad frame|bus error|illegal inst|undefined inst|process fault"
 )
 _ENDS = "Restarting system|System halted|Power down|Power off not available: System halted instead|machine restart"
 _LIFE = re.compile(
@@ -173,22 +247,32 @@ _LOUD_WORDS = (b"FAILED at ", b"Kernel panic", b"---[ ", b"BUG: ", b"WARNING: ")
 
 
 def sign(line: LogLine) -> Sign | None:
-    """What a line says about the kernel: banner, start, shutdown, runner, disabled, kunit, panic, splat, trail."""
+    """What a line says about the kernel.
+
+    Its kind is banner, start, shutdown, runner, disabled, kunit, panic, splat, trail, user (a program faulted) or
+    framed (a report of the kernel in a line whose beginning is not understood).
+    """
     text = line.text
     if text[:1] in ("L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
         return Sign(str(found.lastgroup), line.number, text)
     if not _WORDS.search(text) or text.lstrip(" ").startswith("#"):
         return None
     text = text.strip()
+    if _USER_FAULT.match(text):
+        return Sign("user", line.number, text)
     if found := _TRAIL.match(text):
         return Sign("panic" if found["panic"] == "Kernel panic" else "trail", line.number, text)
     if found := _HEADLINE.match(text):
         return Sign("panic" if found["panic"] else "splat", line.number, text)
     if found := _GLUED.search(text.partition(" # ")[0]):
         return Sign("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
+    if _INSIDE.search(text):
+        return Sign("framed", line.number, text)
     return None
 
 
+_USER_LINES = 40
+"""Registers and code further from the fault of a program than this do not belong to it."""
 _REPORT_LINES = 150
 """A stack trace further from its headline than this belongs to another report."""
 _LEAD_LINES = 20
@@ -198,9 +282,13 @@ _LEAD_LINES = 20
 def reports(signs: Iterable[Sign]) -> tuple[Sign, ...]:
     """One sign for each panic and each splat: its headline, if it has one."""
     found: list[Sign] = []
-    last = -_REPORT_LINES
+    last = user = -_REPORT_LINES
     headless = False
     for each in signs:
+        if each.kind == "user":
+            user = each.line
+        if each.kind == "trail" and 0 <= each.line - user < _USER_LINES and last < user:
+            continue
         near = each.line - last < _REPORT_LINES
         if each.kind == "trail":
             if not near:

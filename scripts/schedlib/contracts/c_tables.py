@@ -1,34 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0
-"""rules and a tree's source -> the C tables that kunit/sched_layout_kunit.c judges inside of that tree's kernel."""
+"""rules and a tree's source -> C: the table that the kernel's test judges, and the unit that is compiled outside."""
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
-from schedlib.contracts.conditions import in_c, in_words
-from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, CONTRACTS, UNLISTED, WORDS, Clause, Rule, Rules
+from schedlib.contracts.conditions import in_c
+from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, COMPARED, CONTRACTS, Clause, Rules
 from schedlib.contracts.struct_source import HEADERS, Source
 from schedlib.errors import SchedlineError
-from schedlib.formats.contract_file import ANY_LINE, LAST_LINE
+from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 
 _SPDX = "/* SPDX-License-Identifier: GPL-2.0 */\n"
 _SPDX_C = "// SPDX-License-Identifier: GPL-2.0\n"
 _WIDTH = 100
 
-HEADER, CLOSED, RULES, FIELDS = "layout_contracts.h", "layout_closed.h", "layout_rules.c", "layout_fields.c"
+VERSION = 2
+"""Of the records of the unit. Raised when one changes its shape."""
+
+TABLE, FIELDS = "sched_layout_rules.h", "layout_fields.c"
 """The names of the files."""
 
+_KINDS = {
+    ClauseKind.ALIGNED: "BEGINS_LINE",
+    ClauseKind.ALONE: "CLOSED",
+    ClauseKind.FOLLOWS: "BEHIND",
+    ClauseKind.TYPE_ALIGNED: "ALIGNED",
+    ClauseKind.TYPE_PADDED: "WHOLE_LINES",
+    ClauseKind.TYPE_SMALL: "SMALL",
+    ClauseKind.TYPE_MOST: "AT_MOST",
+}
+"""The names of kinds in enum layout_kind of kunit/sched_layout_kunit.c, where they differ."""
 
-def tables(rules: Rules, source: Source) -> dict[str, str]:
-    """The files, by name, for a tree that declares `source`."""
-    return {
-        HEADER: _header(rules, source),
-        CLOSED: _closed(rules, source),
-        RULES: _rules(rules, source),
-        FIELDS: _fields(rules, source),
-    }
+
+_SHORT = {
+    "sizeof(raw_spinlock_t) == sizeof(arch_spinlock_t)": "PLAIN_LOCKS",
+    "sizeof(raw_spinlock_t) > sizeof(arch_spinlock_t)": "!PLAIN_LOCKS",
+    "sizeof(cpumask_var_t)": "MASK",
+    "SMP_CACHE_BYTES": "LINE",
+}
+"""Expressions of conditions, and the macros of kunit/sched_layout_kunit.c that stand for them in the table."""
+
+
+def in_table(condition: str) -> str:
+    """A condition as the table has it."""
+    text = in_c(condition)
+    for long, short in _SHORT.items():
+        text = text.replace(long, short)
+    return text
+
+
+def kind_in_c(kind: ClauseKind) -> str:
+    """An enumerator of enum layout_kind."""
+    return _KINDS.get(kind, kind.name)
 
 
 def require_members(rules: Rules, source: Source, present: Collection[str]) -> None:
@@ -65,12 +91,6 @@ def _place(tag: str, names: Sequence[str]) -> str:
     return f"configs/contracts/sched/{tag}.toml{number}"
 
 
-def _name(condition: str) -> str:
-    """The enumerator of a condition: LAYOUT_LINE_MIN_64 for `line >= 64`."""
-    text = condition.replace("line >=", "line_min").replace("line <=", "line_max").replace("==", "")
-    return "LAYOUT_" + re.sub(r"\W+", "_", text.replace("!", "no_")).upper()
-
-
 def _array(change: str) -> str:
     return change.replace("-", "_")
 
@@ -79,198 +99,281 @@ def _known(clause: Clause, names: Sequence[str], source: Source) -> list[str]:
     return [name for name in names if (found := source.find(clause.type, name)) and found.has_offset]
 
 
-def _header(rules: Rules, source: Source) -> str:
-    listed = [name for tag in rules.types() for name in _members(rules, source, tag)]
-    most = max((len(clause.named) for clause in rules.clauses), default=1)
-    arrays = "".join(
-        f"\tstruct sched_layout_rule\t{_array(change)}[{sum(rule.change == change for rule in rules.rules)}];\n"
-        for change in rules.changes()
-    )
-    conditions = "".join(f"\t{_name(condition)},\n" for condition in rules.conditions())
-    return f"""{_SPDX}/*
- * Made from the contracts, like layout_rules.c and layout_fields.c: how many
- * there are of everything, and how long the names are.
- */
-#ifndef _KERNEL_SCHED_TESTS_LAYOUT_CONTRACTS_H
-#define _KERNEL_SCHED_TESTS_LAYOUT_CONTRACTS_H
-
-#define LAYOUT_TYPE_LEN\t\t{_room(rules.types())}
-#define LAYOUT_MEMBER_LEN\t{_room(listed)}
-#define LAYOUT_CONDITION_LEN\t{_room(rules.conditions())}
-#define LAYOUT_MOST_MEMBERS\t{most}
-
-/* What must be true of a kernel for a clause to apply to it: bit numbers. */
-enum sched_layout_need {{
-{conditions}\tLAYOUT_NR_CONDITIONS
-}};
-
-/* One array for each change, so that each is a parameterised test of its own. */
-struct sched_layout_rules {{
-{arrays}}};
-
-#endif /* _KERNEL_SCHED_TESTS_LAYOUT_CONTRACTS_H */
-"""
-
-
-def _closed(rules: Rules, source: Source) -> str:
-    """The structures of which the kernel's reader has to know all members."""
-    tags = dict.fromkeys(clause.type for clause in rules.clauses if clause.kind in UNLISTED)
-    rows = [(source.structs[tag].guards, f"CLOSED({tag})") for tag in tags if tag in source.structs]
-    return f"""{_SPDX}/*
- * Made from the contracts: the structures with a clause about members that it
- * does not list. Included with a definition of CLOSED().
- */
-{_joined(rows)}
-"""
-
-
 def _room(names: Collection[str]) -> int:
     """Bytes for any of the names and its end, in whole words."""
     return (max(map(len, names), default=0) + 4) // 4 * 4
 
 
-def _text(text: str, indent: str) -> str:
-    """A C string; a long one on a line of its own, not split, as checkpatch wants it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f' "{escaped}"' if len(escaped) <= _WIDTH - 8 * len(indent) - 16 else f'\n{indent}"{escaped}"'
-
-
-def _rules(rules: Rules, source: Source) -> str:
-    parts = [
-        f"""{_SPDX_C}/*
- * The layout rules, made from the contracts of schedline. See layout_rules.h.
+def rule_table(rules: Rules, source: Source) -> str:
+    """The table that kunit/sched_layout_kunit.c judges, for a tree that declares `source`."""
+    tags = [tag for tag in rules.types() if tag in source.structs]
+    sizes = "sizeof(struct {0}), __alignof__(struct {0})"
+    types = [(source.structs[tag].guards, f'\t{{ "{tag}", {sizes.format(tag)} }},') for tag in tags]
+    groups = _groups(rules, source)
+    lists = [*_long_lists(rules, source, groups), *groups]
+    body = _tables(rules, source, lists)
+    macros = "".join(
+        f'#define {macro} "{" ".join(members)} "\n' for _, macro, members in lists if re.search(rf"\b{macro}\b", body)
+    )
+    return f"""{_SPDX}/*
+ * Rules on the cache lines of the scheduler's structures. See
+ * sched_layout_kunit.c for what each kind of clause holds. A member that exists
+ * in some configurations only stands in absent_members[], too.
  */
-#include <linux/bits.h>
-#include <linux/kernel.h>
 
-#include "layout_rules.h"
+static struct layout_type layout_types[] = {{
+{_joined(types)}
+\t{{ }}
+}};
 
-const struct sched_layout_rules sched_layout_rules = {{
-"""
-    ]
+/* What rules name and this configuration does not have. Any other member must exist. */
+static const char * const absent_members[] = {{
+{_joined(list(_absent(rules, source)))}
+\tNULL
+}};
+
+/* Members that are named together. Each list ends with a blank. */
+{macros}{body}"""
+
+
+def _tables(rules: Rules, source: Source, lists: Lists) -> str:
+    """The rules of each change, and the signs of each."""
+    parts = []
     for change in rules.changes():
-        its = (rule for rule in rules.rules if rule.change == change)
-        parts.append(f"\t.{_array(change)} = {{\n{''.join(_rule(rule) for rule in its)}\t}},\n")
-    parts.append("};\n\nconst struct sched_layout_clause sched_layout_clauses[] = {\n")
-    parts += [_clause(clause, source) for clause in rules.clauses]
-    parts.append("};\n\nconst u32 sched_layout_nr_clauses = ARRAY_SIZE(sched_layout_clauses);\n\n")
-    parts.append("const char * const sched_layout_kinds[LAYOUT_NR_KINDS] = {\n")
-    parts += [f'\t[LAYOUT_{kind.name}]{_tabs(kind.name)}= "{words}",\n' for kind, words in WORDS.items()]
-    parts.append('};\n\n/* Each completes "needs ..." */\n')
-    parts.append("const char * const sched_layout_needs[LAYOUT_NR_CONDITIONS] = {\n")
-    parts += [f'\t[{_name(condition)}] = "{in_words(condition)}",\n' for condition in rules.conditions()]
-    parts.append("};\n")
+        its = [rule for rule in rules.rules if rule.change == change]
+        rows = ",\n\t".join(
+            _call("RULE", [_quoted(r.id), _quoted(r.reason), *_rows(rules, r.id, source, lists, 13)], 8) for r in its
+        )
+        parts.append(
+            f"\n/* {change}: {its[0].source} */\n"
+            f"static const struct layout_rule {_array(change)}_rules[] = {{\n\t{rows},\n}};\n"
+        )
     if any(rules.of(change) for change in rules.changes()):
-        listed = "".join(f'\t"{change}",\n' for change in rules.changes())
-        parts.append(f"\nconst char * const sched_layout_changes[] = {{\n{listed}\tNULL\n}};\n")
+        signs = ""
+        for change in rules.changes():
+            its_signs = _rows(rules, change, source, lists, 22 + len(change))
+            signs += f'\t{{ "{change}", {_call("CLAUSES", its_signs, 14 + len(change))} }},\n'
+        parts.append(f"\nstatic const struct layout_change layout_changes[] = {{\n{signs}\t{{ }}\n}};\n")
     return "".join(parts)
 
 
-def _record(indent: str, rows: Sequence[tuple[str, str]]) -> str:
-    """A record with designated initialisers."""
-    inner = "".join(f"{indent}\t.{name}\t={value},\n" for name, value in rows)
-    return f"{indent}{{\n{inner}{indent}}},\n"
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
-def _rule(rule: Rule) -> str:
-    texts = {"id": rule.id, "change": rule.change, "reason": rule.reason, "source": rule.source}
-    return _record("\t\t", [(name, _text(text, "\t\t\t\t")) for name, text in texts.items()])
+def _indent(column: int) -> str:
+    return "\t" * (column // 8) + " " * (column % 8)
 
 
-def _tabs(name: str) -> str:
-    return "\t" * (3 - (len(name) + 9) // 8)
+def _call(macro: str, arguments: Sequence[str], column: int) -> str:
+    """A macro's call that begins in a column, with as many arguments in a line as fit.
+
+    An argument that is a call itself must have been made for the column behind the bracket.
+    """
+    start = column + len(macro) + 1
+    rows: list[str] = []
+    for argument in arguments:
+        # checkpatch wants a long text whole, and on a line of its own.
+        if rows and "\n" not in argument and _end(rows[-1], start) + len(argument) + 6 <= _WIDTH:
+            rows[-1] += f", {argument}"
+        else:
+            rows.append(argument)
+    return f"{macro}(" + f",\n{_indent(start)}".join(rows) + ")"
 
 
-def _clause(clause: Clause, source: Source) -> str:
-    rows = [("rule", f' "{clause.rule}"'), ("kind", f" LAYOUT_{clause.kind.name}")]
+def _end(text: str, column: int) -> int:
+    """The column where a text ends that begins in a column."""
+    *before, last = text.split("\n")
+    return len(last.expandtabs(8)) if before else column + len(last)
+
+
+def _rows(rules: Rules, owner: str, source: Source, lists: Lists, column: int) -> list[str]:
+    """The clauses of a rule, or the signs of a change, of which a tree has the members."""
+    made = (_row(clause, source, lists, column) for clause in rules.of(owner))
+    return [row for row in made if row] or ["{ }"]
+
+
+def _wrapped(macro: str, words: Sequence[str], separator: str, column: int) -> str:
+    """A macro's call with one argument, which is broken where a line would be too long."""
+    start = column + len(macro) + 1
+    rows = [""]
+    for number, word in enumerate(words):
+        text = word + (separator if number + 1 < len(words) else "")
+        if rows[-1] and start + len(rows[-1] + text.rstrip()) + 4 > _WIDTH:
+            rows.append("")
+        rows[-1] += text
+    return f"{macro}(" + f"\n{_indent(start)}".join(row.rstrip() for row in rows) + ")"
+
+
+def _group_macro(tag: str, group: str) -> str:
+    return re.sub(r"\W", "_", f"{tag}_{group}").upper()
+
+
+Lists = Sequence[tuple[str, str, tuple[str, ...]]]
+"""Members that are written as one macro: tag, name of the macro, members that the tree has."""
+
+
+def _groups(rules: Rules, source: Source) -> Lists:
+    """The groups of several members."""
+    found = []
+    for tag, group in rules.groups:
+        members = tuple(name for name in group.names if source.find(tag, name))
+        used = [c for c in rules.clauses if c.type == tag and set(members) <= {*c.members, *c.others}]
+        if len(members) > 1 and used:
+            found.append((tag, _group_macro(tag, group.name), members))
+    return found
+
+
+def _long_lists(rules: Rules, source: Source, groups: Lists) -> Lists:
+    """What would be two literals in a row. checkpatch wants a string whole."""
+    found: dict[tuple[str, tuple[str, ...]], str] = {}
+    for clause in rules.clauses:
+        for named in (clause.members, clause.others):
+            names = tuple(_known(clause, named, source))
+            made = _names(names, clause.type, groups)
+            if any(one.endswith('"') and other.endswith('"') for one, other in pairwise(made)):
+                macro = re.sub(r"\W", "_", f"{clause.rule}_{kind_in_c(clause.kind)}").upper()
+                again = sum(macro in known for known in found.values())
+                found.setdefault((clause.type, names), f"{macro}_{again}" if again else macro)
+    return [(tag, macro, names) for (tag, names), macro in found.items()]
+
+
+def _names(names: Sequence[str], tag: str, groups: Lists) -> list[str]:
+    """Members as strings of C, and as macros where they are a whole list. A macro ends with a blank."""
+    made: list[str] = []
+    rest = list(names)
+    while rest:
+        macro = next((each for each in groups if each[0] == tag and tuple(rest[: len(each[2])]) == each[2]), None)
+        if macro:
+            made.append(macro[1])
+            del rest[: len(macro[2])]
+        elif made and made[-1].endswith('"') and len(made[-1]) < _WIDTH // 2:
+            made[-1] = f'{made[-1][:-1]}{rest.pop(0)} "'
+        else:
+            made.append(f'"{rest.pop(0)} "')
+    return [*made[:-1], made[-1].replace(' "', '"')] if made else []
+
+
+def _row(clause: Clause, source: Source, lists: Lists, column: int) -> str:
+    """A clause; empty where a tree has too little of it in any configuration, which require_members() looks at."""
+    members, others = (_known(clause, names, source) for names in (clause.members, clause.others))
+    if len(members) < clause.least or (clause.members and not members) or (clause.kind in COMPARED and not others):
+        return ""
+    if any("." in name for name in (*members, *others)):
+        raise SchedlineError(
+            f"{clause.rule} is about a member inside of another, which the test in the kernel cannot find",
+            f"write the promise into the contract of that member's own structure, not into {clause.type}.toml",
+        )
+    arguments = [kind_in_c(clause.kind), clause.type]
+    inner = column + len("KEEP(")
+    if clause.members:
+        arguments.append(_wrapped("OF", _names(members, clause.type, lists), " ", inner))
+    if others:
+        arguments.append(_wrapped("OTHERS", _names(others, clause.type, lists), " ", inner))
+    if clause.kind in ABOUT_LINES:
+        line = {ANY_LINE: "ANY_LINE", LAST_LINE: "LAST_LINE"}.get(clause.arg, clause.arg)
+        arguments.append(f"LINE_NR({line})")
+    if clause.kind in ABOUT_BYTES:
+        arguments.append(f"BYTES({clause.arg})")
+    arguments += [f"HAS({_quoted(name)})" for name in clause.requires]
     if clause.needs:
-        bits = [f"BIT({_name(condition)})" for condition in sorted(clause.needs)]
-        rows.append(("needs", " " + textwrap.fill(" | ".join(bits), 76).replace("\n", "\n\t\t\t  ")))
-    rows += [("forced", " true")] if clause.forced else []
-    if clause.kind in ABOUT_LINES | ABOUT_BYTES:
-        lines = {ANY_LINE: "LAYOUT_ANY_LINE", LAST_LINE: "LAYOUT_LAST_LINE"}
-        rows.append(("arg", f" {lines.get(clause.arg, clause.arg)}"))
-    rows.append(("type", f' "{clause.type}"'))
-    rows += [("least", f" {clause.least}")] if clause.least else []
-    rows.append(("members", _text(" ".join(_known(clause, clause.members, source)), "\t\t\t")))
-    rows.append(("requires", _text(" ".join(clause.requires), "\t\t\t")))
-    rows.append(("others", _text(" ".join(_known(clause, clause.others, source)), "\t\t\t")))
-    return _record("\t", [row for row in rows if row[1] != ' ""'])
+        arguments.append(_wrapped("WHEN", [in_table(condition) for condition in sorted(clause.needs)], " && ", inner))
+    return _call("KEEP", arguments, column)
 
 
-def _members(rules: Rules, source: Source, tag: str) -> list[str]:
-    """What is listed of a structure: its members in order, and what the clauses name inside of them."""
-    direct = [name for (owner, name), found in source.members.items() if owner == tag and found.has_offset]
-    inner = [
-        name for clause in rules.clauses if clause.type == tag for name in clause.named + clause.requires if "." in name
-    ]
-    return direct + [name for name in dict.fromkeys(inner) if source.find(tag, name)]
+def _absent(rules: Rules, source: Source) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each member that a rule names and some configuration lacks, under the negation of its conditions."""
+    named = {(clause.type, name) for clause in rules.clauses for name in clause.named + clause.requires}
+    found: list[tuple[tuple[str, ...], str]] = []
+    for tag, name in sorted(named):
+        declared = source.find(tag, name)
+        own = [guard for guard in declared.guards if guard not in source.structs[tag].guards] if declared else []
+        if own:
+            found.append(((_not_all(own),), f'\t"{tag}.{name}",'))
+        elif declared is None:
+            # Whichever clause needs it is n/a.
+            found.extend([((), f'\t"{tag}.{name}",')] if _required(rules, tag, name) else [])
+    yield from sorted(found)
 
 
-def _element(tag: str, array: str, member: str) -> str:
-    """The record of a member of every element of an array."""
-    path, size = f"{array}[0].{member}", f"sizeof_field(struct {tag}, {array}"
-    lines = [
-        f'"{tag}", "{path}",',
-        f"offsetof(struct {tag}, {path}),",
-        f"sizeof_field(struct {tag}, {path}),",
-        f"{size}) /",
-        f"{size}[0]),",
-        f"{size}[0])",
-    ]
-    return "\t{\n" + "".join(f"\t\t{line}\n" for line in lines) + "\t},"
+def _not_all(guards: Sequence[str]) -> str:
+    """The condition under which not all of some conditions are true."""
+    if len(guards) == 1:
+        return guards[0][1:] if re.fullmatch(r"!defined\(\w+\)", guards[0]) else f"!{guards[0]}"
+    return f"!({' && '.join(guards)})"
 
 
-def _fields(rules: Rules, source: Source) -> str:
+def _required(rules: Rules, tag: str, name: str) -> bool:
+    return any(clause.type == tag and name in clause.requires for clause in rules.clauses)
+
+
+def _members(source: Source, tag: str) -> list[str]:
+    """The members of a structure that have an offset, in order."""
+    return [name for (owner, name), found in source.members.items() if owner == tag and found.has_offset]
+
+
+def fields_unit(rules: Rules, source: Source) -> str:
+    """The file that is compiled for any architecture, and whose tables layout/tables.py reads out of the object."""
     tags = [tag for tag in rules.types() if tag in source.structs]
     types = [(source.structs[tag].guards, f"\tTYPE({tag}),") for tag in tags]
     rows: list[tuple[tuple[str, ...], str]] = []
     for tag in tags:
-        for name in _members(rules, source, tag):
+        for name in _members(source, tag):
             found = source.find(tag, name)
             guards = found.guards if found else ()
-            array, _, rest = name.partition("[0].")
-            row = f"\tMEMBER({tag}, {name})," if not rest else _element(tag, array, rest)
-            rows.append((guards, row))
-    conditions = "".join(
-        f'\t[{_name(condition)}] = {{\n\t\t"{condition}", {in_c(condition)}\n\t}},\n'
-        for condition in rules.conditions()
-    )
+            rows.append((guards, f"\tMEMBER({tag}, {name}),"))
+    conditions = "".join(f'\t{{\n\t\t"{condition}", {in_c(condition)}\n\t}},\n' for condition in rules.conditions())
+    named = [name for tag in rules.types() for name in _members(source, tag)]
     return f"""{_SPDX_C}/*
- * Where the compiler put the members of the structures that have a contract.
- * Made from the contracts and the declarations of this tree. Needs no link:
- * compiled for any architecture, the tables can be read out of the object.
+ * Where the compiler put the members of the structures that have a contract, as
+ * tables for schedline. Never linked into a kernel. The tables hold characters
+ * and fixed-width integers only: they can be read out of an object for any
+ * architecture.
  */
 #include <linux/build_bug.h>
 #include <linux/mmu_context.h>
 
 #include "../sched.h"
-#include "layout_rules.h"
 
-#define TYPE(type)	{{ #type, sizeof(struct type), __alignof__(struct type) }}
+#define TYPE(type)\t{{ #type, sizeof(struct type), __alignof__(struct type) }}
 
-const struct sched_layout_type sched_layout_types[] = {{
+const struct {{
+	char\tname[{_room(rules.types())}];
+	u32\tsize, align;
+}} sched_layout_types[] = {{
 {_joined(types)}
 }};
 
 #define MEMBER(type, member...) \\
 	{{ #type, #member, offsetof(struct type, member), sizeof_field(struct type, member), 1, 0 }}
 
-const struct sched_layout_field sched_layout_fields[] = {{
+/* A member is one, whether or not it is an array: @count is 1 and @stride 0. */
+const struct {{
+	char\ttype[{_room(rules.types())}];
+	char\tmember[{_room(named)}];
+	u32\toffset, size, count, stride;
+}} sched_layout_fields[] = {{
 {_joined(rows)}
 }};
 
-const struct sched_layout_condition sched_layout_conditions[LAYOUT_NR_CONDITIONS] = {{
+const struct {{
+	char\ttext[{_room(rules.conditions())}];
+	u32\tholds;
+}} sched_layout_conditions[] = {{
 {conditions}}};
 
-const struct sched_layout_env sched_layout_env = {{
-	.version	= SCHED_LAYOUT_VERSION,
+const struct {{
+	u32\tversion, type_size, nr_types, field_size, nr_fields, condition_size, nr_conditions;
+	u32\tline;
+}} sched_layout_env = {{
+	.version	= {VERSION},
 	.type_size	= sizeof(sched_layout_types[0]),
 	.nr_types	= ARRAY_SIZE(sched_layout_types),
 	.field_size	= sizeof(sched_layout_fields[0]),
 	.nr_fields	= ARRAY_SIZE(sched_layout_fields),
 	.condition_size	= sizeof(sched_layout_conditions[0]),
-	.nr_conditions	= LAYOUT_NR_CONDITIONS,
+	.nr_conditions	= ARRAY_SIZE(sched_layout_conditions),
 	.line		= SMP_CACHE_BYTES,
 }};
 """

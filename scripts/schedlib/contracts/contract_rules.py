@@ -77,10 +77,6 @@ class Rule:
     source: str
 
 
-MOST_CONDITIONS = 32
-"""`needs` of a clause in kunit/layout_rules.h is a u32."""
-
-
 @dataclass(frozen=True)
 class Clause:
     """One thing to be checked.
@@ -158,7 +154,7 @@ class Rules:
         """The rules of some changes alone, without the signs by which changes are recognised."""
         kept = tuple(rule for rule in self.rules if rule.change in changes)
         ids = {rule.id for rule in kept}
-        return Rules(kept, tuple(clause for clause in self.clauses if clause.rule in ids))
+        return Rules(kept, tuple(clause for clause in self.clauses if clause.rule in ids), groups=self.groups)
 
     def changes(self) -> tuple[str, ...]:
         """The changes that made the rules, in order; none for those of packs."""
@@ -245,11 +241,7 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
     clauses.sort(key=lambda clause: place[clause.rule])
     files = {contract.struct: contract.file for _, contract in contracts if contract.file}
     groups = tuple((contract.struct, group) for _, contract in contracts for group in contract.group)
-    found = Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files, groups)
-    if not files and len(found.conditions()) > MOST_CONDITIONS:
-        observed = f"{len(found.conditions())} conditions, and the tables a bit for {MOST_CONDITIONS}"
-        raise SchedlineError(f"the contracts have {observed}", "write conditions that are alike in the same way")
-    return found
+    return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files, groups)
 
 
 def _number(name: str) -> list[tuple[int, str]]:

@@ -30,13 +30,9 @@ from schedlib.check import sanitize
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
-from schedlib.dev import thresholds, workload_cost
-from schedlib.dev.fleet_proof import fleet_rows
-from schedlib.dev.gate_proof import proof
-from schedlib.dev.gate_speed import gate_rows
+from schedlib.dev import workload_cost
 from schedlib.formats import document
 from schedlib.formats.bench_document import BenchDocument, BenchRow
-from schedlib.formats.bench_gate_document import BenchGateDocument
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import TARGETS, Target
@@ -189,18 +185,16 @@ def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]
 
 
 def _wakeups(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]:
-    """The table of the wake-up path, and random cases on random machines against the model."""
+    """The suites whose situations are made by real tasks."""
     measured = partial(_guest, cache, tree, composition.commit, composition.expected)
     measured()
-    many = ("sched_cluster_kunit.machines=50", "sched_cluster_kunit.cases=2000")
     return [
-        _row("the rows of the wake-up path, UML", measured("sched_cluster.decision_table"), None, "under 5 s"),
-        _row("3 x 10^5 random cases on 50 machines", measured("sched_cluster.random_situations", *many), None, "180 s"),
-        _row("wake-ups of real tasks", measured("sched_wakeup"), None, "-"),
+        _row("where woken tasks go, UML", measured("sched_cluster"), None, "under 5 s"),
+        _row("where RT tasks go, UML", measured("sched_rt"), None, "-"),
     ]
 
 
-_COST_CASE = "whole_level_returned"
+_COST_CASE = "cost"
 _COST = re.compile(rf"{_COST_CASE}: (\d+) CPUs: set (\d+) ps, find one (\d+) ps, find all (\d+) ps")
 _COST_BOOTS = 5
 
@@ -211,10 +205,11 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> 
     chosen = {"stock": (stock, ["uml"])}
     chosen |= {name: (split, ["uml", f"cpupri-{name}"]) for name in cpupri_variants()}
     figures: dict[tuple[str, str], list[float]] = {}
+    only = f"sched_cpupri_private.{_COST_CASE}"
     for boot in range(_COST_BOOTS):
         for name, (composition, fragments) in chosen.items():
             kernel = _built(cache, tree, composition.commit, target, load(fragments))
-            plan = CheckPlan(target, (8,), composition.expected, (), f"sched_cpupri.{_COST_CASE}", target.timeout)
+            plan = CheckPlan(target, (8,), composition.expected, (), only, target.timeout)
             (booted,) = boot_and_judge(plan, kernel, cache / f"results/bench/cost-{name}-{boot}", (), "tcg")
             for cpus, *picoseconds in _COST.findall(booted.log.read_text(errors="replace")):
                 for what, value in zip(("set", "find one", "find all"), picoseconds, strict=True):
@@ -307,20 +302,6 @@ def _workloads() -> list[BenchRow]:
     return rows
 
 
-def _gate(file: Path | None) -> Verdict:
-    """Measure how often the gate is wrong, not a time. Needs no kernel, and FAILs if the gate misses its goals."""
-    lines = proof.measure()
-    print(proof.text(lines))
-    if file:
-        document.write(file, BenchGateDocument(schema="bench-gate-1", lines=tuple(lines)))
-    missed = proof.met(lines)
-    for line in missed:
-        print(f"missed: {line}")
-    verdict = Verdict.FAIL if missed else Verdict.PASS
-    print(f"verdict: {verdict.name}")
-    return verdict
-
-
 def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
     """The figures that need a kernel tree, and the name of the tree."""
     rows: list[BenchRow] = []
@@ -367,17 +348,9 @@ def bench(only: str | None, file: Path | None) -> Verdict:
     Raises:
         SchedlineError: a tool is missing, or a kernel does not build.
     """
-    if only == "gate":
-        return _gate(file)
-    if only == "thresholds":
-        return thresholds.bench(_conditions(), file)
-    rows, origin = ([], "") if only in ("workloads", "start", "gate-speed", "fleet") else _of_tree(only)
+    rows, origin = ([], "") if only in ("workloads", "start") else _of_tree(only)
     if only in (None, "start"):
         rows += _starts()
-    if only in (None, "gate-speed"):
-        rows += gate_rows()
-    if only == "fleet":
-        rows += fleet_rows()
     if only in (None, "check"):
         command = [_SCHEDLINE, "check"]
         run(command)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline dev mutants`, `test-tree` and `net-cachelines`."""
+"""The options of `schedline dev mutants` and `test-tree`."""
 
 from __future__ import annotations
 
@@ -20,26 +20,6 @@ EMULATED = "c2c"
 
 
 @dataclass(frozen=True)
-class LavaTrialOptions:
-    """A trial of LAVA; see --help.
-
-    Attributes:
-        out: the directory for the campaigns; None for a new one in the cache.
-        server: LAVA's address; None for lava-run.
-        tags: with a server, a tag of each of its two devices.
-        token: a file for the API.
-        identity: of lavacli.
-    """
-
-    tree: TreeOptions
-    out: Path | None
-    server: str | None = None
-    tags: tuple[str, ...] = ()
-    token: Path | None = None
-    identity: str = "default"
-
-
-@dataclass(frozen=True)
 class MutantsOptions:
     """Which mutants are tried, and where; see --help."""
 
@@ -47,6 +27,23 @@ class MutantsOptions:
     on: str | None
     from_: Path | None
     only: str | None
+    json: Path | None
+
+
+@dataclass(frozen=True)
+class GeneratedOptions:
+    """Which of the generated mutants are tried; see --help.
+
+    Attributes:
+        since: a revision: the functions that differ from it.
+        sample: how many are drawn of each function; None for all.
+    """
+
+    tree: TreeOptions
+    functions: tuple[str, ...]
+    since: str | None
+    sample: int | None
+    seed: int
     json: Path | None
 
 
@@ -81,7 +78,7 @@ KUNIT_RUNS = {
     "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 7200, "qemu"),
     # These rebuild sched domains, so their options have no `default KUNIT_ALL_TESTS`.
     "alltests": KunitRun(
-        ("--alltests",), 14400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_wakeup")
+        ("--alltests",), 14400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_rt")
     ),
 }
 
@@ -164,23 +161,3 @@ class PlainTreeOptions:
     skip: tuple[str, ...]
     compile: tuple[str, ...]
     boots: int
-
-
-@dataclass(frozen=True)
-class NetCachelinesOptions:
-    """The tree, and the directory for tables made anew."""
-
-    tree: TreeOptions
-    out: Path | None
-
-
-@dataclass(frozen=True)
-class RetrodictOptions:
-    """The tree, the one incident to judge, whether quiet changes are tried and traffic is counted, and the files."""
-
-    tree: TreeOptions
-    only: str | None
-    quiet: bool
-    counts: bool
-    out: Path | None
-    json: Path | None

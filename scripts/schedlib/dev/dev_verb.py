@@ -14,15 +14,13 @@ from schedlib.dev.dev_options import (
     COMPILE_ROWS,
     EMULATED,
     KUNIT_RUNS,
-    LavaTrialOptions,
+    GeneratedOptions,
     MutantsOptions,
-    NetCachelinesOptions,
     PlainTreeOptions,
-    RetrodictOptions,
 )
 from schedlib.errors import SchedlineError
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import incident_names, one_of, some_of, words
+from schedlib.names import one_of, some_of, words
 from schedlib.options import TreeOptions, Verbs, add_verb, options_of
 from schedlib.tree.source import require_tree
 from schedlib.verdict import Verdict
@@ -35,10 +33,6 @@ _KINDS = (
     "layout",
     "c2c",
     "workloads",
-    "thresholds",
-    "gate",
-    "gate-speed",
-    "fleet",
 )
 
 
@@ -86,20 +80,13 @@ def add_parser(verbs: Verbs) -> None:
         "build and run times as ratios, measured in one run",
         first=[
             "schedline dev bench --json bench.json   everything; leave the machine alone for twenty minutes",
-            "schedline dev bench --only thresholds   what the kselftests catch; an hour",
-            "schedline dev bench --only gate         the gate's false alarms and power, on simulated campaigns",
-            "schedline dev bench --only gate-speed   how long a gate takes, of 40 and of 100,000 runs",
+            "schedline dev bench --only workloads    as root: what rt_wakeup and sleep_storm cost",
         ],
         text="""
         Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats. Nothing is
-        asserted, but --only gate FAILs when the gate misses its goals.""",
-        examples=[
-            "schedline dev bench --only workloads   as root: what rt_wakeup and sleep_storm cost",
-            "schedline dev bench --only fleet       simulated fleets of up to 10,000 machines; some minutes",
-        ],
+        asserted.""",
         read=lambda arguments: options_of(BenchOptions, arguments),
         job=_bench,
-        libraries=("requirements-gate.txt", "requirements-history.txt", "requirements.txt"),
     )
     bench.add_argument("--only", choices=_KINDS, help="only the figures of one kind")
     bench.add_argument("--json", type=options.new_path, metavar="FILE", help="write the figures here")
@@ -120,69 +107,8 @@ def add_parser(verbs: Verbs) -> None:
     )
     options.add_tree_options(litmus)
     litmus.add_argument("--only", metavar="GLOB", default="*", help="the tests whose name matches")
-    tables = add_verb(
-        verbs,
-        "net-cachelines",
-        "the kernel's tables of net_cachelines against the structures as compiled",
-        first=[
-            "schedline dev net-cachelines              what differs in Debian's 7.3; a minute",
-            "schedline dev net-cachelines --out made   write the tables anew, too",
-        ],
-        text="""
-        Compares each table of Documentation/networking/net_cachelines with its structure, the markers of groups and
-        the assertions: rows without a member, members without a row, other claims. A table that is made anew has a
-        row for each member and keeps what the old rows say. FAIL if anything differs.""",
-        read=lambda arguments: options_of(NetCachelinesOptions, arguments, tree=options.tree_options(arguments)),
-        job=_net_cachelines,
-    )
-    options.add_tree_options(tables)
-    tables.add_argument("--out", type=options.new_path, metavar="DIR", help="write the tables made anew here")
-    _add_retrodict(verbs)
     _add_plain_trees(verbs)
-
-
-def _add_retrodict(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "retrodict",
-        "what contracts and counts would have said of known layout incidents",
-        first=[
-            "schedline dev retrodict                        each incident of configs/incidents/",
-            "schedline dev retrodict --out retrodiction.md  write the page, too",
-            "schedline dev retrodict --quiet                changes that nobody complained of, too",
-            "schedline dev retrodict --counts               the traffic of built-in workloads, too",
-            "schedline dev retrodict --only dentry-lockref  one incident",
-        ],
-        text="""
-        For each incident a contract is derived from the layout before, by configs/incidents-rules.toml. It has to
-        name the right member in the bad layout, and to say nothing of the fix.
-
-        With --counts, a kernel without carried changes is built, and built-in workloads run on it. Their accesses are
-        kept, and played again with the bad layout and with the good one of each incident. FAIL if one is missed by
-        the contract and by the counts.
-
-        What was judged is kept in the cache. A run that was interrupted goes on where it was.""",
-        read=lambda arguments: options_of(RetrodictOptions, arguments, tree=options.tree_options(arguments)),
-        job=_retrodict,
-    )
-    options.add_tree_options(parser)
-    about = "also try the differences between Debian's kernels, piece by piece: they are fetched"
-    parser.add_argument("--quiet", action="store_true", help=about)
-    about = "also play traces of built-in workloads with each layout: a kernel is built, and guests boot"
-    parser.add_argument("--counts", action="store_true", help=about)
-    chosen = one_of("incident", incident_names)
-    parser.add_argument("--only", type=chosen, metavar="INCIDENT", help="one file of configs/incidents/")
-    options.add_values(
-        parser,
-        ("--out", options.new_path, "FILE", "write the page here"),
-        ("--json", options.new_path, "FILE", "write the document here"),
-    )
-
-
-def _retrodict(wanted: RetrodictOptions) -> Verdict:
-    from schedlib.dev.retrodict import retrodict
-
-    return retrodict(wanted)
+    _add_schemas(verbs)
 
 
 def _add_own_tests(verbs: Verbs) -> None:
@@ -223,13 +149,26 @@ def _add_mutants(verbs: Verbs) -> None:
             "schedline dev mutants                      all of configs/mutants/; hours with an empty cache",
             "schedline dev mutants --only 'rd-lines/*'  those of one change",
             "schedline dev mutants --on attack          a new member at every place of the contracted structures",
+            "schedline dev mutants --generated          those that operators make of the functions under test; hours",
         ],
         text="""
         Applies each diff of configs/mutants/ to the patched tree, builds and boots it. One of the tests that its
-        Killed-by header names has to fail. Answers are kept in the cache, so an interrupted run goes on.""",
-        examples=["schedline dev mutants --from ~/my-diffs   diffs without headers: any failing test kills"],
+        Killed-by header names has to fail. Answers are kept in the cache, so an interrupted run goes on.
+
+        --generated takes the functions of configs/generated-mutants.toml instead. Operators change each of them in one
+        place at a time: they drop or negate a part of a condition, drop a statement or a barrier, change a constant,
+        an operator, the order of arguments or what is returned. One kernel for each configuration has all of them, and
+        each is booted. A mutant that survives fails, and so does a statement that no guest executes.""",
+        examples=[
+            "schedline dev mutants --from ~/my-diffs   diffs without headers: any failing test kills",
+            "schedline dev mutants --generated --functions rto_next_cpu,cpupri_set",
+            "schedline dev mutants --generated --since HEAD~3 --sample 50   what a series touches",
+        ],
         read=_read_mutants,
         job=_mutants,
+        libraries=lambda wanted: (
+            (*options.BASIC, "requirements-mutants.txt") if isinstance(wanted, GeneratedOptions) else options.BASIC
+        ),
     )
     options.add_tree_options(parser)
     traffic = (
@@ -248,6 +187,15 @@ def _add_mutants(verbs: Verbs) -> None:
     )
     diffs = options.existing_path
     parser.add_argument("--from", dest="from_", type=diffs, metavar="DIR", help="diffs of your own instead")
+    parser.add_argument("--generated", action="store_true", help="mutants that operators make")
+    options.add_values(
+        parser,
+        ("--functions", words, "NAME,...", "--generated: only of these functions"),
+        ("--since", str, "REV", "--generated: only of the functions that differ from this revision of the tree"),
+        ("--sample", options.positive, "N", "--generated: so many of each function, drawn at random"),
+        ("--seed", int, "N", "--generated: for --sample (default: 1)"),
+    )
+    parser.set_defaults(seed=1, functions=())
 
 
 def _add_plain_trees(verbs: Verbs) -> None:
@@ -294,48 +242,17 @@ def _add_plain_trees(verbs: Verbs) -> None:
     )
     options.add_tree_options(parser)
     parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write each step's verdict here")
-    parser = add_verb(
-        verbs,
-        "test-lava",
-        "campaigns with real jobs of LAVA on two QEMU devices, as root",
-        first=[
-            "schedline dev test-lava                   Debian's 7.3, in a new directory in the cache",
-            "schedline dev test-lava --out /tmp/trial  keep plans, jobs, logs and runs here",
-        ],
-        examples=[
-            "schedline dev test-lava --server http://127.0.0.1:8000 --tags q1,q2   jobs are cancelled, not killed"
-        ],
-        text="""
-        Builds three kernels, plans two campaigns, and runs their jobs with lava-run of Debian's lava-dispatcher, two
-        at a time. In one campaign the kernels do not differ: a job is killed in the middle, which decides nothing,
-        and after it was repeated the gate has to PASS. In the other one the candidate pins every task to the first
-        CPU: the gate has to FAIL. Each job is collected twice, which must not change a file.""",
-        read=_read_lava_trial,
-        job=_test_lava,
-        libraries=("requirements-gate.txt", "requirements-fleet.txt", "requirements.txt"),
-    )
-    options.add_tree_options(parser)
-    parser.add_argument("--out", type=options.new_directory, metavar="DIR", help="directory for the campaigns")
-    options.add_values(
-        parser,
-        ("--server", str, "URL", "use this server of LAVA, with two idle QEMU devices, in place of lava-run"),
-        ("--tags", words, "TAG,TAG", "with --server: a tag that only the first device has, and one of the second"),
-        ("--token", options.existing_path, "FILE", "file with a token for the server's API"),
-    )
-    parser.add_argument("--identity", default="default", metavar="NAME", help="lavacli's identity (default: default)")
 
 
-def _read_lava_trial(arguments: argparse.Namespace) -> LavaTrialOptions:
-    tags = tuple(arguments.tags or ())
-    if len(set(tags)) != (2 if arguments.server else 0):
-        why = "--server needs two --tags: a job that is repeated has to find its device again"
-        raise SchedlineError(why if arguments.server else "--tags is for --server", "schedline dev test-lava --help")
-    return options_of(LavaTrialOptions, arguments, tags=tags, tree=options.tree_options(arguments))
-
-
-def _read_mutants(arguments: argparse.Namespace) -> MutantsOptions:
+def _read_mutants(arguments: argparse.Namespace) -> MutantsOptions | GeneratedOptions:
     tree = options.tree_options(arguments)
     require_tree(tree)
+    if arguments.generated:
+        if arguments.on or arguments.only or arguments.from_:
+            raise SchedlineError("--generated tries no diffs", "drop --on, --only and --from")
+        return options_of(GeneratedOptions, arguments, tree=tree)
+    if arguments.functions or arguments.since or arguments.sample:
+        raise SchedlineError("--functions, --since and --sample choose generated mutants", "add --generated")
     return options_of(MutantsOptions, arguments, tree=tree)
 
 
@@ -345,7 +262,11 @@ def _own_tests(wanted: OwnTestsOptions) -> Verdict:
     return quick(wanted.k, wanted.seed) if wanted.quick else test(wanted.k, wanted.seed, long=wanted.long)
 
 
-def _mutants(wanted: MutantsOptions) -> Verdict:
+def _mutants(wanted: MutantsOptions | GeneratedOptions) -> Verdict:
+    if isinstance(wanted, GeneratedOptions):
+        from schedlib.dev.generated_mutants import try_generated
+
+        return try_generated(wanted)
     from schedlib.dev.mutants_job import try_mutants
 
     return try_mutants(wanted)
@@ -369,12 +290,6 @@ def _litmus(wanted: LitmusOptions) -> Verdict:
     return verdict
 
 
-def _net_cachelines(wanted: NetCachelinesOptions) -> Verdict:
-    from schedlib.dev.net_cachelines import compare_tables
-
-    return compare_tables(wanted)
-
-
 def _test_tree(wanted: PlainTreeOptions) -> Verdict:
     if wanted.compile:
         from schedlib.dev.compile_series import compile_series
@@ -391,8 +306,22 @@ def _kselftest(wanted: KselftestOptions) -> Verdict:
     return run_steps(wanted.tree, wanted.json)
 
 
-def _test_lava(wanted: LavaTrialOptions) -> Verdict:
-    from schedlib.cache import cache_dir, results_directory
-    from schedlib.dev.lava_trial import try_lava
+def _add_schemas(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "schemas",
+        "the JSON schema of a document that others read or write",
+        first=["schedline dev schemas gate      of gate --json", "schedline dev schemas run       of a run file"],
+        text="Prints the schema, made from the type that reads and writes the document.",
+        operands="NAME",
+        read=lambda arguments: arguments.name,
+        job=_schemas,
+    )
+    parser.add_argument("name", choices=("check", "contract", "gate", "layout", "premerge", "run"), metavar="NAME")
 
-    return try_lava(wanted, results_directory(cache_dir(), wanted.out))
+
+def _schemas(name: str) -> Verdict:
+    from schedlib.formats.schemas import text
+
+    print(text(name))
+    return Verdict.PASS

@@ -3,8 +3,9 @@
 
 A file of kunit/litmus/ contains a test and all its variants. A line that ends in `// -NAME` is left out of the variant
 NAME. A line `// +NAME TEXT` adds TEXT to it. `(* *)` may be used instead of `//`. A NAME is either a mutant,
-configs/mutants/NAME.diff (configs/mutants/cpupri/ if it names no change), or it begins with `fix-`. A `fix-` variant is
-the remedy for a test whose result is Sometimes; the mutants of such a test are tried on top of the remedy.
+kunit/litmus/mutants/NAME.diff, configs/mutants/NAME.diff or configs/mutants/cpupri/NAME.diff, or it begins with `fix-`.
+A `fix-` variant is the remedy for a test whose result is Sometimes; the mutants of such a test are tried on top of the
+remedy.
 
 Each variant becomes a file with its own `Result:`, which the kernel's script compares with herd7's answer. A mutant has
 to make the outcome possible, unless the test lists it as `Unseen: NAME: REASON`.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -13,10 +14,11 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
+from schedlib.export.held_text import PROCESS, holds, told
 from schedlib.export.kept_form import built_unifdef, closure, kept_tests
-from schedlib.git import git
+from schedlib.git import git, try_git
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, REPORTS, SELFTESTS
+from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, PROJECT, SELFTESTS
 from schedlib.progress import say
 from schedlib.tree.changes import (
     State,
@@ -26,7 +28,6 @@ from schedlib.tree.changes import (
     known,
     patch_sets,
     present_changes,
-    read_mail,
 )
 from schedlib.tree.compose import TESTS_DIRECTORY, hooked, hooks, put_tests, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, at, open_tree, put_files, sender
@@ -35,8 +36,8 @@ from schedlib.verdict import Verdict
 
 DOCUMENT = "Documentation/scheduler/sched-kunit.rst"
 
-LOST = re.compile(r"^TEST_GEN_FILES := (\w+)\nTEST_PROGS := \1\n", re.M)
-"""The bug in selftests/sched: a built program is listed as if it were a script in the source tree."""
+MESSAGES = KUNIT / "commit-messages"
+"""The texts of the commits that add a suite, the tests of a change, or the documentation."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,44 @@ class _Series:
     unifdef: Path
     commit: str
 
-    def put(self, files: dict[str, bytes], message: str) -> _Series:
-        """One patch more, which writes these files."""
-        return replace(self, commit=put_files(self.tree, self.commit, files, message, self.author))
+    def put(self, files: dict[str, bytes], message: str, made_from: Path) -> _Series:
+        """One patch more, which writes these files. It has the date of the file of ours that it was made from."""
+        author = self.author | {"GIT_AUTHOR_DATE": _date(made_from)}
+        return replace(self, commit=put_files(self.tree, self.commit, files, message, author))
 
-    def put_suites(self, more: Collection[str], name: str) -> _Series:
+    def put_suites(self, more: Collection[str], message: Path, made_from: Path) -> _Series:
         """One patch more: the tree's suites as they fit the changes that it has now, and some suites more."""
-        there = self.there()
         suites = [suite for suite in suite_table().values() if suite.name in more or self._has(suite)]
-        files = kept_tests(self.tree, self.commit, self.unifdef, suites, there)
-        text = _message(name)
-        return replace(self, commit=put_tests(self.tree, self.commit, files, hooks(suites), text, self.author))
+        files = kept_tests(self.tree, self.commit, self.unifdef, suites, self.there())
+        text = told(message, holds(self.there(), [suite.name for suite in suites]))
+        author = self.author | {"GIT_AUTHOR_DATE": _date(made_from)}
+        return replace(self, commit=put_tests(self.tree, self.commit, files, hooks(suites), text, author))
+
+    def put_each(self, suites: Sequence[KunitSuite]) -> _Series:
+        """One patch for each of some suites that the tree does not have as they are today."""
+        series = self
+        for suite in suites:
+            message = MESSAGES / f"{suite.name}.txt"
+            series = series.put_suites([suite.name], message, KUNIT / suite.source)
+        return series
+
+    def put_change(self, name: str) -> _Series:
+        """The patch of a change, then the suites that only now have something to test, then its tests."""
+        series, _ = self.change((name,), ())
+        series = series.put_each([suite for suite in series.fitting() if not series._has(suite)])
+        message = MESSAGES / f"{name}.txt"
+        return series.put_suites((), message, message)
+
+    def fitting(self) -> tuple[KunitSuite, ...]:
+        """The suites that have something to test in the tree."""
+        return tuple(suite for suite in suite_table().values() if suite.fits(self.there()))
 
     def _has(self, suite: KunitSuite) -> bool:
         return self.tree.read(f"{TESTS_DIRECTORY}/{suite.source}", self.commit) is not None
+
+    def held(self) -> frozenset[str]:
+        """What a text about the series as it is now may tell of."""
+        return holds(self.there(), [suite.name for suite in suite_table().values() if self._has(suite)])
 
     def change(self, with_: Collection[str], without: Collection[str]) -> tuple[_Series, tuple[str, ...]]:
         """The patches of some changes more, or of their reverts; and which changes were applied, in their order."""
@@ -92,9 +117,12 @@ class _Series:
         return present_changes(self.tree, self.commit)
 
 
-def _message(name: str) -> str:
-    """The text for the commit that adds a suite, the tests of a change, or the documentation."""
-    return (KUNIT / "commit-messages" / f"{name}.txt").read_text()
+def _date(file: Path) -> str:
+    """When a file of ours changed: SOURCE_DATE_EPOCH, or its last commit, or without git its modification."""
+    if epoch := os.environ.get("SOURCE_DATE_EPOCH"):
+        return f"@{epoch} +0000"
+    committed = try_git(PROJECT, "log", "-1", "--format=%cI", "--", file).stdout.decode().strip()
+    return committed or f"@{file.stat().st_mtime:.0f} +0000"
 
 
 def _author(tree: Tree) -> dict[str, str]:
@@ -108,17 +136,6 @@ def _author(tree: Tree) -> dict[str, str]:
     return found
 
 
-def _add_sched_fix(series: _Series) -> _Series:
-    """Fix selftests/sched if the tree needs it. Without the fix, that collection does not install."""
-    name = f"{KSELFTESTS}/sched/Makefile"
-    text = series.tree.read(name, series.commit)
-    if text is None:
-        return series
-    fixed = LOST.sub(r"TEST_GEN_PROGS := \1\n", text)
-    message = read_mail(series.tree.src, REPORTS / "06-selftests-sched.patch").text
-    return series.put({name: fixed.encode()}, message)
-
-
 def _add_documentation(series: _Series) -> _Series:
     """Add the documentation page, its entry in the index and the MAINTAINERS line."""
     maintainers = series.tree.read("MAINTAINERS", series.commit) or ""
@@ -130,8 +147,10 @@ def _add_documentation(series: _Series) -> _Series:
         maintainers = maintainers[: entry.end()] + line + maintainers[entry.end() :]
     index = "Documentation/scheduler/index.rst"
     listed = hooked(series.tree.read(index, series.commit) or "", "    sched-kunit\n", "    sched-debug\n", index)
-    files = {DOCUMENT: (KUNIT / DOCUMENT).read_text(), index: listed, "MAINTAINERS": maintainers}
-    return series.put({name: text.encode() for name, text in files.items()}, _message("documentation"))
+    page = told(KUNIT / DOCUMENT, series.held())
+    files = {DOCUMENT: page, index: listed, "MAINTAINERS": maintainers}
+    message = told(MESSAGES / "documentation.txt", series.held())
+    return series.put({name: text.encode() for name, text in files.items()}, message, KUNIT / DOCUMENT)
 
 
 def programs() -> tuple[str, ...]:
@@ -166,13 +185,17 @@ def _add_selftests(series: _Series) -> _Series:
         there.add(program)
         some = [name for name in programs() if name in there]
         files = {f"{place}/{name}": data for name, data in selftest_files(some).items()}
-        series = series.put(files, (SELFTESTS / "commit-messages" / f"{program}.txt").read_text())
+        message = told(SELFTESTS / "commit-messages" / f"{program}.txt", series.held())
+        series = series.put(files, message, SELFTESTS / COLLECTION / f"{program}.c")
     return series
 
 
-def _fitting(there: Collection[str]) -> tuple[str, ...]:
-    """The suites that have something to test in a tree with these changes."""
-    return tuple(name for name, suite in suite_table().items() if suite.fits(there))
+def _fixes(tree: Tree, there: Collection[str]) -> tuple[str, ...]:
+    """The carried fixes of the cluster scan that a tree with these changes lacks: their tests fail without them."""
+    if "cluster-scan" not in there:
+        return ()
+    names = [name for name in change_table() if name.startswith("fix-") and name not in there]
+    return tuple(name for name in names if any(patches.patch(name).is_file() for patches in patch_sets(tree)))
 
 
 def _left_out(tree: Tree, there: Collection[str]) -> tuple[str, ...]:
@@ -184,7 +207,7 @@ def _left_out(tree: Tree, there: Collection[str]) -> tuple[str, ...]:
             how = f"--with {change} adds both" if carried else "no patch of it is carried"
             lines.append(f"left out: the tests of {change}, which is not in this tree ({how})")
     for suite in suite_table().values():
-        if not suite.fits(there):
+        if not suite.ours and not suite.fits(there):
             lines.append(f"left out: {suite.name}, which tests only {', '.join(suite.only_with)}")
     return tuple(lines)
 
@@ -216,15 +239,14 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
     tree = at(tree, tree.head)
     _refuse_old(tree)
     with built_unifdef(tree) as unifdef:
-        series, _ = _add_sched_fix(_Series(tree, _author(tree), unifdef, tree.head)).change((), without)
-        for suite in _fitting(series.there()):
-            series = series.put_suites([suite], suite)
-        series = _add_selftests(_add_documentation(series))
+        series, _ = _Series(tree, _author(tree), unifdef, tree.head).change((), without)
+        series = series.put_each(series.fitting())
         # All at once shows the order, and whether all apply.
-        _, order = series.change(with_, ())
+        wanted = {*with_, *_fixes(tree, series.there())} - set(without)
+        _, order = series.change(wanted, ())
         for name in order:
-            series, _ = series.change((name,), ())
-            series = series.put_suites(_fitting(series.there()), name)
+            series = series.put_change(name)
+        series = _add_selftests(_add_documentation(series))
     if series.commit == tree.head:
         raise SchedlineError(f"{tree.origin} has everything that the series would add", "there is nothing to export")
     refuse_lost_members(tree, series.commit)
@@ -234,18 +256,20 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
 
 
 def _write(series: _Series, out: Path, titles: Sequence[str]) -> None:
-    """Write the patches and the cover letter."""
+    """Write the patches, the cover letter, and what the sender has to add."""
     head, commit = series.tree.head, series.commit
     words = ("--quiet", f"--base={head}", "--cover-letter", "-o", out.absolute(), f"{head}..{commit}")
     git(series.tree.src, "format-patch", *words, env=series.author)
     cover = out / "0000-cover-letter.patch"
-    subject, _, blurb = (KUNIT / "cover-letter.txt").read_text().partition("\n\n")
+    subject, _, blurb = told(KUNIT / "cover-letter.txt", series.held()).partition("\n\n")
     if titles:
-        blurb += "\nThe last patches are changes, each followed by its tests:\n"
+        blurb += "\nThe series has these changes, each followed by its tests:\n\n"
         blurb += "".join(f"  - {title}\n" for title in titles)
     text = cover.read_text().replace("*** SUBJECT HERE ***", subject).replace("*** BLURB HERE ***\n", blurb)
     write_atomic(out / "0000-cover-letter.txt", text)
     cover.unlink()
+    process = [name for name in PROCESS if series.tree.read(f"Documentation/process/{name}.rst") is not None]
+    write_atomic(out / "SENDER", told(KUNIT / "sender.txt", series.held().union(process)))
 
 
 def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -> Verdict:
@@ -264,5 +288,6 @@ def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -
     if tree.dirty:
         say(f"note: {tree.dirty} uncommitted files are not part of the series; it is made for {tree.head[:12]}")
     print(*series.patches, f"cover letter: {out / '0000-cover-letter.txt'}", *series.left_out, sep="\n")
+    print(f"before you send it: {out / 'SENDER'}")
     print(f"next: git am -s {shlex.quote(str(out))}/*.patch")
     return Verdict.PASS

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from schedlib.contracts.c_tables import tables
+from schedlib.contracts.c_tables import FIELDS, TABLE, rule_table
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.process import must, run
@@ -35,6 +35,9 @@ _OPTIONS = {
     ),
 }
 """Options that a change adds. Without the change they are undefined."""
+
+_OURS = FIELDS.replace(".c", ".o")
+"""The object that only our own builds make; in Makefile it has a part of its own."""
 
 _PARTS = {"Makefile": "\n\n", ".kunitconfig": "\n\n", "Kconfig": "\n(?=config )"}
 """The files that grow with the suites, and what separates their parts."""
@@ -78,8 +81,7 @@ def kept_tests(
         else path.read_bytes()
         for name, path in kunit_files().items()
     }
-    made = tables(our_rules().only(there), declarations_of(tree, commit))
-    texts |= {name: text.encode() for name, text in made.items()}
+    texts[TABLE] = rule_table(our_rules().only(there), declarations_of(tree, commit)).encode()
     grown = {name: _grown(texts[name].decode(), split, suites) for name, split in _PARTS.items()}
     roots = [f"{name}.c" for name in re.findall(r"(\w+)\.o\b", grown["Makefile"])]
     roots += [name for _, names in hooks(suites).values() for name in names]
@@ -90,7 +92,7 @@ def kept_tests(
 def _grown(text: str, split: str, suites: Sequence[KunitSuite]) -> str:
     """The parts of a file that name no suite but these."""
     known = frozenset[str]().union(*(suite.words for suite in suites))
-    others = frozenset[str]().union(*(suite.words for suite in suite_table().values())) - known
+    others = frozenset({_OURS}).union(*(suite.words for suite in suite_table().values())) - known
     parts = [part for part in re.split(split, text) if others.isdisjoint(re.findall(r"[\w.]+", part))]
     return ("\n" if "(?=" in split else split).join(parts).rstrip("\n") + "\n"
 

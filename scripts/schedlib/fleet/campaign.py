@@ -6,18 +6,116 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Literal
 
+from msgspec import Meta
 from msgspec.structs import replace
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.fleet_jobs_document import FleetJobs
-from schedlib.formats.plan_document import PlannedRun
-from schedlib.gate.boot_order import PLAN_FILE
-from schedlib.runs.guest_runs import IDENTITY, SLOWER, Errand
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Moment, Positive, Strict, Whole, Word
+from schedlib.gate.boot_order import PLAN_FILE, Label
+from schedlib.runs.guest_runs import IDENTITY, SLOWER, QueuedRun
+from schedlib.runs.plan import PlannedRun
 from schedlib.runs.workload_suites import Suite, chosen, load_suite
+from schedlib.verdict import Verdict
 
 NO_TOOL = "the ramdisk of a fleet has the programs of schedline alone"
+
+JobName = Annotated[str, Meta(pattern="^[a-z0-9_]+(-[a-z0-9_]+)*\\.[A-Za-z0-9_-]+\\.[0-9]+$")]
+"""The kind of device, the series of jobs, and the number of the block."""
+
+
+BootState = Literal["home", "failed", "lost"]
+
+
+class FleetJob(Strict, frozen=True):
+    """A job: the boots of one block on one machine. order: the kernel of each boot."""
+
+    name: JobName
+    order: Annotated[tuple[Label, ...], Meta(min_length=1)]
+
+
+class FleetJobs(Document, frozen=True, kw_only=True):
+    """The jobs for one kind of device. Written with the job definitions, and never changed.
+
+    Attributes:
+        campaign: the id of the plan; the kernel's command line has it in each boot.
+        device: the name of its file in configs/fleet/, without .toml.
+        arch: make's ARCH.
+        kernels: the version of each kernel by its label, as `uname -r` prints it.
+        suite, rows, runs, seed: what is run in each boot, and the seed of its order.
+        digest: of the rows as they run there.
+        errands: the name of each run in the order in which a boot makes them.
+        left_out: rows of the suite that cannot run there, and why.
+    """
+
+    only_lines = True
+
+    schema: Literal["fleet-jobs-1"]
+    campaign: Word
+    device: Word
+    arch: Word
+    cpus: Positive
+    emulated: bool
+    kernels: dict[str, str]
+    suite: Word
+    rows: Annotated[tuple[Word, ...], Meta(min_length=1)]
+    runs: Positive
+    seed: Whole
+    digest: Word
+    errands: Annotated[tuple[Word, ...], Meta(min_length=1)]
+    left_out: dict[str, str]
+    jobs: Annotated[tuple[FleetJob, ...], Meta(min_length=1)]
+
+    def job(self, name: str) -> FleetJob | None:
+        """A job by its name."""
+        return next((job for job in self.jobs if job.name == name), None)
+
+
+class CollectedBoot(Strict, frozen=True):
+    """A boot of a job.
+
+    Attributes:
+        place: which boot of the job, from 0.
+        kernel: that had to boot.
+        state: home: all its runs came home. failed: the kernel did not do its work, which counts against it. lost: the
+            laboratory or the transfer failed, which says nothing of the kernel.
+        boot_id: empty if it is not known.
+        console: the verdict on its console.
+        why: of failed and lost, and of a console that is no PASS.
+    """
+
+    place: Count
+    kernel: Label
+    state: BootState
+    boot_id: str
+    console: Verdict
+    why: str
+
+
+class CollectedJob(Document, frozen=True, kw_only=True):
+    """What came home from one job. It depends on the job's log alone.
+
+    Attributes:
+        job: its name in the plan's jobs.
+        log: the sha256 of the log.
+        machine: as the laboratory names it.
+        begun: when; it tells one attempt at the job from another.
+        ended: whether the log has LAVA's last record. LAVA's verdict is not kept, because nothing is judged by it.
+    """
+
+    only_lines = True
+
+    schema: Literal["fleet-collected-1"]
+    campaign: Word
+    job: JobName
+    machine: Word
+    begun: Moment
+    log: Word
+    ended: bool
+    boots: tuple[CollectedBoot, ...]
 
 
 def campaign_id(directory: Path) -> str:
@@ -66,7 +164,7 @@ def fleet_suite(name: str, only: tuple[str, ...], cpus: int, emulated: bool) -> 
     """
     suite = chosen(load_suite(name), only)
     rows = tuple(
-        replace(row, arguments=tuple(row.words(cpus)), seconds=row.seconds * (SLOWER if emulated else 1))
+        replace(row, arguments=tuple(row.to_argv(cpus)), seconds=row.seconds * (SLOWER if emulated else 1))
         for row in suite.rows
         if row.program
     )
@@ -76,7 +174,7 @@ def fleet_suite(name: str, only: tuple[str, ...], cpus: int, emulated: bool) -> 
     return Suite(suite.name, suite.about, rows), left_out
 
 
-def errands_of(suite: Suite, order: tuple[PlannedRun, ...]) -> list[Errand]:
+def errands_of(suite: Suite, order: tuple[PlannedRun, ...]) -> list[QueuedRun]:
     """The runs of a boot in their order. The first one finds out which machine and kernel this is."""
     rows = {row.name: row for row in suite.rows}
-    return [IDENTITY, *(Errand(f"{run.row}-{run.number}", rows[run.row]) for run in order)]
+    return [IDENTITY, *(QueuedRun(f"{run.row}-{run.number}", rows[run.row]) for run in order)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import filecmp
 import hashlib
+import json
 import re
 import shlex
 import shutil
@@ -25,17 +26,26 @@ from msgspec.structs import replace
 from schedlib.cache import lock, read_regular, write_atomic
 from schedlib.console.judge import Judgement, judge
 from schedlib.errors import SchedlineError
-from schedlib.fleet.campaign import all_jobs, collected_file, errands_of, fleet_suite, runs_of_machine
+from schedlib.fleet.campaign import (
+    BootState,
+    CollectedBoot,
+    CollectedJob,
+    FleetJob,
+    FleetJobs,
+    all_jobs,
+    collected_file,
+    errands_of,
+    fleet_suite,
+    runs_of_machine,
+)
 from schedlib.fleet.fleet_options import FleetCollectOptions
-from schedlib.fleet.lava_api import LavaServer, token_of
-from schedlib.fleet.lava_log import LavaBoot, LavaLog, read_log
-from schedlib.fleet.transfers import disk_from
+from schedlib.fleet.lava_log import LavaBoot, LavaLog, disk_from, read_log
 from schedlib.formats import document
-from schedlib.formats.fleet_jobs_document import BootState, CollectedBoot, CollectedJob, FleetJob, FleetJobs
 from schedlib.formats.run_file import Reading, run_of
 from schedlib.guest.boot import LOG_LIMIT
+from schedlib.process import must
 from schedlib.progress import printable, say
-from schedlib.runs.guest_runs import COLLECTION, Errand, brought, identity
+from schedlib.runs.guest_runs import COLLECTION, QueuedRun, brought, identity
 from schedlib.runs.measure import Measured, head_of
 from schedlib.runs.plan import new_plan, shuffled
 from schedlib.runs.run_options import PLAN
@@ -76,11 +86,9 @@ def collect(wanted: FleetCollectOptions) -> Verdict:
 
 def _logs(wanted: FleetCollectOptions) -> Iterator[tuple[str, str]]:
     """The machine and the log of each job."""
-    ids = [job for job in wanted.jobs if job.isdecimal()]
-    server = LavaServer(wanted.server or "", token_of(wanted.token)) if ids else None
     for job in wanted.jobs:
-        if server and job.isdecimal():
-            machine, text = server.job(job)
+        if job.isdecimal():
+            machine, text = log_of_job(job, wanted.identity)
         else:
             machine, _, place = job.partition("=")
             path = Path(place)
@@ -89,6 +97,22 @@ def _logs(wanted: FleetCollectOptions) -> Iterator[tuple[str, str]]:
         if not re.fullmatch(r"\w[\w.-]*", machine):
             raise SchedlineError(f"{machine!r} is no name for a machine", "letters, digits, dots and dashes")
         yield machine, text
+
+
+def log_of_job(number: str, identity: str) -> tuple[str, str]:
+    """The device on which a job ran, and its log so far, as lavacli gets them.
+
+    Raises:
+        SchedlineError: the server does not answer, or has no such job; or the job has no device yet.
+    """
+
+    def lavacli(*words: str) -> str:
+        return must(["lavacli", "-i", identity, "jobs", *words, number], next_step="lavacli identities add --help")
+
+    machine = json.loads(lavacli("show", "--json")).get("device")
+    if not machine:
+        raise SchedlineError(f"job {number} has no device yet", f"lavacli -i {identity} jobs wait {number}")
+    return machine, lavacli("logs", "--no-follow", "--raw")
 
 
 @dataclass(frozen=True)
@@ -100,7 +124,7 @@ class _Job:
     machine: str
     log: LavaLog
     suite: Suite
-    errands: tuple[Errand, ...]
+    errands: tuple[QueuedRun, ...]
 
 
 def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: str) -> None:

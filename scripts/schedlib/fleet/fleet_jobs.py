@@ -11,27 +11,30 @@ import shlex
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.fleet import lava_schema
-from schedlib.fleet.campaign import campaign_id, errands_of, fleet_suite, jobs_file
+from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, errands_of, fleet_suite, jobs_file
 from schedlib.fleet.fleet_device import FleetDevice, read_device
 from schedlib.fleet.fleet_options import FleetJobsOptions
-from schedlib.fleet.job_definition import Artefact, BlockOfBoots, BootFiles, definition, yaml_text
-from schedlib.fleet.ramdisk import ramdisk
+from schedlib.fleet.job_definition import (
+    Artefact,
+    BlockOfBoots,
+    BootFiles,
+    definition,
+    refuse_invalid,
+    yaml_text,
+)
 from schedlib.formats import document
-from schedlib.formats.fleet_jobs_document import FleetJob, FleetJobs
-from schedlib.formats.gate_plan_document import GatePlan
-from schedlib.gate.boot_order import PLAN_FILE, blocks, image_version
+from schedlib.gate.boot_order import PLAN_FILE, GatePlan, blocks, image_version
 from schedlib.guest import selftests
 from schedlib.guest.busybox_guest import busybox, scripts
 from schedlib.options import TreeOptions
 from schedlib.paths import SELFTESTS
 from schedlib.progress import say
-from schedlib.runs.guest_runs import Errand, guest_files
+from schedlib.runs.guest_runs import QueuedRun, guest_files
 from schedlib.runs.measure import time_limit
 from schedlib.runs.plan import shuffled
 from schedlib.runs.programs import header_tree
@@ -44,6 +47,12 @@ EPOCH = 1767225600
 _SENDING = 120.0
 """Seconds for the runs of a boot on a serial line, and until the clock is chosen. A run is about 10 kB, sent twice, and
 115200 baud are 10 kB in a second."""
+
+_DIRECTORY = 0o040755
+_PROGRAM = 0o100755
+_TERMINAL = 0o020600
+_CONSOLE = (5, 1)
+"""The device of /dev/console, without which the first process has no output."""
 
 
 def write_jobs(wanted: FleetJobsOptions) -> Verdict:
@@ -86,7 +95,7 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
                 made, ["SPDX-License-Identifier: GPL-2.0", f"Made by schedline: {device.about}"]
             )
             jobs.append(job)
-    unchecked = lava_schema.refuse_invalid(texts)
+    unchecked = refuse_invalid(texts)
     for name, text in texts.items():
         write_atomic(directory / "jobs" / f"{name}.yaml", text)
     made_jobs = FleetJobs(
@@ -128,7 +137,7 @@ def _tell(wanted: FleetJobsOptions, directory: Path, made: FleetJobs, seconds: f
     else:
         say("the jobs read files of this machine; for a laboratory add --url")
     say(f"next: lavacli jobs submit {place}/jobs/{made.device}.*.yaml")
-    say(f"then: schedline fleet collect {place} ID ... --server https://LAVA")
+    say(f"then: schedline fleet collect {place} ID ...")
 
 
 class _Artefacts:
@@ -202,7 +211,7 @@ def version_in(image: bytes) -> str:
             return found[1].decode(errors="replace") if found else ""
 
 
-def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[Errand]) -> bytes:
+def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[QueuedRun]) -> bytes:
     """The programs of all runs, and busybox."""
     cache = cache_dir()
     source = open_tree(cache, tree) if tree.kdir else header_tree(cache, tree.series)
@@ -221,3 +230,31 @@ def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[Errand]) -> 
             "/epoch": f"{EPOCH}\n".encode(),
         }
         return ramdisk(files)
+
+
+def ramdisk(files: Mapping[str, Path | bytes]) -> bytes:
+    """An archive of files, by their path in it, and of all directories above them, for the kernel.
+
+    The format is `newc` (Documentation/driver-api/early-userspace/buffer-format.rst).
+
+    The same files give the same bytes.
+    """
+    parents = {str(parent) for name in files for parent in PurePosixPath(name).parents} | {"/dev", "/proc", "/sys"}
+    members = [_member(number, name, _DIRECTORY) for number, name in enumerate(sorted(parents - {"/"}), 1)]
+    members.append(_member(len(members) + 1, "/dev/console", _TERMINAL, device=_CONSOLE))
+    for name, content in sorted(files.items()):
+        data = content if isinstance(content, bytes) else content.read_bytes()
+        members.append(_member(len(members) + 1, name, _PROGRAM, data))
+    return b"".join([*members, _member(0, "/TRAILER!!!", 0)])
+
+
+def _member(number: int, name: str, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)) -> bytes:
+    path = name.lstrip("/").encode() + b"\0"
+    links = 2 if mode == _DIRECTORY else 1
+    fields = (number, mode, 0, 0, links, 0, len(data), 0, 0, *device, len(path), 0)
+    head = b"070701" + b"".join(b"%08X" % field for field in fields)
+    return _padded(head + path) + _padded(data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)

@@ -8,9 +8,6 @@ from pathlib import Path
 
 from schedlib.options import TreeOptions
 
-TOKEN = "SCHEDLINE_LAVA_TOKEN"
-"""The environment variable with the token for LAVA's API."""
-
 
 @dataclass(frozen=True)
 class FleetJobsOptions:
@@ -41,11 +38,9 @@ class FleetCollectOptions:
 
     Attributes:
         jobs: ids of jobs, or MACHINE=DIRECTORY of lava-run.
-        server: LAVA's address, for ids.
-        token: the file with the token; None for the environment's, if any.
+        identity: of lavacli, for ids: a server, and who asks it.
     """
 
     plan: Path
     jobs: tuple[str, ...]
-    server: str | None
-    token: Path | None
+    identity: str = "default"

@@ -10,12 +10,13 @@ from typing import Any
 
 from schedlib import options
 from schedlib.errors import SchedlineError
-from schedlib.fleet.fleet_options import TOKEN, FleetCollectOptions, FleetJobsOptions
+from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
 from schedlib.names import fleet_devices, named_file, words
 from schedlib.options import Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
 
 _MOST_MACHINES = 10_000
+_LIBRARIES = (*options.BASIC, "requirements-fleet.txt")
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -54,6 +55,7 @@ def _add_jobs(verbs: Verbs) -> None:
         operands="PLAN",
         read=_read_jobs,
         job=_jobs,
+        libraries=_LIBRARIES,
     )
     parser.add_argument(
         "plan", type=options.existing_directory, metavar="PLAN", help="directory that gate plan has written"
@@ -79,10 +81,10 @@ def _add_collect(verbs: Verbs) -> None:
         "collect",
         "bring the runs of LAVA's jobs home, for gate --fleet",
         first=[
-            "schedline fleet collect campaign 1234 1235 --server https://lava.example.org   by the ids of jobs",
-            "schedline fleet collect campaign board7=output                                 from lava-run's directory",
+            "schedline fleet collect campaign 1234 1235            by the ids of jobs",
+            "schedline fleet collect campaign board7=output        from lava-run's directory",
         ],
-        text=f"""
+        text="""
         Reads the log of each job. Its runs go to PLAN/fleet/MACHINE/KERNEL/, as `gate --fleet` reads them. schedline
         judges each console itself; LAVA's verdict is not used. Collecting a job again gives the same files.
 
@@ -92,24 +94,20 @@ def _add_collect(verbs: Verbs) -> None:
         PASS: all boots are home, and no console has a problem. INCONCLUSIVE: some are missing. FAIL: a kernel failed.
         Without JOB it tells how far the campaign is.
 
-        A token for LAVA's API comes from the environment variable {TOKEN}, or from a file that only you can
-        read (mode 0600). It is sent over https alone, and never printed.""",
-        examples=["schedline fleet collect campaign 1234 --server https://lava.example.org --token ~/.lava-token"],
+        With ids, lavacli asks the server. It knows its address and your token: lavacli identities add --help.""",
+        examples=["schedline fleet collect campaign 1234 --identity lab    another server than lavacli's default"],
         operands="PLAN [JOB ...]",
         read=_read_collect,
         job=_collect,
-        libraries=(*options.BASIC, "requirements-fleet.txt"),
+        libraries=_LIBRARIES,
     )
     parser.add_argument(
         "plan", type=options.existing_directory, metavar="PLAN", help="directory for which fleet jobs has written jobs"
     )
     about = "id of a job; or MACHINE=PLACE, a directory with lava-run's logs.yaml or such a file"
     parser.add_argument("jobs", nargs="*", type=_job, metavar="JOB", help=about)
-    options.add_values(
-        parser,
-        ("--server", _address, "URL", "LAVA's address"),
-        ("--token", options.existing_path, "FILE", f"file with the token (default: {TOKEN})"),
-    )
+    about = "lavacli's name for the server and you (default: default)"
+    parser.add_argument("--identity", default="default", metavar="NAME", help=about)
 
 
 def _kernels(text: str) -> tuple[tuple[str, Path], ...]:
@@ -160,11 +158,6 @@ def _read_jobs(arguments: argparse.Namespace) -> FleetJobsOptions:
 
 
 def _read_collect(arguments: argparse.Namespace) -> FleetCollectOptions:
-    ids = [job for job in arguments.jobs if job.isdecimal()]
-    if ids and not arguments.server:
-        raise SchedlineError(
-            f"{ids[0]} is the id of a job, and --server is missing", "--server https://lava.example.org"
-        )
     return options_of(FleetCollectOptions, arguments, jobs=tuple(arguments.jobs))
 
 

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A job definition of LAVA: the boots of one block, one after another, on one device."""
+"""A job definition of LAVA: the boots of one block, one after another, on one device.
+
+It is checked by LAVA itself: by the Python module lava_common of Debian's package lava-common.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
+from schedlib.errors import SchedlineError
 from schedlib.fleet.fleet_device import FleetDevice
+from schedlib.process import run
 from schedlib.runs.guest_runs import COLLECTION
 
 READY = "schedline: ready"
@@ -24,6 +32,22 @@ _END = r"(reboot: (Restarting system|Power down|machine restart)|end Kernel pani
 """Until this is on the console a boot has something to say. No line of a run contains it. It goes to the end of the
 line, because LAVA logs a line only when it is whole."""
 
+_PACKAGE = "lava-common"
+_PYTHON = Path("/usr/bin/python3")
+"""Debian's: the package is for it alone."""
+
+_PROGRAM = """\
+import json, sys, yaml
+from lava_common.schemas import validate
+wrong = {}
+for name, text in json.load(sys.stdin).items():
+    try:
+        validate(yaml.safe_load(text), strict=True)
+    except Exception as error:
+        wrong[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(wrong))
+"""
+
 
 @dataclass(frozen=True)
 class Artefact:
@@ -32,7 +56,7 @@ class Artefact:
     url: str
     sha256: str
 
-    def words(self, **more: str | bool) -> dict[str, Any]:
+    def entry(self, **more: str | bool) -> dict[str, Any]:
         """It as LAVA's deploy action has it."""
         return {"url": self.url, "sha256sum": self.sha256, **more}
 
@@ -112,20 +136,20 @@ def _deploy(device: FleetDevice, ramdisk: Artefact, files: BootFiles, arguments:
     timeout = {"timeout": _limit(device.deploy_seconds)}
     if device.method == "qemu":
         images = {
-            "kernel": files.kernel.words(image_arg=f'-kernel {{kernel}} -append "{arguments}"'),
-            "ramdisk": ramdisk.words(image_arg="-initrd {ramdisk}"),
+            "kernel": files.kernel.entry(image_arg=f'-kernel {{kernel}} -append "{arguments}"'),
+            "ramdisk": ramdisk.entry(image_arg="-initrd {ramdisk}"),
         }
         return {"to": "tmpfs", "images": images, **timeout}
     kind = {"type": device.kernel_type} if device.kernel_type else {}
     more: dict[str, Any] = {}
     if files.modules:
-        more["modules"] = files.modules.words(compression="gz")
+        more["modules"] = files.modules.entry(compression="gz")
     if files.dtb:
-        more["dtb"] = files.dtb.words()
+        more["dtb"] = files.dtb.entry()
     return {
         "to": "tftp",
-        "kernel": files.kernel.words(**kind),
-        "ramdisk": ramdisk.words(compression="gz", install_overlay=False, install_modules=bool(files.modules)),
+        "kernel": files.kernel.entry(**kind),
+        "ramdisk": ramdisk.entry(compression="gz", install_overlay=False, install_modules=bool(files.modules)),
         **more,
         **timeout,
     }
@@ -150,19 +174,37 @@ def _test(seconds: float) -> dict[str, Any]:
 
 
 def yaml_text(value: Mapping[str, Any], comment: Sequence[str] = ()) -> str:
-    """A job definition as YAML: blocks for tables and lists, and JSON's scalars, which are YAML's."""
-    return "\n".join([*(f"# {line}" for line in comment), *_lines(value)]) + "\n"
+    """A job definition as YAML, in the order of its entries."""
+    return "".join(f"# {line}\n" for line in comment) + yaml.dump(
+        value, Dumper=yaml.CSafeDumper, sort_keys=False, width=1 << 20
+    )
 
 
-def _lines(value: Any) -> list[str]:
-    lines: list[str] = []
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            below = _lines(part) if part and isinstance(part, Mapping | list) else []
-            shown = key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
-            lines += [f"{shown}:", *(f"  {line}" for line in below)] if below else [f"{shown}: {json.dumps(part)}"]
-    else:
-        for part in value:
-            first, *rest = _lines(part) if part and isinstance(part, Mapping | list) else [json.dumps(part)]
-            lines += [f"- {first}", *(f"  {line}" for line in rest)]
-    return lines
+@cache
+def has_schema() -> bool:
+    """Whether this machine has the package."""
+    return _PYTHON.exists() and run([_PYTHON, "-I", "-c", "import lava_common.schemas"]).returncode == 0
+
+
+def schema_errors(texts: Mapping[str, str]) -> dict[str, str]:
+    """What LAVA's schema says against each of some job definitions; only those that it refuses."""
+    done = run([_PYTHON, "-I", "-c", _PROGRAM], stdin=json.dumps(dict(texts)).encode())
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise SchedlineError(f"LAVA's schema cannot be asked: {''.join(said)}", f"apt-get install {_PACKAGE}")
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def refuse_invalid(texts: Mapping[str, str]) -> str:
+    """Check job definitions; returns why that was not possible, or an empty text.
+
+    Raises:
+        SchedlineError: one of them is not valid.
+    """
+    if not has_schema():
+        return f"not checked by LAVA's own schema: this machine lacks its package {_PACKAGE} (schedline doctor fleet)"
+    if wrong := schema_errors(texts):
+        name, said = next(iter(wrong.items()))
+        raise SchedlineError(f"LAVA's schema refuses {name}: {said}", "correct the file of the device")
+    return ""

@@ -13,9 +13,17 @@ from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Amount, Count, Moment, Number, Strict, Word
 from schedlib.verdict import Verdict
 
-AnswerState = Literal["shown", "smaller", "not shown", "worse", "reported", "absent"]
 BootCounts = tuple[Count, Count]
 GateKernel = Literal["base", "candidate", "placebo"]
+
+
+_LARGEST = 1e300
+"""The largest number in a document."""
+
+
+def finite(value: float | None) -> float | None:
+    """The value, or None if a document cannot express it."""
+    return value if value is not None and abs(value) <= _LARGEST else None
 
 
 class Method(Enum):
@@ -28,12 +36,18 @@ class Method(Enum):
 
 
 class GatesUsed(Strict, frozen=True):
-    """The settings that apply to all metrics of the gates file. looks: boots of each kernel at which it decides."""
+    """The settings that apply to all metrics of the gates file.
+
+    Attributes:
+        looks: boots of each kernel at which it decides.
+        may_differ: entries of the fingerprint that need not be the same on both sides.
+        interleaved: whether boots of both kernels have to alternate.
+    """
 
     name: str
     alpha: Number
     looks: tuple[Count, ...]
-    compared: tuple[str, ...]
+    may_differ: tuple[str, ...]
     interleaved: bool
 
 
@@ -131,8 +145,13 @@ class GateMetric(Strict, frozen=True, kw_only=True):
         if self.method is not Method.EQUAL and not self.detect:
             raise ValueError(f"detect of {self.name} is 0")
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Tool and name, which a run knows it by."""
+        return self.tool, self.name
 
-class ShownMetric(Strict, frozen=True, kw_only=True):
+
+class UnjudgedMetric(Strict, frozen=True, kw_only=True):
     """A metric that was measured and is not judged.
 
     Attributes:
@@ -170,30 +189,6 @@ class GateShare(Strict, frozen=True, kw_only=True):
     high: Number | None
 
 
-class GateClaim(Strict, frozen=True, kw_only=True):
-    """What a mail claims, and what these runs show. claimed: percent of the base."""
-
-    id: str
-    patch: str
-    claimed: Number
-    state: AnswerState
-    reason: str
-    boots: BootCounts
-    change: Number | None
-    low: Number | None
-    high: Number | None
-    p: Number | None
-
-
-class ClaimedLevel(Strict, frozen=True, kw_only=True):
-    """A figure that a mail gives for one kernel, and the median of the candidate's boots."""
-
-    id: str
-    patch: str
-    claimed: Number
-    measured: Number
-
-
 class GateDocument(Document, frozen=True, kw_only=True):
     """schedline gate: two kernels' runs compared, boot by boot. Every report is drawn from it alone.
 
@@ -208,7 +203,7 @@ class GateDocument(Document, frozen=True, kw_only=True):
         shares: of a placebo.
     """
 
-    schema: Literal["gate-2"]
+    schema: Literal["gate-3"]
     tool: Word
     started: Moment
     command: str
@@ -219,10 +214,8 @@ class GateDocument(Document, frozen=True, kw_only=True):
     bad_boots: Number | None
     sides: Annotated[tuple[GateSide, ...], Meta(min_length=2, max_length=3)]
     metrics: tuple[GateMetric, ...]
-    shown: tuple[ShownMetric, ...]
+    shown: tuple[UnjudgedMetric, ...]
     shares: tuple[GateShare, ...]
-    claims: tuple[GateClaim, ...]
-    levels: tuple[ClaimedLevel, ...]
     notes: tuple[str, ...]
 
     def __post_init__(self) -> None:

@@ -31,6 +31,10 @@ Kind = Literal["exact", "quantile", "rate", "exceedance"]
 NOT_RECORDED = "not recorded"
 """The value of a fingerprint entry that nobody wrote down. The gate does not judge such runs unless it is told to."""
 
+BY_FILE_TIME = "times of the files"
+BY_START = "start times in the files"
+"""Values of the fingerprint entry `order`: where the order of the runs comes from."""
+
 AGAIN = "do that run again, or move the file elsewhere"
 
 _is_name = lru_cache(10_000)(re.compile(METRIC).match)

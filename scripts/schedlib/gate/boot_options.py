@@ -14,7 +14,6 @@ LAVA = "lava"
 
 BOOT_COMMANDS = {
     "kexec": "kexec -l {image} {initrd} --reuse-cmdline && " + _KEXEC,
-    "grub": "{grub}-reboot {entry} && " + _REBOOT,
     "bootctl": "bootctl set-oneshot {glob} && " + _REBOOT,
     LAVA: "echo {label} is booted by LAVA: schedline fleet jobs; false",
 }

@@ -8,16 +8,19 @@ import random
 import re
 import secrets
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.gate_plan_document import BootedKernel, GatePlan
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Positive, Strict, Whole, Word
 from schedlib.gate.block_orders import BLOCK, BLOCK_ORDERS
 from schedlib.gate.boot_options import BOOT_COMMANDS, LAVA, BootPlanOptions, NamedKernel
 from schedlib.gate.gate_options import GATES, gates_path
@@ -30,6 +33,65 @@ from schedlib.verdict import Verdict
 PLAN_FILE = "plan.json"
 SERVICE = "schedline-gate.service"
 SCRIPT = "each-boot.sh"
+
+
+Label = Annotated[str, Meta(pattern="^[a-z][a-z0-9-]*$")]
+
+
+class BootedKernel(Strict, frozen=True):
+    """A kernel of a plan.
+
+    Attributes:
+        version: as `uname -r` prints it.
+        command: the shell command that boots it next, once.
+    """
+
+    label: Label
+    version: Word
+    command: Word
+
+
+class GatePlan(Document, frozen=True, kw_only=True):
+    """Which kernel is booted when. It is written before the first boot and never changed.
+
+    Attributes:
+        kernels: the first is the base, the second the candidate.
+        blocks: the order of the boots, in blocks with four boots of each kernel. The last may have fewer.
+        looks: after how many boots of each kernel the gate is asked.
+        seed: of the order.
+        suite, only, runs: what is run in each boot.
+        gates: the gates file.
+        losses: after so many lost boots of a kernel in a row the campaign stops.
+    """
+
+    only_lines = True
+
+    schema: Literal["gate-plan-1"]
+    kernels: Annotated[tuple[BootedKernel, ...], Meta(min_length=2)]
+    blocks: Annotated[tuple[tuple[Label, ...], ...], Meta(min_length=1)]
+    looks: tuple[Positive, ...]
+    seed: Whole
+    suite: Word
+    only: tuple[Word, ...]
+    runs: Positive
+    gates: Word
+    losses: Positive
+
+    def __post_init__(self) -> None:
+        labels = {kernel.label for kernel in self.kernels}
+        if len(labels) < len(self.kernels) or len({kernel.version for kernel in self.kernels}) < len(self.kernels):
+            raise ValueError("two kernels have the same label or version, so their boots cannot be told apart")
+        if unknown := set(self.order) - labels:
+            raise ValueError(f"the order has {min(unknown)}, which is no kernel of the plan")
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The label of each boot."""
+        return tuple(label for block in self.blocks for label in block)
+
+    def kernel(self, label: str) -> BootedKernel:
+        """A kernel by its label."""
+        return next(kernel for kernel in self.kernels if kernel.label == label)
 
 
 def blocks(labels: Sequence[str], boots: int, seed: int) -> tuple[tuple[str, ...], ...]:
@@ -135,8 +197,6 @@ def _kernel(named: NamedKernel, wanted: BootPlanOptions) -> BootedKernel:
         "initrd": f"--initrd={shlex.quote(str(Path(initrd).absolute()))}" if initrd else "",
         "glob": shlex.quote(f"*{version}.conf"),
     }
-    if not wanted.next_command and wanted.boot == "grub":
-        values |= _grub(version)
     template = wanted.next_command or BOOT_COMMANDS[wanted.boot]
     try:
         command = template.format(**values)
@@ -158,40 +218,6 @@ def image_version(image: Path) -> str:
     if not found:
         raise SchedlineError(f"{image} does not say its version", "give VERSION:IMAGE, as uname -r prints it there")
     return found.group(1).decode(errors="replace")
-
-
-def _grub(version: str) -> dict[str, str]:
-    """The command and the menu entry of a kernel that GRUB boots."""
-    name = next((name for name in ("grub", "grub2") if shutil.which(f"{name}-reboot")), "grub")
-    menu = Path("/boot") / name / "grub.cfg"
-    try:
-        text = menu.read_text(errors="replace")
-    except OSError as error:
-        raise SchedlineError(f"--boot grub: {menu}: {error.strerror}", "use --boot kexec, or --next-command") from error
-    entry = grub_entry(text, version)
-    if not entry:
-        raise SchedlineError(f"--boot grub: {menu} has no entry of {version}", "install that kernel, then update-grub")
-    return {"grub": name, "entry": shlex.quote(entry)}
-
-
-def grub_entry(menu: str, version: str) -> str:
-    """The id of a kernel's menu entry, with those of the submenus around it, as grub-reboot takes it; empty if none."""
-    inside: list[str] = []
-    depth: list[int] = []
-    level = 0
-    for line in menu.splitlines():
-        found = re.match(r"\s*(menuentry|submenu) .*?(?:\$menuentry_id_option|--id) '([^']+)'", line)
-        name = found.group(2) if found else ""
-        if found and found.group(1) == "menuentry" and f"-{version}-advanced" in name:
-            return ">".join([*inside, name])
-        if found and found.group(1) == "submenu":
-            inside.append(name)
-            depth.append(level)
-        level += line.count("{") - line.count("}")
-        if depth and level <= depth[-1]:
-            inside.pop()
-            depth.pop()
-    return ""
 
 
 def _script(out: Path) -> str:

@@ -14,14 +14,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from msgspec.structs import replace
 
 from schedlib.cache import lock
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.gate_plan_document import BootAttempt, GateLook, GatePlan, GateProgress
-from schedlib.gate.boot_order import PLAN_FILE, plan_text
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Positive, Strict, Whole, Word
+from schedlib.gate.boot_order import PLAN_FILE, GatePlan, Label, plan_text
 from schedlib.kernel.machine import boot_id, now
 from schedlib.paths import PROJECT
 from schedlib.progress import say
@@ -30,6 +32,64 @@ from schedlib.verdict import Verdict
 PROGRESS_FILE = "progress.json"
 
 _AGAIN = "restore the file from a backup, or write a new plan into another directory"
+
+
+class BootAttempt(Strict, frozen=True):
+    """One attempt to make a boot of the plan.
+
+    Attributes:
+        place: which boot of the order, from 0.
+        state: asked: this kernel is to come up next; running: it came up, and its runs are made; done: they are there;
+            lost: another kernel came up; cut: it ended before its runs were there.
+        asked_in: the id of the boot that asked for it.
+        boot_id: its own id; empty until it comes up.
+        why: of lost and cut.
+    """
+
+    place: Count
+    kernel: Label
+    state: Literal["asked", "running", "done", "lost", "cut"]
+    asked_in: Word
+    boot_id: str
+    why: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has to be made again."""
+        return self.state in ("lost", "cut")
+
+
+class GateLook(Strict, frozen=True):
+    """What the gate said after this number of boots of each kernel. code: its exit code."""
+
+    boots: Positive
+    code: Whole
+
+    @property
+    def final(self) -> bool:
+        """Whether no further boot can change the verdict."""
+        return self.code in (Verdict.PASS.exit_code, Verdict.FAIL.exit_code)
+
+
+class GateProgress(Document, frozen=True, kw_only=True):
+    """How far a plan has come. Replaced as a whole, atomically, at each step.
+
+    Attributes:
+        attempts: all of them, in their order.
+        ended: why no further boot is made; empty while the campaign goes on.
+    """
+
+    only_lines = True
+
+    schema: Literal["gate-progress-1"]
+    attempts: tuple[BootAttempt, ...]
+    looks: tuple[GateLook, ...]
+    ended: str
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The kernel of each boot that is done."""
+        return tuple(each.kernel for each in self.attempts if each.state == "done")
 
 
 @dataclass(frozen=True)

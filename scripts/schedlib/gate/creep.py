@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a history says: how often a FAIL was withdrawn, and metrics that became worse in steps too small for a gate.
+"""`schedline gate history`: FAILs that were withdrawn, and metrics that became worse in steps too small for a gate.
 
 The method is e-divisive (Matteson and James, Journal of the American Statistical Association 109, 2014) with the t test
 and the merging of Hunter (Fleming et al., ICPE 2023), as Apache Otava has it. A history is short, so all of it is one
@@ -13,20 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from otava.analysis import compute_change_points
 
 from schedlib import TOOL
-from schedlib.formats.history_document import (
-    BadLine,
-    HistoryDocument,
-    LevelSeries,
-    MetricScore,
-    PastGate,
-    PastKernel,
-    PastMetric,
-)
+from schedlib.formats.cover_letter import wrapped
+from schedlib.formats.document import Document
+from schedlib.formats.run_file import Direction
+from schedlib.formats.strict import Count, Moment, Number, Strict, Word
+from schedlib.gate.history import BadLine, PastGate, PastKernel, PastMetric
+from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
 
 LEAST = 8
@@ -37,6 +35,76 @@ _MOST = 500
 
 _P = 0.001
 """Otava's own default."""
+
+_SHOWN = 20
+"""How many of the latest gates the text shows."""
+
+
+class MetricScore(Strict, frozen=True):
+    """How a metric's budget fared.
+
+    Attributes:
+        gates: how often the metric was judged.
+        failed: pairs of kernels of which a gate failed this metric.
+        withdrawn: those of them of which a later gate did not.
+    """
+
+    tool: str
+    name: str
+    budget: Number | None
+    gates: Count
+    failed: Count
+    withdrawn: Count
+
+
+class LevelSeries(Strict, frozen=True):
+    """The level of a metric over time, a value for each pair of kernels.
+
+    Attributes:
+        unit: of levels and means. "% of the base" if all gates have the same base, else the metric's own.
+        levels: in the order of time.
+        verdicts: of the metric in each gate.
+        changes: places of the change points: each is the first behind the change.
+        means: between the change points.
+        worse: how much worse the last mean is than the best before it, in change_unit; 0 if it is not worse.
+        chained: sum of the gates' own changes for the worse in this time, in change_unit; null if the base of one is
+            not the candidate of the one before it, or if all have the same base.
+        status: FAIL: it crept, and the gates' own changes show at least half of it; INCONCLUSIVE: too few gates, or the
+            machine may have done it.
+        reason: in words; empty for PASS.
+    """
+
+    machine: str
+    tool: str
+    name: str
+    unit: str
+    change_unit: str
+    direction: Direction
+    budget: Number
+    levels: tuple[Number, ...]
+    verdicts: tuple[Verdict, ...]
+    kernels: tuple[str, ...]
+    times: tuple[Moment, ...]
+    changes: tuple[Count, ...]
+    means: tuple[Number, ...]
+    worse: Number
+    chained: Number | None
+    status: Verdict
+    reason: str
+
+
+class HistoryDocument(Document, frozen=True, kw_only=True):
+    """schedline gate history: the verdicts over time, creep, and how often a FAIL was withdrawn."""
+
+    schema: Literal["gate-history-1"]
+    tool: Word
+    started: Moment
+    status: Verdict
+    gates: Count
+    verdicts: dict[str, Count]
+    bad: tuple[BadLine, ...]
+    scores: tuple[MetricScore, ...]
+    series: tuple[LevelSeries, ...]
 
 
 @dataclass(frozen=True)
@@ -174,3 +242,37 @@ def _scores(gates: Sequence[PastGate]) -> Iterator[MetricScore]:
         withdrawn = [verdicts for verdicts in failed if verdicts[-1] is not Verdict.FAIL]
         count = sum(map(len, pairs.values()))
         yield MetricScore(tool, name, budgets[tool, name], count, len(failed), len(withdrawn))
+
+
+def history_text(found: HistoryDocument, gates: Sequence[PastGate]) -> str:
+    """The latest gates, the levels, the scores and the bad lines; all but the verdict."""
+    out = [
+        f"{found.gates} gates: " + (", ".join(f"{count} {name}" for name, count in found.verdicts.items()) or "none")
+    ]
+    out += [f"the last {_SHOWN}:"] if len(gates) > _SHOWN else []
+    for gate in gates[-_SHOWN:]:
+        out += wrapped(f"{gate.time:%Y-%m-%d %H:%M} {gate.verdict.name}: {_what_happened(gate)}")
+    out += ["", f"{'level':26}{'gates':>6}{'first':>11}{'last':>11}{'worse':>9}  creep"]
+    for each in found.series:
+        name, unit = printable(each.name)[:26], " %" if each.change_unit == "%" else ""
+        values = f"{len(each.levels):>6}{each.means[0]:>11.5g}{each.means[-1]:>11.5g}{f'{each.worse:.1f}{unit}':>9}"
+        out.append(f"{name:26}{values}  {each.status.name}")
+    out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
+    out.append("")
+    for score in found.scores:
+        said = f"{score.name}: {score.failed} pairs of kernels failed, {score.withdrawn} of them not when gated again"
+        out += wrapped(said) if score.failed else []
+    for bad in found.bad:
+        what = "is cut off, as when its writer was killed" if bad.cut else f"is no gate: {bad.why}"
+        out += wrapped(f"line {bad.line} {what}; it is left out")
+    return "\n".join(out).rstrip()
+
+
+def _what_happened(gate: PastGate) -> str:
+    """The kernels, and the metrics that did not pass."""
+    odd = [
+        each.name + (f" {each.change:+.1f} {each.change_unit}" if each.change is not None else "")
+        for each in gate.metrics
+        if each.verdict is not Verdict.PASS
+    ]
+    return f"{gate.base.kernel} -> {gate.candidate.kernel}" + (f"; {', '.join(odd)}" if odd else "")

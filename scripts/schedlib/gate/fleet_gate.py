@@ -6,24 +6,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 import numpy as np
+from msgspec import convert
 from msgspec.structs import replace
 
 from schedlib import TOOL
 from schedlib.errors import SchedlineError
 from schedlib.formats.cover_letter import wrapped
-from schedlib.formats.fleet_gate_document import (
-    FleetGateDocument,
-    FleetGroup,
-    FleetMetric,
-    FleetModel,
-    LeftOut,
-    MachineEffect,
-)
+from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GatesUsed, Method
+from schedlib.formats.run_file import Direction
+from schedlib.formats.strict import Amount, Count, Moment, Number, Positive, Strict, Word
 from schedlib.gate.fleet_judging import (
     MOST_NAMED,
+    FleetGroup,
     FleetSample,
     Missing,
     groups_at,
@@ -32,7 +30,7 @@ from schedlib.gate.fleet_judging import (
     too_many_left_out,
     without_noisy,
 )
-from schedlib.gate.fleet_machines import FleetMachine, read_fleet
+from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import FleetOptions
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable
@@ -44,6 +42,62 @@ _LISTED = 8
 _NAME = 33
 
 
+class FleetModel(Strict, frozen=True):
+    """A model of machines, as their runs name it. machines: how many are there; judged: without those left out."""
+
+    name: Word
+    machines: Positive
+    judged: Count
+
+
+class MachineEffect(Strict, frozen=True):
+    """A metric on one machine. worse_by: in the metric's change_unit; positive is worse."""
+
+    machine: Word
+    boots: Positive
+    worse_by: Number
+
+
+class FleetMetric(Strict, frozen=True, kw_only=True):
+    """One gating metric. machines: those that are judged; none for a metric that has to be equal."""
+
+    tool: str
+    name: str
+    unit: str
+    direction: Direction
+    method: Method
+    verdict: Verdict
+    because: str
+    change_unit: str
+    budget: Amount
+    detect: Amount
+    groups: tuple[FleetGroup, ...]
+    machines: tuple[MachineEffect, ...]
+
+
+class FleetGateDocument(Document, frozen=True, kw_only=True):
+    """schedline gate --fleet: two kernels' runs compared on many machines, model by model.
+
+    Attributes:
+        command: what made it, for a shell.
+        look: boots of each kernel at which the gate ended; null if there was no look.
+        kernels: for base and candidate, the names in the runs.
+    """
+
+    schema: Literal["fleet-gate-1"]
+    tool: Word
+    started: Moment
+    command: str
+    status: Verdict
+    gates: GatesUsed
+    look: Count | None
+    kernels: tuple[tuple[str, ...], tuple[str, ...]]
+    models: tuple[FleetModel, ...]
+    metrics: tuple[FleetMetric, ...]
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+
 def compare_fleet(options: FleetOptions) -> FleetGateDocument:
     """Compare the kernels on all machines of a fleet.
 
@@ -52,8 +106,6 @@ def compare_fleet(options: FleetOptions) -> FleetGateDocument:
     """
     gates = options.gates or "default"
     started, gate = datetime.now(UTC), load_gate(gates)
-    if not gate.rules:
-        raise SchedlineError(f"{gate.name} has claims and no [[metric]]", "name another file: --gates")
     machines = read_fleet(options.fleet, gates)
     if not any(machine.there for machine in machines):
         first = next(out for machine in machines for out in machine.left_out)
@@ -105,7 +157,7 @@ def _judged(
         started=started,
         command=options.command(),
         status=worst(metric.verdict for metric in metrics),
-        gates=GatesUsed(gate.name, gate.alpha, gate.looks, tuple(sorted(gate.compared)), gate.interleaved),
+        gates=convert(gate, GatesUsed, from_attributes=True),
         look=look,
         kernels=(_names(machine.kernels[0] for machine in there), _names(machine.kernels[1] for machine in there)),
         models=tuple(FleetModel(name, count, judged[name]) for name, count in sorted(models.items())),

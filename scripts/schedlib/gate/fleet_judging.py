@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb, expm1, isfinite, log1p
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 from msgspec.structs import replace as struct_replace
 
-from schedlib.formats.fleet_gate_document import FleetGroup, GroupKind
 from schedlib.formats.gate_document import Method
+from schedlib.formats.strict import Count, Number, Strict, Word
 from schedlib.gate import fleet_statistics, statistics
 from schedlib.gate.decision import DOUBT, MISSED
 from schedlib.gate.rules import Gate, GateRule
@@ -36,6 +37,42 @@ _NO_STEP = 1e150
 """Stands for a step of which nothing is known."""
 
 _MORE = "make more boots on each machine, or take more machines"
+
+
+GroupKind = Literal["all", "model", "others"]
+
+
+class FleetGroup(Strict, frozen=True, kw_only=True):
+    """A metric on all machines, on those of one model, or on those of all models that have too few machines.
+
+    Attributes:
+        counts: whether the group has enough machines for a PASS, or fails. Others do not change the verdict.
+        worse_by: the estimate; positive is worse, in the metric's change_unit.
+        at_most: the upper bound. All bounds of a metric hold together; null: there is none.
+        p: that it did not become worse, with Holm's correction.
+        spread: standard deviation of the true effects of machines, in the metric's change_unit.
+        differing: the share of what is seen to differ that this spread explains, from 0 to 1.
+        over_budget: on how many machines the estimate is above the budget.
+        bad: machines that are shown to be over the budget, and whose estimate is above `detect`.
+        boots: of the candidate.
+        far: how many of them are worse than every boot of the base on their machine, by more than `detect`.
+    """
+
+    name: Word
+    kind: GroupKind
+    machines: Count
+    counts: bool
+    verdict: Verdict
+    reason: str
+    worse_by: Number | None
+    at_most: Number | None
+    p: Number | None
+    spread: Number | None
+    differing: Number | None
+    over_budget: Count
+    bad: tuple[str, ...]
+    boots: Count
+    far: Count
 
 
 @dataclass(frozen=True)

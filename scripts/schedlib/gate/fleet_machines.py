@@ -16,10 +16,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from schedlib.errors import SchedlineError
-from schedlib.formats.fleet_gate_document import LeftOut
+from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
+from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.judging import MetricRow, Sample, sample_of, trouble_of
+from schedlib.gate.judging import Sample, sample_of, trouble_of
 from schedlib.gate.pairing import order_problem, refuse_differences
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import Values
@@ -31,6 +32,23 @@ _FEW = 32
 _Lacks: TypeAlias = Literal["", "base", "candidate"]
 
 _NAMES: tuple[Literal["base", "candidate"], ...] = ("base", "candidate")
+
+
+class LeftOut(Strict, frozen=True, kw_only=True):
+    """A machine that is not judged.
+
+    Attributes:
+        model: empty if it is not known.
+        tool, metric: empty if no metric of this machine is judged.
+        lacks: the kernel that gave no result, if it is only one.
+    """
+
+    machine: Word
+    model: str
+    tool: str
+    metric: str
+    lacks: Literal["", "base", "candidate"]
+    reason: Word
 
 
 @dataclass(frozen=True)
@@ -66,7 +84,7 @@ class FleetMachine:
     boots: tuple[str, ...] = ()
     contents: tuple[int, ...] = ()
     metrics: Mapping[Key, MetricBoots] = field(default_factory=dict)
-    rows: Mapping[Key, MetricRow] = field(default_factory=dict)
+    rows: Mapping[Key, GateMetric] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 
     @property
@@ -98,10 +116,10 @@ def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
         )
     read = partial(_read_machine, gates)
     if len(places) <= _FEW:
-        return _apart(map(read, places))
+        return _exclude_copies(map(read, places))
     # Children of this process hash alike, so that copies are found across all of them.
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("fork")) as pool:
-        return _apart(pool.map(read, places, chunksize=16))
+        return _exclude_copies(pool.map(read, places, chunksize=16))
 
 
 @lru_cache(maxsize=1)
@@ -131,7 +149,7 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
     if not machine.model or NOT_RECORDED in machine.model:
         return replace(machine, model="").without("its runs do not tell the machine")
     try:
-        refuse_differences(sides, gate.compared)
+        refuse_differences(sides, gate.may_differ)
         refuse_copies(side.contents for side in sides)
     except SchedlineError as error:
         return machine.without(error.observed)
@@ -151,7 +169,7 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
 
 def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side) -> FleetMachine:
     metrics: dict[Key, MetricBoots] = {}
-    rows: dict[Key, MetricRow] = {}
+    rows: dict[Key, GateMetric] = {}
     left_out: list[LeftOut] = []
 
     def leave_out(key: Key, reason: str, lacks: _Lacks = "") -> None:
@@ -185,7 +203,7 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
     return replace(machine, metrics=metrics, rows=rows, left_out=tuple(left_out))
 
 
-def _apart(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
+def _exclude_copies(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
     """The machines, without those whose boots or figures belong to another one, or whose kernels are others."""
     found: list[FleetMachine] = []
     owner: dict[object, str] = {}

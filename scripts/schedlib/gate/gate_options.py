@@ -42,8 +42,9 @@ class GateOptions:
 
     Attributes:
         base, candidate, placebo: directories; the gate replaces those of other tools by the runs in them.
-        gates: None for `default`, or for `claims` with --expect-improvement.
+        gates: None for `default`.
         trust: judge also runs that do not tell machine or settings.
+        incomplete: why some boots have no values, if it is not that they crashed.
         budget, detect: in percent, for files of other tools without a gates file.
     """
 
@@ -53,9 +54,9 @@ class GateOptions:
     placebo: Path | Imported | None = None
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     trust: bool = False
+    incomplete: str = ""
     budget: float | None = None
     detect: float | None = None
-    expect_improvement: bool = False
     json: Path | None = None
     html: Path | None = None
     markdown: Path | None = None
@@ -67,11 +68,11 @@ class GateOptions:
         words: list[object] = ["schedline", "gate", self.base, self.candidate]
         words += ["--gates", self.gates] if self.gates else []
         words += ["--placebo", self.placebo] if self.placebo else []
-        words += self.reading.words()
+        words += self.reading.to_argv()
         words += ["--trust"] if self.trust else []
+        words += ["--incomplete", self.incomplete] if self.incomplete else []
         words += ["--budget", f"{self.budget:g}"] if self.budget else []
         words += ["--detect", f"{self.detect:g}"] if self.detect else []
-        words += ["--expect-improvement"] if self.expect_improvement else []
         for option, file in (("--json", self.json), ("--html", self.html), ("--markdown", self.markdown)):
             words += [option, file] if file else []
         words += [word for picture in self.pictures for word in ("--picture", picture)]
@@ -100,17 +101,6 @@ class HistoryOptions:
 
     directory: Path
     json: Path | None = None
-    html: Path | None = None
-
-
-@dataclass(frozen=True)
-class RedrawOptions:
-    """The options of a report that is drawn again. from_: the document, as --json writes it."""
-
-    from_: Path
-    html: Path | None = None
-    markdown: Path | None = None
-    pictures: tuple[Path, ...] = ()
 
 
 def gates_path(named: str) -> Path:

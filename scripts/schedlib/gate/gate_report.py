@@ -12,20 +12,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import get_args
 
 from msgspec.structs import replace
 
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.gate_document import (
-    AnswerState,
-    GateClaim,
     GateDocument,
     GateMetric,
     GateShare,
     GateSide,
     Method,
-    ShownMetric,
+    UnjudgedMetric,
 )
 from schedlib.progress import printable
 from schedlib.verdict import Verdict
@@ -66,7 +63,7 @@ def change_of(metric: GateMetric) -> str:
     return signed(metric.change) + (" %" if metric.change_unit == "%" and metric.change is not None else "")
 
 
-def interval_of(row: GateMetric | GateShare | GateClaim) -> str:
+def interval_of(row: GateMetric | GateShare) -> str:
     """The interval of the change. A missing end has no bound."""
     told = row.attributable if isinstance(row, GateShare) else row.change
     if told is None or (isinstance(row, GateMetric) and row.method is Method.EQUAL):
@@ -199,9 +196,6 @@ def _told_apart(document: GateDocument) -> GateDocument:
 def banner(document: GateDocument) -> str:
     """The verdict in words: what a PASS excludes, what became worse, or what each open metric needs."""
     verdict, metrics = document.status, _told_apart(document).metrics
-    if document.claims:
-        counts = {state: sum(each.state == state for each in document.claims) for state in get_args(AnswerState)}
-        return "claims: " + ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     if verdict is Verdict.PASS:
         bad = document.bad_boots
         boots = f"; more than {100 * bad:.0f} % of bad boots (95 %)" if bad is not None else ""
@@ -263,7 +257,7 @@ def method_of(document: GateDocument) -> str:
     )
 
 
-def most_changed(shown: Sequence[ShownMetric]) -> list[ShownMetric]:
+def most_changed(shown: Sequence[UnjudgedMetric]) -> list[UnjudgedMetric]:
     """The metrics that are not judged, those that changed most before the others."""
     return sorted(shown, key=lambda each: -abs(each.change) if each.change is not None else 0.0)
 
@@ -271,19 +265,15 @@ def most_changed(shown: Sequence[ShownMetric]) -> list[ShownMetric]:
 def text(document: GateDocument) -> str:
     """The whole report, except for the overall verdict. No line is longer than 72 characters."""
     document = _told_apart(document)
-    if document.claims:
-        lines = [*_sides(document.sides[:2]), "", *_claims(document)]
-    else:
-        lines = [*_sides(document.sides[:2]), "", *_tables(document.metrics), ""]
-        lines += _pictures(document.metrics)
-        lines += [line for metric in document.metrics for said in told_of(metric) for line in wrapped(said)]
+    lines = [*_sides(document.sides[:2]), "", *_tables(document.metrics), ""]
+    lines += _pictures(document.metrics)
+    lines += [line for metric in document.metrics for said in told_of(metric) for line in wrapped(said)]
     lines += [line for note in told_of_runs(document) for line in wrapped(note)]
-    if not document.claims:
-        lines += wrapped(method_of(document))
-        lines += _shown(document.shown)
+    lines += wrapped(method_of(document))
+    lines += _shown(document.shown)
     if document.placebo:
         lines += ["", *_sides([document.placebo]), "", *_shares(document)]
-    if document.status is Verdict.PASS and document.metrics:
+    if document.status is Verdict.PASS:
         lines += ["", *wrapped(banner(document))]
     return "\n".join(printable(line).rstrip() for line in lines)
 
@@ -317,7 +307,7 @@ def _pictures(metrics: Sequence[GateMetric]) -> list[str]:
     return [f"{'':{_NAME}}  {_scale()}", *rows, *wrapped(_LEGEND), ""]
 
 
-def _shown(shown: Sequence[ShownMetric]) -> Iterator[str]:
+def _shown(shown: Sequence[UnjudgedMetric]) -> Iterator[str]:
     """The metrics that are not judged; if there are many, those that changed most."""
     if not shown:
         return
@@ -346,25 +336,6 @@ def _shares(document: GateDocument) -> Iterator[str]:
     yield from wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
 
 
-def _claims(document: GateDocument) -> Iterator[str]:
-    """Which claims these runs show; those without runs are named in one line for each tool."""
-    there = [claim for claim in document.claims if claim.state != "absent"]
-    if there:
-        yield f"{'claim':34}{'mail':>8}{'here':>9}{'95 % interval':>20}"
-    for claim in there:
-        yield f"{claim.id[:34]:34}{signed(claim.claimed):>8}{signed(claim.change):>9}{interval_of(claim):>20}"
-        yield from wrapped(f"    {claim.state}" + (f": {claim.reason}" if claim.reason else ""), 8)
-    for level in document.levels:
-        yield f"{level.id[:34]:34}{level.claimed:>8.2f}{level.measured:>9.2f}{'of the candidate':>20}"
-    absent: dict[str, list[str]] = {}
-    for claim in document.claims:
-        if claim.state == "absent":
-            absent.setdefault(claim.reason, []).append(claim.id)
-    for reason, names in absent.items():
-        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        yield from wrapped(f"absent, {reason}: {', '.join(names[:4])}{more}")
-
-
 # ---- markdown ----
 
 
@@ -373,15 +344,11 @@ def markdown(document: GateDocument) -> str:
     candidate, base = document.sides[1], document.sides[0]
     lines = [f"### {document.status.name}: {_code(candidate.kernel)} against {_code(base.kernel)}", ""]
     lines += [*_fenced(wrapped(banner(document), 0)), ""]
-    if document.claims:
-        lines += _table(("claim", "mail", "here", "95 % interval", "answer"), map(_claim_cells, document.claims))
-        lines += [*_fenced(line for note in told_of_runs(document) for line in wrapped(note)), ""]
-    else:
-        lines += _table(_COLUMNS, map(_cells, document.metrics))
-        metrics = _told_apart(document).metrics
-        told = [said for metric in metrics for said in told_of(metric)]
-        told += [*told_of_runs(document), method_of(document)]
-        lines += [*_fenced([*_pictures(metrics), *(line for said in told for line in wrapped(said))]), ""]
+    lines += _table(_COLUMNS, map(_cells, document.metrics))
+    metrics = _told_apart(document).metrics
+    told = [said for metric in metrics for said in told_of(metric)]
+    told += [*told_of_runs(document), method_of(document)]
+    lines += [*_fenced([*_pictures(metrics), *(line for said in told for line in wrapped(said))]), ""]
     if document.placebo:
         lines += _table(("change", "placebo", "layout", "95 % interval", ""), map(_share_cells, document.shares))
     if document.shown:
@@ -420,18 +387,13 @@ def _cells(metric: GateMetric) -> tuple[str, ...]:
     )
 
 
-def _claim_cells(claim: GateClaim) -> tuple[str, ...]:
-    why = f": {_code(claim.reason)}" if claim.reason else ""
-    return _code(claim.id), signed(claim.claimed), signed(claim.change), interval_of(claim), f"{claim.state}{why}"
-
-
 def _share_cells(share: GateShare) -> tuple[str, ...]:
     said = told_of_share(share)
     values = signed(share.change), signed(share.attributable), interval_of(share)
     return _code(f"{share.tool} {share.name}"), *values, _code(said) if said else ""
 
 
-def _shown_cells(shown: ShownMetric) -> tuple[str, ...]:
+def _shown_cells(shown: UnjudgedMetric) -> tuple[str, ...]:
     name = f"{_code(f'{shown.tool} {shown.name}')}, {_code(shown.unit)}"
     return name, number(shown.base), number(shown.candidate), signed(shown.change)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The file of past gates: one line for each, which is only ever appended to."""
+"""`schedline gate --history`: a file with one line for each gate, which is only ever appended to."""
 
 from __future__ import annotations
 
@@ -8,17 +8,86 @@ import hashlib
 import os
 import stat
 from pathlib import Path
+from typing import Literal
 
 from schedlib import TOOL
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
-from schedlib.formats.document import LARGEST, line, parse
+from schedlib.formats.document import LARGEST, Document, line, parse
 from schedlib.formats.gate_document import GateDocument, GateSide
-from schedlib.formats.history_document import BadLine, PastGate, PastKernel, PastMetric
+from schedlib.formats.run_file import Direction
+from schedlib.formats.strict import Moment, Number, Positive, Strict, Word
 from schedlib.gate.gate_options import gates_path
 from schedlib.progress import printable
+from schedlib.verdict import Verdict
 
 FILE = "history.jsonl"
+
+
+class PastKernel(Strict, frozen=True):
+    """A kernel that was gated. boots: the ids of its boots."""
+
+    kernel: str
+    build_id: str
+    boots: tuple[str, ...]
+
+
+class PastMetric(Strict, frozen=True):
+    """A metric in a gate.
+
+    Attributes:
+        direction: which values are better.
+        base, candidate: in `unit`; null if there is no value.
+        change_unit: unit of change, low, high, budget and detect.
+        low, high: the interval of the change.
+    """
+
+    tool: Word
+    name: Word
+    unit: str
+    direction: Direction
+    verdict: Verdict
+    base: Number | None
+    candidate: Number | None
+    change_unit: str
+    change: Number | None
+    low: Number | None
+    high: Number | None
+    budget: Number | None
+    detect: Number | None
+
+
+class PastGate(Document, frozen=True, kw_only=True):
+    """A line of history.jsonl: one gate.
+
+    Attributes:
+        tool: name and version of what wrote it.
+        time: when the gate was asked.
+        machine: its name in the runs.
+        gates: name of the gates file.
+        gates_hash: beginning of its SHA-256.
+    """
+
+    only_lines = True
+
+    schema: Literal["history-1"]
+    tool: Word
+    time: Moment
+    machine: str
+    gates: str
+    gates_hash: str
+    verdict: Verdict
+    base: PastKernel
+    candidate: PastKernel
+    metrics: tuple[PastMetric, ...]
+
+
+class BadLine(Strict, frozen=True):
+    """A line that is no gate. cut: its end is missing, as when its writer was killed."""
+
+    line: Positive
+    cut: bool
+    why: str
 
 
 def record(found: GateDocument, gates: str) -> PastGate:

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from math import inf, nan
+from typing import Any
 
 import numpy as np
+from msgspec.structs import replace as changed
 
 from schedlib.errors import SchedlineError
-from schedlib.formats.gate_document import Method
+from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
 from schedlib.gate.boots import Figure, Key, Side, disturbed, unequal_samples
 from schedlib.gate.decision import Decision, Limits, LookEvidence, decide, far_boots, look_evidence
 from schedlib.gate.gate_options import MOST_BOOTS
+from schedlib.gate.losses import without_runs
 from schedlib.gate.next_boots import Unclear, too_few, why_unclear
 from schedlib.gate.pairing import Batch, order_problem
 from schedlib.gate.rules import Gate, GateRule
@@ -23,39 +26,35 @@ from schedlib.gate.statistics import Values
 from schedlib.verdict import Verdict
 
 
-@dataclass(frozen=True)
-class MetricRow:
-    """The gate's result for one metric.
-
-    Attributes:
-        base, candidate: medians of the boots in the metric's unit (means for Method.RATE and Method.MEAN).
-        change: of the candidate, signed as measured: percent of the base, or in the unit for an absolute budget. It is
-            Hodges and Lehmann's: the median of the changes between a boot of one kernel and a boot of the other.
-        of_medians: the change from `base` to `candidate`, in the same unit.
-        low, high: the 95 % interval of the change.
-        p: Holm's p that the candidate is not worse.
-        far: ids of the candidate's boots that are worse than every boot of the base by more than `detect`.
-        boots: number of judged boots of base and candidate.
-    """
-
-    rule: GateRule
-    unit: str
-    verdict: Verdict
-    reason: str
-    boots: tuple[int, int] = (0, 0)
-    base: float | None = None
-    candidate: float | None = None
-    change: float | None = None
-    of_medians: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-    far: tuple[str, ...] = ()
-
-    @property
-    def worse_by(self) -> float | None:
-        """The change; positive is worse."""
-        return None if self.change is None else -self.change if self.rule.direction == "higher" else self.change
+def metric_row(
+    rule: GateRule, unit: str, verdict: Verdict, reason: str, boots: tuple[int, int] = (0, 0), **more: Any
+) -> GateMetric:
+    """The result of a metric; without figures, but for those that are given."""
+    empty = GateMetric(
+        tool=rule.tool,
+        name=rule.name,
+        unit=unit,
+        direction=rule.direction,
+        method=rule.method,
+        verdict=verdict,
+        reason=reason,
+        because=rule.because,
+        boots=boots,
+        change_unit=unit if rule.absolute else "%",
+        budget=rule.budget,
+        detect=rule.detect,
+        base=None,
+        candidate=None,
+        placebo=(),
+        change=None,
+        of_medians=None,
+        low=None,
+        high=None,
+        p=None,
+        far=(),
+        values=(),
+    )
+    return changed(empty, **more)
 
 
 @dataclass(frozen=True)
@@ -107,29 +106,33 @@ def refuse_many_boots(side: Side, more: str = "") -> None:
         )
 
 
-def judge(gate: Gate, base: Side, candidate: Side) -> list[MetricRow]:
+def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) -> list[GateMetric]:
     """Judge each gating metric, in the order of the file.
 
     The gate looks at the first boots of both kernels, as many as the gates file says, and ends at the first look at
     which a metric fails or all of them pass. Later boots are not judged.
 
+    Args:
+        incomplete: somebody knows why some boots have no run of a tool.
+
     Raises:
         SchedlineError: a metric was not measured at all, or its values are impossible.
     """
-    rows: dict[Key, MetricRow] = {}
+    rows: dict[Key, GateMetric] = {}
     samples: list[Sample] = []
     for rule in gate.rules:
-        found = sample_of(rule, base, candidate)
-        if isinstance(found, MetricRow):
+        lacking = "" if incomplete else without_runs(base, rule.tool) or without_runs(candidate, rule.tool)
+        found = metric_row(rule, "", Verdict.ERROR, lacking) if lacking else sample_of(rule, base, candidate)
+        if isinstance(found, GateMetric):
             rows[rule.key] = found
         else:
             samples.append(found)
     if samples:
-        rows |= {row.rule.key: row for row in _at_the_last_look(gate, samples, base, candidate)}
+        rows |= {row.key: row for row in _at_the_last_look(gate, samples, base, candidate)}
     return [rows[rule.key] for rule in gate.rules]
 
 
-def sample_of(rule: GateRule, *sides: Side) -> MetricRow | Sample:
+def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
     """The boots of a metric; or its row, if it cannot be tested or has to be equal.
 
     Raises:
@@ -143,13 +146,13 @@ def sample_of(rule: GateRule, *sides: Side) -> MetricRow | Sample:
         figures = ((boot.figures.get(rule.key), boot.runs[rule.tool]) for boot in side.boots)
         if short := [runs for figure, runs in figures if figure is None or len(figure.values) < runs]:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
-            return MetricRow(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
+            return metric_row(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
         refuse_many_boots(side, f" with {rule.tool}")
     if rule.method is Method.EQUAL:
         return _equal(rule, about, *chosen)
     batch = Batch(chosen[0].boots, chosen[1].boots)
     if not batch.smaller:
-        return MetricRow(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
+        return metric_row(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
     values = values_of(rule, batch)
     if not rule.absolute and not np.median(values[0]):
         raise SchedlineError(
@@ -159,7 +162,7 @@ def sample_of(rule: GateRule, *sides: Side) -> MetricRow | Sample:
     return Sample(rule, about, batch, *values)
 
 
-def _missing(rule: GateRule, base: Side, candidate: Side) -> MetricRow | None:
+def _missing(rule: GateRule, base: Side, candidate: Side) -> GateMetric | None:
     """A row for a metric that one side lacks or that this machine cannot show; None if both sides have it."""
     there = [rule.key in side.about for side in (base, candidate)]
     if all(there):
@@ -167,7 +170,7 @@ def _missing(rule: GateRule, base: Side, candidate: Side) -> MetricRow | None:
     reasons = [side.why_absent(rule.key) for side in (base, candidate)]
     if not any(there):
         if all(reasons):
-            return MetricRow(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
+            return metric_row(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
         tools = sorted({tool for side in (base, candidate) for tool, _ in side.about})
         if rule.tool not in tools:
             raise SchedlineError(
@@ -182,7 +185,7 @@ def _missing(rule: GateRule, base: Side, candidate: Side) -> MetricRow | None:
         )
     lacking = candidate if there[0] else base
     reason = lacking.why_absent(rule.key) or "no reason given"
-    return MetricRow(rule, "", Verdict.ERROR, f"{lacking.name} lacks it ({reason}), and the other side has it")
+    return metric_row(rule, "", Verdict.ERROR, f"{lacking.name} lacks it ({reason}), and the other side has it")
 
 
 def _about(rule: GateRule, sides: Sequence[Side]) -> str:
@@ -209,28 +212,33 @@ def _about(rule: GateRule, sides: Sequence[Side]) -> str:
     return "in a million" if rule.method is Method.RATE else about.unit
 
 
-def _equal(rule: GateRule, unit: str, *sides: Side) -> MetricRow:
+def _equal(rule: GateRule, unit: str, *sides: Side) -> GateMetric:
     """Judge a metric that must be equal in every run; no statistics."""
     if not all(side.boots for side in sides):
-        return MetricRow(rule, unit, Verdict.ERROR, "one side has no run with it")
+        return metric_row(rule, unit, Verdict.ERROR, "one side has no run with it")
     (low, high), (least, most) = (range_of([boot.figures[rule.key] for boot in side.boots]) for side in sides)
     counts = len(sides[0].boots), len(sides[1].boots)
     worse = {"lower": most > high, "higher": least < low}.get(rule.direction, (least, most) != (low, high))
-    row = MetricRow(rule, unit, Verdict.PASS, "", counts, low, most if rule.direction != "higher" else least)
+    now = most if rule.direction != "higher" else least
+    row = metric_row(rule, unit, Verdict.PASS, "", counts, base=finite(low), candidate=finite(now))
     if low != high:
         reason = f"it is {low:g} to {high:g} in runs of the base: not the same every time, so not exact"
-        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; method = rank compares such values")
+        return changed(row, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; method = rank compares such values")
     if worse:
-        return replace(row, verdict=Verdict.FAIL, reason=f"{low:g} became {row.candidate:g}; any change is reported")
+        return changed(row, verdict=Verdict.FAIL, reason=f"{low:g} became {now:g}; any change is reported")
     if (least, most) == (low, high):
         return row
-    return replace(row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}"))
+    return changed(row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}"))
 
 
 def range_of(figures: Sequence[Figure]) -> tuple[float, float]:
     """The smallest and the largest value of all runs."""
     values = [value for each in figures for value in each.values]
     return min(values), max(values)
+
+
+_LARGEST = 1e18
+"""No time in ns, rate or count is larger: 30 years."""
 
 
 def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
@@ -240,8 +248,10 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     for boots in (batch.base, batch.candidate):
         figures = [boot.figures[rule.key] for boot in boots]
         for boot, figure in zip(boots, figures, strict=True):
-            least = min(figure.values)
+            least, most = min(figure.values), max(figure.values)
             wrong = f"is {least:g} in boot {boot.id}: below 0" if least < 0 else ""
+            if not most <= _LARGEST:
+                wrong = f"is {most:g} in boot {boot.id}: no measurement is so large"
             if rule.method is Method.RATE and (not figure.samples or figure.total > figure.samples):
                 wrong = wrong or f"counts {figure.total:g} of {figure.samples} samples in boot {boot.id}"
             if wrong:
@@ -252,26 +262,28 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
     return both[0], both[1]
 
 
-def _at_the_last_look(gate: Gate, samples: Sequence[Sample], base: Side, candidate: Side) -> list[MetricRow]:
+def _at_the_last_look(gate: Gate, samples: Sequence[Sample], base: Side, candidate: Side) -> list[GateMetric]:
     """The rows of the look that decides, or else of the last one that there are boots for."""
     there = min(sample.batch.smaller for sample in samples)
     looks = [look for look in gate.looks if look <= there]
     if not looks:
-        return [replace(_described(sample, there), reason=too_few(gate, sample.batch)) for sample in samples]
+        return [changed(_described(sample, there), reason=too_few(gate, sample.batch)) for sample in samples]
     for look in looks:
-        if gate.interleaved and (problem := order_problem(samples[0].batch.first(look))):
-            return [replace(_described(sample, look), reason=problem) for sample in samples]
         evidence = [sample.evidence(look) for sample in samples]
         together = {each.name: np.array([getattr(one, each.name) for one in evidence]) for each in fields(LookEvidence)}
         whole, last = LookEvidence(**together), look == gate.looks[-1]
-        troubles = [trouble_of(sample, look, base, candidate) for sample in samples]
+        troubles = [
+            (order_problem(sample.batch.first(look)) if gate.interleaved else "")
+            or trouble_of(sample, look, base, candidate)
+            for sample in samples
+        ]
         usable = np.array([not trouble for trouble in troubles])
         whole = replace(whole, worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
         found = decide(whole, gate.alpha, len(gate.looks), gate.family, last=last)
         if found.failed.any() or found.passed.all():
             break
     return [
-        replace(_described(sample, look), reason=trouble) if trouble else _row(gate, sample, look, found, whole, place)
+        changed(_described(sample, look), reason=trouble) if trouble else _row(gate, sample, look, found, whole, place)
         for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True))
     ]
 
@@ -285,14 +297,25 @@ def trouble_of(sample: Sample, look: int, base: Side, candidate: Side) -> str:
     return unequal_samples(*sides, sample.rule.key)
 
 
-def _described(sample: Sample, boots: int) -> MetricRow:
-    """The figures of the first boots, with the verdict INCONCLUSIVE and no reason."""
+@dataclass(frozen=True)
+class _Estimates:
+    """The figures of a metric, in the units of its document. Any of them may be infinite."""
+
+    base: float
+    candidate: float
+    change: float
+    of_medians: float
+    low: float
+    high: float
+
+
+def _estimates(sample: Sample, boots: int) -> _Estimates:
+    """The figures of the first boots."""
     rule, base, candidate = sample.rule, sample.base[:boots], sample.candidate[:boots]
     sign = -1.0 if rule.direction == "higher" else 1.0
     ranks = rule.method is Method.RANK
     middle = np.median if ranks else np.mean
     middles = [float(sign * middle(side)) + 0.0 for side in (base, candidate)]  # no -0
-    far = far_boots(base, candidate, sample.limits)
     if rule.absolute:
         of, interval = (statistics.shift, statistics.shift_interval) if ranks else _BY_MEANS
         change, ends = float(of(base, candidate)), [float(end) for end in interval(base, candidate)]
@@ -302,20 +325,28 @@ def _described(sample: Sample, boots: int) -> MetricRow:
         logs = [np.log(np.maximum(np.abs(side), np.finfo(float).tiny)) for side in (base, candidate)]
         change, ends = _percent(statistics.shift(*logs)), [_percent(end) for end in statistics.shift_interval(*logs)]
         of_medians = 100 * (middles[1] / middles[0] - 1) if middles[0] else nan
-    boots_far = [boot.id for boot, is_far in zip(sample.batch.candidate[:boots], far, strict=True) if is_far]
-    return MetricRow(
+    return _Estimates(middles[0], middles[1], change, of_medians, min(ends), max(ends))
+
+
+def _described(sample: Sample, boots: int) -> GateMetric:
+    """The figures of the first boots, with the verdict INCONCLUSIVE and no reason."""
+    found, rule = _estimates(sample, boots), sample.rule
+    far = far_boots(sample.base[:boots], sample.candidate[:boots], sample.limits)
+    # What becomes 0 has changed by -100 %, and nothing can change by more than that.
+    least = -inf if rule.absolute else -100.0
+    return metric_row(
         rule,
         sample.unit,
         Verdict.INCONCLUSIVE,
         "",
         (boots, boots),
-        middles[0],
-        middles[1],
-        change,
-        of_medians,
-        min(ends),
-        max(ends),
-        far=tuple(boots_far),
+        base=finite(found.base),
+        candidate=finite(found.candidate),
+        change=finite(max(found.change, least)),
+        of_medians=finite(found.of_medians),
+        low=finite(max(found.low, least)),
+        high=finite(max(found.high, least)),
+        far=tuple(boot.id for boot, is_far in zip(sample.batch.candidate[:boots], far, strict=True) if is_far),
     )
 
 
@@ -327,27 +358,27 @@ def _percent(logarithm: Values) -> float:
     return 100 * float(np.expm1(logarithm)) if abs(logarithm) < 100 else inf if logarithm > 0 else -inf
 
 
-def _row(gate: Gate, sample: Sample, look: int, found: Decision, evidence: LookEvidence, place: int) -> MetricRow:
-    rule, row = sample.rule, replace(_described(sample, look), p=float(found.p[place]))
+def _row(gate: Gate, sample: Sample, look: int, found: Decision, evidence: LookEvidence, place: int) -> GateMetric:
+    rule, row = sample.rule, changed(_described(sample, look), p=float(found.p[place]))
     unit = f" {sample.unit}" if rule.absolute else " %"
     if found.failed[place]:
-        return replace(row, verdict=Verdict.FAIL, reason=f"worse than the budget of {rule.budget:g}{unit}")
+        return changed(row, verdict=Verdict.FAIL, reason=f"worse than the budget of {rule.budget:g}{unit}")
     if found.passed[place]:
         one = f"one boot of the candidate, {row.far[0]}, is far from all others" if row.far else ""
-        return replace(row, verdict=Verdict.PASS, reason=one)
+        return changed(row, verdict=Verdict.PASS, reason=one)
     if found.failed.any():
-        return replace(row, reason="not settled when the gate failed")
-    base = sample.base[:look]
+        return changed(row, reason="not settled when the gate failed")
+    base, seen = sample.base[:look], _estimates(sample, look)
     scale = 1.0 if rule.absolute else 100 / abs(float(np.median(base)))
     unclear = Unclear(
         rule,
         look,
-        row.worse_by if row.worse_by is not None else nan,
-        ((row.high or 0.0) - (row.low or 0.0)) / 2,
+        -seen.change if rule.direction == "higher" else seen.change,
+        (seen.high - seen.low) / 2,
         sample.step(look) * scale,
         rule.method is Method.RANK and not np.ptp(base),
         bool(evidence.doubtful[place]),
         row.far,
         unit,
     )
-    return replace(row, reason=why_unclear(gate, unclear))
+    return changed(row, reason=why_unclear(gate, unclear))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from schedlib.errors import SchedlineError
@@ -35,8 +35,8 @@ class Batch:
         return "".join(kind for _, kind in sorted(kinds))
 
 
-def refuse_differences(sides: Sequence[Side], compared: frozenset[str]) -> None:
-    """Reject fingerprints that differ: within a side in anything, between sides in anything but `compared`.
+def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> None:
+    """Reject fingerprints that differ: within a side in anything, between sides in anything but `may_differ`.
 
     Raises:
         SchedlineError: an entry differs, or a boot is on two sides.
@@ -52,11 +52,11 @@ def refuse_differences(sides: Sequence[Side], compared: frozenset[str]) -> None:
         plain, _, tool = name.partition(" of ")
         given = [values for values in found if values or not tool]
         common = {each for values in found for each in values}
-        if plain not in compared and len(set(given)) > 1:
+        if plain not in may_differ and len(set(given)) > 1:
             raise SchedlineError(
                 f"{name} differs between {' and '.join(side.name for side in sides)}: {_shown(common)}; "
                 "the difference would look like an effect of the kernel",
-                f'measure both alike; if you compare this on purpose: compared = [..., "{plain}"] in the gates file',
+                f'measure both alike; if you compare this on purpose: may_differ = [..., "{plain}"] in the gates file',
             )
     for place, one in enumerate(sides):
         for other in sides[place + 1 :]:

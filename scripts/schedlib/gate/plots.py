@@ -117,38 +117,6 @@ def by_boot(name: str, title: str, unit: str, points: Sequence[BootValue]) -> st
         return _drawn(figure, axes, name, title, _described(points, unit))
 
 
-def over_time(
-    name: str, title: str, unit: str, levels: Sequence[tuple[float, str]], means: Sequence[tuple[int, int, float]]
-) -> str:
-    """A metric in a history: the level at each gate with the gate's verdict, and the means between change points.
-
-    Args:
-        name: prefix of the ids in the SVG.
-        means: the first gate, the one behind the last, and the mean of these.
-    """
-    with style.context(["default", _SETTINGS]):  # ignore any matplotlibrc
-        figure, axes = _figure()
-        for verdict, marker, filled in (("PASS", "o", True), ("FAIL", "X", True), ("other", "o", False)):
-            mine = [
-                (place, level)
-                for place, (level, said) in enumerate(levels, 1)
-                if (said if said in ("PASS", "FAIL") else "other") == verdict
-            ]
-            if mine:
-                colour = _COLOURS["candidate"]
-                face = colour if filled else "none"
-                marks = {"marker": marker, "markersize": 6, "markeredgewidth": 1.2, "linestyle": "none"}
-                axes.plot(*zip(*mine, strict=True), label=verdict, color=colour, markerfacecolor=face, **marks)  # type: ignore[arg-type]
-        for place, (first, end, mean) in enumerate(means):
-            label = None if place else "mean"
-            axes.plot([first + 0.6, end + 0.4], [mean, mean], label=label, color=_COLOURS["base"], linewidth=2)
-        _values_on(axes, "y", [level for level, _ in levels], unit)
-        axes.set_xlabel("gate, in the order of time")
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        ends = f"from {number(levels[0][0])} to {number(levels[-1][0])} {unit}"
-        return _drawn(figure, axes, name, title, f"{len(levels)} gates, {len(means) - 1} change points, {ends}")
-
-
 def _figure(size: tuple[float, float] = _SIZE) -> tuple[Figure, Axes]:
     figure = Figure(figsize=size, layout="constrained")
     figure.patch.set_visible(False)

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import nearest, read_toml, refuse
-from schedlib.formats.gate_document import Method
+from schedlib.formats.gate_document import GatesUsed, Method
 from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import MAXIMUM, Amount, Strict, Word, Wrong
 from schedlib.gate.gate_options import GATES, MOST_BOOTS, gates_path
@@ -22,24 +21,10 @@ LOOKS = (8, 12, 16, 20)
 """At eight boots without a bad one, a PASS excludes a kernel of which every third boot is bad."""
 
 
-Better = Literal["lower", "higher"]
-
 _UNSAID = -1.0
 
 
-class Keyed(Strict, frozen=True):
-    """A metric of a tool."""
-
-    tool: Word
-    name: Word
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Tool and name, which a run knows it by."""
-        return self.tool, self.name
-
-
-class GateRule(Keyed, frozen=True):
+class GateRule(Strict, frozen=True):
     """One gating metric.
 
     Attributes:
@@ -50,6 +35,8 @@ class GateRule(Keyed, frozen=True):
         because: why it is a gating metric.
     """
 
+    tool: Word
+    name: Word
     direction: Direction
     method: Method
     budget: Amount = _UNSAID
@@ -86,37 +73,10 @@ class GateRule(Keyed, frozen=True):
         for name, value in (("budget", budget), ("detect", detect), ("absolute", rate or bool(self.absolute))):
             msgspec.structs.force_setattr(self, name, value)
 
-
-class Cited(Keyed, frozen=True, kw_only=True):
-    """A figure from a mail. quote: the mail's words."""
-
-    id: Word
-    patch: Word
-    mail: Word
-    quote: Word
-
-
-class Claim(Cited, frozen=True, kw_only=True):
-    """An improvement that a mail claims for a change.
-
-    Attributes:
-        change: percent of the base's value, signed as in the mail.
-        judged: False for a claim that is only reported, such as a maximum.
-    """
-
-    direction: Better
-    change: Annotated[float, msgspec.Meta(ge=-100.0, le=1e6)]
-    judged: bool = True
-
-    def __post_init__(self) -> None:
-        if self.judged and MAXIMUM.search(self.name):
-            raise Wrong(f"{self.id}: a maximum is never judged", "add judged = false")
-
-
-class Level(Cited, frozen=True, kw_only=True):
-    """A figure that a mail gives for one kernel, not for base against candidate."""
-
-    value: Amount
+    @property
+    def key(self) -> tuple[str, str]:
+        """Tool and name, which a run knows it by."""
+        return self.tool, self.name
 
 
 Boots = Annotated[int, msgspec.Meta(ge=LEAST_BOOTS, le=MOST_BOOTS)]
@@ -128,13 +88,13 @@ class GateHead(Strict, frozen=True):
     Attributes:
         alpha: largest probability that kernels which do not differ fail the gate.
         looks: the numbers of boots of each kernel at which the gate decides, if it can. After the last one it is over.
-        compared: fingerprint entries that may differ between the two sides.
+        may_differ: entries of the fingerprint that need not be the same on both sides.
         order: interleaved: boots of both kernels have to alternate.
     """
 
     alpha: Annotated[float, msgspec.Meta(ge=1e-6, le=0.05)] = 0.01
     looks: Annotated[tuple[Boots, ...], msgspec.Meta(min_length=1)] = LOOKS
-    compared: frozenset[Word] = frozenset({"kernel", "build_id"})
+    may_differ: frozenset[Word] = frozenset({"kernel", "build_id"})
     order: Literal["interleaved", "any"] = "interleaved"
 
     def __post_init__(self) -> None:
@@ -147,22 +107,12 @@ class GatesFile(Strict, frozen=True):
 
     gate: GateHead = GateHead()
     metric: tuple[GateRule, ...] = ()
-    claim: tuple[Claim, ...] = ()
-    level: tuple[Level, ...] = ()
 
 
-@dataclass(frozen=True)
-class Gate:
-    """What is compared; see GateHead for the first attributes."""
+class Gate(GatesUsed, frozen=True):
+    """A gates file: its settings, and what is judged."""
 
-    name: str
-    alpha: float
-    looks: tuple[int, ...]
-    compared: frozenset[str]
-    interleaved: bool
     rules: tuple[GateRule, ...]
-    claims: tuple[Claim, ...]
-    levels: tuple[Level, ...]
 
     @property
     def family(self) -> int:
@@ -181,11 +131,12 @@ def load_gate(named: str) -> Gate:
         known = (each.stem for each in GATES.glob("*.toml"))
         raise SchedlineError(f"there is no gates file {path}", nearest(named, known))
     found = read_toml(path, GatesFile)
-    if not found.metric and not found.claim:
-        refuse(path, (), "has no [[metric]] and no [[claim]]: it would pass everything", "add a [[metric]]")
+    if not found.metric:
+        refuse(path, (), "has no [[metric]]: it would pass everything", "add a [[metric]]")
     keys = [rule.key for rule in found.metric]
     for number, key in enumerate(keys):
         if key in keys[:number]:
             refuse(path, ("metric", number), f"has {' '.join(key)} twice", "keep one")
-    head, rows = found.gate, (found.metric, found.claim, found.level)
-    return Gate(path.stem, head.alpha, head.looks, head.compared, head.order == "interleaved", *rows)
+    head = found.gate
+    may_differ = tuple(sorted(head.may_differ))
+    return Gate(path.stem, head.alpha, head.looks, may_differ, head.order == "interleaved", found.metric)

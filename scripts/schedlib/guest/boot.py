@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -20,6 +21,9 @@ from schedlib.process import clean_environment, dying_with_us
 
 LOG_LIMIT = 256 << 20
 """Limit of a guest's console output in bytes; a guest that prints more is looping and is ended."""
+
+_TAIL = 4096
+"""Bytes of earlier output in which the beginning of a line is looked for."""
 
 
 class Ending(Enum):
@@ -59,15 +63,17 @@ def end_guests() -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def run_guest(argv: Sequence[str], log: Path, timeout: float) -> GuestRun:
+def run_guest(argv: Sequence[str], log: Path, timeout: float, stop: re.Pattern[bytes] | None = None) -> GuestRun:
     """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds.
+
+    A guest whose console matches `stop` is ended early.
 
     SchedlineError if the emulator is not installed or not executable.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     times: list[tuple[int, float]] = []
-    size = 0
+    size, tail = 0, b""
     with log.open("wb", buffering=0) as file:
         if shutil.which(argv[0]) is None:
             raise SchedlineError(
@@ -98,7 +104,10 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float) -> GuestRun:
                     times.append((size, time.monotonic() - start))
                     size += len(piece)
                     file.write(piece)
-                    if size > LOG_LIMIT:
+                    if stop:
+                        tail = tail[-_TAIL:] + piece
+                    if size > LOG_LIMIT or (stop and stop.search(tail)):
+                        ending = Ending.KILLED if size <= LOG_LIMIT else ending
                         break
         finally:
             _end(process)

@@ -53,7 +53,9 @@ class Dropped(SchedlineError):
 
 
 def load(names: Sequence[str]) -> Configuration:
-    """Merge configs/kernel/<name>.config in the order given; a name with a slash is a file of the user's own.
+    """Merge configs/kernel/<name>.config in the order given.
+
+    A name with a slash is a file of the user's own, and CONFIG_NAME=VALUE is a line.
 
     Raises:
         SchedlineError: there is no such fragment, or a line in it is not an assignment.
@@ -61,6 +63,9 @@ def load(names: Sequence[str]) -> Configuration:
     values: dict[str, str] = {}
     where_it_exists: dict[str, str] = {}
     for name in names:
+        if given := re.fullmatch(r"(CONFIG_\w+)=([ymn])", name):
+            values[given[1]] = given[2]
+            continue
         path = Path(name) if "/" in name else CONFIGS / "kernel" / f"{name}.config"
         try:
             lines = path.read_text().splitlines()

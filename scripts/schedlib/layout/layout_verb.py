@@ -22,6 +22,7 @@ from schedlib.layout.layout_options import (
 )
 from schedlib.names import change_ids, one_of, some_of
 from schedlib.options import Verbs, add_verb
+from schedlib.progress import say
 from schedlib.verdict import Verdict
 
 
@@ -174,14 +175,17 @@ def _patch(wanted: PatchOptions) -> Verdict:
     from schedlib.layout.patch_text import why_untouched
 
     if reason := why_untouched(wanted.patch, wanted.contracts):
-        if wanted.verbose:
+        empty = not wanted.patch.strip()
+        if empty:
+            say(f"nothing was looked at: {reason}\n  next: does the command before it print a patch?")
+        elif wanted.verbose:
             print(f"nothing to look at: {reason}")
         if wanted.form != "text":
             from schedlib.contracts.contract_rules import our_rules
             from schedlib.layout.patch_formats import shown
 
             print(shown(our_rules().rules, (), wanted.form))
-        return Verdict.PASS
+        return Verdict.INCONCLUSIVE if empty else Verdict.PASS
     from schedlib.layout.patch_job import judge_patch
 
     try:

@@ -32,16 +32,24 @@ class Steps:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of output; `error` for a broken rule, else a warning. `rule` is the first that it is about."""
+    """One line of output.
+
+    Attributes:
+        error: a broken rule; else it is a warning.
+        rule: the first that it is about; empty where there is none.
+        note: it is neither: only told.
+    """
 
     file: str
     line: int
     error: bool
     rule: str
     text: str
+    note: bool = False
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {'ERROR' if self.error else 'WARNING'}: {self.text}"
+        kind = "ERROR" if self.error else "NOTE" if self.note else "WARNING"
+        return f"{self.file}:{self.line}: {kind}: {self.text}"
 
 
 def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:

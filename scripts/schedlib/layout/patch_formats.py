@@ -21,21 +21,24 @@ def as_sarif(rules: Sequence[Rule], found: Sequence[Finding]) -> str:
         [
             SarifResult(each.rule, "error" if each.error else "warning", each.text, each.file, each.line)
             for each in found
+            if each.rule
         ],
     )
 
 
 def remarks(found: Sequence[Finding]) -> list[CheckRemark]:
-    """Each finding as a line of b4's details."""
-    return [CheckRemark("fail" if each.error else "warn", str(each)) for each in found]
+    """Each finding as a line of b4's details; what is only told is none."""
+    return [CheckRemark("fail" if each.error else "warn", str(each)) for each in found if not each.note]
 
 
 def as_b4(found: Sequence[Finding]) -> list[B4Check]:
     """One result with a remark for each finding; none when there are no findings."""
-    if not found:
+    if not remarks(found):
         return []
     broken = dict.fromkeys(each.rule for each in found if each.error)
-    summary = f"breaks {', '.join(broken)}" if broken else "takes room on lines that rules keep"
+    room = any(each.rule for each in found)
+    summary = "takes room on lines that rules keep" if room else "changes lines that were not compiled"
+    summary = f"breaks {', '.join(broken)}" if broken else summary
     return [with_remarks(_TOOL, summary, remarks(found))]
 
 

@@ -3,17 +3,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from functools import partial
 
 from schedlib.cache import cache_dir
-from schedlib.contracts.contract_rules import CONTRACTS
+from schedlib.contracts.contract_rules import CONTRACTS, Rules
 from schedlib.contracts.packs import all_rules, pack_rules
+from schedlib.errors import DoesNotBuild
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
+from schedlib.layout.compile import Column
 from schedlib.layout.layout_options import PatchOptions
 from schedlib.layout.pack_units import pack_layouts
 from schedlib.layout.patch_check import Finding, Steps, findings, lost_members, steps
+from schedlib.layout.patch_coverage import (
+    ChangedLine,
+    changed_lines,
+    not_compiled,
+    options_of,
+    told_without_contract,
+    unseen,
+)
 from schedlib.layout.patch_formats import shown
+from schedlib.layout.rule_judge import Layout
 from schedlib.layout.source_view import differing
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
@@ -24,6 +36,8 @@ from schedlib.verdict import Verdict
 
 TIGHTEST = "numa+proxy"
 """The configuration that leaves the least room on the first line of struct rq."""
+
+_PACKS = "packs"
 
 _PATIENCE = 1.0
 """Seconds of silence: a hook that takes longer prints what it does."""
@@ -37,43 +51,47 @@ def judge_patch(options: PatchOptions) -> Verdict:
     Raises:
         SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
     """
-    cache = cache_dir()
     columns = columns_for(options.columns.arch, options.columns.config or (TIGHTEST,))
     ensure_tools(columns)
     rules, packs = all_rules((CONTRACTS.name,)), pack_rules(pack_names(), options.contracts)
-    found: list[Finding] = []
-    looked: list[str] = []
-    structures: set[str] = set()
     with only_on_a_terminal():
         with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
             tree, both = _prepared(options)
             for commit in (both.before, both.after):
                 refuse_lost_members(tree, commit)
+        looks = _Looks(tree, both, options.patch)
         for column in columns:
-            if layouts := pack_layouts(cache, tree, (both.before, both.after), column, rules):
-                looked.append(column.name)
-                structures |= layouts[1].types.keys() & rules.types()
-                found += findings(rules, options.patch, *layouts)
-        judged = bool(looked)
-        for column in pack_columns(options.columns.arch, options.columns.config):
-            layouts = pack_layouts(cache, tree, (both.before, both.after), column, packs)
-            if layouts and layouts[1].structures:
-                looked.append(column.name)
-                structures |= layouts[1].types.keys() & packs.types()
-                found += findings(packs, options.patch, *layouts)
+            looks.at(column, rules)
+        judged = bool(looks.names)
+        own = pack_columns(options.columns.arch, options.columns.config)
+        for column in own:
+            looks.at(column, packs)
+        lines = changed_lines(tree, both.before, both.after)
+        plain = [line for line in lines if line.place.tag not in {*rules.types(), *packs.types()}]
+        looks.without_contract(own[0], plain)
+        # What these configurations do not compile is tried with the options that it names.
+        for wanted in dict.fromkeys(options_of(line) for line in unseen(lines, looks.layouts)):
+            blind = [line for line in unseen(lines, looks.layouts) if options_of(line) == wanted]
+            for base, held in ((TIGHTEST, rules), (_PACKS, packs)):
+                if wanted and any(line.place.tag in held.types() for line in blind):
+                    looks.at(Column(columns[0].arch, "+".join((base, *wanted))), held)
+            if wanted:
+                looks.without_contract(Column(columns[0].arch, "+".join((_PACKS, *wanted))), set(blind) & set(plain))
+        blind = unseen(lines, looks.layouts)
         changed = differing(tree, both.before, both.after)
         old, new = (partial(_text, tree, changed, commit) for commit in (both.before, both.after))
-        found += lost_members(packs, old, new)
+        found = [*looks.found, *not_compiled(blind, looks.names, looks.why), *lost_members(packs, old, new)]
     if text := shown((*rules.rules, *packs.rules), found, options.form):
         print(text)
     errors = sum(each.error for each in found)
-    warnings = len(found) - errors
-    if options.verbose:
+    warnings = sum(not each.error and not each.note for each in found)
+    if options.verbose or (sys.stdout.isatty() and options.form == "text"):
         broken = _many(errors, "error") if errors else "nothing broken"
         more = f", {_many(warnings, 'warning')}" if warnings else ""
         print(
-            f"looked at {_many(len(structures), 'structure')} ({', '.join(sorted(structures))}) "
-            f"on {_many(len(looked), 'configuration')} ({', '.join(looked)}): {broken}{more}"
+            f"looked at {_many(len(looks.structures), 'structure')} ({', '.join(sorted(looks.structures))}) "
+            f"on {_many(len(looks.names), 'configuration')} ({', '.join(looks.names)}), "
+            f"at {len(lines) - len(blind)} of {_many(len(lines), 'changed line')} inside of structures: {broken}{more}"
         )
     if errors:
         return Verdict.FAIL
@@ -81,7 +99,45 @@ def judge_patch(options: PatchOptions) -> Verdict:
         # The structures of packs have a configuration of their own: what they pass says nothing of the scheduler's.
         say("the scheduler's structures were not looked at\n  next: choose another --arch or --config")
         return Verdict.INCONCLUSIVE
-    return Verdict.PASS
+    return Verdict.INCONCLUSIVE if blind else Verdict.PASS
+
+
+class _Looks:
+    """What was compiled without and with a patch, and found there."""
+
+    def __init__(self, tree: Tree, both: Steps, patch: bytes) -> None:
+        self.tree, self.both, self.patch = tree, both, patch
+        self.found: list[Finding] = []
+        self.names: list[str] = []
+        self.layouts: list[tuple[Layout, Layout]] = []
+        self.structures: set[str] = set()
+        self.why: dict[str, str] = {}
+
+    def at(self, column: Column, rules: Rules) -> tuple[Layout, Layout] | None:
+        """Look at the structures of rules in one configuration; None if this architecture has no such one."""
+        both = pack_layouts(cache_dir(), self.tree, (self.both.before, self.both.after), column, rules)
+        if not both or not both[1].structures:
+            return None
+        self.layouts.append(both)
+        self.names += [column.name] * (column.name not in self.names)
+        self.structures |= both[1].types.keys() & {*rules.files, *rules.types()}
+        # A configuration is tried for one line: what is broken everywhere is known.
+        known = {each.rule for each in self.found} if "=" in column.config else set()
+        self.found += [each for each in findings(rules, self.patch, *both) if each.rule not in known]
+        return both
+
+    def without_contract(self, column: Column, lines: Collection[ChangedLine]) -> None:
+        """Look at changed structures that have no contract, file by file: not each file can be compiled."""
+        for file in dict.fromkeys(line.file for line in lines):
+            here = sorted((line for line in lines if line.file == file), key=lambda line: line.number)
+            tags = {line.place.tag: file for line in here}
+            try:
+                both = self.at(column, Rules((), (), files=tags))
+            except DoesNotBuild as error:
+                self.why |= dict.fromkeys(tags, f"{file} does not compile: {error.observed.splitlines()[-1].strip()}")
+                continue
+            if both:
+                self.found += told_without_contract(here, *both)
 
 
 def _text(tree: Tree, changed: Collection[str], commit: str, file: str) -> str | None:

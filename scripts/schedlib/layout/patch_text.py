@@ -31,7 +31,9 @@ def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     """
     private = "|".join(re.escape(file) for file in pack_files(contracts) if file.endswith(".c"))
     ends = rf"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*{'|/' + private if private else ''})(?:\t.*)?\s*$"
-    return re.search(ends.encode(), patch, re.M) is not None
+    # A hunk of a .c file is inside of a structure if its heading or a line of it opens one.
+    inside = rb"^(?:@@ .*@@ |[ +-])(?:typedef )?(?:struct|union) \w+[^;(){}=]*(?:\{|$)"
+    return re.search(ends.encode(), patch, re.M) is not None or re.search(inside, patch, re.M) is not None
 
 
 def why_untouched(patch: bytes, contracts: Sequence[Path] = ()) -> str:
@@ -44,7 +46,7 @@ def why_untouched(patch: bytes, contracts: Sequence[Path] = ()) -> str:
     files = list(dict.fromkeys(names))
     only = f", only {', '.join(files[:_MOST_NAMES])}" if files else ""
     more = f" and {len(files) - _MOST_NAMES} more" if len(files) > _MOST_NAMES else ""
-    return f"it changes no header, no Kconfig and no .c file with a contract{only}{more}"
+    return f"it changes no header, no Kconfig and no structure of a .c file{only}{more}"
 
 
 def added_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:

@@ -213,7 +213,8 @@ def _holds(result: ClauseResult, kind: Type, layout: Layout) -> bool | None:
     if clause.kind is ClauseKind.TYPE_SMALL:
         return kind.size < layout.line
     if clause.kind is ClauseKind.TYPE_MOST:
-        return kind.size - sum(_taken(member, kind, layout) for member in result.fields) <= clause.arg
+        own = {byte for member in result.fields for byte in range(member.offset, _own_end(member, kind, layout))}
+        return kind.size - len(own) <= clause.arg
     if clause.kind is ClauseKind.TYPE_ALIGNED:
         if kind.align is not None:
             return kind.align % layout.line == 0
@@ -221,11 +222,15 @@ def _holds(result: ClauseResult, kind: Type, layout: Layout) -> bool | None:
     return all(member_holds(result, member, layout) for member in result.fields)
 
 
-def _taken(member: Field, kind: Type, layout: Layout) -> int:
-    """Bytes of a member that are no other's; if it begins a line, with the padding behind it on its last line."""
+def _own_end(member: Field, kind: Type, layout: Layout) -> int:
+    """The end of the bytes that are a member's own: with the padding behind one that begins a line."""
     if member.offset % layout.line:
-        return member.size
-    return min((layout.line_of(member.last) + 1) * layout.line, kind.size) - member.offset
+        return member.offset + member.size
+    known = layout.structures.get(kind.name)
+    listed = (field for field in layout.fields.values() if field.type == kind.name)
+    starts = [each.offset for each in (known.members if known else listed)]
+    end = min((layout.line_of(member.last) + 1) * layout.line, kind.size)
+    return min([end, *(start for start in starts if start >= member.offset + member.size)])
 
 
 def share_line(one: Field, other: Field, layout: Layout) -> bool:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tables of layout_fields.c, which contracts/c_tables.py makes, read out of object files.
-
-kunit/layout_rules.h says what each record means; its names are used here.
-"""
+"""The tables of layout_fields.c, which contracts/c_tables.py makes, read out of object files."""
 
 from __future__ import annotations
 
@@ -17,10 +14,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from schedlib.contracts.c_tables import VERSION
 from schedlib.errors import SchedlineError
-
-VERSION = 2
-"""SCHED_LAYOUT_VERSION of the tables that this module reads."""
 
 _NUMBERS = {"type": 8, "field": 16, "condition": 4}
 """Bytes of numbers behind the names in each record."""
@@ -46,7 +41,7 @@ DAMAGE = (
 
 @dataclass(frozen=True)
 class Type:
-    """struct sched_layout_type: size and alignment in bytes; None where it is not known."""
+    """A structure: size and alignment in bytes; None where it is not known."""
 
     name: str
     size: int
@@ -55,7 +50,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Field:
-    """struct sched_layout_field: offset, size and stride in bytes."""
+    """A member: offset, size and stride in bytes."""
 
     type: str
     member: str

@@ -172,14 +172,13 @@ def _runs(directory: Path) -> Section:
     if not place.is_dir():
         return None, ["runs of a real machine: none"]
     # numpy is installed only if there are runs.
-    from schedlib.gate.gate_record import recorded
+    from schedlib.gate.comparison import compare
     from schedlib.gate.gate_report import text
-    from schedlib.gate.imports.foreign_gate import compare_all
 
     gates = directory / GATES
     placebo = place / "placebo" if (place / "placebo").is_dir() else None
     name = str(gates) if gates.is_file() else "default"
-    found = recorded(compare_all(GateOptions(place / "base", place / "candidate", name, placebo=placebo)))
+    found = compare(GateOptions(place / "base", place / "candidate", name, placebo=placebo))
     lines = [f"runs: {found.status.name}", *wrapped(f"gates file: {_known(gates)}")]
     return found.status, [*lines, *text(found).splitlines()]
 

@@ -53,7 +53,7 @@ class Part:
     Attributes:
         name: layout, kunit, c2c, mutants or runs.
         verdict: None if there was nothing to judge.
-        tests: name, verdict and text of each test, for JUnit and KCIDB.
+        tests: name, verdict and text of each test, for JUnit.
         findings: what the series breaks in the layout.
     """
 
@@ -229,7 +229,7 @@ def compared(out: Path) -> Part:
     said = tuple(f"{each.verdict.name}: {traffic_diff.sentence(each)}" for each in bad)
     if (out / TRAFFIC / MEASURED_FILE).exists():
         samples = read_measured(out / TRAFFIC / MEASURED_FILE)
-        said += tuple(agreement.brief(agreement.compare(samples, base, None)))
+        said += tuple(agreement.brief(agreement.compare(samples, base)))
     cpus, workload = base.parameters.cpus, base.parameters.workload
     summary = f"{workload} on {cpus} emulated CPUs: {len(judged)} counts, {len(bad)} over the budget"
     tests = tuple((f"{each.name} {each.count}", each.verdict, traffic_diff.sentence(each)) for each in judged)

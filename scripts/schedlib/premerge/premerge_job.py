@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Compare a series with its base: judge each part, and write the page as text, JSON, JUnit and KCIDB."""
+"""Compare a series with its base: judge each part, and write the page as text, JSON and JUnit."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from schedlib import TOOL, doctor
-from schedlib.cache import cache_dir, results_directory, write_atomic, write_json
+from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.contracts.packs import pack_rules
 from schedlib.formats import document
@@ -34,16 +32,6 @@ from schedlib.tree.changes import present_changes
 from schedlib.tree.kernel_tree import open_kdir
 from schedlib.verdict import Verdict, worst
 
-_ORIGIN = "schedline"
-
-# KCIDB's DONE: the test ran, and neither passed nor failed.
-_STATUS = {
-    Verdict.PASS: "PASS",
-    Verdict.FAIL: "FAIL",
-    Verdict.ERROR: "ERROR",
-    Verdict.INCONCLUSIVE: "DONE",
-    None: "SKIP",
-}
 _MARKS = {Verdict.PASS: None, Verdict.FAIL: Mark.FAILURE, None: Mark.SKIPPED}
 
 
@@ -85,7 +73,6 @@ def premerge(options: PremergeOptions) -> Verdict:
     page = text(series, found, verdict)
     write_atomic(out / "premerge.txt", page)
     write_atomic(out / "junit.xml", junit(found))
-    write_json(out / "kcidb.json", kcidb(started, series, found))
     rules = (*our_rules().rules, *pack_rules(pack_names(), contracts).rules)
     write_atomic(out / "layout.sarif", as_sarif(rules, [each for part in found for each in part.findings]))
     content = premerge_document(started, tree.origin, series, found, verdict)
@@ -113,15 +100,14 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
         return Part("runs", None, "no runs of a real machine were given (--runs)")
     # numpy is installed only if runs are given.
     from schedlib.gate import gate_report
-    from schedlib.gate.gate_record import recorded
-    from schedlib.gate.imports.foreign_gate import compare_all
+    from schedlib.gate.comparison import compare
 
     sides = dict(zip(("base", "candidate"), options.runs, strict=True))
     if options.placebo:
         sides["placebo"] = options.placebo
     gates = options.gates or "default"
     kept = record.keep_runs(out, sides, gates_path(gates))
-    found = recorded(compare_all(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo"))))
+    found = compare(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo")))
     document.write(out / "gate.json", found)
     verdict, said = found.status, gate_report.text(found)
     return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),))
@@ -154,46 +140,6 @@ def junit(found: Sequence[Part]) -> bytes:
         )
         suites.append(JUnitSuite(f"premerge.{part.name}", tuple(cases)))
     return junit_document(suites)
-
-
-def kcidb(started: datetime, series: PatchSeries, found: Sequence[Part]) -> dict[str, object]:
-    """A submission to KernelCI's database, by kcidb-io's schema 5.3: one checkout, one build for each part.
-
-    The series may not be public, so it is identified by the base and a hash of the patches.
-    """
-    hashes = "".join(f"{patch.sha256}\n" for patch in series.patches)
-    patchset = hashlib.sha256(hashes.encode()).hexdigest()
-    name = f"{_ORIGIN}:{series.base}+{patchset[:12]}"
-    return {
-        "version": {"major": 5, "minor": 3},
-        "checkouts": [
-            {
-                "id": name,
-                "origin": _ORIGIN,
-                "git_commit_hash": series.base,
-                "patchset_hash": patchset,
-                "start_time": started.isoformat(),
-                "valid": True,
-                "comment": "; ".join(patch.subject for patch in series.patches)[:500],
-            }
-        ],
-        "builds": [
-            {"id": f"{name}-{part.name}", "origin": _ORIGIN, "checkout_id": name, "config_name": part.name}
-            for part in found
-        ],
-        "tests": [
-            {
-                "id": f"{name}-{part.name}-{number}",
-                "origin": _ORIGIN,
-                "build_id": f"{name}-{part.name}",
-                "path": ".".join((_ORIGIN, part.name, re.sub(r"[^a-zA-Z0-9_-]", "_", test))),
-                "status": _STATUS[verdict],
-                "comment": said[:500],
-            }
-            for part in found
-            for number, (test, verdict, said) in enumerate(part.judged)
-        ],
-    }
 
 
 def premerge_document(

@@ -52,7 +52,7 @@ def add_parser(verbs: Verbs) -> None:
         ("--measured", there, "DIR", "samples of the base on a real machine, beside its counts; see c2c import"),
         ("--placebo", runs, "DIR", "with --runs: runs of the placebo kernel"),
         ("--gates", gates, "NAME|FILE", "with --runs: the gates file, or its name in configs/gates"),
-        ("--out", options.new_directory, "DIR", "directory for logs, page, JSON, JUnit and KCIDB"),
+        ("--out", options.new_directory, "DIR", "directory for logs, page, JSON and JUnit"),
         ("--json", options.new_file, "FILE", "write the page's JSON here too"),
     )
     options.add_values(

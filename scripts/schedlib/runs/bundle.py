@@ -10,13 +10,15 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.environment import activate, library_place
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.bundle_document import BundleDocument
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Word
 from schedlib.guest.selftests import compile_program, own_programs
 from schedlib.options import BASIC
 from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, BUNDLED_PROGRAMS, PROJECT
@@ -34,6 +36,23 @@ GATE = "requirements-gate.txt"
 
 _PARTS = ("scripts/schedline", "scripts/schedlib", "configs", "selftests/sched_latency", "COPYING", *BASIC, GATE)
 """Parts of this project, with the sources of the programs."""
+
+
+class BundleDocument(Document, frozen=True, kw_only=True):
+    """What a bundle has, for a machine that is to be measured.
+
+    Attributes:
+        machine: the architecture of its programs and libraries, as `uname -m` prints it.
+        header: the kernel tree whose kselftest.h the programs were compiled with.
+        requirements: the requirements files whose libraries it has.
+        pythons: the versions of Python that they are for.
+    """
+
+    schema: Literal["bundle-1"]
+    machine: Word
+    header: Word
+    requirements: tuple[Word, ...]
+    pythons: tuple[Word, ...]
 
 
 def pack(wanted: PackOptions) -> Verdict:

@@ -19,7 +19,6 @@ from schedlib.cache import cache_dir, scratch, write_atomic
 from schedlib.console.judge import judge
 from schedlib.formats import document, run_file
 from schedlib.formats.document import Refused
-from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import Reading, run_of
 from schedlib.guest import home, selftests
 from schedlib.guest.busybox_guest import CPUS, TARGET, Guest, prepared_guest, why_not_for, with_libraries
@@ -28,7 +27,7 @@ from schedlib.kernel.machine import now
 from schedlib.kernel.topology import shape_of
 from schedlib.progress import say, step
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
-from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, shuffled
+from schedlib.runs.plan import PlannedRun, boots_in, new_plan, refuse_another, runs_wanted, shuffled
 from schedlib.runs.run_options import PLAN, GuestOptions, RunOptions
 from schedlib.runs.runs_report import conclude
 from schedlib.runs.tool_process import Finished, said_in
@@ -54,14 +53,14 @@ _KILLED = 128 + 9
 
 
 @dataclass(frozen=True)
-class Errand:
+class QueuedRun:
     """Something that the guest has to run. Its console reports it by `name`."""
 
     name: str
     row: WorkloadRow
 
 
-IDENTITY = Errand(
+IDENTITY = QueuedRun(
     "identity",
     WorkloadRow(
         name="identity",
@@ -146,7 +145,7 @@ def _measured(
     return verdict
 
 
-def _archive(guest: Guest, tree: Tree, todo: Sequence[Errand], place: Path) -> Path:
+def _archive(guest: Guest, tree: Tree, todo: Sequence[QueuedRun], place: Path) -> Path:
     (place / "files").mkdir()
     files = guest_files(todo, place / "files")
     (place / "epoch").write_text(f"{int(time.time())}\n")
@@ -160,7 +159,7 @@ def _archive(guest: Guest, tree: Tree, todo: Sequence[Errand], place: Path) -> P
 
 def for_guest(suite: Suite, cpus: int) -> Suite:
     """The suite as a guest runs it: with the guest's number of CPUs, and longer durations."""
-    rows = (replace(row, arguments=tuple(row.words(cpus)), seconds=SLOWER * row.seconds) for row in suite.rows)
+    rows = (replace(row, arguments=tuple(row.to_argv(cpus)), seconds=SLOWER * row.seconds) for row in suite.rows)
     return Suite(suite.name, suite.about, tuple(rows))
 
 
@@ -169,7 +168,7 @@ def _programs(row: WorkloadRow) -> list[Path]:
     if not row.tool:
         return []
     tool = TOOLS[row.tool]
-    started = [word for word in row.words() if word in TOOLS]
+    started = [word for word in row.to_argv() if word in TOOLS]
     names = [tool.path() or tool.name, *([tool.server.argv[0]] if tool.server else []), *started]
     return [Path(found) for name in names if (found := shutil.which(name))]
 
@@ -184,13 +183,13 @@ def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
     return why, missing
 
 
-def errands(suite: Suite, order: Iterable[PlannedRun], arch: str) -> list[Errand]:
+def errands(suite: Suite, order: Iterable[PlannedRun], arch: str) -> list[QueuedRun]:
     """The runs that are possible, in the order of the plan."""
     rows = {row.name: row for row in suite.rows if not why_not_in_guest(row, arch)[0]}
-    return [IDENTITY, *(Errand(f"{run.row}-{run.number}", rows[run.row]) for run in order if run.row in rows)]
+    return [IDENTITY, *(QueuedRun(f"{run.row}-{run.number}", rows[run.row]) for run in order if run.row in rows)]
 
 
-def guest_files(todo: Sequence[Errand], place: Path) -> dict[str, Path]:
+def guest_files(todo: Sequence[QueuedRun], place: Path) -> dict[str, Path]:
     """The files that the guest needs, by their path there. `place`: an empty directory for those that are written."""
     written: dict[str, str] = {}
     for number, errand in enumerate(todo):
@@ -239,7 +238,7 @@ def identity(disk: Path) -> dict[str, str]:
     return {name: value for name, value in found.fingerprint.items() if name != "command_line"}
 
 
-def brought(errand: Errand, slot: int, disk: Path, fingerprint: Mapping[str, str]) -> Measured:
+def brought(errand: QueuedRun, slot: int, disk: Path, fingerprint: Mapping[str, str]) -> Measured:
     """Read a run that the guest had to make."""
     with tempfile.TemporaryDirectory(dir=disk.parent) as name:
         place = Path(name)

@@ -111,7 +111,7 @@ def _process(argv: Sequence[str], finished: Finished, reported: int | None = Non
 
 def skipped(head: Head, row: WorkloadRow, why: str, missing: bool) -> Measured:
     """A run that was skipped."""
-    process = RunProcess((row.tool or row.program, *row.words()), None, False, None, 0.0, missing)
+    process = RunProcess((row.tool or row.program, *row.to_argv()), None, False, None, 0.0, missing)
     return Measured(replace(run_of(head, Reading(cannot=why)), process=process), f"skipped: {why}\n")
 
 
@@ -143,15 +143,15 @@ def _own_run(head: Head, row: WorkloadRow, argv: Sequence[str], finished: Finish
 def command(row: WorkloadRow, programs: Path) -> list[str]:
     """The command line of a row. Our own programs are in `programs`, tools where they are installed."""
     if row.tool:
-        return [*TOOLS[row.tool].command(), *row.words()]
+        return [*TOOLS[row.tool].command(), *row.to_argv()]
     # One run is one file. A baseline is compared with several: by the program itself, or by the gate.
-    return [str(programs / row.program), *row.words(), "--runs", "1", "--json", OWN_JSON]
+    return [str(programs / row.program), *row.to_argv(), "--runs", "1", "--json", OWN_JSON]
 
 
 def head_of(row: WorkloadRow, fingerprint: Mapping[str, str], started: str, uptime: float) -> Head:
     """What is known of a run before it starts."""
     name = row.tool or row.program
-    known = dict(fingerprint) | {"command_line": " ".join([name, *row.words()])}
+    known = dict(fingerprint) | {"command_line": " ".join([name, *row.to_argv()])}
     if row.tool and (path := TOOLS[row.tool].path()):
         known["tool_version"] = _version(path, TOOLS[row.tool].version)
     return Head(name, started, uptime, known)
@@ -160,7 +160,7 @@ def head_of(row: WorkloadRow, fingerprint: Mapping[str, str], started: str, upti
 def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
     """Read a run that has ended from the files in its directory."""
     # The paths of the programs are not part of the measurement.
-    words = len(argv) - len(row.words()) if row.tool else 1
+    words = len(argv) - len(row.to_argv()) if row.tool else 1
     shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
     if row.tool:
         found = _tool_run(head, row, TOOLS[row.tool], shown, finished, place)

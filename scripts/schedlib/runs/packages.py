@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -17,7 +18,8 @@ from schedlib import doctor
 from schedlib.cache import cache_dir, lock, read_json, write_atomic, write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.kernels_document import KernelsDocument, KernelSize, PackagedKernel
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Positive, Strict, Word
 from schedlib.kernel.build import compiler_version, make
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import arch_table
@@ -42,6 +44,48 @@ OBJECTS = ("root_domain", "rq")
 """Structures whose size, alignment and slab class are reported."""
 
 _MITIGATIONS = re.compile(r"MITIGATION|CFI|FINEIBT|CALL_(?:THUNKS|PADDING|DEPTH)|RETHUNK|RETPOLINE|SLS|PREFIX_SYMBOLS")
+
+
+class KernelSize(Strict, frozen=True):
+    """The size of a structure, in bytes. alignment: null if no attribute asks for one."""
+
+    size: Count
+    alignment: Positive | None
+
+
+class PackagedKernel(Strict, frozen=True):
+    """A kernel.
+
+    Attributes:
+        role: base, candidate or placebo.
+        release: as `uname -r` will print it.
+        commit, what: its source.
+        files: its packages, in the same directory.
+        sizes: sizes of structures, by tag.
+    """
+
+    role: Word
+    release: Word
+    commit: Word
+    what: str
+    files: tuple[Word, ...]
+    sizes: dict[str, KernelSize]
+
+
+class KernelsDocument(Document, frozen=True, kw_only=True):
+    """schedline kernels: kernels that were built alike, and where their packages are.
+
+    Attributes:
+        tree: where it came from.
+        configuration: the file that it was read from.
+        notes: differences other than the change, and warnings.
+    """
+
+    schema: Literal["kernels-1"]
+    tree: str
+    configuration: str
+    kernels: tuple[PackagedKernel, ...]
+    notes: tuple[str, ...]
 
 
 def build_kernels(options: KernelsOptions) -> Verdict:

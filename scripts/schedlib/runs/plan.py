@@ -9,12 +9,15 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.document import Refused
-from schedlib.formats.plan_document import PlannedRun, RunPlan
-from schedlib.formats.run_file import read_run
+from schedlib.formats.document import Document, Refused
+from schedlib.formats.run_file import PlanPart, read_run
+from schedlib.formats.strict import Positive, Strict, Whole, Word
 from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import Suite
 
@@ -22,6 +25,46 @@ _OTHER = "name another directory with --out"
 
 SAME = ("machine_name", "kernel", "build_id")
 """The runs of one plan must agree in these: figures of two kernels are not mixed."""
+
+
+class PlannedRun(Strict, frozen=True, array_like=True):
+    """The Nth run of a row, counted from 1."""
+
+    row: Annotated[str, Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
+    number: Positive
+
+    @property
+    def file(self) -> str:
+        return f"{self.row}-{self.number}.json"
+
+    @property
+    def log(self) -> str:
+        return f"{self.row}-{self.number}.log"
+
+
+class RunPlan(Document, frozen=True, kw_only=True):
+    """All runs of a directory in their order, and what they have in common.
+
+    Attributes:
+        digest: of the suite's rows and their arguments.
+        runs: number of runs of each row.
+        machine: name of the machine, kernel and build-id; they are the same for all runs.
+    """
+
+    only_lines = True
+
+    schema: Literal["plan-1"]
+    suite: Word
+    rows: tuple[Word, ...]
+    digest: str
+    runs: Positive
+    seed: Whole
+    machine: dict[str, str]
+    order: tuple[PlannedRun, ...]
+
+    def part(self, run: PlannedRun) -> PlanPart:
+        """The part of the plan that a run's file records."""
+        return PlanPart(self.suite, self.digest, run.row, run.number, self.seed)
 
 
 def shuffled(rows: Sequence[str], runs: int, seed: int) -> tuple[PlannedRun, ...]:

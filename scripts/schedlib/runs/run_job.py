@@ -17,12 +17,11 @@ from msgspec.structs import replace
 from schedlib.cache import cache_dir, lock, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.plan_document import PlannedRun, RunPlan
 from schedlib.kernel.machine import fingerprint, now
 from schedlib.progress import say, step
 from schedlib.runs import guest_runs, restore
 from schedlib.runs.measure import KEPT, Means, measure
-from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, why_not_kept
+from schedlib.runs.plan import PlannedRun, RunPlan, boots_in, new_plan, refuse_another, runs_wanted, why_not_kept
 from schedlib.runs.programs import compiled
 from schedlib.runs.run_options import PLAN, RunOptions
 from schedlib.runs.runs_report import clock, conclude
@@ -37,7 +36,7 @@ def list_rows(options: RunOptions) -> Verdict:
     suite = _suite(options)
     print(f"{suite.name}: {suite.about}")
     for row in suite.rows:
-        words = " ".join([TOOLS[row.tool].program or row.tool if row.tool else row.program, *row.words()])
+        words = " ".join([TOOLS[row.tool].program or row.tool if row.tool else row.program, *row.to_argv()])
         needs = ", ".join(word for word, there in (("required", row.required), ("SCHED_FIFO", row.realtime)) if there)
         missing = row.tool and not TOOLS[row.tool].path()
         told = [f"about {clock(row.seconds)}", needs, TOOLS[row.tool].missing() if missing else ""]

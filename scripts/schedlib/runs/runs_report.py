@@ -9,17 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.plan_document import RunPlan
+from schedlib.formats.document import Document
 from schedlib.formats.run_file import Run, read_run, runs_below
-from schedlib.formats.runs_document import RunsDocument, RunsPlan, RunsRow
+from schedlib.formats.strict import Amount, Moment, Positive, Strict, Whole, Word
 from schedlib.progress import printable, tell
-from schedlib.runs.plan import SAME, saved_plan
+from schedlib.runs.plan import SAME, RunPlan, saved_plan
 from schedlib.runs.run_options import PLAN, RunOptions
 from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
 from schedlib.verdict import Verdict, worst
@@ -29,6 +31,47 @@ Runs = Mapping[tuple[str, int], Run]
 
 _MARKS = {Verdict.PASS: "ok", Verdict.FAIL: "FAIL", Verdict.ERROR: "ERROR", Verdict.INCONCLUSIVE: "skip"}
 _LAVA = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.ERROR: "fail", Verdict.INCONCLUSIVE: "skip"}
+
+
+class RunsPlan(Strict, frozen=True):
+    """The plan of the runs. runs: number of runs of each row."""
+
+    suite: Word
+    digest: str
+    runs: Positive
+    seed: Whole
+
+
+class RunsRow(Strict, frozen=True):
+    """One run.
+
+    Attributes:
+        verdict: INCONCLUSIVE: skipped.
+        file: the run, below the directory of --out: the boot id, and the name.
+    """
+
+    row: Word
+    run: Positive
+    verdict: Verdict
+    reason: str
+    seconds: Amount
+    file: Word
+
+
+class RunsDocument(Document, frozen=True, kw_only=True):
+    """schedline run --json: the results of the runs of a plan.
+
+    Attributes:
+        fingerprint: of the machine and the kernel.
+    """
+
+    schema: Literal["runs-1"]
+    tool: Word
+    started: Moment
+    fingerprint: dict[str, str]
+    status: Verdict
+    plan: RunsPlan
+    runs: Annotated[tuple[RunsRow, ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)

@@ -57,14 +57,14 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
         if self.work not in self.metrics:
             raise Wrong(f"has a work that is not one of its metrics: {self.work}", nearest(self.work, self.metrics))
         try:
-            self.words(1)
+            self.to_argv(1)
         except (LookupError, ValueError) as error:
             why = f"has an argument with an unknown name in braces: {error}"
             raise Wrong(why, "write {cpus} or {half_cpus}") from error
         if self.required is None:
             msgspec.structs.force_setattr(self, "required", bool(self.program))
 
-    def words(self, cpus: int | None = None) -> list[str]:
+    def to_argv(self, cpus: int | None = None) -> list[str]:
         """The arguments for this number of CPUs, by default the CPUs of this machine."""
         cpus = cpus or len(os.sched_getaffinity(0))
         return [word.format(cpus=cpus, half_cpus=max(1, cpus // 2)) for word in self.arguments]
@@ -81,7 +81,7 @@ class Suite:
 
     def digest(self) -> str:
         """A digest of these rows and their arguments on this machine."""
-        text = json.dumps([[msgspec.structs.asdict(row), row.words()] for row in self.rows], sort_keys=True)
+        text = json.dumps([[msgspec.structs.asdict(row), row.to_argv()] for row in self.rows], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -19,7 +19,7 @@ from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, PATCHES
 from schedlib.tree.kernel_tree import Tree, apply_diff
-from schedlib.tree.source import HOOK, SourceSigns, source_signs
+from schedlib.tree.source import SourceSigns, source_signs, without_hooks
 
 
 class State(Enum):
@@ -203,7 +203,7 @@ def _drift(tree: Tree, commit: str, diff: bytes) -> tuple[str, ...]:
             text = tree.read(name, commit)
             if text is not None:
                 Path(scratch, name).parent.mkdir(parents=True, exist_ok=True)
-                Path(scratch, name).write_text(HOOK.sub("", text))
+                Path(scratch, name).write_text(without_hooks(text))
         environment = {"GIT_CEILING_DIRECTORIES": str(Path(scratch).parent)}
         words = ("apply", "--reject", "--verbose", "-")
         said = try_git(Path(scratch), *words, env=environment, stdin=diff).stderr.decode()

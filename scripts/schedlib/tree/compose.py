@@ -11,7 +11,7 @@ from pathlib import Path
 
 from schedlib.cache import read_json, write_json
 from schedlib.contracts import c_tables
-from schedlib.contracts.c_tables import require_members, tables
+from schedlib.contracts.c_tables import FIELDS, TABLE, fields_unit, require_members, rule_table
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
 from schedlib.contracts.struct_source import Source, read_source
 from schedlib.errors import SchedlineError
@@ -21,8 +21,8 @@ from schedlib.paths import CONFIGS, KUNIT, PATCHES
 from schedlib.tree import changes
 from schedlib.tree.changes import ChangeState, State, change_table, present_changes
 from schedlib.tree.kernel_tree import Tree, put_files
-from schedlib.tree.source import HOOK
-from schedlib.tree.suites import CLUSTER_SCAN, KunitSuite, lacking_features, suite_table
+from schedlib.tree.source import with_stub, without_hooks
+from schedlib.tree.suites import KunitSuite, lacking_features, suite_table
 
 TESTS_DIRECTORY = "kernel/sched/tests"
 
@@ -49,9 +49,8 @@ class Composition:
     expected: frozenset[str]
 
 
-_SCHED_H, _INCLUDES_END = "kernel/sched/sched.h", '#include "cpudeadline.h"\n'
-_COMPAT, _LACKS, _ABSENT = "sched_kunit_compat.h", "sched_kunit_lacks.h", "sched_cluster_absent.c"
-"""For our builds of kernels that lack something: replacements, what is lacking, and cases that only skip."""
+_COMPAT, _LACKS = "sched_kunit_compat.h", "sched_kunit_lacks.h"
+"""For our builds of kernels that lack something: replacements, and what is lacking."""
 
 Hooks = Mapping[str, tuple[str, Sequence[str]]]
 """For files of the kernel: the option, and the files of the tests that they include under this option."""
@@ -63,13 +62,11 @@ def kunit_files() -> dict[str, Path]:
 
 
 def hooks(suites: Iterable[KunitSuite]) -> dict[str, tuple[str, list[str]]]:
-    """What the kernel includes for some suites: the tests of static functions, and the fake answers of the machine."""
+    """What the kernel includes for some suites: the tests of static functions."""
     found: dict[str, tuple[str, list[str]]] = {}
     for suite in suites:
         if suite.included_by:
             found.setdefault(suite.included_by, (suite.option, []))[1].append(suite.source)
-        if suite.name == "sched_topology":
-            found[_SCHED_H] = suite.option, ["sched_fake_arch.h"]
     return found
 
 
@@ -79,27 +76,20 @@ def hooked(text: str, line: str, anchor: str | None, file: str) -> str:
         return text
     if anchor is None:
         return text.rstrip("\n") + "\n" + line
-    return _replaced(text, anchor, line + anchor, file)
-
-
-def _replaced(text: str, anchor: str, new: str, file: str) -> str:
-    """The file's text with `new` instead of the only line that is the anchor."""
     if text.count(anchor) != 1:
         observed = f"{file} has no line `{anchor.strip()}` where the tests are added"
         raise SchedlineError(observed, "use a tree nearer to 6.12 or 7.3, or report this tree's version")
-    return text.replace(anchor, new)
+    return text.replace(anchor, line + anchor)
 
 
 def _with_hook(text: str, file: str, wanted: Hooks) -> str:
     """The text of a file of the kernel with the #include that it gets, instead of one from an earlier export."""
-    bare = HOOK.sub("", text)
+    bare = without_hooks(text)
     if file not in wanted:
         return bare
     option, names = wanted[file]
     block = f"\n#ifdef {option}\n" + "".join(f'#include "tests/{name}"\n' for name in names) + "#endif\n"
-    if file == _SCHED_H:
-        return _replaced(bare, _INCLUDES_END, _INCLUDES_END + block, file)
-    return bare.rstrip("\n") + "\n" + block
+    return with_stub(bare).rstrip("\n") + "\n" + block
 
 
 def put_tests(
@@ -134,20 +124,24 @@ def with_tests(tree: Tree, commit: str) -> str:
     lacks. So call this again when a change or a patch was applied.
     """
     files = {name: path.read_bytes() for name, path in kunit_files().items()}
-    files |= {name: text.encode() for name, text in tables(our_rules(), declarations_of(tree, commit)).items()}
+    declared = declarations_of(tree, commit)
+    files[TABLE] = rule_table(our_rules(), declared).encode()
+    files[FIELDS] = fields_unit(our_rules(), declared).encode()
     wanted = hooks(suite_table().values())
     lacking = lacking_features(tree, commit)
-    if CLUSTER_SCAN in lacking:
-        fair = suite_table()["sched_cluster"]
-        wanted = {fair.included_by: (fair.option, [_ABSENT])}
     if lacking:
-        tails = {file: hook for file, hook in wanted.items() if file != _SCHED_H}
-        wanted |= {file: (option, [_COMPAT, *names]) for file, (option, names) in tails.items()}
+        wanted = {file: (option, [_COMPAT, *names]) for file, (option, names) in wanted.items()}
         lines = "".join(f"#define SCHED_KUNIT_LACKS_{name}\n" for name in lacking)
         files[_LACKS] = f"/* SPDX-License-Identifier: GPL-2.0 */\n{lines}".encode()
     else:
-        del files[_COMPAT], files[_ABSENT]
+        del files[_COMPAT]
     return put_tests(tree, commit, files, wanted, "sched: Add the KUnit tests of schedline, as they fit this tree\n")
+
+
+def with_fields(tree: Tree, commit: str) -> str:
+    """A commit whose unit for `layout` lists what it declares; the tests stay as they are."""
+    unit = fields_unit(our_rules(), declarations_of(tree, commit)).encode()
+    return put_files(tree, commit, {f"{TESTS_DIRECTORY}/{FIELDS}": unit}, "sched: List the members of this tree\n")
 
 
 def refuse_lost_members(tree: Tree, commit: str) -> None:

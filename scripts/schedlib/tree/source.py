@@ -17,7 +17,39 @@ from schedlib.names import plain_toml
 from schedlib.options import TreeOptions
 
 HOOK = re.compile(r'\n#ifdef CONFIG_SCHED_\w+_KUNIT_TEST\n(?:#include "tests/\w+\.[ch]"\n)+#endif\n')
-"""What the tests add to a file of the kernel, also in an earlier form."""
+"""What the tests add at the end of a file of the kernel, also in an earlier form."""
+
+_STUB = (
+    ("#include <linux/sched/isolation.h>\n", "#include <kunit/static_stub.h>\n#include <linux/sched/isolation.h>\n"),
+    (
+        "#define llc_mask(cpu) arch_llc_mask(cpu)\n",
+        """\
+static const struct cpumask *llc_mask(int cpu)
+{
+	KUNIT_STATIC_STUB_REDIRECT(llc_mask, cpu);
+	return arch_llc_mask(cpu);
+}
+""",
+    ),
+)
+"""The only other edit, in topology.c: a test says which CPUs share an LLC while the kernel builds domains."""
+
+
+def with_stub(text: str) -> str:
+    """A file of the kernel with the edit; unchanged if it is not topology.c, or has no ids of LLCs."""
+    if not all(old in text for old, _ in _STUB):
+        return text
+    for old, new in _STUB:
+        text = text.replace(old, new, 1)
+    return text
+
+
+def without_hooks(text: str) -> str:
+    """A file of the kernel as it was before the tests came."""
+    text = HOOK.sub("", text)
+    for old, new in _STUB:
+        text = text.replace(new, old)
+    return text
 
 
 class Presence(Enum):

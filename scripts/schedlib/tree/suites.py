@@ -18,9 +18,6 @@ from schedlib.tree.changes import change_table
 from schedlib.tree.kernel_tree import Tree
 from schedlib.tree.source import SourceSigns
 
-CLUSTER_SCAN = "CLUSTER_SCAN"
-"""The feature that has no replacement."""
-
 
 class KunitSuite(Strict, frozen=True):
     """One suite as configs/suites.toml describes it.
@@ -30,6 +27,7 @@ class KunitSuite(Strict, frozen=True):
         source: its file in kunit/.
         included_by: the file of the kernel that includes it at its end; empty if it is a unit of its own.
         only_with: changes; the exported series leaves the suite out of a tree that has none of them.
+        ours: only our own builds have it; no exported series.
         file, start, pattern: the sign that a tree can build it, in the form of a change's signs; empty if any can.
         why: why a tree without the sign cannot build it.
     """
@@ -39,6 +37,7 @@ class KunitSuite(Strict, frozen=True):
     source: Word
     included_by: str = ""
     only_with: tuple[Word, ...] = ()
+    ours: bool = False
     file: str = ""
     start: str = ""
     pattern: str = ""
@@ -53,8 +52,8 @@ class KunitSuite(Strict, frozen=True):
         return frozenset({self.option.removeprefix("CONFIG_"), self.option, self.source.replace(".c", ".o")})
 
     def fits(self, there: Collection[str]) -> bool:
-        """Whether a tree with these changes has something for it to test."""
-        return not self.only_with or not set(self.only_with).isdisjoint(there)
+        """Whether the series for a tree with these changes has it."""
+        return not self.ours and (not self.only_with or not set(self.only_with).isdisjoint(there))
 
 
 class Feature(Strict, frozen=True):

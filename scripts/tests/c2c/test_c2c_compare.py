@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,38 +10,20 @@ import pytest
 import toy_results
 import toy_trace
 from msgspec import structs
+from perf_text import TEXT_FILE, sampled, write_text
 
-from by_schema import validate
-from one_verb import main_of
-from schedlib.c2c import c2c_verb
 from schedlib.c2c.address_names import AddressNames
-from schedlib.c2c.agreement import (
-    FORWARDS,
-    LATENCY,
-    NOT_SAMPLED,
-    SMT,
-    TIMING,
-    WORKLOAD,
-    compare,
-    compare_text,
-    emulated_amounts,
-    top,
-)
+from schedlib.c2c.agreement import brief, compare, emulated_amounts
 from schedlib.c2c.observed import result_of
 from schedlib.c2c.perf_script import Key, ScriptSums, read_script
 from schedlib.c2c.raw import Record
 from schedlib.c2c.samples_job import measured_of
-from schedlib.dev.perf_text import TEXT_FILE, sampled, write_text
 from schedlib.errors import SchedlineError
-from schedlib.formats import document
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, Place
 from schedlib.formats.c2c_map_document import MAP_FILE, read_objects
 from schedlib.formats.c2c_measured_document import MeasuredDocument, Sampled, SampleSource
 from schedlib.formats.c2c_trace_document import Symbol
-from schedlib.formats.published_file import read_published
-from schedlib.paths import CONFIGS, PROJECT
 
-main = main_of(c2c_verb)
 SOURCE = SampleSource("perf script", ("samples.txt",), ("cpu/mem-loads,ldlat=30/P",), "", 0, False)
 
 
@@ -71,84 +52,23 @@ EMULATED = toy_results.result(
 
 
 def test_fields_agree_within_sampling_error_and_quanta() -> None:
-    found = compare(measured(rto_count=765, overloaded=235), EMULATED, None)
+    found = compare(measured(rto_count=765, overloaded=235), EMULATED)
     assert {each.name: each.agrees for each in found.fields} == {
         "root_domain.rto_count": True,
         "root_domain.overloaded": True,
     }
-    assert found.same_kernel and found.metric == "taken"
-    assert "0 of 2 fields do not agree" in compare_text(found)
-
-
-def test_fields_that_do_not_agree_come_first_with_reasons() -> None:
-    found = compare(measured(rto_count=600, overloaded=200, __lock=500), EMULATED, None)
-    first = found.fields[0]
-    assert not first.agrees and first.name == "root_domain.__lock"
-    assert set(first.reasons) >= {WORKLOAD, TIMING, LATENCY, FORWARDS}
-    assert SMT in next(each for each in found.fields if each.name == "root_domain.rto_count").reasons
-    lost = compare(measured(rto_count=1000), EMULATED, None)
-    assert NOT_SAMPLED in next(each for each in lost.fields if each.name == "root_domain.overloaded").reasons
-
-
-def test_only_load_latency_events_count_lines_that_are_handed_over() -> None:
-    arm = structs.replace(
-        measured(rto_count=1, __lock=500), source=SampleSource("perf script", (), ("memory",), "", 0, False)
-    )
-    found = compare(arm, EMULATED, None)
-    assert found.fields[0].reasons and all(FORWARDS not in each.reasons for each in found.fields)
+    assert next(brief(found)) == "measured on a machine: 2 of 2 fields agree"
+    found = compare(measured(rto_count=600, overloaded=200, __lock=500), EMULATED)
+    assert not next(each for each in found.fields if each.name == "root_domain.__lock").agrees
 
 
 def test_few_samples_agree_with_much() -> None:
-    assert all(each.agrees for each in compare(measured(rto_count=2, overloaded=2), EMULATED, None).fields)
+    assert all(each.agrees for each in compare(measured(rto_count=2, overloaded=2), EMULATED).fields)
 
 
 def test_nothing_in_common_is_an_error() -> None:
     with pytest.raises(SchedlineError, match="no sample lies in what was emulated"):
-        compare(measured(owner="dentry", d_flags=5), EMULATED, None)
-
-
-def test_the_verb_has_three_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document.write(tmp_path / "measured.json", measured(rto_count=765, overloaded=235))
-    document.write(tmp_path / "c2c.json", EMULATED)
-    words = ["c2c", "compare", "--measured", str(tmp_path), "--emulated", str(tmp_path), "--mail", "rd-lines"]
-    assert main([*words, "--json", str(tmp_path / "compare.json")]) == 0
-    said = capsys.readouterr().out
-    assert "published" in said and "rank correlation: too few fields" in said
-    found = json.loads((tmp_path / "compare.json").read_text())
-    validate(found, "c2c-compare-1")
-    rows = {row["name"]: row for row in found["fields"]}
-    # 187 and 87 of the mail's 671 samples.
-    assert rows["root_domain.overloaded"]["published"] == pytest.approx(187 / 671, abs=0.005)
-    assert rows["root_domain.rto_count"]["published"] == pytest.approx(87 / 671, abs=0.005)
-
-
-def test_published_figures_are_whole() -> None:
-    files = sorted((CONFIGS / "published").glob("*.toml"))
-    assert len(files) >= 10
-    for path in files:
-        found = read_published(path)
-        assert found.hitm(), path
-        for line in found.line:
-            for side in ("remote", "local"):
-                whole = sum(getattr(row, side) for row in line.row)
-                # Rows below a threshold are left out by perf or by the mail.
-                assert whole <= 100.5 and (whole > 60 or not getattr(line, side)), (path, line.about)
-
-
-def test_the_top_of_the_mail() -> None:
-    assert top(read_published(CONFIGS / "published/rd-lines.toml").hitm()) == (
-        "root_domain.cpupri.pri_to_cpu[].count",
-        "root_domain.overloaded",
-        "root_domain.rto_mask",
-    )
-
-
-def test_the_page_has_the_published_figures() -> None:
-    page = (PROJECT / "docs/results/c2c-against-hardware.md").read_text()
-    found = read_published(CONFIGS / "published/rd-lines.toml").hitm()
-    for place, name in enumerate(top(found, 4), 1):
-        share = 100 * found[name] / sum(found.values())
-        assert f"| `{name.removeprefix('root_domain.')}` | {share:.1f} % | {place} |" in page
+        compare(measured(owner="dentry", d_flags=5), EMULATED)
 
 
 # The round trip.

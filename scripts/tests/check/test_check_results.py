@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from by_schema import validator
-from schedlib import formats
 from schedlib.check import check_results
 from schedlib.check.check_results import ChangeResult, JudgedBoot, check_document, junit_suites, ktap_text
 from schedlib.console.judge import Judgement, Problem, judge
@@ -26,7 +24,6 @@ from schedlib.guest.boot import Ending
 from schedlib.verdict import Verdict, worst
 
 LOGS = Path(__file__).parents[1] / "logs"
-SCHEMA = json.loads((Path(formats.__file__).parent / "schemas" / "check-1.json").read_text())
 VALIDATOR = validator("check-1")
 
 
@@ -41,10 +38,6 @@ def document(*boots: JudgedBoot, changes: tuple[ChangeResult, ...] = ()) -> Any:
         started=datetime.now(UTC), fingerprint={"arch": "um"}, verdict=verdict, boots=boots, changes=changes
     )
     return json.loads(json.dumps(made))
-
-
-def test_schema_is_a_schema() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
 
 
 @pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))

@@ -9,71 +9,112 @@ from pathlib import Path
 import pytest
 import toys
 
-from schedlib.contracts.c_tables import CLOSED, FIELDS, HEADER, RULES, require_members, tables
-from schedlib.contracts.contract_rules import CONTRACTS, UNLISTED, WORDS, our_rules, rules_of
+from schedlib.contracts.c_tables import fields_unit, in_table, kind_in_c, require_members, rule_table
+from schedlib.contracts.conditions import in_c
+from schedlib.contracts.contract_rules import CONTRACTS, WORDS, our_rules, rules_of
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.paths import KUNIT
 
-MADE = tables(our_rules(), toys.toy_source())
-LINES = {"LAYOUT_ANY_LINE": ANY_LINE, "LAYOUT_LAST_LINE": LAST_LINE}
+RULES = rule_table(our_rules(), toys.toy_source())
+UNIT = fields_unit(our_rules(), toys.toy_source())
+ENGINE = (KUNIT / "sched_layout_kunit.c").read_text()
+LINES = {"ANY_LINE": ANY_LINE, "LAST_LINE": LAST_LINE}
 
 
-def records(text: str, start: str) -> list[dict[str, str]]:
-    """The records of one table, by the names of their initialisers."""
-    begin = text.index(start)
-    body = text[begin : text.index("\n};", begin)]
-    return [
-        {name: " ".join(value.split()) for name, value in re.findall(r"\.(\w+)\t=\s+((?:.*\|\n)*.*),$", record, re.M)}
-        for record in re.findall(r"\{\n(\t+\.(?:id|rule)\t.*?)\n\t+\},", body, re.S)
-    ]
+def texts(c: str) -> str:
+    """What a literal, or several in a row, say; macros are replaced by their text."""
+    macros = dict(re.findall(r'^#define (\w+) (".*")$', RULES, re.M))
+    for name, text in macros.items():
+        c = re.sub(rf"\b{name}\b", lambda _, text=text: text, c)  # type: ignore[misc]
+    return "".join(re.findall(r'"((?:\\.|[^"\\])*)"', c)).replace('\\"', '"')
+
+
+def inside(text: str, start: int) -> str:
+    """What is between the bracket at `start` and its end, outside of strings."""
+    depth = 0
+    for match in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text[start:]):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth == 0:
+            return text[start + 1 : start + match.start()]
+    raise AssertionError(text[start : start + 80])
+
+
+def calls(text: str, macro: str) -> list[str]:
+    """The arguments of each call of a macro."""
+    return [" ".join(inside(text, match.end() - 1).split()) for match in re.finditer(rf"\b{macro}\(", text)]
 
 
 def test_rules_are_those_of_the_contracts() -> None:
-    rows = records(MADE[RULES], "sched_layout_rules = {")
-    assert [(row["id"], row["change"]) for row in rows] == [(f'"{r.id}"', f'"{r.change}"') for r in our_rules().rules]
-    assert [row["reason"] for row in rows] == [f'"{rule.reason}"' for rule in our_rules().rules]
-    assert rows[0]["source"] == '"89951fc1f820 (\\"sched: Reorder some fields in struct rq\\")"'
+    found = [re.match(r'"([^"]+)", ("(?:\\.|[^"\\])*")', row) for row in calls(RULES, "RULE")]
+    assert [(row[1], texts(row[2])) for row in found if row] == [(rule.id, rule.reason) for rule in our_rules().rules]
+    for change in our_rules().changes():
+        table = RULES.split(f"static const struct layout_rule {change.replace('-', '_')}_rules[] = {{")[1]
+        assert len(calls(table.split("\n};")[0], "RULE")) == sum(rule.change == change for rule in our_rules().rules)
+    assert '/* rq-order: 89951fc1f820 ("sched: Reorder some fields in struct rq") */' in RULES
 
 
 def test_clauses_are_those_of_the_contracts() -> None:
-    rows = records(MADE[RULES], "sched_layout_clauses[] = {")
-    assert len(rows) == len(our_rules().clauses)
-    for row, clause in zip(rows, our_rules().clauses, strict=True):
-        assert row["rule"] == f'"{clause.rule}"'
-        assert row["kind"] == f"LAYOUT_{clause.kind.name}"
-        assert len(re.findall(r"BIT\(", row.get("needs", ""))) == len(clause.needs)
-        assert ("forced" in row) is clause.forced
-        assert int(row.get("least", 0)) == clause.least
-        arg = row.get("arg", "0")
-        assert LINES.get(arg, arg if arg in LINES else int(arg) if arg.isdigit() else None) == (
-            clause.arg if "arg" in row else 0
+    """Each that a tree has in some configuration: its kind, structure, members, argument and conditions."""
+    source = toys.toy_source()
+    rows = iter(calls(RULES, "KEEP"))
+    left_out = 0
+    # Rules come first, then the signs of changes.
+    ordered = [clause for rule in our_rules().rules for clause in our_rules().of(rule.id)]
+    ordered += [clause for change in our_rules().changes() for clause in our_rules().of(change)]
+    assert len(ordered) == len(our_rules().clauses)
+    for clause in ordered:
+        members, others = (
+            [name for name in names if source.find(clause.type, name)] for names in (clause.members, clause.others)
         )
-        assert row.get("requires", '""').strip('"').split() == list(clause.requires)
-        for name in ("members", "others"):
-            wanted = [each for each in getattr(clause, name) if toys.toy_source().find(clause.type, each)]
-            assert row.get(name, '""').strip('"').split() == wanted
+        if clause.members and (len(members) < max(clause.least, 1) or (clause.others and not others)):
+            left_out += 1
+            continue
+        row = next(rows)
+        assert row.startswith(f"{kind_in_c(clause.kind)}, {clause.type}"), row
+        of, other = (calls(row, name) for name in ("OF", "OTHERS"))
+        assert texts(of[0] if of else "").split() == members
+        assert texts(other[0] if other else "").split() == others
+        arg = (calls(row, "LINE_NR") + calls(row, "BYTES") or ["0"])[0]
+        assert LINES.get(arg, None if arg in LINES else int(arg) if arg.isdigit() else None) == clause.arg
+        assert [texts(name) for name in calls(row, "HAS")] == list(clause.requires)
+        assert calls(row, "WHEN") == ([" && ".join(map(in_table, sorted(clause.needs)))] if clause.needs else [])
+    assert next(rows, None) is None
+    assert 0 < left_out < 20
 
 
-def test_the_kernels_enum_has_the_same_kinds_in_words() -> None:
-    header = (KUNIT / "layout_rules.h").read_text()
-    match = re.search(r"^enum sched_layout_kind \{(.*?)^\};", header, re.M | re.S)
+@pytest.mark.parametrize("condition", our_rules().conditions())
+def test_the_macros_of_the_table_stand_for_the_conditions(condition: str) -> None:
+    text = in_table(condition)
+    for name, value in re.findall(r"^#define (LINE|MASK|PLAIN_LOCKS)\t+(.+)$", ENGINE, re.M):
+        text = re.sub(rf"\b{name}\b", value, text)
+    usual = text.replace("!(sizeof(raw_spinlock_t) ==", "(sizeof(raw_spinlock_t) >")
+    assert usual.removeprefix("(").removesuffix(")" if usual.startswith("(") else "") == in_c(condition)
+
+
+def test_no_string_is_split() -> None:
+    """checkpatch warns of it, and grep does not find it."""
+    assert not re.search(r'"\s*\n\s*"', RULES)
+    macros = re.findall(r"^#define (\w+) ", RULES, re.M)
+    assert len(set(macros)) == len(macros)
+    assert all(len(re.findall(rf"\b{name}\b", RULES)) > 1 for name in macros)
+
+
+def test_the_kernels_test_has_the_same_kinds() -> None:
+    match = re.search(r"^enum layout_kind \{(.*?)^\};", ENGINE, re.M | re.S)
     assert match
-    known = re.findall(r"^\tLAYOUT_(?!NR_)(\w+),", match[1], re.M)
-    assert known == [kind.name for kind in ClauseKind]
+    assert re.findall(r"^\t(\w+)(?: = 1)?,", match[1], re.M) == [kind_in_c(kind) for kind in ClauseKind]
     assert set(WORDS) == set(ClauseKind)
 
 
-def test_lines_are_those_of_the_header() -> None:
-    header = (KUNIT / "layout_rules.h").read_text()
-    assert re.search(rf"LAYOUT_ANY_LINE\t\t\({ANY_LINE}\)", header)
-    assert re.search(rf"LAYOUT_LAST_LINE\t\({LAST_LINE}\)", header)
+def test_lines_are_those_of_the_kernels_test() -> None:
+    for name, value in LINES.items():
+        assert re.search(rf"#define {name}\t\({value}\)", ENGINE)
 
 
 def test_every_member_of_a_clause_that_the_tree_has_is_listed() -> None:
-    listed = set(re.findall(r"MEMBER\((\w+), (\w+)\)", MADE[FIELDS]))
-    listed |= set(re.findall(r'^\t\t"(\w+)", "(\S+)",$', MADE[FIELDS], re.M))
+    listed = set(re.findall(r"MEMBER\((\w+), (\w+)\)", UNIT))
     for clause in our_rules().clauses:
         for name in clause.named:
             assert ((clause.type, name) in listed) is bool(toys.toy_source().find(clause.type, name))
@@ -82,15 +123,57 @@ def test_every_member_of_a_clause_that_the_tree_has_is_listed() -> None:
 def test_a_name_may_be_of_any_length() -> None:
     name = "a_member_with_a_name_that_is_longer_than_any_that_the_kernel_has_had_so_far"
     text = toys.SCHED_H.replace("u32 nr_running;", f"u32 nr_running;\n\tu32 {name};")
-    made = tables(our_rules(), read_source({"kernel/sched/sched.h": text}.get))
-    room = re.search(r"LAYOUT_MEMBER_LEN\t(\d+)", made[HEADER])
+    made = fields_unit(our_rules(), read_source({"kernel/sched/sched.h": text}.get))
+    room = re.search(r"char\tmember\[(\d+)\]", made)
     assert room and len(name) < int(room[1]) <= len(name) + 4
 
 
 def test_a_structure_that_the_tree_does_not_have_is_left_out() -> None:
-    made = tables(our_rules(), read_source(lambda _: None))
-    assert "MEMBER(rq" not in made[FIELDS]
-    assert 'type\t= "rq"' in made[RULES]
+    assert "MEMBER(rq" not in fields_unit(our_rules(), read_source(lambda _: None))
+    made = rule_table(our_rules(), read_source(lambda _: None))
+    assert "sizeof(" not in made and "OF(" not in made
+
+
+def absent() -> dict[str, str]:
+    """The members in absent_members[], each with the #if around it."""
+    table = RULES.split("absent_members[] = {\n")[1].split("\tNULL")[0]
+    found, condition = {}, ""
+    for row in table.splitlines():
+        if name := re.fullmatch(r'\t"(.+)",', row):
+            found[name[1]] = condition
+        else:
+            condition = "" if row == "#endif" else row
+    return found
+
+
+def test_a_member_that_only_some_configurations_have_may_be_absent_in_the_others_alone() -> None:
+    found = absent()
+    assert found["rq.nr_numa_running"] == "#ifndef CONFIG_NUMA_BALANCING"
+    assert found["root_domain.rto_loop"] == "#ifndef HAVE_RT_PUSH_IPI"
+    assert {"rq.nr_running", "root_domain.pd"}.isdisjoint(found)
+    assert all(condition for name, condition in found.items() if toys.toy_source().find(*name.split(".")))
+
+
+INNER = """\
+struct = "root_domain"
+
+[[rule]]
+id = "rd-lines.R1"
+why = "it hurts"
+
+[[promise]]
+id = "rd-lines.R1"
+keep = "apart"
+of = ["cpupri.cpu_to_pri"]
+others = ["online"]
+"""
+
+
+def test_a_member_inside_of_another_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "root_domain.toml").write_text(INNER)
+    with pytest.raises(SchedlineError, match=r"rd-lines\.R1 is about a member inside of another") as error:
+        rule_table(rules_of((tmp_path / "root_domain.toml",)), toys.toy_source())
+    assert "own structure" in error.value.next_step
 
 
 @pytest.mark.parametrize(
@@ -163,13 +246,7 @@ def test_one_of_two_spellings_is_enough_for_what_no_group_has(tmp_path: Path) ->
         require_members(rules_of((path,)), toys.toy_source(), {"rd-lines"})
 
 
-def test_the_kernels_reader_gets_each_structure_of_which_it_needs_all_members() -> None:
-    rows = re.findall(r"^(?:#ifdef (\w+)\n)?CLOSED\((\w+)\)$", MADE[CLOSED], re.M)
-    assert {tag for _, tag in rows} == {clause.type for clause in our_rules().clauses if clause.kind in UNLISTED}
-    assert {("", "rq"), ("CONFIG_SMP", "root_domain"), ("CONFIG_SCHED_CPUPRI_SPLIT", "cpupri_leaf")} <= set(rows)
-
-
-def test_only_our_own_builds_get_the_list_of_changes() -> None:
-    listed = re.search(r"sched_layout_changes\[\] = \{\n(.*?)\tNULL\n\};", MADE[RULES], re.S)
-    assert listed and re.findall(r'"(.+)"', listed[1]) == list(our_rules().changes())
-    assert "sched_layout_changes" not in tables(our_rules().only({"rd-lines"}), toys.toy_source())[RULES]
+def test_only_our_own_builds_get_the_signs_of_changes() -> None:
+    listed = RULES.split("layout_changes[] = {\n")[1]
+    assert re.findall(r'^\t\{ "(.+)", CLAUSES', listed, re.M) == list(our_rules().changes())
+    assert "layout_changes" not in rule_table(our_rules().only({"rd-lines"}), toys.toy_source())

@@ -218,17 +218,6 @@ def test_an_exception_for_what_is_allowed_anyway(tmp_path: Path) -> None:
         rules_of((written(tmp_path, GOOD + more + EXCEPTION.replace('["read"]', '["rare"]')),))
 
 
-def test_more_conditions_than_the_tables_have_bits(tmp_path: Path) -> None:
-    promise = '[[group.promise]]\nid = "rq-order.Q2"\nkeep = "closed"\nwhen = ["CONFIG_A{0}"]\n\n'
-    few, many = ("".join(promise.format(number) for number in range(count)) for count in (31, 32))
-    # One more stands in GOOD.
-    before = "[[group.promise]]"
-    enough = rules_of((written(tmp_path, GOOD.replace(before, few + before, 1)),))
-    assert len(enough.conditions()) == 32
-    with pytest.raises(SchedlineError, match="33 conditions, and the tables a bit for 32"):
-        rules_of((written(tmp_path, GOOD.replace(before, many + before, 1)),))
-
-
 @pytest.mark.tools
 def test_options_of_our_contracts_are_those_of_the_kernel(series: Tree) -> None:
     """A misspelt CONFIG_ is never set, so the rule would never be judged."""

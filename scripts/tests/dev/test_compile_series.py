@@ -72,5 +72,5 @@ def test_a_checker_that_make_left_out_is_no_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", COMPILE_ROWS)
 def test_every_row_asks_for_the_suites_that_it_can_have(name: str) -> None:
     values = load(COMPILE_ROWS[name].fragments).values
-    suites = {"LAYOUT", "CPUPRI"} | ({"TOPOLOGY", "CLUSTER", "WAKEUP"} if values["CONFIG_SMP"] == "y" else set())
+    suites = {"LAYOUT", "CPUPRI"} | ({"TOPOLOGY"} if values["CONFIG_SMP"] == "y" else set())
     assert all(values[f"CONFIG_SCHED_{suite}_KUNIT_TEST"] == "y" for suite in suites)

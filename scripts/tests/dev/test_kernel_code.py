@@ -50,7 +50,7 @@ def test_patches_pass_checkpatch(series: Tree, mail: Path) -> None:
     assert checkpatch(series, "--ignore", ",".join(ignored), str(mail)) == ""
 
 
-@pytest.mark.parametrize("name", [c_tables.HEADER, c_tables.CLOSED, c_tables.RULES, c_tables.FIELDS])
+@pytest.mark.parametrize("name", [c_tables.TABLE, c_tables.FIELDS])
 def test_made_files_pass_checkpatch(series: Tree, name: str, tmp_path: Path) -> None:
     commit = compose(series, with_=["cpupri-split"]).commit
     (tmp_path / name).write_text(series.read(f"{TESTS_DIRECTORY}/{name}", commit) or "")
@@ -73,9 +73,11 @@ def test_no_warnings_from_the_compiler_and_sparse(series: Tree) -> None:
         argv = ["make", "ARCH=um", f"O={directory}", "LOCALVERSION=", "W=1", "C=1", SPARSE, "kernel/sched/"]
         done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=series.src)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"CHECK +\S*/layout_rules\.c", done.stdout), done.stdout
+    assert re.search(r"CHECK +\S*/sched_layout_kunit\.c", done.stdout), done.stdout
     # Debian's sparse 0.6.4 takes module_param()'s constants for bad ones; lib/kunit/ shows the same.
     findings = re.findall(
         rf"^.*{TESTS_DIRECTORY}.*: (?:warning|error): (?!bad constant expression).*$", done.stderr, re.M
     )
+    # The tables of layout_fields.c are read from its object, which is never linked: nothing declares them.
+    findings = [each for each in findings if f"/{c_tables.FIELDS}:" not in each or "Should it be static" not in each]
     assert findings == []

@@ -20,7 +20,7 @@ from schedlib.verdict import Verdict
 ANSWERS = Path(__file__).parents[1] / "litmus/answers"
 """The output of herd7 7.58 for each variant, with the memory model of 7.3.4 and herd7's own of arm64 and x86."""
 
-TESTS = sorted(LITMUS.iterdir())
+TESTS = sorted(path for path in LITMUS.iterdir() if path.is_file())
 
 SMALL = """\
 C small
@@ -104,13 +104,20 @@ def test_what_is_wrong_is_refused(tmp_path: Path, old: str, new: str, message: s
 # ---- the tests of this project ----
 
 
+def diff_of(name: str) -> Path:
+    """The diff of a mutant. The suites notice no missing barrier: x86 orders what they read."""
+    if name.startswith("no-barrier-"):
+        return LITMUS / "mutants" / f"{name}.diff"
+    return MUTANTS / f"{name if '/' in name else f'cpupri/{name}'}.diff"
+
+
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.stem))
 def test_each_mutant_is_one_and_lacks_what_the_test_lacks(path: Path) -> None:
     text = path.read_text()
     for name in marks(text):
         if name.startswith("fix-"):
             continue
-        mutant = read_mutant(MUTANTS / f"{name if '/' in name else f'cpupri/{name}'}.diff", name)
+        mutant = read_mutant(diff_of(name), name)
         gone = re.findall(r"^-.*?\b(smp_\w+)\(", mutant.diff.decode(), re.M)
         if name.startswith("no-barrier-") and text.startswith("C "):
             marked = [line for line in text.splitlines() if f"-{name}" in line.split()]
@@ -118,7 +125,7 @@ def test_each_mutant_is_one_and_lacks_what_the_test_lacks(path: Path) -> None:
 
 
 def test_each_mutant_of_the_order_is_in_a_test() -> None:
-    wanted = {path.stem for path in (MUTANTS / "cpupri").glob("no-barrier-*.diff")}
+    wanted = {path.stem for path in (LITMUS / "mutants").glob("no-barrier-*.diff")}
     wanted |= {"clear-before-set", "cpupri-split.clear-before-set"}
     shown = {name.partition("+")[2] for path in TESTS for name, result in expected(path).items() if result != "Never"}
     assert wanted == shown - {""}

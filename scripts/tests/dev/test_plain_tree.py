@@ -28,7 +28,7 @@ def test_alltests_is_not_asked_for_what_it_does_not_build() -> None:
     """It was asked for all suites, and so it failed on every tree."""
     options = (KUNIT / "Kconfig").read_text().split("\nconfig ")
     on_request = {part.split()[0] for part in options if "\tbool" in part and "default KUNIT_ALL_TESTS" not in part}
-    assert on_request == {"SCHED_TOPOLOGY_KUNIT_TEST", "SCHED_CLUSTER_KUNIT_TEST", "SCHED_WAKEUP_KUNIT_TEST"}
+    assert on_request == {"SCHED_TOPOLOGY_KUNIT_TEST"}
     makefile = (KUNIT / "Makefile").read_text()
     built = {
         name
@@ -76,7 +76,6 @@ def test_an_exported_tree_is_asked_only_for_the_tests_of_its_changes() -> None:
     assert {
         "sched_layout:rd_lines:rd-lines.R1",
         "sched_topology:no_cluster_is_not_the_first_cluster",
-        "sched_layout:sizes",
     } <= some - bare
     assert "sched_layout:runtime_alignment:root_domain" in some - bare
     assert "sched_topology:cluster_key_survives_other_partitions" in ours - some

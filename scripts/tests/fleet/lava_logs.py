@@ -15,11 +15,10 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from schedlib.fleet.campaign import campaign_id, errands_of, fleet_suite, jobs_file
+from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, errands_of, fleet_suite, jobs_file
 from schedlib.formats import document
-from schedlib.formats.fleet_jobs_document import FleetJob, FleetJobs
-from schedlib.formats.gate_plan_document import BootedKernel, GatePlan
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
+from schedlib.gate.boot_order import BootedKernel, GatePlan
 from schedlib.runs.plan import shuffled
 
 ROW = "rt-wakeup-quick"

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
 
 import lava_logs
 import pytest
@@ -20,8 +18,7 @@ from conftest import read_words
 from schedlib.errors import SchedlineError
 from schedlib.fleet import fleet_verb
 from schedlib.fleet.fleet_collect import collect
-from schedlib.fleet.fleet_options import TOKEN, FleetCollectOptions
-from schedlib.fleet.lava_api import LavaServer, token_of
+from schedlib.fleet.fleet_options import FleetCollectOptions
 from schedlib.gate.boots import read_side
 from schedlib.gate.fleet_gate import compare_fleet
 from schedlib.gate.gate_options import FleetOptions
@@ -49,7 +46,7 @@ def brought(directory: Path, text: str, machine: str = "qemu01") -> Verdict:
     """Collect one log."""
     place = directory / "logs.yaml"
     place.write_text(text)
-    return collect(FleetCollectOptions(directory, (f"{machine}={place}",), None, None))
+    return collect(FleetCollectOptions(directory, (f"{machine}={place}",)))
 
 
 def states(directory: Path, machine: str = "qemu01") -> list[tuple[str, str]]:
@@ -265,128 +262,52 @@ def test_a_changed_suite_is_refused(directory: Path, capsys: pytest.CaptureFixtu
     assert "have changed since the jobs were written" in capsys.readouterr().err
 
 
-# The API.
+# Jobs on a server.
 
-
-class Lava(BaseHTTPRequestHandler):
-    """As much of LAVA's REST API as is used."""
-
-    logs: ClassVar[dict[str, str]] = {}
-    token = "secret-token"
-
-    def do_GET(self) -> None:
-        found = re.fullmatch(r"/api/v0\.2/jobs/(\d+)/(logs/)?", self.path)
-        if self.headers.get("Authorization") != f"Token {self.token}":
-            self.send_error(401)
-        elif found and found[1] == "302":
-            self.send_response(302)
-            self.send_header("Location", f"http://localhost:1/{found[1]}")
-            self.end_headers()
-        elif not found or found[1] not in self.logs:
-            self.send_error(404)
-        else:
-            text = self.logs[found[1]] if found[2] else json.dumps({"actual_device": f"qemu{found[1]}"})
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-    def log_message(self, *_: Any) -> None:
-        pass
+LAVACLI = """#!/bin/sh
+# As much of lavacli as is used: -i IDENTITY jobs show --json ID, and jobs logs --no-follow --raw ID.
+[ "$1 $2 $3" = "-i default jobs" ] || exit 2
+case "$4 $5" in
+"show --json") cat "{place}/$6.json" ;;
+"logs --no-follow") [ "$6" = --raw ] && cat "{place}/$7.yaml" ;;
+*) exit 2 ;;
+esac
+"""
 
 
 @pytest.fixture
-def server(directory: Path) -> Iterator[str]:
-    Lava.logs = {
-        number: lava_logs.log(lava_logs.boots(directory, first=10 * place + 1))
-        for place, number in enumerate(("11", "12"))
-    }
-    with ThreadingHTTPServer(("127.0.0.1", 0), Lava) as listening:
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield f"http://127.0.0.1:{listening.server_port}"
-        listening.shutdown()
-        thread.join()
+def server(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lavacli that knows the jobs 11, 12 and 13; the last one waits for a device."""
+    place = tmp_path / "server"
+    place.mkdir()
+    for number in (11, 12, 13):
+        (place / f"{number}.json").write_text(json.dumps({"device": f"qemu{number}" if number < 13 else None}))
+        (place / f"{number}.yaml").write_text(lava_logs.log(lava_logs.boots(directory, first=10 * number)))
+    (place / "lavacli").write_text(LAVACLI.format(place=place))
+    (place / "lavacli").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    return place
 
 
-def by_id(directory: Path, server: str, *ids: str) -> Verdict:
-    return collect(FleetCollectOptions(directory, ids, server, None))
+def by_id(directory: Path, *ids: str) -> Verdict:
+    return collect(FleetCollectOptions(directory, ids))
 
 
-def test_jobs_come_by_their_ids(
-    directory: Path, server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(TOKEN, Lava.token)
-    assert by_id(directory, server, "11", "12") is Verdict.PASS
+def test_jobs_come_by_their_ids(directory: Path, server: Path) -> None:
+    assert by_id(directory, "11", "12") is Verdict.PASS
     assert sorted(path.name for path in (directory / "fleet").iterdir()) == ["qemu11", "qemu12"]
-    said = capsys.readouterr()
-    assert Lava.token not in said.out + said.err
-    assert all(Lava.token.encode() not in each for each in content(directory).values())
     assert gate(directory) is Verdict.PASS
 
 
-@pytest.mark.parametrize(
-    ("number", "token", "said"),
-    [("13", Lava.token, "answers 404"), ("11", "other", "answers 401"), ("302", Lava.token, "answers 302")],
-)
-def test_what_the_server_does_not_give_is_told(
-    number: str, token: str, said: str, directory: Path, server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(TOKEN, token)
-    with pytest.raises(SchedlineError, match=said) as error:
-        by_id(directory, server, number)
-    assert token not in str(error.value)
-
-
-def test_a_server_that_is_not_there_is_told(directory: Path) -> None:
-    with pytest.raises(SchedlineError, match="refused"):
-        by_id(directory, "http://127.0.0.1:1", "11")
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o400, 0o640, 0o604, 0o660, 0o700])
-def test_a_token_file_is_read_by_its_owner_alone(mode: int, tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("abc\n")
-    file.chmod(mode)
-    if mode in (0o600, 0o400):
-        assert token_of(file) == "abc"
-    else:
-        with pytest.raises(SchedlineError, match="can be read by others") as error:
-            token_of(file)
-        assert "abc" not in str(error.value)
-
-
-@pytest.mark.parametrize("text", ["", "a b", "a\nInjected: b", "\u00e4"])
-def test_what_is_no_token_is_refused(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text(text)
-    file.chmod(0o600)
-    with pytest.raises(SchedlineError, match="token"):
-        token_of(file)
-    assert token_of(None, {}) == ""
-
-
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("http://lava.example.org", "in the clear"),
-        ("http://127.0.0.1.example.org", "in the clear"),
-        ("file:///etc", "no address"),
-        ("https://user:secret@lava.example.org", "no address"),
-        ("https://", "no address"),
-    ],
-)
-def test_a_token_goes_to_no_such_server(address: str, said: str) -> None:
+@pytest.mark.parametrize(("number", "said"), [("13", "has no device yet"), ("14", "lavacli -i default jobs show")])
+def test_what_the_server_does_not_give_is_told(number: str, said: str, directory: Path, server: Path) -> None:
     with pytest.raises(SchedlineError, match=said):
-        LavaServer(address, "abc")
-    LavaServer("https://lava.example.org", "abc")
-    LavaServer("http://[::1]:8000", "abc")
-    LavaServer("http://lava.example.org", "")
+        by_id(directory, number)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["12"], "--server is missing"),
         (["nothing"], "neither the id of a job"),
         (["board="], "neither the id of a job"),
         (["board=/nonexistent"], "neither the id of a job"),

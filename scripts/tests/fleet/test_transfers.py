@@ -10,7 +10,7 @@ from pathlib import Path
 import lava_logs
 import pytest
 
-from schedlib.fleet.transfers import disk_from
+from schedlib.fleet.lava_log import disk_from
 from schedlib.guest import home
 from schedlib.paths import SELFTESTS
 

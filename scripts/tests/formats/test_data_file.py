@@ -15,18 +15,16 @@ import msgspec
 import pytest
 
 from schedlib import names
-from schedlib.c2c.design_file import read_designs
 from schedlib.c2c.memory_map import slab_types
 from schedlib.c2c.traffic_diff import load_metrics
 from schedlib.c2c.weighted import load_latencies
 from schedlib.console.known_races import explained
+from schedlib.dev.generated_mutants import EquivalentData, MutantData
 from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
 from schedlib.fleet.fleet_device import read_device
 from schedlib.formats.contract_file import read_contract
 from schedlib.formats.data_file import Place, line_of, read_toml
-from schedlib.formats.incident_file import Incident, read_incident_rules
-from schedlib.formats.published_file import read_published
 from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
 from schedlib.gate.rules import load_gate
 from schedlib.kernel.topology import Topology
@@ -228,11 +226,9 @@ READERS: dict[str, Callable[[Path], object]] = {
     "slab-types.toml": slab_types,
     "fixed-members.toml": fixed_members,
     "latencies": load_latencies,
-    "variants": read_designs,
-    "published": read_published,
     "fleet": read_device,
-    "incidents": lambda path: read_toml(path, Incident, stem="name"),
-    "incidents-rules.toml": read_incident_rules,
+    "generated-mutants.toml": lambda path: read_toml(path, MutantData),
+    "equivalent-mutants.toml": lambda path: read_toml(path, EquivalentData),
 }
 """The reader of each file or folder in configs/."""
 

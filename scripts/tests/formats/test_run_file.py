@@ -15,10 +15,9 @@ from campaigns import metric, run
 
 from schedlib.dev.kselftest import not_home
 from schedlib.formats.document import Refused
-from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import read_run
 from schedlib.gate.boots import read_side
-from schedlib.runs.plan import new_plan, why_not_kept
+from schedlib.runs.plan import PlannedRun, new_plan, why_not_kept
 from schedlib.runs.runs_report import report
 from schedlib.runs.workload_suites import load_suite
 

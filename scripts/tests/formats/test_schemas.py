@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The schema files for outsiders agree with the types."""
+"""The schemas for outsiders, and the types that they are made from."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -12,23 +13,33 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from test_run_file import DAMAGED, TEXT
 
-from schedlib.dev.schemas import SCHEMAS, described, documents, text
+from by_schema import validator
+from one_verb import main_of
+from schedlib.dev import dev_verb
 from schedlib.formats.c2c_document import Counts
 from schedlib.formats.document import Document
+from schedlib.formats.schemas import PUBLISHED
 from schedlib.formats.strict import Strict
+from schedlib.paths import PROJECT
 
-NAMES = sorted(described())
-
-
-def test_each_document_has_its_file() -> None:
-    assert [path.stem for path in sorted(SCHEMAS.iterdir())] == NAMES
+SCRIPTS = PROJECT / "scripts"
+main = main_of(dev_verb)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_file_is_made_from_the_type(name: str) -> None:
-    written = (SCHEMAS / f"{name}.json").read_text()
-    assert written == text(name), "in scripts/: python -m schedlib.dev.schemas"
-    Draft202012Validator.check_schema(json.loads(written))
+def documents() -> dict[str, type[Document]]:
+    """Every kind of document, by the name of its schema in the files."""
+    for path in sorted((SCRIPTS / "schedlib").rglob("*.py")):
+        if "(Document, frozen=True" in path.read_text():
+            import_module(".".join(path.relative_to(SCRIPTS).with_suffix("").parts))
+    return {kind.kind(): kind for kind in Document.__subclasses__()}
+
+
+@pytest.mark.parametrize("word", sorted(PUBLISHED))
+def test_what_others_read_has_a_schema(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schemas", word]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["$id"].startswith(f"urn:schedline:schema:{word}")
+    Draft202012Validator.check_schema(said)
 
 
 def parts(kind: Any, seen: set[type[Strict]]) -> Iterator[type[Strict]]:
@@ -54,13 +65,8 @@ def test_what_is_read_has_to_be_there(name: str) -> None:
 
 
 def test_the_schema_of_runs_refuses_what_it_can_see() -> None:
-    validator = Draft202012Validator(json.loads((SCHEMAS / "run-1.json").read_text()))
-    validator.validate(json.loads(TEXT))
+    checks = validator("run-1")
+    checks.validate(json.loads(TEXT))
     for kind in ("no unit", "direction", "name of a path", "no metrics", "DONE with a reason", "no machine", "process"):
         with pytest.raises(ValidationError):
-            validator.validate(json.loads(DAMAGED[kind][0]))
-
-
-def test_only_documents_are_documents() -> None:
-    assert all(issubclass(kind, Document) for kind in documents().values())
-    assert len(documents()) == len(Document.__subclasses__())
+            checks.validate(json.loads(DAMAGED[kind][0]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Directories of files as hackbench, cyclictest and ktstr write them."""
+"""Directories of files as hackbench and cyclictest write them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ Time: {seconds:.3f}
 """
 
 CYCLICTEST = json.loads((Path(__file__).parent / "recorded/cyclictest/2.40.json").read_text())
-
-KTSTR = (Path(__file__).parent / "recorded/ktstr/0.50.0-made.json").read_text()
 
 
 def hackbench(place: Path, values: Sequence[float], groups: int = 2, first: int = 0) -> Path:
@@ -44,19 +42,4 @@ def cyclictest(place: Path, kernel: str, slots: Sequence[int], more: int = 0) ->
             thread["histogram"] = counts | {common: counts[common] + slot}
             thread["cycles"] += slot
         (place / f"{number}.json").write_text(json.dumps(found))
-    return place
-
-
-def ktstr(place: Path, slots: Sequence[int], factor: float = 1.0, **fields: object) -> Path:
-    """Sidecars of one test of ktstr, each from a minute of its own; its latencies are `factor` times as long."""
-    for slot in slots:
-        found = json.loads(KTSTR) | {"timestamp": f"2026-09-20T12:{slot:02}:00Z"} | fields
-        named = found["stats"]["ext_metrics"]
-        for name in ("worst_median_wake_latency_us", "worst_p99_wake_latency_us"):
-            named[name] *= factor * (1 + slot % 7 / 100)
-        named["iteration_rate"] += slot % 5
-        # The name of a sidecar is that of its test, so each run needs a directory.
-        directory = place / f"{slot:02}"
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"{found['test_name']}-0123456789abcdef.ktstr.json").write_text(json.dumps(found, indent=2))
     return place

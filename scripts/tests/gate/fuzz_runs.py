@@ -252,7 +252,7 @@ def compare_some(
         target = path if lot.random() < 0.5 else path.with_name(f"more-{path.name}")
         target.write_bytes(changed)
     try:
-        return compare(GateOptions(place / "base", place / "candidate", str(place / "gates.toml"))).verdict
+        return compare(GateOptions(place / "base", place / "candidate", str(place / "gates.toml"))).status
     except SchedlineError as error:
         assert "\n  next: " in str(error)
         return None

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlib.formats.gate_document import Method
+from schedlib.formats.run_file import Direction
 from schedlib.gate.boots import About, Boot, Figure, Side
 from schedlib.gate.judging import judge
-from schedlib.gate.rules import Better, Gate, GateRule
+from schedlib.gate.rules import Gate, GateRule
 from schedlib.verdict import Verdict
 
 SEVERITY = {Verdict.PASS: 0, Verdict.INCONCLUSIVE: 1, Verdict.ERROR: 2, Verdict.FAIL: 3}
-BETTER: tuple[Better, ...] = ("lower", "higher")
+BETTER: tuple[Direction, ...] = ("lower", "higher")
 BOOTS = 5
 TOOL = "tool"
 KINDS = {Method.RANK: "quantile", Method.MEAN: "rate", Method.RATE: "exceedance", Method.EQUAL: "exact"}
@@ -43,7 +44,7 @@ def campaigns(draw: st.DrawFn) -> tuple[list[GateRule], Table, Table, Table]:
     methods = draw(st.lists(st.sampled_from(list(Method)), min_size=1, max_size=3))
     rules = []
     for place, method in enumerate(methods):
-        direction: Better = draw(st.sampled_from(BETTER))
+        direction: Direction = draw(st.sampled_from(BETTER))
         absolute = method is Method.RATE or draw(st.booleans())
         budget = draw(st.sampled_from([0.0, 3.0, 10.0]))
         detect = budget + draw(st.sampled_from([1.0, 5.0, 50.0]))
@@ -67,7 +68,7 @@ def campaigns(draw: st.DrawFn) -> tuple[list[GateRule], Table, Table, Table]:
 
 
 def _gate(rules: list[GateRule]) -> Gate:
-    return Gate("g", 0.05, (BOOTS, 2 * BOOTS), frozenset(), True, tuple(rules), (), ())
+    return Gate("g", 0.05, (BOOTS, 2 * BOOTS), (), True, tuple(rules))
 
 
 @settings(max_examples=60, deadline=None)

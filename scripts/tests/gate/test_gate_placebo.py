@@ -28,7 +28,7 @@ def share(campaign: Campaign, *words: str) -> dict[str, object]:
     file = campaign.place / "out.json"
     main(campaign.words(*words, "--json", str(file)))
     document = json.loads(file.read_text())
-    validate(document, "gate-2")
+    validate(document, "gate-3")
     (found,) = document["shares"]
     assert isinstance(found, dict)
     return found
@@ -84,8 +84,3 @@ def test_too_few_boots_of_it(campaign: Campaign, capsys: pytest.CaptureFixture[s
 def test_another_suite_is_refused(campaign: Campaign) -> None:
     with pytest.raises(SchedlineError, match="the placebo has no rt_wakeup"):
         main(campaign.words("--placebo", placebo(campaign, noise(3), "timer.p50")))
-
-
-def test_claims_have_no_placebo(campaign: Campaign) -> None:
-    with pytest.raises(SchedlineError, match="claims"):
-        main(campaign.words("--expect-improvement", "--gates", "claims", "--placebo", str(campaign.place)))

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from report_campaigns import EVIL, compared, rich
 from test_report_page import stands_alone
 
-from by_schema import validate
 from schedlib.formats import document
 from schedlib.formats.document import Refused
 from schedlib.formats.gate_document import GateDocument, GateMetric
@@ -53,28 +52,12 @@ def joined(said: str) -> str:
 # ---- one document ----
 
 
-def test_every_report_is_drawn_again_from_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign = rich(tmp_path)
-    file = str(tmp_path / "gate.json")
-    names = [tmp_path / "a.html", tmp_path / "a.md", tmp_path / "b.html", tmp_path / "b.md"]
-    outputs = [["--html", str(names[place]), "--markdown", str(names[place + 1])] for place in (0, 2)]
-    more = ["--placebo", str(tmp_path / "placebo"), "--history", str(tmp_path / "history")]
-    code = main(campaign.words(*more, "--json", file, *outputs[0]))
-    first = capsys.readouterr().out
-    for side in ("base", "candidate", "placebo"):
-        (tmp_path / side).rename(tmp_path / f"{side}-moved")  # the file alone is enough
-    assert main(["gate", "--from", file, *outputs[1]]) == code == 1
-    again = capsys.readouterr().out
-    assert again == first.replace("/a.", "/b.")
-    assert names[0].read_text() == names[2].read_text() and names[1].read_text() == names[3].read_text()
-    content = json.loads(Path(file).read_text())
-    validate(content, "gate-2")
-    content["metrics"][0]["values"][0]["value"] *= 2
-    content["metrics"][0]["base"] *= 2
-    Path(file).write_text(json.dumps(content))
-    assert main(["gate", "--from", file, *outputs[1]]) == 1
-    assert capsys.readouterr().out != again
-    assert names[0].read_text() != names[2].read_text() and names[1].read_text() != names[3].read_text()
+def test_every_report_is_drawn_from_the_document(told: GateDocument, tmp_path: Path) -> None:
+    """Nothing is in a report that the file of --json lacks."""
+    document.write(tmp_path / "x.json", told)
+    again = document.read(tmp_path / "x.json", GateDocument, "")
+    for draw in (text, markdown, page):
+        assert draw(again) == draw(told)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +79,7 @@ def test_a_document_that_says_too_little_is_refused(
     change(content)
     (tmp_path / "x.json").write_text(json.dumps(content))
     with pytest.raises(Refused, match=said):
-        main(["gate", "--from", str(tmp_path / "x.json")])
+        document.read(tmp_path / "x.json", GateDocument, "")
 
 
 def test_the_document_has_the_judged_boots(told: GateDocument) -> None:
@@ -329,26 +312,6 @@ def test_a_metric_that_was_renamed_is_shown_on_both_sides(tmp_path: Path) -> Non
     assert found["other.m1"].base == 100 and found["other.m1"].candidate is found["other.m1"].change is None
     assert found["other.new"].candidate == 101 and found["other.new"].base is None
     assert found["other.m1"].boots == (10, 0)
-
-
-# ---- claims ----
-
-
-def test_claims_have_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign = Campaign(tmp_path)
-    for name, values in (("base", noise(1)), ("candidate", noise(2, factor=0.8))):
-        for place, value in enumerate(values):
-            found = metric(value, name="latency.mean", unit="us", kind="exact")
-            minute = 20 * place + (10 if name == "candidate" else 0)
-            campaign.save(campaign.place / name, run(name, f"{name}{place}", minute, [found], tool="cyclictest"))
-    out = [tmp_path / "x.html", tmp_path / "x.md"]
-    words = ["gate", str(campaign.base), str(campaign.candidate), "--expect-improvement"]
-    assert main([*words, "--html", str(out[0]), "--markdown", str(out[1])]) == 3
-    capsys.readouterr()
-    for said in (stands_alone(out[0].read_text()).text, out[1].read_text()):
-        assert "better, but by less than claimed" in said and "1 smaller" in said
-        assert "--expect-improvement" in said
-    well_formed(out[1].read_text())
 
 
 # ---- nothing of a run file is markup ----

@@ -14,8 +14,6 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.gate_document import GateDocument
 from schedlib.formats.run_file import read_run
-from schedlib.gate.imports.foreign_gate import compare_all
-from schedlib.premerge import evidence, premerge_job
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:
@@ -207,10 +205,3 @@ def test_import_wants_a_unit_and_a_place(sides: tuple[Path, Path], tmp_path: Pat
         gate("import", sides[0], "--out", tmp_path / "out")
     with pytest.raises(SchedlineError, match="add --out"):
         gate("import", sides[0], "--unit", "run")
-
-
-def test_what_premerge_shows_is_qualified_too() -> None:
-    for module in (evidence, premerge_job):
-        text = Path(str(module.__file__)).read_text()
-        assert f"import {compare_all.__name__}\n" in text
-        assert "gate.comparison import compare\n" not in text

@@ -217,8 +217,3 @@ def test_ticks_are_round() -> None:
     told = re.findall(r">([\d,.]+)</text>", plots.by_boot("x", "t", "ns", boots))
     ticks = [float(each.replace(",", "")) for each in told if "," in each]
     assert ticks and all(tick % 50 == 0 for tick in ticks)
-
-
-def test_a_gates_file_with_claims_alone(campaign: Campaign) -> None:
-    with pytest.raises(SchedlineError, match="schedline gate --expect-improvement"):
-        main(["gate", str(campaign.base), str(campaign.candidate), "--gates", "claims"])

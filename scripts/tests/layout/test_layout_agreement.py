@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A rule on which a kernel and its object disagree is found, and nothing else is."""
+"""A rule on which a kernel and its object disagree is found, and one that the kernel could not judge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from toys import real_rules, toy
 
-from schedlib.check.check_boots import disagreements
+from schedlib.check.check_boots import disagreements, not_held
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import TestResult as Result
 from schedlib.layout import rule_judge
@@ -65,7 +65,7 @@ def test_what_only_the_kernel_can_judge_may_make_it_pass_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["sched_layout:sizes", "sched_cpupri:rd-lines.R1", "sched_layout:rd_lines:rd-lines.R99"]
+    "name", ["sched_layout:changes", "sched_cpupri:rd-lines.R1", "sched_layout:rd_lines:rd-lines.R99"]
 )
 def test_other_tests_are_not_compared(name: str) -> None:
     assert found(Outcome.FAIL, toy(), name) == []
@@ -83,3 +83,36 @@ def test_only_what_is_not_recorded_excuses_the_object_whatever_a_reason_says(mon
     where = replace(toy(), holds=toy().holds - clause.needs)
     test = Result(f"sched_layout:x:{clause.rule}", Outcome.FAIL)
     assert [problem.test for problem in disagreements(rules, where, [test], EVERYTHING)] == [test.name]
+
+
+NO_BTF = "not judged: needs CONFIG_DEBUG_INFO_BTF"
+
+
+def skipped(reason: str, *rules: str) -> list[Result]:
+    """The tests of some rules of rd-lines."""
+    return [Result(f"sched_layout:rd_lines:{rule}", Outcome.SKIP, reason) for rule in rules]
+
+
+def test_a_rule_that_the_kernel_could_not_judge_is_not_held() -> None:
+    """It was a skip like any other, and `check` said PASS."""
+    tests = skipped(NO_BTF, "rd-lines.R1", "rd-lines.R2") + skipped("not judged: too large", "rd-lines.R3")
+    problems = list(not_held(real_rules(), tests, EVERYTHING))
+    assert [(problem.kind, problem.verdict, problem.text) for problem in problems] == [
+        ("not-held", Verdict.INCONCLUSIVE, "not held here (needs CONFIG_DEBUG_INFO_BTF): rd-lines.R1, rd-lines.R2"),
+        ("not-held", Verdict.INCONCLUSIVE, "not held here (too large): rd-lines.R3"),
+    ]
+    assert list(disagreements(real_rules(), toy(), tests, EVERYTHING)) == []
+
+
+@pytest.mark.parametrize(
+    ("tests", "expected"),
+    [
+        (skipped(NO_BTF, "rd-lines.R1"), frozenset({"rq-order"})),
+        (skipped("n/a: needs IS_ENABLED(CONFIG_64BIT)", "rd-lines.R1"), EVERYTHING),
+        ([Result("sched_layout:runtime_alignment:rq", Outcome.SKIP, NO_BTF)], EVERYTHING),
+        ([Result("sched_layout:rd_lines:rd-lines.R1", Outcome.PASS, NO_BTF)], EVERYTHING),
+    ],
+    ids=["of a change that nobody expects", "does not apply", "no rule", "passed"],
+)
+def test_nothing_else_is_not_held(tests: list[Result], expected: frozenset[str]) -> None:
+    assert list(not_held(real_rules(), tests, expected)) == []

@@ -284,16 +284,16 @@ def test_verbose_says_what_was_looked_at(
     assert run(*words, patch(tree, tmp_path, HARMLESS), "--arch", "x86_64", "--config", "numa,proxy") is Verdict.PASS
     structures = "5 structures (cpupri, cpupri_vec, root_domain, rq, sched_avg)"
     columns = "4 configurations (x86_64+numa, x86_64+proxy, x86_64+packs+numa, x86_64+packs+proxy)"
-    assert capsys.readouterr().out == f"looked at {structures} on {columns}: nothing broken\n"
+    lines = "2 of 2 changed lines inside of structures"
+    assert capsys.readouterr().out == f"looked at {structures} on {columns}, at {lines}: nothing broken\n"
     assert run(*words, patch(tree, tmp_path, HARMFUL)) is Verdict.FAIL
     *errors, last = capsys.readouterr().out.splitlines()
     assert any("ERROR: rq-order.Q2: " in line for line in errors)
-    assert last.startswith(
-        f"looked at {structures} on 2 configurations (x86_64+numa+proxy, x86_64+packs): 1 error, 1 warning"
-    )
+    assert last.startswith(f"looked at {structures} on 2 configurations (x86_64+numa+proxy, x86_64+packs), at ")
+    assert " inside of structures: 1 error, 1 warning" in last
     source = patch(tree, tmp_path, ("/* policy */", "/* x */"), "kernel/sched/build_policy.c")
     assert run(*words, source) is Verdict.PASS
-    reason = "it changes no header, no Kconfig and no .c file with a contract, only kernel/sched/build_policy.c"
+    reason = "it changes no header, no Kconfig and no structure of a .c file, only kernel/sched/build_policy.c"
     assert capsys.readouterr().out == f"nothing to look at: {reason}\n"
 
 
@@ -343,9 +343,10 @@ def test_patch_on_an_architecture_without_the_configuration(
 
 
 def test_the_users_tree_stays_as_it_is(tree: Path, cache: Path, tmp_path: Path) -> None:
+    harmless = patch(tree, tmp_path, HARMLESS)
     before = {path: path.stat().st_mtime_ns for path in tree.rglob("*")}
     assert run("layout", "--kdir", str(tree)) is Verdict.PASS
-    assert run("layout", "--kdir", str(tree), "--patch", "/dev/null") is Verdict.PASS
+    assert run("layout", "--kdir", str(tree), "--patch", harmless) is Verdict.PASS
     assert {path: path.stat().st_mtime_ns for path in tree.rglob("*")} == before
 
 

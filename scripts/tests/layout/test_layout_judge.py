@@ -367,21 +367,6 @@ def test_structures_beside_the_tables() -> None:
     assert (where.line_of(63), where.line_of(64), where.lines(64), where.lines(65)) == (0, 1, 1, 2)
 
 
-def test_the_kernel_says_the_same_words() -> None:
-    """The reasons in sched_layout_kunit.c are those that this module gives."""
-    said = set(re.findall(r'snprintf\(why, size, "([^"]+)"', KUNIT_C))
-    assert said == {
-        "needs %s",
-        "needs a compiler that tells where the padding is",
-        "no struct %s in this configuration",
-        "no %s.%s in this configuration",
-        "no %s.%.*s in this configuration",
-        "nothing to compare with in this configuration",
-    }
-    assert '"%s is not in this tree (unmet: %s)"' in KUNIT_C
-    assert [value.value for value in Presence] == re.findall(r'"([\w/]+)"', re.findall(r"presence_names.*", KUNIT_C)[0])
-
-
-def test_the_kernel_knows_the_same_kinds() -> None:
-    known = set(re.findall(r"case LAYOUT_(\w+):", KUNIT_C))
-    assert known == {kind.name for kind in ClauseKind}
+def test_the_kernel_names_presences_as_this_module_does() -> None:
+    names = re.findall(r'"([\w/]+)"', re.findall(r"presence_names.*", KUNIT_C)[0])
+    assert names == [*(value.value for value in Presence), "unknown"]

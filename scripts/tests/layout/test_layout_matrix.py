@@ -6,16 +6,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 import toys
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import ValidationError
 from toys import clause, layout, rules_of, structure, toy
 
 from by_schema import validator
-from schedlib import formats
 from schedlib.contracts.contract_rules import OpenFinding
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.matrix import (
@@ -33,7 +31,6 @@ from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.tools
 
-SCHEMA = json.loads((Path(formats.__file__).parent / "schemas" / "layout-1.json").read_text())
 VALIDATOR = validator("layout-1")
 
 
@@ -170,10 +167,6 @@ def test_failures_of_an_expected_change_show_each_clause() -> None:
 def made(*columns: JudgedColumn) -> Any:
     """The JSON document, parsed."""
     return json.loads(json.dumps(layout_document(datetime.now(UTC), {"machine": "x"}, verdict_of(columns), columns)))
-
-
-def test_schema_is_a_schema() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
 
 
 def test_document_follows_the_schema() -> None:

@@ -1,196 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The reader inside the kernel, compiled for user space with the toy kernel, judges each rule as rule_judge.py does."""
+"""The test in the kernel, as a program for user space, fails where it has to, and judges as rule_judge.py does."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import random
+from collections.abc import Iterator, Sequence
 from functools import cache as once
 from pathlib import Path
 
 import pytest
 import toys
+from kernel_judge import ONE_CHANGE, judged, program
 
-from conftest import write_files
-from schedlib.contracts.c_tables import tables
-from schedlib.contracts.contract_rules import rules_of
+from schedlib.contracts.c_tables import kind_in_c
+from schedlib.contracts.contract_rules import ABOUT_TYPE, COMPARED, Clause, Rule, Rules, rules_of
+from schedlib.contracts.struct_source import read_source
+from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.layout.compile import layout_of
-from schedlib.layout.rule_judge import Layout, judge_rule
-from schedlib.paths import KUNIT
+from schedlib.layout.members import read_members
+from schedlib.layout.rule_judge import Layout, from_tables, judge_rule
+from schedlib.layout.tables import read_fields, read_object
 
 pytestmark = pytest.mark.tools
 
-UNTOLD = "needs a compiler that tells where the padding is"
 CHANGES = ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split")
 
-_KUNIT_H = """\
-#pragma once
-#include <toy.h>
-typedef __SIZE_TYPE__ size_t;
-#define min(a, b) ((a) < (b) ? (a) : (b))
-#define max(a, b) ((a) > (b) ? (a) : (b))
-#define IS_ALIGNED(x, a) ((x) % (a) == 0)
-#define strscpy(to, from) strcpy(to, from)
-#define strcmp __builtin_strcmp
-#define strncmp __builtin_strncmp
-#define strlen __builtin_strlen
-#define strcpy __builtin_strcpy
-#define strchr __builtin_strchr
-#define strspn __builtin_strspn
-#define strcspn __builtin_strcspn
-#define memset __builtin_memset
-#define snprintf __builtin_snprintf
-#define printf __builtin_printf
 
-struct kunit { const void *param_value; };
-struct kunit_case { void (*run)(struct kunit *test); };
-struct kunit_suite { const char *name; int (*suite_init)(struct kunit_suite *suite); struct kunit_case *test_cases; };
+def outside(rules: Rules, where: Layout, expected: tuple[str, ...] = ()) -> dict[str, str]:
+    """Outcome of each rule, by rule_judge.py."""
+    return {rule.id: judge_rule(rules, rule.id, where, frozenset(expected)).outcome.value for rule in rules.rules}
 
-static void *resume[5];
-static char skipped[512];
-static int failures;
 
-#define kunit_err(test, ...) ((void)(test))
-#define kunit_info(test, ...) ((void)(test))
-#define kunit_skip(test, ...) (snprintf(skipped, sizeof(skipped), __VA_ARGS__), __builtin_longjmp(resume, 1))
-#define KUNIT_FAIL(test, ...) ((void)(test), failures++)
-#define KUNIT_EXPECT_TRUE_MSG(test, condition, ...) ((void)(condition))
-#define KUNIT_ARRAY_PARAM_DESC(name, array, member) struct kunit
-#define KUNIT_CASE(name) { name }
-#define KUNIT_CASE_PARAM(name, generator) { name }
-#define kunit_test_suite(suite) struct kunit
-#define module_param(name, type, mode) struct kunit
-#define MODULE_PARM_DESC(name, text) struct kunit
-#define MODULE_DESCRIPTION(text) struct kunit
-#define MODULE_LICENSE(text) struct kunit
-
-#define guard(name) guard_##name
-static inline void guard_cpus_read_lock(void) {}
-#define for_each_possible_cpu(cpu) for ((cpu) = 0; (cpu) < 1; (cpu)++)
-#define for_each_online_cpu(cpu) for_each_possible_cpu(cpu)
-"""
-
-_MAIN_C = """\
-#include <kunit/test.h>
-#include "../sched.h"
-static struct rq the_rq;
-#define cpu_rq(cpu) (&the_rq)
-#ifdef CONFIG_SMP
-static struct root_domain def_root_domain;
-#endif
-#include "sched_layout_kunit.c"
-
-static void judge(const struct sched_layout_rule *rule)
-{
-	struct kunit test = { rule };
-
-	failures = 0;
-	skipped[0] = 0;
-	if (!__builtin_setjmp(resume))
-		check_rule(&test);
-	printf("%s\\t%s\\t%s\\n", rule->id, *skipped ? "n/a" : failures ? "fail" : "pass", skipped);
-}
-
-int main(int argc, char **argv)
-{
-	const struct sched_layout_rule *rule = (const void *)&sched_layout_rules;
-
-	expect = argc > 1 ? argv[1] : "";
-	sched_layout_suite.suite_init(&sched_layout_suite);
-	for (u32 i = 0; i < sizeof(sched_layout_rules) / sizeof(*rule); i++)
-		judge(rule + i);
-	return 0;
-}
-"""
+def outcomes(found: dict[str, tuple[str, str]]) -> dict[str, str]:
+    """Outcome of each rule, by the kernel's test. Here nothing may be left unjudged."""
+    assert not [rule for rule, (_, text) in found.items() if "not judged" in text]
+    return {rule: outcome for rule, (outcome, _) in found.items()}
 
 
 @once
-def reader(names: tuple[str, ...], line: int) -> Path:
-    """The kernel's reader for one toy kernel, as a program."""
-    top = toys.workshop()
-    for name in ("kunit/test", "linux/cleanup", "linux/cpu", "linux/moduleparam", "linux/string"):
-        header = top / "include" / f"{name}.h"
-        header.parent.mkdir(exist_ok=True)
-        header.write_text(_KUNIT_H if name == "kunit/test" else "")
-    main, half = top / "tests" / "main.c", top / f"reader-{line}-{'-'.join(names)}.o"
-    main.write_text(_MAIN_C)
-    for name in ("sched_layout_kunit.c", "sched_kunit_expect.h"):
-        (top / "tests" / name).write_text((KUNIT / name).read_text())
-    done = toys.gcc(main, half, "-w", *toys.defines(*names, line=line))
-    assert done.returncode == 0, done.stderr.decode()
-    objects = [half, toys.fields_object(*names, line=line), toys.rules_object()]
-    program = half.with_suffix("")
-    subprocess.run(["gcc", "-no-pie", "-o", str(program), *map(str, objects)], check=True, capture_output=True)
-    return program
-
-
-SPELLINGS = """\
-struct = "root_domain"
-
-[[rule]]
-id = "rd-lines.R1"
-why = "one member, in two spellings"
-
-[[rule]]
-id = "rd-lines.R2"
-why = "two members, of which no kernel has the second"
-
-[[sign]]
-change = "rd-lines"
-keep = "behind"
-of = ["online"]
-others = ["refcount"]
-
-[[promise]]
-id = "rd-lines.R1"
-keep = "on one line"
-of = ["visit_gen|visit_cookie"]
-
-[[promise]]
-id = "rd-lines.R2"
-keep = "on one line"
-of = ["visit_gen|visit_cookie", "gone|lost"]
-"""
-
-
-def test_both_readers_count_spellings_of_one_member_once(tmp_path: Path) -> None:
-    toys.needs("pahole")
-    path, kernel = tmp_path / "root_domain.toml", tmp_path / "kernel"
-    path.write_text(SPELLINGS)
-    rules = rules_of((path,))
-    reader((), 64)
-    shutil.copytree(toys.workshop(), kernel)
-    write_files(kernel / "tests", tables(rules, toys.toy_source()))
-    objects = []
-    for name in ("main", "layout_fields", "layout_rules"):
-        objects.append(kernel / f"{name}.o")
-        done = toys.gcc(kernel / "tests" / f"{name}.c", objects[-1], "-w", "-g", *toys.defines())
-        assert done.returncode == 0, done.stderr.decode()
-    subprocess.run(["gcc", "-no-pie", "-o", kernel / "reader", *objects], check=True, capture_output=True)
-    rows = subprocess.run([kernel / "reader"], check=True, capture_output=True, text=True).stdout.splitlines()
-    nothing = "nothing to compare with in this configuration"
-    assert [row.split("\t") for row in rows] == [
-        ["rd-lines.R1", "pass", ""],
-        ["rd-lines.R2", "n/a", f"n/a: {nothing}"],
-    ]
-    where = layout_of(kernel / "layout_fields.o", "toy")
-    results = [judge_rule(rules, rule.id, where) for rule in rules.rules]
-    assert [(row.outcome.value, row.reason) for row in results] == [("pass", ""), ("n/a", nothing)]
-
-
-def inside(names: tuple[str, ...], line: int, expected: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """Outcome and reason of each rule, by the kernel's reader."""
-    argv = [str(reader(names, line)), ",".join(expected)]
-    rows = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.splitlines()
-    parts = (row.split("\t") for row in rows)
-    return {rule: (outcome, reason.removeprefix("n/a: ")) for rule, outcome, reason in parts}
-
-
-def outside(where: Layout, expected: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """Outcome and reason of each rule, by rule_judge.py. The kernel gives a reason only for n/a."""
-    rules = toys.real_rules()
-    rows = (judge_rule(rules, rule.id, where, frozenset(expected)) for rule in rules.rules)
-    return {row.rule: (row.outcome.value, row.reason if row.outcome.value == "n/a" else "") for row in rows}
+def of_our_rules(names: tuple[str, ...], line: int) -> Path:
+    """The kernel's test with the rules of the project, for one toy kernel."""
+    directory = toys.workshop() / f"judge-{line}-{'-'.join(names)}"
+    directory.mkdir()
+    return program(directory, toys.made_files(toys.real_rules(), toys.toy_source()), *names, line=line)
 
 
 @pytest.mark.parametrize("expected", [(), CHANGES, ("rd-lines",)], ids=["unexpected", "expected", "some"])
@@ -218,22 +70,214 @@ def outside(where: Layout, expected: tuple[str, ...]) -> dict[str, tuple[str, st
         (("-HAVE_RT_PUSH_IPI",), 64),
         (("CONFIG_SCHED_PROXY_EXEC",), 64),
         (("CONFIG_DEBUG_SPINLOCK",), 64),
+        (("CONFIG_SCHED_CPUPRI_SPLIT",), 64),
     ],
     ids=lambda value: "+".join(value) or "usual" if isinstance(value, tuple) else None,
 )
 def test_both_readers_agree(names: tuple[str, ...], line: int, expected: tuple[str, ...]) -> None:
-    toys.needs("pahole")
-    where = layout_of(toys.fields_object(*names, line=line), "toy")
-    kernel, host = inside(names, line, expected), outside(where, expected)
-    # gcc 12 cannot tell the padding of root_domain; debug information can.
-    untold = {rule for rule, (_, reason) in kernel.items() if reason == UNTOLD}
-    assert untold <= {"rd-lines.R5"}
-    assert {rule: found for rule, found in host.items() if rule not in untold} == {
-        rule: found for rule, found in kernel.items() if rule not in untold
-    }
+    judge = of_our_rules(names, line)
+    where = layout_of(judge.with_name("layout_fields.o"), "toy")
+    assert outcomes(judged(judge, expected)) == outside(toys.real_rules(), where, expected)
 
 
-def test_the_kernels_reader_can_fail() -> None:
-    assert {outcome for outcome, _ in inside((), 64, ()).values()} == {"pass", "n/a"}
-    assert inside(("STRANGER",), 64, ())["rq-order.Q2"] == ("fail", "")
-    assert inside(("OLD_RQ",), 64, ())["rq-order.Q1"][1].startswith("rq-order is not in this tree (unmet: ")
+def test_the_kernels_test_can_fail() -> None:
+    assert set(outcomes(judged(of_our_rules((), 64))).values()) == {"pass", "n/a"}
+    outcome, text = judged(of_our_rules(("STRANGER",), 64))["rq-order.Q2"]
+    assert (outcome, "stranger" in text) == ("fail", True)
+    assert judged(of_our_rules(("OLD_RQ",), 64))["rq-order.Q1"] == ("n/a", "rq-order is not in this tree")
+    outcome, text = judged(of_our_rules(("OLD_RQ",), 64), ("rq-order",))["rq-order.Q1"]
+    assert (outcome, "rq-order is expected, and not in this tree" in text) == ("fail", True)
+
+
+@pytest.mark.parametrize("name", ["-CONFIG_DEBUG_INFO_BTF", "NO_BTF"])
+def test_without_btf_no_rule_is_said_to_hold(name: str) -> None:
+    """A rule whose conditions the kernel does not meet is n/a all the same."""
+    judge = of_our_rules((name,), 64)
+    where = outside(toys.real_rules(), layout_of(judge.with_name("layout_fields.o"), "toy"), CHANGES)
+    for rule, (outcome, text) in judged(judge, CHANGES).items():
+        assert outcome == "n/a"
+        assert (text == "not judged: needs CONFIG_DEBUG_INFO_BTF") or where[rule] == "n/a", (rule, text)
+    assert judged(judge)["rd-lines.R1"] == ("n/a", "not judged: only BTF tells whether rd-lines is in this tree")
+
+
+def with_text(tmp_path: Path, old: str, new: str) -> dict[str, tuple[str, str]]:
+    """What the kernel's test says when somebody edits sched.h and leaves the table as it was."""
+    assert toys.SCHED_H.count(old) == 1
+    text = toys.SCHED_H.replace(old, new)
+    made = toys.made_files(toys.real_rules(), toys.toy_source())
+    made |= {name: made_now for name, made_now in files_of(text).items() if name.endswith(".c")}
+    return judged(program(tmp_path, made, sched_h=text))
+
+
+def files_of(text: str) -> dict[str, str]:
+    """The files that are made for a header."""
+    return toys.made_files(toys.real_rules(), read_source({"kernel/sched/sched.h": text}.get))
+
+
+def test_a_named_member_that_is_gone_fails_by_name(tmp_path: Path) -> None:
+    found = with_text(tmp_path, "last_seen_need_resched_ns;", "last_seen_ns;")
+    wrong = {rule: text for rule, (outcome, text) in found.items() if outcome == "fail"}
+    assert wrong
+    assert all("it has no member last_seen_need_resched_ns: renamed, or removed?" in text for text in wrong.values())
+
+
+def test_a_renamed_member_that_no_rule_names_changes_nothing(tmp_path: Path) -> None:
+    named = {name for clause in toys.real_rules().clauses for name in clause.named}
+    assert "prev_mm" not in named
+    assert with_text(tmp_path, "*prev_mm;", "*last_mm;") == judged(of_our_rules((), 64))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "member"),
+    [
+        ("cpumask_var_t rto_mask;\n\tint overloaded", "cpumask_var_t rto_mask;\n\tint added;\n\tint overloaded", 2, ""),
+        ("void *pd ____cacheline_aligned;", "void *pd ____cacheline_aligned; struct { union { int added; }; };", 2, ""),
+        ("void *pd ____cacheline_aligned;", "void *pd ____cacheline_aligned; u32 added : 3;", 2, ""),
+        (", overutilized;\n#endif\n};", ", overutilized;\n\tu8 added;\n#endif\n};", 3, "overloaded"),
+    ],
+    ids=["last", "unnamed", "bit field", "flag"],
+)
+def test_whatever_joins_a_closed_line_is_named(tmp_path: Path, old: str, new: str, rule: int, member: str) -> None:
+    """The counter behind pd was reported as ok where the compiler cannot tell where the padding is."""
+    outcome, text = with_text(tmp_path, old, new)[f"rd-lines.R{rule}"]
+    assert (outcome, " and added (" in text, member in text) == ("fail", True, True), text
+
+
+SPELLINGS = """\
+struct = "root_domain"
+
+[[rule]]
+id = "rd-lines.R1"
+why = "one member, in two spellings"
+
+[[rule]]
+id = "rd-lines.R2"
+why = "two members, of which no kernel has the second"
+
+[[promise]]
+id = "rd-lines.R1"
+keep = "on one line"
+of = ["visit_gen|visit_cookie"]
+
+[[promise]]
+id = "rd-lines.R2"
+keep = "on one line"
+of = ["visit_gen|visit_cookie", "gone|lost"]
+"""
+
+
+def of_one_change(rules: Rules, directory: Path, text: str = toys.SCHED_H) -> tuple[dict[str, str], dict[str, str]]:
+    """Outcomes of some rules inside and outside. The rules are taken for those of rq-order, whose they need not be."""
+    taken = tuple(Rule(rule.id, "rq-order", rule.reason, rule.source) for rule in rules.rules)
+    rules = Rules(taken, rules.clauses, groups=rules.groups)
+    made = toys.made_files(rules, read_source({"kernel/sched/sched.h": text}.get))
+    judge = program(directory, made, *ONE_CHANGE, sched_h=text)
+    fields = judge.with_name("layout_fields.o")
+    where = from_tables("toy", read_fields(read_object(fields), "toy"), read_members(fields, rules.types()))
+    return outcomes(judged(judge)), outside(rules, where)
+
+
+def test_both_readers_count_spellings_of_one_member_once(tmp_path: Path) -> None:
+    path = tmp_path / "root_domain.toml"
+    path.write_text(SPELLINGS)
+    inside, host = of_one_change(rules_of((path,)), tmp_path)
+    assert inside == host == {"rd-lines.R1": "pass", "rd-lines.R2": "n/a"}
+
+
+LINE = "____cacheline_aligned"
+KINDS: Sequence[tuple[ClauseKind, int, str, str, str, str]] = (
+    (ClauseKind.ALIGNED, 0, "a b", "", f"int a {LINE}; int b {LINE};", f"int a {LINE}; int b;"),
+    (ClauseKind.ON_LINE, 1, "a b", "", "char p[64]; int a, b;", "char p[60]; int a, b;"),
+    (ClauseKind.ON_LINE, ANY_LINE, "a b", "", "char p[64]; int a, b;", "char p[60]; int a, b;"),
+    (ClauseKind.ON_LINE, LAST_LINE, "a", "", "char p[64]; int a;", "int a; char p[64];"),
+    (ClauseKind.ON_LINE, 0, "a", "", "char p[60]; char a[4];", "char p[61]; char a[4];"),
+    (ClauseKind.STARTS_ON, 0, "a b", "", "int a; char b[100];", "char b[100]; int a;"),
+    (ClauseKind.STARTS_ON, ANY_LINE, "a b", "", "int a; char b[100];", "char b[100]; int a;"),
+    (ClauseKind.APART, 0, "a", "b", f"int a; int b {LINE};", "int a, b;"),
+    (ClauseKind.APART, 0, "a", "b", "char p[4], a[60]; int b;", "char a[61]; u8 b;"),
+    (ClauseKind.ALONE, 0, "a", "b", f"int a {LINE}, b; int c {LINE};", f"int a {LINE}, b, c;"),
+    (ClauseKind.ALONE, 0, "a", "", f"int a {LINE}; int c {LINE};", f"int a {LINE}; struct {{ union {{ u8 c; }}; }};"),
+    (ClauseKind.ALONE, 0, "a", "", f"int a {LINE}; int d {LINE}; u32 c : 3;", f"int a {LINE}; u32 c : 3;"),
+    (ClauseKind.UNBROKEN, 0, "a b", "", "int a, b, c;", "int a, c, b;"),
+    (ClauseKind.FOLLOWS, 0, "a", "b", "int b, a;", "int a, b;"),
+    (ClauseKind.SAME_OFFSET, 0, "a b", "", "union { int a, b; };", "int a, b;"),
+    (ClauseKind.OWN_OFFSET, 0, "a", "b", "int a, b;", "union { int a, b; };"),
+    (ClauseKind.HEADROOM, 12, "a", "", "char p[48]; int a;", "char p[49]; char a[4];"),
+    (ClauseKind.TYPE_ALIGNED, 0, "", "", f"int a {LINE};", "char a[64];"),
+    (ClauseKind.TYPE_PADDED, 0, "", "", "char a[64];", "char a[65];"),
+    (ClauseKind.TYPE_SMALL, 0, "", "", "char a[63];", "char a[64];"),
+    (ClauseKind.TYPE_MOST, 8, "a", "", "char b[8], a[10];", "char b[9], a[10];"),
+    (ClauseKind.TYPE_MOST, 59, "a", "", f"int a {LINE};", f"int a {LINE}, b;"),
+    (ClauseKind.TYPE_MOST, 0, "a b", "", f"union {{ int a; u64 b; }} {LINE};", "int c; union { int a; u64 b; };"),
+)
+"""Kind, argument, members, others, a structure of which the clause is true, and one of which it is not."""
+
+
+def test_each_kind_of_clause_holds_and_fails_where_it_should(tmp_path: Path) -> None:
+    assert {row[0] for row in KINDS} == set(ClauseKind)
+    rules, clauses, text, wanted = [], [], toys.SCHED_H, {}
+    for number, (kind, arg, members, others, good, bad) in enumerate(KINDS):
+        for body, outcome in ((good, "pass"), (bad, "fail")):
+            name = f"{kind_in_c(kind)}.{number}{outcome}"
+            text += f"\nstruct toy_{number}_{outcome} {{\n\t{body}\n}};\n"
+            rules.append(Rule(name, "rq-order", "it hurts", "here"))
+            clauses.append(toys.clause(kind, members, arg, rule=name, tag=f"toy_{number}_{outcome}", others=others))
+            wanted[name] = outcome
+    inside, host = of_one_change(Rules(tuple(rules), tuple(clauses)), tmp_path, text)
+    assert inside == wanted
+    assert host == wanted
+
+
+def random_members(chance: random.Random) -> Iterator[str]:
+    """The declarations of a structure. The last three are named by no clause."""
+    names = [*"abcdef", "x", "y", "z"]
+    chance.shuffle(names)
+    sizes, aligned = chance.choice([((1, 2, 4), 0.0), ((1, 4, 8, 12, 30, 60, 64, 100), 0.2)])
+    while names:
+        name = names.pop()
+        attribute = f" {LINE}" if chance.random() < aligned else ""
+        size = chance.choice(sizes)
+        declared = chance.choice([f"u8 {name}[{size}]", f"u32 {name}[{size // 4 + 1}]", f"void *{name}"]) + attribute
+        if names and chance.random() < 0.15:
+            declared = f"union {{ {declared}; u64 {names.pop()}; }}"
+        elif names and chance.random() < 0.1:
+            declared = f"struct {{ {declared}; u16 {names.pop()}; }}"
+        elif names and name in "xyz" and chance.random() < 0.3:
+            declared = f"u32 {name} : {chance.randint(1, 32)}"
+        yield f"\t{declared};\n"
+
+
+def random_clause(chance: random.Random, tag: str, rule: str) -> Clause:
+    """A clause about members that may be anywhere."""
+    kind = chance.choice(list(ClauseKind))
+    named = chance.sample("abcdef", chance.randint(2, 5))
+    arg = {
+        ClauseKind.ON_LINE: chance.choice([0, 1, ANY_LINE, LAST_LINE]),
+        ClauseKind.STARTS_ON: chance.choice([0, 1, ANY_LINE, LAST_LINE]),
+        ClauseKind.HEADROOM: chance.choice([0, 4, 16, 40]),
+        ClauseKind.TYPE_MOST: chance.choice([64, 128, 200, 300]),
+    }.get(kind, 0)
+    members, others = (named[:1], named[1:]) if chance.random() < 0.5 else (named, [])
+    if kind in COMPARED:
+        members, others = named[:1], named[1:]
+    elif kind is not ClauseKind.ALONE:
+        others = []
+    if kind in ABOUT_TYPE and kind is not ClauseKind.TYPE_MOST:
+        members = []
+    return toys.clause(kind, " ".join(members), arg, rule=rule, tag=tag, others=" ".join(others))
+
+
+def test_both_readers_agree_on_structures_that_nobody_chose(tmp_path: Path) -> None:
+    chance = random.Random("the same each time")  # noqa: S311  nothing is kept secret
+    rules, clauses, text = [], [], toys.SCHED_H
+    for number in range(60):
+        tag = f"toy_{number}"
+        text += f"\nstruct {tag} {{\n{''.join(random_members(chance))}}};\n"
+        for each in range(20):
+            name = f"{tag}.{each}"
+            rules.append(Rule(name, "rq-order", "it hurts", "here"))
+            clauses.append(random_clause(chance, tag, name))
+    inside, host = of_one_change(Rules(tuple(rules), tuple(clauses)), tmp_path, text)
+    assert [(inside[clause.rule], clause) for clause in clauses if inside[clause.rule] != host[clause.rule]] == []
+    found = {(clause.kind, inside[clause.rule]) for clause in clauses}
+    assert found == {(kind, outcome) for kind in ClauseKind for outcome in ("pass", "fail")}

@@ -80,14 +80,14 @@ def test_touches_layout(text: bytes, touches: bool) -> None:
     [
         (PATCH, ""),
         (b" \n", "the patch is empty"),
-        (b"--- a/x.c\n+++ b/x.c\n", "it changes no header, no Kconfig and no .c file with a contract, only x.c"),
+        (b"--- a/x.c\n+++ b/x.c\n", "it changes no header, no Kconfig and no structure of a .c file, only x.c"),
         (
             b"".join(b"--- a/%d.c\n+++ b/%d.c\n" % (number, number) for number in range(5)),
-            "it changes no header, no Kconfig and no .c file with a contract, only 0.c, 1.c, 2.c and 2 more",
+            "it changes no header, no Kconfig and no structure of a .c file, only 0.c, 1.c, 2.c and 2 more",
         ),
         (
             b"diff --git a/x.h b/y.h\nrename from x.h\nrename to y.h\n",
-            "it changes no header, no Kconfig and no .c file with a contract",
+            "it changes no header, no Kconfig and no structure of a .c file",
         ),
     ],
 )

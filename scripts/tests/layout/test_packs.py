@@ -25,7 +25,6 @@ from schedlib.layout.members import read_members
 from schedlib.layout.pack_units import Unit, units_of
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import Preprocessed, UnitBuild
-from schedlib.layout.unit_variants import FAILED, Variant, variants_seen
 from schedlib.names import pack_names
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import CONFIGS, PROJECT
@@ -211,30 +210,6 @@ def both_layouts(
     after = put_files(made, composition.commit, {name: text.encode() for name, text in changes.items()}, "more")
     read_units.clear()
     return before, pack_units.pack_layout(cache, made, after, column, rules, composition.commit)
-
-
-def test_other_declarations_of_a_structure(
-    tree: Path, contracts: Path, cache: Path, read_units: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A declaration in the place of another gives what a commit with it gives; one that does not compile is told."""
-    old = "\tu32 owner, waiters;\n"
-    new = "\tu32 owner, waiters;\n\tu8 more[SMP_CACHE_BYTES];\n"
-    text = FILES["include/linux/thing.h"]
-    begun = text[text.index("struct thing") :]
-    before, after = both_layouts(tree, contracts, cache, {"include/linux/thing.h": text.replace(old, new)}, read_units)
-    [unit] = units_of({"thing": "include/linux/thing.h"})
-    asked = [
-        Variant(unit, "thing", declaration)
-        for declaration in ("", begun.replace(old, new), begun.replace(old, "\tstruct nowhere owner;\n"))
-    ]
-    [column] = pack_columns(["x86_64"], [])
-    made, composition = composed_tree(TreeOptions(tree, None), ChangeOptions((), ()))
-    seen = variants_seen(cache, made, composition.commit, column, asked)
-    assert [each.failed for each in seen] == ["", "", FAILED]
-    assert [each.structures["thing"] for each in seen[:2]] == [each.structures["thing"] for each in (before, after)]
-    assert seen[0].structures != seen[1].structures and seen[0].line == 64
-    monkeypatch.setattr("schedlib.layout.unit_variants.unit_build", None)
-    assert variants_seen(cache, made, composition.commit, column, asked) == seen
 
 
 def test_only_what_a_change_touches_is_compiled_again(

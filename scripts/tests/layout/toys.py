@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import FILES, git, write_files
-from schedlib.contracts.c_tables import tables
+from schedlib.contracts.c_tables import FIELDS, TABLE, fields_unit, rule_table
 from schedlib.contracts.contract_rules import COMPARED, Clause, Rule, Rules, least_members, our_rules
 from schedlib.contracts.struct_source import Source, read_source
 from schedlib.formats.contract_file import ClauseKind
@@ -21,7 +21,6 @@ from schedlib.layout.compile import layout_of
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.tables import Field, Type
-from schedlib.paths import KUNIT
 
 GCC, ARM64, S390X = "gcc", "aarch64-linux-gnu-gcc", "s390x-linux-gnu-gcc"
 
@@ -273,9 +272,13 @@ def workshop() -> Path:
         (top / "include" / "linux" / f"{header}.h").write_text("#include <toy.h>\n")
     (top / "sched.h").write_text(SCHED_H)
     (top / "cpudeadline.h").touch()
-    write_files(top / "tests", tables(our_rules(), toy_source()))
-    shutil.copy(KUNIT / "layout_rules.h", top / "tests" / "layout_rules.h")
+    write_files(top / "tests", made_files(our_rules(), toy_source()))
     return top
+
+
+def made_files(rules: Rules, source: Source) -> dict[str, str]:
+    """The files that a tree with these declarations gets."""
+    return {TABLE: rule_table(rules, source), FIELDS: fields_unit(rules, source)}
 
 
 @once
@@ -322,15 +325,6 @@ def fields_object(*names: str, line: int = 64, compiler: str = GCC) -> Path:
     target = workshop() / f"{compiler}-{line}-{'-'.join(names)}.o"
     source = workshop() / "tests" / "layout_fields.c"
     done = gcc(source, target, "-g", *defines(*names, line=line), compiler=compiler)
-    assert done.returncode == 0, done.stderr.decode()
-    return target
-
-
-@once
-def rules_object(compiler: str = GCC) -> Path:
-    """layout_rules.c compiled without a kernel."""
-    target = workshop() / f"rules-{compiler}.o"
-    done = gcc(workshop() / "tests" / "layout_rules.c", target, compiler=compiler)
     assert done.returncode == 0, done.stderr.decode()
     return target
 

@@ -10,9 +10,8 @@ import pytest
 
 from conftest import SCHED_H, git, read_words
 from schedlib.errors import SchedlineError
-from schedlib.formats.kernels_document import KernelSize, PackagedKernel
 from schedlib.runs import kernels_verb, packages, variants
-from schedlib.runs.packages import PACKAGES, boot_lines
+from schedlib.runs.packages import PACKAGES, KernelSize, PackagedKernel, boot_lines
 from schedlib.tree.kernel_tree import Tree, open_kdir
 
 PLACEBO = """\

@@ -78,5 +78,5 @@ def test_an_instance_that_fails_ends_the_run(tmp_path: Path) -> None:
 
 def test_the_row_asks_for_the_driver() -> None:
     row = next(row for row in load_suite("mails").rows if row.tool == "ffmpeg")
-    assert row.words()[0] == "--seconds" and row.realtime and not row.required
+    assert row.to_argv()[0] == "--seconds" and row.realtime and not row.required
     assert FFMPEG.command()[:-1] == list(FFMPEG.driver)

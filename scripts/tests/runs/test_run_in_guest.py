@@ -19,7 +19,6 @@ from workload_runs import plain
 from by_schema import validate
 from conftest import read_words
 from schedlib.errors import SchedlineError
-from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
 from schedlib.guest import busybox_guest, home
@@ -31,6 +30,7 @@ from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
 from schedlib.paths import SELFTESTS
 from schedlib.runs import guest_runs, run_verb
+from schedlib.runs.plan import PlannedRun
 from schedlib.runs.run_options import GUESTS, RunOptions
 from schedlib.runs.workload_suites import chosen, load_suite
 from schedlib.tree.kernel_tree import Tree
@@ -342,7 +342,7 @@ def test_a_shell_that_the_guest_cannot_run_is_not_taken(
 
 
 def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    errand = guest_runs.Errand("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
+    errand = guest_runs.QueuedRun("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
     files = guest_runs.guest_files([guest_runs.IDENTITY, errand], tmp_path)
     assert files["/runs/001/about"].read_text().split()[2:] == ["1B5B"]
     assert files["/runs/001/server"].read_text() == "#!/bin/sh\nexec tbench_srv\n"
@@ -350,6 +350,6 @@ def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_guest_has_the_cpus_that_its_runs_are_told_of() -> None:
     suite = guest_runs.for_guest(load_suite("quick"), 8)
-    words = {row.name: row.words() for row in suite.rows}
+    words = {row.name: row.to_argv() for row in suite.rows}
     assert words["hackbench-quick"][-1] == "4"
     assert suite.digest() != guest_runs.for_guest(load_suite("quick"), 6).digest()

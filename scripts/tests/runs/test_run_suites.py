@@ -15,12 +15,11 @@ from conftest import read_words
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.plan_document import PlannedRun
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.names import workload_rows
 from schedlib.paths import PROJECT
 from schedlib.runs import run_verb, workload_suites
-from schedlib.runs.plan import new_plan, refuse_another, saved_plan, shuffled, why_not_kept
+from schedlib.runs.plan import PlannedRun, new_plan, refuse_another, saved_plan, shuffled, why_not_kept
 from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import OWN, load_suite, suite_names
 
@@ -44,7 +43,7 @@ def test_rows_can_be_files_and_metrics(name: str) -> None:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", row.name)
         assert row.seconds > 0
         assert all(re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_]+)*", metric) for metric in row.metrics)
-        assert all("{" not in word for word in row.words())
+        assert all("{" not in word for word in row.to_argv())
 
 
 def test_quick_is_quick_and_full_is_all() -> None:
@@ -76,7 +75,7 @@ def test_what_reviewers_ask_for_is_required() -> None:
 def test_groups_are_never_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {3})
     row = next(row for row in load_suite("rt").rows if row.tool == "pi_stress")
-    assert row.words()[row.words().index("-g") + 1] == "1"
+    assert row.to_argv()[row.to_argv().index("-g") + 1] == "1"
 
 
 ROW = 'seconds = 1\nwork = "tasks"\nmetrics = { "tasks" = "tasks" }\n'

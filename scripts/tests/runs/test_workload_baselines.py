@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from workload_runs import TINY, Place, compile_program, document
 
-from schedlib.dev.thresholds import outcome
+from proof.thresholds import outcome
 from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
@@ -83,6 +83,7 @@ static void given_disturbance(struct disturbance *found)
 	fclose(file);
 	if (next <= (int)strlen(given) && given[next - 1] == 'd')
 		strcpy(found->why, "it was shaken");
+	found->others = atof(getenv("OTHERS") ?: "0");
 }
 
 /* Lines of a run: CPU, p50, p99 in ns, missed in percent. */
@@ -152,6 +153,11 @@ static const struct test tests[] = {
 	{ .name = "not_above", .rule = NOT_ABOVE, .metric = "value", .other = "other" },
 	{ .name = "above", .rule = ABOVE, .metric = "value", .other = "other" },
 	{ .name = "absent", .rule = WORK, .metric = "bogus" },
+	{ .name = "in_time", .rule = GROSS, .most_ms = FAIR_MS, .compared = { "value" } },
+	{ .name = "realtime_in_time", .rule = GROSS, .most_ms = REALTIME_MS, .realtime = true,
+		.compared = { "bogus", "value" } },
+	{ .name = "timer_in_time", .rule = GROSS, .most_ms = TIMER_MS, .realtime = true,
+		.compared = { "value" } },
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
@@ -674,15 +680,15 @@ def test_a_metric_that_is_missing_in_some_runs_stops_nothing(machine: Machine) -
 
 def test_limits_are_absolute(machine: Machine) -> None:
     _, said = machine.run([80.0], "--limit", "value=80ns,other=1us")
-    assert lines_of(said)["within_limits"] == "ok 7 within_limits # value=80ns, other=1us"
+    assert lines_of(said)["within_limits"] == "ok 10 within_limits # value=80ns, other=1us"
     _, said = machine.run([81.0], "--limit", "value=0.08us")
-    assert "not ok 7 within_limits" in said
+    assert "not ok 10 within_limits" in said
     assert "value=0.08us: 81 ns in run 1" in said
     # No other batch is asked, and each run counts.
     _, said = machine.run([70.0, 81.0, 70.0], "--limit", "value=80ns", "--runs", "3")
     assert "81 ns in run 2" in said
     _, said = machine.run([81.0], "--limit", "value=90ns", HIGHER="1")
-    assert "not ok 7 within_limits" in said
+    assert "not ok 10 within_limits" in said
 
 
 @pytest.mark.parametrize(
@@ -711,8 +717,8 @@ def test_limits_of_the_board(machine: Machine, harness: Path) -> None:
     path.parent.mkdir()
     try:
         path.write_text("# a comment\n\nother_tool bogus=1\nharness value=2ns\n")
-        assert lines_of(machine.run([1.0])[1])["within_limits"] == "ok 7 within_limits # value=2ns"
-        assert "not ok 7" in machine.run([3.0])[1]
+        assert lines_of(machine.run([1.0])[1])["within_limits"] == "ok 10 within_limits # value=2ns"
+        assert "not ok 10" in machine.run([3.0])[1]
         # Limits of the command line are in their place.
         assert "# value=4ns" in lines_of(machine.run([3.0], "--limit", "value=4ns")[1])["within_limits"]
         path.write_text("harness\n")
@@ -807,6 +813,32 @@ def test_the_outcome_of_a_batch() -> None:
     assert found(passed + failed) == ("FAIL", ["p99_within_baseline t.p99"])
     assert found("Bail out! no memory\n") == ("ERROR", [])
     assert found("") == ("ERROR", [])
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "expected"),
+    [
+        ((0.9,), "0", ("ok", "ok", "ok")),
+        ((5.5,), "0", ("ok", "not ok", "not ok")),
+        ((11,), "0", ("not ok", "not ok", "not ok")),
+        # Others are an excuse for what is not real-time alone. An excuse is no pass.
+        ((11,), "6", ("skip", "not ok", "not ok")),
+        ((11,), "4", ("not ok", "not ok", "not ok")),
+        ((0.9,), "90", ("ok", "ok", "ok")),
+        # A failure that is not confirmed.
+        ((11, 0.9), "0", ("ok", "ok", "ok")),
+    ],
+)
+def test_gross_breakage_needs_no_baseline(
+    values: Sequence[float], others: str, expected: Sequence[str], machine: Machine
+) -> None:
+    _, said = machine.run([1e6 * value for value in values], OTHERS=others)
+    found = re.findall(r"^(not ok|ok) \d+ \w*in_time(?: # (SKIP))?", said, re.M)
+    assert [skip.lower() or result for result, skip in found] == list(expected), said
+    if "skip" in expected:
+        assert "in_time # SKIP value 11 ms, at most 10; others had 6 % of the CPUs" in said
+    if others == "0" and values == (5.5,):
+        assert "realtime_in_time: value 5.5 ms, at most 5" in said
 
 
 def test_every_workload_has_its_thresholds(place: Place) -> None:

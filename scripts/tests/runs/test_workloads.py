@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -276,6 +277,43 @@ def test_cycles_of_the_balancer_are_never_another_events(place: Place, tmp_path:
     else:
         reasons = {each["name"]: each["reason"] for each in document(tmp_path / "run.json")["absent"]}
         assert reasons["balance"] in ("perf record failed", "perf recorded no sample")
+
+
+GROSS = {
+    "rt_push_pull": ["ran_in_time"],
+    "rt_wakeup": ["timers_in_time"],
+    "sleep_storm": ["woken_in_time"],
+    "task_moves": ["idle_cpu_found", "pushed_to_a_free_cpu", "pulled_to_a_free_cpu"],
+    "wakeup_pingpong": ["woken_in_time"],
+}
+"""The tests with limits that hold on every machine."""
+
+
+@pytest.mark.parametrize("tool", tools(*GROSS))
+def test_wake_ups_that_are_late_by_20_ms_fail_without_a_baseline(tool: str, place: Place) -> None:
+    code, said = place.run(tool, *TINY.get(tool, ()), "--inject-delay-us", "20000")
+    if tool == "task_moves" and "1..0 # SKIP" in said:
+        pytest.skip("no two CPUs share an LLC here")
+    found = {name: (result, skip) for result, name, skip in re.findall(r"^(ok|not ok) \d+ (\w+)(.*)", said, re.M)}
+    for test in GROSS[tool]:
+        result, skip = found[test]
+        # Other tasks are an excuse, but never make a pass of it.
+        assert result == "not ok" or ("others had" in skip and not tool.startswith("rt_")), said
+    assert code == 1 or "others had" in said
+
+
+def test_task_moves_needs_two_cpus_of_an_llc(place: Place, tmp_path: Path) -> None:
+    code, said = place.run("task_moves", "--cpus", "0")
+    assert (code, "no two of these CPUs share an LLC" in said or "sysfs shows no caches" in said) == (4, True)
+    code, said = place.run("task_moves", "--json", tmp_path / "run.json")
+    if code == 4:
+        return
+    assert "not ok" not in said
+    listed = [line for line in (SELFTESTS / "tests.txt").read_text().splitlines() if ":task_moves:" in line]
+    assert re.findall(r"^ok \d+ (\w+)", said, re.M) == [line.split(":")[2] for line in listed]
+    if realtime():
+        assert metrics(tmp_path / "run.json")["pushed"]["value"] > 50
+        assert metrics(tmp_path / "run.json")["pulled"]["value"] > 50
 
 
 def test_cluster_wakeup_needs_a_cluster(place: Place, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from schedlib.kernel.kconfig import load
 from schedlib.paths import KUNIT
 from schedlib.tree.compose import TESTS_DIRECTORY, compose, with_tests
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_kdir
-from schedlib.tree.suites import CLUSTER_SCAN, feature_table, lacking_features, left_out, suite_table
+from schedlib.tree.source import without_hooks
+from schedlib.tree.suites import feature_table, lacking_features, left_out, suite_table
 
 
 @pytest.fixture
@@ -32,9 +33,8 @@ def test_new_tree_has_all_suites(kernel: Path, cache: Path) -> None:
 
 
 def test_old_tree_lacks_the_layout(old: Tree) -> None:
-    suite, other = left_out(old, ["cluster-scan"])
+    (suite,) = left_out(old, ["cluster-scan"])
     assert (suite.name, suite.option) == ("sched_layout", "CONFIG_SCHED_LAYOUT_KUNIT_TEST")
-    assert other.name == "sched_wakeup"
     assert suite.why
 
 
@@ -52,7 +52,7 @@ def test_every_feature_is_found_and_missed(kernel: Path, cache: Path) -> None:
 def test_every_feature_is_replaced_and_every_replacement_has_one() -> None:
     used = set(re.findall(r"SCHED_KUNIT_LACKS_(\w+)", (KUNIT / "sched_kunit_compat.h").read_text()))
     optional = {name for name, feature in feature_table().items() if feature.optional}
-    assert used | {CLUSTER_SCAN} | optional == set(feature_table())
+    assert used | optional == set(feature_table())
 
 
 def test_new_tree_gets_no_replacements(kernel: Path, cache: Path) -> None:
@@ -60,31 +60,43 @@ def test_new_tree_gets_no_replacements(kernel: Path, cache: Path) -> None:
     commit = compose(tree).commit
     assert tree.read(f"{TESTS_DIRECTORY}/sched_kunit_compat.h", commit) is None
     fair = tree.read("kernel/sched/fair.c", commit) or ""
-    assert fair.endswith('#ifdef CONFIG_SCHED_CLUSTER_KUNIT_TEST\n#include "tests/sched_cluster_kunit.c"\n#endif\n')
+    assert fair.endswith('#ifdef CONFIG_SCHED_TOPOLOGY_KUNIT_TEST\n#include "tests/sched_cluster_kunit.c"\n#endif\n')
 
 
 def test_old_tree_gets_replacements_until_a_change_brings_the_original(kernel: Path, cache: Path) -> None:
-    key, file = "extern struct static_key_false sched_cluster_active;\n", "kernel/sched/sched.h"
-    (kernel / file).write_text(SCHED_H.replace("h_nr_idle", "idle_h_nr_running").replace(key, ""))
+    guard, file = "DEFINE_LOCK_GUARD_0(cpus_read_lock, ", "include/linux/cpuhplock.h"
+    text = (kernel / file).read_text()
+    (kernel / file).write_text(text.replace(guard, "// "))
     tree = open_kdir(cache, kernel)
     commit = compose(tree).commit
     header = tree.read(f"{TESTS_DIRECTORY}/sched_kunit_lacks.h", commit) or ""
-    assert re.findall(r"LACKS_(\w+)", header) == ["CLUSTER_SCAN", "H_NR_IDLE"]
-    tail = '#include "tests/sched_kunit_compat.h"\n#include "tests/{}"\n#endif\n'
-    assert (tree.read("kernel/sched/fair.c", commit) or "").endswith(tail.format("sched_cluster_absent.c"))
-    assert "tests/" not in (tree.read("kernel/sched/topology.c", commit) or "") + (tree.read(file, commit) or "")
-    scan = file_row(tree.src, file, ((tree.read(file, commit) or "") + key).encode())
-    commit = with_tests(tree, commit_tree(tree.src, edit_tree(tree.src, commit, [scan]), commit, "scan\n"))
-    assert (tree.read("kernel/sched/fair.c", commit) or "").endswith(tail.format("sched_cluster_kunit.c"))
-    assert "tests/sched_fake_arch.h" in (tree.read(file, commit) or "")
+    assert re.findall(r"LACKS_(\w+)", header) == ["CPUS_GUARD"]
+    tail = '#include "tests/sched_kunit_compat.h"\n#include "tests/sched_cluster_kunit.c"\n#endif\n'
+    assert (tree.read("kernel/sched/fair.c", commit) or "").endswith(tail)
+    row = file_row(tree.src, file, text.encode())
+    commit = with_tests(tree, commit_tree(tree.src, edit_tree(tree.src, commit, [row]), commit, "guard\n"))
+    assert "compat" not in (tree.read("kernel/sched/fair.c", commit) or "")
 
 
-def test_stand_in_has_every_case_of_the_suites() -> None:
-    suites = ("sched_cluster", "sched_topology", "sched_root_domain")
-    names = (name.split(":") for name in load_expected(KUNIT / "tests.txt", None))
-    listed = {words[1] for words in names if words[0] in suites}
-    text = (KUNIT / "sched_cluster_absent.c").read_text()
-    assert {line.split('"')[1] for line in text.splitlines() if ".run_case" in line} == listed
+def test_tree_without_clusters_has_no_suites_of_domains(kernel: Path, cache: Path) -> None:
+    file = kernel / "kernel/sched/topology.c"
+    file.write_text(file.read_text().replace("sched_cluster_active", "sched_other_active"))
+    names = [suite.name for suite in left_out(open_kdir(cache, kernel), ())]
+    assert names == ["sched_topology", "sched_root_domain", "sched_cluster", "sched_rt"]
+
+
+def test_llc_mask_can_be_replaced_by_a_test_and_back(kernel: Path, cache: Path) -> None:
+    file = kernel / "kernel/sched/topology.c"
+    bare = f"#include <linux/sched/isolation.h>\n{file.read_text()}#define llc_mask(cpu) arch_llc_mask(cpu)\n"
+    file.write_text(bare)
+    tree = open_kdir(cache, kernel)
+    found = tree.read("kernel/sched/topology.c", compose(tree).commit) or ""
+    assert found.startswith("#include <kunit/static_stub.h>\n")
+    assert "\tKUNIT_STATIC_STUB_REDIRECT(llc_mask, cpu);\n" in found
+    assert without_hooks(found) == bare
+    file.write_text(found)
+    again = open_kdir(cache, kernel)
+    assert again.read("kernel/sched/topology.c", compose(again).commit) == found
 
 
 def test_suites_are_those_of_the_lists_and_of_the_files() -> None:
@@ -104,7 +116,7 @@ def test_expected_change_that_nothing_judges_is_refused(old: Tree) -> None:
 def test_tests_of_a_suite_left_out_are_not_waited_for() -> None:
     kept, every = expected_tests(64, None, ["sched_layout"]), expected_tests(64, None)
     assert {name.split(":")[0] for name in set(every) - set(kept)} == {"sched_layout"}
-    assert "sched_cluster:decision_table:row-1" in kept
+    assert "sched_cluster:select_idle_sibling_picks:idle_target_wins" in kept
     with pytest.raises(SchedlineError, match="no test matches"):
         expected_tests(64, "sched_layout", ["sched_layout"])
 

@@ -17,7 +17,7 @@ from schedlib.runs.tools.tool_table import TOOLS
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ResultFile:
     """The content of a file.
 
     Attributes:
@@ -46,12 +46,8 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
-class NoRun(Exception):
-    """The file is whole and says why nothing was measured. It is not read, and a note says so."""
-
-
 @dataclass(frozen=True)
-class Told:
+class ForeignRun:
     """One run, as its file tells it.
 
     Attributes:
@@ -76,15 +72,14 @@ class ForeignFormat:
         judged: patterns of names of metrics that are judged without a gates file. Of several alternatives the first
             counts that a run has.
         recognises: whether a file is of this kind, by its content.
-        read: the runs in a file; NoRun if it says that there is none; Unreadable, or any error of a lookup, if it is
-            not what the tool writes.
+        read: the runs in a file; Unreadable, or any error of a lookup, if it is not what the tool writes.
     """
 
     name: str
     make: str
     judged: tuple[tuple[str, ...], ...]
-    recognises: Callable[[Foreign], bool]
-    read: Callable[[Foreign], Sequence[Told]]
+    recognises: Callable[[ResultFile], bool]
+    read: Callable[[ResultFile], Sequence[ForeignRun]]
 
 
 def wrapped_tool(name: str, argv: Sequence[str] = (), stdout: str = "", **files: str) -> Reading:

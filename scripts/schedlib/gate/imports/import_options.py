@@ -32,7 +32,7 @@ class ReadingOptions:
     columns: tuple[str, ...] = ()
     perf_bench_simple: bool = False
 
-    def words(self) -> list[str]:
+    def to_argv(self) -> list[str]:
         """These options as command-line arguments."""
         said = ["--unit", self.unit] if self.unit else []
         said += ["--columns", ",".join(self.columns)] if self.columns else []
@@ -65,8 +65,10 @@ def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
         SchedlineError: options that need --unit are given without it.
     """
     found = ReadingOptions(arguments.unit, arguments.columns, arguments.perf_bench_simple)
-    if not found.unit and found.words():
-        raise SchedlineError(f"{found.words()[0]} belongs to files of other tools, and --unit is missing", UNSAID_UNIT)
+    if not found.unit and found.to_argv():
+        raise SchedlineError(
+            f"{found.to_argv()[0]} belongs to files of other tools, and --unit is missing", UNSAID_UNIT
+        )
     return found
 
 

@@ -20,20 +20,19 @@ from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import LARGEST
-from schedlib.formats.run_file import NOT_RECORDED, Head, Run, run_of
-from schedlib.gate.imports.foreign import Foreign, ForeignFormat, NoRun, Told
-from schedlib.gate.imports.format_table import format_of, known_formats
+from schedlib.formats.run_file import BY_FILE_TIME, BY_START, NOT_RECORDED, Head, Run, run_of
+from schedlib.gate.imports.bench_formats import BENCH_FORMATS, PERF_BENCH_SIMPLE, one_number
+from schedlib.gate.imports.foreign import ForeignFormat, ForeignRun, ResultFile
 from schedlib.gate.imports.import_options import UNSAID_UNIT, ReadingOptions, Unit
-from schedlib.gate.imports.result_roots import mmtests_size
+from schedlib.gate.imports.result_roots import RESULT_ROOT_FORMATS, mmtests_size
+from schedlib.gate.imports.rt_formats import RT_FORMATS
+from schedlib.gate.imports.rtla_formats import RTLA_FORMATS
+from schedlib.gate.imports.table_formats import TABLE_FORMATS
 from schedlib.progress import printable
 from schedlib.runs.tools.tool import Unreadable
 
 ENTRIES = ("machine_name", "machine", "kernel", "build_id", "configuration", "command_line")
 """What a run says of itself in its fingerprint, boot_id apart; what its file does not tell is NOT_RECORDED."""
-
-BY_FILE_TIME = "times of the files"
-BY_START = "start times in the files"
-"""Values of the fingerprint entry `order`: where the order of the runs comes from."""
 
 _UNREADABLE = (
     Unreadable,
@@ -45,6 +44,30 @@ _UNREADABLE = (
     RecursionError,
     csv.Error,
 )
+
+
+FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
+    *RT_FORMATS,
+    *RTLA_FORMATS,
+    *BENCH_FORMATS,
+    *RESULT_ROOT_FORMATS,
+    *TABLE_FORMATS,
+)
+
+
+def format_of(file: ResultFile, simple: bool = False) -> ForeignFormat | None:
+    """The format of a file, by its content; None if it is not known.
+
+    Args:
+        simple: a file that holds one number is of perf bench --format=simple.
+    """
+    found = next((each for each in FOREIGN_FORMATS if each.recognises(file)), None)
+    return PERF_BENCH_SIMPLE if found is None and simple and one_number(file) else found
+
+
+def known_formats() -> str:
+    """All formats, for messages."""
+    return ", ".join(each.name for each in FOREIGN_FORMATS)
 
 
 @dataclass(frozen=True)
@@ -90,7 +113,7 @@ class _Found:
     content: bytes
     when: float
     format: ForeignFormat
-    told: Sequence[Told]
+    told: Sequence[ForeignRun]
 
 
 def imported(directory: Path, reading: ReadingOptions) -> Imported:
@@ -140,7 +163,7 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
             text = read_regular(path, LARGEST).decode()
         except (OSError, UnicodeDecodeError):
             continue
-        file = Foreign(text, name=path.name)
+        file = ResultFile(text, name=path.name)
         if _is_own(file):
             return ()
         if kind := format_of(file):
@@ -148,7 +171,7 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _is_own(file: Foreign) -> bool:
+def _is_own(file: ResultFile) -> bool:
     return file.has("schema") and file.json["schema"] == "run-1"
 
 
@@ -175,7 +198,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
     if not content.strip():
         return _Unread("empty", "it is empty")
     try:
-        file = Foreign(content.decode("utf-8-sig"), reading.columns, path.name)
+        file = ResultFile(content.decode("utf-8-sig"), reading.columns, path.name)
     except UnicodeDecodeError:
         return unknown
     if _is_own(file):
@@ -192,11 +215,16 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
         size = mmtests_size(str(path.absolute()))
         told = [replace(each, tool=each.tool + size) for each in kind.read(file)]
         return _Found(name, content, when, kind, told)
-    except NoRun as error:
-        return _Unread("other", f"{kind.name}: {error}")
     except _UNREADABLE as error:
-        why = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+        why = str(error) if isinstance(error, Unreadable) else _told(error)
         return _Unread("failed", f"it looks like {kind.name}, but: {why[:200]}")
+
+
+def _told(error: Exception) -> str:
+    """An error of Python in words of the file."""
+    if isinstance(error, KeyError):
+        return f"it has no {error.args[0]!r}"
+    return "a part of it is not what this tool writes"
 
 
 def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[str, Run]]:
@@ -235,7 +263,7 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
     return runs
 
 
-def _shared(told: Sequence[Told]) -> dict[str, str]:
+def _shared(told: Sequence[ForeignRun]) -> dict[str, str]:
     """The kernel and the machine of a directory, if its files tell one: they are those of one kernel on one machine."""
     shared = {}
     for entry in ("kernel", "machine_name"):

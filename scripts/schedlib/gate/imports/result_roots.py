@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from schedlib.formats.run_file import Direction, Metric, Reading
-from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
+from schedlib.gate.imports.foreign import ForeignFormat, ForeignRun, ResultFile
 from schedlib.runs.tools.tool import dotted_slug, metric
 
 _DIRECTIONS: dict[str, Direction] = {
@@ -31,7 +31,7 @@ def mmtests_size(path: str) -> str:
 
 
 # avg.json and stddev.json, which lkp-tests writes one level higher, have the same form. They are no runs.
-def _is_stats(file: Foreign) -> bool:
+def _is_stats(file: ResultFile) -> bool:
     return (
         file.name == "stats.json"
         and isinstance(file.json, dict)
@@ -40,7 +40,7 @@ def _is_stats(file: Foreign) -> bool:
     )
 
 
-def _stats(file: Foreign) -> Sequence[Told]:
+def _stats(file: ResultFile) -> Sequence[ForeignRun]:
     metrics: dict[str, Metric] = {}
     for key, value in file.json.items():
         name = dotted_slug(key)
@@ -50,7 +50,7 @@ def _stats(file: Foreign) -> Sequence[Told]:
             metrics[name] = metric(name, "unknown", found[0], "exact", value)
         elif not found and value >= 0 and name not in metrics:
             metrics[name] = metric(name, "unknown", "neither", "exact", value)
-    return (Told("lkp", Reading(tuple(metrics.values()))),)
+    return (ForeignRun("lkp", Reading(tuple(metrics.values()))),)
 
 
 RESULT_ROOT_FORMATS = (

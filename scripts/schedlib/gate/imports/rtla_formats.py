@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from schedlib.formats.run_file import Absent, Metric, Reading
-from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
+from schedlib.gate.imports.foreign import ForeignFormat, ForeignRun, ResultFile
 from schedlib.runs.tools.tool import Unreadable, metric, quantile, quantiles, work
 
 _SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
@@ -64,12 +64,12 @@ def _histogram(text: str) -> tuple[list[Metric], list[Absent]]:
     return metrics, absent
 
 
-def _timerlat_hist(file: Foreign) -> Sequence[Told]:
+def _timerlat_hist(file: ResultFile) -> Sequence[ForeignRun]:
     metrics, absent = _histogram(file.text)
-    return (Told("rtla-timerlat", Reading(tuple(metrics), tuple(absent))),)
+    return (ForeignRun("rtla-timerlat", Reading(tuple(metrics), tuple(absent))),)
 
 
-def _osnoise_hist(file: Foreign) -> Sequence[Told]:
+def _osnoise_hist(file: ResultFile) -> Sequence[ForeignRun]:
     metrics, absent = _histogram(file.text)
     if not (found := _DURATION.search(file.text)):
         raise Unreadable("no duration in its output")
@@ -78,11 +78,11 @@ def _osnoise_hist(file: Foreign) -> Sequence[Told]:
         raise Unreadable("it ran for less than a second")
     noises = sum(each.value for each in metrics if each.name == "noise.samples")
     metrics.append(metric("noises_per_s", "1/s", "lower", "rate", noises / took, noises or 1))
-    return (Told("rtla-osnoise", Reading(tuple(metrics), tuple(absent))),)
+    return (ForeignRun("rtla-osnoise", Reading(tuple(metrics), tuple(absent))),)
 
 
 # Without -q it prints its table again and again; the last one covers the whole run.
-def _timerlat_top(file: Foreign) -> Sequence[Told]:
+def _timerlat_top(file: ResultFile) -> Sequence[ForeignRun]:
     head, _, text = file.text.rpartition("IRQ Timer Latency (")
     unit = text.partition(")")[0]
     found = [(int(n), rest.split("|")) for n, rest in _TIMERLAT_ROW.findall(text)]
@@ -94,10 +94,10 @@ def _timerlat_top(file: Foreign) -> Sequence[Told]:
     for place, kind in enumerate(("irq", "thread", "user")[: len(rows[0][1])]):
         mean = sum(n * int(parts[place][2]) for n, parts in rows) / samples
         metrics.append(metric(f"{kind}.mean", unit, "lower", "exact", mean, samples))
-    return (Told("rtla-timerlat-top", Reading((work("samples", "samples", samples), *metrics))),)
+    return (ForeignRun("rtla-timerlat-top", Reading((work("samples", "samples", samples), *metrics))),)
 
 
-def _osnoise_top(file: Foreign) -> Sequence[Told]:
+def _osnoise_top(file: ResultFile) -> Sequence[ForeignRun]:
     text = file.text.rpartition("Operating System Noise")[2]
     rows = [(int(runtime), int(noise)) for runtime, noise in _OSNOISE_ROW.findall(text)]
     runtime, noise = (sum(values) for values in zip(*rows, strict=True)) if rows else (0, 0)
@@ -109,7 +109,7 @@ def _osnoise_top(file: Foreign) -> Sequence[Told]:
         work("runtime_us", "us", runtime),
         metric("noise_percent", "%", "lower", "exact", 100 * noise / runtime),
     )
-    return (Told("rtla-osnoise-top", Reading(metrics)),)
+    return (ForeignRun("rtla-osnoise-top", Reading(metrics)),)
 
 
 RTLA_FORMATS = (

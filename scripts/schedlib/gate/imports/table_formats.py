@@ -14,7 +14,7 @@ from typing import get_args
 from schedlib.console.ktap import Reader, Status
 from schedlib.console.log_lines import lines
 from schedlib.formats.run_file import Direction, Metric, Reading
-from schedlib.gate.imports.foreign import Foreign, ForeignFormat, Told
+from schedlib.gate.imports.foreign import ForeignFormat, ForeignRun, ResultFile
 from schedlib.runs.tools.tool import Unreadable, dotted_slug, metric, slug
 
 _KTAP = re.compile(r"^(?:\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? )?K?TAP version \d+ *\r?$", re.M)
@@ -22,7 +22,7 @@ _KERNEL = re.compile(r"Linux version (\S+) .*?(#\d.*?)\r?$", re.M)
 _DIRECTIONS: dict[str, Direction] = {each: each for each in get_args(Direction)}
 
 
-def _csv(file: Foreign) -> Sequence[Told]:
+def _csv(file: ResultFile) -> Sequence[ForeignRun]:
     runs: defaultdict[tuple[str, str, str, str], list[Metric]] = defaultdict(list)
     for number, words in enumerate(csv.reader(StringIO(file.text), strict=True), 1):
         row = dict(zip(file.columns, words, strict=False))
@@ -47,7 +47,7 @@ def _csv(file: Foreign) -> Sequence[Told]:
         if twice := next((name for name, count in counts.items() if count > 1), None):
             where = f" in run {run}" if run else "; if it has several runs, name a column run"
             raise Unreadable(f"{twice} appears twice{where}")
-        told.append(Told(tool, Reading(tuple(metrics)), when, boot=boot))
+        told.append(ForeignRun(tool, Reading(tuple(metrics)), when, boot=boot))
     if not told:
         raise Unreadable("it has no row with a number")
     return told
@@ -61,7 +61,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _ktap(file: Foreign) -> Sequence[Told]:
+def _ktap(file: ResultFile) -> Sequence[ForeignRun]:
     reader = Reader()
     for line in lines(file.text.encode()):
         reader.feed(line)
@@ -85,7 +85,7 @@ def _ktap(file: Foreign) -> Sequence[Told]:
     metrics.append(metric("duration_s", "s", "lower", "exact", round(last - first, 6)))
     kernel = _KERNEL.search(file.text)
     about = {"kernel": f"{kernel[1]} {kernel[2]}"} if kernel else {}
-    return (Told("ktap", Reading(tuple(metrics)), about=about),)
+    return (ForeignRun("ktap", Reading(tuple(metrics)), about=about),)
 
 
 TABLE_FORMATS = (

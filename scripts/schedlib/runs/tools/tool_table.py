@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def _cyclictest(output: Output) -> Reading:
     found = output.json_file()
     if not isinstance(found.get("thread"), dict) or not found["thread"]:
         raise Unreadable("no thread in its results")
+    per_us = _cyclictest_scale(found, output.argv)
     threads: list[dict[str, Any]] = list(found["thread"].values())
     sums: Counter[int] = Counter()
     rows = []
@@ -42,13 +44,14 @@ def _cyclictest(output: Output) -> Reading:
         p50, p99 = (quantile(histogram, cycles, share) for share in (0.5, 0.99))
         # cyclictest 2.6 says -1 of a thread that is not bound to a CPU.
         if cycles and thread["cpu"] >= 0 and p50 is not None and p99 is not None:
-            rows.append(CpuRow("latency", thread["cpu"], cycles, 1e3 * p50, 1e3 * p99, 1e3 * thread["max"]))
+            values = (1e3 * value / per_us for value in (p50, p99, thread["max"]))
+            rows.append(CpuRow("latency", thread["cpu"], cycles, *values))
     samples = sum(thread["cycles"] for thread in threads)
     # Latencies beyond the histogram are in no field of the JSON, but they are counted as cycles.
     overflow = samples - sum(sums.values())
     metrics = [work("latency.samples", "samples", samples)]
     absent = []
-    kept = any(re.match(r"-[hH]|--hist", word) for word in output.argv)
+    kept = bool(sums) or any(re.match(r"-[hH]|--hist", word) for word in output.argv)
     if kept:
         metrics.append(metric("latency.overflow", "samples", "lower", "exceedance", overflow, samples))
     else:
@@ -58,15 +61,24 @@ def _cyclictest(output: Output) -> Reading:
         if value is None:
             absent.append(Absent(f"latency.{name}", f"{overflow} of {samples} are beyond the histogram"))
         else:
-            metrics += quantiles("latency", "us", {name: value}, samples)
+            metrics += quantiles("latency", "us", {name: value / per_us}, samples)
     if samples:
-        total = sum(thread["cycles"] * thread["avg"] for thread in threads)
+        total = sum(thread["cycles"] * thread["avg"] for thread in threads) / per_us
         metrics.append(metric("latency.mean", "us", "lower", "exact", total / samples, samples))
     most = max(thread["max"] if thread["cycles"] else 0 for thread in threads)
-    metrics += quantiles("latency", "us", {"max": most}, samples)
+    metrics += quantiles("latency", "us", {"max": most / per_us}, samples)
     idle = sum(not thread["cycles"] for thread in threads)
     metrics.append(metric("latency.idle_threads", "threads", "lower", "exact", idle, len(threads)))
     return Reading(tuple(metrics), tuple(absent), tuple(rows), reported=found.get("return_code"))
+
+
+def _cyclictest_scale(found: Mapping[str, Any], argv: Sequence[str]) -> int:
+    """Units of its numbers in a microsecond: with -N they are nanoseconds."""
+    asked = any(re.match(r"-[a-zA-MO-Z]*N|--nsecs", word) for word in argv)
+    said = found.get("resolution_in_ns", int(asked))
+    if said not in (0, 1) or asked > bool(said):
+        raise Unreadable(f"its numbers are in an unknown unit: resolution_in_ns is {said!r}")
+    return 1000 if said else 1
 
 
 def _pi_stress(output: Output) -> Reading:

@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Mutants that operators make of the functions under test: nobody picks them. The score is told for each function."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from schedlib import doctor
+from schedlib.cache import cache_dir, read_json, write_json
+from schedlib.check.check_boots import expect_arguments
+from schedlib.console.judge import Judgement, TestOutcome, judge
+from schedlib.dev.c_mutants import changes, function, functions
+from schedlib.dev.dev_options import GeneratedOptions
+from schedlib.dev.mutant_kernel import (
+    CORE,
+    COUNTING,
+    HEADER,
+    PARAMETER,
+    Numbered,
+    committed,
+    compiled,
+    kernel_with,
+    schema,
+)
+from schedlib.dev.mutants_page import score, share
+from schedlib.errors import SchedlineError
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.document import write_plain
+from schedlib.formats.generated_mutants_document import GeneratedMutantsDocument
+from schedlib.formats.strict import Strict, Word, check_patterns
+from schedlib.git import git
+from schedlib.guest.boot import Ending, GuestRun, run_guest
+from schedlib.guest.command_line import command_line
+from schedlib.kernel.build import Kernel, KernelPlan, composed_kernel
+from schedlib.kernel.targets import TARGETS
+from schedlib.paths import CONFIGS
+from schedlib.progress import say
+from schedlib.tree.compose import compose, refuse_conflicts
+from schedlib.tree.kernel_tree import open_tree
+from schedlib.verdict import Verdict
+
+DATA = CONFIGS / "generated-mutants.toml"
+EQUIVALENT = CONFIGS / "equivalent-mutants.toml"
+CPUS = 8
+_AT_ONCE = 2
+_Some = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
+
+
+class MutantTarget(Strict, frozen=True):
+    """Functions of one file; see configs/generated-mutants.toml."""
+
+    file: Word
+    functions: _Some
+    change: Word
+    first: Word
+    on: _Some = ("default",)
+    lines: str = ""
+
+    def __post_init__(self) -> None:
+        check_patterns(self.lines)
+
+
+class MutantBuild(Strict, frozen=True):
+    """What one kernel is built with; see configs/generated-mutants.toml."""
+
+    fragments: tuple[Word, ...]
+
+
+class MutantData(Strict, frozen=True):
+    """configs/generated-mutants.toml: fragments of each configuration, the targets, and what no guest can reach."""
+
+    configuration: dict[str, MutantBuild]
+    target: tuple[MutantTarget, ...]
+    unreached: tuple[tuple[Word, Word, Word], ...] = ()
+
+
+class Equivalent(Strict, frozen=True):
+    """A mutant that no test can tell from the original, and why."""
+
+    function: Word
+    old: Word
+    new: Word
+    reason: Word
+
+
+class EquivalentData(Strict, frozen=True):
+    """configs/equivalent-mutants.toml."""
+
+    equivalent: tuple[Equivalent, ...] = ()
+
+
+class End(Enum):
+    """How a mutant ended."""
+
+    ASSERTION = "assertion"
+    CRASH = "crash"
+    HANG = "hang"
+    WARNING = "warning"
+    SURVIVED = "survived"
+    SAME_CODE = "same code"
+    EQUIVALENT = "equivalent"
+    NOT_TRIED = "not tried"
+
+
+KILLS = (End.ASSERTION, End.CRASH, End.HANG, End.WARNING)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A mutant, how it ended, where, and what failed."""
+
+    mutant: Numbered
+    end: End
+    on: str = ""
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Built:
+    """The kernel of one configuration.
+
+    Attributes:
+        place: a directory of the cache, with the kernel and what its guests said.
+        same: mutants that are the same code there.
+        lacking: mutants that do not compile there.
+        counters: file, function and line of each counter.
+    """
+
+    name: str
+    plan: KernelPlan
+    kernel: Kernel
+    place: Path
+    same: frozenset[int]
+    lacking: frozenset[int]
+    counters: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a kernel without a mutant did: the statements that ran, the tests that passed, and the seconds."""
+
+    ran: frozenset[tuple[str, str, int]]
+    passed: frozenset[str]
+    seconds: float
+
+
+def is_reached(
+    mutant: Numbered, counters: Sequence[tuple[str, str, int]], ran: Collection[tuple[str, str, int]]
+) -> bool:
+    """Whether a guest executed the statement that a mutant changes: the last one that begins at or above its line."""
+    change = mutant.change
+    above = [each for each in counters if each[:2] == (mutant.file, change.function) and each[2] <= change.line]
+    return not above or max(above, key=lambda each: each[2]) in ran
+
+
+def numbered(sources: Mapping[str, str], targets: Sequence[MutantTarget]) -> tuple[Numbered, ...]:
+    """All mutants, numbered from 1 on."""
+    found = [
+        (target.file, change)
+        for target in targets
+        for name in target.functions
+        for change in changes(function(sources[target.file], name, target.file), target.lines)
+    ]
+    return tuple(Numbered(number, file, change) for number, (file, change) in enumerate(found, 1))
+
+
+def chosen(mutants: Sequence[Numbered], names: Collection[str], most: int | None, seed: int) -> tuple[Numbered, ...]:
+    """The mutants of some functions (of all: no names), or at most that many of each function, drawn with a seed."""
+    drawn = random.Random(seed)  # noqa: S311
+    found: list[Numbered] = []
+    for name in dict.fromkeys(each.change.function for each in mutants):
+        some = [each for each in mutants if each.change.function == name and (not names or name in names)]
+        if most is not None and most < len(some):
+            some = sorted(drawn.sample(some, most), key=lambda each: each.number)
+        found += some
+    return tuple(found)
+
+
+def touched(old: Mapping[str, str], new: Mapping[str, str]) -> frozenset[str]:
+    """The functions that differ between two versions of files."""
+    found = set()
+    for file, text in new.items():
+        before = {name: each.head + each.body for name, each in functions(old.get(file, "")).items()}
+        found |= {name for name, each in functions(text).items() if before.get(name) != each.head + each.body}
+    return frozenset(found)
+
+
+def end_of(judgement: Judgement, ending: Ending, passed: Collection[str]) -> tuple[End, tuple[str, ...]]:
+    """How a mutant ended, by the judgement of its log. `passed`: what the unchanged kernel passes."""
+    failed = tuple(sorted({test.name for test in judgement.tests if test.outcome is TestOutcome.FAIL}))
+    if failed:
+        return End.ASSERTION, failed
+    kinds = {
+        problem.kind: problem.test or problem.text for problem in judgement.problems if problem.verdict is Verdict.FAIL
+    }
+    if ending is Ending.TIMED_OUT:
+        return End.HANG, (next(iter(kinds.values()), "boot"),)
+    if (
+        ending is not Ending.EXITED
+        or "panic" in kinds
+        or any(t.outcome is TestOutcome.CRASHED for t in judgement.tests)
+    ):
+        return End.CRASH, (kinds.get("panic", "died"),)
+    if kinds:
+        return End.WARNING, tuple(sorted(kinds))
+    lost = sorted(set(passed) - {test.name for test in judgement.tests if test.outcome is TestOutcome.PASS})
+    return End.SURVIVED, tuple(f"not run: {name}" for name in lost)
+
+
+_STOP = re.compile(rb"^(?:\[[^\]\n]*\] )?(?:not ok \d+ \w+\s*$|[^\n]*Kernel panic - not syncing[^\n]*$)", re.M)
+"""The end of a suite that failed, or of the kernel: the rest of the log says nothing more about a mutant."""
+
+
+def _boot(built: Built, number: int, glob: str, timeout: float, log: Path) -> GuestRun:
+    words = [*expect_arguments(built.plan.composition.expected), f"{PARAMETER}={number}"]
+    words += [f"kunit.filter_glob={glob}"] if glob else []
+    argv = command_line(built.plan.target, built.kernel.image, CPUS, words, "")
+    return run_guest(argv, log, timeout, stop=None if number == COUNTING else _STOP)
+
+
+def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: Sequence[Numbered]) -> Built:
+    """Build one configuration; the mutants that do not compile are left out, in as many rounds as it takes."""
+    targets = [each for each in data.target if name in each.on]
+    filters = {(each.file, function): each.lines for each in targets for function in each.functions}
+    sources = _sources(plan, {*(file for file, _ in filters), HEADER, CORE})
+    mine = [each for each in mutants if (each.file, each.change.function) in filters]
+    all_ = f"{plan.configuration.digest()} {[(each.number, each.change) for each in mine]}"
+    place = cache / "generated-mutants" / f"{name}-{_digest(plan.commit + all_)}"
+    record = read_json(place / "kernel.json") or {}
+    # Which mutants compile does not depend on the tests.
+    refusals = place.with_name(f"{name}-{_digest(all_)}.json")
+    lacking = set((read_json(refusals) or {}).get("lacking", ()))
+    while True:
+        made = schema(sources, [each for each in mine if each.number not in lacking], filters)
+        if record:
+            target = plan.target
+            kernel = Kernel(place / target.image, place, "")
+            return Built(name, plan, kernel, place, frozenset(record["same"]), frozenset(lacking), made.counters)
+        commit = committed(plan, made)
+        if not (refused := compiled(cache, plan, commit)):
+            break
+        lacking |= refused.keys()
+        write_json(refusals, {"lacking": sorted(lacking)})
+        say(f"{name}: {len(refused)} mutants do not compile, {len(mine) - len(lacking)} left")
+    place.mkdir(parents=True, exist_ok=True)
+    kernel, same = kernel_with(cache, plan, commit, place)
+    write_json(place / "kernel.json", {"same": sorted(same)})
+    return Built(name, plan, kernel, place, same, frozenset(lacking), made.counters)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _sources(plan: KernelPlan, files: Collection[str]) -> dict[str, str]:
+    return {file: plan.tree.read(file, plan.commit) or "" for file in sorted(files)}
+
+
+def _count(built: Built) -> Counted:
+    """Boot a kernel as it is.
+
+    SchedlineError if it does not pass.
+    """
+    record = built.place / "counts.json"
+    if (known := read_json(record)) is None:
+        run = _boot(built, COUNTING, "", built.plan.target.timeout * 5, built.place / "counts.log")
+        log = run.log.read_bytes()
+        judgement = judge(log, ending=run.ending)
+        if judgement.verdict is not Verdict.PASS:
+            bad = [test.name for test in judgement.tests if test.outcome is TestOutcome.FAIL]
+            bad += [problem.text for problem in judgement.problems if problem.verdict is not Verdict.PASS]
+            raise SchedlineError(f"the kernel without a mutant does not pass: {'; '.join(bad[:5])}", f"see {run.log}")
+        counts = dict(re.findall(r"reached: (\d+) (\d+)\s*$", log.decode(errors="replace"), re.M))
+        passed = [test.name for test in judgement.tests if test.outcome is TestOutcome.PASS]
+        known = {"counts": counts, "passed": passed, "seconds": run.seconds}
+        write_json(record, known)
+    counts = known["counts"]
+    if len(counts) != len(built.counters):
+        raise SchedlineError(f"{len(counts)} of {len(built.counters)} counters were printed", f"see {built.place}")
+    ran = frozenset(each for number, each in enumerate(built.counters) if int(counts[str(number)]))
+    return Counted(ran, frozenset(known["passed"]), known["seconds"])
+
+
+def _judged(built: Built, number: int, glob: str, counted: Counted) -> tuple[End, tuple[str, ...]]:
+    """Boot a mutant with some suites; a crash or hang once more, because only an assertion says what is wrong."""
+    expected = [name for name in counted.passed if name.startswith(glob.rstrip("*"))]
+    log = built.place / "mutants" / f"{number}.log"
+    for _ in range(2):
+        run = _boot(built, number, glob, max(30.0, 5 * counted.seconds), log)
+        end, failed = end_of(judge(run.log.read_bytes(), ending=run.ending), run.ending, expected)
+        if end not in (End.CRASH, End.HANG):
+            break
+    return end, failed
+
+
+def _try(mutant: Numbered, kernels: Sequence[Built], first: str, counted: Mapping[str, Counted]) -> Tried:
+    """Boot a mutant: in each configuration first the suites that most likely notice, then all, until it is noticed."""
+    lost: tuple[str, ...] = ()
+    for built in kernels:
+        if not is_reached(mutant, built.counters, counted[built.name].ran):
+            lost += (f"{built.name}: never executed",)
+            continue
+        record = built.place / "mutants" / f"{mutant.number}.json"
+        if known := read_json(record):
+            end, failed = End(known["end"]), tuple(known["failed"])
+        else:
+            end, failed = _judged(built, mutant.number, first, counted[built.name])
+            if end is End.SURVIVED:
+                end, failed = _judged(built, mutant.number, "", counted[built.name])
+            write_json(record, {"end": end.value, "failed": failed})
+        if end in KILLS:
+            return Tried(mutant, end, built.name, failed)
+        lost += failed
+    return Tried(mutant, End.SURVIVED if kernels else End.SAME_CODE, "", lost)
+
+
+def judged_equivalents(
+    tried: Sequence[Tried], pool: Sequence[Numbered], known: Sequence[Equivalent]
+) -> tuple[tuple[Tried, ...], list[str]]:
+    """The mutants with those of the list as equivalent, and what is wrong with the list."""
+    listed = {(row.function, row.old, row.new) for row in known}
+    there = {_key(each) for each in pool}
+    wrong = [f"no such mutant any more: {name}: {old} => {new}" for name, old, new in sorted(listed - there)]
+    found = []
+    for each in tried:
+        if _key(each.mutant) in listed and each.end in KILLS:
+            wrong.append(f"listed as equivalent, and it dies: {said(each)}")
+        is_one = _key(each.mutant) in listed and each.end is End.SURVIVED
+        found.append(replace(each, end=End.EQUIVALENT) if is_one else each)
+    return tuple(found), wrong
+
+
+def _key(each: Numbered) -> tuple[str, str, str]:
+    return each.change.function, each.change.old, each.change.new
+
+
+def said(each: Tried) -> str:
+    """A mutant in one line."""
+    change = each.mutant.change
+    where = f"{each.mutant.file}:{change.line} {change.function}: {change.old} => {change.new}"
+    return f"{where} [{each.end.value}{': ' if each.failed else ''}{', '.join(each.failed[:3])}]"
+
+
+def try_generated(options: GeneratedOptions) -> Verdict:
+    """Build the kernels, count what the suites reach, and boot the mutants.
+
+    FAIL if one survives, a statement is never reached, or an equivalent is listed that is none.
+
+    Raises:
+        SchedlineError: the unchanged kernel does not build or pass, or no mutant is chosen.
+    """
+    data, known = read_toml(DATA, MutantData), read_toml(EQUIVALENT, EquivalentData).equivalent
+    doctor.require(["build", *options.tree.needs])
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
+    composition = compose(tree)
+    refuse_conflicts(composition)
+    plans = {
+        name: composed_kernel(tree, TARGETS["uml"], composition, its.fragments)
+        for name, its in data.configuration.items()
+    }
+    sources = _sources(next(iter(plans.values())), {target.file for target in data.target})
+    pool = numbered(sources, data.target)
+    names = frozenset(options.functions)
+    if options.since:
+        old = {file: git(tree.src, "show", f"{options.since}:{file}") for file in sources}
+        names |= touched(old, sources) | {""}
+    some = chosen(pool, names, options.sample, options.seed)
+    if not some:
+        raise SchedlineError("no mutant is chosen", "name functions of configs/generated-mutants.toml")
+    wanted = {each.change.function for each in some}
+    needed = {on for target in data.target if wanted & set(target.functions) for on in target.on}
+    built = {name: _build(cache, plan, name, data, pool) for name, plan in plans.items() if name in needed}
+    counted: dict[str, Counted] = {}
+    for name, each in built.items():
+        counted[name] = one = _count(each)
+        what = f"{len(one.ran)} of {len(each.counters)} statements reached, {len(one.passed)} tests passed"
+        say(f"{name}: {what}, {one.seconds:.0f} s")
+    ran = frozenset[tuple[str, str, int]]().union(*(each.ran for each in counted.values()))
+    unreached = _unreached(built.values(), ran, wanted, sources, {(f, text) for f, text, _ in data.unreached})
+    tried = _all_tried(some, built, data, counted)
+    tried, wrong = judged_equivalents(tried, pool, known)
+    for line in _report(tried, unreached, wrong):
+        print(line)
+    if options.json:
+        write_plain(options.json, GeneratedMutantsDocument, _document(tree.origin, tried, unreached, wrong, options))
+    return Verdict.FAIL if unreached or wrong or any(each.end is End.SURVIVED for each in tried) else Verdict.PASS
+
+
+def _unreached(
+    built: Collection[Built],
+    ran: Collection[tuple[str, str, int]],
+    wanted: Collection[str],
+    sources: Mapping[str, str],
+    excused: Collection[tuple[str, str]],
+) -> tuple[str, ...]:
+    """The statements of some functions that no guest executes, without those that the data excuse with a reason."""
+    all_ = dict.fromkeys(each for kernel in built for each in kernel.counters)
+    found = []
+    for file, name, line in all_:
+        text = sources[file].splitlines()[line - 1].strip()
+        if name in wanted and (file, name, line) not in ran and (name, text) not in excused:
+            found.append(f"{file}:{line} {name}: {text}")
+    return tuple(found)
+
+
+def _all_tried(
+    some: Sequence[Numbered],
+    built: Mapping[str, Built],
+    data: MutantData,
+    counted: Mapping[str, Counted],
+) -> tuple[Tried, ...]:
+    """Try the mutants that compile, two guests at a time."""
+    found: list[Tried] = []
+
+    def one(mutant: Numbered) -> Tried | None:
+        target = next(each for each in data.target if mutant.change.function in each.functions)
+        builds = [b for name, b in built.items() if name in target.on and mutant.number not in b.lacking]
+        if not builds:
+            return None
+        return _try(mutant, [each for each in builds if mutant.number not in each.same], target.first, counted)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for number, each in enumerate(pool.map(one, some), 1):
+            if each is not None:
+                found.append(each)
+                if each.end is not End.SAME_CODE:
+                    print(f"{number}/{len(some)} {said(each)}", flush=True)
+    return tuple(found)
+
+
+def _report(tried: Sequence[Tried], unreached: Sequence[str], wrong: Sequence[str]) -> Iterator[str]:
+    yield f"{'function':32} mutants  assertion  crash  survived  no effect  score"
+    for name, count, assertions, crashes, survived, none, untried in score(_ends(tried)):
+        numbers = f"{count:7} {assertions:10} {crashes:6} {survived:9} {none:10}"
+        yield f"{name:32} {numbers} {share(count, survived, untried):>6}"
+    yield from (f"never executed: {each}" for each in unreached)
+    yield from wrong
+    yield from (f"survived: {said(each)}" for each in tried if each.end is End.SURVIVED)
+
+
+def _ends(tried: Sequence[Tried]) -> Iterator[tuple[str, str]]:
+    return ((each.mutant.change.function, each.end.value) for each in tried)
+
+
+def _document(
+    tree: str, tried: Sequence[Tried], unreached: Sequence[str], wrong: Sequence[str], options: GeneratedOptions
+) -> dict[str, object]:
+    rows = [
+        {
+            "file": each.mutant.file,
+            "function": each.mutant.change.function,
+            "line": each.mutant.change.line,
+            "operator": each.mutant.change.operator,
+            "old": each.mutant.change.old,
+            "new": each.mutant.change.new,
+            "end": each.end.value,
+            "on": each.on,
+            "failed": list(each.failed),
+        }
+        for each in tried
+    ]
+    head = {"schema": "generated-mutants-1", "tree": tree, "sample": options.sample, "seed": options.seed}
+    return {**head, "mutants": rows, "unreached": list(unreached), "wrong": list(wrong)}

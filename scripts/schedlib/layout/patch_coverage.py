@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which changed lines of structures a compiler saw: what was not compiled was not judged.
+
+A line in a structure is found by the structure's braces at the left margin, as in the kernel's style. Whether it was
+compiled is asked of the debug information: the member is there, or another one under the same #if.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from schedlib.git import try_git
+from schedlib.layout.members import Structure
+from schedlib.layout.patch_check import Finding
+from schedlib.layout.reads import without_comments
+from schedlib.layout.rule_judge import Layout
+from schedlib.tree.kernel_tree import Tree
+
+_OPEN = re.compile(r"(?:typedef\s+)?(?:struct|union)\s+(\w+)\b[^;{}()=]*\{")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)")
+_ATTRIBUTES = re.compile(r"\b__\w+(?:\s*\([^()]*\))?|__attribute__\s*\(\(.*?\)\)")
+_OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_\w+)")
+_MOST_NAMES = 6
+
+
+@dataclass(frozen=True)
+class StructLine:
+    """A line inside of a structure.
+
+    Attributes:
+        tag: of the structure at the left margin.
+        nested: whether it is inside of further braces.
+        guards: the conditions under which it is compiled, from those inside of the structure.
+        block: a number for each branch of an #if.
+        names: the members that it declares, as far as that can be told.
+    """
+
+    tag: str
+    nested: bool
+    guards: tuple[str, ...]
+    block: int
+    names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ChangedLine:
+    """A line of a structure that a patch adds or removes.
+
+    Attributes:
+        block: the other members under the same #if.
+        removed: then `number` counts in the file before the patch.
+    """
+
+    file: str
+    number: int
+    place: StructLine
+    block: frozenset[str]
+    removed: bool
+
+    def is_seen(self, layouts: Iterable[Layout]) -> bool:
+        """Whether some compiler saw it."""
+        for layout in layouts:
+            structure = layout.structures.get(self.place.tag)
+            if structure is None:
+                continue
+            there = {member.name for member in structure.members}
+            wanted = self.place.names if self.place.names and not self.place.nested else self.block
+            if not self.place.guards:
+                seen = self.place.nested or not wanted or not there.isdisjoint(wanted)
+            elif wanted:
+                seen = not there.isdisjoint(wanted)
+            else:
+                # It declares nothing that debug information names: believe the configuration.
+                seen = all(option in layout.name.split("+") for option in options_of(self))
+            if seen:
+                return True
+        return False
+
+
+def declared(text: str) -> frozenset[str]:
+    """The members that a line declares."""
+    bare = _ATTRIBUTES.sub(" ", text).strip()
+    if found := re.search(r"\(\s*\*\s*(?:const\s+)?(\w+)", bare):
+        return frozenset({found[1]})
+    if found := re.match(r"DECLARE_BITMAP\(\s*(\w+)|DECLARE_FLEX_ARRAY\([^,]+,\s*(\w+)", bare):
+        return frozenset({found[1] or found[2]})
+    if not bare.endswith((";", ",")) or "(" in bare or bare.startswith("}"):
+        return frozenset()
+    names = (re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?::\s*\w+\s*)?$", part) for part in bare.rstrip(";,").split(","))
+    return frozenset(found[1] for found in names if found and not found[1].isdigit())
+
+
+def places(text: str) -> dict[int, StructLine]:
+    """The lines of a file that are inside of structures, by their number."""
+    found: dict[int, StructLine] = {}
+    tag, depth, blocks = "", 0, 0
+    guards: list[tuple[str, int]] = []
+    for number, line in enumerate(without_comments(text).split("\n"), 1):
+        if not tag:
+            if opened := _OPEN.match(line):
+                tag, depth, guards = opened[1], line.count("{") - line.count("}"), []
+                tag = tag if depth > 0 else ""
+            continue
+        if directive := _DIRECTIVE.match(line):
+            kind, condition = directive[1], directive[2].strip()
+            blocks += 1
+            if kind.startswith("if"):
+                told = {"ifdef": f"defined({condition})", "ifndef": f"!defined({condition})"}.get(kind, condition)
+                guards.append((told, blocks))
+            elif kind == "endif":
+                guards = guards[:-1]
+            elif guards:
+                guards[-1] = (condition or _negated(guards[-1][0]), blocks)
+            continue
+        if line.strip():
+            inside = guards[-1][1] if guards else 0
+            found[number] = StructLine(tag, depth > 1, tuple(each for each, _ in guards), inside, declared(line))
+        depth += line.count("{") - line.count("}")
+        if depth <= 0:
+            tag = ""
+    return found
+
+
+def _negated(condition: str) -> str:
+    if re.fullmatch(r"!?(?:defined|IS_ENABLED)\(\w+\)", condition):
+        return condition.removeprefix("!") if condition.startswith("!") else f"!{condition}"
+    return f"!({condition})"
+
+
+def changed_lines(tree: Tree, before: str, after: str) -> list[ChangedLine]:
+    """The lines of structures in which two commits differ. Blank lines and comments do not count."""
+    names = try_git(tree.src, "diff", "--no-renames", "--name-only", before, after, "--", "*.h", "*.c")
+    found: list[ChangedLine] = []
+    for file in names.stdout.decode(errors="replace").split("\n"):
+        if not file:
+            continue
+        diff = try_git(tree.src, "diff", "--no-renames", "--no-color", "-U0", before, after, "--", file)
+        old, new = (places(tree.read(file, commit) or "") for commit in (before, after))
+        for hunk in _HUNK.finditer(diff.stdout.decode(errors="replace")):
+            for known, start, count, removed in ((old, hunk[1], hunk[2], True), (new, hunk[3], hunk[4], False)):
+                for number in range(int(start), int(start) + int(count or 1)):
+                    if place := known.get(number):
+                        found.append(ChangedLine(file, number, place, _block(known, place), removed))
+    return found
+
+
+def _block(known: Mapping[int, StructLine], place: StructLine) -> frozenset[str]:
+    """The direct members of a structure under the same #if."""
+    same = (each for each in known.values() if (each.tag, each.block) == (place.tag, place.block) and not each.nested)
+    return frozenset[str]().union(*(each.names for each in same))
+
+
+def unseen(lines: Sequence[ChangedLine], layouts: Iterable[tuple[Layout, Layout]]) -> list[ChangedLine]:
+    """The changed lines that no compiler saw.
+
+    Args:
+        layouts: without and with the patch.
+    """
+    both = list(zip(*layouts, strict=True)) or [(), ()]
+    return [line for line in lines if not line.is_seen(both[not line.removed])]
+
+
+def options_of(line: ChangedLine) -> tuple[str, ...]:
+    """The options that its #ifs name, as lines of a configuration; none of an #else of several."""
+    guards = (guard for guard in line.place.guards if not guard.startswith("!("))
+    found = {option: "n" if no else "y" for guard in guards for no, option in _OPTION.findall(guard)}
+    return tuple(f"{option}={value}" for option, value in sorted(found.items()))
+
+
+def not_compiled(lines: Sequence[ChangedLine], looked: Sequence[str], why: Mapping[str, str]) -> Iterator[Finding]:
+    """One warning for the lines of each structure and condition.
+
+    Args:
+        looked: the names of the configurations.
+        why: why a structure could not be compiled at all.
+    """
+    groups: defaultdict[tuple[str, str, tuple[str, ...], bool], list[int]] = defaultdict(list)
+    for line in lines:
+        groups[line.file, line.place.tag, options_of(line), line.removed].append(line.number)
+    for (file, tag, options, removed), numbers in groups.items():
+        condition = f", which needs {' '.join(options)}" if options else ""
+        reason = f" ({why[tag]})" if tag in why else ""
+        where = f"{len(numbers)} lines that it removes from" if removed else f"{_lines(numbers)} of"
+        text = (
+            f"not compiled in {', '.join(looked) or 'any configuration'}: {where} struct {tag}{condition}{reason}. "
+            "What the patch does there was not looked at"
+        )
+        yield Finding(file, numbers[0], False, "", text)
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    return f"line {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} lines from {numbers[0]} on"
+
+
+def told_without_contract(lines: Sequence[ChangedLine], before: Layout, after: Layout) -> Iterator[Finding]:
+    """What became of each structure that has no contract."""
+    for tag in dict.fromkeys(line.place.tag for line in lines):
+        old, new = before.structures.get(tag), after.structures.get(tag)
+        if new is None or old == new:
+            continue
+        first = next(line for line in lines if line.place.tag == tag)
+        size = f"{_size(new, after)} of {after.line}, on {after.name}"
+        if old is None:
+            yield Finding(first.file, first.number, False, "", f"struct {tag} is new, without a contract: {size}", True)
+            continue
+        said = [f"struct {tag} has no contract. {_size(old, before)} became {size}"]
+        for member in new.members:
+            if old.member(member.name) is None:
+                line = after.line_of(member.offset)
+                beside = [each.name for each in new.members if after.line_of(each.offset) == line and each != member]
+                shown = f" beside {_few(beside)}" if beside else ""
+                said.append(f"{member.name} is new on line {line}{shown}")
+        moved = [
+            member.name
+            for member in new.members
+            if (there := old.member(member.name)) and before.line_of(there.offset) != after.line_of(member.offset)
+        ]
+        if moved:
+            said.append(f"to another line moved {_few(moved)}")
+        yield Finding(first.file, first.number, False, "", "; ".join(said), True)
+
+
+def _size(structure: Structure, layout: Layout) -> str:
+    lines = layout.lines(structure.type.size)
+    return f"{structure.type.size} bytes on {lines} line{'' if lines == 1 else 's'}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which mutants are tried, how their logs are judged, and what becomes of the list of equivalents."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedlib.console.judge import judge
+from schedlib.dev.c_mutants import CodeChange
+from schedlib.dev.generated_mutants import (
+    DATA,
+    EQUIVALENT,
+    End,
+    Equivalent,
+    EquivalentData,
+    MutantData,
+    MutantTarget,
+    Tried,
+    chosen,
+    end_of,
+    is_reached,
+    judged_equivalents,
+    numbered,
+    touched,
+)
+from schedlib.dev.mutant_kernel import Numbered
+from schedlib.dev.mutants_page import page, score, share
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.document import read
+from schedlib.formats.generated_mutants_document import GeneratedMutantsDocument
+from schedlib.guest.boot import Ending, run_guest
+from schedlib.paths import CONFIGS, PROJECT
+
+TEXT = "int f(int a)\n{\n\tif (a > 1)\n\t\treturn 2;\n\treturn a;\n}\nint g(void)\n{\n\treturn 3;\n}\n"
+TARGETS = (MutantTarget("a.c", ("f", "g"), "rd-lines", "sched_rt*"),)
+
+
+def mutant(number: int, function: str = "f", old: str = "a;", new: str = "b;") -> Numbered:
+    return Numbered(number, "a.c", CodeChange(function, "drop-statement", 1, old, new, ""))
+
+
+def test_all_mutants_have_numbers_from_1_on() -> None:
+    pool = numbered({"a.c": TEXT}, TARGETS)
+    assert [each.number for each in pool] == list(range(1, len(pool) + 1))
+    assert {each.change.function for each in pool} == {"f", "g"}
+
+
+def test_a_sample_is_the_same_for_the_same_seed() -> None:
+    pool = numbered({"a.c": TEXT}, TARGETS)
+    assert chosen(pool, (), 4, 1) == chosen(pool, (), 4, 1) != chosen(pool, (), 4, 2)
+    assert len(chosen(pool, (), 4, 1)) == len(chosen(pool, ("f",), 4, 1)) + min(4, len(chosen(pool, ("g",), None, 1)))
+    assert chosen(pool, (), None, 1) == pool
+    assert {each.change.function for each in chosen(pool, ("g",), None, 1)} == {"g"}
+
+
+def test_functions_that_a_diff_touches() -> None:
+    assert touched({"a.c": TEXT}, {"a.c": TEXT}) == set()
+    assert touched({"a.c": TEXT}, {"a.c": TEXT.replace("return 3", "return 4")}) == {"g"}
+    assert touched({}, {"a.c": TEXT}) == {"f", "g"}
+
+
+RECORDS = Path(__file__).parent / "generated-mutants"
+LOGS = Path(__file__).parents[1] / "logs"
+
+
+@pytest.mark.parametrize(
+    ("name", "ending", "end"),
+    [
+        ("pass", Ending.EXITED, End.SURVIVED),
+        ("fail", Ending.EXITED, End.ASSERTION),
+        ("panic", Ending.DIED, End.CRASH),
+        ("hang", Ending.TIMED_OUT, End.HANG),
+        ("warning_between_tests", Ending.EXITED, End.WARNING),
+    ],
+)
+def test_how_a_log_ends(name: str, ending: Ending, end: End) -> None:
+    log = (LOGS / f"{name}.log").read_bytes()
+    assert end_of(judge(log, ending=ending), ending, ())[0] is end
+
+
+def test_a_test_that_did_not_run_is_named() -> None:
+    log = (LOGS / "pass.log").read_bytes()
+    found = end_of(judge(log, ending=Ending.EXITED), Ending.EXITED, ["suite:gone"])
+    assert found == (End.SURVIVED, ("not run: suite:gone",))
+
+
+def test_a_mutant_of_a_statement_that_never_runs_is_not_booted() -> None:
+    counters = [("a.c", "f", 3), ("a.c", "f", 5), ("a.c", "g", 1)]
+    rows = {line: replace(mutant(1), change=replace(mutant(1).change, line=line)) for line in (2, 3, 4, 5)}
+    reached = {line: is_reached(each, counters, [counters[0]]) for line, each in rows.items()}
+    assert reached == {2: True, 3: True, 4: True, 5: False}
+
+
+def test_an_equivalent_that_dies_or_is_gone_is_wrong() -> None:
+    pool = [mutant(1), mutant(2, old="c;"), mutant(3, old="d;")]
+    tried = [
+        Tried(pool[0], End.SURVIVED),
+        Tried(pool[1], End.ASSERTION, "default", ("x",)),
+        Tried(pool[2], End.SURVIVED),
+    ]
+    known = [Equivalent("f", old, "b;", "why") for old in ("a;", "c;", "e;")]
+    found, wrong = judged_equivalents(tried, pool, known)
+    assert [each.end for each in found] == [End.EQUIVALENT, End.ASSERTION, End.SURVIVED]
+    assert wrong == [
+        "no such mutant any more: f: e; => b;",
+        "listed as equivalent, and it dies: a.c:1 f: c; => b; [assertion: x]",
+    ]
+
+
+def test_the_score_of_each_function() -> None:
+    ends = ("assertion", "crash", "hang", "survived", "equivalent", "same code")
+    rows = [*(("f", end) for end in ends), ("g", "survived"), ("g", "not tried")]
+    assert list(score(rows)) == [("f", 4, 1, 2, 1, 2, 0), ("g", 1, 0, 0, 1, 0, 1)]
+    assert (share(4, 1, 0), share(0, 0, 0), share(4, 1, 1)) == ("75%", "-", "-")
+
+
+def test_the_data_names_configurations_and_gives_reasons() -> None:
+    data = read_toml(DATA, MutantData)
+    assert {name for target in data.target for name in target.on} <= set(data.configuration)
+    fragments = {path.stem for path in (CONFIGS / "kernel").glob("*.config")}
+    assert {name for its in data.configuration.values() for name in its.fragments} <= fragments
+    functions = [name for target in data.target for name in target.functions]
+    assert len(functions) == len(set(functions))
+    rows = read_toml(EQUIVALENT, EquivalentData).equivalent
+    assert {row.function for row in rows} <= set(functions)
+
+
+def test_a_guest_ends_early_at_a_line(tmp_path: Path) -> None:
+    program = "import time; print('a\\nnot ok 1 x\\n', flush=True); time.sleep(60)"
+    run = run_guest([sys.executable, "-c", program], tmp_path / "log", 50, re.compile(rb"^not ok \d+ \w+\s*$", re.M))
+    assert run.ending is Ending.KILLED and run.seconds < 50
+
+
+def test_the_page_is_made_of_the_recorded_runs() -> None:
+    runs = [read(path, GeneratedMutantsDocument, "") for path in sorted(RECORDS.glob("*.json"))]
+    text = (PROJECT / "docs/results/mutants.md").read_text()
+    measured = next(each for each in text.split("\n\n") if each.startswith("Measured "))
+    assert "\n".join(page(runs, measured)) + "\n" == text

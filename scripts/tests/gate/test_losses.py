@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots that gave no values are no accident of the files: a candidate that loses more of them does not pass."""
+
+from __future__ import annotations
+
+from math import comb
+from pathlib import Path
+
+import pytest
+from campaigns import GATES, Campaign, main, metric, noise, run
+
+from schedlib.errors import SchedlineError
+from schedlib.formats import document
+from schedlib.gate.boot_order import PLAN_FILE, BootedKernel, GatePlan
+from schedlib.gate.boot_service import PROGRESS_FILE, BootAttempt, GateProgress
+from schedlib.gate.losses import more_by_chance
+
+BOTH = GATES + GATES[GATES.index("\n[[metric]]") :].replace("rt_wakeup", "sleep_storm")
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    """Ten good boots of each kernel."""
+    found = Campaign(tmp_path / "campaign/runs")
+    found.boots(noise(1), noise(2))
+    return found
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())
+
+
+def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int) -> None:
+    """A plan whose attempts are ten done ones of each kernel, and some that were lost."""
+    kernels = tuple(BootedKernel(label, f"7.3.4-{label}", "true") for label in ("base", "candidate"))
+    place, blocks = campaign.place.parent, (("base", "candidate") * 10,)
+    plan = GatePlan(
+        schema="gate-plan-1", kernels=kernels, blocks=blocks, looks=(10,), seed=1, suite="quick", only=(), runs=1,
+        gates="default", losses=5,
+    )  # fmt: skip
+    document.write(place / PLAN_FILE, plan)
+    ends = {"base": base_lost, "candidate": candidate_lost}
+    attempts = [BootAttempt(n, label, "done", "0", f"{label}{n}", "") for label in ends for n in range(10)]
+    attempts += [
+        BootAttempt(0, label, "cut", "0", "1", "it was reset") for label, nr in ends.items() for _ in range(nr)
+    ]
+    progress = GateProgress(schema="gate-progress-1", attempts=tuple(attempts), looks=(), ended="")
+    document.write(place / PROGRESS_FILE, progress)
+
+
+@pytest.mark.parametrize(
+    ("base_lost", "candidate_lost", "code", "said"),
+    [
+        (0, 0, 0, ""),
+        (0, 1, 3, "INCONCLUSIVE: base lost 0 of 10 attempts; candidate lost 1 of 11 attempts (the first: cut, it was"),
+        (0, 5, 3, "candidate lost 5 of 15 attempts"),
+        (0, 12, 1, "FAIL: base lost 0 of 10 attempts; candidate lost 12 of 22 attempts"),
+        (2, 5, 3, "that may be chance"),
+        (3, 3, 0, "base lost 3 of 13 attempts (the first: cut, it was reset); candidate lost 3 of 13"),
+        (6, 0, 0, "base lost 6 of 16"),
+    ],
+)
+def test_lost_attempts_of_a_plan(
+    base_lost: int, candidate_lost: int, code: int, said: str, campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(campaign, base_lost, candidate_lost)
+    assert (main(campaign.words()), said in printed(capsys)) == (code, True)
+
+
+def test_the_chance_is_fishers() -> None:
+    assert more_by_chance(10, 0, 10, 0) == 1
+    assert more_by_chance(20, 0, 30, 10) == pytest.approx(comb(30, 10) / comb(50, 10))
+    # Of kernels that are alike, no more than 1 % fail.
+    for share in (0.05, 0.2, 0.5):
+        failed = 0.0
+        for one in range(21):
+            for other in range(21):
+                chance = comb(20, one) * comb(20, other) * share ** (one + other) * (1 - share) ** (40 - one - other)
+                failed += chance * (more_by_chance(20, one, 20, other) <= 0.01)
+        assert failed <= 0.01
+
+
+@pytest.mark.parametrize("lacking", [(2, 5, 7), (4,)])
+def test_a_tool_that_some_boots_lack(
+    lacking: tuple[int, ...], campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It passed in all of 200 campaigns: the boots that have the tool were judged, and no word of the others."""
+    campaign.gates = BOTH
+    for name, seed in (("base", 3), ("candidate", 4)):
+        for place, value in enumerate(noise(seed)):
+            if name == "candidate" and place in lacking:
+                continue
+            minute = 10 * (2 * place + (name == "candidate")) + 5
+            more = run(name, f"{name}-0-{place}", minute, [metric(value)], tool="sleep_storm")
+            campaign.save(campaign.place / name, more)
+    assert main(campaign.words()) == 2
+    said = printed(capsys)
+    assert f"candidate: no run of sleep_storm in {len(lacking)} of 10 boots (candidate-0-{lacking[0]}" in said
+    assert "verdict: ERROR" in said
+    assert main(campaign.words("--incomplete", "the disk was full")) == 3
+    assert "incomplete, as you say: the disk was full" in printed(capsys)
+
+
+def test_a_candidate_with_fewer_boots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1, 11), noise(2, 10))
+    assert main(campaign.words()) == 3
+    assert "the candidate has 10 boots and the base 11. A boot that crashed leaves no run" in printed(capsys)
+    assert main(campaign.words("--incomplete", "the machine was needed")) == 0
+    assert "incomplete, as you say: the machine was needed" in printed(capsys)
+
+
+def test_a_value_that_nothing_can_measure(campaign: Campaign) -> None:
+    campaign.save(campaign.candidate, run("candidate", "candidate-0-3", 65, [metric(1e299)]))
+    with pytest.raises(SchedlineError, match="no measurement is so large"):
+        main(campaign.words())
+
+
+def test_the_order_of_each_tool_is_checked(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the second tool the kernels were measured one after the other: a drift failed, or passed, every time."""
+    campaign.gates = BOTH
+    for name, seed in (("base", 3), ("candidate", 4)):
+        for place, value in enumerate(noise(seed)):
+            minute = 3000 + 10 * place + 1000 * (name == "candidate")
+            more = run(name, f"{name}-1-{place}", minute, [metric(2 * value)], tool="sleep_storm")
+            campaign.save(campaign.place / name, more)
+    assert main(campaign.words("--incomplete", "the tools ran in boots of their own")) == 3
+    assert "so a drift could look like a change" in printed(capsys)

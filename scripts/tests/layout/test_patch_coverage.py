@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Each changed line of a structure is either seen by a compiler or named as one that nobody looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from layout_command import run
+
+from conftest import git
+from schedlib.kernel.kconfig import load
+from schedlib.layout.members import Member, Structure
+from schedlib.layout.patch_coverage import (
+    changed_lines,
+    declared,
+    not_compiled,
+    options_of,
+    places,
+    told_without_contract,
+    unseen,
+)
+from schedlib.layout.patch_text import touches_layout
+from schedlib.layout.rule_judge import Layout
+from schedlib.layout.tables import Type
+from schedlib.tree.kernel_tree import Tree, open_kdir
+from schedlib.verdict import Verdict
+
+BEFORE = """\
+#ifndef _X_H
+#define _X_H
+/* struct old { */
+struct pool {
+	int			first;
+#ifdef CONFIG_MANY
+	u64			many;	/* struct y { */
+	struct {
+		int		inner;
+	} sub;
+#else
+	u32			few;
+#endif
+	union {
+		void		*one;
+		long		other;
+	};
+#if defined(CONFIG_A) && !IS_ENABLED(CONFIG_B)
+	unsigned long		both:4, more:3;
+#endif
+};
+
+static void f(void)
+{
+	struct pool here = { 0 };
+}
+#endif
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("\tint a;", "a"),
+        ("\tunsigned long a, *b, c[4];", "a b c"),
+        ("\tu32 bits : 3;", "bits"),
+        ("\tstruct rq __rcu *rq ____cacheline_aligned;", "rq"),
+        ("\tvoid (*fn)(int a, int b);", "fn"),
+        ("\tDECLARE_BITMAP(mask, NR_CPUS);", "mask"),
+        ("\tstruct cpupri_vec pri_to_cpu[CPUPRI_NR_PRIORITIES];", "pri_to_cpu"),
+        ("\tu64 clock __guarded_by(&lock);", "clock"),
+        ("\tCACHELINE_PADDING(_pad_);", ""),
+        ("\t};", ""),
+        ("\tunion {", ""),
+    ],
+)
+def test_what_a_line_declares(line: str, names: str) -> None:
+    assert declared(line) == frozenset(names.split())
+
+
+def test_places_know_structure_and_conditions() -> None:
+    found = places(BEFORE)
+    assert set(found) == {5, 7, 8, 9, 10, 12, 14, 15, 16, 17, 19, 21}
+    assert (found[5].tag, found[5].guards, found[5].names) == ("pool", (), frozenset({"first"}))
+    assert found[7].guards == ("defined(CONFIG_MANY)",)
+    assert (found[9].nested, found[9].names) == (True, frozenset({"inner"}))
+    assert found[12].guards == ("!defined(CONFIG_MANY)",)
+    assert found[19].names == frozenset({"both", "more"})
+
+
+def layout(name: str, *members: str, tag: str = "pool") -> Layout:
+    """A structure with members of 8 bytes."""
+    rows = tuple(Member(each, "u64", 8 * at, 8) for at, each in enumerate(members))
+    made = Structure(Type(tag, 8 * len(rows), 8), rows)
+    return Layout(name, 64, "", frozenset(), frozenset(), {tag: made.type}, {}, {tag: made})
+
+
+@pytest.fixture
+def tree(kernel: Path, cache: Path) -> Tree:
+    (kernel / "x.h").write_text(BEFORE)
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-q", "-m", "x")
+    return open_kdir(cache, kernel)
+
+
+def commit(tree: Tree, kernel: Path, old: str, new: str) -> tuple[str, str]:
+    """The commits before and after an edit of the header."""
+    assert old in BEFORE
+    (kernel / "x.h").write_text(BEFORE.replace(old, new, 1))
+    git(kernel, "commit", "-qam", "edit")
+    rows = git(kernel, "rev-parse", "HEAD~1", "HEAD").split()
+    git(tree.src, "fetch", "-q", str(kernel), "HEAD")
+    return rows[0], rows[1]
+
+
+EDITS = {
+    "not guarded": ("\tint\t\t\tfirst;\n", "\tint\t\t\tfirst;\n\tint\t\t\tsecond;\n", (), 1),
+    "guarded": ("\tu64\t\t\tmany;", "\tu64\t\t\tmany_more;\n\tu64\t\t\tmany;", ("CONFIG_MANY=y",), 1),
+    "else": ("\tu32\t\t\tfew;\n", "\tu32\t\t\tfew;\n\tu32\t\t\tfewer;\n", ("CONFIG_MANY=n",), 1),
+    "in a guarded structure inside": ("\t\tint\t\tinner;\n", "\t\tlong\t\tinner;\n", ("CONFIG_MANY=y",), 2),
+    "two options": ("both:4, more:3;", "both:4, more:5;", ("CONFIG_A=y", "CONFIG_B=n"), 2),
+    "removed": ("\tu64\t\t\tmany;\t/* struct y { */\n", "", ("CONFIG_MANY=y",), 1),
+    "a new option": (
+        "\tint\t\t\tfirst;\n",
+        "\tint\t\t\tfirst;\n#ifdef CONFIG_NEW\n\tint\t\t\tnew;\n#endif\n",
+        ("CONFIG_NEW=y",),
+        1,
+    ),
+    "comments": ("/* struct y { */", "/* struct z { */", ("CONFIG_MANY=y",), 2),
+    "outside": ("struct pool here", "struct pool there", (), 0),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_lines_that_no_compiler_saw(name: str, tree: Tree, kernel: Path) -> None:
+    old, new, options, count = EDITS[name]
+    lines = changed_lines(tree, *commit(tree, kernel, old, new))
+    assert [options_of(line) for line in lines] == [options] * count
+    bare = layout("x86_64", "first", "second", "one", "other")
+    plain = (bare, bare)
+    full = layout("x86_64+more", "first", "second", "many", "many_more", "sub", "few", "fewer", "new", "both", "more")
+    assert unseen(lines, [(full, full)]) == []
+    assert unseen(lines, []) == lines
+    blind = unseen(lines, [plain])
+    assert blind == (lines if options else [])
+    told = [str(each) for each in not_compiled(blind, ["x86_64"], {})]
+    for option in options:
+        assert any("WARNING: not compiled in x86_64: " in text and option in text for text in told)
+    assert bool(told) == bool(options)
+
+
+def test_a_structure_without_a_contract_is_told(tree: Tree, kernel: Path) -> None:
+    old, new, *_ = EDITS["not guarded"]
+    lines = changed_lines(tree, *commit(tree, kernel, old, new))
+    names = [f"m{at}" for at in range(7)]
+    was, now = layout("x86_64", "first", *names), layout("x86_64", "first", "second", *names)
+    [found] = told_without_contract(lines, was, now)
+    assert str(found) == (
+        "x.h:6: NOTE: struct pool has no contract. 64 bytes on 1 line became 72 bytes on 2 lines of 64, on "
+        "x86_64; second is new on line 0 beside first, m0, m1, m2, m3, m4 and 1 more; to another line moved m6"
+    )
+    assert list(told_without_contract(lines, was, was)) == []
+
+
+def test_a_line_of_a_configuration_is_a_fragment() -> None:
+    assert load(["x86_64", "CONFIG_SCHED_CORE=y"]).values["CONFIG_SCHED_CORE"] == "y"
+
+
+def test_a_structure_of_a_c_file_is_a_layout() -> None:
+    inside = b"--- a/fs/x.c\n+++ b/fs/x.c\n@@ -3,3 +3,4 @@ struct eventpoll {\n \tint a;\n+\tint b;\n"
+    assert touches_layout(inside)
+    assert not touches_layout(inside.replace(b"struct eventpoll {", b"static int f(struct eventpoll *ep)"))
+
+
+def test_an_empty_patch_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`git show typo | schedline layout --patch -` was silent, with exit 0."""
+    (tmp_path / "x.patch").write_text("\n")
+    assert run("layout", "--kdir", "/", "--patch", str(tmp_path / "x.patch")) is Verdict.INCONCLUSIVE
+    assert "nothing was looked at: the patch is empty" in capsys.readouterr().err

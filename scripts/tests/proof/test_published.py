@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Published figures beside emulated counts: which fields are ranked, by what, and whether the first three agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import toy_results
+from msgspec import structs
+
+from proof.published import (
+    PUBLISHED,
+    EmulatedAs,
+    EmulatedTop,
+    Published,
+    PublishedLine,
+    PublishedRow,
+    TopAgreement,
+    agreement_of,
+    all_published,
+    emulated_top,
+    fast_row,
+    page_row,
+    published_amounts,
+    read_published,
+    top,
+    top_text,
+    totals_row,
+)
+from schedlib.c2c.c2c_options import WORKLOADS
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import AccessKind, Counts, TrafficRow
+from schedlib.paths import PROJECT
+from schedlib.tree.kernel_tree import Tree
+
+LOADS: tuple[AccessKind, ...] = ("load",)
+PAGE = PROJECT / "docs/results/c2c-against-hardware.md"
+
+
+def row(
+    path: str, hitm: int, *, clean: int = 0, cold: int = 0, kind: AccessKind = "load", prefix: str = ""
+) -> TrafficRow:
+    """A row of root_domain: misses on lines that others had modified, had unmodified, or that nobody had."""
+    counts = Counts(
+        accesses=9, hitm_llc=hitm, clean_llc=clean, cold=cold, essential=hitm + clean + cold, false_shared=0
+    )
+    return TrafficRow("root_domain", prefix, 0, 0, path, False, 4, kind, "pull_rt_task", counts)
+
+
+def published(**samples: int) -> Published:
+    """An output with one line that has so many samples for each field."""
+    whole = sum(samples.values())
+    rows = tuple(PublishedRow(f"root_domain.{name}", 0.0, 100 * each / whole) for name, each in samples.items())
+    line = PublishedLine("a line", 0, whole, rows)
+    how = EmulatedAs("rt", ("root_domain",))
+    return Published(name="made", title="t", source="s", machine="m", kernel="k", ran="r", line=(line,), emulation=how)
+
+
+def changed(base: Published, **how: object) -> Published:
+    assert base.emulation
+    return structs.replace(base, emulation=structs.replace(base.emulation, **how))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "agrees", "same"),
+    [
+        ("abc", "abc", True, 3),
+        ("abc", "acb", True, 3),
+        ("abc", "bac", False, 3),
+        ("abc", "abd", False, 2),
+        ("ab", "ab", True, 2),
+        ("ab", "ba", False, 2),
+        ("a", "b", False, 0),
+    ],
+)
+def test_the_first_field_has_to_be_the_same_and_the_others_in_any_order(
+    one: str, other: str, agrees: bool, same: int
+) -> None:
+    found = TopAgreement(tuple(one), tuple(other))
+    assert (found.agrees, found.same) == (agrees, same)
+
+
+def test_loads_and_atomic_operations_on_modified_lines_are_ranked() -> None:
+    rows = (
+        row("rto_count", 5, clean=70, cold=9),
+        row("rto_count", 4, kind="rmw"),
+        row("rto_count", 300, kind="store"),
+        row("overloaded", 8, clean=2),
+        row("*rto_mask", 900, prefix="*rto_mask"),
+    )
+    result = toy_results.result(rows, rows)
+    base = published(rto_count=9, overloaded=8)
+    assert emulated_top(base, result) == {"root_domain.rto_count": (9, 9), "root_domain.overloaded": (8, 8)}
+    assert emulated_top(base, result, LOADS) == {"root_domain.rto_count": (5, 5), "root_domain.overloaded": (8, 8)}
+    # A CPU that reports lines that others had unmodified, too.
+    forwards = structs.replace(base, forwards=True)
+    assert emulated_top(forwards, result) == {"root_domain.rto_count": (79, 79), "root_domain.overloaded": (10, 10)}
+
+
+def test_a_file_names_members_and_leaves_some_out() -> None:
+    rows = (
+        row("cpupri.pri_to_cpu[0].count", 50),
+        row("cpupri.pri_to_cpu[7].count", 3),
+        row("cpupri.pri_to_cpu[8].mask", 2),
+    )
+    result = toy_results.result(rows)
+    base = published(rto_count=1)
+    inside = changed(base, of=("root_domain.cpupri.pri_to_cpu",), but=("root_domain.cpupri.pri_to_cpu[0]",))
+    count, mask = "root_domain.cpupri.pri_to_cpu[].count", "root_domain.cpupri.pri_to_cpu[].mask"
+    assert emulated_top(inside, result) == {count: (3,), mask: (2,)}
+    renamed = changed(inside, names={"root_domain.cpupri": "cpupri"})
+    assert set(emulated_top(renamed, result)) == {"cpupri.pri_to_cpu[].count", "cpupri.pri_to_cpu[].mask"}
+    # A source that names a member as a whole gets what is inside of it.
+    whole = structs.replace(published(cpupri=5), emulation=base.emulation)
+    assert emulated_top(whole, result) == {"root_domain.cpupri": (55,)}
+
+
+def test_what_has_no_counts_is_an_error() -> None:
+    result = toy_results.result((row("rto_count", 5),))
+    with pytest.raises(SchedlineError, match="no miss of dentry"):
+        emulated_top(changed(published(a=1), of=("dentry",)), result)
+    with pytest.raises(SchedlineError, match="made is not emulated: no such machine"):
+        emulated_top(structs.replace(published(a=1), emulation=None, open="no such machine"), result)
+
+
+def test_members_that_are_gone_are_not_ranked() -> None:
+    base = changed(published(old=9, rto_count=5, overloaded=1), gone=("root_domain.old",))
+    assert list(published_amounts(base)) == ["root_domain.rto_count", "root_domain.overloaded"]
+    found = agreement_of(base, {"root_domain.rto_count": (3, 4, 5), "root_domain.overloaded": (9, 1, 1)})
+    assert found.agrees and found.emulated == ("root_domain.rto_count", "root_domain.overloaded")
+
+
+def test_figures_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
+    text = (PUBLISHED / "dentry-lockref.toml").read_text()
+    top = EmulatedTop("d", "k", "c", "q", 8, (97, 100), {"a": (1, 2)})
+    with pytest.raises(ValueError, match="of which workload"):
+        structs.replace(published(a=1), emulation=None, emulated=top)
+    with pytest.raises(ValueError, match="one count for each quantum"):
+        structs.replace(published(a=1), emulated=structs.replace(top, fields={"a": (1,)}))
+    with pytest.raises(ValueError, match="one count for each quantum"):
+        structs.replace(published(a=1), emulated=structs.replace(top, fast={"a": (1,)}))
+    with pytest.raises(SchedlineError, match="made has no counts"):
+        fast_row(structs.replace(published(a=1), emulated=top))
+    (tmp_path / "both.toml").write_text(re.sub("ranked = .*", "", text.split("[emulation]")[0]))
+    with pytest.raises(SchedlineError, match="either lines with numbers or ranked fields"):
+        read_published(tmp_path / "both.toml")
+
+
+def test_published_figures_are_whole() -> None:
+    assert len(all_published()) == 5
+    for found in all_published():
+        assert found.hitm(), found.name
+        for line in found.line:
+            for side in ("remote", "local"):
+                whole = sum(getattr(row, side) for row in line.row)
+                # Rows below a threshold are left out by perf or by the mail.
+                assert whole <= 100.5 and (whole > 60 or not getattr(line, side)), (found.name, line.about)
+
+
+def test_the_page_has_the_published_figures() -> None:
+    found = read_published(PUBLISHED / "rd-lines.toml").hitm()
+    for place, name in enumerate(top(found, 4), 1):
+        share = 100 * found[name] / sum(found.values())
+        assert f"| `{name.removeprefix('root_domain.')}` | {share:.1f} % | {place} |" in PAGE.read_text()
+
+
+def test_each_output_is_emulated_or_says_why_not() -> None:
+    for each in all_published():
+        assert bool(each.emulation) != bool(each.open), each.name
+        if each.emulation:
+            assert each.emulation.workload in WORKLOADS, each.name
+            assert not each.emulation.layout or (PUBLISHED / f"{each.emulation.layout}.patch").is_file()
+            assert set(each.emulation.gone) <= set(each.hitm())
+
+
+def test_the_page_has_each_output() -> None:
+    page = PAGE.read_text()
+    for each in all_published():
+        assert page_row(each) in page and fast_row(each) in page
+        found = agreement_of(each, each.emulated.fields if each.emulated else {})
+        # Each field on which the sides disagree has a reason, or is open by name.
+        missing = [name for name in set(found.published) ^ set(found.emulated) if name not in each.differs]
+        assert not missing and (found.agrees or each.differs), (each.name, missing)
+    assert all(totals_row(all_published(), kind) in page for kind in ("fields", "loads", "fast"))
+
+
+def test_the_text_shows_intervals_and_reasons() -> None:
+    base = structs.replace(published(rto_count=90, overloaded=10), differs={"root_domain.overloaded": "timing"})
+    said = top_text(base, {"root_domain.rto_count": (3,), "root_domain.rto_mask": (4,)})
+    assert "90.0%" in said and "they do not agree: 1 of 2" in said and "root_domain.overloaded: timing" in said
+
+
+@pytest.mark.guest
+@pytest.mark.long
+@pytest.mark.parametrize("patch", sorted(PUBLISHED.glob("*.patch")), ids=lambda path: path.stem)
+def test_the_members_of_then_apply(series: Tree, patch: Path) -> None:
+    words = ["git", "apply", "--cached", "--check", str(patch)]
+    done = subprocess.run(words, cwd=series.src, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
