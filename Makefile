@@ -5,11 +5,11 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help check layout status c2c run gate fleet premerge export kernels judge fetch doctor \
-	test quick mutants bench litmus test-tree test-lava kselftest net-cachelines retrodict
+	test quick mutants bench litmus test-tree schemas kselftest
 
 quote = '$(subst ','\'',$(1))'
 given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
-flags := AGAIN APPLY COUNTS EXPECT_IMPROVEMENT IN_GUEST INSTALL LIST LONG LOOKS MARKED NO_BLAME PERF_BENCH_SIMPLE QUIET RUNNING SELFTESTS TRUST VERBOSE WITHOUT_MAP
+flags := AGAIN APPLY GENERATED IN_GUEST INSTALL LIST LONG LOOKS MARKED NO_BLAME PERF_BENCH_SIMPLE RUNNING SELFTESTS TRUST VERBOSE WITHOUT_MAP
 name = --$(shell printf %s $(call quote,$(1)) | tr A-Z_ a-z-)
 # PLACEBO=1 selects the carried placebo, PLACEBO=FILE another one.
 bare = $(or $(filter $(1),$(flags)),$(filter PLACEBO=1,$(1)=$($(1))))
@@ -35,15 +35,15 @@ layout: ## the layout rules without booting (ARCH=all CONFIG=all, VMLINUX=file, 
 status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=); how the others apply (APPLY=1)
 	$(schedline) status $(options)
 
-c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance CPUS=32; BASE=dir CANDIDATE=dir; VARIANTS=file)
+c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance CPUS=32; BASE=dir CANDIDATE=dir)
 	$(schedline) c2c $(if $(filter BASE CANDIDATE,$(given)),diff $(call operands,BASE CANDIDATE)) \
-		$(if $(filter VARIANTS,$(given)),variants $(call operands,VARIANTS)) $(call options,BASE CANDIDATE VARIANTS)
+		$(call options,BASE CANDIDATE)
 
 run: ## workloads and tools on this machine (SUITE=quick RUNS=5 OUT=dir), or in a guest (IN_GUEST=1)
 	$(schedline) run $(options)
 
-gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir HTML=file; FROM=gate.json; FLEET=dir)
-	$(schedline) gate $(if $(filter FROM FLEET,$(given)),,$(call operands,BASE CANDIDATE)) $(call options,BASE CANDIDATE)
+gate: ## base against candidate, from run files (BASE=dir CANDIDATE=dir GATES=name PLACEBO=dir HTML=file; FLEET=dir)
+	$(schedline) gate $(if $(filter FLEET,$(given)),,$(call operands,BASE CANDIDATE)) $(call options,BASE CANDIDATE)
 
 fleet: ## many machines through LAVA: jobs of a plan (JOBS=dir DEVICE=name KERNELS=...), runs home (COLLECT=dir)
 	$(schedline) fleet $(if $(filter JOBS,$(given)),jobs $(call operands,JOBS)) \
@@ -77,7 +77,7 @@ quick: ## the tests that need only Python and git, in parallel (K=word; SEED=num
 mutants: ## prove that each test can fail (FROM=dir for diffs of your own)
 	$(schedline) dev mutants $(options)
 
-bench: ## build and run times as ratios, measured in one run (ONLY=gate: 10,000 simulated campaigns)
+bench: ## build and run times as ratios, measured in one run (ONLY=kind)
 	$(schedline) dev bench $(options)
 
 litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
@@ -86,15 +86,8 @@ litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
 test-tree: ## the exported series in a plain kernel tree, without schedline
 	$(schedline) dev test-tree $(options)
 
-test-lava: ## campaigns with real jobs of LAVA, run by lava-run on two QEMU devices; as root (OUT=dir)
-	$(call ready,fleet-trial)
-	$(schedline) dev test-lava $(options)
+schemas: ## the JSON schema of a document that others read or write (NAME=gate)
+	$(schedline) dev schemas $(call operands,NAME) $(call options,NAME)
 
 kselftest: ## the workloads in a plain kernel tree: run, installed, packed
 	$(schedline) dev kselftest $(options)
-
-net-cachelines: ## the kernel's tables of who uses which member of the network stack, against the structures (OUT=dir)
-	$(schedline) dev net-cachelines $(options)
-
-retrodict: ## what a contract would have said of known layout incidents (OUT=file JSON=file)
-	$(schedline) dev retrodict $(options)
