@@ -266,7 +266,7 @@ def sign(line: LogLine) -> Sign | None:
         return Sign("panic" if found["panic"] else "splat", line.number, text)
     if found := _GLUED.search(text.partition(" # ")[0]):
         return Sign("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
-    if _INSIDE.search(text):
+    if _INSIDE.search(text) and not _OWN_LINE.match(text):  # a result may quote a report as its reason
         return Sign("framed", line.number, text)
     return None
 
