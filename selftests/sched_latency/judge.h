@@ -40,6 +40,8 @@
 #define TIMER_MS	1
 #define REALTIME_MS	5
 #define FAIR_MS		10
+/* Others that had so much, in percent, excuse any lateness. */
+#define MOST_EXCUSING	25.0
 
 enum rule { WORK, NONE, NOT_ABOVE, ABOVE, BASELINE, GROSS, LIMITS };
 
@@ -221,6 +223,18 @@ static inline double share_of_others(const struct test *test, const struct resul
 }
 
 /*
+ * What others must have had to be the reason, in percent: twice as late takes
+ * twice as much. A quarter is enough for all: one of two CPUs may be gone for
+ * half of the time.
+ */
+static inline double excusing_share(bool time, double used)
+{
+	double share = time ? MOST_OTHERS * used : MOST_OTHERS;
+
+	return share < MOST_EXCUSING ? share : MOST_EXCUSING;
+}
+
+/*
  * Beyond the limit, a run fails. It is a skip if others had so much of the CPUs
  * that they could be the reason. A share in percent has to be half or more.
  */
@@ -233,7 +247,8 @@ static inline void judge_one(struct verdict *verdict, const struct test *test,
 	double value = time ? metric->value / 1e6 : metric->value;
 	double limit = time ? gross_limit(test) : 50;
 	double used = time ? value / limit : value ? limit / value : INFINITY;
-	enum gross gross = used <= 1 ? WITHIN : others > MOST_OTHERS ? EXCUSED : BEYOND;
+	bool excused = others > excusing_share(time, used);
+	enum gross gross = used <= 1 ? WITHIN : excused ? EXCUSED : BEYOND;
 
 	if (gross < verdict->gross ||
 	    (gross == verdict->gross && used < verdict->used))

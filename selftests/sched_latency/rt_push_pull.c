@@ -367,6 +367,7 @@ static double sleep_ns, counted_s;
 static int nr_run;
 
 #define FEW	2
+#define FEWEST_BURSTS	20
 
 /* The run lasts until all threads have run: longer in a slow guest. */
 static bool over(__u64 time)
@@ -514,12 +515,15 @@ static void report_overload(struct results *results)
 	add_metric(results, EXACT, NEITHER, "bursts", bursts, "overload.bursts")->n = bursts;
 	add_metric(results, RATE, HIGHER, "bursts/s", bursts / counted_s,
 		   "overload.bursts_per_s")->aim = MEDIAN;
-	if (cpus_count(&common.cpus) > 1)
-		add_metric(results, RATE, NEITHER, "1/s", changes / counted_s,
-			   "overload.cpu_changes_per_s");
-	else
+	if (cpus_count(&common.cpus) == 1)
 		add_absent(results, "overload.cpu_changes_per_s",
 			   "one CPU: threads cannot change CPUs");
+	else if (!changes && bursts < FEWEST_BURSTS * nr_threads)
+		add_absent(results, "overload.cpu_changes_per_s",
+			   "%llu bursts are too few to tell whether threads change CPUs", bursts);
+	else
+		add_metric(results, RATE, NEITHER, "1/s", changes / counted_s,
+			   "overload.cpu_changes_per_s");
 	if (migrations >= 0)
 		add_metric(results, RATE, NEITHER, "1/s", migrations / counted_s,
 			   "overload.migrations_per_s");

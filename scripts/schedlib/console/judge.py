@@ -99,6 +99,7 @@ _REMARKS = frozenset({"duplicate-name", "skip-as-pass"})
 _STOPPED = frozenset({"truncated", "missing-suite", "bad-plan", "missing-plan", "no-result", "no-tests", "no-shutdown"})
 OPEN_END = "open-end"
 """The problem that has to be printed with a PASS: all planned tests ended, but the log does not show what followed."""
+_CLOCK_SLACK_S = 0.1
 MOST_PROBLEMS = 50
 """Problems of one kind that are listed; a log of 50 MB can hold a million."""
 
@@ -114,6 +115,7 @@ class _Log:
         runner: line of the last message of kunit.py.
         asked: whether the command line asks KUnit to shut the kernel down after the tests.
         cut: whether the last line has no newline.
+        back: line at which the kernel's clock went back among the tests.
     """
 
     report: Report
@@ -126,6 +128,7 @@ class _Log:
     asked: bool
     cut: bool
     races: tuple[RaceReport, ...]
+    back: int
 
 
 def judge(
@@ -183,9 +186,15 @@ def _scan(log: bytes, learned: Framing | None) -> _Log:
     signs: list[Sign] = []
     banner = newest = shutdown = restarted = runner = number = 0
     asked = False
+    back, clock = 0, 0.0
     for line in lines(log, learned):
         number = line.number
         reader.feed(line)
+        if line.stamp is not None:
+            # Messages of several CPUs are not in order to the microsecond.
+            if reader.started and line.stamp < clock - _CLOCK_SLACK_S:
+                back = back or number
+            clock = line.stamp
         found = sign(line)
         if found is not None or races.open:
             races.feed(line)
@@ -210,7 +219,9 @@ def _scan(log: bytes, learned: Framing | None) -> _Log:
     cut = bool(log) and not log.endswith(b"\n")
     found_races = tuple(races.reports)
     shutdown = shutdown if shutdown > newest else 0
-    return _Log(reader.finish(), tuple(signs), number, banner, shutdown, restarted, runner, asked, cut, found_races)
+    return _Log(
+        reader.finish(), tuple(signs), number, banner, shutdown, restarted, runner, asked, cut, found_races, back
+    )
 
 
 # Tests.
@@ -343,7 +354,7 @@ def _flaws(report: Report, expected: frozenset[str]) -> Iterator[Problem]:
 def _flaw_verdict(flaw: Flaw) -> Verdict:
     if flaw.kind in _REMARKS:
         return Verdict.PASS
-    return Verdict.ERROR if flaw.kind == "interleaved" else Verdict.FAIL
+    return {"interleaved": Verdict.ERROR, "other-totals": Verdict.INCONCLUSIVE}.get(flaw.kind, Verdict.FAIL)
 
 
 def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Problem]:
@@ -358,6 +369,11 @@ def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Pr
             # If there is a list of tests, the list decides whether KUnit had to run.
             meant = listed and each.kind == "disabled"
             yield Problem("kunit", each.line, each.text, Verdict.PASS if meant else Verdict.FAIL)
+        elif each.kind == "runner-error":
+            yield Problem("runner", each.line, each.text, Verdict.INCONCLUSIVE)
+    if seen.back and not seen.restarted:
+        text = "the kernel's clock goes back: this is more than one boot, or lines are missing"
+        yield Problem("clock", seen.back, text, Verdict.INCONCLUSIVE)
     if seen.restarted:
         text = "the kernel started again without having shut down"
         yield Problem("restart", seen.restarted, text, Verdict.FAIL)

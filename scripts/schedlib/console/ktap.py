@@ -255,6 +255,8 @@ class Reader:
             self._counts.append((self._line.number, found[1], tuple(int(value) for value in found.groups()[1:])))
         elif found := _TOTALS.match(body):
             self._totals(top, tuple(int(value) for value in found.groups()))
+        elif "Planned tests != run tests" in body:
+            self._flaw("other-totals", body)
         elif len(self._stack) == 1 and not self._inner and indent == 0:
             if found := _PROGRAM.match(body):
                 self._announce(f"{PROGRAM}{found[1]}: {found[2]}")
@@ -489,7 +491,7 @@ class Reader:
         if seen != counts:
             said = "pass:{} fail:{} skip:{} total:{}"
             text = f"{name}: log says {said.format(*counts)}, found {said.format(*seen)}"
-            self._flaws.append(Flaw("bad-totals", line, text, name))
+            self._flaws.append(Flaw("bad-totals" if counts[1] > failed else "other-totals", line, text, name))
 
     def _totals(self, frame: _Frame, counts: tuple[int, ...]) -> None:
         frame.totals = True
@@ -499,7 +501,8 @@ class Reader:
         seen = (passed, found.count(Status.NOT_OK), found.count(Status.SKIP))
         if said != seen:
             text = "{} passed, {} failed, {} skipped"
-            self._flaw("bad-totals", f"the log says {text.format(*said)}; its results say {text.format(*seen)}")
+            kind = "bad-totals" if said[1] > seen[1] else "other-totals"
+            self._flaw(kind, f"the log says {text.format(*said)}; its results say {text.format(*seen)}")
 
     # kselftest programs.
 

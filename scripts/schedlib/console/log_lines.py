@@ -41,7 +41,8 @@ _PREFIX = re.compile(
     re.ASCII,
 )
 _STAMP_INSIDE = re.compile(r"(?<=.)" + _STAMP, re.ASCII)
-_ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+_ANSI = re.compile(rb"\x1b(?:\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+_UNSEEN = (b"\x1b", b"\0", b"\r", b"\f", b"\v")
 _MAYBE_PREFIXED = frozenset("[<0123456789abcdefghijklmnopqrstuvwxyzADFJMNOS")
 
 _VERSION = re.compile(r"K?TAP version \d{1,3} *$", re.ASCII)
@@ -69,7 +70,7 @@ class Framing(NamedTuple):
 
 def framing(log: bytes) -> Framing | None:
     """The prefix of syslog, of journalctl, or of a transport that nobody has told us about."""
-    dirty = any(byte in log for byte in (b"\x1b", b"\0", b"\r"))
+    dirty = any(byte in log for byte in _UNSEEN)
     learned: Framing | None = None
     for number, raw in enumerate(io.BytesIO(log), 1):
         text = _clean(raw[:LONGEST_LINE], dirty)
@@ -102,7 +103,7 @@ def lines(log: bytes, learned: Framing | None = None) -> Iterator[LogLine]:
         learned: a prefix that is taken off, too; see framing().
     """
     unknown = learned.unknown if learned else None
-    dirty = any(byte in log for byte in (b"\x1b", b"\0", b"\r"))
+    dirty = any(byte in log for byte in _UNSEEN)
     end = 0
     for number, raw in enumerate(io.BytesIO(log), 1):
         end += len(raw)
@@ -139,7 +140,7 @@ def _beyond(raw: bytes) -> bytes:
 def _clean(raw: bytes, dirty: bool) -> str:
     """The text of a line, without its line end and without what a terminal does not show."""
     if dirty:
-        raw = _ANSI.sub(b"", raw).replace(b"\0", b"")
+        raw = _ANSI.sub(b"", raw).translate(None, b"\0\f\v")
     return raw.decode(errors="replace").rstrip("\r\n")
 
 
@@ -198,6 +199,20 @@ _HEADLINES = (
     r"Unable to handle kernel |Internal error: |Bad mode in |Kernel mode fault at ",
     r"bad: scheduling from the idle thread|list_(?:add|del) corruption|DEBUG_LOCKS_WARN_ON",
     r"\d+ new suspected memory leaks",
+    # What the kernel prints of itself at level crit or worse, or on its way out of a mistake: see kernel-messages.toml.
+    r"Fixing recursive fault|note: \S.* exited with (?:preempt_count|irqs disabled)|huh, entered .* exited with",
+    r"initcall \S+ returned with |irq \d+: nobody cared|Disabling IRQ #\d|No irq handler for|Uhhuh\. NMI|Dazed",
+    r"Thread overran stack|Insufficient stack space|refcount_t: |panicked at |ODEBUG: |CFI failure at|CFI: mismatch",
+    r"Kernel memory \S+ attempt detected|kernel tried to execute|unable to execute userspace code|Bad pagetable",
+    r".*: Corrupted page table at|Unhandled .{1,40} exception on CPU|SError Interrupt on|Unable to stop the cpu",
+    r"CPU \d+ Unable to handle kernel|(?:CPU[ #]?\d+: )?Machine [Cc]heck|MSR access error: ",
+    r"CPU[ #]*\d+:? (?:Possible|failed to |is stuck in kernel|died during |will not boot|Unknown IPI|may not)",
+    r"Fatal kernel bug|(?:Re-sending )?CSD lock|.*non-responsive CSD lock|NMI: (?:PCI|IOCK) ",
+    r"CPUs not responding|recursive probe hit|sched_clock on CPU \d+ went backward",
+    r"Failed to broadcast timer tick|Page cache invalidation failure|tree is corrupted|kobject .* seriously wrong",
+    r"capable\(\) called with invalid cap|Detected conflict for capability|leaking kmmio|(?:Read|Write)-error on swap",
+    r"unrecognized swap entry|Decompression error from|Adding module .* to sysfs failed|initrd overwritten",
+    r".{0,200}\[#\d{1,4}\]:?(?: [A-Z_]{2,20}(?:=\S{1,20})?)* *$",
 )
 _HEADLINE = re.compile(r"(?:[\w.-]{1,40}: ){0,2}(?:" + "|".join(_HEADLINES) + ")")
 # A program that faults has a report of its own, which no test of the kernel has to avoid.
@@ -217,7 +232,7 @@ _INSIDE = re.compile(
 _TRAIL = re.compile(
     r"-{4,}\[ cut here \]|-+\[ end (?P<panic>Kernel panic|trace)|Call [Tt]race:|stack backtrace:|Modules linked in:|"
     r"RIP: 00|CPU: \d+ (?:UID: \d+ )?PID: \d+ Comm: |Hardware name: |Code: [0-9a-f]{2} |<TASK>$|"
-    r"(?:Internal error: )?Oops(?:: | - )"
+    r"(?:Internal error: )?Oops(?:: | - )|page dumped because: "
 )
 # Headlines that are recognised anywhere in a line: on a console without time stamps a message may follow a program's
 # output on the same line.
@@ -230,8 +245,13 @@ _GLUED = re.compile(
 _WORDS = re.compile(
     r"BUG|WARNING|INFO|panic|PANIC|SAN: |KFENCE|race|cut here|linked in|CPU: |RIP: |Oops|rror: |fault|divide e|opcode|"
     r"segment: |int3|Unable|Bad mode|bad: |corruption|LOCKUP|LOCKS|leaks|starved|TASK|Code: |Hardware|Rebooting|"
-    r"segfault|unhandled|bad frame|bus error|illegal inst|undefined inst|process fault"
+    r"segfault|unhandled|bad frame|bus error|illegal inst|undefined inst|process fault|exited with|turned with|nobody|"
+    r"abling IRQ|irq handler|Uhhuh|Dazed|overran|stack space|refcount_t|panicked|ODEBUG|CFI|attempt det|tried to ex|"
+    r"to execute|pagetable|ge table|exception on|SError|stop the c|achine [Cc]heck|access err|CPU[ #]?\d+:? [fidwUmP]|"
+    r"kernel bug|CSD|backward|probe hit|broadcast|invalidation|corrupted|seriously|invalid cap|conflict for|kmmio|swap|"
+    r"Decompression|sysfs failed|overwritten|NMI: |not respond|\[#\d|dumped bec|run_tests\] Error"
 )
+_RUNNER_ERROR = re.compile(r"^make(?:\[\d+\])?: \*\*\* .*run_tests\] Error \d")
 _ENDS = "Restarting system|System halted|Power down|Power off not available: System halted instead|machine restart"
 _LIFE = re.compile(
     r"(?P<banner>Linux version \d)|(?P<start>Kernel command line: )|"
@@ -249,8 +269,8 @@ _LOUD_WORDS = (b"FAILED at ", b"Kernel panic", b"---[ ", b"BUG: ", b"WARNING: ")
 def sign(line: LogLine) -> Sign | None:
     """What a line says about the kernel.
 
-    Its kind is banner, start, shutdown, runner, disabled, kunit, panic, splat, trail, user (a program faulted) or
-    framed (a report of the kernel in a line whose beginning is not understood).
+    Its kind is banner, start, shutdown, runner, runner-error, disabled, kunit, panic, splat, trail, user (a program
+    faulted) or framed (a report of the kernel in a line whose beginning is not understood).
     """
     text = line.text
     if text[:1] in ("L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
@@ -266,6 +286,8 @@ def sign(line: LogLine) -> Sign | None:
         return Sign("panic" if found["panic"] else "splat", line.number, text)
     if found := _GLUED.search(text.partition(" # ")[0]):
         return Sign("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
+    if _RUNNER_ERROR.search(text):
+        return Sign("runner-error", line.number, text)
     if _INSIDE.search(text) and not _OWN_LINE.match(text):  # a result may quote a report as its reason
         return Sign("framed", line.number, text)
     return None

@@ -250,6 +250,24 @@ double fault: 0000 [#1]
 PANIC: double fault, error_code: 0x0
 divide error: 0000 [#1] SMP
 invalid opcode: 0000 [#1] SMP
+huh, entered softirq 3 NET_RX 00000000b1d6 preempt_count 00000101, exited with 00000100?
+note: kunit_try_catch[57] exited with preempt_count 1
+note: rt_actor/3[61] exited with irqs disabled
+Fixing recursive fault but reboot is needed!
+irq 9: nobody cared (try booting with the "irqpoll" option)
+initcall sched_init_debug+0x0/0x150 returned with preemption imbalance
+CPU 0 Unable to handle kernel paging request at virtual address 0000000000000008, era == 9000000000222868
+Oops[#1]:
+Oops [#1]
+specification exception: 0006 ilc:2 [#1] SMP
+refcount_t: underflow; use-after-free.
+rust_kernel: panicked at kernel/sched/ext.rs:20:9:
+usercopy: Kernel memory exposure attempt detected from SLUB object 'task_struct' (offset 0, size 16)!
+CFI failure at rt_spin+0x10/0x20 (target: bar+0x0/0x10; expected type: 0x11223344)
+Unhandled 64-bit el1h sync exception on CPU3, ESR 0x0000000036000000 -- IABT (lower EL)
+csd: Detected non-responsive CSD lock (#1) on CPU#03, waiting 5000000003 ns for CPU#01 x(y).
+sched_clock on CPU 2 went backward by 20 ns
+CPU2: failed to come online
 list_add corruption. next->prev should be prev (ffff8880), but was 0000.
 DEBUG_LOCKS_WARN_ON(lock->magic != lock)
 bad: scheduling from the idle thread!

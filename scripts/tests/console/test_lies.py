@@ -60,6 +60,11 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
         + b'- {"dt": "2026-11-21T00:42:49.000000", "lvl": "info", "msg": "Job finished correctly"}\n'
     ),
     "stamps": lambda log: re.sub(rb"(?m)^", b"[   12.345678][    T1] ", log.rstrip(b"\n")) + b"\n",
+    "clock_goes_back": lambda log: b"".join(
+        b"[   %d.345678] " % (12 if place < len(_rows(log)) // 2 else 7) + row for place, row in enumerate(_rows(log))
+    ),
+    "osc": lambda log: re.sub(rb"(?m)^(.+)$", b"\x1b]3008;start=6f2a;type=boot\x1b\\\\\\1", log),
+    "make_error": lambda log: log + b"make[1]: *** [../lib.mk:118: run_tests] Error 2\n",
     "dates": lambda log: re.sub(rb"(?m)^", b"[Sat Nov 21 01:07:18 2026] ", log.rstrip(b"\n")) + b"\n",
     "host_clock": lambda log: re.sub(rb"(?m)^", b"2026-11-21T00:42:40.240 ", log.rstrip(b"\n")) + b"\n",
     "until_halted": lambda log: _cut(log, b"halted\n")[0] + b"halted\n",
