@@ -69,16 +69,25 @@ def scratch(cache: Path) -> Iterator[Path]:
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write a file atomically: a reader never sees half of it, not even after kill -9."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file atomically: a reader never sees half of it, not even after kill -9.
+
+    A file keeps its mode, and a symbolic link its place. A device, a pipe and this process's own output are written
+    through.
+    """
     raw = data.encode() if isinstance(data, str) else data
+    if (sink := _sink(path)) is not None:
+        with os.fdopen(sink, "wb") as file:
+            file.write(raw)
+        return
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(0o644)
+        Path(name).chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644)
         Path(name).replace(path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
@@ -86,6 +95,19 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         if isinstance(error, OSError) and not error.filename:
             error.filename = str(path)
         raise
+
+
+def _sink(path: Path) -> int | None:
+    """A descriptor for what must not be replaced: a device, a pipe, or the file behind standard output or error."""
+    try:
+        there = path.stat()
+    except OSError:
+        return None
+    for own in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(there, os.fstat(own)):
+                return os.dup(own)
+    return None if stat.S_ISREG(there.st_mode) else os.open(path, os.O_WRONLY)
 
 
 def read_regular(path: Path | str, most: int) -> bytes:

@@ -95,7 +95,10 @@ def _contents(path: Path) -> Iterator[bytes]:
 def _create(directory: Path, python: Path, requirements: Path) -> None:
     say(f"installing the Python libraries of {requirements.name} into the cache ...")
     shutil.rmtree(directory, ignore_errors=True)
-    if _run([sys.executable, "-m", "venv", str(directory)]).returncode:
+    made = _run([sys.executable, "-m", "venv", str(directory)])
+    if "No space left" in made.stdout + made.stderr:
+        raise SchedlineError(f"{directory}: no space left on the device", "free some, or set SCHEDLINE_CACHE elsewhere")
+    if made.returncode:
         observed = "this Python cannot create a virtual environment, which holds the pinned libraries"
         raise SchedlineError(observed, "apt-get install python3-venv")
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

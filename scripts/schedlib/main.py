@@ -15,7 +15,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,9 @@ exit codes: 0 PASS; 1 FAIL; 2 ERROR (usage, environment, a tree that does not bu
 """
 
 
+_STDOUT = frozenset({Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1")})
+
+
 def parser() -> VerbParser:
     """The parser of the whole command."""
     top = VerbParser(
@@ -85,34 +88,48 @@ def main(words: Sequence[str]) -> int:
     options: Any = arguments.read(arguments)
     for requirements in arguments.libraries(options):
         activate(requirements, download=arguments.download)
-    verdict: Verdict = arguments.job(options)
+    with redirect_stdout(sys.stderr) if _takes_stdout(arguments) else nullcontext():
+        verdict: Verdict = arguments.job(options)
     return verdict.exit_code
 
 
+def _takes_stdout(arguments: argparse.Namespace) -> bool:
+    """Whether a document goes to standard output: then the text for people goes to standard error."""
+    return not _STDOUT.isdisjoint(each for each in vars(arguments).values() if isinstance(each, Path))
+
+
 class _Patient(io.TextIOWrapper):
-    """A standard stream that discards output once its reader is gone (`| head -1`): the verdict still counts."""
+    """A standard stream that discards output once it cannot be written any more.
+
+    A reader that has gone (`| head -1`) is no failure: the verdict still counts. Any other error is kept in `failed`.
+    """
+
+    failed: OSError | None = None
 
     def write(self, text: str) -> int:
         try:
             return super().write(text)
-        except BrokenPipeError:
-            self._leave()
+        except OSError as error:
+            self._leave(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             super().flush()
-        except BrokenPipeError:
-            self._leave()
+        except OSError as error:
+            self._leave(error)
 
-    def _leave(self) -> None:
+    def _leave(self, error: OSError) -> None:
+        if not isinstance(error, BrokenPipeError):
+            self.failed = error
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self.fileno())
         os.close(null)
 
 
 @contextmanager
-def _patient_streams() -> Iterator[None]:
+def _patient_streams() -> Iterator[list[_Patient]]:
+    """Standard output and error that raise nothing. Both are flushed at the end."""
     stdout, stderr = sys.stdout, sys.stderr
     patient = [
         _Patient(each.buffer, each.encoding, each.errors, line_buffering=each.line_buffering)
@@ -122,7 +139,7 @@ def _patient_streams() -> Iterator[None]:
     if len(patient) == 2:
         sys.stdout, sys.stderr = patient
     try:
-        yield
+        yield patient
     finally:
         sys.stdout, sys.stderr = stdout, stderr
         for each in patient:
@@ -130,15 +147,34 @@ def _patient_streams() -> Iterator[None]:
             each.detach()
 
 
+def _fill_standard_streams() -> bool:
+    """Give this process the standard streams that it was started without; whether one that is written was missing."""
+    missing = [each for each in (sys.stdout, sys.stderr) if each is None]
+    while (last := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(last)
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - open for as long as the process is
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    return bool(missing)
+
+
 def start(words: Sequence[str]) -> int:
-    """Run a command line; returns its exit code.
+    """Run a command line; returns its exit code. 1 is a computed FAIL, and nothing else.
 
     With --bisect, every verdict except PASS and FAIL returns 125, which tells git to skip the commit.
     """
     # SystemExit runs the cleanup code, which ends guests and builds.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(Verdict.ERROR.exit_code))
-    with _patient_streams():
+    unheard = _fill_standard_streams()
+    with _patient_streams() as streams:
         code = _guarded(words)
+        for each in streams:
+            each.flush()
+        if unheard or any(each.failed for each in streams):
+            why = next((each.failed.strerror for each in streams if each.failed), "it is closed")
+            _say(f"schedline: standard output or error cannot be written: {why}\n  next: give the command another one")
+            code = Verdict.ERROR.exit_code
     judged = (Verdict.PASS.exit_code, Verdict.FAIL.exit_code)
     return BISECT_SKIP if "--bisect" in words and code not in judged else code
 

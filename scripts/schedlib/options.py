@@ -233,8 +233,8 @@ def existing_directory(text: str) -> Path:
 
 
 def new_path(text: str) -> Path:
-    """An argparse type: a file or directory that can be created or written."""
-    path = _path(text)
+    """An argparse type: a file or directory that can be created or written; `-` is standard output."""
+    path = Path("/dev/stdout") if text == "-" else _path(text)
     there = next(each for each in (path, *path.absolute().parents) if os.access(each, os.F_OK))
     if there != path and not there.is_dir():
         raise argparse.ArgumentTypeError(f"{there} is no directory")

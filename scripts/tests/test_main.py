@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,3 +133,59 @@ def test_libraries_are_those_of_the_interpreter_not_of_the_environment_that_runs
     assert environment._place("requirements.txt") == made
     monkeypatch.setattr(sys, "executable", "/bin/true")
     assert environment._place("requirements.txt") != made
+
+
+def shell(words: str, **given: Any) -> subprocess.CompletedProcess[str]:
+    """A command line of bash, which has $S for schedline and $L for a log that passes."""
+    log = LOGS / "pass_three_suites.log"
+    environment = os.environ | {"S": COMMAND, "L": str(log)}
+    return subprocess.run(["bash", "-c", words], capture_output=True, text=True, env=environment, check=False, **given)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "$S judge $L > /dev/full",
+        "$S judge $L 2> /dev/full > /dev/full",
+        "$S judge $L >&-",
+        "$S judge $L --json /dev/full",
+        "$S judge - <&-",
+        "$S --help > /dev/full",
+    ],
+)
+def test_output_that_cannot_be_written_is_an_error(words: str) -> None:
+    done = shell(words)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr + done.stdout
+    assert "2> /dev/full" in words or len(done.stderr.strip().splitlines()) <= 3
+    assert Path("/dev/full").is_char_device()
+
+
+def test_bisect_skips_a_commit_whose_verdict_cannot_be_written() -> None:
+    assert shell("$S check --bisect --no-such-option > /dev/full").returncode == 125
+
+
+@pytest.mark.parametrize("words", ["--json -", "--json /dev/stdout", "--json /dev/fd/1"])
+def test_a_document_on_standard_output_is_alone_there(words: str, tmp_path: Path) -> None:
+    for redirected in ("", " > out", " >> out"):
+        done = shell(f"$S judge $L {words}{redirected}", cwd=tmp_path)
+        text = (tmp_path / "out").read_text() if redirected else done.stdout
+        if redirected == " >> out":
+            text = text[len(text) // 2 :]
+        assert done.returncode == 0
+        assert json.loads(text)["schema"] == "check-1"
+        assert "3 suites" in done.stderr or "passed" in done.stderr
+
+
+def test_outputs_are_written_through_and_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "target").chmod(0o600)
+    (tmp_path / "link").symlink_to("target")
+    done = shell("cat fifo > read & $S judge $L --json fifo && wait && $S judge $L --json link", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "fifo").is_fifo() and (tmp_path / "link").is_symlink()
+    for written in ("read", "target"):
+        assert json.loads((tmp_path / written).read_text())["schema"] == "check-1"
+    assert (tmp_path / "target").stat().st_mode & 0o777 == 0o600
