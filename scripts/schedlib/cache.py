@@ -32,7 +32,9 @@ def cache_path() -> Path:
     chosen = os.environ.get("SCHEDLINE_CACHE")
     if not chosen and BUNDLE.exists():
         return PROJECT / "cache"
-    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "schedline"
+    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG specification says that a relative path is to be ignored.
+    return Path(chosen) if chosen else (caches if caches.is_absolute() else Path.home() / ".cache") / "schedline"
 
 
 def cache_dir() -> Path:

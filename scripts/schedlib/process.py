@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -11,12 +12,16 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 
+_KEPT = (
+    "PATH|HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|LD_LIBRARY_PATH|SOURCE_DATE_EPOCH|DEBIAN_FRONTEND|MPLCONFIGDIR|"
+    "(?:CCACHE|SCHEDLINE|XDG|NIX|PIP|PKG_CONFIG|PYTEST|HYPOTHESIS|COVERAGE|SSL_CERT|REQUESTS_CA)_?.*|"
+    "(?:http|https|ftp|all|no)_proxy|(?:HTTP|HTTPS|FTP|ALL|NO)_PROXY"
+)
+
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment in the C locale, without variables that would affect git or a kernel build."""
-    dropped = ("GIT_", "KBUILD_", "KCONFIG_", "MAKE", "MFLAGS")
-    single = {"ARCH", "CROSS_COMPILE", "O", "CC", "LLVM", "SUBARCH", "LOCALVERSION", "KDIR", "SERIES", "CONFIG", "ON"}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped) and name not in single}
+    """The C locale and what a program needs to run; nothing that git, make, grep or a kernel build would obey."""
+    kept = {name: value for name, value in os.environ.items() if re.fullmatch(_KEPT, name)}
     return kept | {"LC_ALL": "C"} | dict(extra or {})
 
 

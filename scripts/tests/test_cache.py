@@ -13,6 +13,7 @@ import pytest
 
 from schedlib import cache as module
 from schedlib.errors import SchedlineError
+from schedlib.process import must
 
 
 def test_atomic_write_keeps_the_old_file_when_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,3 +119,30 @@ def test_xdg_cache_home_is_honoured(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("SCHEDLINE_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert module.cache_dir() == tmp_path / "schedline"
+
+
+def test_a_relative_cache_of_xdg_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("SCHEDLINE_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "caches")
+    assert module.cache_path() == tmp_path / ".cache/schedline"
+
+
+def test_builds_do_not_see_the_callers_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile = (
+        "PWD",
+        "OLDPWD",
+        "MAKEFLAGS",
+        "KBUILD_OUTPUT",
+        "CDPATH",
+        "GREP_OPTIONS",
+        "GIT_DIR",
+        "CC",
+        "BASH_ENV",
+        "ANY",
+    )
+    for name in (*hostile, "CCACHE_DIR"):
+        monkeypatch.setenv(name, "x")
+    told = must(["env"]).splitlines()
+    assert {"CCACHE_DIR=x", "LC_ALL=C"} <= set(told)
+    assert {each.partition("=")[0] for each in told}.isdisjoint(hostile)

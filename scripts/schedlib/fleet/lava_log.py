@@ -65,9 +65,17 @@ class LavaLog:
     key: str
 
 
+_DEEPEST = 1000
+"""A record has few levels; with 100,000 of them libyaml overflows its stack."""
+_OPENING = re.compile(r"[\[{]|[-?:] ")
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'")
+
+
 def records(text: str) -> Iterator[LavaRecord]:
     """All records of a log that are whole. The last line of a log that was cut off is none."""
     for line in text.split("\n"):
+        if len(line) > _DEEPEST and len(_OPENING.findall(_QUOTED.sub("", line))) > _DEEPEST:
+            continue
         try:
             # This loader makes tables, lists and texts, and nothing else: S506 does not know it.
             found = yaml.load(line.removeprefix("- "), Loader=yaml.CBaseLoader)  # noqa: S506

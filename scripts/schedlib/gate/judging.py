@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -153,7 +154,7 @@ def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
     batch = Batch(chosen[0].boots, chosen[1].boots)
     if not batch.smaller:
         return metric_row(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
-    values = values_of(rule, batch)
+    values = values_of(rule, batch, about)
     if not rule.absolute and not np.median(values[0]):
         raise SchedlineError(
             f"{' '.join(rule.key)} is 0 in the base, and a budget in percent of 0 allows nothing",
@@ -241,8 +242,12 @@ _LARGEST = 1e18
 """No time in ns, rate or count is larger: 30 years."""
 
 
-def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
-    """A value for each boot; larger is worse."""
+_TIMES = ("ns", "us", "ms", "s")
+_QUANTILE = re.compile(r"(?:^|\.)(?:p\d+(?:_\d+)?|max)$")
+
+
+def values_of(rule: GateRule, batch: Batch, unit: str = "") -> tuple[Values, Values]:
+    """A value for each boot; larger is worse. SchedlineError for a value that cannot have been measured."""
     sign = -1.0 if rule.direction == "higher" else 1.0
     both = []
     for boots in (batch.base, batch.candidate):
@@ -250,6 +255,8 @@ def values_of(rule: GateRule, batch: Batch) -> tuple[Values, Values]:
         for boot, figure in zip(boots, figures, strict=True):
             least, most = min(figure.values), max(figure.values)
             wrong = f"is {least:g} in boot {boot.id}: below 0" if least < 0 else ""
+            if not least and unit in _TIMES and _QUANTILE.search(rule.name):
+                wrong = f"is 0 {unit} in boot {boot.id}: nothing takes no time"
             if not most <= _LARGEST:
                 wrong = f"is {most:g} in boot {boot.id}: no measurement is so large"
             if rule.method is Method.RATE and (not figure.samples or figure.total > figure.samples):

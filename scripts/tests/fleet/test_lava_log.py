@@ -89,3 +89,10 @@ def test_a_log_that_stops_has_no_end(tmp_path: Path) -> None:
     text = lava_logs.log(lava_logs.boots(lava_logs.campaign(tmp_path)))
     assert not read_log(text[: len(text) // 2]).ended
     assert read_log(lava_logs.log([], lava_logs.INFRASTRUCTURE)).trouble == ("Infrastructure", "Connection closed")
+
+
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
+def test_a_record_of_many_levels_does_not_overflow_the_stack(opening: str) -> None:
+    assert said(f"- {{{AT}: target, msg: {opening * 100_000}") is None
+    text = opening * 2000
+    assert said(f'- {{{AT}: "target", "msg": "{text}"}}') == text

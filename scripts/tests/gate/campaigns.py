@@ -80,6 +80,7 @@ class Campaign:
     gates: str = GATES
     written: int = 0
     extra: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    unit: str = "ns"
 
     @property
     def base(self) -> Path:
@@ -114,7 +115,10 @@ class Campaign:
                 for number in range(runs):
                     minute = first + 10 * slot + number
                     content = run(
-                        name, f"{name}-{first}-{place}", minute, [metric(value * (1 + 1e-9 * number)), *self.extra]
+                        name,
+                        f"{name}-{first}-{place}",
+                        minute,
+                        [metric(value * (1 + 1e-9 * number), unit=self.unit), *self.extra],
                     )
                     self.save(self.place / name, content)
 

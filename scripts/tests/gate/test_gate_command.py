@@ -262,6 +262,7 @@ def test_a_damaged_run_is_refused(campaign: Campaign) -> None:
 
 
 def test_zero_in_the_base_has_no_percentage(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign.unit = "retries"
     campaign.boots([0.0] * 10, noise(2))
     assert "percent of 0" in refused(campaign)
     campaign.gates = GATES.replace("budget = 3\n", "absolute = true\nbudget = 3\n")
@@ -270,6 +271,12 @@ def test_zero_in_the_base_has_no_percentage(campaign: Campaign, capsys: pytest.C
 
 
 def test_zero_in_the_candidate(campaign: Campaign) -> None:
+    campaign.boots(noise(1), [0.0] * 10)
+    assert "nothing takes no time" in refused(campaign)
+
+
+def test_zero_of_a_count_in_the_candidate(campaign: Campaign) -> None:
+    campaign.unit = "retries"
     campaign.boots(noise(1), [0.0] * 10)
     assert main(campaign.words()) == 0
 

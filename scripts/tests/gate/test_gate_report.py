@@ -93,6 +93,7 @@ def test_the_document_has_the_judged_boots(told: GateDocument) -> None:
 
 def test_a_value_that_becomes_0_has_changed_by_all_of_it(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
+    campaign.unit = "retries"
     campaign.boots(noise(1), [0.0] * 10)
     (row,) = compared(campaign, placebo=False).metrics
     assert row.change == row.low == -100 and row.verdict is Verdict.PASS

@@ -110,9 +110,10 @@ def test_a_candidate_with_fewer_boots(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "incomplete, as you say: the machine was needed" in printed(capsys)
 
 
-def test_a_value_that_nothing_can_measure(campaign: Campaign) -> None:
-    campaign.save(campaign.candidate, run("candidate", "candidate-0-3", 65, [metric(1e299)]))
-    with pytest.raises(SchedlineError, match="no measurement is so large"):
+@pytest.mark.parametrize(("value", "why"), [(1e299, "no measurement is so large"), (0, "nothing takes no time")])
+def test_a_value_that_nothing_can_measure(value: float, why: str, campaign: Campaign) -> None:
+    campaign.save(campaign.candidate, run("candidate", "candidate-0-3", 65, [metric(value)]))
+    with pytest.raises(SchedlineError, match=why):
         main(campaign.words())
 
 
