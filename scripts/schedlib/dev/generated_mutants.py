@@ -43,10 +43,11 @@ from schedlib.guest.boot import Ending, GuestRun, run_guest
 from schedlib.guest.command_line import command_line
 from schedlib.kernel.build import Kernel, KernelPlan, composed_kernel
 from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.topology import Topology, load_topology
 from schedlib.paths import CONFIGS
 from schedlib.progress import say
 from schedlib.tree.compose import compose, refuse_conflicts
-from schedlib.tree.kernel_tree import open_tree
+from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
 
 DATA = CONFIGS / "generated-mutants.toml"
@@ -71,9 +72,11 @@ class MutantTarget(Strict, frozen=True):
 
 
 class MutantBuild(Strict, frozen=True):
-    """What one kernel is built with; see configs/generated-mutants.toml."""
+    """What one kernel is built with, and where it boots; see configs/generated-mutants.toml."""
 
-    fragments: tuple[Word, ...]
+    fragments: tuple[Word, ...] = ()
+    boots: Word = "uml"
+    topology: str = ""
 
 
 class MutantData(Strict, frozen=True):
@@ -130,6 +133,7 @@ class Built:
     """The kernel of one configuration.
 
     Attributes:
+        topology: that of QEMU's guest.
         place: a directory of the cache, with the kernel and what its guests said.
         same: mutants that are the same code there.
         lacking: mutants that do not compile there.
@@ -138,6 +142,7 @@ class Built:
 
     name: str
     plan: KernelPlan
+    topology: Topology | None
     kernel: Kernel
     place: Path
     same: frozenset[int]
@@ -224,15 +229,18 @@ _STOP = re.compile(rb"^(?:\[[^\]\n]*\] )?(?:not ok \d+ \w+\s*$|[^\n]*Kernel pani
 def _boot(built: Built, number: int, glob: str, timeout: float, log: Path) -> GuestRun:
     words = [*expect_arguments(built.plan.composition.expected), f"{PARAMETER}={number}"]
     words += [f"kunit.filter_glob={glob}"] if glob else []
-    argv = command_line(built.plan.target, built.kernel.image, CPUS, words, "")
+    cpus = built.topology.cpus if built.topology else CPUS
+    argv = command_line(built.plan.target, built.kernel.image, cpus, words, "tcg", built.topology)
     return run_guest(argv, log, timeout, stop=None if number == COUNTING else _STOP)
 
 
 def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: Sequence[Numbered]) -> Built:
     """Build one configuration; the mutants that do not compile are left out, in as many rounds as it takes."""
+    wanted = data.configuration[name].topology
+    shape = load_topology(wanted) if wanted else None
     targets = [each for each in data.target if name in each.on]
     filters = {(each.file, function): each.lines for each in targets for function in each.functions}
-    sources = _sources(plan, {*(file for file, _ in filters), HEADER, CORE})
+    sources = _sources(plan.tree, plan.commit, {*(file for file, _ in filters), HEADER, CORE})
     mine = [each for each in mutants if (each.file, each.change.function) in filters]
     all_ = f"{plan.configuration.digest()} {[(each.number, each.change) for each in mine]}"
     place = cache / "generated-mutants" / f"{name}-{_digest(plan.commit + all_)}"
@@ -245,7 +253,7 @@ def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: 
         if record:
             target = plan.target
             kernel = Kernel(place / target.image, place, "")
-            return Built(name, plan, kernel, place, frozenset(record["same"]), frozenset(lacking), made.counters)
+            return Built(name, plan, shape, kernel, place, frozenset(record["same"]), frozenset(lacking), made.counters)
         commit = committed(plan, made)
         if not (refused := compiled(cache, plan, commit)):
             break
@@ -255,15 +263,15 @@ def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: 
     place.mkdir(parents=True, exist_ok=True)
     kernel, same = kernel_with(cache, plan, commit, place)
     write_json(place / "kernel.json", {"same": sorted(same)})
-    return Built(name, plan, kernel, place, same, frozenset(lacking), made.counters)
+    return Built(name, plan, shape, kernel, place, same, frozenset(lacking), made.counters)
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _sources(plan: KernelPlan, files: Collection[str]) -> dict[str, str]:
-    return {file: plan.tree.read(file, plan.commit) or "" for file in sorted(files)}
+def _sources(tree: Tree, commit: str, files: Collection[str]) -> dict[str, str]:
+    return {file: tree.read(file, commit) or "" for file in sorted(files)}
 
 
 def _count(built: Built) -> Counted:
@@ -365,11 +373,7 @@ def try_generated(options: GeneratedOptions) -> Verdict:
     tree = open_tree(cache, options.tree)
     composition = compose(tree)
     refuse_conflicts(composition)
-    plans = {
-        name: composed_kernel(tree, TARGETS["uml"], composition, its.fragments)
-        for name, its in data.configuration.items()
-    }
-    sources = _sources(next(iter(plans.values())), {target.file for target in data.target})
+    sources = _sources(tree, composition.commit, {target.file for target in data.target})
     pool = numbered(sources, data.target)
     names = frozenset(options.functions)
     if options.since:
@@ -380,7 +384,12 @@ def try_generated(options: GeneratedOptions) -> Verdict:
         raise SchedlineError("no mutant is chosen", "name functions of configs/generated-mutants.toml")
     wanted = {each.change.function for each in some}
     needed = {on for target in data.target if wanted & set(target.functions) for on in target.on}
-    built = {name: _build(cache, plan, name, data, pool) for name, plan in plans.items() if name in needed}
+    plans = {
+        name: composed_kernel(tree, TARGETS[its.boots], composition, its.fragments)
+        for name, its in data.configuration.items()
+        if name in needed
+    }
+    built = {name: _build(cache, plan, name, data, pool) for name, plan in plans.items()}
     counted: dict[str, Counted] = {}
     for name, each in built.items():
         counted[name] = one = _count(each)

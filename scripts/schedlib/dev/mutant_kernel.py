@@ -181,7 +181,10 @@ def kernel_with(cache: Path, plan: KernelPlan, commit: str, place: Path) -> tupl
     with built(cache, plan.tree, commit, plan.target, plan.configuration) as kernel:
         objects = sorted((kernel.build / "kernel/sched").glob("*.o"))
         same = frozenset[int]().union(
-            *(same_code(must(["objdump", "-dr", "--no-show-raw-insn", each])) for each in objects)
+            *(
+                same_code(must([f"{plan.target.compiler}objdump", "-dr", "--no-show-raw-insn", each]))
+                for each in objects
+            )
         )
         return kernel.kept(place), same
 
@@ -206,12 +209,15 @@ def same_code(disassembly: str) -> frozenset[int]:
     )
 
 
+_JUMP = re.compile(r"(j\w+|call|bl?(?:\.\w+)?|(?:cb|tb)n?z\s[^<]*,)\s+([0-9a-f]+) <(\w+)")
+
+
 def _plain(code: str, name: str, start: int) -> str:
     """Code without what depends on where it lies."""
     rows = []
     for line in code.splitlines():
         row = re.sub(r"^\s*[0-9a-f]+:\s*", "", line)
-        if jump := re.match(r"(j\w+|call)\s+([0-9a-f]+) <(\w+)", row):
+        if jump := _JUMP.match(row):
             target = jump[3]
             row = f"{jump[1]} +{int(jump[2], 16) - start}" if target.startswith(f"{name}__") else f"{jump[1]} {target}"
         row = re.sub(rf"{name}(__m\d+|__orig)[\w.]*", "SELF", row)
