@@ -4,12 +4,12 @@
 # Environment variables are ignored. An option that the verb does not have is an error.
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status c2c run gate fleet premerge export kernels judge fetch doctor \
+.PHONY: help check layout status c2c run gate fleet premerge export kernels judge fetch doctor cache \
 	test quick mutants bench litmus test-tree schemas kselftest
 
 quote = '$(subst ','\'',$(1))'
 given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
-flags := AGAIN APPLY GENERATED IN_GUEST INSTALL LIST LONG LOOKS MARKED NO_BLAME PERF_BENCH_SIMPLE RUNNING SELFTESTS TRUST VERBOSE WITHOUT_MAP
+flags := AGAIN APPLY GENERATED IN_GUEST INSTALL LIST LONG LOOKS MARKED NO_BLAME PERF_BENCH_SIMPLE REMOVE RUNNING SELFTESTS TRUST VERBOSE WITHOUT_MAP
 name = --$(shell printf %s $(call quote,$(1)) | tr A-Z_ a-z-)
 # PLACEBO=1 selects the carried placebo, PLACEBO=FILE another one.
 bare = $(or $(filter $(1),$(flags)),$(filter PLACEBO=1,$(1)=$($(1))))
@@ -66,6 +66,9 @@ fetch: ## a kernel source from Debian into the cache (SERIES=7.3, 7.2, 6.12 or 6
 
 doctor: ## which jobs this machine is ready for, and what the others lack (INSTALL=1 installs it)
 	$(schedline) doctor $(options)
+
+cache: ## what is kept on this machine (PRUNE=30 removes what was not used for 30 days, REMOVE=1 all)
+	$(schedline) cache $(options)
 
 test: ## this project's own tests (LONG=1: also the tests that build a kernel only for themselves; K=word)
 	$(call ready,test)

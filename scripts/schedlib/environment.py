@@ -60,6 +60,11 @@ def _place(requirements: str) -> Path:
     return cache_dir() / "python" / key.hexdigest()[:12]
 
 
+def places() -> frozenset[Path]:
+    """The virtual environments that this version of schedline uses."""
+    return frozenset(_place(each.name) for each in PROJECT.glob("requirements*.txt"))
+
+
 def library_place(python: str) -> Path:
     """The directory of a bundle with the libraries for a version of Python."""
     return BUNDLED_LIBRARIES / f"{python}-{platform.machine()}"

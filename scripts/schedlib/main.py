@@ -19,7 +19,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from schedlib import doctor_verb
+from schedlib import cache_verb, doctor_verb
 from schedlib.c2c import c2c_verb
 from schedlib.cache import cache_path
 from schedlib.check import check_verb, judge_verb
@@ -40,7 +40,7 @@ from schedlib.verdict import BISECT_SKIP, Verdict
 GROUPS = (
     ("on a kernel tree", (check_verb, layout_verb, status_verb, c2c_verb, premerge_verb, export_verb, kernels_verb)),
     ("on measurements", (run_verb, gate_verb, fleet_verb)),
-    ("other", (judge_verb, fetch_verb, doctor_verb)),
+    ("other", (judge_verb, fetch_verb, doctor_verb, cache_verb)),
 )
 
 _ABOUT = """\

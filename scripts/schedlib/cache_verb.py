@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline cache`: what is kept, how large it is and when it was used; removes what is old, or all of it."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlib.cache import cache_path
+from schedlib.environment import places
+from schedlib.errors import SchedlineError
+from schedlib.options import Verbs, add_verb
+from schedlib.verdict import Verdict
+
+_SPLIT = ("builds", "trees", "python", "test-user")
+"""Directories whose entries are used, and removed, one by one."""
+
+
+@dataclass(frozen=True)
+class CacheOptions:
+    """What to do: remove all (`remove`), or what was not used for so many days (`prune`); else only list."""
+
+    prune: int | None
+    remove: bool
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An entry of the cache: its size in bytes, when it was used last, and the locks that its users hold."""
+
+    path: Path
+    size: int
+    used: float
+    locks: tuple[Path, ...]
+
+
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline cache`."""
+    parser = add_verb(
+        verbs,
+        "cache",
+        "what is kept on this machine, how large it is, when it was used; removes it",
+        first=[
+            "schedline cache              everything that is kept",
+            "schedline cache --prune 30   remove what was not used for 30 days",
+            "schedline cache --remove     remove all of it",
+        ],
+        text="""
+        All that schedline keeps is in one directory: $SCHEDLINE_CACHE, else $XDG_CACHE_HOME/schedline, else
+        ~/.cache/schedline. Results that a verb wrote to a place of yours and packages of the distribution are not
+        in it. What another schedline is using stays. Everything that is removed is made again when it is needed.""",
+        read=_read,
+        job=_cache,
+        libraries=(),
+        download=False,
+    )
+    parser.add_argument("--prune", type=int, metavar="DAYS", help="remove what was not used for so many days")
+    parser.add_argument("--remove", action="store_true", help="remove all of it")
+
+
+def _read(arguments: argparse.Namespace) -> CacheOptions:
+    if arguments.remove and arguments.prune is not None:
+        raise SchedlineError("--remove and --prune exclude each other", "choose one")
+    if arguments.prune is not None and arguments.prune < 0:
+        raise SchedlineError(f"--prune {arguments.prune}: not a number of days", "for instance --prune 30")
+    return CacheOptions(arguments.prune, arguments.remove)
+
+
+def _cache(options: CacheOptions) -> Verdict:
+    base = cache_path()
+    found = sorted(kept(base), key=lambda each: -each.size) if base.is_dir() else []
+    gone = busy = 0
+    for each in found:
+        told = f"{each.size / 1e6:9.0f} MB  used {time.strftime('%Y-%m-%d', time.localtime(each.used))}  "
+        told += str(each.path.relative_to(base))
+        old = options.prune is not None and each.used < time.time() - options.prune * 86400
+        if not (options.remove or (old and each.path not in places())):
+            print(told)
+        elif not options.remove and _lends(each.path, base):
+            print(f"{told}: another tree needs it")
+        elif _remove(each):
+            print(f"{told}: removed")
+            gone += each.size
+        else:
+            print(f"{told}: in use")
+            busy += 1
+    print(f"{base}: {sum(each.size for each in found) / 1e9 - gone / 1e9:.1f} GB kept, {gone / 1e9:.1f} GB removed")
+    if options.remove and not busy:
+        shutil.rmtree(base, ignore_errors=True)
+        print("nothing else of schedline lies on this machine, but for what you had written elsewhere")
+    return Verdict.ERROR if busy else Verdict.PASS
+
+
+def kept(base: Path) -> Iterator[Kept]:
+    """The entries of a cache."""
+    for top in sorted(base.iterdir()):
+        for path in sorted(top.iterdir()) if top.name in _SPLIT else [top]:
+            if path.suffix in (".lock", ".state"):
+                continue
+            locks = tuple(each for each in path.parent.glob("*.lock") if each.name.startswith(f"{path.name}."))
+            # A lock is written whenever its entry is used; a virtual environment and results have none.
+            used = max([each.stat().st_mtime for each in locks] or [_newest(path)])
+            yield Kept(path, _size(path), used, locks)
+
+
+def _newest(path: Path) -> float:
+    inside = [each.lstat().st_mtime for each in path.iterdir()] if path.is_dir() else []
+    return max([path.lstat().st_mtime, *inside])
+
+
+def _size(path: Path) -> int:
+    """Bytes on the disk."""
+    seen: dict[tuple[int, int], int] = {}
+    for each in [path, *path.rglob("*")]:
+        status = each.lstat()
+        seen[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(seen.values())
+
+
+def _lends(path: Path, base: Path) -> bool:
+    """Whether another tree reads its git objects from this one."""
+    others = base.glob("*/*/src/.git/objects/info/alternates"), base.glob("*/*/.git/objects/info/alternates")
+    return any(f"{path}/" in each.read_text() for some in others for each in some if not each.is_relative_to(path))
+
+
+def _remove(each: Kept) -> bool:
+    """Remove an entry unless somebody holds one of its locks."""
+    with ExitStack() as held:
+        for path in each.locks:
+            file = held.enter_context(path.open("a"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        # The record goes first: what is half removed is not trusted later.
+        for lock in each.locks:
+            lock.with_suffix(".state").unlink(missing_ok=True)
+        half = each.path.with_name(f".{each.path.name}.removed")
+        each.path.rename(half)
+        if half.is_dir() and not half.is_symlink():
+            shutil.rmtree(half)
+        else:
+            half.unlink()
+    return True
