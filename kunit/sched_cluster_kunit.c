@@ -126,11 +126,11 @@ static const struct situation situations[] = {
 	{ "without_clusters_the_llc_is_scanned", &llc_of_8, .idle = CPU(2), .target = 5,
 	  .prev = 5, .recent = 5, .pick = CPU(2) },
 
-	/* The cluster first, the LLC next. */
+	/* The cluster first, the LLC next. A walk of the LLC begins behind the target. */
 	{ "cluster_comes_before_the_llc", &clusters_of_4, .idle = CPUS(0, 3) | CPU(4),
 	  .target = 7, .prev = 7, .recent = 7, .pick = CPU(4) },
-	{ "any_idle_cpu_of_the_cluster_will_do", &clusters_of_4, .idle = CPUS(0, 3) | CPUS(6, 7),
-	  .target = 5, .prev = 5, .recent = 5, .pick = CPUS(6, 7) },
+	{ "any_idle_cpu_of_the_cluster_will_do", &clusters_of_4, .idle = CPUS(0, 3) | CPUS(4, 5),
+	  .target = 7, .prev = 7, .recent = 7, .pick = CPUS(4, 5) },
 	{ "with_the_cluster_busy_the_llc_is_scanned", &clusters_of_4, .idle = CPUS(1, 2),
 	  .target = 5, .prev = 5, .recent = 5, .pick = CPUS(1, 2) },
 	{ "nothing_idle_in_the_llc_keeps_the_target", &clusters_of_4, .target = 5, .prev = 1,
@@ -139,7 +139,7 @@ static const struct situation situations[] = {
 	  .idle = CPU(4) | CPUS(6, 7), .target = 5, .prev = 7, .recent = 3,
 	  .pick = CPU(7), .at_once = true },
 	{ "prev_of_another_cluster_yields_to_the_cluster", &clusters_of_4,
-	  .idle = CPU(1) | CPU(7), .target = 5, .prev = 1, .recent = 1, .pick = CPU(7) },
+	  .idle = CPU(1) | CPU(4), .target = 5, .prev = 1, .recent = 1, .pick = CPU(4) },
 	{ "prev_of_another_cluster_is_better_than_none", &clusters_of_4, .idle = CPU(1),
 	  .target = 5, .prev = 1, .recent = 1, .pick = CPU(1) },
 	{ "recently_used_cpu_of_the_cluster_is_taken_without_a_scan", &clusters_of_4,
@@ -149,7 +149,7 @@ static const struct situation situations[] = {
 	  .idle = CPU(1) | CPU(6), .target = 5, .prev = 1, .recent = 6,
 	  .pick = CPU(6) },
 	{ "recently_used_cpu_of_another_cluster_yields_to_the_cluster", &clusters_of_4,
-	  .idle = CPU(3) | CPU(7), .target = 5, .prev = 1, .recent = 3, .pick = CPU(7) },
+	  .idle = CPU(3) | CPU(4), .target = 5, .prev = 1, .recent = 3, .pick = CPU(4) },
 	{ "busy_recently_used_cpu_is_not_taken", &clusters_of_4, .target = 5, .prev = 1,
 	  .recent = 3, .pick = CPU(5) },
 	{ "scan_of_the_cluster_respects_affinity", &clusters_of_4, .idle = CPU(0) | CPUS(6, 7),
@@ -157,7 +157,7 @@ static const struct situation situations[] = {
 	{ "scan_of_the_llc_respects_affinity", &clusters_of_4, .idle = CPUS(0, 2), .target = 5,
 	  .prev = 5, .recent = 5, .allowed = CPU(2) | CPUS(4, 7), .pick = CPU(2) },
 	{ "sched_idle_cpu_of_the_cluster_comes_before_the_llc", &clusters_of_4, .idle = CPU(0),
-	  .sched_idle = CPU(6), .target = 5, .prev = 5, .recent = 5, .pick = CPU(6) },
+	  .sched_idle = CPU(4), .target = 5, .prev = 5, .recent = 5, .pick = CPU(4) },
 
 	/* The other LLC is never scanned. */
 	{ "prev_of_another_llc_does_not_stop_the_scan", &two_llcs, .idle = CPU(3) | CPU(6),
@@ -176,8 +176,8 @@ static const struct situation situations[] = {
 	/* Threads of a core. */
 	{ "idle_core_comes_before_an_idle_thread", &smt_clusters, .idle = CPUS(5, 7),
 	  .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE, .pick = CPUS(6, 7) },
-	{ "idle_core_of_the_cluster_comes_first", &smt_clusters, .idle = CPUS(0, 1) | CPUS(6, 7),
-	  .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE, .pick = CPUS(6, 7) },
+	{ "idle_core_of_the_cluster_comes_first", &smt_clusters, .idle = CPUS(0, 1) | CPUS(4, 5),
+	  .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE, .pick = CPUS(4, 5) },
 	{ "idle_core_of_the_llc_comes_before_an_idle_thread_of_the_cluster", &smt_clusters,
 	  .idle = CPUS(0, 1) | CPU(6), .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE,
 	  .pick = CPUS(0, 1) },
@@ -190,8 +190,8 @@ static const struct situation situations[] = {
 	{ "sibling_of_prev_of_another_llc_is_not_taken", &smt_two_llcs, .idle = CPU(1) | CPU(6),
 	  .target = 4, .prev = 0, .recent = 0, .hint = NO_IDLE_CORE, .pick = CPU(6) },
 	{ "idle_thread_of_the_cluster_comes_before_the_llc", &smt_clusters,
-	  .idle = CPU(0) | CPU(7), .target = 4, .prev = 4, .recent = 4, .hint = NO_IDLE_CORE,
-	  .pick = CPU(7) },
+	  .idle = CPU(0) | CPU(4), .target = 7, .prev = 7, .recent = 7, .hint = NO_IDLE_CORE,
+	  .pick = CPU(4) },
 
 	/* Little CPUs are 0 to 3. */
 	{ "task_that_fits_goes_to_any_idle_cpu", &big_little, .idle = CPUS(1, 2), .target = 5,
@@ -324,7 +324,7 @@ static bool is_at_rest(struct call *c)
 
 	c->idle = 0;
 	for (int cpu = 0; cpu < s->machine->cpus; cpu++) {
-		if (idle_cpu(cpu))
+		if (available_idle_cpu(cpu))
 			c->idle |= CPU(cpu);
 		else if (!!sched_idle_rq(cpu_rq(cpu)) != !!(s->sched_idle & CPU(cpu)))
 			return false;
@@ -469,8 +469,11 @@ static const struct situation busy_llc[] = {
 /* It ends at the first CPU behind the target, CPU 6, or does not begin. */
 static bool scan_ends_early(int cpu)
 {
+	struct sched_domain *sd;
+
 	guard(rcu)();
-	return READ_ONCE(rcu_dereference(per_cpu(sd_llc, cpu))->shared->nr_idle_scan) <= 1;
+	sd = rcu_dereference(per_cpu(sd_llc, cpu));
+	return sd && READ_ONCE(sd->shared->nr_idle_scan) <= 1;
 }
 
 /*
@@ -552,7 +555,7 @@ static bool wake_up_if_at_rest(struct kunit *test, struct call *c, int *cpu)
 }
 
 /* One CPU is idle, in the cluster of the waker, and the task slept in another one. */
-static void woken_task_goes_to_the_idle_cpu_of_the_cluster(struct kunit *test)
+static void woken_task_goes_to_the_idle_cpu(struct kunit *test)
 {
 	static const struct situation s = {
 		.machine = &clusters_of_4, .idle = CPU(7), .target = 5, .prev = 1, .pick = CPU(7),
@@ -583,7 +586,7 @@ static void woken_task_goes_to_the_idle_cpu_of_the_cluster(struct kunit *test)
 static struct kunit_case sched_cluster_cases[] = {
 	KUNIT_CASE_PARAM(select_idle_sibling_picks, situations_gen_params),
 	KUNIT_CASE(busy_llc_is_not_scanned),
-	KUNIT_CASE(woken_task_goes_to_the_idle_cpu_of_the_cluster),
+	KUNIT_CASE(woken_task_goes_to_the_idle_cpu),
 	{}
 };
 

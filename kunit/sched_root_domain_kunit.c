@@ -282,6 +282,7 @@ static void rd_test_wait_for_wakeups(struct kunit *test)
 {
 	unsigned long left;
 
+	atomic_set(&rd_test_wakeups, 0);
 	reinit_completion(&rd_test_woken_often);
 	left = wait_for_completion_timeout(&rd_test_woken_often, RD_TEST_SECONDS * HZ);
 	KUNIT_ASSERT_GT_MSG(test, left, 0, "fewer than %d wake-ups of RT tasks in %d seconds",

@@ -149,6 +149,14 @@ static void rt_leave_cpus(struct kunit *test)
 	}
 }
 
+/* Behind a failed assertion a new thread runs, so the CPUs have to be free before. */
+static void rt_must(struct kunit *test, bool ok, int cpu, const char *what)
+{
+	if (!ok)
+		rt_leave_cpus(test);
+	KUNIT_ASSERT_TRUE_MSG(test, ok, "CPU %d: %s", cpu, what);
+}
+
 static void rt_test_exit(struct kunit *test)
 {
 	struct rt_actors *actors = test->priv;
@@ -189,9 +197,10 @@ static struct rt_actor *rt_sleeper(struct kunit *test, int cpu, int priority)
 	struct rt_actor *a = rt_actor(test, cpu, priority);
 
 	rt_start(a);
-	KUNIT_ASSERT_TRUE_MSG(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), "CPU %d", cpu);
+	rt_must(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), cpu, "the task does not get it");
 	rt_stop(a);
-	KUNIT_ASSERT_TRUE(test, rt_wait_for(READ_ONCE(a->cpu) == -1 && !READ_ONCE(a->task->on_rq)));
+	rt_must(test, rt_wait_for(READ_ONCE(a->cpu) == -1 && !READ_ONCE(a->task->on_rq)), cpu,
+		"the task does not sleep");
 	return a;
 }
 
@@ -201,7 +210,7 @@ static struct rt_actor *rt_occupy(struct kunit *test, int cpu, int priority)
 	struct rt_actor *a = rt_actor(test, cpu, priority);
 
 	rt_start(a);
-	KUNIT_ASSERT_TRUE_MSG(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), "CPU %d", cpu);
+	rt_must(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), cpu, "the task does not get it");
 	return a;
 }
 
@@ -209,7 +218,7 @@ static struct rt_actor *rt_occupy(struct kunit *test, int cpu, int priority)
 static void rt_hold_cpu(struct kunit *test, struct rt_actor *a, enum rt_hold how)
 {
 	WRITE_ONCE(a->hold, how);
-	KUNIT_ASSERT_TRUE(test, rt_wait_for(READ_ONCE(a->held)));
+	rt_must(test, rt_wait_for(READ_ONCE(a->held)), a->cpu, "the task does not hold it");
 }
 
 /* A task that waits for the occupied @cpu, and may go to @others. */
@@ -218,11 +227,10 @@ static struct rt_actor *rt_waiter(struct kunit *test, int cpu, unsigned long oth
 	struct rt_actor *a = rt_actor(test, cpu, MIDDLE);
 
 	rt_start(a);
-	KUNIT_ASSERT_TRUE(test, rt_wait_for(task_on_rq_queued(a->task)));
+	rt_must(test, rt_wait_for(task_on_rq_queued(a->task)), cpu, "the task is not queued");
 	sched_test_allow(test, a->task, RT_CPU(cpu) | others);
-	KUNIT_ASSERT_TRUE_MSG(test, rt_wait_for(READ_ONCE(cpu_rq(cpu)->rt.overloaded)),
-			      "CPU %d is not overloaded", cpu);
-	KUNIT_ASSERT_EQ_MSG(test, READ_ONCE(a->cpu), -1, "the task runs beside a more urgent one");
+	rt_must(test, rt_wait_for(READ_ONCE(cpu_rq(cpu)->rt.overloaded)), cpu, "not overloaded");
+	rt_must(test, READ_ONCE(a->cpu) == -1, cpu, "the task runs beside a more urgent one");
 	return a;
 }
 
@@ -322,9 +330,11 @@ static bool rt_is_at_rest(const struct rt_choice *c)
 {
 	for (int cpu = 0; cpu < c->machine->cpus; cpu++) {
 		int priority = rt_priority_on(c, cpu);
+		struct rq *rq = cpu_rq(cpu);
 
-		if (READ_ONCE(cpu_rq(cpu)->rt.highest_prio.curr) !=
-		    MAX_RT_PRIO - 1 - priority)
+		/* The deadline server has a level of cpupri, too. */
+		if (READ_ONCE(rq->rt.highest_prio.curr) != MAX_RT_PRIO - 1 - priority ||
+		    READ_ONCE(rq->rd->cpupri.cpu_to_pri[cpu]) != priority)
 			return false;
 	}
 	return true;
@@ -344,6 +354,7 @@ static void find_lowest_rq_picks(struct kunit *test)
 	const struct rt_choice *c = test->param_value;
 	struct rt_actor *a;
 	int pick = -1;
+	bool at_rest;
 
 	sched_test_install(test, c->machine);
 	a = rt_sleeper(test, c->cpu, MIDDLE);
@@ -352,14 +363,14 @@ static void find_lowest_rq_picks(struct kunit *test)
 	for (int cpu = 0; cpu < c->machine->cpus; cpu++)
 		if (cpu != c->waker && rt_priority_on(c, cpu))
 			rt_occupy(test, cpu, rt_priority_on(c, cpu));
-	KUNIT_ASSERT_TRUE_MSG(test, rt_wait_for(rt_choose(c, a->task, &pick)),
-			      "CPUs did not come to rest");
+	at_rest = rt_wait_for(rt_choose(c, a->task, &pick));
+	rt_leave_cpus(test);
+	KUNIT_ASSERT_TRUE_MSG(test, at_rest, "CPUs did not come to rest");
 	KUNIT_EXPECT_EQ_MSG(test, pick >= 0, !!c->pick, "a CPU is found: %d", pick);
 	if (pick >= 0)
 		KUNIT_EXPECT_TRUE_MSG(test, c->pick & RT_CPU(pick),
 				      "CPU %d is found, right is %*pbl",
 				      pick, BITS_PER_LONG, &c->pick);
-	rt_leave_cpus(test);
 }
 
 /* ---- tasks that move ---- */
@@ -461,7 +472,7 @@ static void push_ipi_goes_on_to_the_next_cpu(struct kunit *test)
 	rt_waiter(test, 1, RT_CPU(3));
 	a = rt_waiter(test, 3, RT_CPU(2));
 	rd = cpu_rq(0)->rd;
-	KUNIT_ASSERT_TRUE(test, rt_wait_for(push_ipi_is_over(rd)));
+	rt_must(test, rt_wait_for(push_ipi_is_over(rd)), 0, "the IPI does not end");
 	before = atomic_read(&rd->refcount);
 	rt_hold_cpu(test, urgent, RT_NO_SWITCH);
 	rt_stop(leaves);
@@ -486,7 +497,7 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 	rt_occupy(test, 2, URGENT);
 	rt_waiter(test, 1, RT_CPU(2));
 	rd = cpu_rq(0)->rd;
-	KUNIT_ASSERT_TRUE(test, rt_wait_for(push_ipi_is_over(rd)));
+	rt_must(test, rt_wait_for(push_ipi_is_over(rd)), 0, "the IPI does not end");
 	/* CPU 1 does not take the IPI yet. */
 	rt_hold_cpu(test, urgent, RT_NO_IRQ);
 	scoped_guard(irqsave) {
@@ -537,12 +548,12 @@ static void rt_expect_visits(struct kunit *test, const int *want, int nr)
 	struct root_domain *rd = cpu_rq(0)->rd;
 	int cpu[8], got;
 
-	KUNIT_ASSERT_TRUE(test, rt_wait_for(push_ipi_is_over(rd)));
+	rt_must(test, rt_wait_for(push_ipi_is_over(rd)), 0, "the IPI does not end");
 	got = rt_visit(rd, cpu, ARRAY_SIZE(cpu));
+	rt_leave_cpus(test);
 	KUNIT_ASSERT_EQ_MSG(test, got, nr, "the number of CPUs, with -1 at the end");
 	for (int i = 0; i < nr; i++)
 		KUNIT_EXPECT_EQ_MSG(test, cpu[i], want[i], "visit %d", i);
-	rt_leave_cpus(test);
 }
 
 static void rt_overload_two(struct kunit *test)

@@ -376,9 +376,9 @@ static void llc_pointers_are_those_of_the_llc(struct kunit *test)
 	const struct sched_test_topology *t = test->param_value;
 
 	sched_test_install(test, t);
-	guard(rcu)();
+	guard(mutex)(&sched_domains_mutex);
 	for (int cpu = 0; cpu < t->cpus; cpu++) {
-		struct sched_domain *sd = rcu_dereference(per_cpu(sd_llc, cpu));
+		struct sched_domain *sd = rcu_dereference_sched_domain(per_cpu(sd_llc, cpu));
 		struct sched_domain_shared *own, *zeroth, *firsts;
 		int first = cpu / t->llc * t->llc;
 
@@ -389,9 +389,9 @@ static void llc_pointers_are_those_of_the_llc(struct kunit *test)
 		KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(sched_domain_span(sd), llc_of(cpu)),
 				      "CPU %d: the LLC domain has CPUs %*pbl", cpu,
 				      cpumask_pr_args(sched_domain_span(sd)));
-		own = rcu_dereference(per_cpu(sd_llc_shared, cpu));
-		firsts = rcu_dereference(per_cpu(sd_llc_shared, first));
-		zeroth = rcu_dereference(per_cpu(sd_llc_shared, 0));
+		own = rcu_dereference_sched_domain(per_cpu(sd_llc_shared, cpu));
+		firsts = rcu_dereference_sched_domain(per_cpu(sd_llc_shared, first));
+		zeroth = rcu_dereference_sched_domain(per_cpu(sd_llc_shared, 0));
 		KUNIT_EXPECT_PTR_EQ(test, own, sd->shared);
 		KUNIT_EXPECT_PTR_EQ_MSG(test, firsts, sd->shared, "CPUs %d and %d have one LLC",
 					first, cpu);
@@ -407,10 +407,13 @@ static void first_group_of_the_llc_is_the_cluster(struct kunit *test)
 	};
 
 	sched_test_install(test, &t);
-	guard(rcu)();
+	guard(mutex)(&sched_domains_mutex);
 	for (int cpu = 0; cpu < t.cpus; cpu++) {
-		struct sched_group *sg = rcu_dereference(per_cpu(sd_llc, cpu))->groups;
+		struct sched_domain *sd = rcu_dereference_sched_domain(per_cpu(sd_llc, cpu));
+		struct sched_group *sg;
 
+		KUNIT_ASSERT_NOT_NULL_MSG(test, sd, "CPU %d has no LLC domain", cpu);
+		sg = sd->groups;
 		KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(sched_group_span(sg),
 							  &cluster_masks[cpu / t.cluster]),
 				      "CPU %d: the group has CPUs %*pbl", cpu,
@@ -591,7 +594,7 @@ static struct trace trace_of_machine(void)
 	return trace;
 }
 
-static void topology_is_put_back_after_a_failed_assertion(struct kunit *test)
+static void topology_is_put_back_at_the_end_of_a_test(struct kunit *test)
 {
 	static const struct sched_test_topology t = { .name = "LLC of 2", .cpus = 2, .llc = 2 };
 	static const unsigned int apart[] = { 0, 1 };
@@ -605,11 +608,12 @@ static void topology_is_put_back_after_a_failed_assertion(struct kunit *test)
 	aborted = kunit_kzalloc(test, sizeof(*aborted), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, aborted);
 	kunit_init_test(aborted, "aborted", NULL);
+	current->kunit_test = aborted;
 	sched_test_install(aborted, &t);
 	sched_test_set_feature(aborted, __SCHED_FEAT_SIS_UTIL, !sched_feat(SIS_UTIL));
 	KUNIT_EXPECT_EQ(test, partition_at(apart, 2), 0);
 	KUNIT_EXPECT_NE(test, sysctl_sched_features, features);
-	/* What KUnit does behind an assertion that failed. */
+	/* What KUnit does at the end of a test, whether an assertion failed or not. */
 	kunit_cleanup(aborted);
 	current->kunit_test = test;
 	now = trace_of_machine();
@@ -636,7 +640,7 @@ static struct kunit_case sched_topology_cases[] = {
 #endif
 	KUNIT_CASE(capacity_key_survives_other_partitions),
 	KUNIT_CASE(clusters_follow_hotplug),
-	KUNIT_CASE(topology_is_put_back_after_a_failed_assertion),
+	KUNIT_CASE(topology_is_put_back_at_the_end_of_a_test),
 	{}
 };
 

@@ -54,6 +54,11 @@ def _three_of_ten(lot: np.random.Generator, values: Values) -> Values:
     return np.asarray(values * slow)
 
 
+def _third(lot: np.random.Generator, values: Values) -> Values:
+    """The third boot is twelve times slower."""
+    return np.asarray(values * np.where(np.arange(values.shape[-1]) == 2, 12.0, 1.0))
+
+
 def cases() -> Iterator[tuple[str, str, GateCase]]:
     """Part, name and case of each line."""
     quiet, usual = log_normal(0.03), MODELS["log-normal 5 %"]
@@ -78,6 +83,12 @@ def cases() -> Iterator[tuple[str, str, GateCase]]:
         ("a third of the boots 50 % slower", _some(1 / 3, 1.5)),
     ):
         yield "bad boots", name, GateCase(quiet, spoil=spoil)
+    for told, dirt in (("5 %", _some(0.05, 12)), ("10 %", _some(0.1, 12)), ("the third", _third)):
+        where = f"{told} of the base's boots 12 times slower"
+        yield "no change", f"{where}, and of the candidate's", GateCase(quiet, spoil=dirt, spoil_base=dirt)
+        for share in (0.2, 0.3):
+            spoil = _some(share, 10)
+            yield "bad boots", f"{share:.0%} 10 times slower; {where}", GateCase(quiet, spoil=spoil, spoil_base=dirt)
     for shown in ("log-normal 5 %", "every 2nd +10 %", "every 3rd +10 %", "every 4th +10 %", "trend 3 % a boot"):
         for order in ("ABBABAAB", "ABBA", "AB", "blocks"):
             yield "order", f"{shown}, {order}", GateCase(MODELS[shown], order=order)

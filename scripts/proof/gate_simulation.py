@@ -62,6 +62,7 @@ class GateCase:
     spread: float = 1.0
     runs: int = 1
     spoil: Spoil | None = None
+    spoil_base: Spoil | None = None
     order: str = "by lot"
 
     def boots(self, lot: np.random.Generator, campaigns: int) -> tuple[Values, Values, Values]:
@@ -76,6 +77,8 @@ class GateCase:
             candidate[:, 0] *= 1 + self.change
             if self.spoil:
                 candidate[:, 0] = self.spoil(lot, candidate[:, 0])
+            if self.spoil_base:
+                base[:, 0] = self.spoil_base(lot, base[:, 0])
             for side, read in zip(reads, (base, candidate), strict=True):
                 side[..., run] = np.floor(read / self.clock) * self.clock if self.clock else read
         reads = np.where(LIMITS.higher[:, None, None], -1 / reads, reads)

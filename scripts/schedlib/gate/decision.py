@@ -51,7 +51,7 @@ class LookEvidence:
         within: p that it is worse by `detect` or more.
         over_budget: whether the estimate of the change, less a step of the clock, is above the budget.
         doubtful: whether a change above the budget is shown at the level DOUBT.
-        far: number of the candidate's boots that are far from the base's: see far_boots().
+        far, far_base: number of boots of each kernel that are far from the base's ordinary ones: see far_boots().
     """
 
     worse: Values
@@ -59,6 +59,7 @@ class LookEvidence:
     over_budget: Flags
     doubtful: Flags
     far: Values
+    far_base: Values
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,14 @@ class Decision:
     p: Values
 
 
-def far_boots(base: Values, candidate: Values, limits: Limits) -> Flags:
-    """Which of the candidate's boots are worse than every boot of the base by more than `detect`."""
-    return np.asarray(limits.without(candidate, limits.detect) > base.max(axis=-1, keepdims=True))
+def far_boots(base: Values, boots: Values, limits: Limits) -> Flags:
+    """Which boots of a kernel are bad: worse than the base's upper fence by more than `detect`.
+
+    The fence is Tukey's, the third quartile and one and a half times the distance from the first (Exploratory Data
+    Analysis, 1977). A quarter of the base's boots may be bad without moving it, as they would move a maximum.
+    """
+    first, third = np.quantile(base, (0.25, 0.75), axis=-1, keepdims=True)
+    return np.asarray(limits.without(boots, limits.detect) > third + 1.5 * (third - first))
 
 
 def look_evidence(
@@ -99,13 +105,14 @@ def look_evidence(
         over = statistics.count_worse(base, lowest) > base.shape[-1] ** 2 / 2
         doubtful = statistics.rank_p(base, budgeted) <= DOUBT
     within = p_of(limits.without(candidate + step, limits.detect), base)
-    far = far_boots(base, candidate, limits).sum(axis=-1)
+    far, far_base = (far_boots(base, each, limits).sum(axis=-1) for each in (candidate, base))
     return LookEvidence(
         p_of(base, candidate),
         np.where(known, within, 1.0),
         np.asarray(over & known),
         np.asarray(doubtful),
         np.asarray(far, dtype=np.float64),
+        np.asarray(far_base, dtype=np.float64),
     )
 
 
@@ -114,10 +121,12 @@ def decide(evidence: LookEvidence, alpha: float, looks: int, family: int, *, las
 
     A metric fails if Holm's p that it is not worse is at most alpha / looks, and the estimate is over the budget. It
     passes if a change of `detect` is excluded at the level MISSED / looks, no change above the budget is in sight, and
-    no boot of the candidate is far from all boots of the base. One such boot may be chance: then only the last look can
-    pass. Each of these is monotone: worse values of the candidate can only make its result worse.
+    no boot of the candidate is bad (see far_boots()). One bad boot may be chance, and so may be as many as the base
+    has: then only the last look can pass. Each of these is monotone: worse values of the candidate can only make its
+    result worse.
     """
+    most = np.maximum(evidence.far_base, 1) if last else np.zeros_like(evidence.far)
     p = statistics.holm(evidence.worse, family)
     failed = (p <= alpha / looks) & evidence.over_budget
-    passed = (evidence.within <= MISSED / looks) & ~evidence.doubtful & (evidence.far <= (1 if last else 0))
+    passed = (evidence.within <= MISSED / looks) & ~evidence.doubtful & (evidence.far <= most)
     return Decision(failed, passed & ~failed, p)

@@ -193,6 +193,23 @@ def _told_apart(document: GateDocument) -> GateDocument:
     return replace(document, metrics=metrics, shares=shares)
 
 
+def slower(document: GateDocument) -> str:
+    """Of a PASS: the metrics whose estimate is over their budget, in words; empty if there are none."""
+    rows = [row for row in _told_apart(document).metrics if row.over_budget and document.status is Verdict.PASS]
+    told = "; ".join(f"{row.name} {words_of(row)}, budget {row.budget:g}{per(row)}" for row in rows)
+    return f"slower within what is not excluded: {told}" if rows else ""
+
+
+def bad_base(document: GateDocument) -> str:
+    """The base's bad boots, in words; empty if there are none."""
+    ids = sorted({each for row in document.metrics for each in row.far_base})
+    return (
+        f"the base has bad boots of its own, {len(ids)} of {len(document.sides[0].boots)}: {', '.join(ids)}"
+        if ids
+        else ""
+    )
+
+
 def banner(document: GateDocument) -> str:
     """The verdict in words: what a PASS excludes, what became worse, or what each open metric needs."""
     verdict, metrics = document.status, _told_apart(document).metrics
@@ -265,7 +282,8 @@ def most_changed(shown: Sequence[UnjudgedMetric]) -> list[UnjudgedMetric]:
 def text(document: GateDocument) -> str:
     """The whole report, except for the overall verdict. No line is longer than 72 characters."""
     document = _told_apart(document)
-    lines = [*_sides(document.sides[:2]), "", *_tables(document.metrics), ""]
+    first = [line for each in (slower(document), bad_base(document)) if each for line in wrapped(each)]
+    lines = [*first, *_sides(document.sides[:2]), "", *_tables(document.metrics), ""]
     lines += _pictures(document.metrics)
     lines += [line for metric in document.metrics for said in told_of(metric) for line in wrapped(said)]
     lines += [line for note in told_of_runs(document) for line in wrapped(note)]

@@ -187,7 +187,8 @@ def _gate(wanted: GateOptions | FleetOptions) -> Verdict:
 
         write_atomic(wanted.html, page(found, [(path.name, read_svg(path)) for path in wanted.pictures]))
         print(f"page: {wanted.html}")
-    print(f"verdict: {found.status.name}")
+    slower = gate_report.slower(found)
+    print(f"verdict: {found.status.name}{', ' + slower if slower else ''}")
     return found.status
 
 

@@ -338,7 +338,12 @@ def _estimates(sample: Sample, boots: int) -> _Estimates:
 def _described(sample: Sample, boots: int) -> GateMetric:
     """The figures of the first boots, with the verdict INCONCLUSIVE and no reason."""
     found, rule = _estimates(sample, boots), sample.rule
-    far = far_boots(sample.base[:boots], sample.candidate[:boots], sample.limits)
+    base = sample.base[:boots]
+    far = [far_boots(base, side[:boots], sample.limits) for side in (sample.candidate, sample.base)]
+    ids = [
+        tuple(boot.id for boot, is_far in zip(side[:boots], flags, strict=True) if is_far)
+        for side, flags in zip((sample.batch.candidate, sample.batch.base), far, strict=True)
+    ]
     # What becomes 0 has changed by -100 %, and nothing can change by more than that.
     least = -inf if rule.absolute else -100.0
     return metric_row(
@@ -353,7 +358,8 @@ def _described(sample: Sample, boots: int) -> GateMetric:
         of_medians=finite(found.of_medians),
         low=finite(max(found.low, least)),
         high=finite(max(found.high, least)),
-        far=tuple(boot.id for boot, is_far in zip(sample.batch.candidate[:boots], far, strict=True) if is_far),
+        far=ids[0],
+        far_base=ids[1],
     )
 
 
@@ -371,8 +377,8 @@ def _row(gate: Gate, sample: Sample, look: int, found: Decision, evidence: LookE
     if found.failed[place]:
         return changed(row, verdict=Verdict.FAIL, reason=f"worse than the budget of {rule.budget:g}{unit}")
     if found.passed[place]:
-        one = f"one boot of the candidate, {row.far[0]}, is far from all others" if row.far else ""
-        return changed(row, verdict=Verdict.PASS, reason=one)
+        some = f"bad boots of the candidate: {', '.join(row.far)}" if row.far else ""
+        return changed(row, verdict=Verdict.PASS, reason=some, over_budget=bool(evidence.over_budget[place]))
     if found.failed.any():
         return changed(row, reason="not settled when the gate failed")
     base, seen = sample.base[:look], _estimates(sample, look)
@@ -386,6 +392,7 @@ def _row(gate: Gate, sample: Sample, look: int, found: Decision, evidence: LookE
         rule.method is Method.RANK and not np.ptp(base),
         bool(evidence.doubtful[place]),
         row.far,
+        len(row.far_base),
         unit,
     )
     return changed(row, reason=why_unclear(gate, unclear))

@@ -25,7 +25,8 @@ class Unclear:
         step: one step of the clock, in the same unit.
         constant: whether all boots of the base have the same value.
         doubtful: whether a change above the budget is in sight.
-        far: ids of the candidate's boots that are far from all boots of the base.
+        far: ids of the candidate's bad boots.
+        far_base: how many bad boots the base has.
         unit: of the budget.
     """
 
@@ -37,6 +38,7 @@ class Unclear:
     constant: bool
     doubtful: bool
     far: Sequence[str]
+    far_base: int
     unit: str
 
 
@@ -57,15 +59,16 @@ def why_unclear(gate: Gate, found: Unclear) -> str:
             'of boots settles it: measure with a finer clock, or compare with method = "equal"'
         )
     ids = ", ".join(found.far[:3]) + (", ..." if len(found.far) > 3 else "")
-    if len(found.far) > 1 and not found.doubtful:
+    same = f"the base has {found.far_base}" if found.far_base else "the base has none"
+    if len(found.far) > max(1, found.far_base) and not found.doubtful:
         return (
-            f"{len(found.far)} of {found.look} boots of the candidate are worse than every boot of the base by more "
-            f"than {limit}. No number of boots makes this a PASS: look at the boots {ids}"
+            f"{len(found.far)} of {found.look} boots of the candidate are bad, beyond the ordinary boots of the base "
+            f"by more than {limit}; {same}. No number of boots makes this a PASS: look at the boots {ids}"
         )
     if found.far and not found.doubtful and found.look < gate.looks[-1]:
         return (
-            f"one boot of the candidate, {ids}, is worse than every boot of the base by more than {limit}. A second "
-            f"one would exclude a PASS: {_to(found.look, gate.looks[-1])}"
+            f"bad boots of the candidate, beyond the ordinary boots of the base by more than {limit}: {ids}; {same}. "
+            f"Only the last look can say that it is chance: {_to(found.look, gate.looks[-1])}"
         )
     if found.step > (found.worse_by - rule.budget if found.doubtful else rule.detect - found.worse_by):
         return (
