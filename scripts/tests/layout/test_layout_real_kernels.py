@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tomllib
 from functools import cache as once
@@ -243,3 +244,18 @@ def test_the_verb_prints_the_assertions() -> None:
     text = subprocess.run([SCHEDLINE, "layout", "emit"], check=True, capture_output=True, text=True).stdout
     tree = fetch_series(cache_dir(), "7.3")
     assert git(tree.src, "cat-file", "blob", f"{asserted(tree)}:{FILE}").strip() == text.strip()
+
+
+def test_the_patch_of_readme_gets_the_answer_of_readme(tmp_path: Path) -> None:
+    readme = (PROJECT / "README.md").read_text()
+    diff = re.findall(r"```diff\n(.*?)```", readme, re.S)[0]
+    (tmp_path / "my.patch").write_text(f"--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n{diff}")
+    words = [SCHEDLINE, "layout", "--series", "7.3", "--patch", str(tmp_path / "my.patch"), "--verbose"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    said = " ".join(done.stdout.split())
+    wanted = re.findall(r"ERROR: (.*?)\n```", readme, re.S)[0]
+    parts = [re.escape(" ".join(part.split())) for part in wanted.split("...")]
+    assert done.returncode == 1
+    assert re.search(".*".join(parts), said), said
+    (count,) = re.findall(r"looked at (\d+) structures", said)
+    assert f"It knows {count} structures" in readme
