@@ -16,7 +16,7 @@ import toy_results
 from campaigns import Campaign, main, metric, noise, run
 from foreign_files import hackbench
 
-from conftest import user_clone
+from conftest import git, user_clone
 from schedlib.cache import cache_dir
 from schedlib.formats import document
 from schedlib.paths import CONFIGS, PROJECT
@@ -80,7 +80,13 @@ def _campaign(campaign: Campaign) -> None:
 def home(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with what the pages speak of."""
     home = tmp_path_factory.mktemp("home")
-    (home / "linux").symlink_to(user_clone(series, "docs"))
+    linux = user_clone(series, "docs")
+    git(linux, "tag", "--force", "v7.3")
+    with (linux / "kernel/sched/sched.h").open("a") as header:
+        header.write("/* changed */\n")
+    git(linux, "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-qm", "x", "kernel/sched/sched.h")
+    (linux / ".git/hooks/pre-commit").unlink(missing_ok=True)
+    (home / "linux").symlink_to(linux)
     (home / "kunit").symlink_to(PROJECT / "kunit")
     (home / ".gitconfig").write_text("[user]\n\tname = Tester\n\temail = tester@example.org\n")
     _campaign(Campaign(home / "runs"))

@@ -72,10 +72,23 @@ class KunitRun:
 
 KUNIT_RUNS = {
     "uml": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=64", "--kernel_args=maxcpus=8"), 3600, "uml"),
-    # What a CI boots: the tests that need more possible CPUs are skipped.
-    "uml-8": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=8"), 3600, "uml"),
-    "uml-2": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=2"), 3600, "uml"),
+    # Without arguments UML has one CPU.
+    "uml-1": KunitRun((_TESTS,), 3600, "uml"),
+    **{
+        f"uml-{cpus}": KunitRun((_TESTS, _UML, f"--kernel_args=ncpus={cpus}", "--timeout=900"), 3600, "uml")
+        for cpus in (2, 8, 24, 64)
+    },
     "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 7200, "qemu"),
+    "qemu-threads": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8,threads=2"), 7200, "qemu"),
+    "qemu-arm64": KunitRun(
+        (
+            *(_TESTS, "--arch=arm64", "--cross_compile=aarch64-linux-gnu-", "--qemu_args=-smp 8"),
+            *("--kconfig_add=CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y", "--kconfig_add=CONFIG_CPU_FREQ=y"),
+            "--kconfig_add=CONFIG_UCLAMP_TASK=y",
+        ),
+        7200,
+        "qemu-arm64",
+    ),
     # These rebuild sched domains, so their options have no `default KUNIT_ALL_TESTS`.
     "alltests": KunitRun(
         ("--alltests",), 14400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_rt")

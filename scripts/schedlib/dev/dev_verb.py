@@ -204,11 +204,13 @@ def _add_plain_trees(verbs: Verbs) -> None:
         "test-tree",
         "the exported series in a plain kernel tree, without schedline",
         first=[
-            "schedline dev test-tree                  in UML with 2, 8 and 64 CPUs, in QEMU, and with --alltests",
+            "schedline dev test-tree                  UML with 1 to 64 CPUs, QEMU (x86_64, threads, arm64), --alltests",
             "schedline dev test-tree --skip alltests  a quicker answer",
             "schedline dev test-tree --compile all    compiled alone: other architectures, compilers, options",
         ],
-        examples=["schedline dev test-tree --skip uml-8,uml-2,qemu,alltests --boots 100   beside stress-ng"],
+        examples=[
+            "schedline dev test-tree --boots 100   then 100 boots beside stress-ng",
+        ],
         text="""
         Exports tests and changes, applies them with `git am` to a fresh clone, and runs the clone's own kunit.py: in
         UML, in QEMU, and with --alltests, which builds half the kernel. Each run shows how many tests passed and how

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -73,6 +74,7 @@ class PlainRun:
     status: int
     log: Path
     ended: dict[str, str]
+    seconds: float = 0.0
 
     def said(self) -> str:
         """How many tests ended how."""
@@ -100,9 +102,10 @@ def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]
     argv = [sys.executable, "tools/testing/kunit/kunit.py", wanted.verb, *wanted.words, f"--json={document}"]
     argv += [f"--build_dir={clone.parent / 'build' / wanted.build}"]
     argv += [f"--jobs={os.cpu_count() or 1}"] if wanted.verb == "run" else []
-    if name == "qemu" and os.geteuid() == 0 and Path("/dev/kvm").exists():
+    if name.startswith("qemu") and os.geteuid() == 0 and Path("/dev/kvm").exists():
         # kunit.py prefers KVM, which may hang although it can be opened. Hide it from QEMU.
         argv = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh", *argv]
+    began = time.monotonic()
     with step(f"kunit.py {wanted.verb} {' '.join(wanted.words)}"), log.open("wb") as file:
         try:
             done = subprocess.run(
@@ -117,9 +120,10 @@ def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]
             )
         except subprocess.TimeoutExpired as error:
             raise SchedlineError(f"kunit.py did not end within {wanted.timeout:.0f} s", f"see {log}") from error
+    seconds = time.monotonic() - began
     shown = outcomes(json.loads(document.read_text())) if document.is_file() else {}
     expected = exported_tests(changes, wanted.without)
-    return PlainRun(done.returncode, log, {test: shown.get(test, "MISSING") for test in expected})
+    return PlainRun(done.returncode, log, {test: shown.get(test, "MISSING") for test in expected}, seconds)
 
 
 def run_series(options: PlainTreeOptions) -> Verdict:
@@ -128,7 +132,9 @@ def run_series(options: PlainTreeOptions) -> Verdict:
     Raises:
         SchedlineError: the tree is not available, the series does not apply, or kunit.py does not end.
     """
-    doctor.require(["build", *options.tree.needs, "uml", *([] if "qemu" in options.skip else ["qemu-x86_64"])])
+    machines = {"qemu": "qemu-x86_64", "qemu-threads": "qemu-x86_64", "qemu-arm64": "qemu-arm64"}
+    needed = [machine for run, machine in machines.items() if run not in options.skip]
+    doctor.require(["build", *options.tree.needs, "uml", *dict.fromkeys(needed)])
     if options.boots and not shutil.which("stress-ng"):
         raise SchedlineError("stress-ng is not installed", "install the package stress-ng, or leave out --boots")
     cache = cache_dir()
@@ -145,7 +151,8 @@ def run_series(options: PlainTreeOptions) -> Verdict:
             # With --alltests, other suites of the kernel may fail. Ours must be present, and pass or be skipped.
             good = not bad and (ran.status == 0 or name == "alltests")
             failed |= not good
-            print(f"{'PASS' if good else 'FAIL'} {name}: {ran.said()}; kunit.py exit {ran.status}, log {ran.log}")
+            told = f"{ran.said()}; {ran.seconds:.0f} s with the build; kunit.py exit {ran.status}, log {ran.log}"
+            print(f"{'PASS' if good else 'FAIL'} {name}: {told}", flush=True)
             for test, status in bad.items():
                 print(f"    {status} {test}")
         if options.boots:

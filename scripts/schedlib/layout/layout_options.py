@@ -71,11 +71,20 @@ class LayoutOptions:
 
 
 @dataclass(frozen=True)
+class GitPatch:
+    """A patch that git has: a commit, a range A..B, or without both what is staged."""
+
+    commit: str | None
+    between: str | None
+
+
+@dataclass(frozen=True)
 class PatchOptions:
     """Which patch is judged on which tree.
 
     Attributes:
         contracts: directories with contracts, beside those of this project.
+        source: where git has the patch; then `patch` is empty until it is asked.
     """
 
     patch: bytes
@@ -85,6 +94,7 @@ class PatchOptions:
     verbose: bool = False
     form: str = "text"
     contracts: tuple[Path, ...] = ()
+    source: GitPatch | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,13 @@ class QueryOptions:
     rule: str = ""
     out: Path | None = None
     json: Path | None = None
+
+
+@dataclass(frozen=True)
+class HookOptions:
+    """The git tree whose commits and mails are judged from now on."""
+
+    kdir: Path | None
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.layout import layout_queries_verb
 from schedlib.layout.layout_options import (
+    GitPatch,
+    HookOptions,
     LayoutOptions,
     PatchOptions,
     StructOptions,
@@ -34,7 +38,7 @@ def add_parser(verbs: Verbs) -> None:
         "the layout rules on any architecture, any vmlinux, the running kernel; no boot",
         first=[
             "schedline layout --kdir ~/linux                       your tree as it is, for x86_64",
-            "git show | schedline layout --kdir . --patch -        what a patch breaks or takes room from, else silent",
+            "schedline layout --kdir . --commit HEAD               what a patch breaks or takes room from, else silent",
         ],
         text="""
         Compiles the one unit that holds the offsets with Debian's cross compilers, and judges the rules from the
@@ -45,6 +49,8 @@ def add_parser(verbs: Verbs) -> None:
             "schedline layout --arch x86_64,arm64 --config all     every configuration of these",
             "schedline layout --arch x86_64 --config numa+proxy,uclamp",
             "schedline layout --kdir ~/linux --arch arm64",
+            "schedline layout --kdir . --patch my.patch            a diff, a mail, or an mbox with a series; -: stdin",
+            "schedline layout --kdir . --install-hook              let git commit and b4 judge each patch",
             "schedline layout --vmlinux ~/build/vmlinux --expect rq-order",
             "schedline layout --running                            the kernel of this machine, root not needed",
             "schedline layout --pack futex --arch all              the contracts of a subsystem; all: every pack",
@@ -80,6 +86,12 @@ def add_parser(verbs: Verbs) -> None:
         metavar="FILE",
         help="print what a patch or mail (-: standard input) breaks, or takes room from, in checkpatch's form",
     )
+    parser.add_argument("--commit", metavar="REV", help="--patch of a commit of your git tree")
+    parser.add_argument("--staged", action="store_true", help="--patch of what `git commit` would commit")
+    parser.add_argument("--range", dest="between", metavar="A..B", help="--patch of the difference of two revisions")
+    parser.add_argument(
+        "--install-hook", action="store_true", help="let git commit and b4 run this for your tree (--kdir)"
+    )
     parser.add_argument(
         "--format",
         dest="form",
@@ -93,13 +105,15 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _patch_text(text: str) -> bytes:
+    from schedlib.mails import diff_of
+
     try:
-        return sys.stdin.buffer.read() if text == "-" else options.existing_path(text).read_bytes()
+        return diff_of(sys.stdin.buffer.read() if text == "-" else options.existing_path(text).read_bytes())
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
 
 
-_Options = LayoutOptions | PatchOptions | StructOptions
+_Options = LayoutOptions | PatchOptions | StructOptions | HookOptions
 
 
 def _read(arguments: argparse.Namespace) -> _Options:
@@ -129,7 +143,14 @@ def _read(arguments: argparse.Namespace) -> _Options:
             )
         columns = column_options(arguments)
         return StructOptions(arguments.struct, tree, changes, columns, built=built, vmlinux=arguments.vmlinux)
-    if arguments.patch is None:
+    if arguments.install_hook:
+        return HookOptions(tree.kdir)
+    named = [arguments.patch is not None, arguments.commit is not None, arguments.staged, arguments.between is not None]
+    if sum(named) > 1:
+        raise SchedlineError("--patch, --commit, --staged and --range name one patch", "choose one of them")
+    if any(named[1:]) and tree.kdir is None:
+        raise SchedlineError("--commit, --staged and --range are of a git tree, and none is named", "add --kdir .")
+    if not any(named):
         for option, given in (("--verbose", arguments.verbose), ("--format", arguments.form)):
             if given:
                 raise SchedlineError(f"{option} belongs to --patch", "drop it")
@@ -150,16 +171,23 @@ def _read(arguments: argparse.Namespace) -> _Options:
             "--patch compares a tree without and with the patch, and prints what it breaks of all contracts",
             "drop --vmlinux, --running, --expect, --base, --require, --json, --pack",
         )
-    if arguments.patch.strip():
+    if arguments.patch and arguments.patch.strip():
         require_diff(arguments.patch)
     if arguments.verbose and (arguments.form or "text") != "text":
         raise SchedlineError("--verbose prints text", "drop it, or --format")
     form = arguments.form or "text"
     columns, (_, contracts) = column_options(arguments), packs(arguments)
-    return PatchOptions(arguments.patch, tree, changes, columns, arguments.verbose, form, contracts)
+    source = GitPatch(arguments.commit, arguments.between) if any(named[1:]) else None
+    patch = arguments.patch or b""
+    return PatchOptions(patch, tree, changes, columns, arguments.verbose, form, contracts, source)
 
 
 def _layout(wanted: _Options) -> Verdict:
+    if isinstance(wanted, HookOptions):
+        from schedlib.layout.git_patch import install_hook
+
+        print(install_hook(wanted.kdir))
+        return Verdict.PASS
     if isinstance(wanted, PatchOptions):
         return _patch(wanted)
     if isinstance(wanted, StructOptions):
@@ -172,8 +200,11 @@ def _layout(wanted: _Options) -> Verdict:
 
 
 def _patch(wanted: PatchOptions) -> Verdict:
+    from schedlib.layout.git_patch import git_patch
     from schedlib.layout.patch_text import why_untouched
 
+    if wanted.source:
+        wanted = replace(wanted, patch=git_patch(wanted.tree.kdir or Path(), wanted.source))
     if reason := why_untouched(wanted.patch, wanted.contracts):
         empty = not wanted.patch.strip()
         if empty:

@@ -15,6 +15,7 @@ from schedlib.layout.headroom import Guarded, eaten, guarded_lines
 from schedlib.layout.patch_text import added_lines
 from schedlib.layout.picture import member_line
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, describe, intruders, judge_rule
+from schedlib.tree.changes import drift_of, hunks
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
@@ -78,9 +79,14 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
             shown = try_git(tree.src, "show", commit).stdout
             if set(_patch_ids(tree, shown)) == set(own):
                 return Steps(git(tree.src, "rev-parse", f"{commit}^"), commit)
+    # As `git am -3` does: by the blobs that the patch names.
+    for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
+        if after := apply_diff(tree, base, patch, message, "--3way"):
+            return Steps(base, after)
     where = f", and is not among its last {_HISTORY} commits" if is_plain else " with the changes that it was given"
     raise SchedlineError(
-        f"the patch does not apply to {tree.origin}{where}", "rebase it, or check out what it was made for"
+        f"the patch does not apply to {tree.origin}{where}:{hunks(drift_of(tree, composition.tests, patch))}",
+        "rebase it, or check out what it was made for",
     )
 
 

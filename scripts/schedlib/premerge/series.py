@@ -13,7 +13,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.premerge_document import PremergePatch
 from schedlib.git import git, try_git
 from schedlib.runs.variants import revision
-from schedlib.tree.changes import apply_mail, hunks
+from schedlib.tree.changes import apply_mail, hunks, read_mail
 from schedlib.tree.kernel_tree import Tree
 
 
@@ -71,7 +71,7 @@ def _applied(tree: Tree, base: str, mbox: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         try_git(tree.src, "mailsplit", "--mboxrd", f"-o{scratch}", mbox.absolute())
         mails = sorted(Path(scratch).iterdir())
-        patches = [mail for mail in mails if b"\n--- " in mail.read_bytes()]  # a cover letter has none
+        patches = [mail for mail in mails if read_mail(tree.src, mail).diff.strip()]  # a cover letter has none
         if not patches:
             raise SchedlineError(f"--mbox: {mbox} holds no patch", "b4 am -o- MESSAGE-ID > series.mbox")
         for number, mail in enumerate(patches, 1):

@@ -185,7 +185,7 @@ def apply_mail(
         The new commit, or None when it does not apply; and a line for each hunk that drifted or was rejected.
     """
     read = read_mail(tree.src, mail)
-    drift = _drift(tree, parent, read.diff)
+    drift = drift_of(tree, parent, read.diff)
     author = (sender or {}) | read.author
     return apply_diff(tree, parent, read.diff, read.text, "--3way", author=author), drift
 
@@ -195,7 +195,7 @@ def hunks(drift: Collection[str]) -> str:
     return "\n    " + "\n    ".join(drift or ("no hunk fits",))
 
 
-def _drift(tree: Tree, commit: str, diff: bytes) -> tuple[str, ...]:
+def drift_of(tree: Tree, commit: str, diff: bytes) -> tuple[str, ...]:
     """How each hunk of a diff applies to the files of a commit, without the tests' hooks; an exact hunk is left out."""
     touched = re.findall(r"^--- a/(\S+)", diff.decode(errors="replace"), re.M)
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A patch is judged alike, however it comes: as a diff, in a mail of any encoding, in an mbox, or from git itself."""
+
+from __future__ import annotations
+
+import base64
+import quopri
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import toys
+from layout_command import run
+
+from conftest import git
+from schedlib import doctor
+from schedlib.errors import SchedlineError
+from schedlib.mails import diff_of
+from schedlib.verdict import Verdict
+
+HEADER = "kernel/sched/sched.h"
+FIRST = ("void *idle;", "void *idle; /* the idle task */")
+SECOND = ("void *idle; /* the idle task */", "void *idle; /* the idle task */ u32 stranger;")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if doctor.missing(["build", "layout", "objtool"]):
+        pytest.skip("what compiling a kernel needs is not installed")
+    return toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy")
+
+
+@pytest.fixture
+def series(tree: Path, tmp_path: Path) -> Path:
+    """A clone of the toy kernel with two commits: the second needs the first, and breaks rq-order.Q2."""
+    clone = tmp_path / "linux"
+    shutil.copytree(tree, clone)
+    for number, change in enumerate((FIRST, SECOND), 1):
+        text = (clone / HEADER).read_text()
+        assert text.count(change[0]) == 1
+        (clone / HEADER).write_text(text.replace(*change))
+        git(clone, "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-qam", f"sched: Change {number}")
+    return clone
+
+
+def mails(series: Path, *words: str) -> bytes:
+    text = git(series, "format-patch", "--stdout", *words, "HEAD~2")
+    return text.encode() + b"\n"
+
+
+def encoded(mail: bytes, how: str) -> bytes:
+    """A mail with its body in another transfer encoding."""
+    head, _, body = mail.partition(b"\n\n")
+    made = base64.encodebytes(body) if how == "base64" else quopri.encodestring(body)
+    told = f"\nMIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: {how}\n\n"
+    return head + told.encode() + made
+
+
+def one_diff(series: Path) -> bytes:
+    return git(series, "diff", "HEAD~2", "HEAD").encode() + b"\n"
+
+
+def one_mail(series: Path) -> bytes:
+    """Both changes in one mail, without the "From " line of an mbox."""
+    head = b"Return-Path: <a@localhost>\nFrom: A <a@localhost>\nSubject: [PATCH] sched: Change\n\nWhy.\n---\n"
+    return head + one_diff(series) + b"-- \n2.39\n"
+
+
+FORMS: dict[str, Callable[[Path], bytes]] = {
+    "diff": one_diff,
+    "diff with CRLF": lambda series: one_diff(series).replace(b"\n", b"\r\n"),
+    "log of git": lambda series: git(series, "log", "-p", "-1").encode() + b"\n",
+    "mail": one_mail,
+    "mail with CRLF": lambda series: one_mail(series).replace(b"\n", b"\r\n"),
+    "mail in base64": lambda series: encoded(one_mail(series), "base64"),
+    "mail in quoted-printable": lambda series: encoded(one_mail(series), "quoted-printable"),
+    "mbox": mails,
+    "mbox with CRLF": lambda series: mails(series).replace(b"\n", b"\r\n"),
+    "mbox with a cover letter": lambda series: mails(series, "--cover-letter"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_patch_gets_the_same_answer(
+    form: str, series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.patch").write_bytes(FORMS[form](series))
+    git(series, "checkout", "-q", "HEAD~1" if form == "log of git" else "HEAD~2")
+    assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.patch")) is Verdict.FAIL
+    assert "ERROR: rq-order.Q2" in capsys.readouterr().out
+
+
+def test_a_patch_that_the_tree_has_is_judged_too(
+    series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.patch").write_bytes(mails(series))
+    assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.patch")) is Verdict.FAIL
+    assert "ERROR: rq-order.Q2" in capsys.readouterr().out
+
+
+def test_context_that_moved_is_found_by_its_blob(
+    series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`git am -3` takes it; `git apply` alone does not."""
+    (tmp_path / "x.patch").write_bytes(git(series, "diff", "--full-index", "HEAD~1", "HEAD").encode() + b"\n")
+    git(series, "checkout", "-q", "HEAD~1")
+    lines = (series / HEADER).read_text().splitlines(keepends=True)
+    (at,) = (number for number, line in enumerate(lines) if FIRST[1] in line)
+    lines[at - 2] = lines[at - 2].rstrip("\n") + " /* moved */\n"
+    (series / HEADER).write_text("".join(lines))
+    git(series, "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-qam", "other")
+    assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.patch")) is Verdict.FAIL
+    assert "ERROR: rq-order.Q2" in capsys.readouterr().out
+
+
+def test_a_patch_that_does_not_apply_names_the_hunk(series: Path, tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "x.patch").write_text(
+        f"--- a/{HEADER}\n+++ b/{HEADER}\n@@ -1,2 +1,2 @@ struct rq {{\n never there\n-old\n+new\n"
+    )
+    with pytest.raises(SchedlineError, match=r"(?s)does not apply .*sched\.h: hunk #1 rejected"):
+        run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.patch"))
+
+
+def test_git_is_asked_for_the_patch(series: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kdir = ["layout", "--kdir", str(series)]
+    assert run(*kdir, "--commit", "HEAD") is Verdict.FAIL
+    assert run(*kdir, "--range", "HEAD~2..HEAD") is Verdict.FAIL
+    assert run(*kdir, "--commit", "HEAD~1") is Verdict.PASS
+    assert run(*kdir, "--staged") is Verdict.INCONCLUSIVE
+    git(series, "reset", "-q", "--soft", "HEAD~1")
+    capsys.readouterr()
+    assert run(*kdir, "--staged") is Verdict.FAIL
+    assert "ERROR: rq-order.Q2" in capsys.readouterr().out
+    with pytest.raises(SchedlineError, match="typo"):
+        run(*kdir, "--commit", "typo")
+    with pytest.raises(SchedlineError, match=r"add --kdir \."):
+        run("layout", "--commit", "HEAD")
+    with pytest.raises(SchedlineError, match="name one patch"):
+        run(*kdir, "--commit", "HEAD", "--staged")
+
+
+def test_the_installed_hook_stops_a_bad_commit(series: Path, cache: Path) -> None:
+    git(series, "reset", "-q", "--hard", "HEAD~1")
+    assert run("layout", "--kdir", str(series), "--install-hook") is Verdict.PASS
+    assert run("layout", "--kdir", str(series), "--install-hook") is Verdict.PASS
+    assert "layout --kdir . --patch -" in git(series, "config", "b4.am-perpatch-check-cmd")
+    commit = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-am", "x"]
+    text = (series / HEADER).read_text()
+    (series / HEADER).write_text(text.replace(*SECOND))
+    stopped = subprocess.run(commit, cwd=series, capture_output=True, text=True, check=False)
+    assert stopped.returncode == 1, stopped
+    assert "ERROR: rq-order.Q2" in stopped.stdout + stopped.stderr
+    (series / HEADER).write_text(text.replace("void *idle;", "void  *idle;"))
+    done = subprocess.run(commit, cwd=series, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    (series / ".git/hooks/pre-commit").write_text("#!/bin/sh\n")
+    with pytest.raises(SchedlineError, match="exists, and stays as it is"):
+        run("layout", "--kdir", str(series), "--install-hook")
+
+
+@pytest.mark.parametrize("text", [b"", b"Index: a.h\n--- a/a.h\n+++ b/a.h\n", b"diff --git a/x b/x\n", b"\xff\xfe"])
+def test_what_is_no_mail_stays_as_it_is(text: bytes) -> None:
+    assert diff_of(text) == text
