@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from campaigns import Campaign, main, noise
+from msgspec.structs import replace
 
 from by_schema import validate
 from schedlib.errors import SchedlineError
@@ -98,6 +100,37 @@ def test_most_of_such_series_are_found_and_few_without_a_step() -> None:
     assert sum(found) >= 36
     flat = [one_series(chain(np.random.default_rng(seed), [0.0] * 20)).status for seed in range(200)]
     assert sum(status is not Verdict.PASS for status in flat) <= 2
+
+
+SLOPES = {
+    "each of 12 releases by 1 %": [math.log(1.01)] * 12,
+    "each of 12 releases by 0.5 %": [math.log(1.005)] * 12,
+    "two of 12 by 2.5 %": [0.0] * 4 + [math.log(1.025)] + [0.0] * 3 + [math.log(1.025)] + [0.0] * 3,
+    "6 % better, and then eight by 1 %": [0.0] * 3 + [math.log(0.94)] + [math.log(1.01)] * 8,
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_a_slope_seldom_passes(name: str) -> None:
+    """Twelve releases of +1 % passed in 19 of 100 histories, and -6 % hid the eight after it in each."""
+    found = [one_series(chain(np.random.default_rng(seed), SLOPES[name])).status for seed in range(40)]
+    assert found.count(Verdict.PASS) <= 12
+    assert found.count(Verdict.FAIL) >= 12
+
+
+def test_a_history_with_a_failed_gate_is_no_pass() -> None:
+    gates = chain(np.random.default_rng(4), [0.0] * 12)
+    assert history_of(gates, []).status is Verdict.PASS
+    (metric,) = gates[5].metrics
+    gates[5] = replace(gates[5], verdict=Verdict.FAIL, metrics=(replace(metric, verdict=Verdict.FAIL),))
+    found = history_of(gates, [])
+    assert found.status is Verdict.INCONCLUSIVE
+    assert "a gate failed" in history_text(found, gates)
+
+
+def test_the_release_to_gate_against_is_named() -> None:
+    found = one_series(chain(np.random.default_rng(1), SLOPES["each of 12 releases by 1 %"]))
+    assert re.search(r"To be sure, gate 7\.3-k12 against 7\.3-k[0-4]$", found.reason)
 
 
 def test_what_becomes_better_or_stays_below_the_budget_is_no_creep() -> None:
