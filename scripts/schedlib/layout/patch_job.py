@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from schedlib.cache import cache_dir
@@ -59,7 +59,7 @@ def judge_patch(options: PatchOptions) -> Verdict:
             tree, both = _prepared(options)
             for commit in (both.before, both.after):
                 refuse_lost_members(tree, commit)
-        looks = _Looks(tree, both, options.patch)
+        looks = Looks(tree, both, options.patch)
         for column in columns:
             looks.at(column, rules)
         judged = bool(looks.names)
@@ -67,17 +67,7 @@ def judge_patch(options: PatchOptions) -> Verdict:
         for column in own:
             looks.at(column, packs)
         lines = changed_lines(tree, both.before, both.after)
-        plain = [line for line in lines if line.place.tag not in {*rules.types(), *packs.types()}]
-        looks.without_contract(own[0], plain)
-        # What these configurations do not compile is tried with the options that it names.
-        for wanted in dict.fromkeys(options_of(line) for line in unseen(lines, looks.layouts)):
-            blind = [line for line in unseen(lines, looks.layouts) if options_of(line) == wanted]
-            for base, held in ((TIGHTEST, rules), (_PACKS, packs)):
-                if wanted and any(line.place.tag in held.types() for line in blind):
-                    looks.at(Column(columns[0].arch, "+".join((base, *wanted))), held)
-            if wanted:
-                looks.without_contract(Column(columns[0].arch, "+".join((_PACKS, *wanted))), set(blind) & set(plain))
-        blind = unseen(lines, looks.layouts)
+        blind = looks.further(lines, own[0], rules, packs)
         changed = differing(tree, both.before, both.after)
         old, new = (partial(_text, tree, changed, commit) for commit in (both.before, both.after))
         found = [*looks.found, *not_compiled(blind, looks.names, looks.why), *lost_members(packs, old, new)]
@@ -102,8 +92,16 @@ def judge_patch(options: PatchOptions) -> Verdict:
     return Verdict.INCONCLUSIVE if blind else Verdict.PASS
 
 
-class _Looks:
-    """What was compiled without and with a patch, and found there."""
+class Looks:
+    """What was compiled without and with a patch, and found there.
+
+    Attributes:
+        found: what the patch breaks, and notes.
+        names: the configurations.
+        layouts: without and with the patch, in each of them.
+        structures: those that were looked at.
+        why: why a structure could not be compiled.
+    """
 
     def __init__(self, tree: Tree, both: Steps, patch: bytes) -> None:
         self.tree, self.both, self.patch = tree, both, patch
@@ -125,6 +123,23 @@ class _Looks:
         known = {each.rule for each in self.found} if "=" in column.config else set()
         self.found += [each for each in findings(rules, self.patch, *both) if each.rule not in known]
         return both
+
+    def further(self, lines: Sequence[ChangedLine], own: Column, rules: Rules, packs: Rules) -> list[ChangedLine]:
+        """Look at what was not compiled so far, with the options that it names; the lines that no compiler saw.
+
+        Args:
+            own: the configuration of packs, for structures without a contract.
+        """
+        plain = [line for line in lines if line.place.tag not in {*rules.types(), *packs.types()}]
+        self.without_contract(own, plain)
+        for wanted in dict.fromkeys(options_of(line) for line in unseen(lines, self.layouts)):
+            blind = [line for line in unseen(lines, self.layouts) if options_of(line) == wanted]
+            for base, held in ((TIGHTEST, rules), (_PACKS, packs)):
+                if wanted and any(line.place.tag in held.types() for line in blind):
+                    self.at(Column(own.arch, "+".join((base, *wanted))), held)
+            if wanted:
+                self.without_contract(Column(own.arch, "+".join((_PACKS, *wanted))), set(blind) & set(plain))
+        return unseen(lines, self.layouts)
 
     def without_contract(self, column: Column, lines: Collection[ChangedLine]) -> None:
         """Look at changed structures that have no contract, file by file: not each file can be compiled."""

@@ -33,7 +33,9 @@ from schedlib.layout.columns import columns_for, compiled_or_none, pack_columns
 from schedlib.layout.compile import layout_of
 from schedlib.layout.layout_diff import LayoutFigure, compare
 from schedlib.layout.pack_units import pack_layouts
-from schedlib.layout.patch_check import Finding, findings, lost_members
+from schedlib.layout.patch_check import Finding, Steps, findings, lost_members
+from schedlib.layout.patch_coverage import changed_lines, not_compiled
+from schedlib.layout.patch_job import Looks
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.names import pack_names
@@ -93,6 +95,7 @@ def layout(
     tests: list[tuple[str, Verdict | None, str]] = []
     kept: dict[str, Pair | None] = {}
     kept_findings: list[Finding] = []
+    looks = Looks(tree, Steps(base, head), series.diff)
 
     def judged(name: str, found: Sequence[Finding]) -> None:
         lines.extend(f"{name}: {each}" for each in found)
@@ -121,21 +124,35 @@ def layout(
             if metric.figure is LayoutFigure.SIZE and metric.before != metric.after
         ]
         judged(column.name, list(findings(rules, series.diff, before, after)))
+        looks.layouts.append((before, after))
+        looks.names.append(column.name)
     write_layouts(out, kept)
     is_judged = any(verdict is not None for _, verdict, _ in tests)
     for column in pack_columns(archs, ()):
         if both := pack_layouts(cache, tree, (base, head), column, packs):
             judged(column.name, list(findings(packs, series.diff, *both)))
+            looks.layouts.append(both)
+            looks.names.append(column.name)
         else:
             skipped(column.name)
     if lost := list(lost_members(packs, partial(tree.read, commit=base), partial(tree.read, commit=head))):
         judged("contracts", lost)
+    changed = changed_lines(tree, base, head)
+    blind = looks.further(changed, pack_columns(archs, ())[0], rules, packs)
+    kept_findings += looks.found
+    unseen = list(not_compiled(blind, looks.names, looks.why))
+    lines += [str(each) for each in (*looks.found, *unseen)]
+    if any(each.error for each in looks.found) or unseen:
+        seen = Verdict.FAIL if any(each.error for each in looks.found) else Verdict.INCONCLUSIVE
+        tests.append(("changed lines", seen, "\n".join(map(str, (*looks.found, *unseen)))))
     if not is_judged:
         return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
     errors = sum(each.error for each in kept_findings)
     columns = sum(verdict is not None for _, verdict, _ in tests)
-    summary = f"{columns} configurations: {errors} rules broken, {len(kept_findings) - errors} lines with less room"
-    verdict = Verdict.FAIL if errors else Verdict.PASS
+    room = sum(not each.error and not each.note for each in kept_findings)
+    summary = f"{columns} configurations: {errors} rules broken, {room} lines with less room"
+    summary += f"; {len(blind)} of {len(changed)} changed lines inside of structures were not compiled" if blind else ""
+    verdict = Verdict.FAIL if errors else Verdict.INCONCLUSIVE if blind else Verdict.PASS
     return Part("layout", verdict, summary, tuple(lines), tuple(tests), tuple(kept_findings))
 
 
