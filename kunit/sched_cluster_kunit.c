@@ -61,6 +61,7 @@ enum hint { NOT_ASKED, NO_IDLE_CORE, IDLE_CORE };
  * @allowed:	CPUs that the task may use, 0 for all
  * @pick:	each of these CPUs is right
  * @at_once:	the recently used CPU is not looked at, and kept
+ * @limited:	the kernel may limit the scan, and does not
  */
 struct situation {
 	char				name[96];
@@ -78,6 +79,7 @@ struct situation {
 	unsigned long			allowed;
 	unsigned long			pick;
 	bool				at_once;
+	bool				limited;
 };
 
 static const struct situation situations[] = {
@@ -158,6 +160,9 @@ static const struct situation situations[] = {
 	  .prev = 5, .recent = 5, .allowed = CPU(2) | CPUS(4, 7), .pick = CPU(2) },
 	{ "sched_idle_cpu_of_the_cluster_comes_before_the_llc", &clusters_of_4, .idle = CPU(0),
 	  .sched_idle = CPU(4), .target = 5, .prev = 5, .recent = 5, .pick = CPU(4) },
+	{ "limit_of_the_scan_leaves_an_idle_llc_alone", &clusters_of_4,
+	  .idle = CPUS(0, 4) | CPUS(6, 7), .target = 5, .prev = 5, .recent = 5,
+	  .pick = CPU(4) | CPUS(6, 7), .limited = true },
 
 	/* The other LLC is never scanned. */
 	{ "prev_of_another_llc_does_not_stop_the_scan", &two_llcs, .idle = CPU(3) | CPU(6),
@@ -332,6 +337,16 @@ static bool is_at_rest(struct call *c)
 	return c->idle == s->idle && this_rq()->nr_running == 1 + s->crowded;
 }
 
+/* It ends at the first CPU behind the target, or does not begin. */
+static bool scan_ends_early(int cpu)
+{
+	struct sched_domain *sd;
+
+	guard(rcu)();
+	sd = rcu_dereference(per_cpu(sd_llc, cpu));
+	return sd && READ_ONCE(sd->shared->nr_idle_scan) <= 1;
+}
+
 static bool is_hinted(const struct situation *s)
 {
 	guard(rcu)();
@@ -348,6 +363,8 @@ static void call_if_at_rest(struct call *c)
 	bool hinted = is_hinted(s);
 
 	if (smp_processor_id() != waker_of(s) || !is_at_rest(c))
+		return;
+	if (s->limited && scan_ends_early(s->target))
 		return;
 	guard(rcu)();
 	c->p->recent_used_cpu = s->recent;
@@ -413,8 +430,8 @@ static void make_situation(struct kunit *test, const struct situation *s)
 
 	KUNIT_ASSERT_NOT_NULL(test, crowd);
 	sched_test_install(test, s->machine);
-	/* The scan does not end early. */
-	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, false);
+	/* Otherwise the scan does not end early. */
+	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, s->limited);
 	KUNIT_ASSERT_EQ(test, kunit_add_action(test, end_crowd, crowd), 0);
 	for (int cpu = 0; cpu < s->machine->cpus; cpu++)
 		if (!(s->idle & CPU(cpu)) && (cpu != waker_of(s) || s->crowded))
@@ -465,16 +482,6 @@ static const struct situation busy_llc[] = {
 	BUSY_LLC("a recently used CPU of the cluster is taken", 1, 7, CPU(7)),
 	BUSY_LLC("with neither the target is kept", 2, 2, CPU(5)),
 };
-
-/* It ends at the first CPU behind the target, CPU 6, or does not begin. */
-static bool scan_ends_early(int cpu)
-{
-	struct sched_domain *sd;
-
-	guard(rcu)();
-	sd = rcu_dereference(per_cpu(sd_llc, cpu));
-	return sd && READ_ONCE(sd->shared->nr_idle_scan) <= 1;
-}
 
 /*
  * The kernel limits the scan once all CPUs were busy for some time, and finds
