@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import Annotated, Literal
 
 import msgspec
@@ -120,6 +121,14 @@ class Gate(GatesUsed, frozen=True):
         return sum(rule.method is not Method.EQUAL for rule in self.rules)
 
 
+def least_p(boots: int, family: int) -> float:
+    """The smallest p, by Holm, that a metric can have: all boots of the candidate are worse than all of the base.
+
+    Twice the exact p of Mann and Whitney, see statistics.worse_p(). boots: of each kernel.
+    """
+    return family * 2 / comb(2 * boots, boots)
+
+
 def load_gate(named: str) -> Gate:
     """Read a gates file by its path or by its name in configs/gates.
 
@@ -138,5 +147,12 @@ def load_gate(named: str) -> Gate:
         if key in keys[:number]:
             refuse(path, ("metric", number), f"has {' '.join(key)} twice", "keep one")
     head = found.gate
+    family = sum(rule.method is not Method.EQUAL for rule in found.metric)
+    least, allowed = least_p(head.looks[-1], family), head.alpha / len(head.looks)
+    if least > allowed:
+        fit = (boots for boots in range(LEAST_BOOTS, MOST_BOOTS) if least_p(boots, family) <= allowed)
+        why = f"let nothing FAIL: p is {least:.2g} at least after {head.looks[-1]} boots with {family} metrics"
+        next_step = f"let the last look be {next(fit, MOST_BOOTS)} or more"
+        refuse(path, ("gate", "looks"), f"{why}, and {allowed:.2g} is needed", next_step)
     may_differ = tuple(sorted(head.may_differ))
     return Gate(path.stem, head.alpha, head.looks, may_differ, head.order == "interleaved", found.metric)

@@ -11,6 +11,7 @@ import pytest
 from campaigns import Campaign, metric, run
 from test_run_tools import GOOD, output, read
 
+from schedlib.errors import SchedlineError
 from schedlib.gate.boots import read_side
 from schedlib.gate.rules import load_gate
 from schedlib.names import gate_names
@@ -90,3 +91,21 @@ def test_which_suites_fit_the_default_gates(suite: str, fits: bool, tmp_path: Pa
     assert fits == ({rule.key for rule in load_gate("default").rules} <= keys)
     if suite == "full":
         assert {tool for tool, _ in keys} >= {"rt_push_pull", "pinned-groups-mail", "sleep_storm", "storm-mail"}
+
+
+@pytest.mark.parametrize(
+    ("looks", "metrics", "enough"),
+    [("[5]", 5, 7), ("[6]", 5, 7), ("[5, 6]", 5, 7), ("[7]", 5, None), ("[5]", 2, 6), ("[5]", 1, None)],
+)
+def test_looks_that_can_let_nothing_fail_are_refused(
+    looks: str, metrics: int, enough: int | None, tmp_path: Path
+) -> None:
+    """With looks = [5] and five metrics, a candidate ten times slower was INCONCLUSIVE."""
+    row = '[[metric]]\ntool = "t"\nname = "m{}"\ndirection = "lower"\nmethod = "rank"\nbudget = 3\n'
+    path = tmp_path / "gates.toml"
+    path.write_text(f"[gate]\nlooks = {looks}\n" + "".join(row.format(number) for number in range(metrics)))
+    if enough is None:
+        assert load_gate(str(path)).family == metrics
+        return
+    with pytest.raises(SchedlineError, match=f"(?s)let nothing FAIL: .*let the last look be {enough} or more"):
+        load_gate(str(path))
