@@ -116,6 +116,13 @@ class QueryOptions:
 
 
 @dataclass(frozen=True)
+class RulesOptions:
+    """The directory or file of the kernel whose contracts are told."""
+
+    directory: str
+
+
+@dataclass(frozen=True)
 class HookOptions:
     """The git tree whose commits and mails are judged from now on."""
 

@@ -14,6 +14,7 @@ from schedlib.layout.layout_options import (
     ContractCheckOptions,
     LayoutDiffOptions,
     QueryOptions,
+    RulesOptions,
     StructOptions,
     add_column_options,
     column_options,
@@ -104,6 +105,23 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         job=_explain,
     )
     explain.add_argument("rule", type=rule_id, metavar="RULE", help="its id, or what stands behind the dot: Q1")
+    rules = add_verb(
+        verbs,
+        "rules",
+        "who owns which line of a subsystem's structures, as plain rules",
+        first=[
+            "schedline layout rules --for kernel/sched     to read before a patch",
+            "schedline layout rules --for include/linux/mm_types.h",
+        ],
+        text="""
+        Prints the contracts of the structures that a directory or file of the kernel declares: short enough for a
+        reviewer, or for a program that reviews. It looks at no tree.""",
+        read=lambda arguments: RulesOptions(arguments.directory),
+        job=_rules,
+    )
+    rules.add_argument(
+        "--for", dest="directory", metavar="PATH", required=True, help="a directory or file of the kernel"
+    )
     headroom = add_verb(
         verbs,
         "headroom",
@@ -225,6 +243,13 @@ def _explain(wanted: QueryOptions) -> Verdict:
     from schedlib.layout.queries import explain_rule
 
     return explain_rule(wanted)
+
+
+def _rules(wanted: RulesOptions) -> Verdict:
+    from schedlib.layout.rules_text import rules_text
+
+    print(rules_text(wanted.directory))
+    return Verdict.PASS
 
 
 def _headroom(wanted: QueryOptions) -> Verdict:
