@@ -105,7 +105,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _patch_text(text: str) -> bytes:
-    from schedlib.mails import diff_of
+    from schedlib.layout.mails import diff_of
 
     try:
         return diff_of(sys.stdin.buffer.read() if text == "-" else options.existing_path(text).read_bytes())
