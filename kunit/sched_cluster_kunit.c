@@ -320,6 +320,7 @@ struct call {
 	int			recent;
 	bool			hint;
 	unsigned long		idle;
+	u64			switches;
 	struct irq_work		work;
 };
 
@@ -328,11 +329,15 @@ static bool is_at_rest(struct call *c)
 	const struct situation *s = c->s;
 
 	c->idle = 0;
+	c->switches = 0;
 	for (int cpu = 0; cpu < s->machine->cpus; cpu++) {
 		if (available_idle_cpu(cpu))
 			c->idle |= CPU(cpu);
 		else if (!!sched_idle_rq(cpu_rq(cpu)) != !!(s->sched_idle & CPU(cpu)))
 			return false;
+		/* Something may run there for a moment between two looks. */
+		if (s->idle & CPU(cpu))
+			c->switches += READ_ONCE(cpu_rq(cpu)->nr_switches);
 	}
 	return c->idle == s->idle && this_rq()->nr_running == 1 + s->crowded;
 }
@@ -361,17 +366,19 @@ static void call_if_at_rest(struct call *c)
 {
 	const struct situation *s = c->s;
 	bool hinted = is_hinted(s);
+	u64 switches;
 
 	if (smp_processor_id() != waker_of(s) || !is_at_rest(c))
 		return;
 	if (s->limited && scan_ends_early(s->target))
 		return;
+	switches = c->switches;
 	guard(rcu)();
 	c->p->recent_used_cpu = s->recent;
 	c->pick = select_idle_sibling(c->p, s->prev, s->target);
 	c->recent = c->p->recent_used_cpu;
 	c->hint = test_idle_cores(s->target);
-	c->made = hinted && is_at_rest(c);
+	c->made = hinted && is_at_rest(c) && c->switches == switches;
 }
 
 static void call_in_interrupt(struct irq_work *work)
@@ -550,15 +557,17 @@ static int sleep_on(void *cpu)
 static bool wake_up_if_at_rest(struct kunit *test, struct call *c, int *cpu)
 {
 	const struct situation *s = c->s;
+	u64 switches;
 
 	guard(irqsave)();
 	if (smp_processor_id() != waker_of(s) || task_cpu(c->p) != s->prev ||
 	    READ_ONCE(c->p->__state) != TASK_INTERRUPTIBLE || READ_ONCE(c->p->on_cpu) ||
 	    READ_ONCE(c->p->on_rq) || !is_at_rest(c))
 		return false;
+	switches = c->switches;
 	wake_up_process(c->p);
 	*cpu = task_cpu(c->p);
-	return s->pick & CPU(*cpu) || is_at_rest(c);
+	return s->pick & CPU(*cpu) || (is_at_rest(c) && c->switches == switches);
 }
 
 /* One CPU is idle, in the cluster of the waker, and the task slept in another one. */
