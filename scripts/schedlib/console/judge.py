@@ -169,6 +169,8 @@ def judge(
     problems += _required(tests, require)
     if not alive:
         said = "the log is empty" if not log.strip() else "no 'Linux version' line and no KTAP"
+        if b"Testing complete. Ran " in log:
+            said = "this is the report of kunit.py; its raw log is test.log in the build directory"
         problems = [replace(problem, verdict=Verdict.ERROR) for problem in problems if problem.kind != "no-tests"]
         problems.insert(0, Problem("no-banner", 0, f"the kernel did not boot: {said}", Verdict.ERROR))
     elif ending is Ending.KILLED:

@@ -128,10 +128,13 @@ _DIED = re.compile(
     rf"(?:# *)*(?:(?:{_SIGNAL})(?: +\(core dumped\))?$|.{{0,200}}: line \d+: +\d+ (?:{_SIGNAL})\b|"
     r"(?:=+\d+=+ ?)?ERROR: (?:Address|HWAddress|Leak|Memory|Thread)Sanitizer: |.{0,200}: Assertion `.*' failed\.$|"
     r"\*\*\* stack smashing detected|(?:free|malloc|realloc|munmap_chunk)\(\): |double free or corruption|"
-    r"timeout: the monitored command dumped core)"
+    r"timeout: the monitored command dumped core|.{0,200}: Test terminated (?:unexpectedly )?by |"
+    r"FAILED: \d{1,6} / \d{1,6} tests passed)"
 )
 """What a shell, libc or a sanitizer says of a program that died."""
-_DIED_WORDS = re.compile(r"bort|fault|error|Illegal|exception|Kill|trap|Sanitizer|failed|smashing|\(\): |double|dumped")
+_DIED_WORDS = re.compile(
+    r"bort|fault|error|Illegal|exception|Kill|trap|Sanitizer|failed|smashing|terminated|FAILED|\(\): |double|dumped"
+)
 _HINT = re.compile(r"# ([\w-]{1,200}): ")
 _FIRST = frozenset("onKT1B")
 

@@ -114,13 +114,16 @@ def lines(log: bytes, learned: Framing | None = None) -> Iterator[LogLine]:
         if first == "-" and text.startswith('- {"dt": '):
             text = _lava(text)
             first = text[:1]
+        stamp = None
         if unknown and (prefix := _PREFIX.match(text)) and (taken := unknown.match(text, prefix.end())):
+            stamp = float(prefix[1]) if prefix[1] else None
             text = text[taken.end() :]
             first = text[:1]
-        stamp = None
         if first in _MAYBE_PREFIXED and (prefix := _PREFIX.match(text)):
-            stamp = float(prefix[1]) if prefix[1] else None
+            stamp = float(prefix[1]) if prefix[1] else stamp
             text = text[prefix.end() :]
+        if text.startswith("\t"):  # some producers indent KTAP by tabs
+            text = text.replace("\t", "    ", len(text) - len(text.lstrip("\t")))
         if (dirty and "\r" in text) or (text.find("[", 1) > 0 and _STAMP_INSIDE.search(text)):
             yield from _pieces(LogLine(number, end, stamp, text, cut))
         else:
@@ -155,7 +158,7 @@ def _pieces(line: LogLine) -> Iterator[LogLine]:
         yield line._replace(text=text[start:], stamp=stamp)
 
 
-_LAVA_DONE = "lava-run: Job finished correctly"
+_LAVA_DONE = "Job finished correctly"
 """Represents the last message of LAVA's dispatcher: the job ran to its end, and no line of the target is lost."""
 
 
@@ -198,14 +201,15 @@ _HEADLINES = (
     r"general protection fault|double fault|divide error|invalid opcode|stack segment: |int3: |PANIC: ",
     r"Unable to handle kernel |Internal error: |Bad mode in |Kernel mode fault at ",
     r"bad: scheduling from the idle thread|list_(?:add|del) corruption|DEBUG_LOCKS_WARN_ON",
-    r"\d+ new suspected memory leaks",
+    r"\d+ new suspected memory leaks|Out of memory: Killed process",
+    r"(?:\[Hardware Error\]: )?(?:CPU \d+: )?Machine [Cc]heck",
     # What the kernel prints of itself at level crit or worse, or on its way out of a mistake: see kernel-messages.toml.
     r"Fixing recursive fault|note: \S.* exited with (?:preempt_count|irqs disabled)|huh, entered .* exited with",
     r"initcall \S+ returned with |irq \d+: nobody cared|Disabling IRQ #\d|No irq handler for|Uhhuh\. NMI|Dazed",
     r"Thread overran stack|Insufficient stack space|refcount_t: |panicked at |ODEBUG: |CFI failure at|CFI: mismatch",
     r"Kernel memory \S+ attempt detected|kernel tried to execute|unable to execute userspace code|Bad pagetable",
     r".*: Corrupted page table at|Unhandled .{1,40} exception on CPU|SError Interrupt on|Unable to stop the cpu",
-    r"CPU \d+ Unable to handle kernel|(?:CPU[ #]?\d+: )?Machine [Cc]heck|MSR access error: ",
+    r"CPU \d+ Unable to handle kernel|CPU#?\d+: Machine [Cc]heck|MSR access error: ",
     r"CPU[ #]*\d+:? (?:Possible|failed to |is stuck in kernel|died during |will not boot|Unknown IPI|may not)",
     r"Fatal kernel bug|(?:Re-sending )?CSD lock|.*non-responsive CSD lock|NMI: (?:PCI|IOCK) ",
     r"CPUs not responding|recursive probe hit|sched_clock on CPU \d+ went backward",
@@ -219,7 +223,8 @@ _HEADLINE = re.compile(r"(?:[\w.-]{1,40}: ){0,2}(?:" + "|".join(_HEADLINES) + ")
 _USER_FAULT = re.compile(
     r"(?:traps: )?\S{1,40}\[\d+\]:? (?:segfault|unhandled signal|unhandled exception|bad frame in|bus error|"
     r"general protection fault|trap (?:invalid|divide|int3)|illegal instruction)|User process fault: |"
-    r"(?:traps: )?\S{1,40}\[\d+\]: (?:undefined instruction|syscall \d)"
+    r"(?:traps: )?\S{1,40}\[\d+\]: (?:undefined instruction|syscall \d)|"
+    r"\S{1,40} invoked oom-killer: "  # of a memory cgroup, as a test may want; else a headline follows
 )
 # Kernel reports in a line whose beginning is not understood.
 _INSIDE = re.compile(
@@ -249,13 +254,19 @@ _WORDS = re.compile(
     r"abling IRQ|irq handler|Uhhuh|Dazed|overran|stack space|refcount_t|panicked|ODEBUG|CFI|attempt det|tried to ex|"
     r"to execute|pagetable|ge table|exception on|SError|stop the c|achine [Cc]heck|access err|CPU[ #]?\d+:? [fidwUmP]|"
     r"kernel bug|CSD|backward|probe hit|broadcast|invalidation|corrupted|seriously|invalid cap|conflict for|kmmio|swap|"
-    r"Decompression|sysfs failed|overwritten|NMI: |not respond|\[#\d|dumped bec|run_tests\] Error"
+    r"Decompression|sysfs failed|overwritten|"
+    r"invoked oom|Out of mem|LAVA_SIG|Job failed|Process completed|with code|NMI: |not respond|\[#\d|dumped bec|"
+    r"run_tests\] Error"
 )
-_RUNNER_ERROR = re.compile(r"^make(?:\[\d+\])?: \*\*\* .*run_tests\] Error \d")
+_RUNNER_ERROR = re.compile(
+    r"make(?:\[\d+\])?: \*\*\* .*run_tests\] Error \d|<LAVA_SIGNAL_TESTCASE .*RESULT=fail|"
+    r"ERROR: Job failed: exit code \d|##\[error\]Process completed with exit code [1-9]|"
+    r"\S{1,60} exited with code [1-9]\d*$"
+)
 _ENDS = "Restarting system|System halted|Power down|Power off not available: System halted instead|machine restart"
 _LIFE = re.compile(
     r"(?P<banner>Linux version \d)|(?P<start>Kernel command line: )|"
-    rf"(?P<shutdown>reboot: (?:{_ENDS})(?: *$| with command )|{_LAVA_DONE}$)|"
+    rf"(?P<shutdown>reboot: (?:{_ENDS})(?: *$| with command )|(?:lava-run: )?{_LAVA_DONE}$)|"
     r"(?P<runner>\[\d\d:\d\d:\d\d\] Elapsed time: [\d.]+s )|"
     r"(?P<disabled>kunit: disabled *$)|(?P<kunit>kunit executor: |kunit: (?:disabled|test interrupted))"
 )
@@ -273,9 +284,9 @@ def sign(line: LogLine) -> Sign | None:
     faulted) or framed (a report of the kernel in a line whose beginning is not understood).
     """
     text = line.text
-    if text[:1] in ("L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
+    if text[:1] in ("J", "L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
         return Sign(str(found.lastgroup), line.number, text)
-    if not _WORDS.search(text) or text.lstrip(" ").startswith("#"):
+    if not _WORDS.search(text) or (text.lstrip(" ").startswith("#") and not text.startswith("##[error]")):
         return None
     text = text.strip()
     if _USER_FAULT.match(text):
@@ -284,9 +295,11 @@ def sign(line: LogLine) -> Sign | None:
         return Sign("panic" if found["panic"] == "Kernel panic" else "trail", line.number, text)
     if found := _HEADLINE.match(text):
         return Sign("panic" if found["panic"] else "splat", line.number, text)
-    if found := _GLUED.search(text.partition(" # ")[0]):
+    found = _GLUED.search(text.partition(" # ")[0])
+    # In the name of a test such words stand behind a blank or a quote; a message is glued to the name itself.
+    if found and not (_OWN_LINE.match(text) and not text[found.start() - 1].isalnum()):
         return Sign("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
-    if _RUNNER_ERROR.search(text):
+    if _RUNNER_ERROR.match(text):
         return Sign("runner-error", line.number, text)
     if _INSIDE.search(text) and not _OWN_LINE.match(text):  # a result may quote a report as its reason
         return Sign("framed", line.number, text)
