@@ -141,8 +141,8 @@ class GateMetric(Strict, frozen=True, kw_only=True):
     budget: Amount
     detect: Amount
     values: tuple[BootValue, ...]
-    far_base: tuple[str, ...] = ()
-    over_budget: bool = False
+    far_base: tuple[str, ...]
+    over_budget: bool
 
     def __post_init__(self) -> None:
         if self.method is not Method.EQUAL and not self.detect:
@@ -206,7 +206,7 @@ class GateDocument(Document, frozen=True, kw_only=True):
         shares: of a placebo.
     """
 
-    schema: Literal["gate-3"]
+    schema: Literal["gate-4"]
     tool: Word
     started: Moment
     command: str

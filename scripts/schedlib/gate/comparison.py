@@ -128,7 +128,7 @@ def _compared(options: GateOptions, command: str) -> GateDocument:
     look = next((row.boots[0] for row in rows if row.p is not None), None)
     passed_at = look if verdict is Verdict.PASS else None
     return GateDocument(
-        schema="gate-3",
+        schema="gate-4",
         tool=TOOL,
         started=started,
         command=command,

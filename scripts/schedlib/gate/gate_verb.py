@@ -79,7 +79,7 @@ def add_parser(verbs: Verbs) -> None:
         parser,
         ("--gates", gates_file, "NAME|FILE", f"gates file, or its name in configs/gates {names}"),
         ("--placebo", runs, "DIR", "runs of the placebo kernel, to see how much of a change comes from the layout"),
-        ("--json", new, "FILE", "write the result here too (schema gate-3)"),
+        ("--json", new, "FILE", "write the result here too (schema gate-4)"),
         ("--html", new, "FILE", "write the page here"),
         ("--markdown", new, "FILE", "write the report for a pull request here"),
         ("--history", options.new_directory, "DIR", "add the verdict to the history in DIR (schema history-1)"),

@@ -53,6 +53,8 @@ def metric_row(
         high=None,
         p=None,
         far=(),
+        far_base=(),
+        over_budget=False,
         values=(),
     )
     return changed(empty, **more)

@@ -248,7 +248,7 @@ def test_json_is_of_its_schema(campaign: Campaign, tmp_path: Path) -> None:
     main(campaign.words("--json", str(tmp_path / "many.json")))
     for name in ("few", "many"):
         document = json.loads((tmp_path / f"{name}.json").read_text())
-        validate(document, "gate-3")
+        validate(document, "gate-4")
     assert document["fingerprint"]["governor"] == "performance"
 
 

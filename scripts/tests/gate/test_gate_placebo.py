@@ -28,7 +28,7 @@ def share(campaign: Campaign, *words: str) -> dict[str, object]:
     file = campaign.place / "out.json"
     main(campaign.words(*words, "--json", str(file)))
     document = json.loads(file.read_text())
-    validate(document, "gate-3")
+    validate(document, "gate-4")
     (found,) = document["shares"]
     assert isinstance(found, dict)
     return found
