@@ -518,7 +518,7 @@ static void report_overload(struct results *results)
 	if (cpus_count(&common.cpus) == 1)
 		add_absent(results, "overload.cpu_changes_per_s",
 			   "one CPU: threads cannot change CPUs");
-	else if (!changes && bursts < FEWEST_BURSTS * nr_threads)
+	else if (!changes && bursts < (__u64)FEWEST_BURSTS * nr_threads)
 		add_absent(results, "overload.cpu_changes_per_s",
 			   "%llu bursts are too few to tell whether threads change CPUs", bursts);
 	else
