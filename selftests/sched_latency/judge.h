@@ -223,13 +223,14 @@ static inline double share_of_others(const struct test *test, const struct resul
 }
 
 /*
- * What others must have had to be the reason, in percent: twice as late takes
- * twice as much. A quarter is enough for all: one of two CPUs may be gone for
- * half of the time.
+ * What others must have had to be the reason, in percent. A real-time task that
+ * is twice as late takes twice as much; a quarter is enough for all, because one
+ * of two CPUs may be gone for half of the time. An ordinary task queues behind
+ * others, and who had little can be in front of it all the time.
  */
-static inline double excusing_share(bool time, double used)
+static inline double excusing_share(bool proportional, double used)
 {
-	double share = time ? MOST_OTHERS * used : MOST_OTHERS;
+	double share = proportional ? MOST_OTHERS * used : MOST_OTHERS;
 
 	return share < MOST_EXCUSING ? share : MOST_EXCUSING;
 }
@@ -247,7 +248,7 @@ static inline void judge_one(struct verdict *verdict, const struct test *test,
 	double value = time ? metric->value / 1e6 : metric->value;
 	double limit = time ? gross_limit(test) : 50;
 	double used = time ? value / limit : value ? limit / value : INFINITY;
-	bool excused = others > excusing_share(time, used);
+	bool excused = others > excusing_share(time && test->realtime, used);
 	enum gross gross = used <= 1 ? WITHIN : excused ? EXCUSED : BEYOND;
 
 	if (gross < verdict->gross ||

@@ -86,19 +86,19 @@ def test_possible_cpus(tmp_path: Path) -> None:
 
 _FAKE_PERF = """\
 #!/bin/sh
-# Writes what it was asked for to $CALLS, and recorded samples.
-echo "perf $*" >>"$CALLS"
+# Writes what it was asked for to $SCHEDLINE_TEST_CALLS, and recorded samples.
+echo "perf $*" >>"$SCHEDLINE_TEST_CALLS"
 case "$1" in
-c2c) shift 4; echo PERFILE2 >"$1"; exit ${FAKE_STATUS:-0} ;;
-script) cat "$SAMPLES" ;;
+c2c) shift 4; echo PERFILE2 >"$1"; exit ${SCHEDLINE_TEST_FAKE_STATUS:-0} ;;
+script) cat "$SCHEDLINE_TEST_SAMPLES" ;;
 esac
 """
 
 _FAKE_DRGN = """\
 #!/bin/sh
-echo "drgn $1 $2 $3" >>"$CALLS"
-cat >"$CALLS.asked"
-cat "$ANSWER"
+echo "drgn $1 $2 $3" >>"$SCHEDLINE_TEST_CALLS"
+cat >"$SCHEDLINE_TEST_CALLS.asked"
+cat "$SCHEDLINE_TEST_ANSWER"
 """
 
 
@@ -115,9 +115,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ' "instances": [["root_domain+0", 0, 18446612682070097920]]}'
     )
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
-    monkeypatch.setenv("ANSWER", str(tmp_path / "answer"))
-    monkeypatch.setenv("SAMPLES", str(PERF / "samples.txt"))
+    monkeypatch.setenv("SCHEDLINE_TEST_CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("SCHEDLINE_TEST_ANSWER", str(tmp_path / "answer"))
+    monkeypatch.setenv("SCHEDLINE_TEST_SAMPLES", str(PERF / "samples.txt"))
     monkeypatch.setenv("SCHEDLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(record_job, "_MEMORY", Path(os.devnull))
@@ -184,7 +184,7 @@ def test_a_machine_that_cannot(
     broken: str, said: str, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if broken == "perf fails":
-        monkeypatch.setenv("FAKE_STATUS", "1")
+        monkeypatch.setenv("SCHEDLINE_TEST_FAKE_STATUS", "1")
     elif broken == "drgn answers nothing":
         (tmp_path / "answer").write_text("{}")
     elif broken == "not root":
