@@ -288,6 +288,8 @@ GROSS = {
 }
 """The tests with limits that hold on every machine."""
 
+EXCUSE = "others had|something else ran"
+
 
 @pytest.mark.parametrize("tool", tools(*GROSS))
 def test_wake_ups_that_are_late_by_20_ms_fail_without_a_baseline(tool: str, place: Place) -> None:
@@ -298,8 +300,8 @@ def test_wake_ups_that_are_late_by_20_ms_fail_without_a_baseline(tool: str, plac
     for test in GROSS[tool]:
         result, skip = found[test]
         # What others had of the CPUs is an excuse, but never makes a pass of it.
-        assert result == "not ok" or "others had" in skip, said
-    assert code == 1 or "others had" in said
+        assert result == "not ok" or re.search(EXCUSE, skip), said
+    assert code == 1 or re.search(EXCUSE, said)
 
 
 def test_task_moves_needs_two_cpus_of_an_llc(place: Place, tmp_path: Path) -> None:
