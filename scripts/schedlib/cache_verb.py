@@ -75,12 +75,13 @@ def _read(arguments: argparse.Namespace) -> CacheOptions:
 def _cache(options: CacheOptions) -> Verdict:
     base = cache_path()
     found = sorted(kept(base), key=lambda each: -each.size) if base.is_dir() else []
+    current = places()
     gone = busy = 0
     for each in found:
         told = f"{each.size / 1e6:9.0f} MB  used {time.strftime('%Y-%m-%d', time.localtime(each.used))}  "
         told += str(each.path.relative_to(base))
         old = options.prune is not None and each.used < time.time() - options.prune * 86400
-        if not (options.remove or (old and each.path not in places())):
+        if not (options.remove or (old and each.path not in current)):
             print(told)
         elif not options.remove and _lends(each.path, base):
             print(f"{told}: another tree needs it")
