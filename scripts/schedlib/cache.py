@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import shlex
@@ -13,7 +14,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -139,6 +140,29 @@ def read_json(path: Path) -> dict[str, Any] | None:
         if isinstance(value, dict):
             return value
     return None
+
+
+def digest_of(*parts: object) -> str:
+    """A hash of all that a result depends on, to name its file in the cache. A set counts whatever its order is."""
+    texts = (repr(sorted(each)) if isinstance(each, frozenset) else str(each) for each in parts)
+    return hashlib.sha256("\0".join(texts).encode(errors="surrogateescape")).hexdigest()[:20]
+
+
+def cached(place: Path, parts: Sequence[object], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A JSON object that depends on these parts alone: from its file in this directory, or made and kept there."""
+    file = place / f"{digest_of(*parts)}.json"
+    if (found := read_json(file)) is None:
+        found = make()
+        write_json(file, found)
+    return found
+
+
+def contents_of(places: Iterable[Path]) -> Iterator[str]:
+    """For digest_of(): the name and a hash of each file at and below some places, but for what Python compiled."""
+    for place in places:
+        for file in sorted([place, *place.rglob("*")]):
+            if file.is_file() and file.suffix != ".pyc":
+                yield f"{file} {hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 @contextmanager

@@ -7,6 +7,7 @@ Until the arguments have been checked, only the standard library is imported.
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import os
 import shlex
@@ -19,29 +20,27 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from schedlib import cache_verb, doctor_verb
-from schedlib.c2c import c2c_verb
 from schedlib.cache import cache_path
-from schedlib.check import check_verb, judge_verb
-from schedlib.dev import dev_verb
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
-from schedlib.export import export_verb
-from schedlib.fleet import fleet_verb
-from schedlib.gate import gate_verb
-from schedlib.layout import layout_verb, status_verb
 from schedlib.options import VerbParser
-from schedlib.premerge import premerge_verb
 from schedlib.progress import printable, say
-from schedlib.runs import kernels_verb, run_verb
-from schedlib.tree import fetch_verb
 from schedlib.verdict import BISECT_SKIP, Verdict
 
-GROUPS = (
-    ("on a kernel tree", (check_verb, layout_verb, status_verb, c2c_verb, premerge_verb, export_verb, kernels_verb)),
-    ("on measurements", (run_verb, gate_verb, fleet_verb)),
-    ("other", (judge_verb, fetch_verb, doctor_verb, cache_verb)),
-)
+GROUPS = {
+    "on a kernel tree": (
+        "check.check",
+        "layout.layout",
+        "layout.status",
+        "c2c.c2c",
+        "premerge.premerge",
+        "export.export",
+        "runs.kernels",
+    ),
+    "on measurements": ("runs.run", "gate.gate", "fleet.fleet"),
+    "other": ("check.judge", "tree.fetch", "doctor", "cache"),
+}
+"""The verbs. `check.judge` is `schedline judge`, of schedlib/check/judge_verb.py."""
 
 _ABOUT = """\
 schedline: tests for the cache lines of the Linux scheduler and for its wake-up path.
@@ -58,23 +57,31 @@ exit codes: 0 PASS; 1 FAIL; 2 ERROR (usage, environment, a tree that does not bu
 _STDOUT = frozenset({Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1")})
 
 
-def parser() -> VerbParser:
-    """The parser of the whole command."""
+def _module(name: str) -> Any:
+    return importlib.import_module(f"schedlib.{name}_verb")
+
+
+def parser(words: Sequence[str] = ()) -> VerbParser:
+    """The parser of the whole command; for words that name a verb, of this verb alone."""
     top = VerbParser(
         prog="schedline", usage="schedline VERB [options]", formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verbs = top.add_subparsers(prog=top.prog, metavar="VERB", required=True, help=argparse.SUPPRESS)
+    known = {name.rpartition(".")[2]: name for names in GROUPS.values() for name in names}
+    if words and words[0] in known:
+        _module(known[words[0]]).add_parser(verbs)
+        return top
     lines = [_ABOUT]
-    for title, modules in GROUPS:
+    for title, names in GROUPS.items():
         lines.append(f"{title}:")
-        for module in modules:
-            module.add_parser(verbs)
+        for name in names:
+            _module(name).add_parser(verbs)
             told = verbs._choices_actions[-1]
             lines.append(f"  {told.dest:<9} {told.help}")
         lines.append("")
     dev = verbs.add_parser("dev", usage="schedline dev VERB [options]", description="For developers of schedline.")
     inner: Any = dev.add_subparsers(prog=dev.prog, metavar="VERB", required=True)
-    dev_verb.add_parser(inner)
+    _module("dev.dev").add_parser(inner)
     lines.append(f"  {'dev':<9} {', '.join(inner.choices)}")
     lines.append("\nschedline VERB --help tells more, with examples.\n")
     top.description = "\n".join(lines)
@@ -84,7 +91,7 @@ def parser() -> VerbParser:
 
 def main(words: Sequence[str]) -> int:
     """Check the arguments, prepare the libraries and do the job; the exit code. SchedlineError if it cannot be done."""
-    arguments = parser().parse_args(words)
+    arguments = parser(words).parse_args(words)
     options: Any = arguments.read(arguments)
     for requirements in arguments.libraries(options):
         activate(requirements, download=arguments.download)

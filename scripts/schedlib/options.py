@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import inspect
+import importlib
 import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -93,8 +93,9 @@ def add_verb(
     text: str,
     examples: Sequence[str] = (),
     operands: str = "",
-    read: Callable[[argparse.Namespace], Options],
-    job: Callable[[Options], Verdict],
+    options: type[Options] | None = None,
+    read: Callable[[Any], Options] | None = None,
+    job: Callable[[Options], Verdict] | str,
     libraries: Sequence[str] | Callable[[Options], Sequence[str]] = BASIC,
     download: bool = True,
 ) -> argparse.ArgumentParser:
@@ -106,9 +107,10 @@ def add_verb(
         text: what the verb does.
         examples: more commands, for the end of its --help.
         operands: what follows the verb's name, for the usage line.
-        read: turns the parsed words into the verb's options, a frozen dataclass. It uses the standard library alone
-            and raises SchedlineError for what argparse cannot check.
-        job: does the work.
+        options: the frozen dataclass that the job takes; its fields say what is parsed, see option().
+        read: checks the options, and may change them; without `options` it makes them from the parsed words. It uses
+            the standard library alone and raises SchedlineError for what argparse cannot check.
+        job: does the work: a function, or its dotted name in this package, which is imported only when it is run.
         libraries: the requirements files whose libraries the job needs, or a function that computes them from the
             options.
         download: False if nothing may be downloaded onto the machine.
@@ -121,93 +123,84 @@ def add_verb(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.usage = " ".join([parser.prog, *operands.split(), "[options]"])
+    if options is not None:
+        add_options(parser, options)
+
+    def read_words(arguments: argparse.Namespace) -> Any:
+        made = arguments if options is None else options_of(options, arguments)
+        return read(made) if read else made
+
     needed = libraries if callable(libraries) else lambda _: libraries
-    parser.set_defaults(read=read, job=job, libraries=needed, download=download)
+    work = _later(job) if isinstance(job, str) else job
+    parser.set_defaults(read=read_words, job=work, libraries=needed, download=download)
     return parser
 
 
-def options_of(kind: Callable[..., Options], arguments: argparse.Namespace, **others: object) -> Options:
+def _later(name: str) -> Callable[[Any], Verdict]:
+    """A function of this package, which is imported when it is called."""
+    module, _, function = name.rpartition(".")
+
+    def call(options: Any) -> Verdict:
+        verdict: Verdict = getattr(importlib.import_module(f"schedlib.{module}"), function)(options)
+        return verdict
+
+    return call
+
+
+def option(
+    words: str,
+    about: str | Callable[[], str],
+    kind: Callable[[str], object] | None = None,
+    *,
+    default: Any = None,
+    group: str = "",
+    **more: Any,
+) -> Any:
+    """A field of a verb's options that is read from the command line.
+
+    Args:
+        words: as in "-o --out DIR": how it is written, and what --help calls its value.
+        about: for --help; a function if something has to be looked up for it.
+        kind: makes the value of a word.
+        group: options of the same group exclude each other.
+        more: for argparse's add_argument().
+    """
+    flags = [word for word in words.split() if word.startswith("-")]
+    metavar = " ".join(word for word in words.split() if not word.startswith("-"))
+    more["default"] = [] if more.get("action") == "append" else default
+    told = more | ({"type": kind} if kind else {}) | ({"metavar": metavar} if metavar else {})
+    return field(default=default, metadata={"flags": flags, "about": about, "group": group, "told": told})
+
+
+def flag(words: str, about: str) -> Any:
+    """A field that is True if this option is given."""
+    return option(words, about, default=False, action="store_true")
+
+
+def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
+    """Add the options that a dataclass declares by option(), and those of dataclasses in it."""
+    groups: dict[str, argparse._ActionsContainer] = {"": parser}
+    for each in fields(kind):
+        if is_dataclass(each.default_factory):
+            add_options(parser, each.default_factory)
+        elif said := each.metadata:
+            if said["group"] not in groups:
+                groups[said["group"]] = parser.add_mutually_exclusive_group()
+            about = said["about"]() if callable(said["about"]) else said["about"]
+            told = said["told"] | {"help": about} | ({"dest": each.name} if said["flags"] else {})
+            groups[said["group"]].add_argument(*(said["flags"] or [each.name]), **told)
+
+
+def options_of(kind: type[Options], arguments: argparse.Namespace, **others: object) -> Options:
     """A verb's options: each field has the value of the argument of its name, or the one given here."""
-    given = vars(arguments) | others
-    return kind(**{name: given[name] for name in inspect.signature(kind).parameters})
-
-
-@dataclass(frozen=True)
-class TreeOptions:
-    """Which kernel source: a user's tree, or else a series that Debian packages."""
-
-    kdir: Path | None = None
-    series: str | None = None
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The jobs of doctor that getting this tree needs; a user's tree needs none."""
-        return () if self.kdir is not None else ("fetch",)
-
-    def words(self) -> list[str]:
-        """These options as command-line arguments."""
-        if self.kdir is not None:
-            return ["--kdir", str(self.kdir)]
-        return ["--series", self.series] if self.series else []
-
-
-@dataclass(frozen=True)
-class ChangeOptions:
-    """The changes to apply to a tree, and those to leave out or revert."""
-
-    with_: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-
-
-def add_tree_options(parser: argparse.ArgumentParser) -> None:
-    """--kdir, --series."""
-    which = parser.add_mutually_exclusive_group()
-    about = "your kernel tree (git, plain directory or tarball); it is only read, never written to"
-    which.add_argument("--kdir", type=existing_path, metavar="PATH", help=about)
-    about = f"a kernel that Debian packages: {', '.join(names.series_names())} (default: {DEFAULT_SERIES})"
-    which.add_argument("--series", type=one_of("series", names.series_names), metavar="NAME", help=about)
-
-
-def tree_options(arguments: argparse.Namespace) -> TreeOptions:
-    """What add_tree_options() read."""
-    return options_of(TreeOptions, arguments)
-
-
-def add_change_options(parser: argparse.ArgumentParser) -> None:
-    """--with, --without."""
-    chosen = some_of("change", names.change_ids)
-    about = "apply these carried changes, too; Debian's kernels get all but the optional ones anyway"
-    parser.add_argument("--with", dest="with_", type=chosen, default=(), metavar="ID,...", help=about)
-    about = "leave these changes out; revert them where they are upstream"
-    parser.add_argument("--without", type=chosen, default=(), metavar="ID,...", help=about)
-
-
-def change_options(arguments: argparse.Namespace) -> ChangeOptions:
-    """What add_change_options() read."""
-    return options_of(ChangeOptions, arguments)
-
-
-def add_topology_option(parser: argparse._ActionsContainer, about: str) -> None:
-    """--topology."""
-    parser.add_argument("--topology", type=one_of("topology", names.topology_names), metavar="NAME", help=about)
-
-
-def add_config_option(parser: argparse._ActionsContainer, about: str) -> None:
-    """--config: fragments of a kernel configuration."""
-    parser.add_argument("--config", type=fragments, default=(), metavar="FRAGMENT,...", help=about)
-
-
-def add_cpupri_option(parser: argparse._ActionsContainer, about: str) -> None:
-    """--cpupri: variants of cpupri-split; each needs its own kernel."""
-    chosen = some_of("variant of cpupri-split", names.cpupri_variants, everything="all")
-    about = f"{about}: {', '.join(names.cpupri_variants())}, or all"
-    parser.add_argument("--cpupri", type=chosen, default=(), metavar="NAME,...", help=about)
-
-
-def add_values(parser: argparse._ActionsContainer, *rows: tuple[str, Callable[[str], object], str, str]) -> None:
-    """Options with one value. A row: the name, the type, what --help calls the value, and what the option is for."""
-    for name, kind, shown, about in rows:
-        parser.add_argument(name, type=kind, metavar=shown, help=about)
+    given, found = vars(arguments) | others, {}
+    declared: Any = kind
+    for each in fields(declared):
+        if each.name not in given and is_dataclass(each.default_factory):
+            found[each.name] = options_of(each.default_factory, arguments)
+        else:
+            found[each.name] = tuple(value) if isinstance(value := given[each.name], list) else value
+    return kind(**found)
 
 
 def _path(text: str) -> Path:
@@ -290,3 +283,94 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
+
+
+CHANGES = some_of("change", names.change_ids)
+"""An argparse type: changes under test."""
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """Which kernel source: a user's tree, or else a series that Debian packages."""
+
+    kdir: Path | None = option(
+        "--kdir PATH",
+        "your kernel tree (git, plain directory or tarball); it is only read, never written to",
+        existing_path,
+        group="tree",
+    )
+    series: str | None = option(
+        "--series NAME",
+        lambda: f"a kernel that Debian packages: {', '.join(names.series_names())} (default: {DEFAULT_SERIES})",
+        one_of("series", names.series_names),
+        group="tree",
+    )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The jobs of doctor that getting this tree needs; a user's tree needs none."""
+        return () if self.kdir is not None else ("fetch",)
+
+    def words(self) -> list[str]:
+        """These options as command-line arguments."""
+        if self.kdir is not None:
+            return ["--kdir", str(self.kdir)]
+        return ["--series", self.series] if self.series else []
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """The changes to apply to a tree, and those to leave out or revert."""
+
+    with_: tuple[str, ...] = option(
+        "--with ID,...",
+        "apply these carried changes, too; Debian's kernels get all but the optional ones anyway",
+        CHANGES,
+        default=(),
+    )
+    without: tuple[str, ...] = option(
+        "--without ID,...", "leave these changes out; revert them where they are upstream", CHANGES, default=()
+    )
+
+
+def add_tree_options(parser: argparse.ArgumentParser) -> None:
+    """--kdir, --series."""
+    add_options(parser, TreeOptions)
+
+
+def tree_options(arguments: argparse.Namespace) -> TreeOptions:
+    """What add_tree_options() read."""
+    return options_of(TreeOptions, arguments)
+
+
+def add_change_options(parser: argparse.ArgumentParser) -> None:
+    """--with, --without."""
+    add_options(parser, ChangeOptions)
+
+
+def change_options(arguments: argparse.Namespace) -> ChangeOptions:
+    """What add_change_options() read."""
+    return options_of(ChangeOptions, arguments)
+
+
+def add_topology_option(parser: argparse._ActionsContainer, about: str) -> None:
+    """--topology."""
+    parser.add_argument("--topology", type=one_of("topology", names.topology_names), metavar="NAME", help=about)
+
+
+def add_config_option(parser: argparse._ActionsContainer, about: str) -> None:
+    """--config: fragments of a kernel configuration."""
+    parser.add_argument("--config", type=fragments, default=(), metavar="FRAGMENT,...", help=about)
+
+
+def add_cpupri_option(parser: argparse._ActionsContainer, about: str) -> None:
+    """--cpupri: variants of cpupri-split; each needs its own kernel."""
+    chosen = some_of("variant of cpupri-split", names.cpupri_variants, everything="all")
+    about = f"{about}: {', '.join(names.cpupri_variants())}, or all"
+    parser.add_argument("--cpupri", type=chosen, default=(), metavar="NAME,...", help=about)
+
+
+def add_values(parser: argparse._ActionsContainer, *rows: tuple[str, Callable[[str], object], str, str]) -> None:
+    """Options with one value. A row: the name, the type, what --help calls the value, and what the option is for."""
+    for name, kind, shown, about in rows:
+        parser.add_argument(name, type=kind, metavar=shown, help=about)

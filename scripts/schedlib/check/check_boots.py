@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from schedlib.check import sanitize
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.expected import expected_tests
@@ -18,7 +17,7 @@ from schedlib.errors import SchedlineError
 from schedlib.guest.boot import run_guest
 from schedlib.guest.command_line import Programs, command_line, refuse_impossible
 from schedlib.kernel.build import Kernel
-from schedlib.kernel.targets import Target
+from schedlib.kernel.targets import SANITIZERS, Target
 from schedlib.kernel.topology import Topology, load_topology
 from schedlib.layout.compile import UNIT, layout_of
 from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, judge_rule
@@ -30,22 +29,19 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """The guests to boot: target, CPU counts, expected changes, kernel parameters, and the suites that are left out."""
+    """The guests to boot: target, CPU counts, expected changes, what is asked for, and the suites that are left out."""
 
     target: Target
     classes: tuple[int, ...]
     expected: frozenset[str]
-    arguments: tuple[str, ...]
-    only: str | None
-    timeout: float
+    options: CheckOptions = field(default_factory=CheckOptions)
     topology: Topology | None = None
     left_out: tuple[KunitSuite, ...] = ()
-    selftests: bool = False
-    sanitizer: str | None = None
 
     def tests(self, cpus: int) -> tuple[str, ...]:
         """The tests that a guest with this number of CPUs has to run: the KUnit suites, or the selftests instead."""
-        return expected_tests(cpus, self.only, [suite.name for suite in self.left_out], selftests=self.selftests)
+        without = [suite.name for suite in self.left_out]
+        return expected_tests(cpus, self.options.only, without, selftests=self.options.selftests)
 
     def programs(self) -> frozenset[str]:
         """The selftests' programs that the guests run."""
@@ -53,9 +49,10 @@ class CheckPlan:
 
     def parameters(self) -> tuple[str, ...]:
         """The parameters for the guest kernel."""
-        only = (f"kunit.filter_glob={self.only}",) if self.only and not self.selftests else ()
+        wanted = self.options
+        only = (f"kunit.filter_glob={wanted.only}",) if wanted.only and not wanted.selftests else ()
         shape = self.topology.arguments if self.topology else ()
-        return (*expect_arguments(self.expected), *only, *shape, *self.arguments)
+        return (*expect_arguments(self.expected), *only, *shape, *wanted.kernel_args)
 
 
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
@@ -77,35 +74,44 @@ def make_plan(
     if topology:
         refuse_impossible(target, topology)
     classes = (topology.cpus,) if topology else options.cpus or target.classes
-    asked = (options.kernel_args, options.only, options.timeout or target.timeout, topology)
-    return CheckPlan(target, classes, expected, *asked, left_out, options.selftests, options.sanitize)
+    return CheckPlan(target, classes, expected, options, topology, left_out)
 
 
 def boot_and_judge(
-    plan: CheckPlan, kernel: Kernel, out: Path, require: Sequence[str], accel: str, archive: Path | None = None
+    plan: CheckPlan, kernel: Kernel, out: Path, accel: str, archive: Path | None = None
 ) -> tuple[JudgedBoot, ...]:
     """Boot one guest for each CPU class, with `archive` as its initramfs; keep its raw log in `out`, and judge it."""
     boots: list[JudgedBoot] = []
+    target, options = plan.target, plan.options
     # -k skips the known defect, unless its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)
     programs = Programs(archive, known) if archive else None
     for cpus in plan.classes:
-        name = f"{plan.target.name}-{plan.topology.name if plan.topology else cpus}"
+        name = f"{target.name}-{plan.topology.name if plan.topology else cpus}"
         expected = plan.tests(cpus)
-        argv = command_line(plan.target, kernel.image, cpus, plan.parameters(), accel, plan.topology, programs)
+        argv = command_line(target, kernel.image, cpus, plan.parameters(), accel, plan.topology, programs)
         with step(f"booting {name}"):
-            run = run_guest(argv, out / f"{name}.log", plan.timeout)
+            run = run_guest(argv, out / f"{name}.log", options.timeout or target.timeout)
         log = run.log.read_bytes()
-        judgement = judge(log, expected, ending=run.ending, require=require, times=run.times, known_races=explained)
+        judgement = judge(
+            log, expected, ending=run.ending, require=options.require, times=run.times, known_races=explained
+        )
         unit = kernel.build / UNIT
         problems = list(not_held(our_rules(), judgement.tests, plan.expected))
         if unit.is_file():
             problems += disagreements(our_rules(), layout_of(unit, unit.name), judgement.tests, plan.expected)
-        if plan.sanitizer:
-            problems += sanitize.silent(plan.sanitizer, log)
-        judgement = with_problems(judgement, problems)
-        boots.append(JudgedBoot(name, run.argv, run.ending, run.log, run.seconds, judgement))
+        if options.sanitize:
+            problems += sanitizer_off(options.sanitize, log)
+        boots.append(JudgedBoot(name, run, with_problems(judgement, problems)))
     return tuple(boots)
+
+
+def sanitizer_off(sanitizer: str, log: bytes) -> tuple[Problem, ...]:
+    """A problem if the log does not say that the sanitizer is on: a guest without it finds nothing and passes."""
+    said = SANITIZERS[sanitizer][1]
+    if said.encode() in log:
+        return ()
+    return (Problem("sanitizer-off", 0, f"{sanitizer} is not on: the log lacks '{said}'", Verdict.ERROR),)
 
 
 NOT_JUDGED = "not judged: "

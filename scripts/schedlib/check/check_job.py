@@ -1,70 +1,94 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree -> patched tree -> built kernel -> guests -> one verdict."""
+"""tree -> patched tree -> built kernel -> guests -> one verdict.
+
+An earlier verdict is printed again, without building or booting anything, if all that it depends on is the same.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from schedlib import doctor
-from schedlib.cache import cache_dir, results_directory, scratch
-from schedlib.check import repeated, report, sanitize
-from schedlib.check.check_boots import boot_and_judge, make_plan
+from schedlib.cache import (
+    cache_dir,
+    contents_of,
+    digest_of,
+    read_json,
+    results_directory,
+    scratch,
+    write_atomic,
+    write_json,
+)
+from schedlib.check import report
+from schedlib.check.check_boots import CheckPlan, boot_and_judge, make_plan
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
 from schedlib.guest import selftests
 from schedlib.guest.command_line import accelerator
-from schedlib.kernel.build import Kernel, plan_kernel, prepare_kernel
+from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, plan_kernel, prepare_kernel
 from schedlib.kernel.build_id import build_id_of
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.machine import boot_id, machine_text
-from schedlib.kernel.targets import choose
+from schedlib.kernel.targets import SANITIZED, choose, with_sanitizer
+from schedlib.paths import CONFIGS, KUNIT, PATCHES, SELFTESTS
 from schedlib.process import version_of
 from schedlib.progress import say, tell
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict, worst
 
+MADE_WITH = ("check", "console", "contracts", "formats", "guest", "kernel", "layout", "tree")
+"""The folders of schedlib that a verdict depends on, besides the modules at its top."""
+
+REPEATED = (Verdict.PASS, Verdict.FAIL)
+"""The other verdicts depend on the machine or on what is missing, so the next check may reach a different one."""
+
 
 def check(options: CheckOptions) -> Verdict:
     """Check a tree, or each variant of cpupri-split in it; SchedlineError if that cannot be done."""
     if not options.cpupri:
-        return _check(options)
+        return check_one(options)
     out = results_directory(cache_dir(), options.out)
-    verdicts = {name: _check(options.variant(name, out)) for name in options.cpupri}
+    verdicts = {name: check_one(options.variant(name, out)) for name in options.cpupri}
     verdict = worst(verdicts.values())
     each = ", ".join(f"{name} {one.name}" for name, one in verdicts.items())
     print(f"verdict of {len(verdicts)} cpupri variants: {verdict.name} ({each})")
     return verdict
 
 
-def _check(options: CheckOptions) -> Verdict:
+def check_one(options: CheckOptions) -> Verdict:
+    """Check a tree in one configuration."""
     started = datetime.now(UTC)
     cache = cache_dir()
     doctor.require(["build", *options.tree.needs])
     tree = open_tree(cache, options.tree)
-    target, reason = choose(tree, options.on or (sanitize.TARGET if options.sanitize else None))
+    target, reason = choose(tree, options.on or (SANITIZED if options.sanitize else None))
     if options.sanitize:
-        target = sanitize.scaled(target, options.sanitize)
+        target = with_sanitizer(target, options.sanitize)
     if reason:
         say(f"note: {reason}")
     if options.selftests:
         doctor.require([f"{target.name}-selftests"])
-    needed = [*([selftests.FRAGMENT] if options.selftests else []), *([options.sanitize] if options.sanitize else [])]
+    needed = [selftests.FRAGMENT if options.selftests else "", options.sanitize or "", *options.config]
     kernel_plan = plan_kernel(
-        tree, target, [*needed, *options.config], changes=options.changes, expect=options.expect, base=options.base
+        tree, target, [*filter(None, needed)], changes=options.changes, expect=options.expect, base=options.base
     )
     plan = make_plan(target, options, kernel_plan.composition.expected, kernel_plan.left_out)
     for cpus in plan.classes:
         plan.tests(cpus)
-    digest = repeated.state(options, kernel_plan, plan)
-    before = None if options.again or options.out else repeated.repeat(cache, digest, options.json)
+    earlier = cache / "verdicts" / f"{state(kernel_plan, plan)}.json"
+    before = None if options.again or options.out else repeat(earlier, options.json)
     if before is not None:
         return before
     say(f"checking {kernel_plan.describe()} on {target.name}")
@@ -73,7 +97,7 @@ def _check(options: CheckOptions) -> Verdict:
         kernel = prepare_kernel(cache, kernel_plan, place)
         archive = selftests.initramfs(kernel, tree, target, plan.programs()) if options.selftests else None
         accel = accelerator(cache, target, kernel.image)
-        boots = boot_and_judge(plan, kernel, out, options.require, accel, archive)
+        boots = boot_and_judge(plan, kernel, out, accel, archive)
         summary = report.Summary(
             started=started,
             tree=tree,
@@ -88,7 +112,7 @@ def _check(options: CheckOptions) -> Verdict:
     lines = report.lines(summary, verbose=options.verbose)
     for line in lines:
         tell(line)
-    repeated.remember(cache, digest, summary.verdict, out, lines)
+    remember(earlier, summary.verdict, out, lines)
     return summary.verdict
 
 
@@ -96,12 +120,12 @@ def _fingerprint(kernel: Kernel, boots: Sequence[JudgedBoot], configuration: Con
     """Machine, kernel, build-id, configuration, boot id and tool versions; an empty text where one is unknown."""
     banner = b""
     for boot in boots:
-        found = re.search(rb"Linux version [^\n\r]*", boot.log.read_bytes()[: 1 << 20])
+        found = re.search(rb"Linux version [^\n\r]*", boot.run.log.read_bytes()[: 1 << 20])
         banner = banner or (found.group(0) if found else b"")
     build_id = ""
     with suppress(OSError, ELFError), (kernel.build / "vmlinux").open("rb") as file:
         build_id = build_id_of(ELFFile(file))
-    emulator = boots[0].argv[0] if boots else ""
+    emulator = boots[0].run.argv[0] if boots else ""
     version = version_of(emulator) if "qemu" in emulator else ""
     return {
         "machine": machine_text(),
@@ -114,3 +138,53 @@ def _fingerprint(kernel: Kernel, boots: Sequence[JudgedBoot], configuration: Con
         "compiler": kernel.compiler,
         "emulator": version,
     }
+
+
+def state(kernel: KernelPlan, plan: CheckPlan) -> str:
+    """A digest of all inputs of a check: sources, configuration, compiler, emulator, machine, options, schedline."""
+    emulator = kernel.target.emulator
+    package = Path(__file__).parents[1]
+    # The place of the results and --again do not change what is judged.
+    asked = replace(plan.options, json=None, out=None, again=False)
+    return digest_of(
+        kernel.commit,
+        kernel.configuration.text(),
+        compiler_version(kernel.target.compiler),
+        version_of(emulator[0]) if emulator else "",
+        machine_text(),
+        platform.release(),
+        sys.version,
+        os.access("/dev/kvm", os.R_OK | os.W_OK),
+        replace(plan, expected=frozenset(), options=asked),
+        plan.expected,
+        *contents_of([*package.glob("*.py"), *(package / name for name in MADE_WITH)]),
+        *contents_of([CONFIGS, KUNIT, PATCHES, SELFTESTS]),
+    )
+
+
+def remember(record: Path, verdict: Verdict, out: Path, lines: Sequence[str]) -> None:
+    """Record the output of a check, if the same check would reach the same verdict again."""
+    if verdict in REPEATED:
+        results = hashlib.sha256((out / "results.json").read_bytes()).hexdigest()
+        write_json(record, {"verdict": verdict.name, "out": str(out), "results": results, "lines": lines})
+
+
+def repeat(record: Path, also: Path | None) -> Verdict | None:
+    """Print a recorded verdict again, and write its results to `also`, too.
+
+    None if there is none, or its results were removed or changed.
+    """
+    if (found := read_json(record)) is None:
+        return None
+    try:
+        content = Path(found["out"], "results.json").read_bytes()
+    except OSError:
+        return None
+    if hashlib.sha256(content).hexdigest() != found["results"]:
+        return None
+    if also:
+        write_atomic(also, content)
+    say("nothing has changed since an earlier check, so its verdict is repeated (--again boots anyway)")
+    for line in found["lines"]:
+        tell(line)
+    return Verdict[found["verdict"]]

@@ -15,36 +15,17 @@ from pathlib import Path
 from schedlib import TOOL
 from schedlib.console.judge import Judgement, Problem, TestOutcome, TestResult
 from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark
-from schedlib.guest.boot import Ending
+from schedlib.guest.boot import GuestRun
 from schedlib.verdict import Verdict
 
 
 @dataclass(frozen=True)
 class JudgedBoot:
-    """One guest that was run and judged, or one saved log (no argv, no seconds)."""
+    """One guest that was run and judged, or one saved log."""
 
     name: str
-    argv: tuple[str, ...]
-    ending: Ending
-    log: Path
-    seconds: float | None
+    run: GuestRun
     judgement: Judgement
-
-
-@dataclass(frozen=True)
-class ChangeResult:
-    """What a check says about one change.
-
-    Attributes:
-        present: what the kernel says: present, partial, absent, n/a; unknown when it says nothing.
-        state: its state in the composed tree.
-    """
-
-    id: str
-    expected: bool
-    present: str
-    state: str
-    verdict: Verdict
 
 
 def by_reason(tests: Iterable[TestResult]) -> dict[str, list[str]]:
@@ -70,7 +51,7 @@ def check_document(
     fingerprint: Mapping[str, str],
     verdict: Verdict,
     boots: Sequence[JudgedBoot],
-    changes: Sequence[ChangeResult] = (),
+    changes: Sequence[Mapping[str, object]] = (),
     tree: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
     """The content of results.json."""
@@ -81,7 +62,7 @@ def check_document(
         "fingerprint": dict(fingerprint),
         "status": verdict.name,
         "tree": dict(tree) if tree is not None else None,
-        "changes": [_plain(change, "id", "expected", "present", "state", "verdict") for change in changes],
+        "changes": [*changes],
         "boots": [_boot_document(boot) for boot in boots],
     }
 
@@ -89,11 +70,11 @@ def check_document(
 def _boot_document(boot: JudgedBoot) -> dict[str, object]:
     return {
         "name": boot.name,
-        "command": list(boot.argv),
-        "ending": boot.ending.value,
-        "log": str(boot.log),
-        "sha256": _sha256(boot.log),
-        "seconds": boot.seconds,
+        "command": list(boot.run.argv),
+        "ending": boot.run.ending.value,
+        "log": str(boot.run.log),
+        "sha256": _sha256(boot.run.log),
+        "seconds": boot.run.seconds if boot.run.argv else None,
         "verdict": boot.judgement.verdict.name,
         "tests": [
             _plain(test, "name", "outcome", "reason", "duration_s", "diagnostics", "line")

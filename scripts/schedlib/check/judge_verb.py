@@ -3,20 +3,47 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
-from schedlib.check.saved_logs import JudgeOptions, judge_logs
+from schedlib.cache import write_atomic, write_json
+from schedlib.check.check_results import JudgedBoot, by_reason, check_document, junit_suites, problem_text, skips
+from schedlib.console.expected import load_expected
+from schedlib.console.judge import OPEN_END, Judgement, TestOutcome, TestResult, judge
+from schedlib.console.races import RaceReport
+from schedlib.environment import activate
 from schedlib.errors import SchedlineError
-from schedlib.guest.boot import Ending
+from schedlib.formats.junit import junit_document
+from schedlib.guest.boot import Ending, GuestRun
 from schedlib.names import words
-from schedlib.options import Verbs, add_verb, existing_path, new_path, options_of
+from schedlib.options import Verbs, add_verb, existing_path, new_path, option
+from schedlib.progress import tell
+from schedlib.verdict import Verdict, worst
 
 _ENDINGS = {ending.value.replace(" ", "-"): ending for ending in Ending}
+_SHOWN_LINES = 60
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """What is judged, and against what."""
+
+    logs: tuple[str, ...] = option("LOG", "console log; - is standard input", default=(), nargs="+")
+    tests: Path | None = option("--tests FILE", "list of the tests that must have run", existing_path)
+    cpus: int | None = option("--cpus N", "CPUs of the guest, to select tests by their classes=", int)
+    require: tuple[str, ...] = option("--require ID,...", "a skip of these is an error", words, default=())
+    ending: str = option("--ending", "how the run ended, if you saw it", choices=sorted(_ENDINGS), default="unknown")
+    json: Path | None = option("--json FILE", "write the results as JSON (schema check-1)", new_path)
+    junit: Path | None = option("--junit FILE", "write the results as JUnit XML", new_path)
 
 
 def add_parser(verbs: Verbs) -> None:
     """Add `schedline judge`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "judge",
         "the verdict on saved console logs",
@@ -41,21 +68,118 @@ def add_parser(verbs: Verbs) -> None:
             "dmesg | schedline judge -",
         ],
         operands="LOG ...",
-        read=_read,
+        options=JudgeOptions,
+        read=_checked,
         job=judge_logs,
         libraries=(),
     )
-    add = parser.add_argument
-    add("logs", nargs="+", metavar="LOG", help="console log; - is standard input")
-    add("--tests", type=existing_path, metavar="FILE", help="list of the tests that must have run")
-    add("--cpus", type=int, metavar="N", help="CPUs of the guest, to select tests by their classes=")
-    add("--require", type=words, default=(), metavar="ID,...", help="a skip of these is an error")
-    add("--ending", choices=sorted(_ENDINGS), default="unknown", help="how the run ended, if you saw it")
-    add("--json", type=new_path, metavar="FILE", help="write the results as JSON (schema check-1)")
-    add("--junit", type=new_path, metavar="FILE", help="write the results as JUnit XML")
 
 
-def _read(arguments: argparse.Namespace) -> JudgeOptions:
-    if arguments.cpus is not None and not arguments.tests:
+def _checked(options: JudgeOptions) -> JudgeOptions:
+    if options.cpus is not None and not options.tests:
         raise SchedlineError("--cpus selects tests from a list, and no list is given", "add --tests FILE")
-    return options_of(JudgeOptions, arguments, logs=tuple(arguments.logs), ending=_ENDINGS[arguments.ending])
+    return options
+
+
+def judge_logs(options: JudgeOptions) -> Verdict:
+    """Judge saved logs and print the findings; the worst verdict. SchedlineError if a file cannot be used."""
+    started = datetime.now(UTC)
+    expected = load_expected(options.tests, options.cpus) if options.tests else ()
+    ending, require = _ENDINGS[options.ending], options.require
+    boots = []
+    for name, log in zip(_names(options.logs), options.logs, strict=True):
+        judgement = judge(_content(log), expected, ending=ending, require=require, known_races=_known_races)
+        boots.append(JudgedBoot(name, GuestRun((), Path(log), ending), judgement))
+    verdict = worst(boot.judgement.verdict for boot in boots)
+    try:
+        if options.json:
+            write_json(options.json, check_document(started=started, fingerprint={}, verdict=verdict, boots=boots))
+        if options.junit:
+            write_atomic(options.junit, junit_document(junit_suites(boots)))
+    except OSError as error:
+        raise SchedlineError(
+            f"the results cannot be written: {error}", "name a file in a writable directory"
+        ) from error
+    for boot in boots:
+        for line in _shown(boot, many=len(boots) > 1):
+            tell(line)
+    if len(boots) > 1:
+        print(_verdict(boot.judgement for boot in boots))
+    return verdict
+
+
+def _known_races(reports: Sequence[RaceReport]) -> Sequence[tuple[RaceReport, str]]:
+    """The reports of intended races. Only a log with race reports needs the library that reads the list of them."""
+    activate("requirements.txt")
+    from schedlib.console.known_races import explained
+
+    return explained(reports)
+
+
+def _content(log: str) -> bytes:
+    if log == "-":
+        content = sys.stdin.buffer.read()
+    else:
+        try:
+            content = Path(log).read_bytes()
+        except OSError as error:
+            raise SchedlineError(f"the log {log} cannot be read: {error.strerror}", "name a console log") from error
+    if not content:
+        raise SchedlineError(f"the log {log} is empty: there is nothing to judge", "save the whole console output")
+    return content
+
+
+def _names(logs: Sequence[str]) -> list[str]:
+    """A name for each log: the file's name without its ending, with a number in front if it is not unique."""
+    short = ["stdin" if log == "-" else Path(log).stem or log for log in logs]
+    return [name if short.count(name) == 1 else f"{index}-{name}" for index, name in enumerate(short, 1)]
+
+
+def _shown(boot: JudgedBoot, *, many: bool) -> list[str]:
+    """Failures first, then problems, counts, skips and the verdict."""
+    judgement = boot.judgement
+    out = [f"== {boot.run.log}"] if many else []
+    for test in judgement.tests:
+        if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP):
+            out += _failure(test)
+    for problem in judgement.problems:
+        out.append(f"{'note' if problem.verdict is Verdict.PASS else problem.verdict.name}: {problem_text(problem)}")
+    counts = Counter(test.outcome for test in judgement.tests)
+    xfail = sum(test.xfail for test in judgement.tests)
+    counted = [f"{counts[each] - xfail * (each is TestOutcome.PASS)} {_COUNTED[each]}" for each in TestOutcome]
+    if xfail:
+        counted.insert(1, f"{xfail} xfail")
+    out.append(f"{len(judgement.tests)} tests: {', '.join(counted)}")
+    for reason, names in skips([boot]).items():
+        out.append(f"skipped ({reason}): {', '.join(names)}")
+    for reason, names in by_reason(test for test in judgement.tests if test.xfail).items():
+        out.append(f"{reason}: {', '.join(names)}")
+    out.append(_verdict([judgement]))
+    return out
+
+
+_COUNTED = {
+    TestOutcome.PASS: "passed",
+    TestOutcome.FAIL: "failed",
+    TestOutcome.SKIP: "skipped",
+    TestOutcome.MISSING: "missing",
+    TestOutcome.CRASHED: "crashed",
+}
+
+
+def _failure(test: TestResult) -> list[str]:
+    where = f", line {test.line}" if test.line else ""
+    reason = f": {test.reason}" if test.reason else ""
+    lines = [f"    {line}" for line in test.diagnostics[-_SHOWN_LINES:]]
+    if len(test.diagnostics) > _SHOWN_LINES:
+        lines.insert(0, f"    ({len(test.diagnostics) - _SHOWN_LINES} lines before)")
+    return [f"{test.outcome.name} {test.name}{where}{reason}", *lines]
+
+
+def _verdict(judgements: Iterable[Judgement]) -> str:
+    """The line with the worst verdict. It says so if a log that passes does not show its end."""
+    seen = list(judgements)
+    verdict = worst(each.verdict for each in seen)
+    open_end = any(problem.kind == OPEN_END for each in seen for problem in each.problems)
+    told = ", as far as the log goes" if open_end and verdict is Verdict.PASS else ""
+    return f"verdict: {verdict.name}{told}"

@@ -190,9 +190,8 @@ def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Ke
     accel = accelerator(cache, plan.target, kernel.image)
     failed: frozenset[str] = frozenset()
     for cpus in plan.target.classes:
-        expected, timeout = plan.composition.expected, plan.target.timeout
-        guests = CheckPlan(plan.target, (cpus,), expected, (), None, timeout, left_out=plan.left_out)
-        failed |= failing(boot_and_judge(guests, kernel, folder, (), accel))
+        guests = CheckPlan(plan.target, (cpus,), plan.composition.expected, left_out=plan.left_out)
+        failed |= failing(boot_and_judge(guests, kernel, folder, accel))
         if not failed.isdisjoint(mutant.killed_by):
             break
     return failed

@@ -7,15 +7,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
+from typing import cast
+
+from msgspec import to_builtins
 
 from schedlib.cache import write_atomic
 from schedlib.check import check_results
-from schedlib.check.check_results import ChangeResult, JudgedBoot, problem_text, skips
+from schedlib.check.check_results import JudgedBoot, problem_text, skips
 from schedlib.console.expected import tests_of
 from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
-from schedlib.formats.check_document import CheckDocument
+from schedlib.formats.check_document import CheckChange, CheckDocument, SaidPresence
 from schedlib.formats.junit import junit_document
 from schedlib.tree.changes import State, change_table
 from schedlib.tree.compose import Composition
@@ -45,26 +49,27 @@ class Summary:
         """The worst of the guests' verdicts."""
         return worst(boot.judgement.verdict for boot in self.boots)
 
-    def changes(self) -> tuple[ChangeResult, ...]:
+    @cached_property
+    def changes(self) -> tuple[CheckChange, ...]:
         """For each change: expected, what the kernel says of its presence, and the verdict of its rules."""
         judged = {name for name, change in change_table().items() if change.suite}
         return tuple(self._change(row.id, row.state) for row in self.composition.states if row.id in judged)
 
-    def _change(self, change: str, state: State) -> ChangeResult:
+    def _change(self, change: str, state: State) -> CheckChange:
         own = tests_of(change)
         run = [test for boot in self.boots for test in boot.judgement.tests]
         tests = [test for test in run if test.name in own]
         if not own:  # its whole suite judges it
             tests = [test for test in run if test.name.split(":")[0] == change_table()[change].suite]
         said = re.compile(rb"change " + change.encode() + rb": (present|partial|absent|n/a)")
-        found = {match.decode() for boot in self.boots for match in said.findall(boot.log.read_bytes())}
-        present = found.pop() if len(found) == 1 else "unknown"
+        found = {match.decode() for boot in self.boots for match in said.findall(boot.run.log.read_bytes())}
+        present = cast(SaidPresence, found.pop() if len(found) == 1 else "unknown")
         outcomes = {test.outcome for test in tests}
         if outcomes & {TestOutcome.FAIL, TestOutcome.MISSING, TestOutcome.CRASHED}:
             verdict = Verdict.FAIL
         else:
             verdict = Verdict.PASS if TestOutcome.PASS in outcomes else Verdict.INCONCLUSIVE
-        return ChangeResult(change, change in self.composition.expected, present, state.value, verdict)
+        return CheckChange(change, change in self.composition.expected, present, state.value, verdict)
 
 
 def write(summary: Summary, also: Path | None) -> None:
@@ -74,7 +79,7 @@ def write(summary: Summary, also: Path | None) -> None:
         fingerprint=summary.fingerprint,
         verdict=summary.verdict,
         boots=summary.boots,
-        changes=summary.changes(),
+        changes=[to_builtins(change) for change in summary.changes],
         tree={"origin": summary.tree.origin, "base": summary.tree.base, "dirty": summary.tree.dirty},
     )
     for file in (summary.out / "results.json", *([also] if also else [])):
@@ -97,14 +102,14 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
             out.append(f"{mark} {boot.name} {problem_text(problem)}")
     out.append(f"tree: {summary.tree.origin}" + (f" (dirty: {summary.tree.dirty} files)" if summary.tree.dirty else ""))
     changes = []
-    for row in summary.changes():
+    for row in summary.changes:
         rules = "skipped" if row.verdict is Verdict.INCONCLUSIVE else row.verdict.name
         changes.append((row.id, "yes" if row.expected else "no", row.state, row.present, rules))
     out += _table(("change", "expected", "source", "kernel", "rules"), changes)
     guests = []
     for boot in summary.boots:
         verdict, counts = boot.judgement.verdict.name, _counts(boot.judgement.tests)
-        guests.append((boot.name, verdict, *counts, f"{boot.seconds or 0:.1f}", str(boot.log)))
+        guests.append((boot.name, verdict, *counts, f"{boot.run.seconds:.1f}", str(boot.run.log)))
     out += _table(("guest", "verdict", "passed", "failed", "skipped", "seconds", "log"), guests)
     for suite in summary.left_out:
         out.append(f"left out: {suite.name}: {suite.why}")

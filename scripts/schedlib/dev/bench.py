@@ -26,8 +26,8 @@ from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.objects import watches
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, scratch
-from schedlib.check import sanitize
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
+from schedlib.check.check_options import CheckOptions
 from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.dev import workload_cost
@@ -35,7 +35,7 @@ from schedlib.formats import document
 from schedlib.formats.bench_document import BenchDocument, BenchRow
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
-from schedlib.kernel.targets import TARGETS, Target
+from schedlib.kernel.targets import SANITIZED, TARGETS, Target
 from schedlib.kernel.topology import flat
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import UNIT, Column, chosen_archs, made
@@ -127,8 +127,8 @@ def _guest(
     target = TARGETS["uml"]
     start = time.monotonic()
     kernel = _built(cache, tree, commit, target, load(["uml"]))
-    plan = CheckPlan(target, (8,), expected, arguments, only, target.timeout)
-    boot_and_judge(plan, kernel, cache / "results/bench", (), "tcg")
+    plan = CheckPlan(target, (8,), expected, CheckOptions(only=only, kernel_args=arguments))
+    boot_and_judge(plan, kernel, cache / "results/bench", "tcg")
     return time.monotonic() - start
 
 
@@ -209,9 +209,9 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> 
     for boot in range(_COST_BOOTS):
         for name, (composition, fragments) in chosen.items():
             kernel = _built(cache, tree, composition.commit, target, load(fragments))
-            plan = CheckPlan(target, (8,), composition.expected, (), only, target.timeout)
-            (booted,) = boot_and_judge(plan, kernel, cache / f"results/bench/cost-{name}-{boot}", (), "tcg")
-            for cpus, *picoseconds in _COST.findall(booted.log.read_text(errors="replace")):
+            plan = CheckPlan(target, (8,), composition.expected, CheckOptions(only=only))
+            (booted,) = boot_and_judge(plan, kernel, cache / f"results/bench/cost-{name}-{boot}", "tcg")
+            for cpus, *picoseconds in _COST.findall(booted.run.log.read_text(errors="replace")):
                 for what, value in zip(("set", "find one", "find all"), picoseconds, strict=True):
                     figures.setdefault((name, f"{what}, {cpus} CPUs"), []).append(float(value) / 1e12)
     return [
@@ -223,16 +223,16 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> 
 
 def _races(cache: Path, tree: Tree, split: Composition) -> list[BenchRow]:
     """How long an emulated x86-64 guest takes for the cases in which threads race, and for all with KCSAN."""
-    target = TARGETS[sanitize.TARGET]
+    target = TARGETS[SANITIZED]
     rows: list[BenchRow] = []
     for fragments, only, goal in (
         (["cpupri-llc"], "sched_cpupri*", "under 60 s"),
         (["kcsan", "cpupri-llc"], None, "under 600 s"),
     ):
         kernel = _built(cache, tree, split.commit, target, load([target.name, *fragments]))
-        plan = CheckPlan(target, (8,), split.expected, (), only, 10 * target.timeout)
+        plan = CheckPlan(target, (8,), split.expected, CheckOptions(only=only, timeout=10 * target.timeout))
         name = f"{only or 'all suites'}, {'+'.join((target.name, *fragments))}, 8 CPUs"
-        booted = partial(boot_and_judge, plan, kernel, cache / "results/bench/races", (), "tcg")
+        booted = partial(boot_and_judge, plan, kernel, cache / "results/bench/races", "tcg")
         rows.append(_row(name, _timed(name, booted), None, goal))
     return rows
 

@@ -11,6 +11,8 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Moment, Strict, Word
 from schedlib.verdict import Verdict
 
+SaidPresence = Literal["present", "partial", "absent", "n/a", "unknown"]
+
 
 class CheckTree(Strict, frozen=True):
     """Where the kernel's source came from. dirty: files that are modified or untracked."""
@@ -24,13 +26,13 @@ class CheckChange(Strict, frozen=True):
     """One change.
 
     Attributes:
-        present: whether the running kernel says that it has the change.
+        present: whether the running kernel says that it has the change; unknown when it says nothing.
         state: its state in the composed tree.
     """
 
     id: Word
     expected: bool
-    present: Literal["present", "partial", "absent", "n/a", "unknown"]
+    present: SaidPresence
     state: str
     verdict: Verdict
 

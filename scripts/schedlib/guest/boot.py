@@ -38,7 +38,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class GuestRun:
-    """One guest, run to its end.
+    """One guest, run to its end, or a saved log, of which the log and perhaps the ending are known.
 
     Attributes:
         log: the raw console.
@@ -49,8 +49,8 @@ class GuestRun:
     argv: tuple[str, ...]
     log: Path
     ending: Ending
-    seconds: float
-    times: tuple[tuple[int, float], ...]
+    seconds: float = 0.0
+    times: tuple[tuple[int, float], ...] = ()
 
 
 _running: set[subprocess.Popen[bytes]] = set()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from schedlib.errors import SchedlineError
@@ -63,6 +63,30 @@ TARGETS = {
         ),
     )
 }
+
+
+SANITIZED = "qemu-x86_64"
+"""The target of `check --sanitize`. UML has no KCSAN. With KASAN it panics when it brings up a second CPU."""
+
+SANITIZERS = {
+    "kasan": (3, "KernelAddressSanitizer initialized"),
+    "kcsan": (3, "kcsan: enabled"),
+    "lockdep": (2, "Lock dependency validator: "),
+    "ubsan": (2, ""),
+}
+"""By name, which is also the name of a fragment in configs/kernel/: the factor for a guest's time limit, and what the
+kernel says when the sanitizer is on, if anything."""
+
+
+def with_sanitizer(target: Target, sanitizer: str) -> Target:
+    """The target with a sanitizer's limits for guests; SchedlineError if it is not the one for sanitizers.
+
+    More than eight emulated CPUs cost time, and eight are enough for races between two of them.
+    """
+    if target.name != SANITIZED:
+        observed = f"--sanitize {sanitizer}: not available in a guest on {target.name}"
+        raise SchedlineError(observed, f"leave --on out, or use --on {SANITIZED}")
+    return replace(target, classes=(8,), timeout=target.timeout * SANITIZERS[sanitizer][0])
 
 
 def choose(tree: Tree, wanted: str | None) -> tuple[Target, str | None]:

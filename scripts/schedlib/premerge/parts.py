@@ -180,10 +180,10 @@ def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: froze
     key = hashlib.sha256(f"{planned.commit} {digest} {target} {sorted(expected)}".encode())
     place = cache / "premerge" / key.hexdigest()[:20]
     if (guests := read_guests(place)) is None:
-        plan = CheckPlan(target, target.classes, expected, (), None, target.timeout, left_out=planned.left_out)
+        plan = CheckPlan(target, target.classes, expected, left_out=planned.left_out)
         with scratch(cache) as empty:
             kernel = prepare_kernel(cache, planned, empty)
-            boots = boot_and_judge(plan, kernel, place, (), accelerator(cache, target, kernel.image))
+            boots = boot_and_judge(plan, kernel, place, accelerator(cache, target, kernel.image))
         write_guests(place, plan, boots)
     else:
         boots = guests[1]

@@ -21,7 +21,7 @@ from schedlib.formats import document
 from schedlib.formats.document import Refused
 from schedlib.formats.guests_document import GuestsDocument
 from schedlib.formats.offsets_document import Offsets, OffsetsDocument
-from schedlib.guest.boot import Ending
+from schedlib.guest.boot import Ending, GuestRun
 from schedlib.layout.tables import Compiled, Field, Type
 from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import worst
@@ -67,7 +67,7 @@ def _compiled(found: Offsets) -> Compiled:
 def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:
     """Record, beside the consoles, what each guest had to run, how it ended, and its verdict. Written last."""
     rows = [
-        {"name": boot.name, "cpus": cpus, "ending": boot.ending.value, "seen": boot.judgement.verdict.name}
+        {"name": boot.name, "cpus": cpus, "ending": boot.run.ending.value, "seen": boot.judgement.verdict.name}
         for cpus, boot in zip(plan.classes, boots, strict=True)
     ]
     lacking = {suite.name: suite.why for suite in plan.left_out}
@@ -96,7 +96,7 @@ def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | 
         expected = expected_tests(row.cpus, None, list(record.left_out))
         judgement = judge(console, expected, ending=ending, known_races=explained)
         judgement = replace(judgement, verdict=worst([judgement.verdict, row.seen]))
-        boots.append(JudgedBoot(row.name, (), ending, log, None, judgement))
+        boots.append(JudgedBoot(row.name, GuestRun((), log, ending), judgement))
     return record, tuple(boots)
 
 

@@ -12,15 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from by_schema import validator
 from schedlib.check import check_results
-from schedlib.check.check_results import ChangeResult, JudgedBoot, check_document, junit_suites, ktap_text
+from schedlib.check.check_results import JudgedBoot, check_document, junit_suites, ktap_text
 from schedlib.console.judge import Judgement, Problem, judge
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import TestResult as Result
+from schedlib.formats.check_document import CheckChange
 from schedlib.formats.junit import junit_document
-from schedlib.guest.boot import Ending
+from schedlib.guest.boot import Ending, GuestRun
 from schedlib.verdict import Verdict, worst
 
 LOGS = Path(__file__).parents[1] / "logs"
@@ -29,20 +31,26 @@ VALIDATOR = validator("check-1")
 
 def boot(log: str, name: str = "uml-8", ending: Ending = Ending.UNKNOWN) -> JudgedBoot:
     path = LOGS / f"{log}.log"
-    return JudgedBoot(name, ("vmlinux", "ncpus=8"), ending, path, 1.5, judge(path.read_bytes(), ending=ending))
+    return JudgedBoot(
+        name, GuestRun(("vmlinux", "ncpus=8"), path, ending, 1.5), judge(path.read_bytes(), ending=ending)
+    )
 
 
-def document(*boots: JudgedBoot, changes: tuple[ChangeResult, ...] = ()) -> Any:
+def document(*boots: JudgedBoot, changes: tuple[CheckChange, ...] = ()) -> Any:
     verdict = worst(each.judgement.verdict for each in boots)
     made = check_document(
-        started=datetime.now(UTC), fingerprint={"arch": "um"}, verdict=verdict, boots=boots, changes=changes
+        started=datetime.now(UTC),
+        fingerprint={"arch": "um"},
+        verdict=verdict,
+        boots=boots,
+        changes=to_builtins(changes),
     )
     return json.loads(json.dumps(made))
 
 
 @pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))
 def test_document_follows_the_schema(log: str) -> None:
-    made = document(boot(log), changes=(ChangeResult("rd-lines", True, "present", "applied", Verdict.PASS),))
+    made = document(boot(log), changes=(CheckChange("rd-lines", True, "present", "applied", Verdict.PASS),))
     VALIDATOR.validate(made)
     assert made["status"] == made["boots"][0]["verdict"]
     assert len(made["boots"][0]["sha256"]) == 64
@@ -59,7 +67,7 @@ def test_document_holds_what_the_judge_found() -> None:
 
 
 def test_log_that_is_gone_has_no_checksum(tmp_path: Path) -> None:
-    gone = JudgedBoot("x", (), Ending.UNKNOWN, tmp_path / "gone", None, judge(b"nothing"))
+    gone = JudgedBoot("x", GuestRun((), tmp_path / "gone", Ending.UNKNOWN), judge(b"nothing"))
     made = document(gone)
     VALIDATOR.validate(made)
     assert made["boots"][0]["sha256"] is None
@@ -132,7 +140,7 @@ PROBLEMS = st.builds(Problem, st.just("splat"), st.integers(0, 9), TEXT, st.samp
 @settings(max_examples=200, deadline=None)
 def test_no_text_breaks_a_file(tests: list[Result], problems: list[Problem], name: str) -> None:
     judgement = Judgement(Verdict.PASS, tuple(tests), tuple(problems))
-    boots = [JudgedBoot(name or "x", (), Ending.EXITED, Path("none"), None, judgement)]
+    boots = [JudgedBoot(name or "x", GuestRun((), Path("none"), Ending.EXITED), judgement)]
     VALIDATOR.validate(document(*boots))
     root = ET.fromstring(junit_document(junit_suites(boots)))  # noqa: S314
     assert len(root.findall(".//testcase")) == len(tests) + 1
@@ -144,7 +152,7 @@ def test_no_text_breaks_a_file(tests: list[Result], problems: list[Problem], nam
 
 def test_skips_are_told_once_and_not_where_another_guest_ran_the_test() -> None:
     def guest(*tests: Result) -> JudgedBoot:
-        return JudgedBoot("x", (), Ending.EXITED, Path("x"), 1.0, Judgement(Verdict.PASS, tests, ()))
+        return JudgedBoot("x", GuestRun((), Path("x"), Ending.EXITED, 1.0), Judgement(Verdict.PASS, tests, ()))
 
     few = guest(Result("s:a", Outcome.SKIP, "too few CPUs"), Result("s:b", Outcome.SKIP), Result("s:c", Outcome.PASS))
     many = guest(Result("s:a", Outcome.PASS), Result("s:b", Outcome.SKIP), Result("s:d", Outcome.SKIP))

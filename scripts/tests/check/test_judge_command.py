@@ -13,7 +13,7 @@ import pytest
 
 from conftest import read_words
 from schedlib.check import judge_verb
-from schedlib.check.saved_logs import judge_logs
+from schedlib.check.judge_verb import judge_logs
 from schedlib.errors import SchedlineError
 from schedlib.paths import PROJECT
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.check import repeated
+from schedlib.check import check_job
 from schedlib.check.check_boots import CheckPlan, make_plan
 from schedlib.check.check_options import CheckOptions
 from schedlib.kernel.build import KernelPlan
@@ -37,8 +37,8 @@ def results(tmp_path: Path) -> Path:
 
 def test_verdict_and_text_are_told_again(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cache = results.parent
-    repeated.remember(cache, "d1", Verdict.PASS, results, LINES)
-    assert repeated.repeat(cache, "d1", cache / "also.json") is Verdict.PASS
+    check_job.remember(cache / "d1.json", Verdict.PASS, results, LINES)
+    assert check_job.repeat(cache / "d1.json", cache / "also.json") is Verdict.PASS
     said = capsys.readouterr()
     assert said.out == "".join(f"{line}\n" for line in LINES)
     assert "so its verdict is repeated" in said.err
@@ -46,22 +46,22 @@ def test_verdict_and_text_are_told_again(results: Path, capsys: pytest.CaptureFi
 
 
 def test_another_state_has_no_verdict(results: Path) -> None:
-    repeated.remember(results.parent, "d1", Verdict.FAIL, results, LINES)
-    assert repeated.repeat(results.parent, "d2", None) is None
-    assert repeated.repeat(results.parent, "d1", None) is Verdict.FAIL
+    check_job.remember(results.parent / "d1.json", Verdict.FAIL, results, LINES)
+    assert check_job.repeat(results.parent / "d2.json", None) is None
+    assert check_job.repeat(results.parent / "d1.json", None) is Verdict.FAIL
 
 
 @pytest.mark.parametrize("verdict", [Verdict.ERROR, Verdict.INCONCLUSIVE])
 def test_what_may_go_otherwise_the_next_time_is_not_remembered(verdict: Verdict, results: Path) -> None:
-    repeated.remember(results.parent, "d1", verdict, results, LINES)
-    assert repeated.repeat(results.parent, "d1", None) is None
+    check_job.remember(results.parent / "d1.json", verdict, results, LINES)
+    assert check_job.repeat(results.parent / "d1.json", None) is None
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_text("{}")])
 def test_results_that_are_gone_or_changed_are_not_repeated(damage: Callable[[Path], None], results: Path) -> None:
-    repeated.remember(results.parent, "d1", Verdict.PASS, results, LINES)
+    check_job.remember(results.parent / "d1.json", Verdict.PASS, results, LINES)
     damage(results / "results.json")
-    assert repeated.repeat(results.parent, "d1", None) is None
+    assert check_job.repeat(results.parent / "d1.json", None) is None
 
 
 CHANGES = frozenset({"rq-order", "rd-lines", "cpupri-lines", "cluster-scan"})
@@ -74,7 +74,7 @@ def planned(tmp_path: Path, options: CheckOptions, commit: str, fragments: tuple
     composition = Composition(commit, "", (), CHANGES)
     kernel = KernelPlan(tree, target, composition, load(["uml", *fragments]), commit)
     plan: CheckPlan = make_plan(target, options, composition.expected)
-    return repeated.state(options, kernel, plan)
+    return check_job.state(kernel, plan)
 
 
 def test_another_process_finds_the_same_state(tmp_path: Path) -> None:
@@ -109,11 +109,11 @@ def test_each_part_of_the_state_counts(tmp_path: Path, monkeypatch: pytest.Monke
     ]
     for name, other in (("compiler_version", lambda _: "gcc 99"), ("machine_text", lambda: "another machine")):
         with monkeypatch.context() as patched:
-            patched.setattr(repeated, name, other)
+            patched.setattr(check_job, name, other)
             others.append(planned(tmp_path, options, "c1", ()))
     (tmp_path / "kunit").mkdir()
     (tmp_path / "kunit/tests.txt").write_text("sched_layout:changes\n")
-    monkeypatch.setattr(repeated, "KUNIT", tmp_path / "kunit")
+    monkeypatch.setattr(check_job, "KUNIT", tmp_path / "kunit")
     others.append(planned(tmp_path, options, "c1", ()))
     (tmp_path / "kunit/tests.txt").write_text("sched_layout:others\n")
     others.append(planned(tmp_path, options, "c1", ()))

@@ -13,7 +13,7 @@ import pytest
 from schedlib.check import report
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import judge
-from schedlib.guest.boot import Ending
+from schedlib.guest.boot import Ending, GuestRun
 from schedlib.progress import tell
 from schedlib.tree.changes import ChangeState, State
 from schedlib.tree.compose import Composition
@@ -47,7 +47,7 @@ def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
         started=datetime.now(UTC),
         tree=Tree("6.1", tmp_path, "", "", "linux-source-6.1", is_user=False),
         composition=composition,
-        boots=(JudgedBoot("guest", (), Ending.EXITED, tmp_path / "log", 1.0, judgement),),
+        boots=(JudgedBoot("guest", GuestRun((), tmp_path / "log", Ending.EXITED, 1.0), judgement),),
         out=tmp_path,
         fingerprint={},
         reproduce="",
@@ -66,7 +66,7 @@ def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
 def test_change_without_a_case_of_its_name_is_judged_by_its_suite(
     tmp_path: Path, presence: str, row: str, verdict: Verdict
 ) -> None:
-    (change,) = summary(tmp_path, presence, row).changes()
+    (change,) = summary(tmp_path, presence, row).changes
     assert (change.id, change.present, change.verdict) == ("cluster-scan", presence, verdict)
 
 
@@ -88,7 +88,7 @@ def test_change_is_judged_by_its_own_tests_alone(tmp_path: Path, own: str, verdi
     judgement = judge(text.format(presence="absent", row="ok 1 row-1").encode(), [f"sched_topology:{name}"])
     boot = replace(shown.boots[0], judgement=judgement)
     states = (ChangeState("fix-cluster-key", State.ABSENT),)
-    (change,) = replace(shown, boots=(boot,), composition=Composition("", "", states, frozenset())).changes()
+    (change,) = replace(shown, boots=(boot,), composition=Composition("", "", states, frozenset())).changes
     assert change.verdict is verdict
 
 

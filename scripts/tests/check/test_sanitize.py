@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from schedlib.check.sanitize import SANITIZERS, TARGET, scaled, silent
+from schedlib.check.check_boots import sanitizer_off
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import load
-from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.targets import SANITIZED, SANITIZERS, TARGETS, with_sanitizer
 from schedlib.main import parser
 from schedlib.paths import PROJECT
 from schedlib.verdict import Verdict
@@ -24,15 +24,15 @@ SWITCH = {
 
 @pytest.mark.parametrize("name", sorted(SANITIZERS))
 def test_guest_has_eight_cpus_and_more_time(name: str) -> None:
-    target = scaled(TARGETS[TARGET], name)
+    target = with_sanitizer(TARGETS[SANITIZED], name)
     assert target.classes == (8,)
-    assert target.timeout > TARGETS[TARGET].timeout
-    assert all(load([TARGET, name]).values.get(option) == "y" for option in SWITCH[name])
+    assert target.timeout > TARGETS[SANITIZED].timeout
+    assert all(load([SANITIZED, name]).values.get(option) == "y" for option in SWITCH[name])
 
 
 def test_other_target_is_refused() -> None:
     with pytest.raises(SchedlineError, match="not available in a guest on uml"):
-        scaled(TARGETS["uml"], "kasan")
+        with_sanitizer(TARGETS["uml"], "kasan")
 
 
 def test_unknown_sanitizer_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,9 +43,9 @@ def test_unknown_sanitizer_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_sanitizer_that_is_off_passes_nothing() -> None:
     log = (PROJECT / "scripts/tests/logs/kcsan.log").read_bytes()
-    assert silent("kcsan", log) == ()
-    (problem,) = silent("kcsan", log.replace(b"kcsan: enabled", b"kcsan: "))
+    assert sanitizer_off("kcsan", log) == ()
+    (problem,) = sanitizer_off("kcsan", log.replace(b"kcsan: enabled", b"kcsan: "))
     assert problem.verdict is Verdict.ERROR
     assert "kcsan is not on" in problem.text
-    assert silent("kasan", log)
-    assert silent("ubsan", log) == ()
+    assert sanitizer_off("kasan", log)
+    assert sanitizer_off("ubsan", log) == ()
