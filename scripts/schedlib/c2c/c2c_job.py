@@ -14,7 +14,6 @@ from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import (
     CLOCKS,
     PROGRAMS,
-    SCHED_EXT,
     WORKLOADS,
     C2cDiffOptions,
     C2cOptions,
@@ -67,7 +66,7 @@ def count(options: C2cOptions) -> Verdict:
         guest_files.check(wanted.program, wanted.target.arch)
     shell = ["in-guest"] if wanted.program and wanted.program.is_script else []
     # pahole makes the types that the kernel shows to BPF programs.
-    types = ["layout"] if set(SCHED_EXT) & set(wanted.config) else []
+    types = ["layout"] if "c2c-sched-ext" in wanted.config else []
     doctor.require(["build", *options.tree.needs, *shell, *types])
     planned = source(open_tree(cache, options.tree), wanted)
     out = _results(cache, options.out)

@@ -38,12 +38,6 @@ class Workload:
 PROGRAMS = ("c2c-programs",)
 """The fragment that all programs but the oldest need, and those of users: one kernel for all of them."""
 
-SCHED_EXT = ("c2c-sched-ext",)
-"""The fragment that the program with a BPF scheduler needs. Its kernel has another size of task_struct and rq."""
-
-MEMCG = (*PROGRAMS, "c2c-memcg")
-"""The fragments that the program in a memory cgroup needs."""
-
 WORKLOADS = {
     each.name: each
     for each in (
@@ -53,20 +47,9 @@ WORKLOADS = {
         Workload("wakeup-idle", "pairs that answer each other through pipes, one for four CPUs, so most are idle", 500),
         Workload("balance", "more fair threads than CPUs, all moved to one CPU again and again", 40),
         Workload("partition", "a cpuset partition comes and goes, and its root_domain with it", 10, ("cpusets",)),
-        Workload("futex", "each CPU locks the futex buckets of its neighbour; nobody sleeps", 40, PROGRAMS),
-        Workload("ping", "pairs that answer each other through pipes, one side in epoll_wait()", 200, PROGRAMS),
-        Workload("files", "open, stat and close of files in one directory", 200, PROGRAMS),
-        Workload("fork", "each CPU forks children that exit at once", 20, PROGRAMS),
-        Workload("mmap", "threads of one process map, touch and unmap pages", 40, PROGRAMS),
-        Workload("tcp", "requests and answers of one byte over the loopback", 100, PROGRAMS),
-        Workload("throttle", "a cgroup with a quarter of the CPUs' time, throttled in each period", 20, PROGRAMS),
-        Workload("timers", "idle CPUs that stop their tick and wake for a timer", 40, PROGRAMS),
-        Workload("exec", "each CPU forks children that execute one program again, which ends at once", 5, PROGRAMS),
         Workload("map", "threads of one process map and unmap memory that nobody touches", 100, PROGRAMS),
         Workload("stat", "processes ask for the status of one file", 200, PROGRAMS),
         Workload("switch", "pairs in a cgroup that answer each other through pipes, two processes a CPU", 50, PROGRAMS),
-        Workload("memcg", "threads of a memory cgroup map, touch and unmap pages, which charges it", 5, MEMCG),
-        Workload("sched-ext", "fair threads that work and yield under a BPF scheduler with one queue", 100, SCHED_EXT),
     )
 }
 

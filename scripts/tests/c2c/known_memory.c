@@ -2,8 +2,7 @@
 /*
  * Memory of five kinds, which two CPUs use in turns: a variable, a per-CPU
  * variable, an object of a slab, one on a stack, and one of kmalloc(). Every access
- * is known; see
- * scripts/c2c/guest_known_memory.c of schedline.
+ * is known; see guest_known_memory.c of schedline.
  *
  * A write of "0" or "1" to /proc/known-memory enters a CPU, which stays. A write
  * of "2" lets both make their rounds, and returns when they have.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from guest_programs import use_programs_of_tests
 
 from schedlib import TOOL
 from schedlib.c2c import plugin_guest, traffic_report
@@ -96,7 +97,8 @@ def symbol(made: Subject, binary: Path, name: str) -> int:
     return int(found.group(1), 16)
 
 
-def test_a_program_with_known_answers(made: Subject, tmp_path: Path) -> None:
+def test_a_program_with_known_answers(made: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_programs_of_tests(tmp_path, monkeypatch)
     binary = plugin_guest.program(cache_dir(), "known", made.planned.target)
     start = symbol(made, binary, "B watched")
     watch = Watch("watched", "watched", "", 0, 8 * LINE, "", per_cpu=False, address=start, hops=())
@@ -139,11 +141,12 @@ KNOWN_FIELDS = (
     MappedField(320, 128, "straddling", ""),
     MappedField(448, 8, "apart", ""),
 )
-"""Of `struct watched` in scripts/c2c/guest_known.c."""
+"""Of `struct watched` in guest_known.c."""
 
 
-def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path) -> None:
+def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fields that share a line for nothing come first, with gains that are known."""
+    use_programs_of_tests(tmp_path, monkeypatch)
     binary, tape = plugin_guest.program(cache_dir(), "known", made.planned.target), tmp_path / "tape"
     start = symbol(made, binary, "B watched")
     watch = Watch("watched", "watched", "", 0, 8 * LINE, "watched", per_cpu=False, address=start, hops=())

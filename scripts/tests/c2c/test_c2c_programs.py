@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import ALL, MEMCG, PROGRAMS, SCHED_EXT, SOURCES, WORKLOADS, OwnProgram
+from schedlib.c2c.c2c_options import PROGRAMS, SOURCES, WORKLOADS, OwnProgram
 from schedlib.c2c.counting import Subject, Wanted, built, measure, source
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, scratch
@@ -57,53 +55,6 @@ def test_a_built_in_program(made: Subject, tmp_path: Path, name: str) -> None:
     # `switch` has two processes a CPU.
     assert result.quanta[0].operations == 2 * CPUS * (2 if name == "switch" else 1)
     assert sum(row.counts.misses for row in result.quanta[0].rows) > 0
-
-
-def test_a_memory_cgroup_and_its_parent_are_charged(series: Tree, tmp_path: Path) -> None:
-    wanted = replace(WANTED, workload="memcg", objects=(ALL,), config=MEMCG)
-    cache = cache_dir()
-    with scratch(cache) as place:
-        result = measure(cache, built(cache, source(series, wanted), place), wanted, tmp_path, tmp_path)
-    assert result.quanta[0].operations == 2 * CPUS
-    charged = {row.offset for row in result.quanta[0].rows if row.owner == "mem_cgroup" and "memory.usage" in row.path}
-    assert charged
-    functions = {row.function for row in result.quanta[0].rows}
-    assert "page_counter_try_charge" in functions
-
-
-def test_a_bpf_scheduler_dispatches(series: Tree, tmp_path: Path) -> None:
-    wanted = replace(WANTED, workload="sched-ext", config=SCHED_EXT)
-    cache = cache_dir()
-    with scratch(cache) as place:
-        result = measure(cache, built(cache, source(series, wanted), place), wanted, tmp_path, tmp_path)
-    assert result.quanta[0].operations == 2 * 2 * CPUS
-    functions = {row.function for row in result.quanta[0].rows}
-    # All that was picked came from the queue of the scheduler.
-    assert {"enqueue_task_scx", "do_pick_task_scx", "move_remote_task_to_local_dsq"} <= functions
-    assert not functions & {"enqueue_task_fair", "pick_task_fair"}
-
-
-def test_a_bpf_scheduler_that_is_thrown_out_is_no_measurement(
-    series: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It puts tasks into a queue that does not exist. The kernel takes its own scheduler, and the program would end."""
-    sources = tmp_path / "sources"
-    shutil.copytree(SOURCES, sources)
-    program = sources / "guest_sched_ext.c"
-    text = program.read_text()
-    wrong = text.replace("SET(BPF_REG_2, QUEUE),\n\t\tSET(BPF_REG_3", "SET(BPF_REG_2, 7),\n\t\tSET(BPF_REG_3")
-    assert wrong != text
-    program.write_text(wrong)
-    monkeypatch.setattr(plugin_guest, "SOURCES", sources)
-    wanted = replace(WANTED, workload="sched-ext", config=SCHED_EXT)
-    cache = cache_dir()
-    with scratch(cache) as place, pytest.raises(SchedlineError, match="the kernel has thrown the scheduler out"):
-        measure(cache, built(cache, source(series, wanted), place), wanted, tmp_path, tmp_path)
-
-
-def test_a_kernel_that_takes_no_bpf_scheduler_says_so(made: Subject, tmp_path: Path) -> None:
-    with pytest.raises(SchedlineError, match="c2c: failed: /sys/kernel/btf/vmlinux: No such file"):
-        measure(cache_dir(), made, replace(WANTED, workload="sched-ext"), tmp_path, tmp_path)
 
 
 PROGRAM = """

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from guest_programs import use_programs_of_tests
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import ALL, PROGRAMS, SOURCES, OwnProgram
@@ -41,7 +42,8 @@ def counted(tree: Tree, commit: str, wanted: Wanted, place: Path) -> tuple[Obser
     return observed, blame(player, observed, result_of(observed), place)
 
 
-def test_each_kind_of_memory_has_known_answers(series: Tree, tmp_path: Path) -> None:
+def test_each_kind_of_memory_has_known_answers(series: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_programs_of_tests(tmp_path, monkeypatch)
     commit = compose(series).commit
     files = {
         "kernel/known_memory.c": (HERE / "known_memory.c").read_bytes(),
@@ -83,8 +85,11 @@ def test_each_kind_of_memory_has_known_answers(series: Tree, tmp_path: Path) -> 
             assert (one.saved, one.alone, one.inside) == ((0,), (5 * n + 1,), (3 * n - 3,))
 
 
-def test_a_field_that_is_put_wrong_on_purpose_is_named_first(series: Tree, tmp_path: Path) -> None:
+def test_a_field_that_is_put_wrong_on_purpose_is_named_first(
+    series: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A count of wake-ups on the line of a futex bucket, and the same count on a line of its own."""
+    use_programs_of_tests(tmp_path, monkeypatch)
     wanted = Wanted("futex", (ALL,), (100,), Setting(flat(4), 64, 0, 10, 240.0))
     spoiled, moved = (
         apply_diff(series, compose(series).commit, (HERE / "spoiled" / name).read_bytes(), f"{name}\n")
