@@ -90,7 +90,7 @@ def _verdicts(machines: int, fleets: int, change: float) -> dict[str, int]:
         sample = FleetSample(
             rule, "ns", [*map(str, range(machines))], models, [*base], [*candidate], np.full(machines, 1e-9)
         )
-        _, (groups,) = last_look(gate, [sample], {})
+        _, (groups,) = last_look(gate, [sample], [])
         found[verdict_of(groups).value] += 1
         named = [group.name for group in groups if group.verdict is Verdict.FAIL and group.kind == "model"]
         found["that model alone is named"] += named == ["model 0"]

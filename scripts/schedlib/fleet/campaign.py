@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from msgspec.structs import replace
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Whole, Word
 from schedlib.gate.boot_order import PLAN_FILE, Label
-from schedlib.runs.guest_runs import IDENTITY, SLOWER, QueuedRun
-from schedlib.runs.plan import PlannedRun
+from schedlib.runs.guest_runs import for_guest
 from schedlib.runs.workload_suites import Suite, chosen, load_suite
 from schedlib.verdict import Verdict
 
@@ -25,7 +23,6 @@ NO_TOOL = "the ramdisk of a fleet has the programs of schedline alone"
 
 JobName = Annotated[str, Meta(pattern="^[a-z0-9_]+(-[a-z0-9_]+)*\\.[A-Za-z0-9_-]+\\.[0-9]+$")]
 """The kind of device, the series of jobs, and the number of the block."""
-
 
 BootState = Literal["home", "failed", "lost"]
 
@@ -68,10 +65,6 @@ class FleetJobs(Document, frozen=True, kw_only=True):
     errands: Annotated[tuple[Word, ...], Meta(min_length=1)]
     left_out: dict[str, str]
     jobs: Annotated[tuple[FleetJob, ...], Meta(min_length=1)]
-
-    def job(self, name: str) -> FleetJob | None:
-        """A job by its name."""
-        return next((job for job in self.jobs if job.name == name), None)
 
 
 class CollectedBoot(Strict, frozen=True):
@@ -133,11 +126,6 @@ def collected_file(directory: Path, job: str, machine: str, begun: datetime) -> 
     return directory / "collected" / f"{job}@{machine}@{begun.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.json"
 
 
-def runs_of_machine(directory: Path, machine: str) -> Path:
-    """The directory of a machine, as `gate --fleet` reads it."""
-    return directory / "fleet" / machine
-
-
 def all_jobs(directory: Path) -> list[FleetJobs]:
     """The jobs for all kinds of devices.
 
@@ -163,18 +151,7 @@ def fleet_suite(name: str, only: tuple[str, ...], cpus: int, emulated: bool) -> 
         SchedlineError: it can run none of them.
     """
     suite = chosen(load_suite(name), only)
-    rows = tuple(
-        replace(row, arguments=tuple(row.to_argv(cpus)), seconds=row.seconds * (SLOWER if emulated else 1))
-        for row in suite.rows
-        if row.program
-    )
-    if not rows:
+    own = Suite(suite.name, suite.about, tuple(row for row in suite.rows if row.program))
+    if not own.rows:
         raise SchedlineError(f"no row of the suite {name} can run: {NO_TOOL}", "--suite gate in `schedline gate plan`")
-    left_out = {row.name: NO_TOOL for row in suite.rows if not row.program}
-    return Suite(suite.name, suite.about, rows), left_out
-
-
-def errands_of(suite: Suite, order: tuple[PlannedRun, ...]) -> list[QueuedRun]:
-    """The runs of a boot in their order. The first one finds out which machine and kernel this is."""
-    rows = {row.name: row for row in suite.rows}
-    return [IDENTITY, *(QueuedRun(f"{run.row}-{run.number}", rows[run.row]) for run in order)]
+    return for_guest(own, cpus, emulated=emulated), {row.name: NO_TOOL for row in suite.rows if not row.program}

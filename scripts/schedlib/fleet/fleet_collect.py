@@ -18,7 +18,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -34,19 +34,15 @@ from schedlib.fleet.campaign import (
     FleetJobs,
     all_jobs,
     collected_file,
-    errands_of,
     fleet_suite,
-    runs_of_machine,
 )
 from schedlib.fleet.fleet_options import FleetCollectOptions
 from schedlib.fleet.lava_log import LavaBoot, LavaLog, disk_from, read_log
 from schedlib.formats import document
-from schedlib.formats.run_file import Reading, run_of
 from schedlib.guest.boot import LOG_LIMIT
 from schedlib.process import must
 from schedlib.progress import printable, say
-from schedlib.runs.guest_runs import COLLECTION, QueuedRun, brought, identity
-from schedlib.runs.measure import Measured, head_of
+from schedlib.runs.guest_runs import COLLECTION, QueuedRun, brought, identity, queued
 from schedlib.runs.plan import new_plan, shuffled
 from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import Suite
@@ -69,8 +65,7 @@ def collect(wanted: FleetCollectOptions) -> Verdict:
         SchedlineError: the directory has no jobs, or nothing can be read from the server.
     """
     directory = wanted.plan.absolute()
-    planned = all_jobs(directory)
-    verdicts = []
+    planned, verdicts = all_jobs(directory), []
     with lock(directory / ".lock"):
         for machine, text in _logs(wanted):
             try:
@@ -121,10 +116,9 @@ class _Job:
 
     campaign: FleetJobs
     job: FleetJob
-    machine: str
     log: LavaLog
     suite: Suite
-    errands: tuple[QueuedRun, ...]
+    todo: tuple[QueuedRun, ...]
 
 
 def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: str) -> None:
@@ -135,29 +129,27 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
             f"the log does not name a job of schedline: no kernel was started.{said}", "submit the job again"
         )
     campaign, _, name = log.key.partition("/")
-    found = next(((jobs, job) for jobs in planned if jobs.campaign == campaign and (job := jobs.job(name))), None)
-    if found is None:
+    found = [(jobs, job) for jobs in planned for job in jobs.jobs if (jobs.campaign, job.name) == (campaign, name)]
+    if not found:
         raise SchedlineError(
             f"the log is of the job {log.key}, which this campaign does not have", "name its directory"
         )
-    jobs, job = found
+    jobs, job = found[0]
     suite, _ = fleet_suite(jobs.suite, jobs.rows, jobs.cpus, jobs.emulated)
     if suite.digest() != jobs.digest:
         raise SchedlineError(
             f"the rows of the suite {jobs.suite} have changed since the jobs were written", "use that schedline"
         )
-    order = shuffled([row.name for row in suite.rows], jobs.runs, jobs.seed)
-    here = _Job(jobs, job, machine, log, suite, tuple(errands_of(suite, order)))
+    todo = queued(suite, shuffled([row.name for row in suite.rows], jobs.runs, jobs.seed))
+    here = _Job(jobs, job, log, suite, tuple(todo))
     record = collected_file(directory, name, machine, log.begun)
     others = _boot_ids(directory, record)
     boots: list[CollectedBoot] = []
     with tempfile.TemporaryDirectory(dir=directory, prefix=".collect-") as scratch:
-        read = [_Boot(directory, here, place, Path(scratch, str(place))) for place in range(len(job.order))]
-        for boot in read:
-            boot.read()
+        read = [_Boot(here, place, Path(scratch, str(place))) for place in range(len(job.order))]
         for boot in read:
             known = next((each.machine for each in read if each.label == boot.label and each.machine), {})
-            boots.append(boot.kept(known, others))
+            boots.append(boot.kept(directory / "fleet" / machine, known, others))
             others.setdefault(boots[-1].boot_id or str(boot.place), f"boot {boot.place + 1} of this job")
     document.write(
         record,
@@ -185,32 +177,34 @@ def _boot_ids(directory: Path, own: Path) -> dict[str, str]:
 
 
 class _Boot:
-    """One boot of a job: its console is read, then its runs are written."""
+    """One boot of a job. Its console is read at once; kept() writes its runs.
 
-    def __init__(self, directory: Path, here: _Job, place: int, scratch: Path) -> None:
-        self.directory, self.here, self.place, self.scratch = directory, here, place, scratch
+    Attributes:
+        machine: its fingerprint; empty if none came home.
+        why: for each run why it did not come home; empty for one that did.
+    """
+
+    def __init__(self, here: _Job, place: int, scratch: Path) -> None:
+        self.here, self.place, self.scratch = here, place, scratch
         self.label = here.job.order[place]
         self.found = here.log.boots[place] if place < len(here.log.boots) else LavaBoot()
         self.machine: dict[str, str] = {}
         self.why: tuple[str, ...] = ()
         self.judgement: Judgement | None = None
+        scratch.mkdir()
+        if self.found.console:
+            self.judgement = judge(self.found.log, [f"{COLLECTION}:{each.name}" for each in here.todo])
+            lines = [line for _, line in self.found.console]
+            self.why = disk_from(lines, scratch / "disk", len(here.todo))
+            found = identity(scratch / "disk")
+            # It becomes the name of a directory.
+            self.machine = found if re.fullmatch(r"[0-9a-f-]{36}", found.get("boot_id", "")) else {}
 
-    def read(self) -> None:
-        self.scratch.mkdir()
-        if not self.found.console:
-            return
-        expected = [f"{COLLECTION}:{errand.name}" for errand in self.here.errands]
-        self.judgement = judge(self.found.log, expected)
-        lines = [line for _, line in self.found.console]
-        self.why = disk_from(lines, self.scratch / "disk", len(self.here.errands))
-        found = identity(self.scratch / "disk")
-        # It becomes the name of a directory.
-        self.machine = found if re.fullmatch(r"[0-9a-f-]{36}", found.get("boot_id", "")) else {}
-
-    def kept(self, known: dict[str, str], others: dict[str, str]) -> CollectedBoot:
+    def kept(self, place: Path, known: dict[str, str], others: dict[str, str]) -> CollectedBoot:
         """Write the runs, and tell what became of the boot.
 
         Args:
+            place: the directory of the machine.
             known: the fingerprint of another boot of this kernel in the job, if there is one.
             others: boots that are known already, and where from.
         """
@@ -221,76 +215,56 @@ class _Boot:
             state, why, console = "lost", f"its boot {boot_id} is in {other}, too: it counts once", Verdict.INCONCLUSIVE
         if state == "failed" and not boot_id and known:
             boot_id = f"{self.here.job.name}-{self.place + 1}"
-        if state != "lost":
-            self._write(boot_id, {**known, **self.machine, "boot_id": boot_id} if boot_id else {})
+        if state != "lost" and boot_id:
+            self._write({**known, **self.machine, "boot_id": boot_id}, place / self.label / boot_id)
         if state == "home" and self.judgement and console is not Verdict.PASS:
-            why = next(
-                (f"{each.kind}: {each.text}" for each in self.judgement.problems if each.verdict is console),
-                console.value,
-            )
+            problems = [f"{each.kind}: {each.text}" for each in self.judgement.problems if each.verdict is console]
+            why = problems[0] if problems else console.value
         return CollectedBoot(self.place, self.label, state, boot_id, console, printable(why)[:300])
 
     def _state(self) -> tuple[BootState, str]:
-        log = self.here.log
-        if not self.found.console:
+        """What became of the boot, and whose fault it is that runs are missing."""
+        log, judgement, lines = self.here.log, self.judgement, [line for _, line in self.found.console]
+        if not judgement:
             said = f": {log.trouble[1] or log.trouble[0]}" if any(log.trouble) else ""
             if self.place < len(log.boots):
                 return "lost", f"nothing was on the console: a lost board, or a boot that timed out{said}"
             return "lost", f"LAVA did not come to this boot{said or ('' if log.ended else ': the log ends before')}"
-        lacking = [slot for slot, why in enumerate(self.why) if why]
+        lacking = [f"{run.name}: {why}" for run, why in zip(self.here.todo, self.why, strict=True) if why]
         if not lacking:
             version, wanted = self.machine.get("kernel", "").split(" ")[0], self.here.campaign.kernels[self.label]
             if version != wanted:
                 return "lost", f"{version or 'an unknown kernel'} came up, and {wanted} was to boot"
             return "home", ""
-        return self._incomplete(lacking)
-
-    def _incomplete(self, lacking: Sequence[int]) -> tuple[BootState, str]:
-        """Whose fault it is that runs are missing."""
-        log, judgement = self.here.log, self.judgement
-        assert judgement  # noqa: S101
-        said = f"{self.here.errands[lacking[0]].name}: {self.why[lacking[0]]}"
-        crash = next((each for each in judgement.problems if each.kind in ("panic", "splat", "restart")), None)
-        if crash:
-            return "failed", f"{crash.kind}: {crash.text}"
+        for problem in judgement.problems:
+            if problem.kind in ("panic", "splat", "restart"):
+                return "failed", f"{problem.kind}: {problem.text}"
         if judgement.verdict is Verdict.PASS:
-            return "lost", f"a transfer failed: {said}"
-        if not any("Linux version " in line for _, line in self.found.console):
+            return "lost", f"a transfer failed: {lacking[0]}"
+        if not any("Linux version " in line for line in lines):
             return "lost", f"the boot timed out: no kernel is on the console. LAVA says: {log.trouble[1] or 'nothing'}"
         last = self.place == len(log.boots) - 1
         if last and not log.ended:
-            return "lost", f"the log ends in this boot: the job was killed, or it still runs; {said}"
+            return "lost", f"the log ends in this boot: the job was killed, or it still runs; {lacking[0]}"
         if last and log.trouble[0] in _NOT_OF_THE_KERNEL:
             return "lost", f"LAVA says {log.trouble[0]}: {log.trouble[1]}"
-        return "failed", said
+        return "failed", lacking[0]
 
-    def _write(self, boot_id: str, machine: dict[str, str]) -> None:
+    def _write(self, machine: dict[str, str], target: Path) -> None:
         """Write the directory of this boot, unless it is there already."""
-        if not machine:
-            return
-        here, place = self.here, self.scratch / "boot"
+        here, place, console = self.here, self.scratch / "boot", self.found.console
         plan = new_plan(here.suite, here.campaign.runs, here.campaign.seed, machine)
-        started = {found[1]: at for at, line in self.found.console if (found := _BEGUN.search(line))}
-        slots = {errand.name: slot for slot, errand in enumerate(here.errands)}
+        started = {found[1]: at for at, line in console if (found := _BEGUN.search(line))}
+        slots = {run.name: slot for slot, run in enumerate(here.todo)}
         document.write(place / PLAN, plan)
         write_atomic(place / _CONSOLE, self.found.log)
-        for run in plan.order:
-            slot = slots[f"{run.row}-{run.number}"]
-            at = started.get(f"{run.row}-{run.number}", self.found.console[0][0])
-            errand = here.errands[slot]
-            if self.why[slot]:
-                head = head_of(errand.row, machine, _second(at).isoformat(), 0)
-                measured = Measured(run_of(head, Reading(error=self.why[slot])), "")
-            else:
-                measured = brought(errand, slot, self.scratch / "disk", machine)
-            write_atomic(place / run.log, measured.log)
+        for planned in plan.order:
+            slot = slots[planned.name]
             # A board may have no clock. LAVA's dispatcher has one, the same for all boots of a machine.
-            document.write(place / run.file, replace(measured.run, plan=plan.part(run), started=_second(at)))
-        _into_place(place, runs_of_machine(self.directory, here.machine) / self.label / boot_id)
-
-
-def _second(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(microsecond=0)
+            at = started.get(planned.name, console[0][0]).astimezone(UTC).replace(microsecond=0)
+            measured = brought(here.todo[slot], slot, self.scratch / "disk", machine, self.why[slot])
+            plan.keep(place, planned, replace(measured.run, started=at), measured.log)
+        _into_place(place, target)
 
 
 def _into_place(new: Path, place: Path) -> None:

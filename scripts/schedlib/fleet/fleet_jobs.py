@@ -16,25 +16,16 @@ from pathlib import Path, PurePosixPath
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, errands_of, fleet_suite, jobs_file
-from schedlib.fleet.fleet_device import FleetDevice, read_device
+from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
 from schedlib.fleet.fleet_options import FleetJobsOptions
-from schedlib.fleet.job_definition import (
-    Artefact,
-    BlockOfBoots,
-    BootFiles,
-    definition,
-    refuse_invalid,
-    yaml_text,
-)
+from schedlib.fleet.job_definition import Artefact, FleetDevice, definition, read_device, refuse_invalid, yaml_text
 from schedlib.formats import document
 from schedlib.gate.boot_order import PLAN_FILE, GatePlan, blocks, image_version
-from schedlib.guest import selftests
 from schedlib.guest.busybox_guest import busybox, scripts
 from schedlib.options import TreeOptions
 from schedlib.paths import SELFTESTS
 from schedlib.progress import say
-from schedlib.runs.guest_runs import QueuedRun, guest_files
+from schedlib.runs.guest_runs import QueuedRun, compiled_for, guest_files, queued
 from schedlib.runs.measure import time_limit
 from schedlib.runs.plan import shuffled
 from schedlib.runs.programs import header_tree
@@ -68,12 +59,11 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     record = jobs_file(directory, device.name)
     if record.exists():
         raise SchedlineError(f"{record} exists, and jobs are never changed", "plan another campaign")
-    named = {label for label, _ in wanted.kernels}
-    if named != (labels := {kernel.label for kernel in plan.kernels}):
-        raise SchedlineError(f"the plan has the kernels {', '.join(sorted(labels))}", "name them all with --kernels")
+    known = sorted(kernel.label for kernel in plan.kernels)
+    if sorted(label for label, _ in wanted.kernels) != known:
+        raise SchedlineError(f"the plan has the kernels {', '.join(known)}", "name them all with --kernels")
     suite, left_out = fleet_suite(plan.suite, plan.only, device.cpus, device.emulated)
-    order = shuffled([row.name for row in suite.rows], plan.runs, plan.seed)
-    todo = errands_of(suite, order)
+    todo = queued(suite, shuffled([row.name for row in suite.rows], plan.runs, plan.seed))
     artefacts = _Artefacts(directory, device, wanted.url)
     files = {label: _boot_files(artefacts, device, plan, label, path, wanted.dtb) for label, path in wanted.kernels}
     content = _ramdisk(device, wanted.tree, todo)
@@ -81,19 +71,21 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
         archive = artefacts.add("ramdisk.cpio", content)
     else:
         archive = artefacts.add("ramdisk.cpio.gz", gzip.compress(content, 9, mtime=0))
-    seconds = sum(time_limit(errand.row) for errand in todo) + _SENDING
-    campaign = campaign_id(directory)
+    seconds = sum(time_limit(each.row) for each in todo) + _SENDING
+    campaign, comment = (
+        campaign_id(directory),
+        ["SPDX-License-Identifier: GPL-2.0", f"Made by schedline: {device.about}"],
+    )
+    labels = [kernel.label for kernel in plan.kernels]
     jobs, texts = [], {}
     for number, machine in enumerate(wanted.tags or [f"{number + 1:04}" for number in range(wanted.machines)]):
         # Each machine has an order of its own; the first one that of the plan.
-        drawn = blocks([kernel.label for kernel in plan.kernels], _boots(plan), plan.seed + number) if number else None
-        for place, block in enumerate(drawn or plan.blocks):
+        drawn = blocks(labels, plan.order.count(labels[0]), plan.seed + number) if number else plan.blocks
+        for place, block in enumerate(drawn):
             job = FleetJob(f"{device.name}.{machine}.{place + 1}", block)
             tags = (machine,) if wanted.tags else ()
-            made = definition(device, BlockOfBoots(job.name, campaign, block, seconds, tags), archive, files)
-            texts[job.name] = yaml_text(
-                made, ["SPDX-License-Identifier: GPL-2.0", f"Made by schedline: {device.about}"]
-            )
+            made = definition(device, campaign, job, archive, files, seconds=seconds, tags=tags)
+            texts[job.name] = yaml_text(made, comment)
             jobs.append(job)
     unchecked = refuse_invalid(texts)
     for name, text in texts.items():
@@ -111,17 +103,13 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
         runs=plan.runs,
         seed=plan.seed,
         digest=suite.digest(),
-        errands=tuple(errand.name for errand in todo),
+        errands=tuple(each.name for each in todo),
         left_out=left_out,
         jobs=tuple(jobs),
     )
     document.write(record, made_jobs)
     _tell(wanted, directory, made_jobs, seconds, unchecked)
     return Verdict.PASS
-
-
-def _boots(plan: GatePlan) -> int:
-    return plan.order.count(plan.kernels[0].label)
 
 
 def _tell(wanted: FleetJobsOptions, directory: Path, made: FleetJobs, seconds: float, unchecked: str) -> None:
@@ -149,12 +137,12 @@ class _Artefacts:
 
     def add(self, name: str, content: bytes) -> Artefact:
         write_atomic(self._place / name, content)
-        return Artefact(f"{self._url}/{name}", hashlib.sha256(content).hexdigest())
+        return {"url": f"{self._url}/{name}", "sha256sum": hashlib.sha256(content).hexdigest()}
 
 
 def _boot_files(
     artefacts: _Artefacts, device: FleetDevice, plan: GatePlan, label: str, path: Path, dtb: Path | None
-) -> BootFiles:
+) -> dict[str, Artefact]:
     """Add the files of a kernel."""
     image, modules = unpacked(path)
     if device.arch == "arm64" and image[:2] == b"\x1f\x8b":
@@ -164,11 +152,12 @@ def _boot_files(
         raise SchedlineError(
             f"{path} is {found}, and the plan's {label} is {wanted}", "give the image of that kernel, or plan anew"
         )
-    return BootFiles(
-        artefacts.add(f"{label}-kernel", image),
-        artefacts.add(f"{label}-modules.tar.gz", modules) if modules and device.method != "qemu" else None,
-        artefacts.add(dtb.name, dtb.read_bytes()) if dtb and device.method != "qemu" else None,
-    )
+    files = {"kernel": artefacts.add(f"{label}-kernel", image)}
+    if modules and device.method != "qemu":
+        files["modules"] = artefacts.add(f"{label}-modules.tar.gz", modules)
+    if dtb and device.method != "qemu":
+        files["dtb"] = artefacts.add(dtb.name, dtb.read_bytes())
+    return files
 
 
 def unpacked(path: Path) -> tuple[bytes, bytes]:
@@ -216,8 +205,6 @@ def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[QueuedRun]) 
     cache = cache_dir()
     source = open_tree(cache, tree) if tree.kdir else header_tree(cache, tree.series)
     doctor.require(["compile"])
-    wanted = {errand.row.program for errand in todo}
-    sources = {name: path for name, path in selftests.own_programs().items() if path.stem in wanted}
     own = scripts("guest_runs.sh", "send_console.sh", slow=device.emulated)
     with tempfile.TemporaryDirectory(dir=cache, prefix="ramdisk-") as name:
         place = Path(name)
@@ -225,7 +212,7 @@ def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[QueuedRun]) 
         files: Mapping[str, Path | bytes] = {
             **{path: SELFTESTS / script for path, script in own.items()},
             **guest_files(todo, place / "files"),
-            **selftests.compile_all(source, sources, place / "programs", device.target),
+            **compiled_for(source, todo, place / "programs", device.target),
             "/bin/busybox": busybox(cache, device.arch),
             "/epoch": f"{EPOCH}\n".encode(),
         }

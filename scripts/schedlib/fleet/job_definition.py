@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A job definition of LAVA: the boots of one block, one after another, on one device.
+"""A job definition of LAVA, for a kind of device of configs/fleet/: the boots of a block, one after another.
 
 It is checked by LAVA itself: by the Python module lava_common of Debian's package lava-common.
 """
@@ -7,18 +7,22 @@ It is checked by LAVA itself: by the Python module lava_common of Debian's packa
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import yaml
+from msgspec import UNSET, Meta, UnsetType
 
 from schedlib.errors import SchedlineError
-from schedlib.fleet.fleet_device import FleetDevice
+from schedlib.fleet.campaign import FleetJob
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Positive, Strict, Word, Wrong
+from schedlib.kernel.targets import TARGETS, Target
 from schedlib.process import run
 from schedlib.runs.guest_runs import COLLECTION
 
@@ -31,6 +35,8 @@ KEY = "schedline.job="
 _END = r"(reboot: (Restarting system|Power down|machine restart)|end Kernel panic)[^\n]*\n"
 """Until this is on the console a boot has something to say. No line of a run contains it. It goes to the end of the
 line, because LAVA logs a line only when it is whole."""
+
+_ARCHS = {target.arch: target for target in TARGETS.values() if target.emulator}
 
 _PACKAGE = "lava-common"
 _PYTHON = Path("/usr/bin/python3")
@@ -48,82 +54,127 @@ for name, text in json.load(sys.stdin).items():
 print(json.dumps(wrong))
 """
 
+_Seconds = Annotated[int, Meta(ge=1, le=86_400)]
 
-@dataclass(frozen=True)
-class Artefact:
-    """A file that a job downloads."""
-
-    url: str
-    sha256: str
-
-    def entry(self, **more: str | bool) -> dict[str, Any]:
-        """It as LAVA's deploy action has it."""
-        return {"url": self.url, "sha256sum": self.sha256, **more}
+Artefact: TypeAlias = Mapping[str, str]
+"""A file that a job downloads, as LAVA's deploy action has it: its url and sha256sum."""
 
 
-@dataclass(frozen=True)
-class BootFiles:
-    """What boots one kernel. The modules are an archive; LAVA puts them into the ramdisk."""
+class LavaContext(Strict, frozen=True, kw_only=True):
+    """What a job may tell the template of its device type, by LAVA's names."""
 
-    kernel: Artefact
-    modules: Artefact | None = None
-    dtb: Artefact | None = None
+    arch: Word | UnsetType = UNSET
+    cpu: Word | UnsetType = UNSET
+    machine: Word | UnsetType = UNSET
+    model: Word | UnsetType = UNSET
+    memory: Positive | UnsetType = UNSET
+    netdevice: Word | UnsetType = UNSET
+    no_kvm: bool | UnsetType = UNSET
+    extra_options: tuple[Word, ...] | UnsetType = UNSET
+    console_device: Word | UnsetType = UNSET
+    bootloader_prompt: Word | UnsetType = UNSET
+    boot_character_delay: Positive | UnsetType = UNSET
+    kernel_start_message: Word | UnsetType = UNSET
+    tftp_mac_address: Word | UnsetType = UNSET
 
 
-@dataclass(frozen=True)
-class BlockOfBoots:
-    """A job.
+class FleetDevice(Strict, frozen=True, kw_only=True):
+    """A kind of device.
 
     Attributes:
-        name: of the job; campaign: the plan's id.
-        order: the kernel of each boot.
-        seconds: what the runs of a boot may take.
-        tags: of the machine, besides those of its kind.
+        device_type, tags, context: as in a job definition of LAVA.
+        arch: make's ARCH.
+        method: of LAVA's boot action. All but qemu get their files by TFTP.
+        kernel_type: how U-Boot starts the kernel.
+        cpus: of the device.
+        parameters: of the kernel.
+        boot_seconds: from the start of the boot to the first program.
+        deploy_seconds: for the transfer of kernel and ramdisk.
+        emulated: times mean nothing there.
     """
 
-    name: str
-    campaign: str
-    order: tuple[str, ...]
-    seconds: float
-    tags: tuple[str, ...] = ()
+    name: Annotated[str, Meta(pattern="^[a-z0-9_]+(-[a-z0-9_]+)*$")]
+    about: Word
+    device_type: Word
+    arch: Literal["x86_64", "arm64"]
+    method: Literal["qemu", "u-boot", "ipxe", "grub"]
+    kernel_type: Literal["", "image", "uimage", "zimage"] = ""
+    cpus: Annotated[int, Meta(ge=1, le=8192)]
+    parameters: tuple[Word, ...]
+    boot_seconds: _Seconds
+    deploy_seconds: _Seconds
+    emulated: bool = False
+    tags: tuple[Word, ...] = ()
+    context: LavaContext = LavaContext()
+
+    def __post_init__(self) -> None:
+        if (self.method == "u-boot") != bool(self.kernel_type):
+            raise Wrong("has a kernel_type without U-Boot, or U-Boot without one", 'write kernel_type = "image"')
+        if self.method == "qemu" and not any(word.startswith("console=") for word in self.parameters):
+            raise Wrong("has no console among its parameters, and runs come home on it", 'add "console=ttyS0"')
+        for word in self.parameters:
+            if not re.fullmatch(r"[\w.,:/@=+-]+", word):
+                raise Wrong(f"has the kernel parameter {word!r}", "write it without spaces and quotes")
+
+    @property
+    def target(self) -> Target:
+        """The compiler for its programs."""
+        return _ARCHS[self.arch]
 
 
-def key_of(campaign: str, name: str) -> str:
-    """The word of the kernel's command line that tells a job."""
-    return f"{KEY}{campaign}/{name}"
+def read_device(path: Path) -> FleetDevice:
+    """Read a kind of device."""
+    return read_toml(path, FleetDevice, stem="name")
 
 
 def definition(
-    device: FleetDevice, block: BlockOfBoots, ramdisk: Artefact, files: Mapping[str, BootFiles]
+    device: FleetDevice,
+    campaign: str,
+    job: FleetJob,
+    ramdisk: Artefact,
+    files: Mapping[str, Mapping[str, Artefact]],
+    *,
+    seconds: float,
+    tags: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """A job definition. Its time limits follow from the work: what each boot needs, and the number of boots."""
-    arguments = " ".join([*device.parameters, key_of(block.campaign, block.name)])
+    """A job definition. Its time limits follow from the work: what each boot needs, and the number of boots.
+
+    Args:
+        campaign: the plan's id.
+        files: what boots each kernel: `kernel`, and if there are any `modules`, which LAVA puts into the ramdisk, and
+            `dtb`.
+        seconds: what the runs of a boot may take.
+        tags: of the machine, besides those of its kind.
+    """
+    arguments = " ".join([*device.parameters, f"{KEY}{campaign}/{job.name}"])
     context: dict[str, Any] = msgspec.to_builtins(device.context)
+    boot: dict[str, Any] = {"method": device.method, "media": "tmpfs"}
     if device.method != "qemu":
         context["extra_kernel_args"] = arguments
+        boot = {"method": device.method, "commands": "ramdisk"}
     actions: list[dict[str, Any]] = []
-    for label in block.order:
+    for label in job.order:
         actions += [
             {"deploy": _deploy(device, ramdisk, files[label], arguments)},
-            {"boot": _boot(device)},
-            {"test": _test(block.seconds)},
+            {"boot": {**boot, "prompts": [READY], "timeout": _limit(device.boot_seconds)}},
+            {"test": {"monitors": [_monitor()], "timeout": _limit(seconds)}},
         ]
-    each = device.deploy_seconds + device.boot_seconds + block.seconds
-    tags = (*device.tags, *block.tags)
+    each = device.deploy_seconds + device.boot_seconds + seconds
+    tags = (*device.tags, *tags)
     return {
-        "job_name": f"schedline {block.campaign} {block.name}",
+        "job_name": f"schedline {campaign} {job.name}",
         "device_type": device.device_type,
         **({"tags": list(tags)} if tags else {}),
         "visibility": "public",
         "priority": "medium",
         "timeouts": {
             # Power, and the time between the actions.
-            "job": _limit(len(block.order) * (each + 60)),
+            "job": _limit(len(job.order) * (each + 60)),
             "action": _limit(each),
             "connection": _limit(120),
         },
         **({"context": context} if context else {}),
-        "metadata": {"schedline-campaign": block.campaign, "schedline-job": block.name},
+        "metadata": {"schedline-campaign": campaign, "schedline-job": job.name},
         "actions": actions,
     }
 
@@ -132,52 +183,43 @@ def _limit(seconds: float) -> dict[str, int]:
     return {"minutes": max(1, ceil(seconds / 60))}
 
 
-def _deploy(device: FleetDevice, ramdisk: Artefact, files: BootFiles, arguments: str) -> dict[str, Any]:
+def _deploy(device: FleetDevice, ramdisk: Artefact, files: Mapping[str, Artefact], arguments: str) -> dict[str, Any]:
     timeout = {"timeout": _limit(device.deploy_seconds)}
     if device.method == "qemu":
         images = {
-            "kernel": files.kernel.entry(image_arg=f'-kernel {{kernel}} -append "{arguments}"'),
-            "ramdisk": ramdisk.entry(image_arg="-initrd {ramdisk}"),
+            "kernel": {**files["kernel"], "image_arg": f'-kernel {{kernel}} -append "{arguments}"'},
+            "ramdisk": {**ramdisk, "image_arg": "-initrd {ramdisk}"},
         }
         return {"to": "tmpfs", "images": images, **timeout}
     kind = {"type": device.kernel_type} if device.kernel_type else {}
-    more: dict[str, Any] = {}
-    if files.modules:
-        more["modules"] = files.modules.entry(compression="gz")
-    if files.dtb:
-        more["dtb"] = files.dtb.entry()
-    return {
+    found: dict[str, Any] = {
         "to": "tftp",
-        "kernel": files.kernel.entry(**kind),
-        "ramdisk": ramdisk.entry(compression="gz", install_overlay=False, install_modules=bool(files.modules)),
-        **more,
-        **timeout,
+        "kernel": {**files["kernel"], **kind},
+        "ramdisk": {**ramdisk, "compression": "gz", "install_overlay": False, "install_modules": "modules" in files},
     }
+    if "modules" in files:
+        found["modules"] = {**files["modules"], "compression": "gz"}
+    if "dtb" in files:
+        found["dtb"] = dict(files["dtb"])
+    return found | timeout
 
 
-def _boot(device: FleetDevice) -> dict[str, Any]:
-    how = {"media": "tmpfs"} if device.method == "qemu" else {"commands": "ramdisk"}
-    return {"method": device.method, **how, "prompts": [READY], "timeout": _limit(device.boot_seconds)}
-
-
-def _test(seconds: float) -> dict[str, Any]:
-    # Its results are decoration: schedline judges the log.
+def _monitor() -> dict[str, Any]:
+    """What LAVA takes for results. They are decoration: schedline judges the log."""
     name = r"(?P<test_case_id>[a-z0-9-]+)"
-    monitor = {
+    return {
         "name": "schedline",
         "start": "TAP version 13",
         "end": _END,
         "pattern": rf"(?P<result>ok|not ok) \d+ selftests: {COLLECTION}: {name}[\r\n]",
         "fixupdict": {"ok": "pass", "not ok": "fail"},
     }
-    return {"monitors": [monitor], "timeout": _limit(seconds)}
 
 
 def yaml_text(value: Mapping[str, Any], comment: Sequence[str] = ()) -> str:
     """A job definition as YAML, in the order of its entries."""
-    return "".join(f"# {line}\n" for line in comment) + yaml.dump(
-        value, Dumper=yaml.CSafeDumper, sort_keys=False, width=1 << 20
-    )
+    said = "".join(f"# {line}\n" for line in comment)
+    return said + yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, width=1 << 20)
 
 
 @cache
@@ -204,7 +246,6 @@ def refuse_invalid(texts: Mapping[str, str]) -> str:
     """
     if not has_schema():
         return f"not checked by LAVA's own schema: this machine lacks its package {_PACKAGE} (schedline doctor fleet)"
-    if wrong := schema_errors(texts):
-        name, said = next(iter(wrong.items()))
+    for name, said in schema_errors(texts).items():
         raise SchedlineError(f"LAVA's schema refuses {name}: {said}", "correct the file of the device")
     return ""

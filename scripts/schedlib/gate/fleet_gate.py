@@ -21,11 +21,12 @@ from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Amount, Count, Moment, Number, Positive, Strict, Word
 from schedlib.gate.fleet_judging import (
     MOST_NAMED,
+    NO_FIGURES,
     FleetGroup,
     FleetSample,
-    Missing,
     groups_at,
     machines_at,
+    said_of,
     told,
     too_many_left_out,
     without_noisy,
@@ -104,26 +105,22 @@ def compare_fleet(options: FleetOptions) -> FleetGateDocument:
     Raises:
         SchedlineError: bad input, or no machine can be judged.
     """
-    gates = options.gates or "default"
-    started, gate = datetime.now(UTC), load_gate(gates)
+    started, gates = datetime.now(UTC), options.gates or "default"
+    gate = load_gate(gates)
     machines = read_fleet(options.fleet, gates)
-    if not any(machine.there for machine in machines):
-        first = next(out for machine in machines for out in machine.left_out)
+    left_out = [out for machine in machines for out in machine.left_out]
+    there = [machine for machine in machines if machine.there]
+    if not there:
         raise SchedlineError(
-            f"none of {len(machines)} machines can be judged; the first, {first.machine}: {first.reason}",
+            f"none of {len(machines)} machines can be judged; the first, {left_out[0].machine}: {left_out[0].reason}",
             "mend that, and repeat the boots",
         )
-    return _judged(options, started, gate, machines)
-
-
-def _judged(
-    options: FleetOptions, started: datetime, gate: Gate, machines: Sequence[FleetMachine]
-) -> FleetGateDocument:
-    left_out = [out for machine in machines for out in machine.left_out]
     samples = []
     for rule in gate.rules:
         if rule.method is not Method.EQUAL and (sample := _sample(rule, machines)):
             kept, noisy = without_noisy(sample, gate.looks[0])
+            samples.append(kept)
+            size = f"{rule.detect:g} {sample.unit if rule.absolute else '%'}"
             left_out += [
                 LeftOut(
                     machine=sample.names[at],
@@ -131,26 +128,21 @@ def _judged(
                     tool=rule.tool,
                     metric=rule.name,
                     lacks="",
-                    reason=f"too noisy to tell {rule.detect:g}{_unit(rule, sample.unit)} from nothing",
+                    reason=f"too noisy to tell {size} from nothing",
                 )
                 for at in noisy
             ]
-            samples.append(kept)
-    missing = _missing(gate, left_out)
-    look, rows = last_look(gate, samples, missing)
+    look, rows = last_look(gate, samples, left_out)
     found = {sample.rule.key: (sample, groups) for sample, groups in zip(samples, rows, strict=True)}
     metrics = []
     for rule in gate.rules:
         if rule.method is Method.EQUAL:
-            metrics.append(_equal(rule, machines, missing))
-        elif rule.key in found:
-            metrics.append(_metric(rule, *found[rule.key], look))
+            metrics.append(_equal(rule, machines, left_out))
         else:
-            metrics.append(_nothing(rule))
-    there = [machine for machine in machines if machine.there]
+            metrics.append(_metric(rule, *found[rule.key], look) if rule.key in found else _nothing(rule))
     models = Counter(machine.model for machine in machines if machine.model)
     judged = Counter(machine.model for machine in there)
-    notes = _notes(gate, there, metrics)
+    base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
     return FleetGateDocument(
         schema="fleet-gate-1",
         tool=TOOL,
@@ -159,28 +151,19 @@ def _judged(
         status=worst(metric.verdict for metric in metrics),
         gates=convert(gate, GatesUsed, from_attributes=True),
         look=look,
-        kernels=(_names(machine.kernels[0] for machine in there), _names(machine.kernels[1] for machine in there)),
+        kernels=(base, candidate),
         models=tuple(FleetModel(name, count, judged[name]) for name, count in sorted(models.items())),
         metrics=tuple(metrics),
         left_out=tuple(left_out),
-        notes=tuple(notes),
+        notes=tuple(_notes(there, metrics)),
     )
 
 
-def _names(kernels: Iterator[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(kernels)))
-
-
-def _notes(gate: Gate, there: Sequence[FleetMachine], metrics: Sequence[FleetMetric]) -> Iterator[str]:
+def _notes(there: Sequence[FleetMachine], metrics: Sequence[FleetMetric]) -> Iterator[str]:
     if any(base == candidate for base, candidate in (machine.kernels for machine in there)):
         yield "base and candidate are the same kernel: an A/A campaign"
-    few = {
-        group.name: group.reason
-        for metric in metrics
-        for group in metric.groups
-        if group.kind == "model" and not group.counts
-    }
-    for name, reason in few.items():
+    groups = [group for metric in metrics for group in metric.groups if group.kind == "model" and not group.counts]
+    for name, reason in {group.name: group.reason for group in groups}.items():
         yield f"a PASS says nothing of {name}: {reason}"
 
 
@@ -200,30 +183,14 @@ def _sample(rule: GateRule, machines: Sequence[FleetMachine]) -> FleetSample | N
     )
 
 
-def _missing(gate: Gate, left_out: Sequence[LeftOut]) -> dict[tuple[str, str, str], Missing]:
-    found: dict[tuple[str, str, str], Missing] = {}
-    for out in left_out:
-        for rule in gate.rules:
-            if out.metric and (out.tool, out.metric) != rule.key:
-                continue
-            key = (*rule.key, out.model)
-            before = found.get(key, Missing())
-            found[key] = Missing(
-                before.machines + 1,
-                before.without_base + (out.lacks == "base"),
-                before.without_candidate + (out.lacks == "candidate"),
-            )
-    return found
-
-
 def last_look(
-    gate: Gate, samples: Sequence[FleetSample], missing: dict[tuple[str, str, str], Missing]
+    gate: Gate, samples: Sequence[FleetSample], left_out: Sequence[LeftOut]
 ) -> tuple[int | None, list[tuple[FleetGroup, ...]]]:
     """The look that decides, or else the last one for which any machine has the boots; and its groups."""
     most = max((each.size for sample in samples for each in sample.base), default=0)
     look, rows = None, []
     for look in (each for each in gate.looks if each <= most):
-        rows = groups_at(gate, samples, look, missing)
+        rows = groups_at(gate, samples, look, left_out)
         verdicts = [verdict_of(groups) for groups in rows]
         if Verdict.FAIL in verdicts or all(each is Verdict.PASS for each in verdicts):
             break
@@ -231,6 +198,7 @@ def last_look(
 
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
+    """The verdict of a metric on its groups."""
     return worst(group.verdict for group in groups if group.counts)
 
 
@@ -269,54 +237,36 @@ def _nothing(rule: GateRule) -> FleetMetric:
     )
 
 
-def _equal(
-    rule: GateRule, machines: Sequence[FleetMachine], missing: dict[tuple[str, str, str], Missing]
-) -> FleetMetric:
+def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[LeftOut]) -> FleetMetric:
     """A metric that has to be equal: one machine on which it became worse is enough for a FAIL."""
-    chosen = [machine for machine in machines if rule.key in machine.rows]
+    chosen = [(machine, machine.rows[rule.key]) for machine in machines if rule.key in machine.rows]
     if not chosen:
         return _nothing(rule)
-    models = sorted({machine.model for machine in chosen})
+    models = sorted({machine.model for machine, _ in chosen})
     groups = []
-    for name in ["all machines", *models] if len(models) > 1 else ["all machines"]:
-        here = [machine for machine in chosen if name in ("all machines", machine.model)]
-        worse = [machine.name for machine in here if machine.rows[rule.key].verdict is Verdict.FAIL]
-        lost = sum(
-            each.machines
-            for (tool, metric, model), each in missing.items()
-            if (tool, metric) == rule.key and name in ("all machines", model)
-        )
+    for name in ["", *models] if len(models) > 1 else [""]:
+        here = [(machine, row) for machine, row in chosen if name in ("", machine.model)]
+        worse = [(machine.name, row.reason) for machine, row in here if row.verdict is Verdict.FAIL]
+        lost = sum(name in ("", out.model) for out in said_of(rule, left_out))
         reason, verdict = "", Verdict.PASS
         if worse:
-            first = next(machine for machine in here if machine.name == worse[0])
-            reason, verdict = f"{first.name}: {first.rows[rule.key].reason}", Verdict.FAIL
+            reason, verdict = ": ".join(worse[0]), Verdict.FAIL
         elif too_many_left_out(lost, len(here)):
             reason, verdict = f"{lost} of {lost + len(here)} machines are left out", Verdict.INCONCLUSIVE
-        groups.append(
-            FleetGroup(
-                name=name,
-                kind="all" if name == "all machines" else "model",
-                machines=len(here),
-                counts=True,
-                verdict=verdict,
-                reason=reason,
-                worse_by=None,
-                at_most=None,
-                p=None,
-                spread=None,
-                differing=None,
-                over_budget=len(worse),
-                bad=tuple(worse[:MOST_NAMED]),
-                boots=sum(machine.rows[rule.key].boots[1] for machine in here),
-                far=0,
-            )
+        group = replace(
+            NO_FIGURES,
+            name=name or "all machines",
+            kind="model" if name else "all",
+            machines=len(here),
+            counts=True,
+            verdict=verdict,
+            reason=reason,
+            over_budget=len(worse),
+            bad=tuple(machine for machine, _ in worse[:MOST_NAMED]),
+            boots=sum(row.boots[1] for _, row in here),
         )
-    unit = chosen[0].rows[rule.key].unit
-    return replace(_nothing(rule), unit=unit, verdict=verdict_of(groups), groups=tuple(groups))
-
-
-def _unit(rule: GateRule, unit: str) -> str:
-    return f" {unit}" if rule.absolute else " %"
+        groups.append(group)
+    return replace(_nothing(rule), unit=chosen[0][1].unit, verdict=verdict_of(groups), groups=tuple(groups))
 
 
 # The text.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb, expm1, isfinite, log1p
 from statistics import NormalDist
@@ -16,6 +16,7 @@ from schedlib.formats.gate_document import Method
 from schedlib.formats.strict import Count, Number, Strict, Word
 from schedlib.gate import fleet_statistics, statistics
 from schedlib.gate.decision import DOUBT, MISSED
+from schedlib.gate.fleet_machines import LeftOut
 from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import CONFIDENCE, Flags, Values
 from schedlib.verdict import Verdict
@@ -75,6 +76,26 @@ class FleetGroup(Strict, frozen=True, kw_only=True):
     far: Count
 
 
+NO_FIGURES = FleetGroup(
+    name="-",
+    kind="all",
+    machines=0,
+    counts=False,
+    verdict=Verdict.INCONCLUSIVE,
+    reason="no machine is judged",
+    worse_by=None,
+    at_most=None,
+    p=None,
+    spread=None,
+    differing=None,
+    over_budget=0,
+    bad=(),
+    boots=0,
+    far=0,
+)
+"""A group of which nothing is known."""
+
+
 @dataclass(frozen=True)
 class FleetSample:
     """A metric on the machines that are judged; larger values are worse.
@@ -115,15 +136,6 @@ class Machines:
     bad: Flags
     far: Values
     noisy: Flags
-
-
-@dataclass(frozen=True)
-class Missing:
-    """Machines of a model that are left out of a metric: how many, and of how many only one kernel gave a result."""
-
-    machines: int = 0
-    without_base: int = 0
-    without_candidate: int = 0
 
 
 def scaled(rule: GateRule, values: Values) -> Values:
@@ -181,24 +193,12 @@ def machines_at(sample: FleetSample, look: int) -> Machines:
     return Machines(boots, effects, least, most, variances, counts, bad, far, noisy)
 
 
-@dataclass(frozen=True)
-class _Evidence:
-    """A group's figures before the correction of its p."""
-
-    group: FleetGroup
-    over: bool
-
-
 def groups_at(
-    gate: Gate, samples: Sequence[FleetSample], look: int, missing: Mapping[tuple[str, str, str], Missing]
+    gate: Gate, samples: Sequence[FleetSample], look: int, left_out: Sequence[LeftOut]
 ) -> list[tuple[FleetGroup, ...]]:
-    """Judge all metrics at one look: for each the groups, all machines first, then each model.
-
-    Args:
-        missing: by tool, metric and model.
-    """
-    evidence = [_evidence(gate, sample, machines_at(sample, look), missing) for sample in samples]
-    flat = np.array([each.group.p for metric in evidence for each in metric if each.group.p is not None])
+    """Judge all metrics at one look: for each the groups, all machines first, then each model."""
+    evidence = [_evidence(gate, sample, machines_at(sample, look), left_out) for sample in samples]
+    flat = np.array([group.p for metric in evidence for group, _ in metric if group.p is not None])
     models = max((len({*sample.models}) for sample in samples), default=1)
     family = max(gate.family * (models + (models > 1)), flat.size)
     adjusted = iter(statistics.holm(flat, family).tolist() if flat.size else [])
@@ -206,104 +206,76 @@ def groups_at(
     found = []
     for sample, metric in zip(samples, evidence, strict=True):
         rows = []
-        for each in metric:
-            row = each.group
-            if row.p is not None:
-                p = next(adjusted)
-                row = _with_p(sample.rule, each, p, failed=p <= level and each.over)
+        for group, over in metric:
+            row = group if group.p is None else struct_replace(group, p=next(adjusted))
+            if over and row.p is not None and row.p <= level:
+                why = f"worse than the budget of {sample.rule.budget:g}{percent(sample.rule)}"
+                row = struct_replace(row, verdict=Verdict.FAIL, reason=why, counts=True)
             rows.append(row)
         found.append(tuple(rows))
     return found
 
 
-def _with_p(rule: GateRule, found: _Evidence, p: float, *, failed: bool) -> FleetGroup:
-    row = found.group
-    unit = "" if rule.absolute else " %"
-    if failed:
-        why = f"worse than the budget of {rule.budget:g}{unit}"
-        return _changed(row, p=p, verdict=Verdict.FAIL, reason=why, counts=True)
-    return _changed(row, p=p)
+def percent(rule: GateRule) -> str:
+    """What follows a budget of this metric in a reason."""
+    return "" if rule.absolute else " %"
 
 
-def _changed(row: FleetGroup, **fields: object) -> FleetGroup:
-    return struct_replace(row, **fields)
+def said_of(rule: GateRule, left_out: Sequence[LeftOut]) -> list[LeftOut]:
+    """The machines that are left out of one metric, or of all."""
+    return [out for out in left_out if not out.metric or (out.tool, out.metric) == rule.key]
 
 
 def _evidence(
-    gate: Gate, sample: FleetSample, machines: Machines, missing: Mapping[tuple[str, str, str], Missing]
-) -> list[_Evidence]:
-    rule = sample.rule
-    known = {model for tool, name, model in missing if (tool, name) == rule.key and model} | set(sample.models)
-    models = sorted(known)
+    gate: Gate, sample: FleetSample, machines: Machines, left_out: Sequence[LeftOut]
+) -> list[tuple[FleetGroup, bool]]:
+    """The groups of a metric before the correction of their p, and whether each is over the budget."""
+    lost = [out for out in said_of(sample.rule, left_out) if out.model]
+    models = sorted({out.model for out in lost} | {*sample.models})
     level = MISSED / len(gate.looks) / (len(models) + 2 if len(models) > 1 else 1)
     needed = fleet_statistics.machines_needed(level)
-    places = {model: tuple(at for at, each in enumerate(sample.models) if each == model) for model in models}
+    places = {model: [at for at, each in enumerate(sample.models) if each == model] for model in models}
     small = [model for model in models if len(places[model]) < needed]
-    chosen: list[tuple[str, GroupKind, tuple[int, ...]]] = [("all machines", "all", tuple(range(len(sample.models))))]
+    chosen: list[tuple[str, GroupKind, list[str]]] = [("all machines", "all", models)]
     if len(models) > 1:
-        chosen += [(model, "model", places[model]) for model in models]
-    rest = tuple(at for model in small for at in places[model])
-    if len(small) > 1 and len(rest) >= needed and len(small) < len(models):
-        chosen.append(("models with few machines", "others", rest))
+        chosen += [(model, "model", [model]) for model in models]
+    if 1 < len(small) < len(models) and sum(len(places[model]) for model in small) >= needed:
+        chosen.append(("models with few machines", "others", small))
     found = []
-    for name, kind, at in chosen:
-        lost = [
-            missing.get((*rule.key, model), Missing())
-            for model in ([name] if kind == "model" else models if kind == "all" else small)
-        ]
-        found.append(_group(sample, machines, name, kind, at, level, needed, lost))
+    for name, kind, of in chosen:
+        at = list(range(len(sample.models))) if kind == "all" else [at for model in of for at in places[model]]
+        group = struct_replace(NO_FIGURES, name=name, kind=kind, machines=len(at))
+        found.append(_group(sample, machines, group, at, level, needed, [out for out in lost if out.model in of]))
     return found
 
 
 def _group(
     sample: FleetSample,
     machines: Machines,
-    name: str,
-    kind: GroupKind,
-    places: tuple[int, ...],
+    group: FleetGroup,
+    places: Sequence[int],
     level: float,
     needed: int,
-    missing: Sequence[Missing],
-) -> _Evidence:
-    rule, at = sample.rule, np.array(places, dtype=int)
-    empty = FleetGroup(
-        name=name,
-        kind=kind,
-        machines=len(places),
-        counts=False,
-        verdict=Verdict.INCONCLUSIVE,
-        reason="no machine is judged",
-        worse_by=None,
-        at_most=None,
-        p=None,
-        spread=None,
-        differing=None,
-        over_budget=0,
-        bad=(),
-        boots=0,
-        far=0,
-    )
+    lost: Sequence[LeftOut],
+) -> tuple[FleetGroup, bool]:
     if not places:
-        return _Evidence(_changed(empty, counts=bool(sum(each.machines for each in missing) >= needed)), over=False)
-    budget, detect = limit(rule, rule.budget), limit(rule, rule.detect)
+        return struct_replace(group, counts=len(lost) >= needed), False
+    rule, at = sample.rule, np.array(places, dtype=int)
+    budget = limit(rule, rule.budget)
     effects, boots = machines.effects[at], machines.boots[at]
     counts = {int(each): int((boots == each).sum()) for each in np.unique(boots)}
     within = fleet_statistics.within_machines_p(int(machines.counts[at].sum()), counts)
-    p = min(1.0, 2 * min(within, fleet_statistics.signed_rank_p(effects)))
-    estimate = fleet_statistics.middle_effect(effects)
     bound = fleet_statistics.effect_at_most(machines.most[at], level)
-    over = fleet_statistics.middle_effect(machines.least[at]) > budget
-    doubtful = fleet_statistics.signed_rank_p(effects, budget) <= DOUBT
     free = 2 * (boots - 1)
     variances = np.maximum(machines.variances[at] * free / (free - 2), np.finfo(float).tiny)
     spread, differing = fleet_statistics.between_machines(effects, variances)
     bad = tuple(sample.names[place] for place in places if machines.bad[place])
-    row = _changed(
-        empty,
-        counts=len(places) >= needed or kind == "all",
-        worse_by=told(rule, estimate),
+    row = struct_replace(
+        group,
+        counts=len(places) >= needed or group.kind == "all",
+        worse_by=told(rule, fleet_statistics.middle_effect(effects)),
         at_most=told(rule, bound),
-        p=p,
+        p=min(1.0, 2 * min(within, fleet_statistics.signed_rank_p(effects))),
         spread=told(rule, spread),
         differing=differing,
         over_budget=int((effects > budget).sum()),
@@ -311,9 +283,13 @@ def _group(
         boots=int(boots.sum()),
         far=int(machines.far[at].sum()),
     )
-    reason = _why_no_pass(rule, row, len(bad), needed, missing, excluded=bound < detect, doubtful=doubtful)
-    row = _changed(row, reason=reason, verdict=Verdict.INCONCLUSIVE if reason else Verdict.PASS)
-    return _Evidence(row, over)
+    reason = _why_no_pass(rule, row, len(bad), needed, lost)
+    if not reason and fleet_statistics.signed_rank_p(effects, budget) <= DOUBT:
+        reason = f"it looks worse by more than the budget of {rule.budget:g}{percent(rule)}: {_MORE}"
+    elif not reason and bound >= limit(rule, rule.detect):
+        reason = f"a change of {rule.detect:g}{percent(rule)} is not excluded: {_MORE}"
+    row = struct_replace(row, reason=reason, verdict=Verdict.INCONCLUSIVE if reason else Verdict.PASS)
+    return row, fleet_statistics.middle_effect(machines.least[at]) > budget
 
 
 def too_many_left_out(lost: int, judged: int) -> bool:
@@ -321,40 +297,26 @@ def too_many_left_out(lost: int, judged: int) -> bool:
     return lost > _MOST_LEFT_OUT * (lost + judged)
 
 
-def _why_no_pass(
-    rule: GateRule,
-    row: FleetGroup,
-    bad: int,
-    needed: int,
-    missing: Sequence[Missing],
-    *,
-    excluded: bool,
-    doubtful: bool,
-) -> str:
-    """Why a group does not pass; empty if it does. Each of these can only become true if the candidate gets worse."""
-    unit = "" if rule.absolute else " %"
+def _why_no_pass(rule: GateRule, row: FleetGroup, bad: int, needed: int, missing: Sequence[LeftOut]) -> str:
+    """Why a group's machines do not allow a PASS; empty if they do. Each reason can only become true if the candidate
+    gets worse."""
     if row.machines < needed:
         return f"{row.machines} machines are judged, and a PASS needs {needed}"
-    lost = sum(each.machines for each in missing)
+    lost = len(missing)
     if too_many_left_out(lost, row.machines):
         return f"{lost} of {lost + row.machines} machines are left out: mend them, and repeat their boots"
-    sides = sum(each.without_base for each in missing), sum(each.without_candidate for each in missing)
-    if sides[1] > sides[0] and _at_least(sides[1], sum(sides)) <= _ONE_SIDED:
-        return f"{sides[1]} machines lack results of the candidate, {sides[0]} of the base: does it come up there?"
+    base, candidate = (sum(out.lacks == side for out in missing) for side in ("base", "candidate"))
+    if candidate > base and _at_least(candidate, base + candidate) <= _ONE_SIDED:
+        return f"{candidate} machines lack results of the candidate, {base} of the base: does it come up there?"
+    size = f"{rule.detect:g}{percent(rule)}"
     if bad > BAD_SHARE * row.machines:
         names = ", ".join(row.bad[:3]) + (", ..." if bad > 3 else "")
-        return (
-            f"{bad} machines are worse by more than {rule.detect:g}{unit}: {names}. Compare one alone: schedline gate"
-        )
+        return f"{bad} machines are worse by more than {size}: {names}. Compare one alone: schedline gate"
     if row.far > max(1, BAD_SHARE * row.boots):
         return (
             f"{row.far} of {row.boots} boots of the candidate are worse than every boot of the base on their "
-            f"machine by more than {rule.detect:g}{unit}"
+            f"machine by more than {size}"
         )
-    if doubtful:
-        return f"it looks worse by more than the budget of {rule.budget:g}{unit}: {_MORE}"
-    if not excluded:
-        return f"a change of {rule.detect:g}{unit} is not excluded: {_MORE}"
     return ""
 
 
@@ -366,15 +328,13 @@ def _at_least(hits: int, of: int) -> float:
 def without_noisy(sample: FleetSample, look: int) -> tuple[FleetSample, list[int]]:
     """The sample without machines that are too noisy, and their places. The rule treats both kernels alike."""
     noisy = machines_at(sample, look).noisy
-    kept = [place for place in range(noisy.size) if not noisy[place]]
-    return (
-        replace(
-            sample,
-            names=[sample.names[each] for each in kept],
-            models=[sample.models[each] for each in kept],
-            base=[sample.base[each] for each in kept],
-            candidate=[sample.candidate[each] for each in kept],
-            steps=sample.steps[kept],
-        ),
-        [place for place in range(noisy.size) if noisy[place]],
+    kept = np.flatnonzero(~noisy).tolist()
+    there = replace(
+        sample,
+        names=[sample.names[each] for each in kept],
+        models=[sample.models[each] for each in kept],
+        base=[sample.base[each] for each in kept],
+        candidate=[sample.candidate[each] for each in kept],
+        steps=sample.steps[kept],
     )
+    return there, np.flatnonzero(noisy).tolist()

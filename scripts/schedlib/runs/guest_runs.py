@@ -8,14 +8,14 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from schedlib import doctor
-from schedlib.cache import cache_dir, scratch, write_atomic
+from schedlib.cache import cache_dir, scratch
 from schedlib.console.judge import judge
 from schedlib.formats import document, run_file
 from schedlib.formats.document import Refused
@@ -24,6 +24,7 @@ from schedlib.guest import home, selftests
 from schedlib.guest.busybox_guest import CPUS, TARGET, Guest, prepared_guest, why_not_for, with_libraries
 from schedlib.guest.home import bring_home
 from schedlib.kernel.machine import now
+from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import shape_of
 from schedlib.progress import say, step
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
@@ -38,7 +39,6 @@ from schedlib.verdict import Verdict, worst
 
 _BOOT = 300.0
 """Seconds allowed for everything before the first run and after the last one."""
-
 
 COLLECTION = "guest"
 """The collection in which the guest's console reports its runs."""
@@ -101,14 +101,16 @@ def _measured(
     started, _ = now()
     seed = options.seed if options.seed is not None else secrets.randbelow(1 << 32)
     boots = boots_in(out)
-    runs, arch, log = runs_wanted(options.runs, boots), guest.target.arch, out / "console.log"
+    runs, log = runs_wanted(options.runs, boots), out / "console.log"
     for _, other in boots:
         refuse_another(other, new_plan(suite, runs, seed, other.machine), out)
-    todo = errands(suite, shuffled([row.name for row in suite.rows], runs, seed), arch)
+    rows = {row.name: row for row in suite.rows}
+    left_out = rows_left_out(suite, guest.target.arch)
+    todo = queued(suite, shuffled([*rows], runs, seed), left_out)
     with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as name:
         disk = home.empty_disk(Path(name, "disk"), len(todo))
         archive = _archive(guest, tree, todo, Path(name))
-        limit = timeout or _BOOT + sum(time_limit(errand.row) for errand in todo)
+        limit = timeout or _BOOT + sum(time_limit(each.row) for each in todo)
         with step(f"{len(todo)} runs in a guest with {guest.topology.cpus} CPUs, {limit / 60:.0f} min at most"):
             boot = guest.boot(archive, disk, log, limit)
         machine = identity(disk)
@@ -119,17 +121,15 @@ def _measured(
             place = out / machine["boot_id"]
             document.write(place / PLAN, plan)
             log = log.replace(place / log.name)
-            rows = {row.name: row for row in suite.rows}
-            slots = {errand.name: slot for slot, errand in enumerate(todo)}
-            for run in plan.order:
-                slot = slots.get(f"{run.row}-{run.number}")
+            slots = {each.name: slot for slot, each in enumerate(todo)}
+            for planned in plan.order:
+                row, slot = rows[planned.row], slots.get(planned.name)
                 if slot is None:
-                    measured = left_out(rows[run.row], arch, machine, started)
+                    found = skipped(head_of(row, machine, started, 0), row, *left_out[row.name])
                 else:
-                    measured = brought(todo[slot], slot, disk, machine)
-                write_atomic(place / run.log, measured.log)
-                document.write(place / run.file, replace(measured.run, plan=plan.part(run)))
-    expected = [f"{COLLECTION}:{errand.name}" for errand in todo]
+                    found = brought(todo[slot], slot, disk, machine)
+                plan.keep(place, planned, found.run, found.log)
+    expected = [f"{COLLECTION}:{each.name}" for each in todo]
     judgement = judge(log.read_bytes(), expected, ending=boot.ending, times=boot.times)
     verdict = Verdict.ERROR
     if plan:
@@ -147,19 +147,26 @@ def _measured(
 
 def _archive(guest: Guest, tree: Tree, todo: Sequence[QueuedRun], place: Path) -> Path:
     (place / "files").mkdir()
-    files = guest_files(todo, place / "files")
     (place / "epoch").write_text(f"{int(time.time())}\n")
-    wanted = {errand.row.program for errand in todo}
-    sources = {name: path for name, path in selftests.own_programs().items() if path.stem in wanted}
-    own = selftests.compile_all(tree, sources, guest.kernel.build / "workloads", guest.target)
+    files = guest_files(todo, place / "files") | compiled_for(
+        tree, todo, guest.kernel.build / "workloads", guest.target
+    )
     archive = place / "initramfs.cpio"
-    guest.pack("guest_runs.sh", files | own | {"/epoch": place / "epoch"}, archive)
+    guest.pack("guest_runs.sh", files | {"/epoch": place / "epoch"}, archive)
     return archive
 
 
-def for_guest(suite: Suite, cpus: int) -> Suite:
-    """The suite as a guest runs it: with the guest's number of CPUs, and longer durations."""
-    rows = (replace(row, arguments=tuple(row.to_argv(cpus)), seconds=SLOWER * row.seconds) for row in suite.rows)
+def compiled_for(tree: Tree, todo: Sequence[QueuedRun], place: Path, target: Target) -> dict[str, Path]:
+    """Compile our own programs for a guest; their paths here, by those in the guest."""
+    wanted = {each.row.program for each in todo}
+    sources = {name: path for name, path in selftests.own_programs().items() if path.stem in wanted}
+    return selftests.compile_all(tree, sources, place, target)
+
+
+def for_guest(suite: Suite, cpus: int, *, emulated: bool = True) -> Suite:
+    """The suite as a guest runs it: with the guest's number of CPUs, and longer durations on emulated ones."""
+    slower = SLOWER if emulated else 1
+    rows = (replace(row, arguments=tuple(row.to_argv(cpus)), seconds=slower * row.seconds) for row in suite.rows)
     return Suite(suite.name, suite.about, tuple(rows))
 
 
@@ -183,30 +190,35 @@ def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
     return why, missing
 
 
-def errands(suite: Suite, order: Iterable[PlannedRun], arch: str) -> list[QueuedRun]:
-    """The runs that are possible, in the order of the plan."""
-    rows = {row.name: row for row in suite.rows if not why_not_in_guest(row, arch)[0]}
-    return [IDENTITY, *(QueuedRun(f"{run.row}-{run.number}", rows[run.row]) for run in order if run.row in rows)]
+def rows_left_out(suite: Suite, arch: str) -> dict[str, tuple[str, bool]]:
+    """The rows that the guest cannot run; see why_not_in_guest()."""
+    return {row.name: found for row in suite.rows if (found := why_not_in_guest(row, arch))[0]}
+
+
+def queued(suite: Suite, order: Iterable[PlannedRun], left_out: Collection[str] = ()) -> list[QueuedRun]:
+    """Runs in the order of the plan. The first one finds out which machine and kernel this is."""
+    rows = {row.name: row for row in suite.rows}
+    return [IDENTITY, *(QueuedRun(each.name, rows[each.row]) for each in order if each.row not in left_out)]
 
 
 def guest_files(todo: Sequence[QueuedRun], place: Path) -> dict[str, Path]:
     """The files that the guest needs, by their path there. `place`: an empty directory for those that are written."""
     written: dict[str, str] = {}
-    for number, errand in enumerate(todo):
-        tool = TOOLS[errand.row.tool] if errand.row.tool else None
+    tools = [TOOLS.get(each.row.tool) for each in todo]
+    for number, (each, tool) in enumerate(zip(todo, tools, strict=True)):
         run = f"/runs/{number:03}"
-        about = f"{errand.name} {time_limit(errand.row):.0f}"
+        about = f"{each.name} {time_limit(each.row):.0f}"
         if tool and tool.server:
             about += f" {tool.server.port:04X}"
             written[f"{run}/server"] = _script(tool.server.argv)
         written[f"{run}/about"] = about + "\n"
-        written[f"{run}/command"] = _script(command(errand.row, OWN))
+        written[f"{run}/command"] = _script(command(each.row, OWN))
     found: dict[str, Path] = {}
     for name, text in written.items():
         found[name] = place / name.lstrip("/").replace("/", "-")
         found[name].write_text(text)
-    programs = [program for errand in todo for program in _programs(errand.row)]
-    data = {name for errand in todo if errand.row.tool for name in TOOLS[errand.row.tool].data if Path(name).exists()}
+    programs = [program for each in todo for program in _programs(each.row)]
+    data = {name for tool in tools if tool for name in tool.data if Path(name).exists()}
     return found | with_libraries(programs) | {name: Path(name) for name in data}
 
 
@@ -238,20 +250,14 @@ def identity(disk: Path) -> dict[str, str]:
     return {name: value for name, value in found.fingerprint.items() if name != "command_line"}
 
 
-def brought(errand: QueuedRun, slot: int, disk: Path, fingerprint: Mapping[str, str]) -> Measured:
-    """Read a run that the guest had to make."""
+def brought(run: QueuedRun, slot: int, disk: Path, fingerprint: Mapping[str, str], why: str = "") -> Measured:
+    """Read a run that the guest had to make. why: it is known that nothing came home."""
     with tempfile.TemporaryDirectory(dir=disk.parent) as name:
         place = Path(name)
-        why = bring_home(disk, slot, place)
+        why = why or bring_home(disk, slot, place)
         if why or not (place / "ending").exists():
-            head = head_of(errand.row, fingerprint, "1970-01-01T00:00:00Z", 0)
+            head = head_of(run.row, fingerprint, "1970-01-01T00:00:00Z", 0)
             return Measured(run_of(head, Reading(error=why or "it did not end in the guest")), "")
-        started, uptime, finished = _finished(place, time_limit(errand.row))
-        head = head_of(errand.row, fingerprint, started, uptime)
-        return read_run(errand.row, head, command(errand.row, OWN), finished, place)
-
-
-def left_out(row: WorkloadRow, arch: str, fingerprint: Mapping[str, str], started: str) -> Measured:
-    """A run that was skipped because the guest cannot make it."""
-    why, missing = why_not_in_guest(row, arch)
-    return skipped(head_of(row, fingerprint, started, 0), row, why, missing)
+        started, uptime, finished = _finished(place, time_limit(run.row))
+        head = head_of(run.row, fingerprint, started, uptime)
+        return read_run(run.row, head, command(run.row, OWN), finished, place)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
+from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document, Refused
-from schedlib.formats.run_file import PlanPart, read_run
+from schedlib.formats.run_file import PlanPart, Run, read_run
 from schedlib.formats.strict import Positive, Strict, Whole, Word
 from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import Suite
@@ -34,12 +36,13 @@ class PlannedRun(Strict, frozen=True, array_like=True):
     number: Positive
 
     @property
-    def file(self) -> str:
-        return f"{self.row}-{self.number}.json"
+    def name(self) -> str:
+        """Its name, as that of its files."""
+        return f"{self.row}-{self.number}"
 
     @property
-    def log(self) -> str:
-        return f"{self.row}-{self.number}.log"
+    def file(self) -> str:
+        return f"{self.name}.json"
 
 
 class RunPlan(Document, frozen=True, kw_only=True):
@@ -65,6 +68,11 @@ class RunPlan(Document, frozen=True, kw_only=True):
     def part(self, run: PlannedRun) -> PlanPart:
         """The part of the plan that a run's file records."""
         return PlanPart(self.suite, self.digest, run.row, run.number, self.seed)
+
+    def keep(self, out: Path, planned: PlannedRun, run: Run, log: str) -> None:
+        """Write a run and its log."""
+        write_atomic(out / f"{planned.name}.log", log)
+        document.write(out / planned.file, replace(run, plan=self.part(planned)))
 
 
 def shuffled(rows: Sequence[str], runs: int, seed: int) -> tuple[PlannedRun, ...]:

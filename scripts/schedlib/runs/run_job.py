@@ -12,9 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from schedlib.cache import cache_dir, lock, write_atomic
+from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.kernel.machine import fingerprint, now
@@ -153,10 +151,9 @@ def _measure_all(
                 full = f"the disk of {out} is full: the output of {run.row} was cut off"
                 raise SchedlineError(full, "make room: df -h")
             if (Path(place) / KEPT).exists():
-                shutil.copyfile(Path(place) / KEPT, out / f"{run.row}-{run.number}.{KEPT}")
-        found = replace(measured.run, plan=plan.part(run))
+                shutil.copyfile(Path(place) / KEPT, out / f"{run.name}.{KEPT}")
+        found = measured.run
         if found.status != "DONE":
             say(f"    {found.status}: {found.reason}")
         expected[run.row] = found.seconds if found.status != "ERROR" else row.seconds
-        write_atomic(out / run.log, measured.log)
-        document.write(out / run.file, found)
+        plan.keep(out, run, found, measured.log)

@@ -15,10 +15,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, errands_of, fleet_suite, jobs_file
+from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
 from schedlib.formats import document
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boot_order import BootedKernel, GatePlan
+from schedlib.runs.guest_runs import queued
 from schedlib.runs.plan import shuffled
 
 ROW = "rt-wakeup-quick"
@@ -46,7 +47,6 @@ def campaign(directory: Path, order: Sequence[str] = ORDER) -> Path:
     )
     document.write(directory / "plan.json", plan)
     suite, _ = fleet_suite("quick", (ROW,), 2, True)
-    errands = errands_of(suite, shuffled([ROW], 1, 1))
     jobs = FleetJobs(
         schema="fleet-jobs-1",
         campaign=campaign_id(directory),
@@ -60,7 +60,7 @@ def campaign(directory: Path, order: Sequence[str] = ORDER) -> Path:
         runs=1,
         seed=1,
         digest=suite.digest(),
-        errands=tuple(errand.name for errand in errands),
+        errands=tuple(each.name for each in queued(suite, shuffled([ROW], 1, 1))),
         left_out={},
         jobs=(FleetJob(JOB, tuple(order)),),
     )

@@ -18,19 +18,20 @@ import yaml
 from conftest import read_words
 from schedlib.errors import SchedlineError
 from schedlib.fleet import fleet_jobs, fleet_verb, job_definition
-from schedlib.fleet.fleet_device import FleetDevice, read_device
-from schedlib.fleet.job_definition import Artefact, BlockOfBoots, BootFiles, definition, yaml_text
+from schedlib.fleet.campaign import FleetJob
+from schedlib.fleet.job_definition import FleetDevice, definition, read_device, yaml_text
 from schedlib.main import main
 from schedlib.paths import CONFIGS
 
 DEVICES = sorted((CONFIGS / "fleet").glob("*.toml"))
-FILE = Artefact("https://files.example.org/x", "0" * 64)
+FILE = {"url": "https://files.example.org/x", "sha256sum": "0" * 64}
 needs_lava = pytest.mark.skipif(not job_definition.has_schema(), reason="Debian's package lava-common is not installed")
 
 
 def made(device: FleetDevice, boots: int = 4, seconds: float = 600) -> dict[str, Any]:
-    block = BlockOfBoots(f"{device.name}.0001.1", "0123456789ab", ("base",) * boots, seconds, ("board-1",))
-    return definition(device, block, FILE, {"base": BootFiles(FILE, FILE, FILE)})
+    job = FleetJob(f"{device.name}.0001.1", ("base",) * boots)
+    files = {"base": dict.fromkeys(("kernel", "modules", "dtb"), FILE)}
+    return definition(device, "0123456789ab", job, FILE, files, seconds=seconds, tags=["board-1"])
 
 
 @pytest.mark.tools
@@ -60,7 +61,7 @@ def test_each_boot_has_its_actions_and_the_key(path: Path) -> None:
     else:
         assert job["context"]["extra_kernel_args"].endswith(key)
     text = yaml_text(job)
-    assert text.count(FILE.sha256) == text.count(FILE.url)
+    assert text.count(FILE["sha256sum"]) == text.count(FILE["url"])
 
 
 def test_time_limits_follow_from_the_work() -> None:

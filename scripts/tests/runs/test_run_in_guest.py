@@ -298,9 +298,9 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) -> None:
     suite = guest_runs.for_guest(chosen(load_suite("quick"), ["hackbench-quick", "cyclictest-quick"]), 6)
     order = [PlannedRun("cyclictest-quick", 1), PlannedRun("hackbench-quick", 1)]
-    todo = guest_runs.errands(suite, order, "x86_64")
+    todo = guest_runs.queued(suite, order, guest_runs.rows_left_out(suite, "x86_64"))
     # cyclictest is not installed, so the guest does not get its run.
-    assert [errand.name for errand in todo] == ["identity", "hackbench-quick-1"]
+    assert [each.name for each in todo] == ["identity", "hackbench-quick-1"]
     assert guest_runs.why_not_in_guest(suite.rows[0], "x86_64") == (
         "cyclictest is not installed: package rt-tests",
         True,
@@ -342,8 +342,8 @@ def test_a_shell_that_the_guest_cannot_run_is_not_taken(
 
 
 def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    errand = guest_runs.QueuedRun("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
-    files = guest_runs.guest_files([guest_runs.IDENTITY, errand], tmp_path)
+    server = guest_runs.QueuedRun("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
+    files = guest_runs.guest_files([guest_runs.IDENTITY, server], tmp_path)
     assert files["/runs/001/about"].read_text().split()[2:] == ["1B5B"]
     assert files["/runs/001/server"].read_text() == "#!/bin/sh\nexec tbench_srv\n"
 
