@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The gate of a fleet on simulated fleets: how often it is wrong, and what the largest costs: docs/results/fleet.md."""
+"""The gate of a fleet on simulated fleets: how often it is wrong, and what the largest costs: docs/results/gate.md."""
 
 from __future__ import annotations
 

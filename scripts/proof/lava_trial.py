@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Campaigns with real jobs of LAVA on two QEMU devices, as root: docs/results/fleet.md.
+"""Campaigns with real jobs of LAVA on two QEMU devices, as root: docs/results/gate.md.
 
 In one the kernels do not differ and a job is killed in the middle; in the other the candidate is broken.
 """

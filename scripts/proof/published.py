@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Published outputs of perf c2c beside emulated counts: docs/results/c2c-against-hardware.md.
+"""Published outputs of perf c2c beside emulated counts: docs/results/changes.md.
 
 python3 scripts/proof published                 the rows of the page, from the counts that the files have
 python3 scripts/proof published rd-lines DIR    an output beside a new result of schedline c2c
@@ -274,7 +274,7 @@ def all_published(directory: Path = PUBLISHED) -> tuple[Published, ...]:
 
 
 def page_row(published: Published) -> str:
-    """A row of the table of docs/results/c2c-against-hardware.md."""
+    """A row of the table of docs/results/changes.md."""
     if not published.emulated or not published.emulation:
         raise SchedlineError(f"{published.name} has no counts", "count it, and write [emulated] into its file")
     found = agreement_of(published, published.emulated.fields)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a contract would have said of known layout incidents: docs/results/retrodiction.md.
+"""What a contract would have said of known layout incidents: docs/results/catches.md.
 
 An incident is a layout of a structure of Linux 7.3: `bad`, and `fix`; a diff that is not there is 7.3 as it is.
 `latent` is bad from its first day, `regression` was `fix` before. A contract is derived from the layout before, the
@@ -205,13 +205,11 @@ def _names_right(incident: Incident, names: Sequence[str]) -> bool:
 
 def table(rows: Sequence[Judged]) -> list[str]:
     """The page's table and its last line, in Markdown."""
-    heads = ("incident", "structure", "kind", "blind", "measured then", "caught", "said", "today's contract")
+    heads = ("incident", "structure", "blind", "measured then", "caught", "today's contract")
     out = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in rows:
-        words = "; ".join(row.said).split()
-        said = " ".join(words[:12]) + (f" and {len(words) - 12} more" if len(words) > 12 else "") or "nothing"
-        cells = [row.name, f"`{row.struct}`", row.kind, "yes" if row.blind else "no", row.measured]
-        cells += ["yes" if row.caught else "no", said, ", ".join(row.packs) or "nothing"]
+        cells = [row.name, f"`{row.struct}`", "yes" if row.blind else "no", row.measured]
+        cells += ["yes" if row.caught else "no", ", ".join(row.packs) or "nothing"]
         out.append(f"| {' | '.join(cells)} |")
     caught, packs = sum(row.caught for row in rows), sum(bool(row.packs) for row in rows)
     loud = sum(not row.silent for row in rows)

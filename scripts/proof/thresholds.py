@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which regressions the kselftests catch on this machine, and how often they are wrong: docs/results/thresholds.md.
+"""Which regressions the kselftests catch on this machine, and how often they are wrong: docs/results/gate.md.
 
 Each workload records a baseline of its own in three sessions. Between them it is run again and again unchanged, and
 afterwards with a delay that is injected into every wake-up, beside a SCHED_FIFO hog, with a coarse timer slack, and

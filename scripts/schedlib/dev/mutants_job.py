@@ -99,7 +99,7 @@ def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[F
 
 
 def _attack(options: MutantsOptions) -> Verdict:
-    """Attack the contracted structures on several architectures, and print the table (docs/results/attack.md)."""
+    """Attack the contracted structures on several architectures, and print the table (docs/results/catches.md)."""
     doctor.require(["layout", *options.tree.needs])
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
@@ -129,7 +129,7 @@ def _attack(options: MutantsOptions) -> Verdict:
 
 
 def _attack_packs(options: MutantsOptions) -> Verdict:
-    """Attack the structures of packs on x86-64, and print the table (docs/results/packs.md)."""
+    """Attack the structures of packs on x86-64, and print the table (docs/results/catches.md)."""
     doctor.require(["layout", *options.tree.needs])
     tree = open_tree(cache_dir(), options.tree)
     [column] = pack_columns(["x86_64"], [])

@@ -2,7 +2,7 @@
 """Real commits that moved a field for its cache line, undone on 7.3: what the contracts of the packs say.
 
 Each file of replayed/ is written anew from what its commit describes. `Said` names the rule that has to break, or says
-`none`: then no contract notices it, and docs/results/replayed-commits.md tells why. The commit itself is the file
+`none`: then no contract notices it, and docs/results/catches.md tells why. The commit itself is the file
 backwards. It must never break a rule.
 """
 
@@ -21,7 +21,7 @@ from schedlib.paths import PROJECT
 from schedlib.verdict import Verdict
 
 FILES = sorted((Path(__file__).parent / "replayed").glob("*.diff"))
-PAGE = PROJECT / "docs/results/replayed-commits.md"
+PAGE = PROJECT / "docs/results/catches.md"
 
 
 def head(path: Path) -> dict[str, str]:

@@ -45,5 +45,5 @@ def test_findings_are_about_members_that_share_a_line() -> None:
 
 def test_the_page_has_what_was_recorded() -> None:
     assert [row.name for row in recorded()] == [each.name for each in read_incidents()]
-    page = (PROJECT / "docs/results/retrodiction.md").read_text()
+    page = (PROJECT / "docs/results/catches.md").read_text()
     assert all(line in page for line in table(recorded()))
