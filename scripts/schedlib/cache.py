@@ -116,8 +116,7 @@ def _sink(path: Path) -> int | None:
 def read_regular(path: Path | str, most: int) -> bytes:
     """Read a regular file in full; a device, which may have no end, and a pipe, which may block, are rejected.
 
-    Raises:
-        OSError: it cannot be read, is no regular file, or has more bytes than `most`.
+    Raises OSError: it cannot be read, is no regular file, or has more bytes than `most`.
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         status = os.fstat(file.fileno())

@@ -23,9 +23,6 @@ class Need:
     Attributes:
         name: the program's name, or a description of the file.
         package: the Debian package that contains it.
-        why: what it is for.
-        jobs: the jobs that need it: any of fetch, build, compile, uml, qemu-x86_64, qemu-arm64, qemu-arm64-selftests,
-            qemu-arm64-c2c, layout, objtool, kselftest, kernels, kernels-deb, in-guest, run, fleet, lava, test.
         file: path of a file to look for instead of a program.
     """
 
@@ -42,94 +39,9 @@ class Need:
         return shutil.which(self.name) is not None
 
 
-def _need(name: str, package: str, why: str, jobs: str, file: str | None = None) -> Need:
-    return Need(name, package, why, frozenset(jobs.split()), file)
-
-
-_GUESTS = "uml qemu-x86_64 qemu-arm64"
-"""The jobs that build a kernel with BTF."""
-
-NEEDS = (
-    _need("git", "git", "keeps the kernel trees and applies the changes", "fetch build compile"),
-    _need("apt-get", "apt", "fetches Debian's kernel source", "fetch"),
-    _need("dpkg-deb", "dpkg", "opens Debian's package", "fetch"),
-    _need("tar", "tar", "unpacks the kernel", "fetch"),
-    _need("xz", "xz-utils", "unpacks the kernel", "fetch"),
-    _need(
-        "the archive's keyring",
-        "debian-archive-keyring",
-        "checks the archive's signature",
-        "fetch",
-        "usr/share/keyrings/debian-archive-keyring.gpg",
-    ),
-    _need("make", "make", "builds the kernel", "build"),
-    _need("gcc", "gcc", "builds the kernel, and programs for this machine", "build compile"),
-    _need("flex", "flex", "builds Kconfig", "build"),
-    _need("bison", "bison", "builds Kconfig", "build"),
-    _need("bc", "bc", "computes time constants of the kernel", "build"),
-    _need(
-        "the C library's headers",
-        "libc6-dev",
-        "builds UML, the kernel's host programs, and programs for this machine",
-        "build compile",
-        "usr/include/stdio.h",
-    ),
-    _need("pahole", "pahole", "reads the debug information of kernels, and makes BTF of it", f"layout {_GUESTS}"),
-    _need(
-        "libelf's headers",
-        "libelf-dev",
-        "builds objtool and resolve_btfids",
-        f"{_GUESTS} objtool",
-        "usr/include/libelf.h",
-    ),
-    _need("zlib's headers", "zlib1g-dev", "builds resolve_btfids", _GUESTS, "usr/include/zlib.h"),
-    _need("qemu-system-x86_64", "qemu-system-x86", "boots the x86-64 kernel", "qemu-x86_64"),
-    _need("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "builds the arm64 kernel", "qemu-arm64"),
-    _need("qemu-system-aarch64", "qemu-system-arm", "boots the arm64 kernel", "qemu-arm64"),
-    _need(
-        "the C library for arm64",
-        "libc6-dev-arm64-cross",
-        "builds the programs of an arm64 guest",
-        "qemu-arm64-selftests qemu-arm64-c2c",
-        "usr/aarch64-linux-gnu/lib/libc.a",
-    ),
-    _need("rsync", "rsync", "installs the kselftests, and headers for a package", "kselftest kernels-deb"),
-    _need("depmod", "kmod", "lists the modules of a packaged kernel", "kernels"),
-    _need("cpio", "cpio", "packs the kernel's headers", "kernels"),
-    _need("dpkg-buildpackage", "dpkg-dev", "makes a Debian package of a kernel", "kernels-deb"),
-    _need("dh", "debhelper", "makes a Debian package of a kernel", "kernels-deb"),
-    _need("busybox", "busybox-static", "is the shell of a guest that runs workloads or scripts", "in-guest kselftest"),
-    _need("cyclictest", "rt-tests", "measures RT latencies, with hackbench, pi_stress and others", "run"),
-    _need("stress-ng", "stress-ng", "loads the scheduler", "run"),
-    _need("perf", "linux-perf", "benchmarks wake-ups, and counts and samples where the hardware can", "run record"),
-    _need("drgn", "python3-drgn", "reads where a running kernel has its objects", "record"),
-    _need("tbench", "dbench", "wakes tasks over the loopback", "run"),
-    _need(
-        "LAVA's schema",
-        "lava-common",
-        "checks job definitions",
-        "fleet",
-        "usr/lib/python3/dist-packages/lava_common/schemas/__init__.py",
-    ),
-    _need("lavacli", "lavacli", "submits jobs to LAVA", "fleet"),
-    _need("lava-run", "lava-dispatcher", "runs a job of LAVA without a server", "lava"),
-    _need("perl", "perl", "runs checkpatch.pl", "test"),
-    _need("shellcheck", "shellcheck", "checks the shell scripts", "test"),
-    _need("sparse", "sparse", "checks the kernel code", "test"),
-    _need("chromium", "chromium", "shows the page of a report, light and dark", "test"),
-)
-
-
 @dataclass(frozen=True)
 class Job:
-    """Something that a user does with schedline.
-
-    Attributes:
-        command: as the user types it.
-        needs: the jobs of Need.jobs whose rows of NEEDS it requires.
-        libraries: the requirements files with its Python libraries.
-        compilers: whether it needs the cross compiler of each architecture in configs/layout.toml.
-    """
+    """Something that a user does with schedline; `needs` are some of Need.jobs."""
 
     command: str
     needs: tuple[str, ...]
@@ -141,6 +53,60 @@ class Job:
         more = compilers() if self.compilers else ()
         return tuple(dict.fromkeys((*missing(self.needs), *(need for need in more if not need.is_met()))))
 
+
+_TABLE = """\
+git | git | fetch build compile | keeps the kernel trees and applies the changes
+apt-get | apt | fetch | fetches Debian's kernel source
+dpkg-deb | dpkg | fetch | opens Debian's package
+tar | tar | fetch | unpacks the kernel
+xz | xz-utils | fetch | unpacks the kernel
+the archive's keyring | debian-archive-keyring | fetch | checks the archive's signature | \
+usr/share/keyrings/debian-archive-keyring.gpg
+make | make | build | builds the kernel
+gcc | gcc | build compile | builds the kernel, and programs for this machine
+flex | flex | build | builds Kconfig
+bison | bison | build | builds Kconfig
+bc | bc | build | computes time constants of the kernel
+the C library's headers | libc6-dev | build compile | \
+builds UML, the kernel's host programs, and programs for this machine | usr/include/stdio.h
+pahole | pahole | layout uml qemu-x86_64 qemu-arm64 | reads the debug information of kernels, and makes BTF of it
+libelf's headers | libelf-dev | uml qemu-x86_64 qemu-arm64 objtool | builds objtool and resolve_btfids | \
+usr/include/libelf.h
+zlib's headers | zlib1g-dev | uml qemu-x86_64 qemu-arm64 | builds resolve_btfids | usr/include/zlib.h
+qemu-system-x86_64 | qemu-system-x86 | qemu-x86_64 | boots the x86-64 kernel
+aarch64-linux-gnu-gcc | gcc-aarch64-linux-gnu | qemu-arm64 | builds the arm64 kernel
+qemu-system-aarch64 | qemu-system-arm | qemu-arm64 | boots the arm64 kernel
+the C library for arm64 | libc6-dev-arm64-cross | qemu-arm64-selftests qemu-arm64-c2c | \
+builds the programs of an arm64 guest | usr/aarch64-linux-gnu/lib/libc.a
+rsync | rsync | kselftest kernels-deb | installs the kselftests, and headers for a package
+depmod | kmod | kernels | lists the modules of a packaged kernel
+cpio | cpio | kernels | packs the kernel's headers
+dpkg-buildpackage | dpkg-dev | kernels-deb | makes a Debian package of a kernel
+dh | debhelper | kernels-deb | makes a Debian package of a kernel
+busybox | busybox-static | kselftest in-guest | is the shell of a guest that runs workloads or scripts
+cyclictest | rt-tests | run | measures RT latencies, with hackbench, pi_stress and others
+stress-ng | stress-ng | run | loads the scheduler
+perf | linux-perf | run record | benchmarks wake-ups, and counts and samples where the hardware can
+drgn | python3-drgn | record | reads where a running kernel has its objects
+tbench | dbench | run | wakes tasks over the loopback
+LAVA's schema | lava-common | fleet | checks job definitions | \
+usr/lib/python3/dist-packages/lava_common/schemas/__init__.py
+lavacli | lavacli | fleet | submits jobs to LAVA
+lava-run | lava-dispatcher | lava | runs a job of LAVA without a server
+perl | perl | test | runs checkpatch.pl
+shellcheck | shellcheck | test | checks the shell scripts
+sparse | sparse | test | checks the kernel code
+chromium | chromium | test | shows the page of a report, light and dark
+"""
+"""A need in each line: name, Debian's package, jobs, what it is for; and the file, if it is no program."""
+
+
+def _need(line: str) -> Need:
+    name, package, jobs, why, *file = line.split(" | ")
+    return Need(name, package, why, frozenset(jobs.split()), *file)
+
+
+NEEDS = tuple(map(_need, _TABLE.splitlines()))
 
 _KERNEL = ("fetch", "build", "layout")
 _GATE = ("requirements.txt", "requirements-gate.txt")
@@ -220,8 +186,7 @@ def _install_command(needs: Iterable[Need]) -> list[str]:
 def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
     """Check that this machine has what some jobs need, and the needs in `more`. Nothing is installed.
 
-    Raises:
-        SchedlineError: something is missing; the next step is the command that installs it.
+    Raises SchedlineError: something is missing; the next step is the command that installs it.
     """
     needs = (*missing(jobs), *(need for need in more if not need.is_met()))
     if needs:
@@ -231,8 +196,7 @@ def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
 def install(needs: Sequence[Need]) -> None:
     """Install Debian packages.
 
-    Raises:
-        SchedlineError: the machine has no apt-get, the user is not root, or apt-get failed.
+    Raises SchedlineError: the machine has no apt-get, the user is not root, or apt-get failed.
     """
     if not needs:
         return

@@ -30,9 +30,8 @@ def activate(requirements: str, *, download: bool = True) -> Path:
         requirements: name of a file at the top of the project.
         download: install what is not in the cache. False on a machine that is to be measured.
 
-    Raises:
-        SchedlineError: no venv module, no network, a package whose hash differs, or libraries that are not in the
-            cache while `download` is False. In a bundle: it has no such libraries.
+    Raises SchedlineError: no venv module, no network, a package whose hash differs, or libraries that are not in the
+    cache while `download` is False. In a bundle: it has no such libraries.
     """
     if BUNDLE.exists():
         return _bundled(requirements)

@@ -12,6 +12,7 @@ import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,8 @@ from schedlib.paths import CONFIGS
 def plain_toml(file: str) -> Iterator[dict[str, Any]]:
     """A file of configs/ as a plain dictionary, for code that has to work without a library.
 
-    Raises:
-        SchedlineError: the file is not valid TOML, or lacks a key. A reader that parses it into a type reports more
-            detail.
+    Raises SchedlineError: the file is not valid TOML, or lacks a key. A reader that parses it into a type reports more
+    detail.
     """
     try:
         yield tomllib.loads((CONFIGS / file).read_text())
@@ -33,34 +33,29 @@ def plain_toml(file: str) -> Iterator[dict[str, Any]]:
         raise SchedlineError(f"{CONFIGS / file} is damaged: {error!r}", f"git diff {CONFIGS / file}") from error
 
 
-def change_ids() -> tuple[str, ...]:
-    """The changes under test (configs/changes.toml)."""
-    return _keys("changes.toml")
+def _keys(file: str) -> tuple[str, ...]:
+    with plain_toml(file) as found:
+        return tuple(found)
 
 
-def series_names() -> tuple[str, ...]:
-    """The kernels that Debian packages (configs/series.toml)."""
-    return _keys("series.toml")
+def _stems(folder: str, ending: str = ".toml") -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (CONFIGS / folder).glob(f"*{ending}")))
 
 
-def topology_names() -> tuple[str, ...]:
-    """The shapes of guests (configs/topologies/)."""
-    return _stems("topologies", ".toml")
-
-
-def latency_names() -> tuple[str, ...]:
-    """The files of latencies that --latencies knows by name."""
-    return _stems("latencies", ".toml")
-
-
-def fleet_devices() -> tuple[str, ...]:
-    """The kinds of devices that `schedline fleet jobs` knows by name."""
-    return _stems("fleet", ".toml")
-
-
-def fragment_names() -> tuple[str, ...]:
-    """The fragments of kernel configurations (configs/kernel/)."""
-    return _stems("kernel", ".config")
+change_ids = partial(_keys, "changes.toml")
+"""The changes under test."""
+series_names = partial(_keys, "series.toml")
+"""The kernels that Debian packages."""
+topology_names = partial(_stems, "topologies")
+"""The shapes of guests."""
+workload_suites = partial(_stems, "workloads")
+"""The suites of workloads."""
+latency_names = partial(_stems, "latencies")
+"""The files of latencies that --latencies knows by name."""
+fleet_devices = partial(_stems, "fleet")
+"""The kinds of devices that `schedline fleet jobs` knows by name."""
+fragment_names = partial(_stems, "kernel", ".config")
+"""The fragments of kernel configurations."""
 
 
 def pack_names() -> tuple[str, ...]:
@@ -97,14 +92,9 @@ def cpupri_variants() -> tuple[str, ...]:
     return tuple(name.removeprefix("cpupri-") for name in fragment_names() if name.startswith("cpupri-"))
 
 
-def workload_suites() -> tuple[str, ...]:
-    """The suites of workloads (configs/workloads/)."""
-    return _stems("workloads", ".toml")
-
-
 def gate_names() -> tuple[str, ...]:
     """The gates files for runs (configs/gates/); the file of `schedline c2c diff` has no [gate] and is left out."""
-    return tuple(name for name in _stems("gates", ".toml") if "gate" in _keys(f"gates/{name}.toml"))
+    return tuple(name for name in _stems("gates") if "gate" in _keys(f"gates/{name}.toml"))
 
 
 def workload_rows(suite: str) -> tuple[str, ...]:
@@ -148,9 +138,7 @@ def one_of(what: str, allowed: Callable[[], Iterable[str]]) -> Callable[[str], s
     """An argparse type: one of the allowed names."""
 
     def read(text: str) -> str:
-        known = tuple(allowed())
-        if text not in known:
-            raise argparse.ArgumentTypeError(unknown(what, text, known))
+        _require((text,), what, tuple(allowed()))
         return text
 
     return read
@@ -165,15 +153,18 @@ def some_of(
         known = tuple(allowed())
         if everything and text == everything:
             return known
-        chosen = words(text)
-        if not chosen:
+        if not (chosen := words(text)):
             raise argparse.ArgumentTypeError(f"the list is empty. Known: {', '.join(known)}")
-        for name in chosen:
-            if name not in known:
-                raise argparse.ArgumentTypeError(unknown(what, name, known))
+        _require(chosen, what, known)
         return chosen
 
     return read
+
+
+def _require(chosen: Iterable[str], what: str, known: Sequence[str]) -> None:
+    for name in chosen:
+        if name not in known:
+            raise argparse.ArgumentTypeError(unknown(what, name, known))
 
 
 def named_file(what: str, allowed: Callable[[], Iterable[str]], folder: str) -> Callable[[str], Path]:
@@ -188,12 +179,3 @@ def named_file(what: str, allowed: Callable[[], Iterable[str]], folder: str) -> 
         return Path(text)
 
     return read
-
-
-def _keys(file: str) -> tuple[str, ...]:
-    with plain_toml(file) as found:
-        return tuple(found)
-
-
-def _stems(folder: str, ending: str) -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in (CONFIGS / folder).glob(f"*{ending}")))

@@ -41,8 +41,7 @@ def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | 
         cpu_class: only those that a guest with that number of CPUs has to run.
         changes: only those that the exported series has in a tree with these changes.
 
-    Raises:
-        SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.
+    Raises SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.
     """
     kept = [
         row.name

@@ -50,8 +50,7 @@ class KnownRace(Strict, frozen=True):
 def explained(reports: Sequence[RaceReport], path: Path = KNOWN_RACES) -> list[tuple[RaceReport, str]]:
     """The reports of intended races, each with its name and the reason.
 
-    Raises:
-        SchedlineError: an entry of the file lacks a field, such as the reason.
+    Raises SchedlineError: an entry of the file lacks a field, such as the reason.
     """
     known = read_toml(path, dict[str, KnownRace], keys="name").values()
     found = [(report, next((race for race in known if race.explains(report)), None)) for report in reports]

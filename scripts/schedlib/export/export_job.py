@@ -228,9 +228,8 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
 
     The cover letter is a .txt file, so that `git am *.patch` takes only the patches.
 
-    Raises:
-        SchedlineError: an id is unknown, a change does not apply, the output directory is not empty, git has no
-            author, or the tree is too old, or has everything already.
+    Raises SchedlineError: an id is unknown, a change does not apply, the output directory is not empty, git has no
+    author, or the tree is too old, or has everything already.
     """
     known(with_, "--with")
     known(without, "--without")
@@ -275,8 +274,7 @@ def _write(series: _Series, out: Path, titles: Sequence[str]) -> None:
 def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -> Verdict:
     """Write the series of a tree, and print where it is. Without `out`, it replaces an earlier one in the cache.
 
-    Raises:
-        SchedlineError: see export(); or the tree is not available.
+    Raises SchedlineError: see export(); or the tree is not available.
     """
     doctor.require(["compile", *chosen.needs])
     cache = cache_dir()

@@ -36,8 +36,7 @@ def holds(changes: Collection[str] | None, suites: Collection[str] | None) -> fr
 def told(file: Path, held: Collection[str]) -> str:
     """The text of a file, as it is true of a series that holds these names.
 
-    Raises:
-        SchedlineError: a line needs a name that no series has.
+    Raises SchedlineError: a line needs a name that no series has.
     """
     known = holds(None, None).union(PROCESS)
     kept: list[str] = []

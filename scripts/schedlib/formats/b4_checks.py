@@ -54,8 +54,7 @@ class _Tracking(msgspec.Struct, frozen=True):
 def tracked_range() -> tuple[str, str]:
     """Base and last patch of the series under review, which b4 names in the file $B4_TRACKING_FILE.
 
-    Raises:
-        SchedlineError: b4 gives no such file, or it is none of b4's.
+    Raises SchedlineError: b4 gives no such file, or it is none of b4's.
     """
     name = os.environ.get("B4_TRACKING_FILE", "")
     advice = "check the series out for review (b4 review), or give --base"

@@ -44,8 +44,7 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
         keys: the field of each named table that gets the table's name.
         below: the top-level tables that contain the named tables; empty: the named tables are at the top level.
 
-    Raises:
-        SchedlineError: it cannot be read, or something in it is unknown, missing or of another type.
+    Raises SchedlineError: it cannot be read, or something in it is unknown, missing or of another type.
     """
     try:
         text = read_regular(path, _MOST).decode()
@@ -74,11 +73,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def refuse(path: Path, place: Place, observed: str, next_step: str) -> NoReturn:
-    """Reject a value of a data file for a reason that its type cannot express.
-
-    Raises:
-        SchedlineError: always.
-    """
+    """Reject a value of a data file for a reason that its type cannot express. Raises SchedlineError: always."""
     _refuse(path, path.read_text(), place, observed, next_step)
 
 

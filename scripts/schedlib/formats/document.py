@@ -66,8 +66,7 @@ def read(path: Path, kind: type[T], next_step: str) -> T:
     Args:
         next_step: what to do if it is not valid.
 
-    Raises:
-        Refused: it cannot be read, or is not valid.
+    Raises Refused: it cannot be read, or is not valid.
     """
     try:
         return parse(read_regular(path, kind.largest), kind)
@@ -83,11 +82,7 @@ def read_below(path: Path, name: str, kind: type[T], next_step: str) -> T:
 
 
 def parse(content: bytes, kind: type[T]) -> T:
-    """Parse a document.
-
-    Raises:
-        ValueError: it is not valid; the message says why.
-    """
+    """Parse a document. Raises ValueError: it is not valid; the message says why."""
     try:
         found: T = _decoder(kind).decode(content)
     except msgspec.ValidationError as error:
@@ -103,20 +98,12 @@ def parse(content: bytes, kind: type[T]) -> T:
 
 
 def write(path: Path, value: Document) -> None:
-    """Write a document atomically.
-
-    Raises:
-        Refused: it would be rejected when it is read again.
-    """
+    """Write a document atomically. Raises Refused: it would be rejected when it is read again."""
     write_plain(path, type(value), msgspec.to_builtins(value))
 
 
 def write_plain(path: Path, kind: type[Document], value: Mapping[str, object]) -> None:
-    """Write a document that was built as a plain mapping.
-
-    Raises:
-        Refused: it is not a valid document of this kind.
-    """
+    """Write a document that was built as a plain mapping. Raises Refused: it is not a valid document of this kind."""
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     # Replace surrogates, which a file name that is not UTF-8 may contain: UTF-8 cannot encode them.
     content = text.encode(errors="replace")
@@ -131,11 +118,7 @@ def write_plain(path: Path, kind: type[Document], value: Mapping[str, object]) -
 
 
 def line(value: Document) -> bytes:
-    """A document as one line of a file that has many.
-
-    Raises:
-        ValueError: it would be rejected when it is read again.
-    """
+    """A document as one line of a file that has many. Raises ValueError: it would be rejected when it is read again."""
     content = _ENCODER.encode(value)
     parse(content, type(value))
     return content + b"\n"
@@ -169,11 +152,7 @@ def _words(error: msgspec.ValidationError, content: bytes, kind: type[Document])
 
 
 def keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object as a dict.
-
-    Raises:
-        ValueError: a key appears twice.
-    """
+    """A JSON object as a dict. Raises ValueError: a key appears twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]

@@ -48,11 +48,7 @@ class Wrong(ValueError):
 
 
 def check_patterns(*patterns: str) -> None:
-    """Check that all patterns are regular expressions.
-
-    Raises:
-        Wrong: one is not.
-    """
+    """Check that all patterns are regular expressions. Raises Wrong: one is not."""
     for pattern in patterns:
         try:
             re.compile(pattern)

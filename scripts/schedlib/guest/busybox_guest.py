@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from schedlib import doctor
 from schedlib.errors import SchedlineError
 from schedlib.guest import boot, selftests
 from schedlib.guest.command_line import Programs, accelerator, command_line, refuse_impossible
+from schedlib.guest.shared_libraries import is_elf, linked, runs_on
 from schedlib.kernel.build import Kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.kernel.topology import Topology, flat
 from schedlib.options import ChangeOptions
 from schedlib.paths import SELFTESTS
-from schedlib.process import must, run
+from schedlib.process import must
 from schedlib.progress import say, step
 from schedlib.tree.debian import Series, download
 from schedlib.tree.kernel_tree import Tree
@@ -29,39 +29,19 @@ CPUS = 8
 
 _DEBIAN = {"x86_64": "amd64", "arm64": "arm64"}
 _BUSYBOX = Series("busybox", "busybox-static", ("stable",), "", "")
-_MACHINES = {0x3E: "x86_64", 0xB7: "arm64"}
 
 
 def why_not_for(program: Path, arch: str) -> str:
     """Why a program of this machine does not run in a guest of make's ARCH; empty if it does."""
-    with program.open("rb") as file:
-        head = file.read(20)
-    if head[:4] != b"\x7fELF":
+    if not is_elf(program):
         return f"{program} is a script, and the guest has only busybox"
-    if _MACHINES.get(int.from_bytes(head[18:20], "little")) != arch:
-        return f"{program} is for this machine's CPU, not for {arch}"
-    return ""
-
-
-def _linked(program: Path) -> dict[str, Path]:
-    said = run(["ldd", program]).stdout.decode(errors="replace")
-    return {name: Path(name) for name in re.findall(r"^\t(?:\S+ => )?(/\S+) \(", said, re.M)}
-
-
-def with_libraries(programs: Iterable[Path]) -> dict[str, Path]:
-    """Programs and the libraries that they load. A guest has them at the same paths as this machine."""
-    found: dict[str, Path] = {}
-    for program in programs:
-        found |= {str(program): program} | _linked(program)
-    # The C library loads libgcc_s.so.1 when a thread is cancelled; ldd does not list it.
-    loaded = {str(path.with_name("libgcc_s.so.1")) for path in found.values() if path.name == "libc.so.6"}
-    return found | {name: Path(name) for name in loaded if Path(name).exists()}
+    return "" if runs_on(linked(program), arch) else f"{program} is for this machine's CPU, not for {arch}"
 
 
 def busybox(cache: Path, arch: str) -> Path:
     """A static busybox: this machine's, or Debian's if that cannot run in a guest; SchedlineError if there is none."""
     here = shutil.which("busybox")
-    if here and not why_not_for(Path(here), arch) and not _linked(Path(here)):
+    if here and not why_not_for(Path(here), arch) and not linked(Path(here)).needed:
         return Path(here)
     work = cache / "apt" / f"busybox-{arch}"
     kept = work / "busybox"
@@ -122,8 +102,7 @@ def prepared_guest(
     Args:
         place: an empty directory for the kernel; it has to exist as long as the guest is used.
 
-    Raises:
-        SchedlineError: there is no such guest, or the kernel does not build.
+    Raises SchedlineError: there is no such guest, or the kernel does not build.
     """
     target, _ = choose(tree, on)
     if not target.emulator:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSegment, DynamicTag
+from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
@@ -72,21 +72,17 @@ def _read(elf: ELFFile, path: Path) -> Linked:
         if isinstance(segment, InterpSegment):
             interpreter = segment.get_interp_name()
         for tag in segment.iter_tags() if isinstance(segment, DynamicSegment) else ():
+            # pyelftools keeps the text of a tag under the tag's own name.
+            text = str(getattr(tag, tag.entry.d_tag.removeprefix("DT_").lower(), ""))
             if tag.entry.d_tag == "DT_NEEDED":
-                needed.append(_text(tag, "needed"))
+                needed.append(text)
             elif tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
-                named = _text(tag, tag.entry.d_tag.removeprefix("DT_").lower())
-                places = named.replace("${ORIGIN}", origin).replace("$ORIGIN", origin).split(":")
-                search += [Path(place) for place in places if place.startswith("/")]
+                places = text.replace("${ORIGIN}", origin).replace("$ORIGIN", origin).split(":")
+                search += [Path(os.path.normpath(place)) for place in places if place.startswith("/")]
             elif tag.entry.d_tag == "DT_FLAGS_1":
                 is_pie = bool(tag.entry.d_val & _PIE)
     is_program = elf["e_type"] == "ET_EXEC" or (elf["e_type"] == "ET_DYN" and (bool(interpreter) or is_pie))
     return Linked(str(elf["e_machine"]), is_program, interpreter, tuple(needed), tuple(search))
-
-
-def _text(tag: DynamicTag, name: str) -> str:
-    """The text of a tag, which pyelftools keeps under the tag's own name."""
-    return str(getattr(tag, name))
 
 
 def runs_on(found: Linked, arch: str) -> bool:
@@ -109,9 +105,17 @@ def libraries(programs: Iterable[Path], arch: str, near: Sequence[Path] = ()) ->
     Args:
         near: directories to look into first.
 
-    Raises:
-        SchedlineError: one is missing on this machine.
+    Raises SchedlineError: one is missing on this machine.
     """
+
+    def library(name: str, of: Path, search: Sequence[Path]) -> Path:
+        if place := next(_candidates(name, search, arch), None):
+            return place
+        raise SchedlineError(
+            f"{of} needs the library {name}, and this machine has none for {arch}, so it could not start in the guest",
+            f"install it, name its directory in LD_LIBRARY_PATH, or link {of.name} with -static",
+        )
+
     found: dict[str, Path] = {}
     seen = set[Path]()
     waiting: list[tuple[Path, tuple[Path, ...]]] = [(program, tuple(near)) for program in programs]
@@ -123,9 +127,9 @@ def libraries(programs: Iterable[Path], arch: str, near: Sequence[Path] = ()) ->
         said = linked(path)
         search = (*said.search, *inherited)
         if said.interpreter:
-            found[said.interpreter] = _library(Path(said.interpreter).name, path, search, arch)
+            found[said.interpreter] = library(Path(said.interpreter).name, path, search)
         for name in said.needed:
-            found[f"{PLACE}/{name}"] = _library(name, path, search, arch)
+            found[f"{PLACE}/{name}"] = library(name, path, search)
             waiting.append((found[f"{PLACE}/{name}"], search))
     if f"{PLACE}/libc.so.6" in found:
         for name in _LOADED_LATER:
@@ -134,14 +138,14 @@ def libraries(programs: Iterable[Path], arch: str, near: Sequence[Path] = ()) ->
     return found
 
 
-def _library(name: str, of: Path, search: Sequence[Path], arch: str) -> Path:
-    place = next(_candidates(name, search, arch), None)
-    if place is None:
-        raise SchedlineError(
-            f"{of} needs the library {name}, and this machine has none for {arch}, so it could not start in the guest",
-            f"install it, name its directory in LD_LIBRARY_PATH, or link {of.name} with -static",
-        )
-    return place
+def with_libraries(programs: Iterable[Path]) -> dict[str, Path]:
+    """Programs of this machine and the libraries that they load. A guest has them at the same paths as this machine."""
+    own = list(programs)
+    found = libraries(filter(is_elf, own), _HOSTS[platform.machine()])
+    # A program names the place of its loader, which libc needs, too; the libraries are where they are here.
+    loaders = {Path(name).name: Path(name) for name in found if not name.startswith(PLACE)}
+    files = [*own, *(loaders.get(path.name, path) for path in found.values())]
+    return {str(path): path for path in files}
 
 
 def _candidates(name: str, search: Sequence[Path], arch: str) -> Iterator[Path]:

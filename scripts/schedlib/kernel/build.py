@@ -95,9 +95,8 @@ def plan_kernel(
         expect: changes that the tree has to have; default: see compose().
         base: the revision whose changes are expected.
 
-    Raises:
-        SchedlineError: a tool is missing, an id is unknown, a change does not apply, or a suite that has to judge an
-            expected change cannot be built.
+    Raises SchedlineError: a tool is missing, an id is unknown, a change does not apply, or a suite that has to judge an
+    expected change cannot be built.
     """
     changes = changes or ChangeOptions()
     composition = compose(tree, with_=changes.with_, without=changes.without, expect=expect, base=base)
@@ -121,9 +120,7 @@ def prepare_kernel(cache: Path, plan: KernelPlan, place: Path, home: Configurati
         place: an empty directory for the copy; the caller removes it, see cache.scratch().
         home: the configuration whose build directory to use, if not that of the plan; see built().
 
-    Raises:
-        DoesNotBuild: it does not compile or link.
-        SchedlineError: Kconfig dropped a line.
+    Raises DoesNotBuild: it does not compile or link. Raises SchedlineError: Kconfig dropped a line.
     """
     with built(cache, plan.tree, plan.commit, plan.target, plan.configuration, home) as kernel:
         return kernel.kept(place)
@@ -151,8 +148,7 @@ def built(
         home: the configuration whose build directory to use, if not that of `configuration`: of configurations that
             differ in few options, each compiles only what these options affect.
 
-    Raises:
-        SchedlineError: Kconfig dropped a line, or the kernel does not build (with the compiler's first error).
+    Raises SchedlineError: Kconfig dropped a line, or the kernel does not build (with the compiler's first error).
     """
     directory = build_directory(cache, tree, target, home or configuration)
     with lock(directory.with_name(f"{directory.name}.lock")):
@@ -197,9 +193,7 @@ def make_as_configured(
 
     If Kconfig files have changed, make runs Kconfig again, which may drop lines. Then configure and make once more.
 
-    Raises:
-        Dropped: this tree cannot have the configuration.
-        SchedlineError: Kconfig or make failed.
+    Raises Dropped: this tree cannot have the configuration. Raises SchedlineError: Kconfig or make failed.
     """
     words = [*variables, *_debug_words(tree.src, directory, wanted), *goals]
     for _ in range(2):

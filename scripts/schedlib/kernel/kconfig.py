@@ -57,8 +57,7 @@ def load(names: Sequence[str]) -> Configuration:
 
     A name with a slash is a file of the user's own, and CONFIG_NAME=VALUE is a line.
 
-    Raises:
-        SchedlineError: there is no such fragment, or a line in it is not an assignment.
+    Raises SchedlineError: there is no such fragment, or a line in it is not an assignment.
     """
     values: dict[str, str] = {}
     where_it_exists: dict[str, str] = {}
@@ -91,9 +90,7 @@ def configure(src: Path, build: Path, arch: str, wanted: Configuration, variable
         src: a kernel source.
         variables: for make, such as CROSS_COMPILE=...; Kconfig's answers depend on them.
 
-    Raises:
-        Dropped: Kconfig dropped a line.
-        SchedlineError: Kconfig failed.
+    Raises Dropped: Kconfig dropped a line. Raises SchedlineError: Kconfig failed.
     """
     build.mkdir(parents=True, exist_ok=True)
     (build / _VERIFIED).unlink(missing_ok=True)

@@ -92,8 +92,7 @@ def with_sanitizer(target: Target, sanitizer: str) -> Target:
 def choose(tree: Tree, wanted: str | None) -> tuple[Target, str | None]:
     """The target to use and, if this tree cannot use the default one, the reason.
 
-    Raises:
-        SchedlineError: an unknown target, or one that this tree does not support.
+    Raises SchedlineError: an unknown target, or one that this tree does not support.
     """
     if wanted is not None and wanted not in TARGETS:
         raise SchedlineError(f"--on: there is no target {wanted!r}", f"choose one of {', '.join(TARGETS)}")

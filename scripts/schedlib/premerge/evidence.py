@@ -219,8 +219,7 @@ def block_in(text: str) -> str | None:
 def make(directory: Path, out: Path | None) -> Verdict:
     """Write the text to a file or to standard output. Returns the verdict of the data.
 
-    Raises:
-        SchedlineError: the data are damaged.
+    Raises SchedlineError: the data are damaged.
     """
     verdict, text, _ = _evidence(directory)
     if out:
@@ -233,8 +232,7 @@ def make(directory: Path, out: Path | None) -> Verdict:
 def verify(file: Path, directory: Path) -> Verdict:
     """Compare a text, or a mail that contains it, with the data. FAIL if they differ. `file`: `-` is standard input.
 
-    Raises:
-        SchedlineError: the data are damaged, or the file contains no such text.
+    Raises SchedlineError: the data are damaged, or the file contains no such text.
     """
     try:
         content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()

@@ -38,8 +38,7 @@ _MARKS = {Verdict.PASS: None, Verdict.FAIL: Mark.FAILURE, None: Mark.SKIPPED}
 def premerge(options: PremergeOptions) -> Verdict:
     """Compare a series with its base, write the documents and print the page.
 
-    Raises:
-        SchedlineError: the tree, the series, the machine or the runs do not allow it.
+    Raises SchedlineError: the tree, the series, the machine or the runs do not allow it.
     """
     started = datetime.now(UTC)
     cache = cache_dir()

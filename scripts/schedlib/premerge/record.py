@@ -43,11 +43,7 @@ def _plain(compiled: Compiled) -> dict[str, object]:
 
 
 def read_layouts(out: Path) -> dict[str, Pair | None] | None:
-    """The offsets of each column; None if the layout part did not run.
-
-    Raises:
-        SchedlineError: the file is damaged.
-    """
+    """The offsets of each column; None if the layout part did not run. Raises SchedlineError: the file is damaged."""
     if not (out / LAYOUTS).exists():
         return None
     columns = document.read(out / LAYOUTS, OffsetsDocument, _AGAIN).columns
@@ -80,8 +76,7 @@ def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | 
 
     The verdicts in the record can make a verdict worse, never better.
 
-    Raises:
-        SchedlineError: the record is damaged, or a console is missing.
+    Raises SchedlineError: the record is damaged, or a console is missing.
     """
     if not (place / GUESTS).exists():
         return None
@@ -103,8 +98,7 @@ def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | 
 def keep_runs(out: Path, sides: Mapping[str, Path], gates: Path) -> dict[str, Path]:
     """Copy directories of runs and the gates file into the premerge's directory. Returns the copies, by role.
 
-    Raises:
-        SchedlineError: a directory or the file cannot be copied.
+    Raises SchedlineError: a directory or the file cannot be copied.
     """
     kept = {role: out / RUNS / role for role in sides}
     try:

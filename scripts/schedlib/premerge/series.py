@@ -40,8 +40,7 @@ def touched(diff: bytes) -> frozenset[str]:
 def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> PatchSeries:
     """A series between two revisions, or of the mails in a file on top of the base.
 
-    Raises:
-        SchedlineError: a revision does not exist, the series is empty, or a mail does not apply.
+    Raises SchedlineError: a revision does not exist, the series is empty, or a mail does not apply.
     """
     first = revision(tree, base, "--base")
     last = _applied(tree, first, mbox) if mbox else revision(tree, head or "HEAD", "--head")

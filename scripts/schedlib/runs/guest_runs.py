@@ -21,8 +21,9 @@ from schedlib.formats import document, run_file
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import Reading, run_of
 from schedlib.guest import home, selftests
-from schedlib.guest.busybox_guest import CPUS, TARGET, Guest, prepared_guest, why_not_for, with_libraries
+from schedlib.guest.busybox_guest import CPUS, TARGET, Guest, prepared_guest, why_not_for
 from schedlib.guest.home import bring_home
+from schedlib.guest.shared_libraries import with_libraries
 from schedlib.kernel.machine import now
 from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import shape_of

@@ -147,8 +147,7 @@ def with_fields(tree: Tree, commit: str) -> str:
 def refuse_lost_members(tree: Tree, commit: str) -> None:
     """Stop when a commit has a change, and in no configuration a member that the change's rules are about.
 
-    Raises:
-        SchedlineError: there is one.
+    Raises SchedlineError: there is one.
     """
     require_members(our_rules(), declarations_of(tree, commit), present_changes(tree, commit))
 
@@ -167,8 +166,7 @@ def compose(
     tests and the changes in `with_`. The changes in `expect` are expected of it, or else those in `with_` and those
     that the revision `base` (default: @{upstream}) has.
 
-    Raises:
-        SchedlineError: unknown ids, or a revision that does not exist.
+    Raises SchedlineError: unknown ids, or a revision that does not exist.
     """
     for ids, option in ((with_, "--with"), (without, "--without"), (expect or (), "--expect")):
         changes.known(ids, option)

@@ -123,9 +123,8 @@ def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "a
     Args:
         arch: Debian's name of the architecture.
 
-    Raises:
-        SchedlineError: no network, a signature that does not verify, a series that left the archive, or a package
-            whose sha256 is not that of the version recorded in configs/series.toml.
+    Raises SchedlineError: no network, a signature that does not verify, a series that left the archive, or a package
+    whose sha256 is not that of the version recorded in configs/series.toml.
     """
     if not keyring.is_file():
         observed = f"Debian's keyring {keyring} is not there, so the archive's signature cannot be checked"

@@ -199,8 +199,7 @@ def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path =
     Args:
         again: ask the archive for a newer version even when the cache has a tree.
 
-    Raises:
-        SchedlineError: unknown series, or everything that debian.download() and unpacking can raise.
+    Raises SchedlineError: unknown series, or everything that debian.download() and unpacking can raise.
     """
     series = debian.series_table().get(name)
     if series is None:
@@ -240,8 +239,7 @@ def cached_series(cache: Path, name: str) -> Tree | None:
 def open_kdir(cache: Path, kdir: Path) -> Tree:
     """A user's tree: a git tree, a plain directory or a tarball. It is never written to, `.git` included.
 
-    Raises:
-        SchedlineError: it is not a kernel tree, is too old for KUnit, or cannot be read.
+    Raises SchedlineError: it is not a kernel tree, is too old for KUnit, or cannot be read.
     """
     try:
         path = kdir.expanduser().resolve(strict=True)

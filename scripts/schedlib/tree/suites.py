@@ -95,8 +95,7 @@ def lacking_features(tree: Tree, commit: str) -> tuple[str, ...]:
 def left_out(tree: Tree, expected: Collection[str]) -> tuple[KunitSuite, ...]:
     """The suites that cannot be built in a tree.
 
-    Raises:
-        SchedlineError: a suite that judges an expected change cannot be built.
+    Raises SchedlineError: a suite that judges an expected change cannot be built.
     """
     found = tuple(
         suite

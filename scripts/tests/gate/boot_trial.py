@@ -26,8 +26,8 @@ if __name__ == "__main__":
 
     activate("requirements.txt")
 
-from schedlib.guest.busybox_guest import with_libraries
 from schedlib.guest.command_line import machine, what_boots
+from schedlib.guest.shared_libraries import with_libraries
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
 from schedlib.process import dying_with_us
