@@ -278,9 +278,8 @@ def page_row(published: Published) -> str:
     if not published.emulated or not published.emulation:
         raise SchedlineError(f"{published.name} has no counts", "count it, and write [emulated] into its file")
     found = agreement_of(published, published.emulated.fields)
-    loads = agreement_of(published, published.emulated.loads)
     cells = [f"`{published.name}`", f"`{published.emulation.workload}`", _three(found.published)]
-    return _row([*cells, *_side(found), *_side(loads)])
+    return _row([*cells, *_side(found)])
 
 
 def fast_row(published: Published) -> str:
