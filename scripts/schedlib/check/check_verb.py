@@ -33,7 +33,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline check --without rd-lines              see the rules fail without the change",
             "schedline check --only sched_layout.rd_lines --cpus 8",
             "schedline check --on qemu-x86_64 --config numa",
-            "schedline check --cpupri all                    cpupri's masks split by node and LLC: three kernels",
+            "schedline check --cpupri all                    cpupri's masks split in each way",
             "schedline check --sanitize kcsan                data races; also kasan, lockdep, ubsan",
             "schedline check --on qemu-arm64 --topology kunpeng920",
             "schedline check --on qemu-arm64 --topology jacobsville --selftests",
