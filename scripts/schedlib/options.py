@@ -177,7 +177,7 @@ def flag(words: str, about: str) -> Any:
     return option(words, about, default=False, action="store_true")
 
 
-def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
+def add_options(parser: argparse._ActionsContainer, kind: type[Any]) -> None:
     """Add the options that a dataclass declares by option(), and those of dataclasses in it."""
     groups: dict[str, argparse._ActionsContainer] = {"": parser}
     for each in fields(kind):

@@ -145,11 +145,7 @@ def all_jobs(directory: Path) -> list[FleetJobs]:
 
 
 def fleet_suite(name: str, only: tuple[str, ...], cpus: int, emulated: bool) -> tuple[Suite, dict[str, str]]:
-    """The rows of a suite as a device runs them, and those that it cannot run, with the reason.
-
-    Raises:
-        SchedlineError: it can run none of them.
-    """
+    """The rows of a suite as a device runs them, and those that it cannot run, with the reason."""
     suite = chosen(load_suite(name), only)
     own = Suite(suite.name, suite.about, tuple(row for row in suite.rows if row.program))
     if not own.rows:

@@ -59,11 +59,7 @@ _CONSOLE = "console.log"
 
 
 def collect(wanted: FleetCollectOptions) -> Verdict:
-    """Collect jobs, and tell what has come home of all of them so far.
-
-    Raises:
-        SchedlineError: the directory has no jobs, or nothing can be read from the server.
-    """
+    """Collect jobs, and tell what has come home of all of them so far."""
     directory = wanted.plan.absolute()
     planned, verdicts = all_jobs(directory), []
     with lock(directory / ".lock"):
@@ -95,11 +91,7 @@ def _logs(wanted: FleetCollectOptions) -> Iterator[tuple[str, str]]:
 
 
 def log_of_job(number: str, identity: str) -> tuple[str, str]:
-    """The device on which a job ran, and its log so far, as lavacli gets them.
-
-    Raises:
-        SchedlineError: the server does not answer, or has no such job; or the job has no device yet.
-    """
+    """The device on which a job ran, and its log so far, as lavacli gets them."""
 
     def lavacli(*words: str) -> str:
         return must(["lavacli", "-i", identity, "jobs", *words, number], next_step="lavacli identities add --help")

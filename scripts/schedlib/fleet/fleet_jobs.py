@@ -29,7 +29,6 @@ from schedlib.runs.guest_runs import QueuedRun, compiled_for, guest_files, queue
 from schedlib.runs.measure import time_limit
 from schedlib.runs.plan import shuffled
 from schedlib.runs.programs import header_tree
-from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 
 EPOCH = 1767225600
@@ -47,12 +46,7 @@ _CONSOLE = (5, 1)
 
 
 def write_jobs(wanted: FleetJobsOptions) -> Verdict:
-    """Write the jobs for one kind of device.
-
-    Raises:
-        SchedlineError: the plan and the kernels do not fit, the jobs are there already, LAVA's schema refuses one, or a
-            program does not compile.
-    """
+    """Write the jobs for one kind of device."""
     directory = wanted.plan.absolute()
     device = read_device(wanted.device)
     plan = document.read(directory / PLAN_FILE, GatePlan, "schedline gate plan --boot lava --help")
@@ -78,7 +72,7 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     )
     labels = [kernel.label for kernel in plan.kernels]
     jobs, texts = [], {}
-    for number, machine in enumerate(wanted.tags or [f"{number + 1:04}" for number in range(wanted.machines)]):
+    for number, machine in enumerate(wanted.tags or [f"{number + 1:04}" for number in range(wanted.machines or 1)]):
         # Each machine has an order of its own; the first one that of the plan.
         drawn = blocks(labels, plan.order.count(labels[0]), plan.seed + number) if number else plan.blocks
         for place, block in enumerate(drawn):
@@ -161,11 +155,7 @@ def _boot_files(
 
 
 def unpacked(path: Path) -> tuple[bytes, bytes]:
-    """An image and an archive of modules, which may be empty, from an image or a package of make tar-pkg.
-
-    Raises:
-        SchedlineError: a package without an image.
-    """
+    """An image and an archive of modules, which may be empty, from an image or a package of make tar-pkg."""
     if not tarfile.is_tarfile(path):
         return path.read_bytes(), b""
     image, modules = b"", io.BytesIO()
@@ -203,7 +193,7 @@ def version_in(image: bytes) -> str:
 def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[QueuedRun]) -> bytes:
     """The programs of all runs, and busybox."""
     cache = cache_dir()
-    source = open_tree(cache, tree) if tree.kdir else header_tree(cache, tree.series)
+    source = header_tree(cache, tree)
     doctor.require(["compile"])
     own = scripts("guest_runs.sh", "send_console.sh", slow=device.emulated)
     with tempfile.TemporaryDirectory(dir=cache, prefix="ramdisk-") as name:

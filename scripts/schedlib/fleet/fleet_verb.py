@@ -3,20 +3,14 @@
 
 from __future__ import annotations
 
-import argparse
 import re
-from pathlib import Path
 from typing import Any
 
-from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
-from schedlib.names import fleet_devices, named_file, words
-from schedlib.options import Verbs, add_verb, options_of
-from schedlib.verdict import Verdict
+from schedlib.options import BASIC, Verbs, add_verb
 
-_MOST_MACHINES = 10_000
-_LIBRARIES = (*options.BASIC, "requirements-fleet.txt")
+_LIBRARIES = (*BASIC, "requirements-fleet.txt")
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -29,7 +23,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _add_jobs(verbs: Verbs) -> None:
-    parser = add_verb(
+    add_verb(
         verbs,
         "jobs",
         "job definitions for LAVA from a plan of boots",
@@ -53,30 +47,15 @@ def _add_jobs(verbs: Verbs) -> None:
             "schedline fleet jobs campaign --device qemu-arm64 --machines 2 --kernels base=a/Image,candidate=b/Image",
         ],
         operands="PLAN",
-        read=_read_jobs,
-        job=_jobs,
+        options=FleetJobsOptions,
+        read=_checked,
+        job="fleet.fleet_jobs.write_jobs",
         libraries=_LIBRARIES,
     )
-    parser.add_argument(
-        "plan", type=options.existing_directory, metavar="PLAN", help="directory that gate plan has written"
-    )
-    devices = named_file("device", fleet_devices, "fleet")
-    shown = f"kind of device: {', '.join(fleet_devices())}, or a file like those of configs/fleet/"
-    options.add_values(
-        parser,
-        ("--device", devices, "NAME|FILE", shown),
-        ("--kernels", _kernels, "LABEL=FILE,...", "the image or package of each kernel of the plan"),
-        ("--machines", _machines, "N", "series of jobs, each for one machine that LAVA chooses (default: 1)"),
-        ("--url", _address, "URL", "where the laboratory finds PLAN/artefacts/ (default: the files of this machine)"),
-        ("--dtb", options.existing_path, "FILE", "device tree for U-Boot"),
-    )
-    about = "a series of jobs for each of these tags; each tag belongs to one machine"
-    parser.add_argument("--tags", type=words, default=(), metavar="TAG,...", help=about)
-    options.add_tree_options(parser)
 
 
 def _add_collect(verbs: Verbs) -> None:
-    parser = add_verb(
+    add_verb(
         verbs,
         "collect",
         "bring the runs of LAVA's jobs home, for gate --fleet",
@@ -97,77 +76,19 @@ def _add_collect(verbs: Verbs) -> None:
         With ids, lavacli asks the server. It knows its address and your token: lavacli identities add --help.""",
         examples=["schedline fleet collect campaign 1234 --identity lab    another server than lavacli's default"],
         operands="PLAN [JOB ...]",
-        read=_read_collect,
-        job=_collect,
+        options=FleetCollectOptions,
+        job="fleet.fleet_collect.collect",
         libraries=_LIBRARIES,
     )
-    parser.add_argument(
-        "plan", type=options.existing_directory, metavar="PLAN", help="directory for which fleet jobs has written jobs"
-    )
-    about = "id of a job; or MACHINE=PLACE, a directory with lava-run's logs.yaml or such a file"
-    parser.add_argument("jobs", nargs="*", type=_job, metavar="JOB", help=about)
-    about = "lavacli's name for the server and you (default: default)"
-    parser.add_argument("--identity", default="default", metavar="NAME", help=about)
 
 
-def _kernels(text: str) -> tuple[tuple[str, Path], ...]:
-    found = []
-    for each in words(text):
-        label, _, name = each.partition("=")
-        if not name or not Path(name).expanduser().is_file():
-            raise argparse.ArgumentTypeError(f"{each!r} is no LABEL=FILE with a file that exists")
-        found.append((label, Path(name).expanduser()))
-    if not found or len({label for label, _ in found}) < len(found):
-        raise argparse.ArgumentTypeError("name each kernel of the plan once")
-    return tuple(found)
-
-
-def _machines(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_MACHINES:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {_MOST_MACHINES}")
-    return int(text)
-
-
-def _address(text: str) -> str:
-    if not re.fullmatch(r"(https?|file)://[\w.:/%~+\[\]-]+", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no address; write it like https://lava.example.org")
-    return text
-
-
-def _job(text: str) -> str:
-    machine, _, place = text.partition("=")
-    if not text.isdecimal() and not (machine and Path(place).exists() and place):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither the id of a job nor MACHINE=PLACE with a place that exists"
-        )
-    return text
-
-
-def _read_jobs(arguments: argparse.Namespace) -> FleetJobsOptions:
+def _checked(wanted: FleetJobsOptions) -> FleetJobsOptions:
     for name in ("device", "kernels"):
-        if not getattr(arguments, name):
+        if not getattr(wanted, name):
             raise SchedlineError(f"--{name} is missing", "schedline fleet jobs --help")
-    if arguments.tags and arguments.machines:
+    if wanted.tags and wanted.machines:
         raise SchedlineError("each of --tags is one machine, and --machines says how many", "leave out --machines")
-    for tag in arguments.tags:
+    for tag in wanted.tags:
         if not re.fullmatch(r"[A-Za-z0-9_-]+", tag):
             raise SchedlineError(f"--tags: {tag!r} is no tag", "letters, digits, _ and -")
-    return options_of(
-        FleetJobsOptions, arguments, machines=arguments.machines or 1, tree=options.tree_options(arguments)
-    )
-
-
-def _read_collect(arguments: argparse.Namespace) -> FleetCollectOptions:
-    return options_of(FleetCollectOptions, arguments, jobs=tuple(arguments.jobs))
-
-
-def _jobs(wanted: FleetJobsOptions) -> Verdict:
-    from schedlib.fleet.fleet_jobs import write_jobs
-
-    return write_jobs(wanted)
-
-
-def _collect(wanted: FleetCollectOptions) -> Verdict:
-    from schedlib.fleet.fleet_collect import collect
-
-    return collect(wanted)
+    return wanted

@@ -403,30 +403,21 @@ def refuse_copies(directories: Iterable[Iterable[tuple[int, str]]]) -> None:
 
 
 def _paths(directory: Path) -> list[str]:
-    waiting, found = [str(directory)], []
+    def refuse(error: OSError) -> None:
+        here = error.filename
+        raise SchedlineError(f"the directory {here} cannot be read: {error.strerror}", f"ls -l {here}") from error
+
+    found: list[str] = []
     seen: set[tuple[int, int]] = set()
-    while waiting:
-        here = waiting.pop()
-        try:
-            place = Path(here).stat()
-            with os.scandir(here) as entries:
-                # Symbolic links may lead back to a directory that was read already.
-                for entry in entries if (place.st_dev, place.st_ino) not in seen else ():
-                    if _leads_to_directory(entry):
-                        waiting.append(entry.path)
-                    elif entry.name.endswith(".json"):
-                        found.append(entry.path)
-        except OSError as error:
-            raise SchedlineError(f"the directory {here} cannot be read: {error.strerror}", f"ls -l {here}") from error
+    for here, below, names in os.walk(directory, onerror=refuse, followlinks=True):
+        place = Path(here).stat()
+        if (place.st_dev, place.st_ino) in seen:
+            # A symbolic link leads back to a directory that was read already.
+            below.clear()
+            continue
         seen.add((place.st_dev, place.st_ino))
+        found += [f"{here}/{name}" for name in names if name.endswith(".json")]
     return sorted(found)
-
-
-def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a symbolic link that leads to itself
-        return False
 
 
 _AHEAD = 2000

@@ -100,11 +100,7 @@ class FleetGateDocument(Document, frozen=True, kw_only=True):
 
 
 def compare_fleet(options: FleetOptions) -> FleetGateDocument:
-    """Compare the kernels on all machines of a fleet.
-
-    Raises:
-        SchedlineError: bad input, or no machine can be judged.
-    """
+    """Compare the kernels on all machines of a fleet."""
     started, gates = datetime.now(UTC), options.gates or "default"
     gate = load_gate(gates)
     machines = read_fleet(options.fleet, gates)

@@ -99,11 +99,7 @@ class FleetMachine:
 
 
 def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
-    """Read all machines, in the order of their names.
-
-    Raises:
-        SchedlineError: the directory has no machine.
-    """
+    """Read all machines, in the order of their names."""
     places = sorted(each for each in directory.iterdir() if each.is_dir() and not each.name.startswith("."))
     if {each.name for each in places} == set(_NAMES):
         raise SchedlineError(
@@ -122,30 +118,27 @@ def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
         return _exclude_copies(pool.map(read, places, chunksize=16))
 
 
-@lru_cache(maxsize=1)
-def _gate(gates: str) -> Gate:
-    return load_gate(gates)
+_gate = lru_cache(maxsize=1)(load_gate)
 
 
 def _read_machine(gates: str, place: Path) -> FleetMachine:
     gate, machine = _gate(gates), FleetMachine(place.name)
-    sides, lacking = [], ""
-    lacks: list[Literal["base", "candidate"]] = []
+    sides: list[Side] = []
+    lacking: dict[_Lacks, str] = {}
     for name in _NAMES:
-        if not (place / name).is_dir():
-            lacking = lacking or f"it has no runs of {name}"
-            lacks.append(name)
-            continue
         try:
-            sides.append(read_side(place / name, name))
+            if (place / name).is_dir():
+                sides.append(read_side(place / name, name))
+            else:
+                lacking[name] = f"it has no runs of {name}"
         except SchedlineError as error:
-            lacking = lacking or error.observed
-            lacks.append(name)
-    models = [side.fingerprint.get("machine", frozenset()) for side in sides]
-    if models and len(models[0]) == 1:
-        machine = replace(machine, model=min(models[0]))
+            lacking[name] = error.observed
+    models = sides[0].fingerprint.get("machine", frozenset()) if sides else frozenset()
+    if len(models) == 1:
+        machine = replace(machine, model=min(models))
     if lacking:
-        return machine.without(lacking, lacks[0] if len(lacks) == 1 else "")
+        (lacks, why), *both = lacking.items()
+        return machine.without(why, "" if both else lacks)
     if not machine.model or NOT_RECORDED in machine.model:
         return replace(machine, model="").without("its runs do not tell the machine")
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from schedlib.errors import SchedlineError
 from schedlib.formats.premerge_document import PremergePatch
 from schedlib.git import git, try_git
-from schedlib.runs.variants import revision
+from schedlib.runs.packages import revision
 from schedlib.tree.changes import apply_mail, hunks, read_mail
 from schedlib.tree.kernel_tree import Tree
 

@@ -26,7 +26,6 @@ from schedlib.process import run
 from schedlib.progress import step
 from schedlib.runs.programs import header_tree
 from schedlib.runs.run_options import PackOptions
-from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict
 
 TOP = "schedline"
@@ -56,15 +55,10 @@ class BundleDocument(Document, frozen=True, kw_only=True):
 
 
 def pack(wanted: PackOptions) -> Verdict:
-    """Compile the programs, and write the archive.
-
-    Raises:
-        SchedlineError: a program does not compile, there is no kernel source with the header that they need, or the
-            libraries for another Python cannot be downloaded.
-    """
+    """Compile the programs, and write the archive."""
     doctor.require(["compile"])
     cache = cache_dir()
-    tree = open_tree(cache, wanted.tree) if wanted.tree.kdir else header_tree(cache, wanted.tree.series)
+    tree = header_tree(cache, wanted.tree)
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     pythons = tuple(dict.fromkeys((here, *wanted.pythons)))
     requirements = (*BASIC, GATE) if wanted.looks else BASIC

@@ -76,23 +76,14 @@ IDENTITY = QueuedRun(
 
 
 def run_in_guest(options: RunOptions, guest: GuestOptions, suite: Suite, out: Path) -> Verdict:
-    """Run a suite in a guest for each kernel, and return the worst verdict.
-
-    Raises:
-        SchedlineError: a kernel does not build, or the guest is impossible.
-    """
-    if guest.cpupri:
-        variants = ((options.variant(name), guest.variant(name), suite, out / name) for name in guest.cpupri)
-        verdict = worst([run_in_guest(*each) for each in variants])
-        print(f"verdict of {len(guest.cpupri)} cpupri variants: {verdict.value}")
-        return verdict
+    """Run a suite in a guest with the kernel of the options."""
     out.mkdir(parents=True, exist_ok=True)
     shape = shape_of(guest.topology, guest.cpus or CPUS)
     cache = cache_dir()
-    doctor.require(["build", *guest.tree.needs])
-    tree = open_tree(cache, guest.tree)
+    doctor.require(["build", *options.tree.needs])
+    tree = open_tree(cache, options.tree)
     with scratch(cache) as place:
-        booted = prepared_guest(cache, tree, place, guest.on or TARGET, shape, guest.changes, guest.config)
+        booted = prepared_guest(cache, tree, place, guest.on or TARGET, shape, options.changes, guest.config)
         return _measured(options, for_guest(suite, shape.cpus), booted, tree, out, guest.timeout)
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -20,14 +21,14 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Positive, Strict, Word
+from schedlib.git import git, try_git
 from schedlib.kernel.build import compiler_version, make
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import arch_table
 from schedlib.layout.members import read_members
 from schedlib.progress import say, step
-from schedlib.runs import variants
 from schedlib.runs.run_options import KernelsOptions
-from schedlib.runs.variants import KernelSource
+from schedlib.tree.changes import State, apply_changes, apply_mail, hunks, known, patch_sets, present_changes
 from schedlib.tree.kernel_tree import Tree, checked_out, open_tree
 from schedlib.verdict import Verdict
 
@@ -88,27 +89,105 @@ class KernelsDocument(Document, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-def build_kernels(options: KernelsOptions) -> Verdict:
-    """Build and package the kernels, and print how to boot them.
+@dataclass(frozen=True)
+class KernelSource:
+    """What one kernel is built from. `role`: base, candidate or placebo, which is the end of the kernel's name."""
 
-    Raises:
-        SchedlineError: there is nothing to compare, the placebo is invalid, or a kernel does not build.
-    """
+    role: str
+    commit: str
+    what: str
+
+
+def of_revisions(tree: Tree, base: str, head: str) -> list[KernelSource]:
+    """Two revisions of a user's tree."""
+    commits = [revision(tree, base, "--base"), revision(tree, head, "--head")]
+    if commits[0] == commits[1]:
+        raise SchedlineError(f"{base} and {head} are the same commit, {commits[0][:12]}", "name two that differ")
+    return [KernelSource("base", commits[0], base), KernelSource("candidate", commits[1], head)]
+
+
+def revision(tree: Tree, name: str, option: str) -> str:
+    """A commit of a user's git tree."""
+    origin = Path(tree.origin)
+    found = try_git(origin, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if found.returncode:
+        raise SchedlineError(f"{option}: {origin} has no revision {name!r}", f"git -C {origin} log --oneline")
+    return found.stdout.decode().strip()
+
+
+def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> list[KernelSource]:
+    """A tree without and with some changes, applied or, where upstream, reverted. `both`: changes of both kernels."""
+    known(changes, "--change")
+    known(both, "--with")
+    upstream = present_changes(tree) & set(changes)
+    nothing: set[str] = set()
+    sides = {"base": (set(both) - set(changes), upstream), "candidate": ({*both, *changes} - upstream, nothing)}
+    sources = []
+    for role, (wanted, without) in sides.items():
+        commit, states = apply_changes(tree, tree.base, wanted, without)
+        for state in states:
+            if state.state is State.CONFLICT:
+                raise SchedlineError(
+                    f"{role}: {state.id} does not apply:{hunks(state.drift)}",
+                    "schedline status --apply shows which changes this tree can have",
+                )
+        word = "with" if role == "candidate" else "without"
+        sources.append(KernelSource(role, commit, f"{tree.origin} {word} {', '.join(sorted(changes))}"))
+    return sources
+
+
+def placebo_of(tree: Tree, change: str) -> Path:
+    """The placebo that is carried for a change."""
+    sets = patch_sets(tree)
+    files = [file for patches in sets for file in patches.directory.glob("placebo/*.patch")]
+    found = next((file for file in files if file.stem == change), None)
+    if found is None:
+        raise SchedlineError(
+            f"there is no placebo for {change} in {', '.join(patches.name for patches in sets)}",
+            f"write one and give it: --placebo FILE; there are: "
+            f"{', '.join(sorted({file.stem for file in files})) or 'none'}",
+        )
+    return found
+
+
+def with_placebo(tree: Tree, sources: Sequence[KernelSource], mail: Path) -> KernelSource:
+    """The placebo's commit: on the base, or on the candidate if it only applies there."""
+    drift: tuple[str, ...] = ()
+    for source in sources:
+        commit, drift = apply_mail(tree, source.commit, mail)
+        if commit:
+            return KernelSource("placebo", commit, f"{source.role} with {mail.name}")
+    observed = f"{mail} applies neither to the base nor to the candidate:{hunks(drift)}"
+    raise SchedlineError(observed, "rebase it onto one of the two")
+
+
+def differences(tree: Tree, sources: Sequence[KernelSource]) -> list[str]:
+    """For each source except the first, a line that says how it differs from the first."""
+    out = []
+    for source in sources[1:]:
+        stat = git(tree.src, "diff", "--shortstat", sources[0].commit, source.commit)
+        out.append(f"{source.role} against base:{stat or ' nothing'}")
+    return out
+
+
+def build_kernels(options: KernelsOptions) -> Verdict:
+    """Build and package the kernels, and print how to boot them."""
     arch = _native_arch()
     needs = ["build", *options.tree.needs, "layout", "objtool", "kernels"]
     doctor.require([*needs, "kernels-deb"] if options.package == "deb" else needs)
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
-    if options.revisions:
-        sources = variants.of_revisions(tree, *options.revisions)
+    if options.base and options.head:
+        sources = of_revisions(tree, options.base, options.head)
     else:
-        sources = variants.of_changes(tree, options.changes, options.with_)
+        sources = of_changes(tree, options.changes, options.with_)
     if options.placebo:
-        mail = options.placebo_patch or variants.placebo_of(tree, options.changes[0])
-        sources.append(variants.with_placebo(tree, sources, mail))
-    notes = variants.differences(tree, sources)
-    with place_of(cache, tree, options.configuration, arch) as place:
-        built, said = _kernels(place, tree, sources, options.configuration, arch, options.package)
+        mail = options.placebo if isinstance(options.placebo, Path) else placebo_of(tree, options.changes[0])
+        sources.append(with_placebo(tree, sources, mail))
+    notes = differences(tree, sources)
+    text = options.config.read_text()
+    with place_of(cache, tree, text, arch) as place:
+        built, said = _kernels(place, tree, sources, text, arch, options.package)
         notes += said
         delivered = _deliver(built, options.out, tree, str(options.config), notes)
     for kernel in delivered:
@@ -196,11 +275,7 @@ def changed_mitigations(before: Mapping[str, str], after: Mapping[str, str]) -> 
 
 
 def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Return the symbols that only one of the two trees has, in words.
-
-    Raises:
-        SchedlineError: a symbol that both have differs.
-    """
+    """Return the symbols that only one of the two trees has, in words."""
     names = sorted({*base, *other})
     if differ := [name for name in names if name in base and name in other and base[name] != other[name]]:
         listed = ", ".join(f"{name} {base[name]} and {other[name]}" for name in differ[:5])
@@ -222,11 +297,7 @@ def _sizes(tree: Tree, place: Path, arch: str) -> dict[str, KernelSize]:
 
 
 def refuse_other_sizes(candidate: Mapping[str, KernelSize], placebo: Mapping[str, KernelSize]) -> None:
-    """Reject a placebo whose sizes are not the candidate's.
-
-    Raises:
-        SchedlineError: a structure has another size, alignment or slab class.
-    """
+    """Reject a placebo whose sizes are not the candidate's."""
     for name in candidate:
         if candidate[name] != placebo.get(name):
             raise SchedlineError(
@@ -275,11 +346,7 @@ def place_of(cache: Path, tree: Tree, text: str, arch: str) -> Iterator[Path]:
 def _kernels(
     top: Path, tree: Tree, sources: Sequence[KernelSource], text: str, arch: str, kind: str
 ) -> tuple[list[PackagedKernel], list[str]]:
-    """Build all sources from one configuration in the directory from place_of(). Returns the kernels, and notes.
-
-    Raises:
-        SchedlineError: configurations differ, a placebo is invalid, or a kernel does not build.
-    """
+    """Build all sources from one configuration in the directory from place_of(). Returns the kernels, and notes."""
     notes: list[str] = []
     values: dict[str, dict[str, str]] = {}
     sizes: dict[str, dict[str, KernelSize]] = {}

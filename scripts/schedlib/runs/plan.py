@@ -127,11 +127,7 @@ def runs_wanted(said: int | None, boots: Sequence[tuple[Path, RunPlan]]) -> int:
 
 
 def refuse_another(plan: RunPlan, wanted: RunPlan, out: Path) -> None:
-    """Reject a directory that belongs to another plan.
-
-    Raises:
-        SchedlineError: the plan in the directory is of another suite, machine or kernel.
-    """
+    """Reject a directory that belongs to another plan."""
     if (plan.suite, plan.rows) != (wanted.suite, wanted.rows):
         raise SchedlineError(f"{out} has runs of the suite {plan.suite}: {', '.join(plan.rows)}", _OTHER)
     if plan.digest != wanted.digest:

@@ -13,12 +13,12 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.errors import SchedlineError
 from schedlib.guest.selftests import compile_program
-from schedlib.options import DEFAULT_SERIES
+from schedlib.options import DEFAULT_SERIES, TreeOptions
 from schedlib.paths import BUNDLE, BUNDLED_PROGRAMS
 from schedlib.process import must
 from schedlib.progress import step
 from schedlib.runs.workload_suites import OWN
-from schedlib.tree.kernel_tree import Tree, cached_series
+from schedlib.tree.kernel_tree import Tree, cached_series, open_tree
 
 _KEPT = 5
 """How many versions of the programs stay in the cache."""
@@ -31,13 +31,11 @@ def _key() -> str:
     return text.hexdigest()[:16]
 
 
-def header_tree(cache: Path, series: str | None = None) -> Tree:
-    """A kernel source in the cache: the programs include its kselftest.h. Nothing is downloaded.
-
-    Raises:
-        SchedlineError: the cache has none.
-    """
-    name = series or DEFAULT_SERIES
+def header_tree(cache: Path, wanted: TreeOptions | None = None) -> Tree:
+    """A user's tree, or a kernel source in the cache: the programs include its kselftest.h. Nothing is downloaded."""
+    if wanted and wanted.kdir:
+        return open_tree(cache, wanted)
+    name = (wanted and wanted.series) or DEFAULT_SERIES
     tree = cached_series(cache, name)
     if tree is None:
         raise SchedlineError(
@@ -50,11 +48,7 @@ def header_tree(cache: Path, series: str | None = None) -> Tree:
 
 
 def compiled(cache: Path, names: Collection[str]) -> Path:
-    """Compile these programs, and return their directory. A bundle has all of them compiled.
-
-    Raises:
-        SchedlineError: a program does not compile, or the cache has no kernel source with the header that they need.
-    """
+    """Compile these programs, and return their directory. A bundle has all of them compiled."""
     if BUNDLE.exists():
         return BUNDLED_PROGRAMS
     doctor.require(["compile"])

@@ -44,11 +44,7 @@ def list_rows(options: RunOptions) -> Verdict:
 
 
 def run(options: RunOptions) -> Verdict:
-    """Make the runs of a suite that this boot does not have yet, and judge all runs of this boot.
-
-    Raises:
-        SchedlineError: the directory belongs to other runs, or the machine or the kernel does not allow them.
-    """
+    """Make the runs of a suite that this boot does not have yet, and judge all runs of this boot."""
     suite = _suite(options)
     cache = cache_dir()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())

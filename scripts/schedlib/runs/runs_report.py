@@ -6,7 +6,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -74,17 +73,6 @@ class RunsDocument(Document, frozen=True, kw_only=True):
     runs: Annotated[tuple[RunsRow, ...], Meta(min_length=1)]
 
 
-@dataclass(frozen=True)
-class JudgedRun:
-    """One run. `reason` is empty for a PASS; `lacks_program`: a program that it requires is not installed."""
-
-    row: str
-    number: int
-    verdict: Verdict
-    reason: str
-    lacks_program: bool = False
-
-
 def _lacking(row: WorkloadRow, found: Run) -> str:
     """What is missing from a run that claims to be done; empty if nothing is."""
     if found.value(row.work) is None and found.why_absent(row.work) is None:
@@ -101,23 +89,26 @@ def _lacking(row: WorkloadRow, found: Run) -> str:
     return ""
 
 
-def judge_run(row: WorkloadRow, number: int, found: Run) -> JudgedRun:
+def lacks_program(row: WorkloadRow, found: Run) -> bool:
+    """Whether a program is not installed that the row requires."""
+    return found.status == "SKIP" and bool(row.required and found.process and found.process.missing)
+
+
+def judge_run(row: WorkloadRow, number: int, found: Run, file: str = "") -> RunsRow:
     """Judge a run by its file. An exit status of 0 does not prove that it worked, nor 1 that it failed."""
-    process = found.process
-    if found.status == "SKIP":
-        # A skip is INCONCLUSIVE. judge_all() ignores it if other runs measured something.
-        lacks_program = bool(row.required and process and process.missing)
-        verdict = Verdict.ERROR if lacks_program else Verdict.INCONCLUSIVE
-        return JudgedRun(row.name, number, verdict, found.reason, lacks_program)
-    if found.status == "ERROR":
-        return JudgedRun(row.name, number, Verdict.ERROR, found.reason)
-    reason = _lacking(row, found) or found.trouble
-    if not reason and row.program and process and process.exit_status:
-        reason = "one of its tests failed: see its log"
-    return JudgedRun(row.name, number, Verdict.FAIL if reason else Verdict.PASS, reason)
+    process, verdict, reason = found.process, Verdict.ERROR, found.reason
+    if found.status == "SKIP" and not lacks_program(row, found):
+        # judge_all() ignores it if other runs measured something.
+        verdict = Verdict.INCONCLUSIVE
+    elif found.status == "DONE":
+        reason = _lacking(row, found) or found.trouble
+        if not reason and row.program and process and process.exit_status:
+            reason = "one of its tests failed: see its log"
+        verdict = Verdict.FAIL if reason else Verdict.PASS
+    return RunsRow(row.name, number, verdict, reason, found.seconds, file)
 
 
-def judge_all(judged: Sequence[JudgedRun]) -> Verdict:
+def judge_all(judged: Sequence[RunsRow]) -> Verdict:
     """The verdict of all runs. Skips count only if there is nothing else."""
     found = [each.verdict for each in judged if each.verdict is not Verdict.INCONCLUSIVE]
     return worst(found)
@@ -151,11 +142,11 @@ def _noise(runs: Sequence[Run]) -> str:
     return ", ".join(parts)
 
 
-def tell_table(suite: Suite, judged: Sequence[JudgedRun], runs: Runs) -> None:
+def tell_table(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> None:
     """Print each row, its figures as median (minimum to maximum) over the runs, and its noise."""
     for row in suite.rows:
         mine = [each for each in judged if each.row == row.name]
-        done = [runs[row.name, each.number] for each in mine if runs[row.name, each.number].status == "DONE"]
+        done = [run for (name, _), run in runs.items() if name == row.name and run.status == "DONE"]
         verdicts = [each.verdict for each in mine]
         counts = ", ".join(f"{verdicts.count(each)} {mark}" for each, mark in _MARKS.items() if each in verdicts)
         timed = [run.seconds for run in done if run.process]
@@ -189,13 +180,13 @@ def histogram_lines(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
-def _lava(suite: Suite, judged: Sequence[JudgedRun], runs: Runs) -> str:
+def _lava(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> str:
     """The format that send-to-lava.sh of Linaro's test-definitions reads: test, result; metrics with value and unit."""
     lines = []
     for row in suite.rows:
         mine = [each for each in judged if each.row == row.name]
         lines.append(f"{row.name} {_LAVA[judge_all(mine)]}")
-        done = [runs[row.name, each.number] for each in mine if each.verdict is Verdict.PASS]
+        done = [runs[row.name, each.run] for each in mine if each.verdict is Verdict.PASS]
         for name, unit in row.metrics.items():
             values = [value for run in done if (value := run.value(name)) is not None]
             if values:
@@ -214,7 +205,9 @@ def conclude(
     rows = {row.name: row for row in suite.rows}
     runs = {(run.row, run.number): read_run(out / run.file) for run in plan.order}
     ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
-    judged = [judge_run(rows[run.row], run.number, runs[run.row, run.number]) for run in ordered]
+    judged = tuple(
+        judge_run(rows[run.row], run.number, runs[run.row, run.number], f"{out.name}/{run.file}") for run in ordered
+    )
     verdict = judge_all(judged)
     tell_table(suite, judged, runs)
     if options.json:
@@ -225,22 +218,12 @@ def conclude(
             fingerprint=dict(machine),
             status=verdict,
             plan=RunsPlan(plan.suite, plan.digest, plan.runs, plan.seed),
-            runs=tuple(
-                RunsRow(
-                    run.row,
-                    run.number,
-                    each.verdict,
-                    each.reason,
-                    runs[run.row, run.number].seconds,
-                    f"{out.name}/{run.file}",
-                )
-                for run, each in zip(ordered, judged, strict=True)
-            ),
+            runs=judged,
         )
         document.write(options.json, found)
     if options.lava:
         write_atomic(options.lava, _lava(suite, judged, runs))
-    return verdict, any(each.lacks_program for each in judged)
+    return verdict, any(lacks_program(rows[name], run) for (name, _), run in runs.items())
 
 
 def _row(run: Run) -> WorkloadRow | None:
@@ -253,12 +236,7 @@ def _row(run: Run) -> WorkloadRow | None:
 
 
 def report(directory: Path) -> Verdict:
-    """Print the result of every run below a directory, as `schedline run` does, also of runs that were made elsewhere.
-
-    Raises:
-        SchedlineError: there are no runs, a file is not a run, the runs are of several machines or kernels, or no
-            suite has a row for a run.
-    """
+    """Print the result of every run below a directory, also of runs that were made elsewhere."""
     rows: dict[str, WorkloadRow] = {}
     runs: dict[tuple[str, int], Run] = {}
     found = sorted(runs_below(directory), key=lambda each: (each[1].started, each[1].uptime_s, each[0]))
@@ -281,7 +259,8 @@ def report(directory: Path) -> Verdict:
         for planned in plan.order if plan else ():
             if not (place / planned.file).exists():
                 print(f"{planned.row}, run {planned.number}: {place / planned.file} is missing")
-                judged.append(JudgedRun(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
+                why = "its file is missing"
+                judged.append(RunsRow(planned.row, planned.number, Verdict.ERROR, why, 0.0, planned.file))
     suite = Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows)))
     tell_table(suite, judged, runs)
     for row in suite.rows:

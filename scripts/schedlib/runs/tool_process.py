@@ -65,9 +65,6 @@ def run_guarded(
     """Run a tool to its end in its own directory. None of its processes survive, however this process ends.
 
     A tool with a server shares a private network with it: neither can be reached from outside.
-
-    Raises:
-        SchedlineError: the guard itself was killed.
     """
     order = {
         "argv": list(argv),

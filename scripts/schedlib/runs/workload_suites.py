@@ -100,11 +100,7 @@ def suite_names() -> list[str]:
 
 
 def load_suite(name: str) -> Suite:
-    """A suite with the rows of those that it includes.
-
-    Raises:
-        SchedlineError: the suite does not exist, or its file is wrong.
-    """
+    """A suite with the rows of those that it includes."""
     path = SUITES / f"{name}.toml"
     if name not in suite_names():
         raise SchedlineError(f"no suite {name!r}", nearest(name, suite_names()))
@@ -126,11 +122,7 @@ def load_suite(name: str) -> Suite:
 
 
 def chosen(suite: Suite, only: Sequence[str]) -> Suite:
-    """Select rows of a suite; all of them if none is named.
-
-    Raises:
-        SchedlineError: there is no such row.
-    """
+    """Select rows of a suite; all of them if none is named."""
     names = [row.name for row in suite.rows]
     if unknown := [name for name in only if name not in names]:
         raise SchedlineError(f"{suite.name} has no row {unknown[0]!r}", f"choose among {', '.join(names)}")

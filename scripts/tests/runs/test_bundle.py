@@ -13,12 +13,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from test_programs import COMPILER
-from workload_runs import KNOWN, plain
+from workload_runs import storm
 
 from conftest import git, read_words
 from schedlib import doctor
 from schedlib.errors import SchedlineError
-from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
 from schedlib.options import TreeOptions
 from schedlib.runs import bundle, run_verb
@@ -26,16 +25,9 @@ from schedlib.runs.run_options import PackOptions
 from schedlib.verdict import Verdict
 
 
-def storm() -> str:
+def played() -> str:
     """A script in place of the storm: it writes a run."""
-    metrics = (
-        Metric("sleeps", "sleeps", "neither", "exact", 5, 5),
-        Metric("sleeps_per_s", "sleeps/s", "higher", "rate", 7, 5),
-        Metric("oversleep.p50", "ns", "lower", "quantile", 7, 5),
-        Metric("oversleep.p99", "ns", "lower", "quantile", 9, 5),
-    )
-    found = plain(run_of(Head("sleep_storm", "2026-11-22T07:00:00Z", 3.5, KNOWN), Reading(metrics)))
-    write = f'while [ "$1" != --json ]; do shift; done\ncat > "$2" <<\'END\'\n{json.dumps(found)}\nEND\n'
+    write = f'while [ "$1" != --json ]; do shift; done\ncat > "$2" <<\'END\'\n{json.dumps(storm())}\nEND\n'
     return f"#!/bin/sh\n{write}"
 
 
@@ -44,7 +36,7 @@ def unpacked(kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.Monk
     """A bundle, unpacked. Its programs are what a compiler has made that copies a header."""
     header = kernel / "tools/testing/selftests/kselftest.h"
     header.parent.mkdir(parents=True)
-    header.write_text(storm())
+    header.write_text(played())
     git(kernel, "add", "-A")
     git(kernel, "commit", "-q", "-m", "header")
     (tmp_path / "bin").mkdir()
@@ -57,7 +49,7 @@ def unpacked(kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(doctor, "require", lambda _: None)
     monkeypatch.setattr(bundle, "activate", lambda _: tmp_path / "environment/bin/python")
     archive = tmp_path / "bundle.tar.gz"
-    assert bundle.pack(PackOptions(archive, TreeOptions(kdir=kernel))) is Verdict.PASS
+    assert bundle.pack(PackOptions(archive, tree=TreeOptions(kdir=kernel))) is Verdict.PASS
     place = tmp_path / "target"
     place.mkdir()
     subprocess.run(["tar", "-C", place, "-xf", archive], check=True)

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import SCHED_H, git, read_words
 from schedlib.errors import SchedlineError
-from schedlib.runs import kernels_verb, packages, variants
+from schedlib.runs import kernels_verb, packages
 from schedlib.runs.packages import PACKAGES, KernelSize, PackagedKernel, boot_lines
 from schedlib.tree.kernel_tree import Tree, open_kdir
 
@@ -51,38 +51,38 @@ def padding(tree: Tree, commit: str, path: Path) -> Path:
 
 
 def test_revisions(tree: Tree) -> None:
-    base, candidate = variants.of_revisions(tree, "base", "HEAD")
+    base, candidate = packages.of_revisions(tree, "base", "HEAD")
     assert (base.role, candidate.role) == ("base", "candidate")
-    assert "1 insertion" in variants.differences(tree, [base, candidate])[0]
+    assert "1 insertion" in packages.differences(tree, [base, candidate])[0]
 
 
 @pytest.mark.parametrize("words", [("base", "nowhere"), ("--exec=x", "HEAD"), ("HEAD", "HEAD")])
 def test_revisions_that_cannot_be_compared(tree: Tree, words: tuple[str, str]) -> None:
     with pytest.raises(SchedlineError, match=r"no revision|the same commit"):
-        variants.of_revisions(tree, *words)
+        packages.of_revisions(tree, *words)
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["base", "candidate"])
 def test_placebo_goes_where_it_applies(tree: Tree, tmp_path: Path, place: int) -> None:
-    chosen = variants.of_revisions(tree, "base", "HEAD")
+    chosen = packages.of_revisions(tree, "base", "HEAD")
     mail = padding(tree, chosen[place].commit, tmp_path / "pad.patch")
-    placebo = variants.with_placebo(tree, chosen, mail)
+    placebo = packages.with_placebo(tree, chosen, mail)
     text = tree.read("kernel/sched/sched.h", placebo.commit) or ""
     assert "placebo[128]" in text
     assert ("____cacheline_aligned" in text) == bool(place)
 
 
 def test_placebo_that_applies_nowhere(tree: Tree, tmp_path: Path) -> None:
-    chosen = variants.of_revisions(tree, "base", "HEAD")
+    chosen = packages.of_revisions(tree, "base", "HEAD")
     mail = tmp_path / "pad.patch"
     mail.write_text(PLACEBO.format(line=1, before="not", after="there", pad="x", end="y"))
     with pytest.raises(SchedlineError, match="neither to the base nor"):
-        variants.with_placebo(tree, chosen, mail)
+        packages.with_placebo(tree, chosen, mail)
 
 
 def test_a_change_without_a_placebo(tree: Tree) -> None:
     with pytest.raises(SchedlineError, match="no placebo for fix-share-id"):
-        variants.placebo_of(tree, "fix-share-id")
+        packages.placebo_of(tree, "fix-share-id")
 
 
 def test_configurations_that_differ() -> None:
@@ -197,11 +197,11 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("CONFIG_A=y\n")
     carried = read_words(kernels_verb, "kernels", "--config", str(config), "--change", "rd-lines", "--placebo")
-    assert (carried.configuration, carried.changes, carried.revisions) == ("CONFIG_A=y\n", ("rd-lines",), None)
-    assert (carried.placebo, carried.placebo_patch) == (True, None)
+    assert (carried.config, carried.changes, carried.base) == (config, ("rd-lines",), None)
+    assert carried.placebo is True
     words = ["--config", str(config), "--kdir", str(tmp_path), "--base", "a", "--head", "b", "--placebo", str(config)]
     given = read_words(kernels_verb, "kernels", *words)
-    assert (given.revisions, given.placebo, given.placebo_patch) == (("a", "b"), True, config)
+    assert (given.base, given.head, given.placebo) == ("a", "b", config)
     plain = read_words(kernels_verb, "kernels", *words[:-2], "--package", "tar")
     assert (plain.placebo, plain.package) == (False, "tar")
     assert plain.package in PACKAGES and given.package in PACKAGES

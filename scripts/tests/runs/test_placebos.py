@@ -13,7 +13,7 @@ from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import Column, chosen_archs, compiled
 from schedlib.layout.members import Structure, read_members
 from schedlib.paths import PATCHES
-from schedlib.runs.variants import KernelSource, of_changes, placebo_of, with_placebo
+from schedlib.runs.packages import KernelSource, of_changes, placebo_of, with_placebo
 from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree
 

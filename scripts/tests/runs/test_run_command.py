@@ -103,6 +103,15 @@ def test_ten_boots_of_one_command_are_ten_boots(play: Place, capsys: pytest.Capt
     assert "boot-3/bench-2.json is missing" in report.stdout and "boots: 10" in report.stdout
 
 
+def test_the_only_boot_lacks_a_run(play: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was a KeyError: no other boot has a run of that number."""
+    assert play.run("--runs", "2", boot="first").returncode == 0
+    (play.out / "first/bench-2.json").unlink()
+    found = play.run("--report", str(play.out), suite=False)
+    assert found.returncode == 2
+    assert "bench: 1 ok, 1 ERROR" in found.stdout and "its file is missing" in found.stdout
+
+
 def test_a_new_boot_needs_no_words(play: Place) -> None:
     assert play.run("--runs", "2", "--only", "bench", boot="first").returncode == 0
     done = play.run(suite=False, boot="second")
@@ -223,14 +232,13 @@ def test_another_plan_is_refused(play: Place) -> None:
     [
         (["--suite", "nothing"], "there is no suite 'nothing'. Known: play"),
         (["--only", "benc"], "there is no row 'benc'. Did you mean bench?"),
-        (["--runs", "0"], "'0' is not a number of runs; 1 to 1000 are possible"),
+        (["--runs", "0"], "'0' is no number from 1 to 1000"),
         (["--out", ""], "the path is empty"),
         (["--out", "/proc/version/out"], "/proc/version is no directory"),
         (["--without", "rd-lines"], "--without is for a guest"),
         (["--in-guest", "--on", "uml"], "there is no guest 'uml'. Known: qemu-x86_64, qemu-arm64"),
         (["--in-guest", "--with", "rd-line"], "Did you mean rd-lines?"),
         (["--in-guest", "--topology", "nothing"], "there is no topology 'nothing'"),
-        (["--in-guest", "--cpupri", "nothing"], "there is no variant of cpupri-split 'nothing'"),
         (["--in-guest", "--kdir", "/nonexistent"], "no such file or directory"),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_disk_that_a_tool_has_filled_is_said(
     usage = shutil.disk_usage(play.directory)
     for free, expected in ((usage.free, "exit status 3"), (0, "is full: the output of bench was cut off")):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
-        wanted = RunOptions("play", ("bench",), out=play.out)
+        wanted = RunOptions("play", only=("bench",), out=play.out)
         with suppress(SchedlineError) if free else pytest.raises(SchedlineError, match=expected):
             assert run_job.run(wanted) is Verdict.ERROR
         if free:

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from workload_runs import KNOWN, Place, plain
+from workload_runs import KNOWN, Place
+from workload_runs import storm as run
 
 from schedlib.dev.kselftest import not_home
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
 from schedlib.gate.pairing import refuse_differences
 from schedlib.runs.plan import new_plan
@@ -22,16 +22,6 @@ from schedlib.runs.run_options import PLAN
 from schedlib.runs.runs_report import report
 from schedlib.runs.workload_suites import load_suite
 from schedlib.verdict import Verdict
-
-
-def run(tool: str = "sleep_storm", *, minute: int = 0, sleeps: float = 5) -> dict[str, Any]:
-    metrics = (
-        Metric("sleeps", "sleeps", "neither", "exact", sleeps, 5),
-        Metric("sleeps_per_s", "sleeps/s", "higher", "rate", 7, 5),
-        Metric("oversleep.p50", "ns", "lower", "quantile", 7, 5),
-        Metric("oversleep.p99", "ns", "lower", "quantile", 9, 5),
-    )
-    return plain(run_of(Head(tool, f"2026-11-22T07:{minute:02}:00Z", 3.5 + minute, KNOWN), Reading(metrics)))
 
 
 def keep(directory: Path, name: str, found: dict[str, Any]) -> Path:

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workload_runs import plain
+from workload_runs import storm
 
 from by_schema import validate
 from conftest import read_words
 from schedlib.errors import SchedlineError
-from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boots import read_side
 from schedlib.guest import busybox_guest, home
 from schedlib.guest.boot import Ending, GuestRun
@@ -70,21 +69,11 @@ def sent(directory: Path, slot: int, files: Mapping[str, bytes], *shell: str) ->
     return subprocess.run([*(shell or ("busybox", "sh")), "-c", script], check=False).returncode
 
 
-def run_json(sleeps: float) -> bytes:
-    head = Head("sleep_storm", "2026-11-22T07:00:00Z", 3.5, GUEST_SAYS | {"command_line": "sleep_storm"})
-    metrics = (
-        Metric("sleeps", "sleeps", "neither", "exact", sleeps, 5),
-        Metric("sleeps_per_s", "sleeps/s", "higher", "rate", 7, 5),
-        Metric("oversleep.p50", "ns", "lower", "quantile", 7, 5),
-        Metric("oversleep.p99", "ns", "lower", "quantile", 9, 5),
-    )
-    return json.dumps(plain(run_of(head, Reading(metrics)))).encode()
-
-
 def left(sleeps: float = 5, status: str = "0") -> dict[str, bytes]:
     """The files that a run of our own workload leaves in the guest."""
     ending = f"2026-11-22T07:00:00Z 3.50 4.75 {status}\n".encode()
-    return {"run.json": run_json(sleeps), "ending": ending, "stdout": b"ok 1 slept\n", "stderr": b""}
+    run = json.dumps(storm(sleeps=sleeps, fingerprint=GUEST_SAYS | {"command_line": "sleep_storm"})).encode()
+    return {"run.json": run, "ending": ending, "stdout": b"ok 1 slept\n", "stderr": b""}
 
 
 class Played(Guest):
@@ -191,18 +180,6 @@ def test_words_of_a_guest_need_one(tmp_path: Path) -> None:
 def test_guests_have_a_disk() -> None:
     assert set(GUESTS) == {target.name for target in TARGETS.values() if target.emulator}
     assert GUESTS[0] == TARGET
-
-
-def test_each_variant_has_files_of_its_own(tmp_path: Path) -> None:
-    """With --lava, each guest overwrote the results of the guest before it."""
-    words = ["--json", "all.json", "--lava", "all.txt", "--cpupri", "all", "--with", "rd-lines", "--config", "numa"]
-    options = read_words(run_verb, "run", "--in-guest", *words)
-    assert options.guest and len(options.guest.cpupri) == 7
-    for name in options.guest.cpupri:
-        part, guest = options.variant(name), options.guest.variant(name)
-        assert (str(part.json), str(part.lava)) == (f"all-{name}.json", f"all-{name}.txt")
-        assert guest.changes.with_ == ("rd-lines", "cpupri-split")
-        assert (guest.config, guest.cpupri) == (("numa", f"cpupri-{name}"), ())
 
 
 @pytest.mark.tools

@@ -13,7 +13,7 @@ from workload_runs import Place, document
 from conftest import write_files
 from schedlib.kernel import machine
 from schedlib.runs import restore
-from schedlib.runs.interference import noise, snapshot
+from schedlib.runs.measure import noise, snapshot
 
 STAT = "cpu  {user} 0 100 5000 7 0 0 {steal} 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\nctxt 9\nprocs_running {running}\n"
 

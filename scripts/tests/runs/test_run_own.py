@@ -22,7 +22,7 @@ from schedlib.guest.selftests import flags
 from schedlib.kernel.machine import fingerprint
 from schedlib.runs import measure as measure_module
 from schedlib.runs.measure import Means, measure, skipped
-from schedlib.runs.runs_report import JudgedRun, judge_all, judge_run
+from schedlib.runs.runs_report import RunsRow, judge_all, judge_run, lacks_program
 from schedlib.runs.tool_process import Finished, run_guarded, why_no_fifo
 from schedlib.runs.workload_suites import OWN, WorkloadRow
 from schedlib.verdict import Verdict
@@ -195,15 +195,15 @@ def test_the_flags_are_those_of_the_makefile() -> None:
     ],
 )
 def test_a_failure_hides_an_error_and_a_skip_nothing(verdicts: list[str], expected: str) -> None:
-    judged = [JudgedRun("row", 1, Verdict[each], "") for each in verdicts]
+    judged = [RunsRow("row", 1, Verdict[each], "", 0.0, "x.json") for each in verdicts]
     assert judge_all(judged).value == expected
 
 
 def test_only_a_program_that_is_not_here_is_one_to_install() -> None:
     head = Head("sleep_storm", "2026-11-22T04:34:01Z", 1.5, KNOWN)
-    failed = judge_run(STORM, 1, run_of(head, Reading(error="exit status 1: libnuma is not installed")))
-    assert (failed.verdict, failed.lacks_program) == (Verdict.ERROR, False)
+    failed = run_of(head, Reading(error="exit status 1: libnuma is not installed"))
+    assert (judge_run(STORM, 1, failed).verdict, lacks_program(STORM, failed)) == (Verdict.ERROR, False)
     for required, verdict in ((True, Verdict.ERROR), (False, Verdict.INCONCLUSIVE)):
         found = skipped(head, STORM, "sleep_storm is somewhere else", missing=True).run
-        judged = judge_run(msgspec.structs.replace(STORM, required=required), 1, found)
-        assert (judged.verdict, judged.lacks_program) == (verdict, required)
+        row = msgspec.structs.replace(STORM, required=required)
+        assert (judge_run(row, 1, found).verdict, lacks_program(row, found)) == (verdict, required)

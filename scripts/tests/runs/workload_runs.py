@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from by_schema import validate
-from schedlib.formats.run_file import Run
+from schedlib.formats.run_file import Head, Metric, Reading, Run, run_of
 from schedlib.guest import selftests
 from schedlib.paths import SELFTESTS
 from schedlib.tree.kernel_tree import Tree
@@ -88,6 +88,19 @@ def plain(run: Run) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(run)))
     validate(found, "run-1")
     return found
+
+
+def storm(
+    tool: str = "sleep_storm", *, minute: int = 0, sleeps: float = 5, fingerprint: Mapping[str, str] = KNOWN
+) -> dict[str, Any]:
+    """A run with the metrics of sleep_storm in the suite `quick`, as in its file."""
+    metrics = (
+        Metric("sleeps", "sleeps", "neither", "exact", sleeps, 5),
+        Metric("sleeps_per_s", "sleeps/s", "higher", "rate", 7, 5),
+        Metric("oversleep.p50", "ns", "lower", "quantile", 7, 5),
+        Metric("oversleep.p99", "ns", "lower", "quantile", 9, 5),
+    )
+    return plain(run_of(Head(tool, f"2026-11-22T07:{minute:02}:00Z", 3.5 + minute, fingerprint), Reading(metrics)))
 
 
 def document(path: Path) -> dict[str, Any]:
