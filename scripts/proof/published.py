@@ -15,9 +15,8 @@ from pathlib import Path
 from msgspec import field
 
 from schedlib.c2c.moved_layout import is_part
-from schedlib.c2c.sample_shares import ranks, spearman, wilson
-from schedlib.c2c.traffic_report import grid
-from schedlib.c2c.traffic_table import middle, named
+from schedlib.c2c.samples import ranks, spearman, wilson
+from schedlib.c2c.traffic_table import grid, middle, named
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import AccessKind, TrafficResult, TrafficRow, read_result
 from schedlib.formats.data_file import read_toml

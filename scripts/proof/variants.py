@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.c2c.traffic_report import grid
-from schedlib.c2c.traffic_table import middle
+from schedlib.c2c.traffic_table import grid, middle
 from schedlib.cache import cache_dir
 from schedlib.formats.c2c_document import TrafficResult, read_result
 from schedlib.paths import PROJECT

@@ -7,16 +7,76 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 from schedlib.c2c.c2c_options import KINDS, TAGS
-from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.kernel_map import KernelMap, Symbol, kernel_map
 from schedlib.c2c.memory_map import MemoryMap, MemoryNames, memory_map_if_known
 from schedlib.c2c.objects import UNNAMED, Located, Resolver, Watch, watches
-from schedlib.c2c.raw import Page, Raw
+from schedlib.c2c.raw import Instance, MemoryPage, Raw
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Place
-from schedlib.formats.c2c_map_document import ObjectMap
-from schedlib.formats.c2c_trace_document import Symbol
+from schedlib.formats import document
+from schedlib.formats.c2c_document import Address, Place
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Moment, Positive, Strict, Whole, Word
+
+MAP_FILE = "objects.json"
+
+
+class MappedArray(Strict, frozen=True):
+    """An array of structures: its first element, and how many it has."""
+
+    structure: Word
+    first: Address
+    number: Positive
+
+
+class ObjectMap(Document, frozen=True, kw_only=True):
+    """Where a running kernel has its objects: the map that schedline c2c import reads.
+
+    All addresses are those of the running kernel.
+
+    Attributes:
+        tool: name and version of what wrote this file.
+        made: with time zone.
+        release: of the kernel, as `uname -r` prints it.
+        page: bytes of a page.
+        slide: how far the kernel lies from the addresses in its vmlinux.
+        cpus: possible CPUs.
+        offsets: for each of them, what to add to the address that a per-CPU variable has in vmlinux.
+        areas: where page descriptors, the direct map and vmalloc begin; empty if that is not known.
+        objects: names of the watched objects, as --objects takes them.
+        instances: where they lie; keys are those of schedline c2c for such a kernel and so many CPUs.
+        pages: the pages on which samples lie.
+        arrays: arrays of structures behind a pointer.
+    """
+
+    only_lines = True
+
+    schema: Literal["c2c-objects-1"]
+    tool: Word
+    made: Moment
+    build_id: Word
+    release: Word
+    page: Positive
+    slide: Whole
+    cpus: Positive
+    offsets: tuple[Address, ...]
+    areas: tuple[Address, ...]
+    objects: tuple[Word, ...]
+    instances: tuple[Instance, ...]
+    pages: tuple[MemoryPage, ...]
+    arrays: tuple[MappedArray, ...]
+
+
+def read_objects(path: Path) -> ObjectMap:
+    """Read an object map from its file, or from the directory that contains the file.
+
+    Raises:
+        Refused: the file is not a valid map.
+    """
+    return document.read_below(path, MAP_FILE, ObjectMap, "see docs/c2c.md, Beside a real machine")
+
 
 NO_MAP = "no object map: per-CPU variables and allocated memory have no name"
 NOT_MAPPED = "memory that the object map does not name"
@@ -77,7 +137,7 @@ class AddressNames:
         symbol = self._known.data[at] if at >= 0 else Symbol(0, 0, UNNAMED)
         if address >= symbol.address + symbol.size:
             return NOT_A_VARIABLE
-        watch = Watch(symbol.name, symbol.name, "", 0, symbol.size, "", False, symbol.address, ())
+        watch = Watch(symbol.name, symbol.name, "", 0, symbol.size, "", False, symbol.address, (), optional=False)
         return self._resolver.inside(watch, symbol.address, address)
 
     def _outside(self, address: int) -> Place | str:
@@ -122,9 +182,7 @@ class AddressNames:
     def _raw(found: ObjectMap | None) -> Raw:
         if found is None:
             return Raw((), {}, (), 0)
-        pages = {
-            each.address: Page(each.kind, each.cache, each.first, each.size, each.object_size) for each in found.pages
-        }
+        pages = {each.address: each for each in found.pages}
         arrays = {each.structure: (each.first, each.number) for each in found.arrays}
         return Raw((), {}, (), 0, pages, found.areas, found.offsets, arrays=arrays)
 

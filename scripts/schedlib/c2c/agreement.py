@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from schedlib.c2c.objects import UNNAMED
-from schedlib.c2c.sample_shares import ranks, spearman, wilson
+from schedlib.c2c.samples import NOTHING, MeasuredDocument, Metric, Sampled, ranks, spearman, wilson
 from schedlib.c2c.traffic_table import field_name, totals
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import TrafficResult, TrafficRow
-from schedlib.formats.c2c_measured_document import NOTHING, MeasuredDocument, Metric, Sampled
 
 
 def emulated_amounts(result: TrafficResult, metric: Metric) -> list[dict[str, int]]:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from schedlib.c2c.c2c_options import LINES
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Observed, ObservedGuest
-from schedlib.c2c.player import Player
+from schedlib.c2c.observed import Observed, ObservedGuest, Player
 from schedlib.c2c.traffic_table import field_name, function_name, line_name, middle, named, totals
 from schedlib.formats.c2c_document import BlamedField, Counts, TrafficResult, TrafficRow
 
@@ -69,7 +68,7 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
     guests, elsewhere = gains[: len(observed.guests)], dict(zip(others, gains[len(observed.guests) :], strict=True))
     names = {name for found in guests for name in found}
     shown: dict[str, list[TrafficRow]] = {name: [] for name in names}
-    for row in result.quanta[len(result.quanta) // 2].rows:
+    for row in result.middle.rows:
         shown.get(field_name(row), []).append(row)
     pieces = _pieces(observed)
     room = {name: _room(observed, result, pieces[name]) for name in names}

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import UNSET, structs
 
 from schedlib import TOOL, doctor
-from schedlib.c2c import guest_files, heat_map, plugin_guest, traffic_diff, traffic_report, weighted
+from schedlib.c2c import c2c_page, plugin_guest, traffic_diff, traffic_report, weighted
 from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import (
     CLOCKS,
@@ -21,12 +21,11 @@ from schedlib.c2c.c2c_options import (
 )
 from schedlib.c2c.counting import Wanted, built, observe, source
 from schedlib.c2c.moved_layout import relaid
-from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
-from schedlib.c2c.player import Player, pcs_of, played
+from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
 from schedlib.c2c.plugin_guest import Setting
+from schedlib.c2c.traffic_diff import TrafficDiffDocument
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.formats import document
-from schedlib.formats.c2c_diff_document import TrafficDiffDocument
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.targets import TARGETS
@@ -63,7 +62,7 @@ def count(options: C2cOptions) -> Verdict:
     if latencies:
         weighted.refuse_lacking(latencies, wanted.setting)
     if wanted.program:
-        guest_files.check(wanted.program, wanted.target.arch)
+        plugin_guest.check(wanted.program, wanted.target.arch)
     shell = ["in-guest"] if wanted.program and wanted.program.is_script else []
     # pahole makes the types that the kernel shows to BPF programs.
     types = ["layout"] if "c2c-sched-ext" in wanted.config else []
@@ -120,19 +119,14 @@ def _result(cache: Path, observed: Observed, place: Path, *, blames: bool) -> Tr
 def _show(result: TrafficResult, out: Path, options: C2cOptions | C2cReplayOptions) -> None:
     latencies = weighted.load_latencies(options.latencies) if options.latencies else UNSET
     result = structs.replace(result, latencies=latencies)
-    text, picture = traffic_report.text(result) + weighted.text(result), heat_map.draw(result)
+    text = traffic_report.text(result)
     write_atomic(out / _TEXT, text)
-    write_atomic(out / _PICTURE, picture)
+    write_atomic(out / _PICTURE, c2c_page.picture(result))
     for path in (options.json, out / C2C_FILE):
         if path:
             document.write(path, result)
-    if options.svg:
-        write_atomic(options.svg, picture)
     if options.html:
-        # Its libraries are there only if a page is asked for.
-        from schedlib.c2c.c2c_page import page
-
-        write_atomic(options.html, page(result))
+        write_atomic(options.html, c2c_page.page(result))
     print(text, end="")
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Write a result as one self-contained HTML file, without scripts. Names from kernels and programs are untrusted."""
+"""A result as a picture of its lines, and as one self-contained HTML file around it, without scripts.
+
+The picture has a row for each cache line and a cell for each field; darker means more false sharing. Names from kernels
+and programs are untrusted.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +13,142 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
-
-from schedlib.c2c import heat_map, weighted
+from schedlib.c2c import weighted
 from schedlib.c2c.raw import DISTANCES
 from schedlib.c2c.traffic_table import (
+    TITLES,
+    answered,
+    by_quantum,
     field_name,
     function_name,
-    line_name,
-    middle,
-    objects_of,
-    spread,
+    hot_lines,
+    most_missed,
+    object_name,
+    ranked,
     totals,
 )
-from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow
-from schedlib.formats.html_page import rendered
-from schedlib.formats.svg import STYLE
+from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
+from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key
+from schedlib.formats.svg import picture as drawn
 
-_LINES, _ROWS, _MOST = 12, 14, 40
-_COUNTS = ("false_shared", "misses", "hitm", "upgrades", "accesses")
-_TITLES = ("false sharing", "misses", "HITM", "upgrades", "accesses")
+_PLAIN, _HOT = (250, 250, 250), (203, 24, 29)
+_MOST_LINES = 40
+_NOTES = 250
+"""Pixels for the notes to the right of a line."""
+
+_HOT_SHARE = 0.1
+"""A field is hot if it has this share of its line's misses, or of the copies that are invalidated there."""
+
+_LINE_SHARE = 0.01
+"""The hot fields of a line are told if it has this share of the object's misses."""
+
+_MOST_FUNCTIONS, _ROWS, _MOST = 4, 14, 40
+
+_MEANING = (
+    "A row is a cache line, a cell a field. Its colour is the number of misses on the field by pure false sharing: the",
+    "CPU fetched the line only because others wrote to other bytes of it. Right of a line: all its misses, and those",
+    "that were false. Below a hot line: who reads and who writes its hot fields, and how often.",
+)
+
+
+def picture(result: TrafficResult) -> str:
+    """The structures of a result, in the guest of the middle quantum, as SVG."""
+    table = [row for row in result.middle.rows if not row.neighbour and not row.prefix]
+    whole = [watched for watched in result.watched if watched.fields and not watched.prefix]
+    cells = totals(table, lambda row: (row.owner, row.path))
+    hottest = max((counts.false_shared for counts in cells.values()), default=0)
+    objects = [
+        _object(result, watched, [row for row in table if row.owner == watched.owner], hottest) for watched in whole
+    ]
+    shades = tuple((_colour(number / 4), str(round(hottest * number / 4))) for number in range(5))
+    about = f"misses by pure false sharing, quantum {result.middle.quantum}"
+    return drawn(objects, Key(shades, 120, about, _MEANING), _NOTES)
+
+
+def _colour(share: float) -> str:
+    """From plain to hot; the square root keeps the smaller ones visible."""
+    weight = min(max(share, 0.0), 1.0) ** 0.5
+    red, green, blue = (round(low + (high - low) * weight) for low, high in zip(_PLAIN, _HOT, strict=True))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow], hottest: int) -> DrawnObject:
+    by_path: dict[str, list[TrafficRow]] = {}
+    for row in rows:
+        by_path.setdefault(row.path, []).append(row)
+    lines = totals(rows, lambda row: row.line)
+    whole, skew = sum(counts.misses for counts in lines.values()), watched.skews[0]
+    about = f"{watched.owner}: {watched.size} bytes, {watched.number} instances"
+    if len(watched.skews) > 1 or skew:
+        about += f", begins {', '.join(map(str, watched.skews))} bytes into a line"
+    shown = []
+    for number in sorted(most_missed(lines)[:_MOST_LINES]):
+        counts, start = lines[number], number * result.line - skew
+        said = f"{counts.false_shared} of {counts.misses} misses false"
+        cells = tuple(_cells(start, result.line, watched.fields, by_path, hottest))
+        is_hot = counts.misses >= _LINE_SHARE * whole
+        hot = tuple(hot_fields([row for row in rows if row.line == number], counts)) if is_hot else ()
+        shown.append(DrawnLine(number, f"{start:#x}", cells, said, hot))
+    return DrawnObject(about, result.line, tuple(shown))
+
+
+def _cells(
+    start: int, size: int, fields: Sequence[MappedField], rows: Mapping[str, Sequence[TrafficRow]], hottest: int
+) -> Iterator[Cell]:
+    """The fields on one line; of a union, only the first field is drawn."""
+    end = start
+    for field in fields:
+        first, last = max(field.offset, end), min(field.offset + field.size, start + size)
+        if first >= last:
+            continue
+        end = last
+        own = rows.get(field.path, ())
+        counts = Counts.sum(row.counts for row in own)
+        about = (
+            f"{field.path}: offset {field.offset}, {field.size} bytes, {counts.false_shared} false sharing of "
+            f"{counts.misses} misses, {counts.accesses} accesses"
+        )
+        colour = _colour(counts.false_shared / hottest if hottest else 0.0)
+        yield Cell(first - start, last - first, field.path, "\n".join([about, *users(own)]), colour)
+
+
+def hot_fields(rows: Sequence[TrafficRow], line: Counts) -> Iterator[str]:
+    """For each hot field of a line, the hottest first: who reads and who writes it."""
+    here = totals(rows, lambda row: row.path)
+    for path in most_missed(here):
+        counts = here[path]
+        misses, sent = counts.misses / (line.misses or 1), counts.invalidated / (line.invalidated or 1)
+        if max(misses, sent) >= _HOT_SHARE:
+            name = path or "(not known)"
+            yield f"{name}: {counts.misses} misses; {'; '.join(users([row for row in rows if row.path == path]))}"
+
+
+def users(rows: Sequence[TrafficRow]) -> list[str]:
+    """Who reads a field and who writes it, from the field's rows; those with the most first."""
+    readers = totals((row for row in rows if row.kind == "load"), function_name)
+    writers = totals((row for row in rows if row.kind != "load"), function_name)
+    said = (
+        _named("read by", {name: (each.misses, each.accesses) for name, each in readers.items()}, "misses"),
+        _named("written by", {name: (each.accesses, each.accesses) for name, each in writers.items()}, "writes"),
+    )
+    return [each for each in said if each]
+
+
+def _named(what: str, functions: Mapping[str, tuple[int, int]], unit: str) -> str:
+    """The functions with their numbers of this unit; of equal ones, those with more accesses come first."""
+    names = sorted(functions, key=lambda name: (-functions[name][0], -functions[name][1], name))
+    shown = [f"{name} ({functions[name][0]} {unit})" for name in names[:_MOST_FUNCTIONS] if functions[name][0]]
+    if len(names) > len(shown):
+        shown.append(f"{len(names) - len(shown)} {'others' if shown else f'functions, without {unit}'}")
+    return f"{what} {', '.join(shown)}" if shown else ""
 
 
 @dataclass(frozen=True)
 class RankedTable:
-    """A table of the page: the first column is a name, the others are numbers.
-
-    Attributes:
-        left_out: rows that are in the JSON alone.
-    """
+    """A table of the page: the first column is a name, the others are numbers; `left_out` rows are only in the JSON."""
 
     titles: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: Sequence[tuple[str, ...]]
     left_out: int = 0
 
 
@@ -56,71 +164,54 @@ class HotLine:
 
 def page(result: TrafficResult) -> str:
     """The page. The same result always gives the same page."""
-    style = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    fields = [totals(each.rows, field_name) for each in result.quanta]
-    functions = [totals(each.rows, function_name) for each in result.quanta]
+    # These libraries are there only if a page is asked for.
+    from markupsafe import Markup
+
+    from schedlib.formats.html_page import rendered
+
+    objects = by_quantum(result, object_name)
+    names = sorted({name for table in objects for name in table})
+    where = RankedTable(("object", *DISTANCES, "cold"), list(answered(objects, names)))
     return rendered(
         Path(__file__).with_name("c2c_page.html.jinja"),
         found=result,
         chosen=result.parameters,
         quanta=", ".join(str(each.quantum) for each in result.quanta),
-        middle=result.quanta[len(result.quanta) // 2].quantum,
+        middle=result.middle.quantum,
         started=result.started.isoformat(" ", "seconds"),
-        objects=_ranked("object", [objects_of(each.rows) for each in result.quanta]),
+        objects=_ranked("object", objects),
         lines=list(_lines(result)),
-        fields=_ranked("field", fields),
-        functions=_ranked("function", functions),
-        answered=_answered(result),
-        weights=[RankedTable((kind, *weighted.TITLES), tuple(rows)) for kind, rows in weighted.tables(result).items()],
+        fields=_ranked("field", by_quantum(result, field_name)),
+        functions=_ranked("function", by_quantum(result, function_name)),
+        answered=where if result.parameters.topology else None,
+        weights=[RankedTable((kind, *weighted.TITLES), rows) for kind, rows in weighted.tables(result).items()],
         weights_said=weighted.said(result.latencies) if result.latencies else (),
         # The writer of pictures escapes every text.
-        picture=Markup(heat_map.draw(result)),  # noqa: S704
-        picture_hash=style,
+        picture=Markup(picture(result)),  # noqa: S704
+        picture_hash=b64encode(hashlib.sha256(STYLE.encode()).digest()).decode(),
     )
 
 
 def _ranked(title: str, tables: Sequence[Mapping[str, Counts]]) -> RankedTable:
-    """Totals of all quanta, those with the most false sharing first."""
-    every = {name: [table.get(name, Counts()) for table in tables] for table in tables for name in table}
-
-    def order(name: str) -> tuple[int, int, str]:
-        false, misses = (middle([getattr(counts, what) for counts in every[name]]) for what in _COUNTS[:2])
-        return -false, -misses, name
-
-    names = sorted(every, key=order)
-    rows = tuple(
-        (name, *(spread([getattr(counts, what) for counts in every[name]]) for what in _COUNTS))
-        for name in names[:_MOST]
-    )
-    return RankedTable((title, *_TITLES), rows, max(len(names) - _MOST, 0))
+    rows = ranked(tables)
+    return RankedTable((title, *TITLES), rows[:_MOST], max(len(rows) - _MOST, 0))
 
 
 def _lines(result: TrafficResult) -> Iterator[HotLine]:
-    """The lines of the middle quantum, those with the most misses first."""
-    shown = result.quanta[len(result.quanta) // 2]
-    whole = sum(row.counts.misses for row in shown.rows) or 1
-    by_line: dict[tuple[str, str, int], list[TrafficRow]] = {}
-    for row in shown.rows:
-        by_line.setdefault(line_name(row), []).append(row)
-    lines = {name: Counts.sum(row.counts for row in rows) for name, rows in by_line.items()}
-    for name in sorted(lines, key=lambda name: (-lines[name].misses, name))[:_LINES]:
-        counts = lines[name]
-        if not counts.misses:
-            continue
-        owner, prefix, number = name
+    whole = sum(row.counts.misses for row in result.middle.rows) or 1
+    for (owner, prefix, number), rows, counts in hot_lines(result):
         about = (
             f"{counts.misses / whole:.1%} of all misses: {counts.misses}, of these {counts.false_shared} by false "
             f"sharing; HITM {counts.hitm}, from another node {counts.remote}, upgrades {counts.upgrades}, "
             f"accesses {counts.accesses}"
         )
-        users = tuple(heat_map.hot_fields(by_line[name], counts))
         title = f"{owner}{f' {prefix}' if prefix else ''}, line {number} ({number * result.line:+#x})"
-        yield HotLine(title, about, users, _accesses(by_line[name], counts))
+        yield HotLine(title, about, tuple(hot_fields(rows, counts)), _accesses(rows, counts))
 
 
 def _accesses(rows: Sequence[TrafficRow], line: Counts) -> RankedTable:
     groups = totals(rows, lambda row: (field_name(row), row.offset, row.kind, row.function))
-    order = sorted(groups, key=lambda key: (-groups[key].misses, key))
+    order = most_missed(groups)
     shown: list[tuple[str, ...]] = []
     for key in order[:_ROWS]:
         counts = groups[key]
@@ -129,17 +220,4 @@ def _accesses(rows: Sequence[TrafficRow], line: Counts) -> RankedTable:
         share = f"{counts.misses / line.misses:.1%}"
         shown.append((field, function, kind, f"{offset:#x}", share, *map(str, numbers)))
     titles = ("field", "function", "kind", "offset", "share", "false sharing", "HITM", "misses", "accesses")
-    return RankedTable(titles, tuple(shown), max(len(order) - _ROWS, 0))
-
-
-def _answered(result: TrafficResult) -> RankedTable | None:
-    """Where the misses of each object were answered from, if the guest has a topology."""
-    if not result.parameters.topology:
-        return None
-    tables = [objects_of(each.rows) for each in result.quanta]
-    rows = []
-    for name in sorted({name for table in tables for name in table}):
-        every = [table.get(name, Counts()) for table in tables]
-        near = (spread([counts.fetched(distance) for counts in every]) for distance in DISTANCES)
-        rows.append((name, *near, spread([counts.cold for counts in every])))
-    return RankedTable(("object", *DISTANCES, "cold"), tuple(rows))
+    return RankedTable(titles, shown, max(len(order) - _ROWS, 0))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import options
-from schedlib.c2c import record_verb, samples_verb, suggest_verb
 from schedlib.c2c.c2c_options import (
     ALL,
     CLOCK,
@@ -17,14 +16,20 @@ from schedlib.c2c.c2c_options import (
     DEFAULT,
     KINDS,
     LINES,
+    PRICE,
     QUANTA,
+    RESTARTS,
     TIMEOUT,
     TRACED,
+    WEIGHTS,
     WORKLOADS,
     C2cDiffOptions,
+    C2cImportOptions,
     C2cOptions,
+    C2cRecordOptions,
     C2cReplayOptions,
     OwnProgram,
+    SuggestOptions,
 )
 from schedlib.errors import SchedlineError
 from schedlib.names import cpupri_variants, latency_names, named_file, some_of
@@ -58,7 +63,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c                                       7.3 with its changes, RT overload on 16 CPUs",
             "schedline c2c --without rd-lines --out base         the same without one change",
             "schedline c2c --kdir ~/linux --workload wakeup --cpus 32",
-            "schedline c2c --objects rq,sched_domain --workload balance --svg lines.svg",
+            "schedline c2c --objects rq,sched_domain --workload balance --html lines.html",
             "schedline c2c --trace rt.trace                      keep the accesses; c2c replay plays them again",
             "schedline c2c --config preempt-rt --objects root_domain   with the fields of the push IPI",
             "schedline c2c --cpupri llc --topology llcs          masks by LLC",
@@ -110,9 +115,9 @@ def add_parser(verbs: Verbs) -> None:
     below = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline c2c VERB --help")
     _add_replay(below)
     _add_diff(below)
-    suggest_verb.add_parser(below)
-    record_verb.add_parser(below)
-    samples_verb.add_parser(below)
+    _add_suggest(below)
+    _add_record(below)
+    _add_import(below)
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +128,6 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     add("--latencies", type=named_file("file of latencies", latency_names, "latencies"), metavar="FILE", help=about)
     add("--out", type=options.new_path, metavar="DIR", help="directory for the results")
     add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-1)")
-    add("--svg", type=options.new_path, metavar="FILE", help="write a picture of the lines here too")
     add("--html", type=options.new_path, metavar="FILE", help="write a page with lists and pictures here")
 
 
@@ -260,3 +264,217 @@ def _diff(wanted: C2cDiffOptions) -> Verdict:
     from schedlib.c2c.c2c_job import diff
 
     return diff(wanted)
+
+
+def _add_suggest(verbs: Verbs) -> None:
+    """Add `schedline c2c suggest`."""
+    parser = add_verb(
+        verbs,
+        "suggest",
+        "an order of a structure's members that costs fewer misses, as a patch",
+        first=[
+            "schedline c2c --objects root_domain --trace rt.trace",
+            "schedline c2c --objects root_domain --workload balance --trace balance.trace",
+            "schedline c2c suggest root_domain --trace rt.trace --held-out balance.trace",
+        ],
+        text="""
+        Searches the orders of a structure's members, and which of them start a line, for the one with the fewest
+        misses. The misses are those of the traces' accesses, played again. No promise of a contract may break, and a
+        member has to bring --price percent to be moved.
+
+        The order is then counted in all quanta, with lines of 64, 128 and 256 bytes, and in workloads that the search
+        has not seen. If the gain is there in all of them, a kernel with it is built and run. If it is there, too, the
+        result is a patch for git am. Otherwise the answer is that there is no gain.""",
+        examples=[
+            "schedline c2c suggest rq --trace rt.trace balance.trace --held-out wakeup.trace --bytes 4096",
+            "schedline c2c suggest rq --trace rt.trace --held-out wakeup.trace --no-measure   only predict",
+            "schedline c2c suggest root_domain --without rd-lines --trace rt.trace --compare candidate",
+        ],
+        operands="STRUCT",
+        read=_read_suggest,
+        job=_suggest,
+    )
+    add = parser.add_argument
+    add("struct", type=_tag, metavar="STRUCT", help="the structure whose members may move")
+    about = "accesses that schedline c2c --trace has kept; one file for each workload"
+    add("--trace", type=options.existing_path, nargs="+", required=True, metavar="FILE", help=about)
+    about = "the same for workloads that the search does not see; without one there is no patch"
+    add("--held-out", type=options.existing_path, nargs="+", default=(), metavar="FILE", help=about)
+    options.add_tree_options(parser)
+    options.add_change_options(parser)
+    add("--file", metavar="FILE", help="the file that declares it, if several do")
+    about = "the largest size that it may have (default: today's, rounded up to whole lines)"
+    add("--bytes", type=_bytes, metavar="N", help=about)
+    shown = ",".join(f"{weight:g}" for weight in WEIGHTS)
+    about = f"how much lines of 64, 128 and 256 bytes count (default: {shown})"
+    add("--weights", type=_weights, default=WEIGHTS, metavar="A,B,C", help=about)
+    about = f"percent of the misses that each moved member has to save (default: {PRICE:g})"
+    add("--price", type=_percent, default=PRICE, metavar="PERCENT", help=about)
+    about = f"how often the search begins again from a changed order (default: {RESTARTS})"
+    add("--restarts", type=_whole, default=RESTARTS, metavar="N", help=about)
+    add("--seed", type=_whole, default=1, metavar="N", help="of the search (default: 1)")
+    about = "a layout file, or a result of schedline c2c, to count beside the suggestion"
+    add("--compare", type=options.existing_path, nargs="+", default=(), metavar="FILE", help=about)
+    about = "do not build and run a kernel with the suggestion"
+    add("--no-measure", dest="measure", action="store_false", help=about)
+    add("--out", type=options.new_path, metavar="DIR", help="directory for the results")
+    add("--json", type=options.new_path, metavar="FILE", help="write the result here too (suggest-1)")
+
+
+def _tag(text: str) -> str:
+    if not text.isidentifier() or not text.isascii():
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a structure")
+    return text
+
+
+def _bytes(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text[:9]) < 1 << 24 or len(text) > 8:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size in bytes, below 16 MB")
+    return int(text)
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 100")
+    return value
+
+
+def _weights(text: str) -> tuple[float, ...]:
+    values = tuple(_percent(word) for word in text.split(","))
+    if len(values) != len(WEIGHTS) or not any(values):
+        raise argparse.ArgumentTypeError("give three numbers, for lines of 64, 128 and 256 bytes; not all 0")
+    return values
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999")
+    return int(text)
+
+
+def _read_suggest(arguments: argparse.Namespace) -> SuggestOptions:
+    tree = options.tree_options(arguments)
+    require_tree(tree)
+    arguments.trace, arguments.held_out = tuple(arguments.trace), tuple(arguments.held_out)
+    arguments.compare = tuple(arguments.compare)
+    return options.options_of(SuggestOptions, arguments, tree=tree, changes=options.change_options(arguments))
+
+
+def _suggest(wanted: SuggestOptions) -> Verdict:
+    from schedlib.suggest.suggest_job import suggest
+
+    return suggest(wanted)
+
+
+_SECONDS = 10.0
+
+
+def _add_record(verbs: Verbs) -> None:
+    """Add `schedline c2c record`."""
+    parser = add_verb(
+        verbs,
+        "record",
+        "sample this machine with perf, and keep where its objects lie; needs root, perf and drgn",
+        first=[
+            "schedline c2c record --vmlinux build/vmlinux --out measured   for ten seconds",
+            "schedline c2c record --vmlinux build/vmlinux --out measured -- hackbench -l 1000   until it ends",
+        ],
+        text="""
+        Runs perf c2c record with what this CPU has: Intel's load latency, AMD's IBS or Arm's SPE. Then drgn reads from
+        the running kernel where the objects and the slabs of the sampled pages lie, because perf knows variables alone.
+        Then it does what schedline c2c import does.
+
+        Nothing is installed, loaded or set. Objects that were freed before drgn looked have no name, or that of what
+        took their place; so sample a load that goes on.""",
+        examples=[
+            "schedline c2c record --vmlinux build/vmlinux --out measured --seconds 30",
+            "schedline c2c record --vmlinux build/vmlinux --out measured --objects rq,root_domain,nohz",
+            "schedline c2c record --vmlinux build/vmlinux --out measured --without-map   only variables have names",
+        ],
+        operands="",
+        read=lambda arguments: options.options_of(C2cRecordOptions, arguments, command=arguments.arguments),
+        job=_record,
+    )
+    options.words_behind_dashes(parser, "arguments")
+    add = parser.add_argument
+    about = "the kernel that runs, with debug information"
+    add("--vmlinux", type=options.existing_path, required=True, metavar="FILE", help=about)
+    add("--out", type=options.new_directory, required=True, metavar="DIR", help="a directory without a recording")
+    about = f"objects for the map: {', '.join(KINDS)} (default: {','.join(DEFAULT)})"
+    add("--objects", type=some_of("object", lambda: [*KINDS]), default=DEFAULT, metavar="NAME,...", help=about)
+    about = f"how long to sample (default: {_SECONDS:.0f}); with a command after --, until it ends"
+    add("--seconds", type=options.seconds, default=_SECONDS, metavar="N", help=about)
+    about = "least latency of a sampled load in cycles, on Intel and POWER (default: perf's)"
+    add("--ldlat", type=_cycles, default=0, metavar="CYCLES", help=about)
+    add("--without-map", action="store_true", help="do without drgn: allocated objects have no names")
+
+
+def _cycles(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of cycles from 1 to 65535")
+    return int(text)
+
+
+def _record(wanted: C2cRecordOptions) -> Verdict:
+    from schedlib.c2c.record_job import record
+
+    return record(wanted)
+
+
+def _add_import(verbs: Verbs) -> None:
+    """Add `schedline c2c import`."""
+    parser = add_verb(
+        verbs,
+        "import",
+        "what perf c2c, perf mem and perf script have sampled, by object and field",
+        first=[
+            "schedline c2c import samples.txt --vmlinux build/vmlinux --map objects.json --out measured",
+            "schedline c2c import report.txt --vmlinux build/vmlinux   perf c2c report --stdio",
+        ],
+        text="""
+        Reads a text of perf: that of perf script with data addresses and data sources, perf c2c report --stdio,
+        perf mem report --stdio, or perf report -s type,typeoff --stdio. Each sample is named by the field that lies at
+        its address. Intel's load latency, AMD's IBS and Arm's SPE are read alike.
+
+        Samples stay samples: each share has its interval. What has no field is in a row of its own, with its share and
+        the reason. The vmlinux has to be that of the kernel that ran. The map says where allocated objects and per-CPU
+        variables lay; docs/c2c.md describes it. Without one, only variables of vmlinux have names.""",
+        examples=[
+            "schedline c2c import types.txt --out measured                  perf report -s type,typeoff --stdio",
+            "schedline c2c import samples.txt --vmlinux build/vmlinux --build-id 8d0f3a --json measured.json",
+        ],
+        operands="FILE",
+        read=_read_import,
+        job=_import,
+    )
+    add, place = parser.add_argument, options.existing_path
+    add("files", type=place, nargs="+", metavar="FILE", help="texts that perf has printed, all of one kind")
+    about = "the kernel that ran, with debug information; only types need none"
+    add("--vmlinux", type=place, metavar="FILE", help=about)
+    add("--map", type=place, metavar="FILE", help="where its objects lay (c2c-objects-1)")
+    about = "of the kernel that ran, as perf buildid-list prints it; a map has it"
+    add("--build-id", type=_build_id, metavar="HEX", help=about)
+    add("--line", type=int, choices=LINES, default=LINES[0], help="bytes of a cache line (64)")
+    add("--out", type=options.new_path, metavar="DIR", help="directory for the results")
+    add("--json", type=options.new_path, metavar="FILE", help="write the result here too (c2c-measured-1)")
+
+
+def _build_id(text: str) -> str:
+    if len(text) < 6 or len(text) > 64 or set(text) - set("0123456789abcdef"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a build-id: 6 to 64 of the digits 0 to 9 and a to f")
+    return text
+
+
+def _read_import(arguments: argparse.Namespace) -> C2cImportOptions:
+    files = tuple(arguments.files)
+    return options.options_of(C2cImportOptions, arguments, files=files, build_id=arguments.build_id or "")
+
+
+def _import(wanted: C2cImportOptions) -> Verdict:
+    from schedlib.c2c.samples_job import import_samples
+
+    return import_samples(wanted)

@@ -16,8 +16,8 @@ from elftools.elf.elffile import ELFFile
 
 from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import MappedField, MappedStructure
-from schedlib.formats.c2c_trace_document import Symbol
+from schedlib.formats.c2c_document import Address, MappedField, MappedStructure
+from schedlib.formats.strict import Count, Strict, Word
 from schedlib.kernel.build_id import build_id_of
 
 VERSION = 1
@@ -34,6 +34,14 @@ WHOLE = frozenset(_NUMBERS | _LOCKS | _LINKS)
 
 _MOST_ELEMENTS = 512
 _FUNCTION, _DATA = 2, 1
+
+
+class Symbol(Strict, frozen=True):
+    """An entry of a symbol table."""
+
+    address: Address
+    size: Count
+    name: Word
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,12 @@ from pathlib import Path
 import msgspec
 from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.kernel_map import KernelMap, enumerators, structures_of, structures_of_units
+from schedlib.c2c.kernel_map import KernelMap, Symbol, enumerators, structures_of, structures_of_units
 from schedlib.c2c.objects import UNNAMED, Watch
-from schedlib.c2c.raw import PAGE, Page, Raw
+from schedlib.c2c.raw import PAGE, Instance, MemoryPage, Raw
 from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedStructure
-from schedlib.formats.c2c_trace_document import Instance, Symbol
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict
 from schedlib.paths import CONFIGS
@@ -322,7 +321,7 @@ class MemoryNames:
         first = max(start, address // PAGE * PAGE)
         return Symbol(first, max(min(after, first + PAGE) - first, 1), UNNAMED), first
 
-    def _of_page(self, address: int, page: Page) -> tuple[Watch, int, int]:
+    def _of_page(self, address: int, page: MemoryPage) -> tuple[Watch, int, int]:
         if page.kind != "slab":
             return self._rest_of_page(_PAGES[page.kind], address)
         start = address - (address - page.first) % page.size

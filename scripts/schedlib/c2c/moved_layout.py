@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from msgspec import structs
+
 from schedlib.c2c.kernel_map import KernelMap
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest
-from schedlib.c2c.raw import Raw
+from schedlib.c2c.raw import Instance, Raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import C2C_FILE, MappedField, MappedStructure, read_result
-from schedlib.formats.c2c_trace_document import Instance
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Count, Positive, Strict
 
@@ -116,7 +117,7 @@ def relaid_as(
     structures = {**observed.known.structures, **{tag: each.structure for tag, each in changed.items()}}
     guests = tuple(_moved(observed.watches, guest, changed, place) for guest in observed.guests)
     watches = tuple(
-        replace(watch, size=changed[watch.tag].structure.size) if _is_relaid(watch, changed) else watch
+        structs.replace(watch, size=changed[watch.tag].structure.size) if _is_relaid(watch, changed) else watch
         for watch in observed.watches
     )
     return replace(

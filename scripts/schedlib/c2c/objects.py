@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from schedlib.c2c.c2c_options import KINDS, ObjectKind, owner_of
-from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import MappedField, MappedStructure, Place, Watched
-from schedlib.formats.c2c_trace_document import Symbol
+from schedlib.formats.c2c_document import Address, MappedField, MappedStructure, Place, Watched
+from schedlib.formats.strict import Count, Positive, Strict, Word
 
 PER_CPU_OFFSETS = "__per_cpu_offset"
 _ONE_FOR_EACH_CPU = ("cpudl_item", "cpupri_place")
@@ -24,8 +24,7 @@ _SBM_LEAVES = 15
 """Leaves of a sparse bitmap that are watched: those whose pointers are in the two lines that each root has."""
 
 
-@dataclass(frozen=True)
-class Watch:
+class Watch(Strict, frozen=True):
     """A range of memory to watch, and how to find it.
 
     Attributes:
@@ -39,16 +38,16 @@ class Watch:
         optional: a null pointer to it is not reported as missing.
     """
 
-    key: str
-    owner: str
+    key: Word
+    owner: Word
     prefix: str
-    offset: int
-    size: int
+    offset: Count
+    size: Positive
     tag: str
     per_cpu: bool
-    address: int
-    hops: tuple[int, ...]
-    optional: bool = False
+    address: Address
+    hops: tuple[Count, ...]
+    optional: bool
 
 
 def _missing(name: str, what: str) -> SchedlineError:
@@ -95,31 +94,28 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
             raise _missing(name, f"{kind.part} in {kind.tag}")
         first = inside[0].offset
         size = max(entry.offset + entry.size for entry in inside) - first
-    steps = (*rest[:-1], rest[-1] + first) if rest else ()
-    yield Watch(
-        f"{owner}+{first}", owner, "", first, size, kind.tag, kind.per_cpu, start + (0 if rest else first), steps
-    )
+
+    def steps(offset: int, *behind: int) -> tuple[int, ...]:
+        return (*rest[:-1], rest[-1] + offset, *behind) if rest else behind
+
+    place = start + (0 if rest else first)
+    yield Watch(f"{owner}+{first}", owner, "", first, size, kind.tag, kind.per_cpu, place, steps(first), optional=False)
     for entry in structure.fields if kind.masks else ():
-        length = _behind(known, entry, cpus)
-        if length and first <= entry.offset < first + size:
-            behind = (*rest[:-1], rest[-1] + entry.offset, 0) if rest else (0,)
-            place = start if rest else start + entry.offset
-            tag = entry.pointee if entry.pointee in known.structures else ""
-            key = f"{owner}*{entry.path}"
-            yield Watch(key, owner, f"*{entry.path}", 0, length, tag, kind.per_cpu, place, behind)
-        if entry.path.endswith("cpupri.leaves") and first <= entry.offset < first + size:
+        if not first <= entry.offset < first + size:
+            continue
+        path, place = f"*{entry.path}", start + (0 if rest else entry.offset)
+        if length := _behind(known, entry, cpus):
+            tag, behind = entry.pointee if entry.pointee in known.structures else "", steps(entry.offset, 0)
+            yield Watch(f"{owner}{path}", owner, path, 0, length, tag, kind.per_cpu, place, behind, optional=False)
+        leaves: list[tuple[str, str, int]] = []
+        if entry.path.endswith("cpupri.leaves"):
             # cpupri-split: an array of pointers. One is set for each group of CPUs, the others are null.
-            for number in range(cpus):
-                behind = (*rest[:-1], rest[-1] + entry.offset, _POINTER * number, 0)
-                leaf = f"*{entry.path}[{number}]"
-                length = known.structures["cpupri_leaf"].size
-                yield Watch(f"{owner}{leaf}", owner, leaf, 0, length, "cpupri_leaf", kind.per_cpu, start, behind, True)
-        if entry.pointee == "sbm" and first <= entry.offset < first + size:
-            for number in range(min(cpus, _SBM_LEAVES)):
-                behind = (*rest[:-1], rest[-1] + entry.offset, _POINTER * (1 + number), 0)
-                leaf = f"*{entry.path}.leaves[{number}]"
-                length = known.structures["sbm_leaf"].size
-                yield Watch(f"{owner}{leaf}", owner, leaf, 0, length, "sbm_leaf", kind.per_cpu, start, behind, True)
+            leaves = [("cpupri_leaf", f"{path}[{number}]", number) for number in range(cpus)]
+        elif entry.pointee == "sbm":
+            leaves = [("sbm_leaf", f"{path}.leaves[{number}]", 1 + number) for number in range(min(cpus, _SBM_LEAVES))]
+        for tag, leaf, number in leaves:
+            length, behind = known.structures[tag].size, steps(entry.offset, _POINTER * number, 0)
+            yield Watch(f"{owner}{leaf}", owner, leaf, 0, length, tag, kind.per_cpu, start, behind, optional=True)
 
 
 def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:

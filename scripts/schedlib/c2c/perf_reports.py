@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from schedlib.c2c.samples import Sampled, SampleKind
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_measured_document import Sampled, SampleKind
 
 _C2C, _MEM, _TYPE = "Shared Cache Line Distribution Pareto", "Data Symbol", "Data Type Offset"
 

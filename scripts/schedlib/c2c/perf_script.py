@@ -17,11 +17,45 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import cast
 
-from schedlib.c2c.data_source import DataSource, data_source
+from schedlib.c2c.samples import NOTHING, Sampled, SampleKind
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Place
-from schedlib.formats.c2c_measured_document import NOTHING, Sampled, SampleKind
 from schedlib.progress import say
+
+_LOAD, _STORE = 0x2, 0x4
+_LEVEL, _SNOOP, _LOCK, _REMOTE, _SNOOPX, _HOPS = 5, 19, 24, 37, 38, 43
+_REMOTE_CACHE = 0x400 | 0x800
+_HITM, _PEER, _LOCKED = 0x10, 0x2, 0x2
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """What a sample did.
+
+    Attributes:
+        taken: the line came from a cache that had modified it, or from a peer.
+        remote: it came from another node.
+    """
+
+    kind: SampleKind
+    taken: bool
+    remote: bool
+
+
+def data_source(value: int) -> DataSource | None:
+    """What the number says; None if it is neither a load nor a store."""
+    operation = value & 0x1F
+    if not operation & (_LOAD | _STORE):
+        return None
+    locked = bool(value >> _LOCK & 0x3 & _LOCKED)
+    kind: SampleKind = "store" if operation & _STORE else "rmw" if locked else "load"
+    # perf counts HITM for loads alone; see c2c_decode_stats() of tools/perf/util/mem-events.c.
+    snooped = value >> _SNOOP & 0x1F & _HITM or value >> _SNOOPX & 0x3 & _PEER
+    taken = bool(operation & _LOAD and snooped)
+    # With hops, POWER uses the bit for another core of the same node.
+    remote = bool(value >> _LEVEL & 0x3FFF & _REMOTE_CACHE or (value >> _REMOTE & 1 and not value >> _HOPS & 0x7))
+    return DataSource(kind, taken, taken and remote)
+
 
 Names = Callable[[int], Place | str]
 """Names an address of the kernel: the object and field there, or the reason why it has no name."""

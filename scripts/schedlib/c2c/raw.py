@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import AccessKind, Counts, PrivateLines
-from schedlib.formats.c2c_trace_document import Instance
+from schedlib.formats.c2c_document import AccessKind, Address, Counts, PrivateLines
+from schedlib.formats.strict import Count, Positive, Strict, Word
 
 HEAD = "c2c-raw 2"
 PAGE = 4096
@@ -21,15 +23,24 @@ DISTANCES = ("cluster", "llc", "node", "remote")
 """Where a miss is answered from, the nearest first; see `enum c2c_distance`."""
 
 
-@dataclass(frozen=True)
-class Record:
-    """What one instruction did to one address.
+class Instance(Strict, frozen=True):
+    """Where a watched object lay.
 
     Attributes:
-        kind: load, store or rmw.
-        pc: address of the instruction.
-        epoch: epoch of the object at the address; 0 if only the line is watched.
+        key: the key of its watch.
+        epoch: above 1 if it was allocated later; 0 if the plugin did not watch it and it was only named afterwards.
     """
+
+    key: Word
+    cpu: Count
+    address: Address
+    size: Positive
+    epoch: Count
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one instruction did to one address; the epoch is that of the object there, 0 if only the line is watched."""
 
     address: int
     size: int
@@ -39,46 +50,45 @@ class Record:
     epoch: int = 1
 
 
-@dataclass(frozen=True)
-class Page:
-    """What a page of the guest is used for.
+class MemoryPage(Strict, frozen=True):
+    """What a page is used for; see scripts/c2c/memory.h.
 
     Attributes:
-        kind: slab, table, large, stack or other.
         cache: for a slab the name of its cache, else empty.
         first: where the slab begins.
         size: from one object of the slab to the next.
         object_size: bytes of an object.
     """
 
-    kind: str
-    cache: str = ""
-    first: int = 0
-    size: int = 0
-    object_size: int = 0
+    address: Address
+    kind: Literal["slab", "table", "large", "stack", "other"]
+    cache: str
+    first: Address
+    size: Count
+    object_size: Count
 
 
 @dataclass(frozen=True)
 class Raw:
-    """The output of one guest.
+    """The output of one guest. What stands from `pages` on is there if all of the kernel's memory was watched.
 
     Attributes:
         absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
         watched: accesses to watched lines.
-        pages: if everything was watched, the pages with lines that several CPUs used, by address.
-        areas: where page descriptors, the direct map and vmalloc begin, if everything was watched.
-        offsets: of the per-CPU variables of each CPU, if everything was watched.
+        pages: those with lines that several CPUs used, by address.
+        areas: where page descriptors, the direct map and vmalloc begin.
+        offsets: of the per-CPU variables of each CPU.
+        private: what was left out because only one CPU used it.
         arrays: for each structure of an array, the address of its first element, and how many it has.
         callers: the functions that allocated objects of kmalloc, by the object's address, if the kernel knows them.
         again: pages that something else used when counting began.
-        private: what was left out because only one CPU used it, if everything was watched.
     """
 
     instances: tuple[Instance, ...]
     absent: dict[str, int]
     records: tuple[Record, ...]
     watched: int
-    pages: dict[int, Page] = field(default_factory=dict)
+    pages: dict[int, MemoryPage] = field(default_factory=dict)
     areas: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
     private: PrivateLines | UnsetType = UNSET
@@ -114,16 +124,10 @@ def parse_raw(text: str, name: str) -> Raw:
 def _read(rows: Sequence[Sequence[str]]) -> Raw:
     if " ".join(rows[0]) != HEAD or rows[1][0] != "machine" or rows[-1][0] != "end" or rows[-2][0] != "seen":
         raise ValueError("no head, or no end")
-    instances: list[Instance] = []
-    absent: dict[str, int] = {}
-    records: list[Record] = []
-    pages: dict[int, Page] = {}
+    found = Raw((), {}, (), int(rows[-2][2]))
+    instances, records, offsets, again = list[Instance](), list[Record](), list[int](), list[int]()
     areas: tuple[int, ...] = ()
-    offsets: list[int] = []
     private: PrivateLines | UnsetType = UNSET
-    arrays: dict[str, tuple[int, int]] = {}
-    callers: dict[int, str] = {}
-    again: list[int] = []
     for row in rows[2:-2]:
         if row[0] == "record":  # by far the most
             records.append(read_record(row))
@@ -131,19 +135,18 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
             _, key, cpu, address, size, epoch = row
             instances.append(Instance(key, int(cpu), int(address, 16), int(size), int(epoch)))
         elif row[0] == "absent":
-            absent[row[1]] = absent.get(row[1], 0) + 1
+            found.absent[row[1]] = found.absent.get(row[1], 0) + 1
         elif row[0] == "page":
-            slab = row[2] == "slab"
-            page = Page(row[2], row[3], int(row[4], 16), int(row[5]), int(row[6])) if slab else Page(row[2])
-            pages[int(row[1], 16)] = page
+            page = _page(*row[1:])
+            found.pages[page.address] = page
         elif row[0] == "areas":
             areas = tuple(int(word, 16) for word in row[1:])
         elif row[0] == "percpu":
             offsets.append(int(row[2], 16))
         elif row[0] == "array":
-            arrays[row[1]] = int(row[2], 16), int(row[3])
+            found.arrays[row[1]] = int(row[2], 16), int(row[3])
         elif row[0] == "caller":
-            callers[int(row[1], 16)] = row[2]
+            found.callers[int(row[1], 16)] = row[2]
         elif row[0] == "again":
             again.append(int(row[1], 16))
         elif row[0] == "private":
@@ -152,6 +155,12 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
             raise ValueError(f"a line begins with {row[0]}")
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
-    _, watched = map(int, rows[-2][1:])
-    places = pages, areas, tuple(offsets), private, arrays, callers, tuple(again)
-    return Raw(tuple(instances), absent, tuple(records), watched, *places)
+    places = found.pages, areas, tuple(offsets), private, found.arrays, found.callers, tuple(again)
+    return Raw(tuple(instances), found.absent, tuple(records), found.watched, *places)
+
+
+def _page(
+    address: str, kind: str, cache: str = "", first: str = "0", size: str = "0", objects: str = "0"
+) -> MemoryPage:
+    words = (int(address, 16), kind, cache, int(first, 16), int(size), int(objects))
+    return msgspec.convert(dict(zip(MemoryPage.__struct_fields__, words, strict=True)), MemoryPage)

@@ -3,31 +3,157 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.c2c_options import TAGS, C2cImportOptions, C2cRecordOptions
-from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.memory_map import memory_map_if_known
+from schedlib import TOOL
+from schedlib.c2c.address_names import MAP_FILE, ObjectMap
+from schedlib.c2c.c2c_options import SOURCES, TAGS, C2cImportOptions, C2cRecordOptions
+from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.memory_map import MemoryMap, memory_map_if_known
+from schedlib.c2c.objects import PER_CPU_OFFSETS, watches
 from schedlib.c2c.perf_script import FIELDS, read_script
-from schedlib.c2c.raw import PAGE
-from schedlib.c2c.running_objects import WantedObjects, objects_of_kernel
-from schedlib.c2c.sampler import Sampler, possible_cpus, refuse_locked_down, sampler
+from schedlib.c2c.raw import PAGE, Instance
 from schedlib.c2c.samples_job import import_samples
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_map_document import MAP_FILE, ObjectMap
 from schedlib.kernel.build_id import build_id_of, running_build_id
-from schedlib.process import clean_environment, dying_with_us, run
+from schedlib.process import clean_environment, dying_with_us, must, run
 from schedlib.progress import step
 from schedlib.verdict import Verdict
+
+_EVENTS = "sys/bus/event_source/devices"
+_LOCKDOWN = "sys/kernel/security/lockdown"
+_POSSIBLE = "sys/devices/system/cpu/possible"
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """What samples data addresses on a machine; whether perf c2c record takes --ldlat for it."""
+
+    name: str
+    latency: bool
+
+
+_SAMPLERS = (
+    ("ibs_op", Sampler("AMD's IBS", latency=False)),
+    ("arm_spe_0", Sampler("Arm's SPE", latency=False)),
+    ("cpu/events/mem-loads", Sampler("Intel's load latency, or POWER's", latency=True)),
+    ("cpu_core/events/mem-loads", Sampler("Intel's load latency", latency=True)),
+)
+"""A path below _EVENTS. tools/perf/arch/*/util/mem-events.c says which perf c2c record uses."""
+
+_REASONS = {
+    "x86_64": "no ibs_op and no event mem-loads: a virtual machine without a PMU, a BIOS that switches IBS off, or a "
+    "CPU that has neither",
+    "aarch64": "no arm_spe_0: the CPU or its firmware has no SPE, arm_spe_pmu is not loaded (modprobe arm_spe_pmu), or "
+    "the kernel's page tables are apart (boot with kpti=off)",
+    "ppc64le": "no event mem-loads: a guest without a PMU",
+}
+
+
+def sampler(machine: str, root: Path = Path("/")) -> Sampler:
+    """What samples on a machine, as `uname -m` names it; SchedlineError, with the reason, if nothing does."""
+    for path, found in _SAMPLERS:
+        if (root / _EVENTS / path).exists():
+            return found
+    reason = _REASONS.get(machine, f"perf knows no such counters on {machine}")
+    raise SchedlineError(
+        f"this machine cannot sample data addresses: {reason}",
+        "count on emulated CPUs: schedline c2c; or read what another machine has sampled: schedline c2c import",
+    )
+
+
+def refuse_locked_down(root: Path = Path("/")) -> None:
+    """SchedlineError if the kernel lets nobody read its memory, see security/lockdown/lockdown.c."""
+    path = root / _LOCKDOWN
+    if path.is_file() and "[confidentiality]" in path.read_text():
+        raise SchedlineError(
+            "this kernel is locked down: nobody may read its memory, and perf may not sample it",
+            "boot it without lockdown=confidentiality",
+        )
+
+
+def possible_cpus(root: Path = Path("/")) -> int:
+    """The number of possible CPUs; SchedlineError if sysfs does not say it."""
+    try:
+        return int((root / _POSSIBLE).read_text().strip().rpartition("-")[2]) + 1
+    except (OSError, ValueError) as error:
+        raise SchedlineError(f"/{_POSSIBLE} cannot be read: {error}", "mount sysfs") from error
+
+
+_FIRST_PER_CPU = "runqueues"
+
+
+def objects_of_kernel(
+    drgn: Sequence[str],
+    vmlinux: Path,
+    known: KernelMap,
+    memory: MemoryMap | None,
+    objects: tuple[str, ...],
+    cpus: int,
+    pages: Sequence[int],
+) -> ObjectMap:
+    """The map of a running kernel: drgn reads its memory, see scripts/c2c/object_map.py.
+
+    Args:
+        drgn: the program, and which kernel it is to read. It has to be that of vmlinux.
+        memory: what is needed to name slabs; None if this kernel describes its pages otherwise.
+        pages: addresses of pages whose use is asked for.
+
+    Raises:
+        SchedlineError: drgn cannot read the kernel.
+    """
+    offsets, per_cpu = known.symbol(PER_CPU_OFFSETS), known.symbol(_FIRST_PER_CPU)
+    if offsets is None or per_cpu is None:
+        raise SchedlineError("this kernel has no per-CPU variables: it was built for one CPU", "c2c needs two")
+    # Where a base is no variable, as on arm64, slabs have no names yet.
+    bases = [] if memory is None else [int(base, 16) for base in memory.bases if not base.startswith("=")]
+    looked_at = {watch.key: watch for watch in watches(known, objects, cpus)}
+    asked = {
+        "offsets": {"name": offsets.name, "address": offsets.address},
+        "per_cpu": per_cpu.address,
+        "cpus": cpus,
+        "areas": bases,
+        "watches": [
+            {"key": each.key, "per_cpu": each.per_cpu, "address": each.address, "hops": each.hops}
+            for each in looked_at.values()
+        ],
+        "pages": pages if bases else [],
+        "arrays": [(name, *places) for name, places in memory.arrays.items()] if memory and bases else [],
+    }
+    argv = [*drgn, "--main-symbols", "-s", str(vmlinux), str(SOURCES / "object_map.py")]
+    text = must(argv, stdin=json.dumps(asked).encode(), next_step="schedline c2c record --help")
+    ours = {
+        "schema": ObjectMap.kind(),
+        "tool": TOOL,
+        "made": datetime.now(UTC).replace(microsecond=0),
+        "build_id": known.build_id,
+        "page": PAGE,
+        "cpus": cpus,
+        "objects": objects,
+    }
+    try:
+        answer = json.loads(text)
+        found = [Instance(key, cpu, address, looked_at[key].size, 1) for key, cpu, address in answer["instances"]]
+        return msgspec.convert(answer | ours | {"instances": msgspec.to_builtins(found)}, ObjectMap)
+    except (KeyError, TypeError, ValueError) as error:
+        raise SchedlineError(
+            f"drgn has answered something else: {error!r}", "drgn --version; see docs/c2c.md"
+        ) from error
+
 
 _MEMORY = Path("/proc/kcore")
 DATA_FILE, SAMPLES_FILE = "perf.data", "samples.txt"
@@ -114,14 +240,8 @@ def _write_text(out: Path) -> None:
     half = out / f".{SAMPLES_FILE}"
     argv = ["perf", "script", "--header", "-i", str(out / DATA_FILE), "-F", FIELDS]
     with half.open("wb") as file:
-        done = subprocess.run(
-            dying_with_us(argv),
-            check=False,
-            stdout=file,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            env=clean_environment(),
-        )
+        none, kept = subprocess.DEVNULL, subprocess.PIPE
+        done = subprocess.run(dying_with_us(argv), stdin=none, stdout=file, stderr=kept, env=clean_environment())
     if done.returncode:
         half.unlink()
         said = done.stderr.decode(errors="replace").strip()[-500:]
@@ -140,5 +260,5 @@ def _map(options: C2cRecordOptions) -> ObjectMap:
         return ""
 
     read_script(options.out / SAMPLES_FILE, kept, workers=1)
-    wanted = WantedObjects(known, memory, options.objects, possible_cpus(), tuple(sorted(pages)))
-    return objects_of_kernel(["drgn", "-q", "-k"], options.vmlinux, wanted)
+    drgn = ["drgn", "-q", "-k"]
+    return objects_of_kernel(drgn, options.vmlinux, known, memory, options.objects, possible_cpus(), sorted(pages))

@@ -6,19 +6,69 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec.structs import asdict
 
-from schedlib.c2c.traffic_report import TITLES, grid
-from schedlib.c2c.traffic_table import field_name, function_name, middle, object_name, spread, totals
+from schedlib.c2c.traffic_table import (
+    COUNTS,
+    TITLES,
+    CountName,
+    field_name,
+    function_name,
+    grid,
+    middle,
+    object_name,
+    spread,
+    totals,
+)
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_diff_document import COUNTS, JudgedTraffic, TrafficMetric
 from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow
 from schedlib.formats.data_file import read_toml
-from schedlib.formats.strict import Strict
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Amount, Count, Strict, Word
 from schedlib.verdict import Verdict, worst
+
+
+class TrafficMetric(Strict, frozen=True):
+    """What is compared, and how much it may rise.
+
+    Attributes:
+        of: an object, or a field with its object; `*` for each object, `*.*` for each field.
+        count: one of COUNTS.
+        budget: percent that it may rise.
+        floor: number of events that it may rise in addition.
+    """
+
+    of: Word
+    count: CountName
+    budget: Amount
+    floor: Count
+
+
+class JudgedTraffic(TrafficMetric, frozen=True):
+    """A metric, judged for one object or field.
+
+    Attributes:
+        name: the object or field.
+        base, candidate: one number for each quantum.
+    """
+
+    name: Word
+    base: tuple[Count, ...]
+    candidate: tuple[Count, ...]
+    verdict: Verdict
+
+
+class TrafficDiffDocument(Document, frozen=True, kw_only=True):
+    """schedline c2c diff: two results of c2c against budgets."""
+
+    schema: Literal["c2c-diff-1"]
+    tool: Word
+    status: Verdict
+    metrics: tuple[JudgedTraffic, ...]
+
 
 _FIELDS, _FUNCTIONS = 40, 20
 

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.c2c.raw import DISTANCES
-from schedlib.c2c.traffic_report import grid
-from schedlib.c2c.traffic_table import field_name, function_name, middle, objects_of, spread, totals
+from schedlib.c2c.traffic_table import by_quantum, field_name, function_name, grid, in_all, middle, object_name, spread
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, Latencies, TrafficResult
 from schedlib.formats.data_file import read_toml
@@ -24,15 +23,10 @@ def load_latencies(path: Path) -> Latencies:
 
 
 def refuse_lacking(latencies: Latencies, setting: Setting) -> None:
-    """Check that a machine has a latency for each distance at which a CPU of the guest can be.
-
-    Raises:
-        SchedlineError: it has none for one of them.
-    """
+    """SchedlineError if a machine has no latency for a distance at which a CPU of the guest can be."""
     near = 1
-    for distance, far in zip(
-        DISTANCES, (setting.per_cluster, setting.per_llc, setting.per_node, setting.topology.cpus), strict=True
-    ):
+    reach = (setting.per_cluster, setting.per_llc, setting.per_node, setting.topology.cpus)
+    for distance, far in zip(DISTANCES, reach, strict=True):
         is_possible, near = far > near, max(near, far)
         if is_possible and latencies.of(distance) is None:
             raise SchedlineError(
@@ -49,19 +43,14 @@ def weight(counts: Counts, latencies: Latencies) -> int:
 
 def tables(result: TrafficResult) -> Mapping[str, list[tuple[str, ...]]]:
     """For objects, fields and functions: the rows of a table with TITLES, the heaviest first."""
-    latencies = result.latencies
-    if not latencies:
+    if not result.latencies:
         return {}
-    kinds: dict[str, list[Mapping[str, Counts]]] = {
-        "object": [objects_of(each.rows) for each in result.quanta],
-        "field": [totals(each.rows, field_name) for each in result.quanta],
-        "function": [totals(each.rows, function_name) for each in result.quanta],
-    }
-    return {kind: _rows(found, latencies) for kind, found in kinds.items()}
+    keys = {"object": object_name, "field": field_name, "function": function_name}
+    return {kind: _rows(by_quantum(result, key), result.latencies) for kind, key in keys.items()}
 
 
-def _rows(found: list[Mapping[str, Counts]], latencies: Latencies) -> list[tuple[str, ...]]:
-    every = {name: [table.get(name, Counts()) for table in found] for table in found for name in table}
+def _rows(found: Sequence[Mapping[str, Counts]], latencies: Latencies) -> list[tuple[str, ...]]:
+    every = in_all(found)
     weights = {name: [weight(counts, latencies) for counts in each] for name, each in every.items()}
     names = sorted((name for name in every if any(weights[name])), key=lambda name: (-middle(weights[name]), name))
     return [
@@ -86,11 +75,9 @@ def said(latencies: Latencies) -> tuple[str, ...]:
     )
 
 
-def text(result: TrafficResult) -> str:
-    """The part of the report for results with latencies; empty for others."""
-    if not result.latencies:
-        return ""
-    lines = ["", *said(result.latencies)]
+def lines(result: TrafficResult) -> Iterator[str]:
+    """The part of the report for results with latencies; nothing for others."""
+    if result.latencies:
+        yield from ("", *said(result.latencies))
     for kind, rows in tables(result).items():
-        lines += ["", *grid([(kind, *TITLES), *rows], 1)]
-    return "\n".join(lines) + "\n"
+        yield from ("", *grid([(kind, *TITLES), *rows], 1))

@@ -18,6 +18,9 @@ C2C_FILE = "c2c.json"
 
 AccessKind = Literal["load", "store", "rmw"]
 
+Address = Annotated[int, Meta(ge=0)]
+"""An address of the guest, or of the machine that was sampled."""
+
 
 class Counts(Strict, frozen=True, omit_defaults=True):
     """Events of one kind of access; see `struct c2c_counts`. A file has those that are not zero.
@@ -308,6 +311,11 @@ class TrafficResult(Document, frozen=True, kw_only=True):
     def line(self) -> int:
         """Bytes of a cache line."""
         return self.parameters.line
+
+    @property
+    def middle(self) -> Quantum:
+        """The guest of the middle quantum."""
+        return self.quanta[len(self.quanta) // 2]
 
     def __post_init__(self) -> None:
         for name in ("build_id", "emulator", "plugin"):

@@ -15,6 +15,7 @@ from schedlib.c2c import agreement, traffic_diff
 from schedlib.c2c.c2c_options import QUANTA
 from schedlib.c2c.counting import remembered
 from schedlib.c2c.plugin_guest import refuse_other_qemu
+from schedlib.c2c.samples import MEASURED_FILE, read_measured
 from schedlib.cache import scratch
 from schedlib.check import mutants
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
@@ -25,7 +26,6 @@ from schedlib.contracts.packs import pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import read_result
-from schedlib.formats.c2c_measured_document import MEASURED_FILE, read_measured
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose

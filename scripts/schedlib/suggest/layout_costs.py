@@ -5,21 +5,200 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from schedlib.c2c.c2c_options import LINES
 from schedlib.c2c.moved_layout import StructureLayout, relaid_as
-from schedlib.c2c.observed import Observed
-from schedlib.c2c.player import Player, played
-from schedlib.formats.c2c_document import Counts
-from schedlib.formats.suggest_document import LayoutCosts
-from schedlib.layout.members import parse
+from schedlib.c2c.objects import Watch
+from schedlib.c2c.observed import Observed, ObservedGuest, Player, played
+from schedlib.c2c.raw import Instance
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
+from schedlib.layout.members import Structure, parse
 from schedlib.process import run
-from schedlib.suggest.embedded import Embedded
+from schedlib.suggest.suggest_report import SUGGESTED, LayoutCosts
 
-TODAY, SUGGESTED = "today", "suggested"
+_WORD = 8
+_NAME = re.compile(r"\.?\w+|\[\d+\]")
+"""A part of a path: a name, or the number of an element."""
+
+_OTHER_SLAB = ("slab ", "kmalloc-")
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Where a structure lies in others.
+
+    Attributes:
+        size: of the structure, in bytes.
+        places: by structure around it the paths of the members, and their offsets.
+    """
+
+    tag: str
+    size: int
+    places: Mapping[str, tuple[tuple[str, int], ...]]
+
+    def named(self, observed: Observed) -> Observed:
+        """The same guests, with the structures inside as objects of their own."""
+        around = {watch.key: watch for watch in observed.watches if self._is_around(watch)}
+        if not around:
+            return observed
+        known = observed.known.structures
+        if not self._is_whole(observed):
+            known = {**known, self.tag: self._structure(known)}
+        pieces = {key: list(self._pieces(watch)) for key, watch in around.items()}
+        watches = [watch for watch in observed.watches if watch.key not in around]
+        watches += [piece for row in pieces.values() for piece, _ in row]
+        return replace(
+            observed,
+            known=replace(observed.known, structures=known),
+            watches=tuple(watches),
+            guests=tuple(_divided(guest, pieces) for guest in observed.guests),
+        )
+
+    def moved(self, observed: Observed, layout: StructureLayout) -> tuple[dict[str, StructureLayout], Embedded]:
+        """The layouts of the traced structures if the one inside has this one, and where it then lies in them."""
+        found = {self.tag: layout} if self._is_whole(observed) else {}
+        places = {}
+        for tag in {watch.tag for watch in observed.watches if self._is_around(watch)}:
+            found[tag], places[tag] = self._around(observed.known.structures[tag], tag, layout)
+        return found, Embedded(self.tag, layout.size or self.size, places)
+
+    def _is_whole(self, observed: Observed) -> bool:
+        """Whether the trace has objects that are nothing else."""
+        return any(watch.tag == self.tag and not watch.prefix for watch in observed.watches)
+
+    def _is_around(self, watch: Watch) -> bool:
+        return watch.tag in self.places and not watch.prefix and not watch.offset and watch.tag != self.tag
+
+    def _structure(self, known: Mapping[str, MappedStructure]) -> MappedStructure:
+        """The structure, from the fields of one around it."""
+        tag, rows = next((tag, rows) for tag, rows in self.places.items() if tag in known)
+        path, offset = rows[0]
+        fields = tuple(
+            MappedField(field.offset - offset, field.size, field.path[len(path) + 1 :], field.pointee)
+            for field in known[tag].fields
+            if field.path.startswith(f"{path}.")
+        )
+        return MappedStructure(self.size, fields)
+
+    def _pieces(self, watch: Watch) -> Iterator[tuple[Watch, int]]:
+        """The parts of an object, and their offsets: what is inside, and what is around it."""
+        at = 0
+        for _, offset in (*self.places[watch.tag], ("", watch.size)):
+            if offset > at:
+                part = structs.replace(watch, key=f"{watch.key}+{at}", offset=at, size=offset - at, optional=True)
+                yield structs.replace(part, address=watch.address + (0 if watch.hops else at)), at
+            if offset < watch.size:
+                inside = structs.replace(
+                    watch, key=f"{self.tag}@{watch.key}+{offset}", owner=self.tag, tag=self.tag, offset=0
+                )
+                yield structs.replace(inside, size=self.size, optional=True), offset
+            at = offset + self.size
+
+    def _around(
+        self, structure: MappedStructure, tag: str, layout: StructureLayout
+    ) -> tuple[StructureLayout, tuple[tuple[str, int], ...]]:
+        """The structure around it, with what follows the other one moved as far as that grows, and its new places."""
+        size = layout.size or self.size
+        members: dict[str, int] = {}
+        places = []
+        moved = at = 0
+        for path, offset in self.places[tag]:
+            members |= {each.path: each.offset + moved for each in _between(structure, at, offset)}
+            start = _up(offset + moved, layout.align)
+            members |= {f"{path}.{name}": start + inside for name, inside in layout.members.items()}
+            places.append((path, start))
+            at = offset + self.size
+            moved = _up(start + size - at, _WORD)
+        members |= {each.path: each.offset + moved for each in _between(structure, at, structure.size)}
+        end = _up(structure.size + moved, layout.align)
+        return StructureLayout(members, end, layout.align), tuple(places)
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _between(structure: MappedStructure, first: int, end: int) -> Iterator[MappedField]:
+    return (field for field in structure.fields if first <= field.offset < end)
+
+
+def _divided(guest: ObservedGuest, pieces: Mapping[str, list[tuple[Watch, int]]]) -> ObservedGuest:
+    instances = []
+    for each in guest.raw.instances:
+        rows = [(watch.key, offset, watch.size) for watch, offset in pieces.get(each.key, [])]
+        for key, offset, size in rows or [(each.key, 0, each.size)]:
+            instances.append(Instance(key, each.cpu, each.address + offset, size, each.epoch))
+    return replace(guest, raw=replace(guest.raw, instances=tuple(instances)))
+
+
+def embedded(structure: Structure, traces: Sequence[Observed]) -> Embedded:
+    """Where a structure lies in those that traces have."""
+    tag = structure.type.name
+    places: dict[str, tuple[tuple[str, int], ...]] = {}
+    for observed in traces:
+        for each in {watch.tag for watch in observed.watches if watch.tag and not watch.prefix} - {tag, *places}:
+            places[each] = tuple(places_in(observed.known.structures[each], structure))
+    return Embedded(tag, structure.type.size, {each: rows for each, rows in sorted(places.items()) if rows})
+
+
+def places_in(around: MappedStructure, structure: Structure) -> Iterator[tuple[str, int]]:
+    """The paths in another structure below which all members of a structure are, each at its offset from there."""
+    members = [each for each in structure.members if each.size]
+    starts: dict[str, int] = {}
+    for field in around.fields:
+        names = _NAME.findall(field.path)
+        for number in range(1, len(names) + 1):
+            starts.setdefault("".join(names[:number]), field.offset)
+    first = f".{members[0].name}" if members else ""
+    for path, offset in starts.items():
+        begin = offset - members[0].offset if members else 0
+        if (
+            first
+            and path.endswith(first)
+            and all(
+                begin + each.offset <= starts.get(f"{path.removesuffix(first)}.{each.name}", -1) < begin + each.last + 1
+                for each in members
+            )
+        ):
+            yield path.removesuffix(first), begin
+
+
+def refuse_absent(observed: Observed, tag: str) -> None:
+    """SchedlineError, with the reason, if a guest has no object of a structure; the trace has its objects divided."""
+    keys = {watch.key for watch in observed.watches if watch.tag == tag and not watch.prefix}
+    if all(any(each.key in keys for each in guest.raw.instances) for guest in observed.guests):
+        return
+    workload = observed.parameters.workload
+    there = ", ".join(sorted({watch.tag for watch in observed.watches if watch.tag and not watch.prefix}))
+    if not observed.everything:
+        raise SchedlineError(
+            f"a trace of {workload} has no {tag}, only {there}", f"make it with --objects {tag}, or --objects all"
+        )
+    if tag in observed.known.structures:
+        raise SchedlineError(
+            f"in the trace of {workload}, no two CPUs used a line of the same {tag}; they shared {there}",
+            "take a workload whose CPUs share one: what only one CPU uses takes no line from another",
+        )
+    unknown = sorted({watch.owner for watch in observed.watches if watch.owner.startswith(_OTHER_SLAB)})
+    raise SchedlineError(
+        f"the trace of {workload} has memory in which a {tag} may lie, but does not know where: {', '.join(unknown)}",
+        "name its slab cache in configs/slab-types.toml, and make the trace again",
+    )
+
+
+def beginnings(observed: Observed, tag: str, line: int) -> Counter[int]:
+    """Where on a line the objects of a structure begin, and how many do; the trace has its objects divided."""
+    keys = {watch.key: watch.offset for watch in observed.watches if watch.tag == tag and not watch.prefix}
+    return Counter((each.address - keys[each.key]) % line for each in observed.middle.raw.instances if each.key in keys)
+
+
 PAHOLE = "pahole --reorganize"
 
 
@@ -123,43 +302,3 @@ def by_pahole(vmlinux: Path, tag: str) -> StructureLayout | None:
         return None
     members = {member.name: member.offset for member in structure.members if member.size}
     return StructureLayout(members, structure.type.size)
-
-
-def status_of(costs: Sequence[LayoutCosts], *, has_measured: bool) -> str:
-    """`gain`, or why there is none.
-
-    No workload may have more misses in any quantum. One that the search has seen, and one that it has not, has fewer in
-    each.
-    """
-    by = {(row.layout, row.workload, row.measured): row for row in costs}
-    better = {False: False, True: False}
-    for row in costs:
-        if row.layout == TODAY:
-            kind = "held-out workload" if row.held_out else "workload"
-            after = [by[SUGGESTED, row.workload, False].misses]
-            if has_measured:
-                after.append(by[SUGGESTED, row.workload, True].misses)
-            if any(new > old for each in after for old, new in zip(row.misses, each, strict=True)):
-                return f"no gain: it costs misses in the {kind} {row.workload}"
-            if all(new < old for each in after for old, new in zip(row.misses, each, strict=True)):
-                better[row.held_out] = True
-    if not better[False]:
-        return "no gain"
-    return "gain" if better[True] else "no gain in a workload that the search did not see"
-
-
-def harmed(costs: Sequence[LayoutCosts]) -> list[str]:
-    """Where the suggestion costs misses with lines of another size."""
-    by = {(row.layout, row.workload, row.measured): row for row in costs}
-    return [
-        f"lines of {size} bytes, {name}: {before} misses become {after}"
-        for (layout, name, ran), row in by.items()
-        if layout == SUGGESTED and not ran
-        for size, after in row.longer_lines.items()
-        if after > (before := by[TODAY, name, False].longer_lines[size])
-    ]
-
-
-def shown_name(name: str) -> str:
-    """A workload's name for a commit message: without what is not plain text."""
-    return re.sub(r"[^\w ,.+-]", "", name)

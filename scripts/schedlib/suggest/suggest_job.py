@@ -14,36 +14,105 @@ from msgspec import structs
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import LINES, TIMEOUT, WORKLOADS
+from schedlib.c2c.c2c_options import LINES, TIMEOUT, WORKLOADS, SuggestOptions
 from schedlib.c2c.counting import Subject, Wanted, built, observe, source
 from schedlib.c2c.moved_layout import StructureLayout, load_layout
 from schedlib.c2c.observed import Observed, traced
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
+from schedlib.contracts.contract_rules import Rules, our_rules
+from schedlib.contracts.packs import all_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
-from schedlib.formats.suggest_document import LayoutCosts, SuggestDocument
+from schedlib.git import git
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import shape_of
 from schedlib.layout.members import read_members
+from schedlib.layout.rule_judge import Layout, RuleOutcome, from_members, judge_clause, presence_of
 from schedlib.layout.struct_job import declaring_file
+from schedlib.layout.vmlinux import layout_of_built
+from schedlib.names import pack_names
 from schedlib.options import ChangeOptions
 from schedlib.paths import CONFIGS
 from schedlib.progress import say, step
-from schedlib.suggest import header_patch, layout_costs, suggest_report
-from schedlib.suggest.contracts_held import Held
-from schedlib.suggest.embedded import Embedded, beginnings, embedded, refuse_absent
-from schedlib.suggest.layout_costs import SUGGESTED, TODAY, TracedWorkload
-from schedlib.suggest.line_costs import LineCosts
+from schedlib.suggest import layout_costs, suggest_report
+from schedlib.suggest.layout_costs import Embedded, TracedWorkload, beginnings, embedded, refuse_absent
 from schedlib.suggest.member_text import Body, body_of, moved_pieces
 from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
-from schedlib.suggest.search import Objective, Search
-from schedlib.suggest.suggest_options import SuggestOptions
+from schedlib.suggest.search import LineCosts, Objective, Search
+from schedlib.suggest.suggest_report import SUGGESTED, TODAY, LayoutCosts, SuggestDocument
 from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree, open_tree, put_files, sender
+from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict
+
+
+def rules_about(tag: str) -> Rules:
+    """The promises about one structure; none if it has no contract."""
+    found = all_rules(("sched", *pack_names()))
+    clauses = tuple(clause for clause in found.clauses if clause.type == tag)
+    named = {clause.rule for clause in clauses}
+    return replace(
+        found,
+        rules=tuple(rule for rule in found.rules if rule.id in named),
+        clauses=clauses,
+        findings=(),
+        members=tuple(row for row in found.members if row[0] == tag),
+        files={name: file for name, file in found.files.items() if name == tag},
+    )
+
+
+class Held:
+    """The promises that hold in a kernel."""
+
+    def __init__(self, vmlinux: Path, structure: Movable) -> None:
+        """Raises SchedlineError: the vmlinux has no debug information."""
+        rules, every = rules_about(structure.tag), our_rules()
+        self._structure, self._layout = structure, layout_of_built(vmlinux, rules)
+        kept = {
+            rule.id
+            for rule in rules.rules
+            if not rule.change or presence_of(every, rule.change, self._layout)[0] is not Presence.ABSENT
+        }
+        self._rules = replace(
+            rules,
+            clauses=tuple(
+                each
+                for each in rules.clauses
+                if each.rule in kept and judge_clause(each, self._layout).outcome is RuleOutcome.PASS
+            ),
+        )
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self._rules.clauses)
+
+    def layout(self, arrangement: Arrangement) -> Layout:
+        """The kernel's layout, with the members in another order."""
+        tag, old = self._structure.tag, self._layout
+        before = old.structures[tag]
+        offsets = self._structure.members(arrangement, old.line)
+        _, size = self._structure.offsets(arrangement, old.line)
+        members = tuple(
+            sorted(
+                (replace(each, offset=offsets.get(each.name, each.offset)) for each in before.members),
+                key=lambda member: member.offset,
+            )
+        )
+        align = self._structure.alignment(arrangement, old.line)
+        moved = replace(before, type=replace(before.type, size=size, align=align), members=members)
+        return from_members(
+            old.name, self._rules, {**old.structures, tag: moved}, old.line, old.holds, old.unknown, old.assumed
+        )
+
+    def allow(self, arrangement: Arrangement) -> bool:
+        """Whether all of them still hold."""
+        layout = self.layout(arrangement)
+        return all(judge_clause(each, layout).outcome is not RuleOutcome.FAIL for each in self._rules.clauses)
+
 
 _TEXT, _DOCUMENT, _PATCH, _CONTRACT = "suggest.txt", "suggest.json", "suggested.patch", "contract.toml"
 
@@ -114,13 +183,13 @@ def suggest(options: SuggestOptions) -> Verdict:
             fingerprint=dict(first.fingerprint),
             struct=tag,
             file=file,
-            status=layout_costs.status_of(costs, has_measured=False) if has_moved else "no gain",
+            status=suggest_report.status_of(costs, has_measured=False) if has_moved else "no gain",
             seed=options.seed,
             tried=search.tried,
             seconds=seconds,
             size=structure.offsets(structure.start, structure.line)[1],
             new_size=structure.offsets(arrangement, structure.line)[1],
-            moved=header_patch.moved_members(structure, arrangement, pieces) if has_moved else (),
+            moved=suggest_report.moved_members(structure, arrangement, pieces) if has_moved else (),
             costs=tuple(costs),
         )
         if found.status == "gain":
@@ -301,9 +370,11 @@ def _proven(case: _Case, found: SuggestDocument, arrangement: Arrangement) -> Su
         found = _with_costs(found, [*found.costs, *_measured(case, arrangement, text)])
     if found.status == "gain":
         chosen = case.workloads[0].observed.parameters
-        said = header_patch.message(found, f"{chosen.cpus} CPUs, lines of {chosen.line} bytes")
+        said = suggest_report.message(found, f"{chosen.cpus} CPUs, lines of {chosen.line} bytes")
         commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, said, sender(case.tree))
-        write_atomic(case.out / _PATCH, header_patch.patch(case.tree, commit))
+        # From the user of git; without one from nobody in particular.
+        mail = ("format-patch", "--stdout", "-1", "--zero-commit", "--no-signature", commit)
+        write_atomic(case.out / _PATCH, git(case.tree.src, *mail) + "\n")
     return found
 
 
@@ -346,7 +417,7 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
 
 def _with_costs(found: SuggestDocument, costs: list[LayoutCosts]) -> SuggestDocument:
     ran = {row.workload for row in costs if row.measured}
-    status = layout_costs.status_of(costs, has_measured=all(row.workload in ran for row in costs))
+    status = suggest_report.status_of(costs, has_measured=all(row.workload in ran for row in costs))
     return structs.replace(found, costs=tuple(costs), status=status)
 
 
@@ -367,6 +438,6 @@ def _write_contract(
     conflicts: dict[tuple[int, int], float],
 ) -> None:
     why = "members that some CPUs write take the line from those that read the others"
-    text = header_patch.contract(structure, arrangement, conflicts, found.file, why)
+    text = suggest_report.contract(structure, arrangement, conflicts, found.file, why)
     if text:
         write_atomic(out / _CONTRACT, text)

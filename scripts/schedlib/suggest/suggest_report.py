@@ -1,17 +1,222 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The text of a suggestion: verdict first, then what moves, and what each layout costs."""
+"""What `schedline c2c suggest` answers: its document, its text, the message of its patch, and a contract."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import fill
+from typing import Literal
 
 from schedlib.c2c.traffic_table import middle, spread
-from schedlib.formats.suggest_document import LayoutCosts, SuggestDocument
-from schedlib.suggest.layout_costs import SUGGESTED, TODAY, harmed
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Whole, Word
+from schedlib.suggest.movable import Arrangement, Movable
+
+TODAY, SUGGESTED = "today", "suggested"
+_WIDTH = 72
+
+Mark = Literal["yes", "no", "no longer"]
+
+
+class SuggestedMove(Strict, frozen=True):
+    """A member at another place.
+
+    Attributes:
+        before, after: its offset, in bytes.
+        aligned: whether an attribute makes it start a line; `no longer` if that attribute goes.
+    """
+
+    name: Word
+    before: Count
+    after: Count
+    aligned: Mark
+
+
+class LayoutCosts(Strict, frozen=True):
+    """What a layout costs in one workload.
+
+    Attributes:
+        layout: `today`, `suggested`, or another one that was counted, too.
+        held_out: whether the search did not see this workload.
+        measured: whether a kernel with this layout ran; else its trace was played again.
+        misses, upgrades, false_shared: of the structure, with the kernel's lines, one number for each quantum.
+        longer_lines: misses of the middle quantum with other lines, by their size.
+    """
+
+    layout: Word
+    workload: Word
+    held_out: bool
+    measured: bool
+    misses: tuple[Count, ...]
+    upgrades: tuple[Count, ...]
+    false_shared: tuple[Count, ...]
+    longer_lines: dict[str, Count]
+
+
+class SuggestDocument(Document, frozen=True, kw_only=True):
+    """schedline c2c suggest: an order of members, and its evidence.
+
+    Attributes:
+        tool: name and version of what wrote this file.
+        fingerprint: of the kernel of the traces.
+        struct: the structure.
+        file: the file that declares it.
+        status: `gain` if every workload has fewer misses in every quantum, one that the search did not see among
+            them; else why there is no gain.
+        seed: of the search.
+        tried: orders whose misses were counted.
+        seconds: of the search.
+        size, new_size: of the structure, in bytes.
+        moved: the members that move.
+    """
+
+    schema: Literal["suggest-1"]
+    tool: Word
+    started: Moment
+    fingerprint: dict[str, str]
+    struct: Word
+    file: Word
+    status: Word
+    seed: Whole
+    tried: Count
+    seconds: Amount
+    size: Positive
+    new_size: Positive
+    moved: tuple[SuggestedMove, ...]
+    costs: tuple[LayoutCosts, ...]
+
+
+def status_of(costs: Sequence[LayoutCosts], *, has_measured: bool) -> str:
+    """`gain`, or why there is none.
+
+    No workload may have more misses in any quantum. One that the search has seen, and one that it has not, has fewer in
+    each.
+    """
+    by = {(row.layout, row.workload, row.measured): row for row in costs}
+    better = {False: False, True: False}
+    for row in costs:
+        if row.layout == TODAY:
+            kind = "held-out workload" if row.held_out else "workload"
+            after = [by[SUGGESTED, row.workload, False].misses]
+            if has_measured:
+                after.append(by[SUGGESTED, row.workload, True].misses)
+            if any(new > old for each in after for old, new in zip(row.misses, each, strict=True)):
+                return f"no gain: it costs misses in the {kind} {row.workload}"
+            if all(new < old for each in after for old, new in zip(row.misses, each, strict=True)):
+                better[row.held_out] = True
+    if not better[False]:
+        return "no gain"
+    return "gain" if better[True] else "no gain in a workload that the search did not see"
+
+
+def harmed(costs: Sequence[LayoutCosts]) -> list[str]:
+    """Where the suggestion costs misses with lines of another size."""
+    by = {(row.layout, row.workload, row.measured): row for row in costs}
+    return [
+        f"lines of {size} bytes, {name}: {before} misses become {after}"
+        for (layout, name, ran), row in by.items()
+        if layout == SUGGESTED and not ran
+        for size, after in row.longer_lines.items()
+        if after > (before := by[TODAY, name, False].longer_lines[size])
+    ]
+
+
+def shown_name(name: str) -> str:
+    """A workload's name for a commit message: without what is not plain text."""
+    return re.sub(r"[^\w ,.+-]", "", name)
+
+
+def message(found: SuggestDocument, cpus: str) -> str:
+    """The text of the commit: what moves, and what its layout costs."""
+    becomes = "stays" if found.size == found.new_size else f"changes from {found.size} to"
+    told = (
+        f"Some members of struct {found.struct} are written by CPUs while others read the members beside them, so that "
+        "each takes the line from the other.",
+        f"Move {', '.join(row.name for row in found.moved)}. The size {becomes} {found.new_size} bytes.",
+        f"Misses on the lines of struct {found.struct}, counted on emulated CPUs ({cpus}) whose caches never run full. "
+        "A range is that of several orders in which the CPUs take turns:",
+    )
+    paragraphs = [
+        f"{found.struct}: Reorder members by who reads and who writes them",
+        *(fill(each, _WIDTH) for each in told),
+        _table(found.costs),
+        fill("These are counts, not times. What they bring on a machine has to be measured there.", _WIDTH),
+    ]
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _table(costs: Sequence[LayoutCosts]) -> str:
+    """Workloads, today's misses and those of the suggestion."""
+    rows = []
+    for row in costs:
+        if row.layout == TODAY:
+            others = [each for each in costs if each.layout == SUGGESTED and each.workload == row.workload]
+            best = next((each for each in others if each.measured), others[0])
+            name = shown_name(row.workload) + (" (*)" if row.held_out else "")
+            rows.append(f"  {name}\n    before {spread(row.misses)}, after {spread(best.misses)}")
+    return "\n".join([*rows, "", "  (*) not used in the search for this order"])
+
+
+def moved_members(structure: Movable, found: Arrangement, moved: Sequence[int]) -> tuple[SuggestedMove, ...]:
+    """The members that move, or whose attribute changes."""
+    before, after = (structure.members(each, structure.line) for each in (structure.start, found))
+    rows = []
+    for number in sorted({*moved, *(found.aligned ^ structure.start.aligned)}):
+        first, *others = structure.units[number].members
+        mark: Mark = "yes" if number in found.aligned else "no longer" if number in structure.start.aligned else "no"
+        rows.append(SuggestedMove(first, before[first], after[first], mark))
+        rows += [SuggestedMove(name, before[name], after[name], "no") for name in others]
+    return tuple(rows)
+
+
+def contract(
+    structure: Movable, found: Arrangement, conflicts: Mapping[tuple[int, int], float], file: str, why: str
+) -> str:
+    """A contract that complains when members share a line again whose sharing cost misses; empty if there are none.
+
+    Args:
+        conflicts: the pairs of units whose sharing costs enough to be worth a promise.
+    """
+    after = structure.lines_of_units(found, structure.line)
+    apart: dict[int, list[int]] = {}
+    for one, other in sorted(conflicts):
+        if not after[one] & after[other]:
+            apart.setdefault(one, []).append(other)
+    if not apart:
+        return ""
+    tag = structure.tag
+    name = f"{tag.replace('_', '-').lower()}.S1"
+    text = f"""\
+# SPDX-License-Identifier: GPL-2.0
+# struct {tag}: what schedline c2c suggest has separated.
+
+struct = "{tag}"
+file = "{file}"
+
+[[rule]]
+id = "{name}"
+why = "{why}"
+source = "schedline c2c suggest"
+"""
+    for one, others in apart.items():
+        text += f"""
+[[promise]]
+id = "{name}"
+keep = "apart"
+of = {_quoted(structure.units[one].members)}
+others = {_quoted([name for each in others for name in structure.units[each].members])}
+when = ["64bit", "line == {structure.line}", "locks plain"]
+"""
+    return text
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 
 def text(found: SuggestDocument) -> str:
-    """The report."""
+    """The report: verdict first, then what moves, and what each layout costs."""
     return "\n".join(_rows(found)) + "\n"
 
 
@@ -30,26 +235,15 @@ def _rows(found: SuggestDocument) -> Iterator[str]:
         yield f"WARNING: {line}"
     for name in dict.fromkeys(row.workload for row in found.costs):
         rows = [row for row in found.costs if row.workload == name]
-        note = ", not seen by the search" if rows[0].held_out else ""
-        yield ""
         sizes = list(rows[0].longer_lines)
-        yield f"{name}{note}"
+        yield ""
+        yield name + (", not seen by the search" if rows[0].held_out else "")
         head = "".join(f"{f'misses, {size}':>14}" for size in sizes)
         yield f"  {'layout':28}{'misses':>26}{'of today':>10}{'false sharing':>15}{'upgrades':>10}{head}"
-        today = next(row for row in rows if row.layout == TODAY)
+        base = middle(next(row for row in rows if row.layout == TODAY).misses)
         for row in rows:
-            yield f"  {_name(row):28}{spread(row.misses):>26}{_share(row, today):>10}" + _more(row, sizes)
-
-
-def _name(row: LayoutCosts) -> str:
-    return f"{SUGGESTED}, as measured" if row.measured else row.layout
-
-
-def _share(row: LayoutCosts, today: LayoutCosts) -> str:
-    base = middle(today.misses)
-    return f"{100 * middle(row.misses) / base:.1f} %" if base else "-"
-
-
-def _more(row: LayoutCosts, sizes: list[str]) -> str:
-    longer = "".join(f"{row.longer_lines.get(size, '-'):>14}" for size in sizes)
-    return f"{middle(row.false_shared):>15}{middle(row.upgrades):>10}{longer}"
+            shown = f"{SUGGESTED}, as measured" if row.measured else row.layout
+            share = f"{100 * middle(row.misses) / base:.1f} %" if base else "-"
+            longer = "".join(f"{row.longer_lines.get(size, '-'):>14}" for size in sizes)
+            counts = f"{middle(row.false_shared):>15}{middle(row.upgrades):>10}{longer}"
+            yield f"  {shown:28}{spread(row.misses):>26}{share:>10}{counts}"

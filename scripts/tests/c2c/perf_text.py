@@ -16,13 +16,12 @@ from pathlib import Path
 
 from schedlib import TOOL
 from schedlib.c2c import plugin_guest
+from schedlib.c2c.address_names import MAP_FILE, ObjectMap
 from schedlib.c2c.c2c_options import DEFAULT
-from schedlib.c2c.observed import Observed, ObservedGuest, traced
-from schedlib.c2c.player import Player
+from schedlib.c2c.observed import Observed, ObservedGuest, Player, traced
 from schedlib.c2c.raw import PAGE, Record
 from schedlib.cache import cache_dir, scratch, write_atomic
 from schedlib.formats import document
-from schedlib.formats.c2c_map_document import MAP_FILE, ObjectMap
 
 TEXT_FILE = "samples.txt"
 

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from toy_results import result, row
 
 from by_schema import validate
-from schedlib.c2c.traffic_diff import judge, load_metrics, refuse_unlike, text, verdict_of
+from schedlib.c2c.traffic_diff import TrafficMetric, judge, load_metrics, refuse_unlike, text, verdict_of
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_diff_document import TrafficMetric
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
 from schedlib.main import main
 from schedlib.paths import CONFIGS

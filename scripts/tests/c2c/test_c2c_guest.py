@@ -23,18 +23,17 @@ from schedlib.c2c.counting import Subject, Wanted, built, measure, observe, plan
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Observed, ObservedGuest, keep_trace, result_of, traced
-from schedlib.c2c.player import Player, pcs_of, played
+from schedlib.c2c.observed import Observed, ObservedGuest, Player, keep_trace, pcs_of, played, result_of, traced
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Setting
 from schedlib.c2c.raw import Raw
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, TrafficParameters, read_result
-from schedlib.formats.suggest_document import SuggestDocument
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import Topology, flat
 from schedlib.main import main
+from schedlib.suggest.suggest_report import SuggestDocument
 from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
@@ -101,7 +100,7 @@ def test_a_program_with_known_answers(made: Subject, tmp_path: Path, monkeypatch
     use_programs_of_tests(tmp_path, monkeypatch)
     binary = plugin_guest.program(cache_dir(), "known", made.planned.target)
     start = symbol(made, binary, "B watched")
-    watch = Watch("watched", "watched", "", 0, 8 * LINE, "", per_cpu=False, address=start, hops=())
+    watch = Watch("watched", "watched", "", 0, 8 * LINE, "", per_cpu=False, address=start, hops=(), optional=False)
     raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
     got: dict[tuple[int, str], Counts] = {}
     for record in raw.records:
@@ -149,7 +148,9 @@ def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path, monkeyp
     use_programs_of_tests(tmp_path, monkeypatch)
     binary, tape = plugin_guest.program(cache_dir(), "known", made.planned.target), tmp_path / "tape"
     start = symbol(made, binary, "B watched")
-    watch = Watch("watched", "watched", "", 0, 8 * LINE, "watched", per_cpu=False, address=start, hops=())
+    watch = Watch(
+        "watched", "watched", "", 0, 8 * LINE, "watched", per_cpu=False, address=start, hops=(), optional=False
+    )
     raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch), tape)
     parameters = TrafficParameters(
         on=made.planned.target.name,
@@ -236,7 +237,9 @@ def test_what_is_counted_of_an_instruction(made: Subject, tmp_path: Path) -> Non
         body += f'\t__asm__ volatile("{extension}{text}" :: "r"(lines + {number * LINE}) : {names});\n'
     binary = compiled(made, tmp_path, f"{body}\tMARK_STOP();\n\tend(1);")
     start = symbol(made, binary, "b lines")
-    watch = Watch("lines", "lines", "", 0, LINE * len(instructions), "", per_cpu=False, address=start, hops=())
+    watch = Watch(
+        "lines", "lines", "", 0, LINE * len(instructions), "", per_cpu=False, address=start, hops=(), optional=False
+    )
     raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
     seen: dict[str, list[tuple[str, int]]] = {text: [] for text in instructions}
     for record in raw.records:
@@ -372,9 +375,9 @@ def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
     at = {name: symbol(made, binary, f"[bd] {name}") for name in ("one", "two")}
     pointer = symbol(made, binary, "d pointer")
     objects = [
-        Watch("moved", "moved", "", 0, 64, "", per_cpu=False, address=pointer, hops=(0,)),
+        Watch("moved", "moved", "", 0, 64, "", per_cpu=False, address=pointer, hops=(0,), optional=False),
         # When memory is used again, each byte belongs to the object that was last there.
-        Watch("half", "half", "", 0, 32, "", per_cpu=False, address=pointer, hops=(32,)),
+        Watch("half", "half", "", 0, 32, "", per_cpu=False, address=pointer, hops=(32,), optional=False),
     ]
     for watch in objects:
         raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))

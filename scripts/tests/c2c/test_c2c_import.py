@@ -15,21 +15,17 @@ import toy_kernel
 from by_schema import validate
 from one_verb import main_of
 from schedlib.c2c import c2c_verb
-from schedlib.c2c.address_names import NO_MAP, NO_SLIDE, NOT_MAPPED, AddressNames, slide_of
-from schedlib.c2c.data_source import data_source
-from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.measured_report import measured_text
+from schedlib.c2c.address_names import NO_MAP, NO_SLIDE, NOT_MAPPED, AddressNames, ObjectMap, slide_of
+from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.memory_map import MemoryMap
 from schedlib.c2c.perf_reports import number, percent, read_c2c_report, read_mem_report, read_type_report
-from schedlib.c2c.perf_script import ScriptReader, ScriptSums, instructions, read_script
-from schedlib.c2c.sample_shares import effective, ranks, spearman, wilson
-from schedlib.c2c.samples_job import measured_of, type_place
+from schedlib.c2c.perf_script import ScriptReader, ScriptSums, data_source, instructions, read_script
+from schedlib.c2c.raw import Instance, MemoryPage
+from schedlib.c2c.samples import NOTHING, SampleSource, effective, ranks, spearman, wilson
+from schedlib.c2c.samples_job import measured_of, measured_text, type_place
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import MappedField, MappedStructure, Place
-from schedlib.formats.c2c_map_document import MappedPage, ObjectMap
-from schedlib.formats.c2c_measured_document import NOTHING, SampleSource
-from schedlib.formats.c2c_trace_document import Instance, Symbol
 
 PERF = Path(__file__).parent / "perf"
 main = main_of(c2c_verb)
@@ -66,7 +62,7 @@ MAP = ObjectMap(
     areas=(0xFFFFEA0000000000, 0xFFFF888000000000, 0xFFFFC90000000000),
     objects=("root_domain",),
     instances=(Instance("root_domain+0", 0, RD, 64, 1),),
-    pages=(MappedPage(0xFFFF888000020000, "slab", "dentry", 0xFFFF888000020000, 192, 192),),
+    pages=(MemoryPage(0xFFFF888000020000, "slab", "dentry", 0xFFFF888000020000, 192, 192),),
     arrays=(),
 )
 

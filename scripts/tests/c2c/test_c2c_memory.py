@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.kernel_map import KernelMap, structures_of_units
+from schedlib.c2c.kernel_map import KernelMap, Symbol, structures_of_units
 from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines, slab_types
 from schedlib.c2c.objects import Located, Resolver
-from schedlib.c2c.raw import Page, Raw, Record, parse_raw
+from schedlib.c2c.raw import MemoryPage, Raw, Record, parse_raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
-from schedlib.formats.c2c_trace_document import Symbol
 
 DENTRY = MappedStructure(192, (MappedField(0, 4, "d_flags", ""), MappedField(88, 8, "d_lockref", "")))
 PAGE = MappedStructure(64, (MappedField(0, 8, "flags", ""), MappedField(52, 4, "_refcount", "")))
@@ -52,12 +51,19 @@ MEMORY = MemoryMap(
 )
 OFFSETS = (0xFFFF888000000000 + (2 << 30) - 0xFFFFFFFF81800000, 0xFFFF888000000000 + (3 << 30) - 0xFFFFFFFF81800000)
 DIRECT = 0xFFFF888000000000
+
+
+def slab(first: int, cache: str, size: int, object_size: int) -> MemoryPage:
+    """A page that a slab begins with."""
+    return MemoryPage(first, "slab", cache, first, size, object_size)
+
+
 PAGES = {
-    DIRECT + 0x1000: Page("slab", "dentry", DIRECT + 0x1000, 192, 192),
-    DIRECT + 0x2000: Page("slab", "kmalloc-64", DIRECT + 0x2000, 64, 64),
-    DIRECT + 0x3000: Page("slab", "task_struct", DIRECT + 0x3000, 256, 200),
-    DIRECT + 0x5000: Page("table"),
-    DIRECT + 0x6000: Page("stack"),
+    DIRECT + 0x1000: slab(DIRECT + 0x1000, "dentry", 192, 192),
+    DIRECT + 0x2000: slab(DIRECT + 0x2000, "kmalloc-64", 64, 64),
+    DIRECT + 0x3000: slab(DIRECT + 0x3000, "task_struct", 256, 200),
+    DIRECT + 0x5000: MemoryPage(DIRECT + 0x5000, "table", "", 0, 0, 0),
+    DIRECT + 0x6000: MemoryPage(DIRECT + 0x6000, "stack", "", 0, 0, 0),
 }
 AREAS = (0xFFFFEA0000000000, DIRECT, 0xFFFFC90000000000)
 RAW = Raw(
@@ -138,7 +144,7 @@ def test_an_object_in_a_page_of_other_things_keeps_its_name() -> None:
 
 
 def test_a_type_of_another_size_is_refused() -> None:
-    pages = {DIRECT + 0x1000: Page("slab", "dentry", DIRECT + 0x1000, 256, 200)}
+    pages = {DIRECT + 0x1000: slab(DIRECT + 0x1000, "dentry", 256, 200)}
     raw = replace(RAW, pages=pages, records=(Record(DIRECT + 0x1000, 4, "load", 0, Counts(accesses=1), 0),))
     with pytest.raises(SchedlineError, match="the slab dentry have 200 bytes, but struct dentry has 192"):
         named(KNOWN, MEMORY, raw)
@@ -202,7 +208,7 @@ end 1
     raw = parse_raw(text, "raw")
     assert raw.areas == AREAS
     assert (raw.offsets, raw.pages[0xFFFF888000005000].kind) == ((16, 32), "table")
-    assert raw.pages[0xFFFF888000001000] == Page("slab", "kmalloc-64", 0xFFFF888000001000, 64, 64)
+    assert raw.pages[0xFFFF888000001000] == slab(0xFFFF888000001000, "kmalloc-64", 64, 64)
     assert (raw.callers, raw.again) == ({DIRECT + 0x1040: "alloc_things"}, (DIRECT + 0x5000,))
     assert raw.arrays == {"futex_hash_bucket": (DIRECT + 0x7000, 16)}
     assert raw.private

@@ -11,8 +11,9 @@ import toy_kernel
 from schedlib.c2c.c2c_options import KINDS, TAGS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.objects import Located, Resolver, watches
+from schedlib.c2c.observed import rows
 from schedlib.c2c.raw import Record
-from schedlib.c2c.traffic_table import field_name, line_name, rows
+from schedlib.c2c.traffic_table import field_name, line_name
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts
 

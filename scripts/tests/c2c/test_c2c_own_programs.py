@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.c2c import guest_files
+from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import OwnProgram
-from schedlib.c2c.guest_files import COMMAND, MARKER
+from schedlib.c2c.plugin_guest import COMMAND, MARKER
 from schedlib.errors import SchedlineError
 from schedlib.guest.busybox_guest import why_not_for
 from schedlib.guest.shared_libraries import PLACE, linked
@@ -29,7 +29,7 @@ def script(tmp_path: Path) -> OwnProgram:
 
 
 def test_a_program_goes_with_its_libraries() -> None:
-    files = guest_files.packed(OwnProgram(PYTHON, arguments=("-c", "1")), ARCH, MARK, SHELL)
+    files = plugin_guest.packed(OwnProgram(PYTHON, arguments=("-c", "1")), ARCH, MARK, SHELL)
     assert files[f"/program/{PYTHON.name}"] == PYTHON
     assert files[MARKER] == MARK
     assert {f"{PLACE}/{name}" for name in linked(PYTHON).needed} <= set(files)
@@ -43,34 +43,34 @@ def test_a_script_goes_with_a_shell_and_files(script: OwnProgram, tmp_path: Path
     (files / "deep").mkdir(parents=True)
     (files / "deep/data").write_text("x")
     (files / "tool").symlink_to(PYTHON)
-    found = guest_files.packed(replace(script, files=files), ARCH, MARK, SHELL)
+    found = plugin_guest.packed(replace(script, files=files), ARCH, MARK, SHELL)
     assert found["/bin/busybox"] == SHELL
     assert found["/program/my.sh"] == script.file
     assert found["/files/deep/data"] == files / "deep/data"
     # A program among the files has its libraries, too.
     assert linked(PYTHON).interpreter in found
-    assert linked(PYTHON).interpreter not in guest_files.packed(script, ARCH, MARK, SHELL)
+    assert linked(PYTHON).interpreter not in plugin_guest.packed(script, ARCH, MARK, SHELL)
 
 
 def test_the_command_keeps_every_byte_of_its_words(script: OwnProgram) -> None:
     words = ("two words", "", "a\nb", "-- $x", "\udcff")
-    assert guest_files.command(replace(script, arguments=words)) == (
+    assert plugin_guest.command(replace(script, arguments=words)) == (
         b"whole\0/bin/busybox\0sh\0/program/my.sh\0two words\0\0a\nb\0-- $x\0\xff\0"
     )
-    assert guest_files.command(OwnProgram(PYTHON, marked=True)).startswith(b"marked\0/program/")
+    assert plugin_guest.command(OwnProgram(PYTHON, marked=True)).startswith(b"marked\0/program/")
 
 
 def test_links_have_names_that_the_packer_can_read(tmp_path: Path) -> None:
     (tmp_path / "a b").write_text("content")
     (tmp_path / "links").mkdir()
-    found = guest_files.staged({"/files/x": tmp_path / "a b", COMMAND: tmp_path / "a b"}, tmp_path / "links")
+    found = plugin_guest.staged({"/files/x": tmp_path / "a b", COMMAND: tmp_path / "a b"}, tmp_path / "links")
     assert [path.read_text() for path in found.values()] == ["content", "content"]
     assert not any(" " in path.name for path in found.values())
 
 
 def test_what_cannot_be_run_is_refused(script: OwnProgram, tmp_path: Path) -> None:
     other = {"x86_64": "arm64", "arm64": "x86_64"}[ARCH]
-    library = guest_files.packed(OwnProgram(PYTHON), ARCH, MARK, SHELL)[f"{PLACE}/libm.so.6"]
+    library = plugin_guest.packed(OwnProgram(PYTHON), ARCH, MARK, SHELL)[f"{PLACE}/libm.so.6"]
     for own, arch, said in (
         (replace(script, is_script=False), ARCH, "is no ELF program"),
         (OwnProgram(PYTHON, is_script=True), ARCH, "is a program"),
@@ -79,8 +79,8 @@ def test_what_cannot_be_run_is_refused(script: OwnProgram, tmp_path: Path) -> No
         (replace(script, arguments=("x" * 40000,)), ARCH, "too long"),
     ):
         with pytest.raises(SchedlineError, match=said):
-            guest_files.check(own, arch)
-    guest_files.check(script, ARCH)
+            plugin_guest.check(own, arch)
+    plugin_guest.check(script, ARCH)
 
 
 def test_files_that_cannot_be_packed_are_refused(
@@ -91,16 +91,16 @@ def test_files_that_cannot_be_packed_are_refused(
     own = replace(script, files=files)
     (files / "with space").write_text("x")
     with pytest.raises(SchedlineError, match="a name with a space"):
-        guest_files.check(own, ARCH)
+        plugin_guest.check(own, ARCH)
     (files / "with space").rename(files / "without")
-    guest_files.check(own, ARCH)
+    plugin_guest.check(own, ARCH)
     (files / "dangling").symlink_to("nowhere")
     with pytest.raises(SchedlineError, match="a link to nothing"):
-        guest_files.check(own, ARCH)
+        plugin_guest.check(own, ARCH)
     (files / "dangling").unlink()
-    monkeypatch.setattr(guest_files, "MOST", 3)
+    monkeypatch.setattr(plugin_guest, "MOST", 3)
     with pytest.raises(SchedlineError, match="a guest has room for"):
-        guest_files.check(own, ARCH)
+        plugin_guest.check(own, ARCH)
 
 
 @pytest.mark.parametrize(

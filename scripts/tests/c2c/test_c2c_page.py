@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from toy_results import FIELDS, result, row
 
 from browser import Browser
-from schedlib.c2c import heat_map
-from schedlib.c2c.c2c_page import page
+from schedlib.c2c.c2c_page import hot_fields, page, picture, users
 from schedlib.formats.c2c_document import Counts, Latencies, MappedField, TrafficResult
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -43,7 +42,7 @@ def rich(name: str = LONG) -> TrafficResult:
 
 
 def test_a_map_has_full_names_and_who_reads_and_writes() -> None:
-    root = ET.fromstring(heat_map.draw(rich()))  # noqa: S314 - ours
+    root = ET.fromstring(picture(rich()))  # noqa: S314 - ours
     told = [each.text or "" for each in root.iter(f"{SPACE}text")]
     assert LONG in "".join(told).replace(" ", "")
     line = next(each for each in told if each.startswith(f"{LONG}: "))
@@ -57,20 +56,20 @@ def test_a_map_has_full_names_and_who_reads_and_writes() -> None:
 
 def test_functions_without_a_miss_are_counted_and_not_named() -> None:
     rows = [replace(row("rto_count", 4, 0, number), function=f"f{number}") for number in (0, 3, 0, 5)]
-    assert heat_map.users(rows) == ["read by f5 (5 misses), f3 (3 misses), 1 others"]
-    assert heat_map.users(rows[:1]) == ["read by 1 functions, without misses"]
+    assert users(rows) == ["read by f5 (5 misses), f3 (3 misses), 1 others"]
+    assert users(rows[:1]) == ["read by 1 functions, without misses"]
     many = [replace(row("rto_count", 4, 0, 9), function=f"g{number}") for number in range(6)]
-    assert heat_map.users(many)[0].endswith("g3 (9 misses), 2 others")
+    assert users(many)[0].endswith("g3 (9 misses), 2 others")
 
 
 def test_a_cold_line_is_drawn_without_its_users() -> None:
-    told = [each.text or "" for each in ET.fromstring(heat_map.draw(rich())).iter(f"{SPACE}text")]  # noqa: S314
+    told = [each.text or "" for each in ET.fromstring(picture(rich())).iter(f"{SPACE}text")]  # noqa: S314
     assert "rto_mask" in told
     assert not any(each.startswith("rto_mask: ") for each in told)
 
 
 def test_the_map_says_what_its_colours_mean() -> None:
-    told = " ".join(each.text or "" for each in ET.fromstring(heat_map.draw(rich())).iter(f"{SPACE}text"))  # noqa: S314
+    told = " ".join(each.text or "" for each in ET.fromstring(picture(rich())).iter(f"{SPACE}text"))  # noqa: S314
     assert "misses by pure false sharing, quantum 100" in told
     assert "A row is a cache line, a cell a field." in told
 
@@ -78,10 +77,10 @@ def test_the_map_says_what_its_colours_mean() -> None:
 def test_a_cold_field_of_a_hot_line_is_not_told() -> None:
     counts = Counts.sum(each.counts for each in rich().quanta[0].rows if each.line == 0)
     rows = [each for each in rich().quanta[0].rows if each.line == 0]
-    hot = [said.split(":")[0] for said in heat_map.hot_fields(rows, counts)]
+    hot = [said.split(":")[0] for said in hot_fields(rows, counts)]
     assert hot == ["overloaded", "rto_count", LONG]
     few = row("rto_mask", 64, 5, 5)
-    assert all("rto_mask" not in said for said in heat_map.hot_fields([*rows, few], Counts.sum([counts, few.counts])))
+    assert all("rto_mask" not in said for said in hot_fields([*rows, few], Counts.sum([counts, few.counts])))
 
 
 def test_the_page_has_everything() -> None:
@@ -100,8 +99,8 @@ def test_hostile_names_stay_text() -> None:
     assert "<script" not in text
     assert "\u202e" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    assert "<script" not in heat_map.draw(rich(EVIL))
-    ET.fromstring(heat_map.draw(rich(EVIL)))  # noqa: S314 - ours
+    assert "<script" not in picture(rich(EVIL))
+    ET.fromstring(picture(rich(EVIL)))  # noqa: S314 - ours
     assert not re.search(r"(?:src|href)=", text)
 
 

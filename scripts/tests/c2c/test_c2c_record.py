@@ -14,6 +14,7 @@ import toy_kernel
 
 from one_verb import main_of
 from schedlib.c2c import c2c_verb, plugin_guest, record_job
+from schedlib.c2c.address_names import read_objects
 from schedlib.c2c.c2c_options import TAGS
 from schedlib.c2c.counting import Wanted, built, plan, source
 from schedlib.c2c.kernel_map import kernel_map
@@ -21,12 +22,10 @@ from schedlib.c2c.memory_map import memory_map, plan_lines
 from schedlib.c2c.objects import watches
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.c2c.raw import read_raw
-from schedlib.c2c.running_objects import WantedObjects, objects_of_kernel
-from schedlib.c2c.sampler import possible_cpus, refuse_locked_down, sampler
+from schedlib.c2c.record_job import objects_of_kernel, possible_cpus, refuse_locked_down, sampler
+from schedlib.c2c.samples import read_measured
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_map_document import read_objects
-from schedlib.formats.c2c_measured_document import read_measured
 from schedlib.kernel.topology import flat
 from schedlib.process import dying_with_us
 from schedlib.tree.kernel_tree import Tree
@@ -244,9 +243,8 @@ def test_drgn_finds_what_the_plugin_has_found(series: Tree, tmp_path: Path) -> N
                 assert guest.poll() is None and time.monotonic() < until, (tmp_path / "console").read_text()
                 time.sleep(0.2)
             raw = read_raw(place / "raw")
-            asked = WantedObjects(known, memory, OBJECTS, 4, tuple(raw.pages))
-            drgn = str(Path(sys.executable).with_name("drgn"))
-            found = objects_of_kernel([drgn, "-q", "--qemu", str(monitor)], made.vmlinux, asked)
+            drgn = [str(Path(sys.executable).with_name("drgn")), "-q", "--qemu", str(monitor)]
+            found = objects_of_kernel(drgn, made.vmlinux, known, memory, OBJECTS, 4, tuple(raw.pages))
         finally:
             guest.kill()
             guest.wait()

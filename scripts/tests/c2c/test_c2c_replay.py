@@ -15,8 +15,7 @@ from replayed import Replay, compile_replay, tape_of
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.moved_layout import relaid
-from schedlib.c2c.observed import Observed, keep_trace, result_of, traced
-from schedlib.c2c.player import Player, pcs_of, played
+from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
@@ -252,7 +251,7 @@ def test_the_layout_of_a_result(tmp_path: Path, player: Player, observed: Observ
 
 
 def test_objects_on_one_line_move_together(tmp_path: Path, player: Player, observed: Observed) -> None:
-    watches = (replace(observed.watches[0], size=32), replace(observed.watches[0], key="next", size=32))
+    watches = (structs.replace(observed.watches[0], size=32), structs.replace(observed.watches[0], key="next", size=32))
     guest = observed.guests[0]
     instances = tuple(
         structs.replace(guest.raw.instances[0], key=watch.key, address=0x10000 + 32 * number, size=32)

@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 from toy_results import result, row
 
-from schedlib.c2c import c2c_options, heat_map, traffic_report
+from schedlib.c2c import c2c_options, traffic_report
+from schedlib.c2c.c2c_page import picture as drawn
 from schedlib.c2c.plugin_guest import Setting, mode, refuse_other_qemu
 from schedlib.c2c.raw import read_raw
 from schedlib.c2c.traffic_table import spread
@@ -130,7 +131,7 @@ def test_the_spread_of_one_number_is_a_number() -> None:
 
 
 def test_the_picture_is_xml_and_its_hottest_cell_is_the_hottest_field() -> None:
-    picture = ET.fromstring(heat_map.draw(result(*QUANTA)))  # noqa: S314 - ours
+    picture = ET.fromstring(drawn(result(*QUANTA)))  # noqa: S314 - ours
     space = "{http://www.w3.org/2000/svg}"
     cells = {
         (group.findtext(f"{space}title") or "").split(":")[0]: group.find(f"{space}rect")
@@ -142,7 +143,7 @@ def test_the_picture_is_xml_and_its_hottest_cell_is_the_hottest_field() -> None:
 
 
 def test_a_picture_of_nothing_shared() -> None:
-    ET.fromstring(heat_map.draw(result((row("rto_count", 4, 0, 1),))))  # noqa: S314 - ours
+    ET.fromstring(drawn(result((row("rto_count", 4, 0, 1),))))  # noqa: S314 - ours
 
 
 def test_the_plugins_output_is_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.c2c import guest_files, plugin_guest
+from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import SOURCES, OwnProgram
 from schedlib.cache import cache_dir
 from schedlib.kernel.targets import TARGETS
@@ -46,9 +46,9 @@ def run(tmp_path: Path) -> Runner:
     def console(own: OwnProgram) -> str:
         root = tmp_path / "root"
         files = plugin_guest.files_for(cache_dir(), own, TARGET)
-        (tmp_path / "command").write_bytes(guest_files.command(own))
-        files[guest_files.COMMAND] = tmp_path / "command"
-        for name in guest_files.DIRECTORIES:
+        (tmp_path / "command").write_bytes(plugin_guest.command(own))
+        files[plugin_guest.COMMAND] = tmp_path / "command"
+        for name in plugin_guest.DIRECTORIES:
             (root / name.lstrip("/")).mkdir(parents=True)
         for name, path in files.items():
             at = root / name.lstrip("/")

@@ -31,8 +31,8 @@ def test_a_weight_is_the_sum_of_what_others_answered() -> None:
 
 def test_weights_are_shown_with_the_counts_and_their_source() -> None:
     toy = result(*((row("rto_count", 4, 0, 1000 + each), row("overloaded", 40, 3000, 10)) for each in (0, 10, 40)))
-    assert weighted.text(toy) == ""
-    said = weighted.text(replace(toy, latencies=SOME)).splitlines()
+    assert list(weighted.lines(toy)) == []
+    said = list(weighted.lines(replace(toy, latencies=SOME)))
     assert "weighted by the latencies of a machine: llc 10 ns, node 100 ns, remote 200 ns" in said
     assert "source: a page; a message" in said
     head = next(number for number, line in enumerate(said) if line.startswith("field"))

@@ -15,8 +15,7 @@ from guest_programs import use_programs_of_tests
 from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import ALL, PROGRAMS, SOURCES, OwnProgram
 from schedlib.c2c.counting import Wanted, built, observe, source
-from schedlib.c2c.observed import Observed, result_of
-from schedlib.c2c.player import Player
+from schedlib.c2c.observed import Observed, Player, result_of
 from schedlib.c2c.plugin_guest import Setting, replayer
 from schedlib.cache import cache_dir, scratch
 from schedlib.formats.c2c_document import BlamedField, Counts

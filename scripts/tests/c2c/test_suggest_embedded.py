@@ -17,13 +17,19 @@ from schedlib.c2c.kernel_map import structures_of
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest
-from schedlib.c2c.raw import Raw
+from schedlib.c2c.raw import Instance, Raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
-from schedlib.formats.c2c_trace_document import Instance
 from schedlib.layout.members import read_members
-from schedlib.suggest.embedded import Embedded, beginnings, embedded, places_in, refuse_absent
-from schedlib.suggest.layout_costs import TracedWorkload, replayed
+from schedlib.suggest.layout_costs import (
+    Embedded,
+    TracedWorkload,
+    beginnings,
+    embedded,
+    places_in,
+    refuse_absent,
+    replayed,
+)
 
 pytestmark = pytest.mark.tools
 

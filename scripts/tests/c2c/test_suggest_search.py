@@ -17,23 +17,19 @@ from replayed import Replay, compile_checked, compile_replay, tape_of
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.observed import Observed, ObservedGuest
 from schedlib.c2c.plugin_guest import COUNT_LINES
-from schedlib.c2c.raw import Raw
+from schedlib.c2c.raw import Instance, Raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
-from schedlib.formats.c2c_trace_document import Instance
 from schedlib.formats.contract_file import read_contract
-from schedlib.formats.suggest_document import LayoutCosts
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.tables import Type
 from schedlib.suggest import search as search_module
-from schedlib.suggest.embedded import Embedded
-from schedlib.suggest.header_patch import contract
-from schedlib.suggest.layout_costs import TracedWorkload, harmed, replayed, status_of
-from schedlib.suggest.line_costs import LineCosts
+from schedlib.suggest.layout_costs import Embedded, TracedWorkload, replayed
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
-from schedlib.suggest.search import Objective, Search
+from schedlib.suggest.search import LineCosts, Objective, Search
 from schedlib.suggest.suggest_job import with_others
+from schedlib.suggest.suggest_report import LayoutCosts, contract, harmed, status_of
 
 pytestmark = pytest.mark.tools
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from replayed import tape_of
 
 from schedlib import TOOL
-from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest
-from schedlib.c2c.raw import Raw
+from schedlib.c2c.raw import Instance, Raw
 from schedlib.formats.c2c_document import MappedField, MappedStructure, TrafficParameters
-from schedlib.formats.c2c_trace_document import Instance, Symbol
 
 FIELDS = (
     MappedField(0, 8, "left", ""),
@@ -48,7 +47,9 @@ def observed(place: Path, *, line: int = 64, size: int = 64) -> Observed:
         (Symbol(READER, 16, "reader"), Symbol(WRITER, 16, "writer")),
         (),
     )
-    watch = Watch("root_domain+0", "root_domain", "", 0, size, "root_domain", per_cpu=True, address=16, hops=(0,))
+    watch = Watch(
+        "root_domain+0", "root_domain", "", 0, size, "root_domain", per_cpu=True, address=16, hops=(0,), optional=False
+    )
     parameters = TrafficParameters(
         on="qemu-x86_64",
         workload="rt",

@@ -16,9 +16,9 @@ from test_premerge_emulated import both
 
 from conftest import git
 from one_verb import main_of, parsed, said_without_libraries
+from schedlib.c2c.samples import MEASURED_FILE
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_measured_document import MEASURED_FILE
 from schedlib.layout.tables import Compiled, read_fields
 from schedlib.premerge import premerge_options, premerge_verb, record
 from schedlib.premerge.evidence import BEGIN, END, block_in
