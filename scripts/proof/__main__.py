@@ -31,7 +31,7 @@ def start(words: list[str]) -> None:
     from schedlib.environment import activate
     from schedlib.errors import SchedlineError
 
-    activate("requirements-test.txt")
+    activate("test")
     sys.argv = [f"{HERE}/{words[0]}.py", *words[1:]]
     try:
         runpy.run_module(f"proof.{words[0]}", run_name="__main__")

@@ -45,7 +45,7 @@ class Job:
 
     command: str
     needs: tuple[str, ...]
-    libraries: tuple[str, ...] = ("requirements.txt",)
+    libraries: tuple[str, ...] = ("core",)
     compilers: bool = False
 
     def missing(self) -> tuple[Need, ...]:
@@ -109,7 +109,7 @@ def _need(line: str) -> Need:
 NEEDS = tuple(map(_need, _TABLE.splitlines()))
 
 _KERNEL = ("fetch", "build", "layout")
-_GATE = ("requirements.txt", "requirements-gate.txt")
+_GATE = ("core", "gate")
 
 JOBS = {
     "check": Job("schedline check", (*_KERNEL, "uml")),
@@ -125,13 +125,11 @@ JOBS = {
     "run": Job("schedline run", ("compile", "run")),
     "run-in-guest": Job("schedline run --in-guest", (*_KERNEL, "qemu-x86_64", "in-guest", "run")),
     "gate": Job("schedline gate", (), _GATE),
-    "fleet": Job(
-        "schedline fleet", ("fetch", "compile", "in-guest", "fleet"), ("requirements.txt", "requirements-fleet.txt")
-    ),
+    "fleet": Job("schedline fleet", ("fetch", "compile", "in-guest", "fleet"), ("core", "fleet")),
     "fleet-trial": Job(
         "python3 scripts/proof lava_trial",
         (*_KERNEL, "objtool", "qemu-x86_64", "in-guest", "fleet", "lava"),
-        (*_GATE, "requirements-fleet.txt"),
+        (*_GATE, "fleet"),
     ),
     "test": Job(
         "make test",
@@ -146,7 +144,7 @@ JOBS = {
             "in-guest",
             "test",
         ),
-        ("requirements-test.txt", "requirements.txt"),
+        ("test", "core"),
         compilers=True,
     ),
 }

@@ -15,6 +15,7 @@ from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.names import unknown
 from schedlib.options import Verbs, add_verb
+from schedlib.paths import TYPED
 from schedlib.verdict import Verdict
 
 
@@ -60,8 +61,8 @@ def _doctor(options: DoctorOptions) -> Verdict:
     if options.install:
         jobs = [doctor.JOBS[name] for name in named]
         doctor.install(tuple(dict.fromkeys(need for job in jobs for need in job.missing())))
-        for requirements in dict.fromkeys(file for job in jobs for file in job.libraries):
-            activate(requirements)
+        for extra in dict.fromkeys(extra for job in jobs for extra in job.libraries):
+            activate(extra)
         print(f"ready: {', '.join(job.command for job in jobs)}")
         return Verdict.PASS
     _show(options.jobs or tuple(doctor.JOBS), whole=not options.jobs)
@@ -82,4 +83,4 @@ def _show(names: Sequence[str], *, whole: bool) -> None:
             print(doctor.listed(needs))
             lacking.append(name)
     if lacking:
-        print(f"next: sudo scripts/schedline doctor --install {' '.join(lacking)}")
+        print(f"next: sudo {TYPED} doctor --install {' '.join(lacking)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The pinned Python libraries: a virtual environment in the cache for each requirements file."""
+"""The Python libraries of an extra of pyproject.toml: what pip has installed, or a virtual environment in the cache."""
 
 from __future__ import annotations
 
@@ -11,57 +11,122 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
-from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, PROJECT
+from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, INSTALLED, PROJECT
 from schedlib.progress import say
+
+CORE = "core"
+"""The dependencies that are no extra: what every verb needs."""
 
 _SECONDS = 600
 """Time limit for pip: a network that does not answer must not look like long work."""
 
 
-def activate(requirements: str, *, download: bool = True) -> Path:
-    """Make the libraries of a requirements file importable; returns the environment's python.
+def activate(extra: str, *, download: bool = True) -> Path:
+    """Make the libraries of an extra importable; returns the python that has them.
 
-    Args:
-        requirements: name of a file at the top of the project.
-        download: install what is not in the cache. False on a machine that is to be measured.
-
-    Raises SchedlineError: no venv module, no network, a package whose hash differs, or libraries that are not in the
-    cache while `download` is False. In a bundle: it has no such libraries.
+    Raises:
+        SchedlineError: pip has installed schedline without this extra; or what pinned() raises. In a bundle: it has no
+            such libraries.
     """
     if BUNDLE.exists():
-        return _bundled(requirements)
-    directory = _place(requirements)
-    python = directory / "bin/python"
+        return _bundled(extra)
+    if INSTALLED:
+        _check_installed(extra)
+        return Path(sys.executable)
+    python = pinned(extra, download=download)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    site.addsitedir(str(python.parent.parent / "lib" / version / "site-packages"))
+    return python
+
+
+def pinned(extra: str, *, download: bool = True) -> Path:
+    """The python of the cache's environment with the locked libraries of an extra. It is made when it is missing.
+
+    Args:
+        extra: an extra of pyproject.toml, or CORE. `test` has all that is locked.
+        download: install what is not in the cache. False on a machine that is to be measured.
+
+    Raises:
+        SchedlineError: no venv module, no network, a package whose hash differs, or libraries that are not in the
+            cache while `download` is False.
+    """
+    directory = _place(extra)
     if not (directory / "complete").is_file():
         if not download:
             raise SchedlineError(
-                f"the Python libraries of {requirements} are not in the cache, and nothing is downloaded to a "
+                f"the Python libraries of {extra} are not in the cache, and nothing is downloaded to a "
                 "machine that is measured",
                 "schedline doctor --install run",
             )
         with lock(directory.parent / f"{directory.name}.lock"):
             if not (directory / "complete").is_file():
-                _create(directory, python, PROJECT / requirements)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    site.addsitedir(str(directory / "lib" / version / "site-packages"))
-    return python
+                _create(directory, extra)
+    return directory / "bin/python"
 
 
-def _place(requirements: str) -> Path:
-    """The environment's directory: one for an interpreter, whichever virtual environment it was started from."""
-    interpreter = f"{Path(sys.executable).resolve()} {sys.version}".encode()
-    key = hashlib.sha256(interpreter + b"".join(_contents(PROJECT / requirements)))
-    return cache_dir() / "python" / key.hexdigest()[:12]
+def lock_file(extra: str) -> Path:
+    """The file that the cache's environment of an extra was made from, for another pip."""
+    return pinned(extra).parent.parent / "lock.txt"
 
 
 def places() -> frozenset[Path]:
     """The virtual environments that this version of schedline uses."""
-    return frozenset(_place(each.name) for each in PROJECT.glob("requirements*.txt"))
+    return frozenset(_place(extra) for extra in (CORE, *_project()["optional-dependencies"]))
+
+
+def _place(extra: str) -> Path:
+    """The environment's directory: one for an interpreter, whichever virtual environment it was started from."""
+    interpreter = f"{Path(sys.executable).resolve()} {sys.version}"
+    key = hashlib.sha256(f"{interpreter}{locked(extra)}".encode())
+    return cache_dir() / "python" / key.hexdigest()[:12]
+
+
+def _project() -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    return table
+
+
+def packages(extra: str) -> frozenset[str]:
+    """The packages that pyproject.toml names for an extra, or for CORE."""
+    project = _project()
+    named = project["dependencies"] if extra == CORE else project["optional-dependencies"][extra]
+    return frozenset(re.split("[<>=!~; ]", each)[0] for each in named)
+
+
+def locked(extra: str) -> str:
+    """The entries of the lock for the packages of an extra, and for what these need; for `test` all."""
+    text = (PROJECT / "scripts/lock.txt").read_text()
+    if extra == "test":
+        return text
+    entries = {each.partition("==")[0]: each for each in re.split(r"^(?=\w)", text, flags=re.M)[1:]}
+    needed_by = {name: set(re.findall(r"^    # +(?:via )?(\S+)", each, re.M)) for name, each in entries.items()}
+    wanted = set(packages(extra))
+    while more := {name for name, users in needed_by.items() if users & wanted} - wanted:
+        wanted |= more
+    return "".join(each for name, each in entries.items() if name in wanted)
+
+
+def _check_installed(extra: str) -> None:
+    missing = []
+    for name in sorted(packages(extra)):
+        try:
+            metadata.version(name)
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        what = "schedline" if extra == CORE else f"'schedline[{extra}]'"
+        raise SchedlineError(
+            f"this needs {', '.join(missing)}, which {sys.executable} does not have",
+            f"{sys.executable} -m pip install {what}",
+        )
 
 
 def library_place(python: str) -> Path:
@@ -69,7 +134,7 @@ def library_place(python: str) -> Path:
     return BUNDLED_LIBRARIES / f"{python}-{platform.machine()}"
 
 
-def _bundled(requirements: str) -> Path:
+def _bundled(extra: str) -> Path:
     about = json.loads(BUNDLE.read_bytes())
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     place = library_place(here)
@@ -79,25 +144,17 @@ def _bundled(requirements: str) -> Path:
             f"and this is {platform.machine()} with Python {here}",
             f"pack another one on a machine like this: schedline run --pack FILE --python {here}",
         )
-    if requirements not in about["requirements"]:
+    if extra not in about["extras"]:
         raise SchedlineError(
-            f"this bundle lacks the libraries of {requirements}",
+            f"this bundle lacks the libraries of {extra}",
             "copy the runs to the machine that packed it, or pack a bundle with --looks",
         )
     site.addsitedir(str(place))
     return Path(sys.executable)
 
 
-def _contents(path: Path) -> Iterator[bytes]:
-    """A requirements file and those that it includes (`-r NAME`)."""
-    text = path.read_bytes()
-    yield text
-    for name in re.findall(rb"^-r (\S+)$", text, re.M):
-        yield from _contents(path.with_name(name.decode()))
-
-
-def _create(directory: Path, python: Path, requirements: Path) -> None:
-    say(f"installing the Python libraries of {requirements.name} into the cache ...")
+def _create(directory: Path, extra: str) -> None:
+    say(f"installing the Python libraries of {extra} into the cache ...")
     shutil.rmtree(directory, ignore_errors=True)
     made = _run([sys.executable, "-m", "venv", str(directory)])
     if "No space left" in made.stdout + made.stderr:
@@ -105,14 +162,14 @@ def _create(directory: Path, python: Path, requirements: Path) -> None:
     if made.returncode:
         observed = "this Python cannot create a virtual environment, which holds the pinned libraries"
         raise SchedlineError(observed, "apt-get install python3-venv")
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    # The requirements files list every package that is needed; kcidb-io declares dependencies that its schemas do
-    # not use.
-    done = _run([*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "-r", str(requirements)])
+    (directory / "lock.txt").write_text(locked(extra))
+    pip = [str(directory / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Not with what apache-otava declares: its analysis, which is all that is used, does not need it.
+    done = _run([*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "-r", str(directory / "lock.txt")])
     if done.returncode:
         said = done.stderr.strip().splitlines()[-3:]
         raise SchedlineError(
-            f"the libraries of {requirements.name} cannot be installed:\n    " + "\n    ".join(said),
+            f"the libraries of {extra} cannot be installed:\n    " + "\n    ".join(said),
             "check the network, the free space (df -h) and pip config list, then run the command again",
         )
     (directory / "complete").touch()

@@ -93,8 +93,8 @@ def main(words: Sequence[str]) -> int:
     """Check the arguments, prepare the libraries and do the job; the exit code. SchedlineError if it cannot be done."""
     arguments = parser(words).parse_args(words)
     options: Any = arguments.read(arguments)
-    for requirements in arguments.libraries(options):
-        activate(requirements, download=arguments.download)
+    for extra in arguments.libraries(options):
+        activate(extra, download=arguments.download)
     with redirect_stdout(sys.stderr) if _takes_stdout(arguments) else nullcontext():
         verdict: Verdict = arguments.job(options)
     return verdict.exit_code
@@ -166,11 +166,12 @@ def _fill_standard_streams() -> bool:
     return bool(missing)
 
 
-def start(words: Sequence[str]) -> int:
-    """Run a command line; returns its exit code. 1 is a computed FAIL, and nothing else.
+def start(words: Sequence[str] | None = None) -> int:
+    """Run a command line, this process's own if None; its exit code. 1 is a computed FAIL, and nothing else.
 
     With --bisect, every verdict except PASS and FAIL returns 125, which tells git to skip the commit.
     """
+    words = sys.argv[1:] if words is None else words
     # SystemExit runs the cleanup code, which ends guests and builds.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(Verdict.ERROR.exit_code))
     unheard = _fill_standard_streams()

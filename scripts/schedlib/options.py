@@ -26,7 +26,7 @@ DEFAULT_SERIES = "7.3"
 MOST_CPUS = 64
 """NR_CPUS of a guest's kernel. Without a topology a guest has this many possible CPUs, to make fake topologies of."""
 
-BASIC = ("requirements.txt",)
+BASIC = ("core",)
 """The libraries of most verbs."""
 
 
@@ -111,8 +111,8 @@ def add_verb(
         read: checks the options, and may change them; without `options` it makes them from the parsed words. It uses
             the standard library alone and raises SchedlineError for what argparse cannot check.
         job: does the work: a function, or its dotted name in this package, which is imported only when it is run.
-        libraries: the requirements files whose libraries the job needs, or a function that computes them from the
-            options.
+        libraries: the extras of pyproject.toml whose libraries the job needs, or a function that computes them from
+            the options.
         download: False if nothing may be downloaded onto the machine.
     """
     parser = verbs.add_parser(

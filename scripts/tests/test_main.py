@@ -118,7 +118,7 @@ def test_help_fits_on_one_screen() -> None:
 
 def test_nothing_is_downloaded_where_it_must_not_be(cache: Path) -> None:
     with pytest.raises(SchedlineError, match="doctor --install run"):
-        environment.activate("requirements.txt", download=False)
+        environment.activate("core", download=False)
     assert not (cache / "python").exists()
 
 
@@ -126,13 +126,13 @@ def test_libraries_are_those_of_the_interpreter_not_of_the_environment_that_runs
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pytest runs in such an environment: it found nothing of what `make check` had installed."""
-    made = environment._place("requirements.txt")
+    made = environment._place("core")
     assert made.parent == cache / "python"
     (tmp_path / "python").symlink_to(Path(sys.executable).resolve())
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    assert environment._place("requirements.txt") == made
+    assert environment._place("core") == made
     monkeypatch.setattr(sys, "executable", "/bin/true")
-    assert environment._place("requirements.txt") != made
+    assert environment._place("core") != made
 
 
 def shell(words: str, **given: Any) -> subprocess.CompletedProcess[str]:

@@ -245,7 +245,7 @@ def _read(arguments: argparse.Namespace) -> C2cOptions:
 
 def _libraries(wanted: C2cOptions | C2cReplayOptions) -> Sequence[str]:
     """Only a page needs more than the basic libraries."""
-    return (*options.BASIC, "requirements-report.txt") if wanted.html else options.BASIC
+    return (*options.BASIC, "report") if wanted.html else options.BASIC
 
 
 def _count(wanted: C2cOptions) -> Verdict:

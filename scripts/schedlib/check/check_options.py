@@ -23,6 +23,7 @@ from schedlib.options import (
     option,
     seconds,
 )
+from schedlib.paths import TYPED
 
 _WORD = re.compile(r"[\w.,=:*?\[\]/-]+")
 
@@ -126,4 +127,4 @@ class CheckOptions:
             ("--on", on),
         )
         words = [word for name, value in given if value for word in (name, value)]
-        return shlex.join(["scripts/schedline", "check", *self.tree.words(), *words])
+        return shlex.join([TYPED, "check", *self.tree.words(), *words])

@@ -110,7 +110,7 @@ def judge_logs(options: JudgeOptions) -> Verdict:
 
 def _known_races(reports: Sequence[RaceReport]) -> Sequence[tuple[RaceReport, str]]:
     """The reports of intended races. Only a log with race reports needs the library that reads the list of them."""
-    activate("requirements.txt")
+    activate("core")
     from schedlib.console.known_races import explained
 
     return explained(reports)

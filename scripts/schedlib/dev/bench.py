@@ -42,7 +42,7 @@ from schedlib.layout.compile import UNIT, Column, chosen_archs, made
 from schedlib.layout.vmlinux import RUNNING_BTF
 from schedlib.names import cpupri_variants
 from schedlib.options import TreeOptions
-from schedlib.paths import PROJECT
+from schedlib.paths import PROGRAM
 from schedlib.process import must, run
 from schedlib.progress import step
 from schedlib.runs.programs import compiled
@@ -50,7 +50,7 @@ from schedlib.tree.compose import Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, apply_diff, checked_out, commit_tree, edit_tree, file_row, open_tree
 from schedlib.verdict import Verdict
 
-_SCHEDLINE = str(PROJECT / "scripts/schedline")
+_SCHEDLINE = str(PROGRAM)
 
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """The configuration of the stock build with which ours is compared."""

@@ -112,7 +112,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _add_own_tests(verbs: Verbs) -> None:
-    libraries = ("requirements-test.txt",)
+    libraries = ("test",)
     everything = add_verb(
         verbs,
         "test",
@@ -166,9 +166,7 @@ def _add_mutants(verbs: Verbs) -> None:
         ],
         read=_read_mutants,
         job=_mutants,
-        libraries=lambda wanted: (
-            (*options.BASIC, "requirements-mutants.txt") if isinstance(wanted, GeneratedOptions) else options.BASIC
-        ),
+        libraries=lambda wanted: (*options.BASIC, "mutants") if isinstance(wanted, GeneratedOptions) else options.BASIC,
     )
     options.add_tree_options(parser)
     traffic = (

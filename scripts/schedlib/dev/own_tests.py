@@ -12,7 +12,8 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.environment import activate
-from schedlib.paths import PROJECT
+from schedlib.errors import SchedlineError
+from schedlib.paths import INSTALLED, PROJECT
 from schedlib.process import clean_environment
 from schedlib.progress import say, step
 from schedlib.verdict import Verdict
@@ -71,7 +72,9 @@ def _chosen(expression: str | None) -> list[str]:
 
 
 def _python() -> str:
-    return str(activate("requirements-test.txt"))
+    if INSTALLED:
+        raise SchedlineError("schedline's own tests are not installed", "make quick, in a clone of schedline")
+    return str(activate("test"))
 
 
 def _style(python: str) -> Checks:

@@ -10,7 +10,7 @@ from schedlib.errors import SchedlineError
 from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
 from schedlib.options import BASIC, Verbs, add_verb
 
-_LIBRARIES = (*BASIC, "requirements-fleet.txt")
+_LIBRARIES = (*BASIC, "fleet")
 
 
 def add_parser(verbs: Verbs) -> None:

@@ -26,7 +26,7 @@ from schedlib.gate.boot_options import BOOT_COMMANDS, LAVA, BootPlanOptions, Nam
 from schedlib.gate.gate_options import GATES, gates_path
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
-from schedlib.paths import PROJECT
+from schedlib.paths import PROGRAM
 from schedlib.progress import say
 from schedlib.verdict import Verdict
 
@@ -221,7 +221,7 @@ def image_version(image: Path) -> str:
 
 
 def _script(out: Path) -> str:
-    step = shlex.join([sys.executable, str(PROJECT / "scripts/schedline"), "gate", "plan", str(out), "--step"])
+    step = shlex.join([sys.executable, str(PROGRAM), "gate", "plan", str(out), "--step"])
     cache = os.environ.get("SCHEDLINE_CACHE")
     kept = f"export SCHEDLINE_CACHE={shlex.quote(cache)}\n" if cache else ""
     return f"""\

@@ -25,7 +25,7 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Positive, Strict, Whole, Word
 from schedlib.gate.boot_order import PLAN_FILE, GatePlan, Label, plan_text
 from schedlib.kernel.machine import boot_id, now
-from schedlib.paths import PROJECT
+from schedlib.paths import PROGRAM
 from schedlib.progress import say
 from schedlib.verdict import Verdict
 
@@ -110,7 +110,7 @@ class PresentBoot:
 
 def present_boot() -> PresentBoot:
     """This boot of this machine."""
-    program = [sys.executable, str(PROJECT / "scripts/schedline")]
+    program = [sys.executable, str(PROGRAM)]
 
     def schedline(words: Sequence[str]) -> int:
         return subprocess.run([*program, *words], check=False, stdin=subprocess.DEVNULL).returncode

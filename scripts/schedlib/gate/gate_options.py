@@ -25,9 +25,9 @@ GATES = CONFIGS / "gates"
 MOST_BOOTS = 500
 """Of one kernel. With more, their ids are probably not the kernel's."""
 
-LIBRARIES = (*BASIC, "requirements-gate.txt")
-PAGE_LIBRARIES = (*BASIC, "requirements-report.txt")
-HISTORY_LIBRARY = "requirements-history.txt"
+LIBRARIES = (*BASIC, "gate")
+PAGE_LIBRARIES = (*BASIC, "report")
+HISTORY_LIBRARY = "history"
 
 BUDGET = 3.0
 DETECT = 15.0

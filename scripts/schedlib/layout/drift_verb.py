@@ -14,7 +14,7 @@ from schedlib.names import pack_names
 from schedlib.options import BASIC, Verbs, add_verb, new_file
 from schedlib.verdict import Verdict
 
-PAGE_LIBRARY = "requirements-report.txt"
+PAGE_LIBRARY = "report"
 
 
 def add_parser(verbs: Verbs) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from schedlib.errors import SchedlineError
 from schedlib.git import try_git
 from schedlib.layout.layout_options import GitPatch
-from schedlib.paths import PROJECT
+from schedlib.paths import COMMAND
 from schedlib.process import must, run
 
 _PLAIN = ("--no-ext-diff", "--no-color", "--full-index", "--src-prefix=a/", "--dst-prefix=b/")
@@ -57,7 +57,7 @@ def install_hook(kdir: Path | None) -> str:
     found = run(["git", "-C", kdir, "rev-parse", "--git-path", "hooks"])
     if found.returncode:
         raise SchedlineError(f"{kdir} is no git tree", "name one with --kdir")
-    schedline = shlex.quote(str(PROJECT / "scripts/schedline"))
+    schedline = shlex.join(COMMAND)
     hook = kdir / found.stdout.decode().strip() / "pre-commit"
     if hook.exists() and hook.read_text() != _HOOK.format(schedline=schedline):
         line = f"{schedline} layout --kdir . --staged"

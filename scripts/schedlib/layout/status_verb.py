@@ -69,8 +69,8 @@ def _status(wanted: StatusOptions) -> Verdict:
 
         show(str(wanted.directory), of_directory(wanted.directory))
         return Verdict.PASS
-    for requirements in BASIC:
-        activate(requirements)
+    for extra in BASIC:
+        activate(extra)
     from schedlib.layout.status import show_applied, show_status
 
     return show_applied(wanted) if wanted.apply else show_status(wanted)

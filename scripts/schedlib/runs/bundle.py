@@ -14,14 +14,14 @@ from typing import Literal
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
-from schedlib.environment import activate, library_place
+from schedlib.environment import library_place, lock_file, pinned
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Word
 from schedlib.guest.selftests import compile_program, own_programs
 from schedlib.options import BASIC
-from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, BUNDLED_PROGRAMS, PROJECT
+from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, BUNDLED_PROGRAMS, CODE, PROJECT
 from schedlib.process import run
 from schedlib.progress import step
 from schedlib.runs.programs import header_tree
@@ -31,10 +31,10 @@ from schedlib.verdict import Verdict
 TOP = "schedline"
 """The directory in the archive. The command in it has the same name."""
 
-GATE = "requirements-gate.txt"
+GATE = "gate"
 
-_PARTS = ("scripts/schedline", "scripts/schedlib", "configs", "selftests/sched_latency", "COPYING", *BASIC, GATE)
-"""Parts of this project, with the sources of the programs."""
+_PARTS = ("scripts/schedline", "configs", "selftests/sched_latency", "COPYING")
+"""Parts of this project beside its code, with the sources of the programs."""
 
 
 class BundleDocument(Document, frozen=True, kw_only=True):
@@ -43,14 +43,14 @@ class BundleDocument(Document, frozen=True, kw_only=True):
     Attributes:
         machine: the architecture of its programs and libraries, as `uname -m` prints it.
         header: the kernel tree whose kselftest.h the programs were compiled with.
-        requirements: the requirements files whose libraries it has.
+        extras: the extras of pyproject.toml whose libraries it has.
         pythons: the versions of Python that they are for.
     """
 
     schema: Literal["bundle-1"]
     machine: Word
     header: Word
-    requirements: tuple[Word, ...]
+    extras: tuple[Word, ...]
     pythons: tuple[Word, ...]
 
 
@@ -61,7 +61,7 @@ def pack(wanted: PackOptions) -> Verdict:
     tree = header_tree(cache, wanted.tree)
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     pythons = tuple(dict.fromkeys((here, *wanted.pythons)))
-    requirements = (*BASIC, GATE) if wanted.looks else BASIC
+    extras = (*BASIC, GATE) if wanted.looks else BASIC
     with tempfile.TemporaryDirectory(dir=cache, prefix="pack-") as name:
         place = Path(name)
         (place / BUNDLED_PROGRAMS.name).mkdir()
@@ -69,7 +69,7 @@ def pack(wanted: PackOptions) -> Verdict:
         with step(f"compiling {len(programs)} workloads"):
             for source in programs:
                 compile_program(tree, source, place / BUNDLED_PROGRAMS.name / source.stem, "-static")
-        for each in requirements:
+        for each in extras:
             for python in pythons:
                 libraries = place / library_place(python).relative_to(PROJECT)
                 _copy(each, libraries) if python == here else _download(each, python, libraries)
@@ -77,7 +77,7 @@ def pack(wanted: PackOptions) -> Verdict:
             schema="bundle-1",
             machine=platform.machine(),
             header=tree.origin,
-            requirements=requirements,
+            extras=extras,
             pythons=pythons,
         )
         document.write(place / BUNDLE.name, about)
@@ -101,28 +101,30 @@ def _members(place: Path) -> Iterator[tuple[Path, Path]]:
             yield path, path.relative_to(place)
     for part in _PARTS:
         for path in (PROJECT / part, *sorted((PROJECT / part).rglob("*"))):
-            if "__pycache__" not in path.parts:
-                yield path, path.relative_to(PROJECT)
+            yield path, path.relative_to(PROJECT)
+    for path in sorted(CODE.rglob("*")):
+        if "__pycache__" not in path.parts and not path.is_relative_to(CODE / "data"):
+            yield path, Path("scripts/schedlib") / path.relative_to(CODE)
 
 
-def _copy(requirements: str, libraries: Path) -> None:
-    """Copy the libraries that this schedline itself uses."""
-    python = activate(requirements)
+def _copy(extra: str, libraries: Path) -> None:
+    """Copy the locked libraries."""
+    python = pinned(extra)
     found = next((python.parent.parent / "lib").glob("python*/site-packages"))
     left_out = shutil.ignore_patterns("pip*", "setuptools*", "__pycache__", "distutils*", "_distutils*")
     shutil.copytree(found, libraries, ignore=left_out, dirs_exist_ok=True)
 
 
-def _download(requirements: str, python: str, libraries: Path) -> None:
+def _download(extra: str, python: str, libraries: Path) -> None:
     """Download the same libraries for another version of Python. pip checks every hash."""
-    pip = [str(activate(BASIC[0])), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [str(pinned(extra)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pip += ["--target", str(libraries)]
     words = ["--python-version", python, "--only-binary=:all:", "--no-deps", "--require-hashes"]
-    with step(f"downloading the libraries of {requirements} for Python {python}"):
-        done = run([*pip, *words, "-r", PROJECT / requirements])
+    with step(f"downloading the libraries of {extra} for Python {python}"):
+        done = run([*pip, *words, "-r", lock_file(extra)])
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-2:]
         raise SchedlineError(
-            f"the libraries of {requirements} for Python {python} cannot be had:\n    " + "\n    ".join(said),
+            f"the libraries of {extra} for Python {python} cannot be had:\n    " + "\n    ".join(said),
             "leave out this version, or check the network",
         )

@@ -24,7 +24,7 @@ from pathlib import Path
 if __name__ == "__main__":
     from schedlib.environment import activate
 
-    activate("requirements.txt")
+    activate("core")
 
 from schedlib.guest.command_line import machine, what_boots
 from schedlib.guest.shared_libraries import with_libraries

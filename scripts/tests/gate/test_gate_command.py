@@ -466,8 +466,8 @@ def test_words_are_checked_before_libraries_are_needed(campaign: Campaign, tmp_p
 def test_the_page_needs_more_libraries_than_the_verdict(campaign: Campaign) -> None:
     campaign.boots(noise(1, 1), noise(2, 1))
     for more, files in (
-        ([], ("requirements.txt", "requirements-gate.txt")),
-        (["--html", str(campaign.place / "x.html")], ("requirements.txt", "requirements-report.txt")),
+        ([], ("core", "gate")),
+        (["--html", str(campaign.place / "x.html")], ("core", "report")),
     ):
         arguments = parsed(gate_verb, campaign.words(*more))
         assert arguments.libraries(arguments.read(arguments)) == files

@@ -300,9 +300,9 @@ def test_words_are_checked_before_libraries_are_needed(out: Path, tmp_path: Path
 
 def test_only_runs_need_the_gates_libraries(out: Path) -> None:
     arguments = parsed(premerge_verb, ["premerge", "evidence", str(out)])
-    assert arguments.libraries(arguments.read(arguments)) == ("requirements.txt",)
+    assert arguments.libraries(arguments.read(arguments)) == ("core",)
     (out / premerge_options.RUNS).mkdir()
-    assert arguments.libraries(arguments.read(arguments)) == ("requirements.txt", "requirements-gate.txt")
+    assert arguments.libraries(arguments.read(arguments)) == ("core", "gate")
 
 
 def test_block_in() -> None:

@@ -247,8 +247,8 @@ def test_words_are_checked_before_libraries_are_needed(series_kdir: Path, tmp_pa
 def test_only_runs_need_the_gates_libraries(series_kdir: Path, tmp_path: Path) -> None:
     runs = str(tmp_path)
     for more, files in (
-        ([], ("requirements.txt",)),
-        (["--runs", runs, runs], ("requirements.txt", "requirements-gate.txt")),
+        ([], ("core",)),
+        (["--runs", runs, runs], ("core", "gate")),
     ):
         arguments = parsed(premerge_verb, words(series_kdir, tmp_path / "out", *more))
         assert arguments.libraries(arguments.read(arguments)) == files
