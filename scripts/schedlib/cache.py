@@ -157,11 +157,11 @@ def cached(place: Path, parts: Sequence[object], make: Callable[[], dict[str, An
 
 
 def contents_of(places: Iterable[Path]) -> Iterator[str]:
-    """For digest_of(): the name and a hash of each file at and below some places, but for what Python compiled."""
+    """For digest_of(): the name and the hash of each file at and below some places, but for what Python compiled."""
     for place in places:
         for file in sorted([place, *place.rglob("*")]):
             if file.is_file() and file.suffix != ".pyc":
-                yield f"{file} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+                yield f"{file.relative_to(place.parent)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 @contextmanager

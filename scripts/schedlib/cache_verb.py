@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import shutil
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 from schedlib.cache import cache_path
 from schedlib.environment import places
 from schedlib.errors import SchedlineError
-from schedlib.options import Verbs, add_verb
+from schedlib.options import Verbs, add_verb, flag, option
 from schedlib.verdict import Verdict
 
 _SPLIT = ("builds", "trees", "python", "test-user")
@@ -26,8 +25,8 @@ _SPLIT = ("builds", "trees", "python", "test-user")
 class CacheOptions:
     """What to do: remove all (`remove`), or what was not used for so many days (`prune`); else only list."""
 
-    prune: int | None
-    remove: bool
+    prune: int | None = option("--prune DAYS", "remove what was not used for so many days", int)
+    remove: bool = flag("--remove", "remove all of it")
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Kept:
 
 def add_parser(verbs: Verbs) -> None:
     """Add `schedline cache`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "cache",
         "what is kept on this machine, how large it is, when it was used; removes it",
@@ -55,21 +54,20 @@ def add_parser(verbs: Verbs) -> None:
         All that schedline keeps is in one directory: $SCHEDLINE_CACHE, else $XDG_CACHE_HOME/schedline, else
         ~/.cache/schedline. Results that a verb wrote to a place of yours and packages of the distribution are not
         in it. What another schedline is using stays. Everything that is removed is made again when it is needed.""",
-        read=_read,
+        options=CacheOptions,
+        read=_checked,
         job=_cache,
         libraries=(),
         download=False,
     )
-    parser.add_argument("--prune", type=int, metavar="DAYS", help="remove what was not used for so many days")
-    parser.add_argument("--remove", action="store_true", help="remove all of it")
 
 
-def _read(arguments: argparse.Namespace) -> CacheOptions:
-    if arguments.remove and arguments.prune is not None:
+def _checked(options: CacheOptions) -> CacheOptions:
+    if options.remove and options.prune is not None:
         raise SchedlineError("--remove and --prune exclude each other", "choose one")
-    if arguments.prune is not None and arguments.prune < 0:
-        raise SchedlineError(f"--prune {arguments.prune}: not a number of days", "for instance --prune 30")
-    return CacheOptions(arguments.prune, arguments.remove)
+    if options.prune is not None and options.prune < 0:
+        raise SchedlineError(f"--prune {options.prune}: not a number of days", "for instance --prune 30")
+    return options
 
 
 def _cache(options: CacheOptions) -> Verdict:

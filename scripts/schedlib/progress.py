@@ -117,8 +117,7 @@ def _count(text: str, start: float, after: float, done: threading.Event) -> None
 def printable(text: str, keep: str = "") -> str:
     """Replace the characters of a text that cannot be printed or that change the direction of reading.
 
-    Args:
-        keep: characters that are left as they are.
+    `keep`: characters that are left as they are.
     """
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
 

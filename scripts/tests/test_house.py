@@ -51,7 +51,7 @@ MOST_AT_THE_TOP = 14
 ONE_PLACE = {
     r"<svg xmlns": "formats/svg.py",
     r'"testsuites?"': "formats/junit.py",
-    r'b"GNU"|NT_GNU_BUILD_ID|Build ID:': "kernel/build_id.py",
+    r'b"GNU"|NT_GNU_BUILD_ID|Build ID:': "kernel/machine.py",
     r"random/boot_id": "kernel/machine.py",
     r"model name": "kernel/machine.py",
     r'"-nodefaults"|"-append"|"-initrd"': "guest/command_line.py",

@@ -18,7 +18,7 @@ from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Address, MappedField, MappedStructure
 from schedlib.formats.strict import Count, Strict, Word
-from schedlib.kernel.build_id import build_id_of
+from schedlib.kernel.machine import build_id_of
 
 VERSION = 1
 """Version of the cached map. A map of another version is not used."""

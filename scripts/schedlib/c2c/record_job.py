@@ -29,7 +29,7 @@ from schedlib.c2c.samples_job import import_samples
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.kernel.build_id import build_id_of, running_build_id
+from schedlib.kernel.machine import build_id_of, running_build_id
 from schedlib.process import clean_environment, dying_with_us, must, run
 from schedlib.progress import step
 from schedlib.verdict import Verdict

@@ -38,9 +38,8 @@ from schedlib.check.check_results import JudgedBoot
 from schedlib.guest import selftests
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, plan_kernel, prepare_kernel
-from schedlib.kernel.build_id import build_id_of
 from schedlib.kernel.kconfig import Configuration
-from schedlib.kernel.machine import boot_id, machine_text
+from schedlib.kernel.machine import boot_id, build_id_of, machine_text
 from schedlib.kernel.targets import SANITIZED, choose, with_sanitizer
 from schedlib.paths import CONFIGS, KUNIT, PATCHES, SELFTESTS
 from schedlib.process import version_of

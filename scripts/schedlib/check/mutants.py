@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
-from schedlib.cache import read_json, scratch, write_json
+from schedlib.cache import cached, scratch
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import TestOutcome
@@ -158,25 +159,30 @@ def try_mutant(
     target, _ = choose(tree, on or mutant.on)
     original = composed_kernel(tree, target, composition, mutant.config)
     mutated = replace(original, commit=commit)
-    depends = f"{commit} {original.configuration.digest()} {target} {mutant} {sorted(composition.expected)}"
-    key = hashlib.sha256(depends.encode()).hexdigest()[:20]
-    record = cache / "mutants" / f"{key}.json"
-    if answer := read_json(record):
-        return Fate(answer["fate"]), frozenset(answer["failed"]), answer["seconds"]
-    reference = cache / "mutants" / f"{composition.commit[:20]}-{original.configuration.digest()}.json"
-    with scratch(cache) as place:
-        if read_json(reference) is None:
-            write_json(reference, {"code": _built(cache, original, place / "original")[1]})
-        try:
-            kernel, code = _built(cache, mutated, place / "mutant")
-        except DoesNotBuild:
-            fate, failed = (Fate.KILLED if "build" in mutant.killed_by else Fate.DOES_NOT_BUILD), frozenset({"build"})
-        else:
-            failed = _failing_in_guests(cache, mutant, mutated, kernel, out / mutant.name.replace("/", "-"))
-            fate = fate_of(mutant, failed, (read_json(reference) or {}).get("code") == code)
-    seconds = time.monotonic() - started
-    write_json(record, {"fate": fate.value, "failed": sorted(failed), "seconds": seconds})
-    return fate, failed, seconds
+    digest = original.configuration.digest()
+
+    def tried() -> dict[str, Any]:
+        with scratch(cache) as place:
+            reference = cached(
+                cache / "mutants",
+                ("code", composition.commit, digest),
+                lambda: {"code": _built(cache, original, place / "original")[1]},
+            )
+            try:
+                kernel, code = _built(cache, mutated, place / "mutant")
+            except DoesNotBuild:
+                fate, failed = (
+                    (Fate.KILLED if "build" in mutant.killed_by else Fate.DOES_NOT_BUILD),
+                    frozenset({"build"}),
+                )
+            else:
+                failed = _failing_in_guests(cache, mutant, mutated, kernel, out / mutant.name.replace("/", "-"))
+                fate = fate_of(mutant, failed, reference["code"] == code)
+        return {"fate": fate.value, "failed": sorted(failed), "seconds": time.monotonic() - started}
+
+    depends = f"{commit} {digest} {target} {mutant} {sorted(composition.expected)}"
+    found = cached(cache / "mutants", (depends,), tried)
+    return Fate(found["fate"]), frozenset(found["failed"]), found["seconds"]
 
 
 def _built(cache: Path, plan: KernelPlan, place: Path) -> tuple[Kernel, str]:

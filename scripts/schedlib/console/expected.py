@@ -97,8 +97,7 @@ def _read_line(line: str) -> Listed | None:
 def current_name(name: str, separator: str = ":", *, selftests: bool = False) -> str:
     """What a test is called now. A name that no test had before is returned as it is.
 
-    Args:
-        name: SUITE:CASE[:PARAMETER]; with "." as the separator SUITE.CASE, as for `--only`.
+    `name`: SUITE:CASE[:PARAMETER]; with "." as the separator SUITE.CASE, as for `--only`.
     """
     older = name.replace(separator, ":")
     for row in _listed(_list(selftests=selftests)):
@@ -136,8 +135,7 @@ def expected_tests(
 ) -> tuple[str, ...]:
     """The full names of the tests that a guest with this number of CPUs has to run, except suites in `without`.
 
-    Args:
-        changes: those of a tree to which the exported series was applied; None for our own builds.
+    `changes`: those of a tree to which the exported series was applied; None for our own builds.
     """
     file = _list(selftests=selftests)
     listed = load_expected(file, cpus, changes)

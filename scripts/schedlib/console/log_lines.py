@@ -99,8 +99,7 @@ def _shape(prefix: str) -> str:
 def lines(log: bytes, learned: Framing | None = None) -> Iterator[LogLine]:
     """Every message of a log. Its number is the line number in the file, even if a line holds two messages.
 
-    Args:
-        learned: a prefix that is taken off, too; see framing().
+    `learned`: a prefix that is taken off, too; see framing().
     """
     unknown = learned.unknown if learned else None
     dirty = any(byte in log for byte in _UNSEEN)

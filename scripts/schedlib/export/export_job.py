@@ -14,8 +14,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.export.held_text import PROCESS, holds, told
-from schedlib.export.kept_form import built_unifdef, closure, kept_tests
+from schedlib.export.fitted import PROCESS, built_unifdef, closure, holds, kept_tests, told
 from schedlib.git import git, try_git
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, PROJECT, SELFTESTS

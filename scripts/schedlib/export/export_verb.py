@@ -4,26 +4,32 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from schedlib import options
-from schedlib.options import ChangeOptions, TreeOptions, Verbs, add_verb
+from schedlib.options import ChangeOptions, TreeOptions, Verbs, add_verb, new_directory, option
 from schedlib.verdict import Verdict
+
+
+def _empty_directory(text: str) -> Path:
+    path = new_directory(text)
+    if path.exists() and any(path.iterdir()):
+        raise argparse.ArgumentTypeError(f"{text} is not empty; name another directory")
+    return path
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What is exported, and to which directory. `out`: None for a directory in the cache."""
+    """What is exported, and where to."""
 
-    tree: TreeOptions
-    changes: ChangeOptions
-    out: Path | None
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    out: Path | None = option("-o --out DIR", "an empty or new directory (default: in the cache)", _empty_directory)
 
 
 def add_parser(verbs: Verbs) -> None:
     """Add `schedline export`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "export",
         "a git am-able series of tests and changes for a kernel tree",
@@ -37,22 +43,9 @@ def add_parser(verbs: Verbs) -> None:
         tools/testing/selftests/. In the tree they work without schedline. The tests of a change that the tree does
         not have are left out, and the output names them. Your tree is only read.""",
         examples=["git -C ~/linux am /tmp/series/*.patch"],
-        read=lambda arguments: ExportOptions(
-            options.tree_options(arguments), options.change_options(arguments), arguments.out
-        ),
+        options=ExportOptions,
         job=_export,
     )
-    options.add_tree_options(parser)
-    options.add_change_options(parser)
-    about = "an empty or new directory (default: in the cache)"
-    parser.add_argument("-o", "--out", type=_empty_directory, metavar="DIR", help=about)
-
-
-def _empty_directory(text: str) -> Path:
-    path = options.new_directory(text)
-    if path.exists() and any(path.iterdir()):
-        raise argparse.ArgumentTypeError(f"{text} is not empty; name another directory")
-    return path
 
 
 def _export(wanted: ExportOptions) -> Verdict:

@@ -25,11 +25,7 @@ class CheckRemark(Strict, frozen=True):
 
 
 class B4Check(Strict, frozen=True):
-    """The result of one tool on a patch or a series.
-
-    Attributes:
-        details: a JSON array of CheckRemark, or text.
-    """
+    """The result of one tool on a patch or a series. `details`: a JSON array of CheckRemark, or text."""
 
     tool: Word
     status: CheckStatus

@@ -49,11 +49,7 @@ class Document(Strict, frozen=True):
 
 
 class Refused(SchedlineError):
-    """A file that is not a valid document of the expected kind.
-
-    Attributes:
-        why: what is wrong with it, in one line.
-    """
+    """A file that is not a valid document of the expected kind. `why`: what is wrong with it, in one line."""
 
     def __init__(self, path: Path | str, kind: type[Document], why: str, next_step: str) -> None:
         self.why = printable(why)[:300]
@@ -63,8 +59,7 @@ class Refused(SchedlineError):
 def read(path: Path, kind: type[T], next_step: str) -> T:
     """Read a document.
 
-    Args:
-        next_step: what to do if it is not valid.
+    `next_step`: what to do if it is not valid.
 
     Raises Refused: it cannot be read, or is not valid.
     """

@@ -20,13 +20,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class JUnitCase:
-    """A test.
-
-    Attributes:
-        mark: None if it passed.
-        message: one line.
-        detail: the rest of its output.
-    """
+    """A test. `mark`: None if it passed. `message`: one line. `detail`: the rest of its output."""
 
     name: str
     mark: Mark | None = None

@@ -99,8 +99,7 @@ def prepared_guest(
 ) -> Guest:
     """Build the kernel of a tree with its changes and the options that workloads need.
 
-    Args:
-        place: an empty directory for the kernel; it has to exist as long as the guest is used.
+    `place`: an empty directory for the kernel; it has to exist as long as the guest is used.
 
     Raises SchedlineError: there is no such guest, or the kernel does not build.
     """

@@ -102,8 +102,7 @@ def refuse_other_machine(path: Path, found: Linked, arch: str) -> None:
 def libraries(programs: Iterable[Path], arch: str, near: Sequence[Path] = ()) -> dict[str, Path]:
     """The files that programs need besides themselves, by their path in the guest.
 
-    Args:
-        near: directories to look into first.
+    `near`: directories to look into first.
 
     Raises SchedlineError: one is missing on this machine.
     """

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""This machine as selftests/sched_latency/fingerprint.h names it, so that all tools name the same machine alike."""
+"""This machine as selftests/sched_latency/fingerprint.h names it, so that all tools name the same machine alike.
+
+Also the one reader of a kernel's build-id: of a vmlinux, and of the running kernel.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,21 @@ import gzip
 import os
 import platform
 import re
+import struct
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from schedlib.kernel.build_id import running_build_id
+if TYPE_CHECKING:  # a machine that is to be measured reads only its running kernel's build-id, and has no pyelftools
+    from elftools.elf.elffile import ELFFile
+
 
 _CPUS = Path("/sys/devices/system/cpu")
 _HASH_START = 0xCBF29CE484222325
+_NOTES = Path("/sys/kernel/notes")
+_GNU_BUILD_ID = 3
 
 
 def _hash(data: bytes) -> str:
@@ -102,6 +111,33 @@ def _configuration() -> str:
         data = Path("/proc/config.gz").read_bytes()
         gzip.decompress(data)
         return f"config.gz fnv1a {_hash(data)}"
+    return ""
+
+
+def build_id_of(elf: ELFFile) -> str:
+    """The build-id of a vmlinux, in hexadecimal digits; empty if it has none."""
+    order = "<" if elf.little_endian else ">"
+    notes = (section.data() for section in elf.iter_sections("SHT_NOTE"))
+    return next(filter(None, (in_notes(each, order) for each in notes)), "")
+
+
+def running_build_id() -> str:
+    """The build-id of the running kernel, in hexadecimal digits; empty if the kernel does not show it."""
+    with suppress(OSError):
+        return in_notes(_NOTES.read_bytes(), "=")
+    return ""
+
+
+def in_notes(notes: bytes, order: str) -> str:
+    """The build-id in ELF notes of a byte order (struct's prefix); empty if they have none or are truncated."""
+    place = 0
+    with suppress(struct.error):
+        while place + 12 <= len(notes):
+            owner, size, kind = struct.unpack_from(f"{order}III", notes, place)
+            start = place + 12 + (owner + 3 & ~3)
+            if kind == _GNU_BUILD_ID and notes[place + 12 : place + 15] == b"GNU":
+                return notes[start : start + size].hex() if start + size <= len(notes) else ""
+            place = start + (size + 3 & ~3)
     return ""
 
 

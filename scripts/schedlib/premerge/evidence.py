@@ -27,7 +27,7 @@ from schedlib.layout.patch_check import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, from_tables, judge_rule, presence_of
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
-from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, require_premerge
+from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions, require_premerge
 from schedlib.progress import printable
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict, worst
@@ -214,6 +214,11 @@ def block_in(text: str) -> str | None:
     if begin is None or END not in lines[begin:]:
         return None
     return "\n".join(lines[begin : lines.index(END, begin) + 1]) + "\n"
+
+
+def evidence(options: EvidenceOptions) -> Verdict:
+    """Make the text of a premerge, or compare one with the data; see make() and verify()."""
+    return verify(options.verify, options.directory) if options.verify else make(options.directory, options.out)
 
 
 def make(directory: Path, out: Path | None) -> Verdict:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from schedlib.c2c.c2c_options import QUANTA
 from schedlib.c2c.counting import remembered
 from schedlib.c2c.plugin_guest import refuse_other_qemu
 from schedlib.c2c.samples import MEASURED_FILE, read_measured
-from schedlib.cache import scratch
+from schedlib.cache import digest_of, scratch
 from schedlib.check import mutants
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
@@ -176,9 +175,9 @@ def said_by(boots: Sequence[JudgedBoot]) -> Booted:
 def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
     """Build and boot a commit, or take a cached result: the base is the same for every version of a series."""
     planned = plan_kernel(at(tree, commit), target, expect=expected)
-    digest = planned.configuration.digest()
-    key = hashlib.sha256(f"{planned.commit} {digest} {target} {sorted(expected)}".encode())
-    place = cache / "premerge" / key.hexdigest()[:20]
+    place = (
+        cache / "premerge" / digest_of(f"{planned.commit} {planned.configuration.digest()} {target} {sorted(expected)}")
+    )
     if (guests := read_guests(place)) is None:
         plan = CheckPlan(target, target.classes, expected, left_out=planned.left_out)
         with scratch(cache) as empty:
@@ -219,8 +218,7 @@ def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str]
 def emulated(cache: Path, tree: Tree, series: PatchSeries, measured: Path | None, out: Path) -> Part:
     """The cache-line traffic of base and head on emulated CPUs, by field: counted, or taken from the cache.
 
-    Args:
-        measured: samples of the base on a real machine, for a table beside its counts.
+    `measured`: samples of the base on a real machine, for a table beside its counts.
     """
     if measured is None and not any(file.startswith(("kernel/sched/", "include/")) for file in series.files):
         return Part("c2c", Verdict.PASS, "neither the scheduler nor a header is touched")

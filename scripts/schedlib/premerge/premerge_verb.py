@@ -3,17 +3,11 @@
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
-from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_options
-from schedlib.names import arch_names, one_of, some_of
-from schedlib.options import BASIC, Verbs, add_verb, options_of
+from schedlib.options import BASIC, Verbs, add_verb
 from schedlib.premerge import premerge_options
-from schedlib.premerge.premerge_options import PARTS, EvidenceOptions, PremergeOptions
-from schedlib.verdict import Verdict
+from schedlib.premerge.premerge_options import EvidenceOptions, PremergeOptions
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -39,68 +33,32 @@ def add_parser(verbs: Verbs) -> None:
             "git bisect run schedline premerge --kdir . --base v7.3 --skip mutants --bisect",
         ],
         operands="--kdir PATH --base REV",
-        read=_read,
-        job=_premerge,
+        options=PremergeOptions,
+        read=_checked,
+        job="premerge.premerge_job.premerge",
         libraries=lambda wanted: gate_options.LIBRARIES if wanted.runs else BASIC,
-    )
-    runs, there, gates = options.existing_directory, options.existing_path, gate_options.gates_file
-    options.add_values(
-        parser,
-        ("--kdir", there, "PATH", "your kernel tree (git); it is only read"),
-        ("--base", str, "REV", "the revision that the series is based on"),
-        ("--contracts", there, "DIR", "contracts of structures of your own, see schedline layout"),
-        ("--measured", there, "DIR", "samples of the base on a real machine, beside its counts; see c2c import"),
-        ("--placebo", runs, "DIR", "with --runs: runs of the placebo kernel"),
-        ("--gates", gates, "NAME|FILE", "with --runs: the gates file, or its name in configs/gates"),
-        ("--out", options.new_directory, "DIR", "directory for logs, page, JSON and JUnit"),
-        ("--json", options.new_file, "FILE", "write the page's JSON here too"),
-    )
-    options.add_values(
-        parser.add_mutually_exclusive_group(),
-        ("--head", str, "REV", "the last commit of the series (default: HEAD)"),
-        ("--mbox", there, "FILE", "mails instead of commits, as b4 am writes them"),
-    )
-    archs, about = some_of("architecture", arch_names, everything="all"), "architectures for the layout (default: all)"
-    parser.add_argument("--arch", dest="archs", type=archs, default=arch_names(), metavar="ARCH,...", help=about)
-    parts, about = some_of("part", lambda: PARTS), f"leave out some of {', '.join(PARTS)}"
-    parser.add_argument("--skip", type=parts, default=(), metavar="PART,...", help=about)
-    both, about = ("BASE", "CANDIDATE"), "runs of both kernels on a real machine, for the gate"
-    parser.add_argument("--runs", nargs=2, type=runs, metavar=both, help=about)
-    parser.add_argument(
-        "--format",
-        dest="form",
-        type=one_of("format", lambda: ("text", "b4")),
-        default="text",
-        metavar="FORMAT",
-        help="text, or b4 for b4.review-series-check-cmd; b4 also names base and head of a series under review",
     )
     parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
     more = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline premerge VERB --help")
     _add_evidence(more)
 
 
-def _read(arguments: argparse.Namespace) -> PremergeOptions:
+def _checked(options: PremergeOptions) -> PremergeOptions:
     # If argparse required these two, it would also require them for `premerge evidence`.
-    if arguments.kdir is None or (arguments.base is None and arguments.form != "b4"):
+    if options.kdir is None or (options.base is None and options.form != "b4"):
         raise SchedlineError(
             "premerge needs a kernel tree and the revision that the series is based on",
             "schedline premerge --kdir PATH --base REV, or schedline premerge evidence DIR",
         )
-    if not (arguments.kdir / ".git").exists():
-        raise SchedlineError(f"{arguments.kdir} is no git tree, and a series needs revisions", "give a git tree")
-    if arguments.measured and "c2c" in arguments.skip:
+    if not (options.kdir / ".git").exists():
+        raise SchedlineError(f"{options.kdir} is no git tree, and a series needs revisions", "give a git tree")
+    if options.measured and "c2c" in options.skip:
         raise SchedlineError("--measured needs the emulated counts, which --skip leaves out", "do not skip c2c")
-    if (arguments.placebo or arguments.gates) and not arguments.runs:
+    if (options.placebo or options.gates) and not options.runs:
         raise SchedlineError("--placebo and --gates need the runs of base and candidate", "give --runs, too")
-    if arguments.out:
-        premerge_options.refuse_old(arguments.out)
-    return options_of(PremergeOptions, arguments, runs=tuple(arguments.runs) if arguments.runs else None)
-
-
-def _premerge(wanted: PremergeOptions) -> Verdict:
-    from schedlib.premerge.premerge_job import premerge
-
-    return premerge(wanted)
+    if options.out:
+        premerge_options.refuse_old(options.out)
+    return options
 
 
 def _add_evidence(verbs: Verbs) -> None:
@@ -124,34 +82,24 @@ def _add_evidence(verbs: Verbs) -> None:
 
         verify exits with 1 if FILE and DIR differ, else with the code of the verdict that DIR gives.""",
         examples=["schedline premerge evidence premerge-out      to standard output"],
-        read=_read_evidence,
-        job=_evidence,
+        options=EvidenceOptions,
+        read=_checked_evidence,
+        job="premerge.evidence.evidence",
         libraries=lambda wanted: (
             gate_options.LIBRARIES if (wanted.directory / premerge_options.RUNS).is_dir() else BASIC
         ),
     )
     parser.usage = f"{parser.prog} [-o FILE] DIR\n       {parser.prog} verify FILE DIR"
-    parser.add_argument("words", nargs="+", metavar="DIR | verify FILE DIR", help="directory that premerge --out wrote")
-    parser.add_argument("-o", "--out", type=options.new_file, metavar="FILE", help="write the text here")
 
 
-def _read_evidence(arguments: argparse.Namespace) -> EvidenceOptions:
-    words: list[str] = arguments.words
-    verify = None
-    if words[0] == "verify":
-        if len(words) != 3 or arguments.out:
+def _checked_evidence(options: EvidenceOptions) -> EvidenceOptions:
+    verify = options.verify
+    if verify:
+        if len(options.words) != 3 or options.out:
             raise SchedlineError("verify takes a file and a directory", "schedline premerge evidence verify FILE DIR")
-        verify = Path(words[1])
-        if words[1] != "-" and not verify.exists():
+        if options.words[1] != "-" and not verify.exists():
             raise SchedlineError(f"{verify}: no such file", "name the text, or a mail that has it")
-    elif len(words) != 1:
+    elif len(options.words) != 1:
         raise SchedlineError("one directory makes one text", "schedline premerge evidence DIR")
-    directory = Path(words[-1])
-    premerge_options.require_premerge(directory)
-    return EvidenceOptions(directory, verify, arguments.out)
-
-
-def _evidence(wanted: EvidenceOptions) -> Verdict:
-    from schedlib.premerge.evidence import make, verify
-
-    return verify(wanted.verify, wanted.directory) if wanted.verify else make(wanted.directory, wanted.out)
+    premerge_options.require_premerge(options.directory)
+    return options

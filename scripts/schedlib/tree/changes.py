@@ -19,7 +19,7 @@ from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git, try_git
 from schedlib.paths import CONFIGS, PATCHES
 from schedlib.tree.kernel_tree import Tree, apply_diff
-from schedlib.tree.source import SourceSigns, source_signs, without_hooks
+from schedlib.tree.source import source_signs, without_hooks
 
 
 class State(Enum):
@@ -118,14 +118,13 @@ def known(ids: Collection[str], option: str) -> None:
         raise SchedlineError(f"{option}: there is no change {unknown[0]!r}", f"choose from {', '.join(change_table())}")
 
 
-def _shows(tree: Tree, signs: SourceSigns, commit: str | None = None) -> bool:
-    """Whether a tree's source, at a commit, has a sign. One is enough: a change that is partly there is judged, too."""
-    return any(signs.found_in(tree.read(signs.file, commit) or ""))
-
-
 def present_changes(tree: Tree, commit: str | None = None) -> frozenset[str]:
-    """The ids of the changes that a tree has at a commit (default: the tree's base)."""
-    return frozenset(name for name, signs in source_signs().items() if _shows(tree, signs, commit))
+    """The ids of the changes that a tree has at a commit (default: the tree's base).
+
+    One sign of a change is enough: a change that is partly there is judged, too.
+    """
+    rows = source_signs().items()
+    return frozenset(name for name, signs in rows if any(signs.found_in(tree.read(signs.file, commit) or "")))
 
 
 def patch_sets(tree: Tree) -> tuple[PatchSet, ...]:

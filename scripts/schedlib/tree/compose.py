@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from schedlib.cache import read_json, write_json
+from msgspec import convert, to_builtins
+
+from schedlib.cache import contents_of, digest_of, read_json, write_json
 from schedlib.contracts import c_tables
 from schedlib.contracts.c_tables import FIELDS, TABLE, fields_unit, require_members, rule_table
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
@@ -178,18 +179,18 @@ def compose(
         expected = frozenset(with_) | _changes_of_base(tree, base)
     else:
         expected = frozenset(wanted | set(carried)) | present_changes(tree)
-    record = tree.directory / "compositions" / f"{_key(tree, wanted, without)}.json"
+    made_by = [*kunit_files().values(), *sorted(CONFIGS.glob("*.toml")), CONTRACTS, PATCHES]
+    made_by += [Path(__file__), Path(contract_file.__file__), Path(c_tables.__file__).parent]
+    key = digest_of(tree.base, sorted(wanted), sorted(without), sorted(change_table()), *contents_of(made_by))
+    record = tree.directory / "compositions" / f"{key}.json"
     known_before = read_json(record)
     if known_before and not try_git(tree.src, "cat-file", "-e", f"{known_before['commit']}^{{tree}}").returncode:
-        states = tuple(
-            ChangeState(row["id"], State(row["state"]), tuple(row["drift"])) for row in known_before["states"]
-        )
+        states = convert(known_before["states"], tuple[ChangeState, ...])
         return Composition(known_before["commit"], known_before["tests"], states, expected)
     tests = with_tests(tree, tree.base)
     changed, states = changes.apply_changes(tree, tests, wanted, without)
     commit = with_tests(tree, changed)
-    rows = [{"id": row.id, "state": row.state.value, "drift": row.drift} for row in states]
-    write_json(record, {"commit": commit, "tests": tests, "states": rows})
+    write_json(record, {"commit": commit, "tests": tests, "states": to_builtins(states)})
     return Composition(commit, tests, states, expected)
 
 
@@ -200,17 +201,6 @@ def _changes_of_base(tree: Tree, base: str | None) -> frozenset[str]:
             raise SchedlineError(f"--base: {tree.origin} has no revision {base!r}", "git log --oneline")
         return frozenset()
     return present_changes(tree, revision.stdout.decode().strip())
-
-
-def _key(tree: Tree, wanted: Collection[str], without: Collection[str]) -> str:
-    digest = hashlib.sha256(f"{tree.base} {sorted(wanted)} {sorted(without)} {sorted(change_table())}".encode())
-    made_by = (Path(c_tables.__file__).parent, CONTRACTS, PATCHES)
-    files = [*kunit_files().values(), *sorted(CONFIGS.glob("*.toml")), Path(__file__), Path(contract_file.__file__)]
-    files += [path for directory in made_by for path in sorted(directory.rglob("*")) if path.suffix != ".pyc"]
-    for path in files:
-        if path.is_file():
-            digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()[:16]
 
 
 def refuse_conflicts(composition: Composition) -> None:

@@ -120,8 +120,7 @@ def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
 def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "amd64") -> Package:
     """Fetch the newest package of a series into `work`.
 
-    Args:
-        arch: Debian's name of the architecture.
+    `arch`: Debian's name of the architecture.
 
     Raises SchedlineError: no network, a signature that does not verify, a series that left the archive, or a package
     whose sha256 is not that of the version recorded in configs/series.toml.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.names import one_of, series_names
-from schedlib.options import DEFAULT_SERIES, Verbs, add_verb, options_of
+from schedlib.options import DEFAULT_SERIES, Verbs, add_verb, flag, option
 from schedlib.verdict import Verdict
 
 
@@ -16,13 +16,18 @@ from schedlib.verdict import Verdict
 class FetchOptions:
     """Which series, and whether to look for a newer version of it."""
 
-    series: str
-    again: bool
+    series: str = option(
+        "--series NAME",
+        lambda: f"{', '.join(series_names())} (default: {DEFAULT_SERIES})",
+        one_of("series", series_names),
+        default=DEFAULT_SERIES,
+    )
+    again: bool = flag("--again", "look for a newer version")
 
 
 def add_parser(verbs: Verbs) -> None:
     """Add `schedline fetch`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "fetch",
         "a kernel source from Debian into the cache",
@@ -34,13 +39,9 @@ def add_parser(verbs: Verbs) -> None:
         The source is downloaded through an apt configuration of its own. The machine's apt sources stay as they are,
         root is not needed, and the archive's signature is checked.""",
         examples=["schedline fetch --series 6.12 --again   look for a newer version"],
-        read=lambda arguments: options_of(FetchOptions, arguments),
+        options=FetchOptions,
         job=_fetch,
     )
-    chosen = one_of("series", series_names)
-    about = f"{', '.join(series_names())} (default: {DEFAULT_SERIES})"
-    parser.add_argument("--series", type=chosen, default=DEFAULT_SERIES, metavar="NAME", help=about)
-    parser.add_argument("--again", action="store_true", help="look for a newer version")
 
 
 def _fetch(options: FetchOptions) -> Verdict:

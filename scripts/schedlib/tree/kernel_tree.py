@@ -196,8 +196,7 @@ def _work_tree_lock(directory: Path) -> Path:
 def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path = debian.KEYRING) -> Tree:
     """Debian's source of a series, downloaded and unpacked once.
 
-    Args:
-        again: ask the archive for a newer version even when the cache has a tree.
+    `again`: ask the archive for a newer version even when the cache has a tree.
 
     Raises SchedlineError: unknown series, or everything that debian.download() and unpacking can raise.
     """

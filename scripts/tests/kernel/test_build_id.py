@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from schedlib.kernel import build_id
-from schedlib.kernel.build_id import build_id_of, in_notes, running_build_id
+from schedlib.kernel import machine
+from schedlib.kernel.machine import build_id_of, in_notes, running_build_id
 
 ID = bytes.fromhex("0123456789abcdef01")
 
@@ -44,7 +44,7 @@ def test_a_file_and_the_running_kernel(tmp_path: Path, monkeypatch: pytest.Monke
     with library.open("rb") as file:
         assert build_id_of(ELFFile(file)) == ""
     (tmp_path / "notes").write_bytes(note("=", b"GNU\0", 3, ID))
-    monkeypatch.setattr(build_id, "_NOTES", tmp_path / "notes")
+    monkeypatch.setattr(machine, "_NOTES", tmp_path / "notes")
     assert running_build_id() == ID.hex()
-    monkeypatch.setattr(build_id, "_NOTES", tmp_path / "nothing")
+    monkeypatch.setattr(machine, "_NOTES", tmp_path / "nothing")
     assert running_build_id() == ""

@@ -11,8 +11,7 @@ import pytest
 
 from by_schema import validate
 from schedlib.gate.boots import read_side
-from schedlib.kernel.build_id import running_build_id
-from schedlib.kernel.machine import boot_id
+from schedlib.kernel.machine import boot_id, running_build_id
 from schedlib.paths import PROJECT
 
 pytestmark = pytest.mark.guest

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tests in the form that a tree keeps: for the changes that it has, without what only our own builds need.
+"""Tests and texts as they fit a tree: for the changes that it has, without what only our own builds need.
 
 In kunit/, symbols mark code that not every tree gets: `#ifndef SCHED_KUNIT_EXPORTED` what only our own builds need,
 `#ifndef SCHED_KUNIT_NO_<change>` the tests of a change, `#ifdef SCHED_KUNIT_LACKS_<feature>` what an older kernel
 needs. Our own builds define only the last, and only for such a kernel. Here the tree's own unifdef resolves all of
 them, so that an exported file has no dead branches.
+
+In a text, a line `[needs: NAME ...]` stands in front of lines that are only true of some series. They end at the next
+such line or at an empty line, and stay if the series has all the names: changes, suites, tests (suite:case), or
+documents of Documentation/process/. So a finding can only be told where the test that shows it is.
 """
 
 from __future__ import annotations
@@ -15,9 +19,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from schedlib.console.expected import load_expected
 from schedlib.contracts.c_tables import FIELDS, TABLE, rule_table
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
+from schedlib.paths import KUNIT
 from schedlib.process import must, run
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import declarations_of, hooks, kunit_files
@@ -107,3 +113,41 @@ def closure(roots: Sequence[str], texts: Mapping[str, bytes]) -> list[str]:
             found.append(name)
             todo += [each for each in re.findall(r'^#include "([^"/]+)"$', texts[name].decode(), re.M) if each in texts]
     return found
+
+
+PROCESS = ("generated-content", "coding-assistants")
+"""What a kernel may say about tools, in Documentation/process/NAME.rst."""
+
+_TAG = re.compile(r"\[needs: (.+)\]$")
+
+
+def holds(changes: Collection[str] | None, suites: Collection[str] | None) -> frozenset[str]:
+    """The names that a series holds which has these changes and these suites; None: all."""
+    tests = load_expected(KUNIT / "tests.txt", None, changes)
+    found = set(change_table() if changes is None else changes)
+    for test in tests:
+        if suites is None or test.split(":")[0] in suites:
+            found.update(test[: match.start()] for match in re.finditer(r":|$", test))
+    return frozenset(found)
+
+
+def told(file: Path, held: Collection[str]) -> str:
+    """The text of a file, as it is true of a series that holds these names.
+
+    Raises SchedlineError: a line needs a name that no series has.
+    """
+    known = holds(None, None).union(PROCESS)
+    kept: list[str] = []
+    keep = True
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        if tag := _TAG.match(line):
+            names = set(tag[1].split())
+            if unknown := sorted(names - known):
+                raise SchedlineError(f"{file}:{number}: no series has {unknown[0]}", "name a change, a suite or a test")
+            keep = names <= set(held)
+        elif not line:
+            keep = True
+            kept += [""] if kept and kept[-1] else []
+        elif keep:
+            kept.append(line)
+    return "\n".join(kept).strip("\n") + "\n"
