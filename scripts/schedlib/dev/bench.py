@@ -17,6 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
+from typing import Literal
 
 from schedlib import doctor
 from schedlib.c2c import counting as c2c
@@ -32,7 +33,8 @@ from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.dev import workload_cost
 from schedlib.formats import document
-from schedlib.formats.bench_document import BenchDocument, BenchRow
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Amount, Strict, Word
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import SANITIZED, TARGETS, Target
@@ -59,6 +61,24 @@ _QUANTUM = 100
 _C2C_TIMEOUT = 900.0
 
 _HEADER = "kernel/sched/sched.h"
+
+
+class BenchRow(Strict, frozen=True):
+    """One measurement: our value and the reference value, and the goal for their ratio or for our value."""
+
+    name: Word
+    ours: Amount
+    reference: Amount | None
+    goal: Word
+    unit: Word
+
+
+class BenchDocument(Document, frozen=True, kw_only=True):
+    """schedline dev bench: the cost of the tool compared with a bare build. conditions: machine and load."""
+
+    schema: Literal["bench-1"]
+    conditions: Word
+    rows: tuple[BenchRow, ...]
 
 
 def _row(name: str, ours: float, reference: float | None, goal: str, unit: str = "s") -> BenchRow:

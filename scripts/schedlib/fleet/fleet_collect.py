@@ -43,7 +43,7 @@ from schedlib.guest.boot import LOG_LIMIT
 from schedlib.process import must
 from schedlib.progress import printable, say
 from schedlib.runs.guest_runs import COLLECTION, QueuedRun, brought, identity, queued
-from schedlib.runs.plan import new_plan, shuffled
+from schedlib.runs.plan import new_plan
 from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import Suite
 from schedlib.verdict import Verdict, worst
@@ -110,7 +110,7 @@ class _Job:
     job: FleetJob
     log: LavaLog
     suite: Suite
-    todo: tuple[QueuedRun, ...]
+    todo: Sequence[QueuedRun]
 
 
 def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: str) -> None:
@@ -132,8 +132,7 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
         raise SchedlineError(
             f"the rows of the suite {jobs.suite} have changed since the jobs were written", "use that schedline"
         )
-    todo = queued(suite, shuffled([row.name for row in suite.rows], jobs.runs, jobs.seed))
-    here = _Job(jobs, job, log, suite, tuple(todo))
+    here = _Job(jobs, job, log, suite, queued(suite, jobs.runs, jobs.seed))
     record = collected_file(directory, name, machine, log.begun)
     others = _boot_ids(directory, record)
     boots: list[CollectedBoot] = []

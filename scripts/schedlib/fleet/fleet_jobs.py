@@ -27,7 +27,6 @@ from schedlib.paths import SELFTESTS
 from schedlib.progress import say
 from schedlib.runs.guest_runs import QueuedRun, compiled_for, guest_files, queued
 from schedlib.runs.measure import time_limit
-from schedlib.runs.plan import shuffled
 from schedlib.runs.programs import header_tree
 from schedlib.verdict import Verdict
 
@@ -57,7 +56,7 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     if sorted(label for label, _ in wanted.kernels) != known:
         raise SchedlineError(f"the plan has the kernels {', '.join(known)}", "name them all with --kernels")
     suite, left_out = fleet_suite(plan.suite, plan.only, device.cpus, device.emulated)
-    todo = queued(suite, shuffled([row.name for row in suite.rows], plan.runs, plan.seed))
+    todo = queued(suite, plan.runs, plan.seed)
     artefacts = _Artefacts(directory, device, wanted.url)
     files = {label: _boot_files(artefacts, device, plan, label, path, wanted.dtb) for label, path in wanted.kernels}
     content = _ramdisk(device, wanted.tree, todo)
@@ -66,10 +65,8 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     else:
         archive = artefacts.add("ramdisk.cpio.gz", gzip.compress(content, 9, mtime=0))
     seconds = sum(time_limit(each.row) for each in todo) + _SENDING
-    campaign, comment = (
-        campaign_id(directory),
-        ["SPDX-License-Identifier: GPL-2.0", f"Made by schedline: {device.about}"],
-    )
+    campaign = campaign_id(directory)
+    comment = ["SPDX-License-Identifier: GPL-2.0", f"Made by schedline: {device.about}"]
     labels = [kernel.label for kernel in plan.kernels]
     jobs, texts = [], {}
     for number, machine in enumerate(wanted.tags or [f"{number + 1:04}" for number in range(wanted.machines or 1)]):
@@ -193,9 +190,8 @@ def version_in(image: bytes) -> str:
 def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[QueuedRun]) -> bytes:
     """The programs of all runs, and busybox."""
     cache = cache_dir()
-    source = header_tree(cache, tree)
+    source, own = header_tree(cache, tree), scripts("guest_runs.sh", "send_console.sh", slow=device.emulated)
     doctor.require(["compile"])
-    own = scripts("guest_runs.sh", "send_console.sh", slow=device.emulated)
     with tempfile.TemporaryDirectory(dir=cache, prefix="ramdisk-") as name:
         place = Path(name)
         (place / "files").mkdir()

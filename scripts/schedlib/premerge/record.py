@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
+from msgspec import Meta
 from msgspec.structs import astuple
 
 from schedlib.check.check_boots import CheckPlan
@@ -18,18 +20,49 @@ from schedlib.console.known_races import explained
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.document import Refused
-from schedlib.formats.guests_document import GuestsDocument
+from schedlib.formats.document import Document, Refused
 from schedlib.formats.offsets_document import Offsets, OffsetsDocument
+from schedlib.formats.strict import Positive, Strict, Word
 from schedlib.guest.boot import Ending, GuestRun
 from schedlib.layout.tables import Compiled, Field, Type
 from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
-from schedlib.verdict import worst
+from schedlib.verdict import Verdict, worst
 
 _AGAIN = "make it again: schedline premerge"
 
 Pair = tuple[Compiled, Compiled]
 """The offsets of base and head."""
+
+
+class GuestRow(Strict, frozen=True):
+    """One guest, whose console is NAME.log.
+
+    Attributes:
+        ending: how it ended, as the program that booted it saw it.
+        seen: the verdict of the program that booted it.
+    """
+
+    name: Annotated[str, Meta(pattern="^[^/]+$")]
+    cpus: Positive
+    ending: Literal["exited", "timed out", "killed", "died", "unknown"]
+    seen: Verdict
+
+
+class GuestsDocument(Document, frozen=True, kw_only=True):
+    """What each guest had to run, and what only the program that booted it could see.
+
+    Attributes:
+        left_out: suites that cannot be built in the tree, and why.
+        expected: changes that the tree has to have.
+    """
+
+    only_lines = True
+
+    schema: Literal["guests-1"]
+    target: Word
+    left_out: dict[str, str]
+    expected: tuple[str, ...]
+    guests: Annotated[tuple[GuestRow, ...], Meta(min_length=1)]
 
 
 def write_layouts(out: Path, pairs: Mapping[str, Pair | None]) -> None:

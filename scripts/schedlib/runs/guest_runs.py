@@ -8,7 +8,7 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import shape_of
 from schedlib.progress import say, step
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
-from schedlib.runs.plan import PlannedRun, boots_in, new_plan, refuse_another, runs_wanted, shuffled
+from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, shuffled
 from schedlib.runs.run_options import PLAN, GuestOptions, RunOptions
 from schedlib.runs.runs_report import conclude
 from schedlib.runs.tool_process import Finished, said_in
@@ -98,7 +98,7 @@ def _measured(
         refuse_another(other, new_plan(suite, runs, seed, other.machine), out)
     rows = {row.name: row for row in suite.rows}
     left_out = rows_left_out(suite, guest.target.arch)
-    todo = queued(suite, shuffled([*rows], runs, seed), left_out)
+    todo = queued(suite, runs, seed, left_out)
     with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as name:
         disk = home.empty_disk(Path(name, "disk"), len(todo))
         archive = _archive(guest, tree, todo, Path(name))
@@ -187,9 +187,10 @@ def rows_left_out(suite: Suite, arch: str) -> dict[str, tuple[str, bool]]:
     return {row.name: found for row in suite.rows if (found := why_not_in_guest(row, arch))[0]}
 
 
-def queued(suite: Suite, order: Iterable[PlannedRun], left_out: Collection[str] = ()) -> list[QueuedRun]:
+def queued(suite: Suite, runs: int, seed: int, left_out: Collection[str] = ()) -> list[QueuedRun]:
     """Runs in the order of the plan. The first one finds out which machine and kernel this is."""
     rows = {row.name: row for row in suite.rows}
+    order = shuffled([*rows], runs, seed)
     return [IDENTITY, *(QueuedRun(each.name, rows[each.row]) for each in order if each.row not in left_out)]
 
 

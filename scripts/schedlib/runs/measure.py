@@ -105,41 +105,35 @@ def read_output(tool: Tool, output: Output) -> Reading:
         return Reading(error=f"its output is not as expected: {type(error).__name__}: {error}")
 
 
-def _process(argv: Sequence[str], finished: Finished, reported: int | None = None) -> RunProcess:
-    """The part of a run's file that describes the process."""
-    seconds = round(finished.seconds, 3)
-    return RunProcess(tuple(argv), finished.exit_status, finished.timed_out, reported, seconds, missing=False)
-
-
 def skipped(head: Head, row: WorkloadRow, why: str, missing: bool) -> Measured:
     """A run that was skipped."""
     process = RunProcess((row.tool or row.program, *row.to_argv()), None, False, None, 0.0, missing)
     return Measured(replace(run_of(head, Reading(cannot=why)), process=process), f"skipped: {why}\n")
 
 
-def _tool_run(head: Head, row: WorkloadRow, tool: Tool, argv: Sequence[str], finished: Finished, place: Path) -> Run:
-    ending = _ending(finished, tool.good, row)
-    reading = Reading(error=ending)
+def _tool_reading(row: WorkloadRow, argv: Sequence[str], finished: Finished, place: Path) -> Reading:
+    """What a tool left in its directory."""
+    tool = TOOLS[row.tool]
     if finished.cannot:
-        reading = Reading(cannot=f"{tool.name} needs a network namespace of its own: {finished.cannot}; run as root")
-    elif not ending:
-        files = {}
-        for path in place.glob("out.*"):
-            with suppress(UnicodeDecodeError):
-                files[path.name] = path.read_text()
-        reading = read_output(tool, Output(argv, finished.exit_status, finished.stdout, finished.stderr, files))
-    return replace(run_of(head, reading), process=_process(argv, finished, reading.reported))
+        return Reading(cannot=f"{tool.name} needs a network namespace of its own: {finished.cannot}; run as root")
+    if ending := _ending(finished, tool.good, row):
+        return Reading(error=ending)
+    files = {}
+    for path in place.glob("out.*"):
+        with suppress(UnicodeDecodeError):
+            files[path.name] = path.read_text()
+    return read_output(tool, Output(argv, finished.exit_status, finished.stdout, finished.stderr, files))
 
 
-def _own_run(head: Head, row: WorkloadRow, argv: Sequence[str], finished: Finished, place: Path) -> Run:
+def _own_run(head: Head, row: WorkloadRow, finished: Finished, place: Path) -> Run:
     """Read the run that the program itself has written. It is trusted only if the process exited on its own."""
-    ending = _ending(finished, frozenset({0, 1, 4}), row)
+    if ending := _ending(finished, frozenset({0, 1, 4}), row):
+        return run_of(head, Reading(error=ending))
     try:
-        found = run_of(head, Reading(error=ending)) if ending else run_file.read_run(place / OWN_JSON)
+        return run_file.read_run(place / OWN_JSON)
     except Refused as refused:
         said = last_line(Output((), None, finished.stdout, ""))
-        found = run_of(head, Reading(error=f"it wrote no valid run: {refused.why}; it printed: {said}"))
-    return replace(found, process=_process(argv, finished))
+        return run_of(head, Reading(error=f"it wrote no valid run: {refused.why}; it printed: {said}"))
 
 
 def command(row: WorkloadRow, programs: Path) -> list[str]:
@@ -165,11 +159,15 @@ def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finish
     words = len(argv) - len(row.to_argv()) if row.tool else 1
     shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
     if row.tool:
-        found = _tool_run(head, row, TOOLS[row.tool], shown, finished, place)
+        reading = _tool_reading(row, shown, finished, place)
+        found, reported = run_of(head, reading), reading.reported
     else:
-        found = _own_run(head, row, shown, finished, place)
+        found, reported = _own_run(head, row, finished, place), None
+    seconds = round(finished.seconds, 3)
+    process = RunProcess(tuple(shown), finished.exit_status, finished.timed_out, reported, seconds, missing=False)
     parts = [f"$ {' '.join(shown)}", f"exit status: {finished.exit_status}", finished.stdout, finished.stderr]
-    return Measured(found, "\n".join(part.rstrip("\n") for part in parts if part) + "\n")
+    log = "\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+    return Measured(replace(found, process=process), log)
 
 
 def measure(row: WorkloadRow, means: Means, place: Path) -> Measured:

@@ -28,7 +28,7 @@ from schedlib.layout.compile import arch_table
 from schedlib.layout.members import read_members
 from schedlib.progress import say, step
 from schedlib.runs.run_options import KernelsOptions
-from schedlib.tree.changes import State, apply_changes, apply_mail, hunks, known, patch_sets, present_changes
+from schedlib.tree.changes import State, apply_changes, apply_mail, hunks, patch_sets, present_changes
 from schedlib.tree.kernel_tree import Tree, checked_out, open_tree
 from schedlib.verdict import Verdict
 
@@ -117,8 +117,6 @@ def revision(tree: Tree, name: str, option: str) -> str:
 
 def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> list[KernelSource]:
     """A tree without and with some changes, applied or, where upstream, reverted. `both`: changes of both kernels."""
-    known(changes, "--change")
-    known(both, "--with")
     upstream = present_changes(tree) & set(changes)
     nothing: set[str] = set()
     sides = {"base": (set(both) - set(changes), upstream), "candidate": ({*both, *changes} - upstream, nothing)}

@@ -17,7 +17,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.kernel.machine import fingerprint, now
 from schedlib.progress import say, step
-from schedlib.runs import guest_runs, restore
+from schedlib.runs import restore
 from schedlib.runs.measure import KEPT, Means, measure
 from schedlib.runs.plan import PlannedRun, RunPlan, boots_in, new_plan, refuse_another, runs_wanted, why_not_kept
 from schedlib.runs.programs import compiled
@@ -55,7 +55,9 @@ def run(options: RunOptions) -> Verdict:
     with lock(out / ".lock"), lock(cache / "workloads" / "lock"):
         _remains(out, journal)
         if options.guest:
-            return guest_runs.run_in_guest(options, options.guest, suite, out)
+            from schedlib.runs.guest_runs import run_in_guest
+
+            return run_in_guest(options, options.guest, suite, out)
         return _run_here(options, suite, out, cache, journal)
 
 
@@ -63,8 +65,6 @@ def _suite(options: RunOptions) -> Suite:
     """The rows that the options name, or those of the boots in the directory."""
     boots = boots_in(options.out) if options.out else []
     saved = boots[-1][1] if boots and not options.suite else None
-    if options.suite is None and saved is None:
-        raise SchedlineError(f"{options.out} has no plan", "name a suite with --suite")
     suite = load_suite(options.suite or (saved.suite if saved else ""))
     return chosen(suite, options.only or (saved.rows if saved else ()))
 

@@ -10,10 +10,9 @@ import pytest
 from workload_runs import Place
 
 from schedlib.dev import workload_cost
-from schedlib.dev.bench import row_text
+from schedlib.dev.bench import BenchRow, row_text
 from schedlib.dev.workload_cost import Round, Timers
 from schedlib.errors import SchedlineError
-from schedlib.formats.bench_document import BenchRow
 from schedlib.runs.tool_process import why_no_fifo
 
 

@@ -13,6 +13,7 @@ import pytest
 from workload_runs import document, metrics
 
 from schedlib.git import git
+from schedlib.guest import selftests
 from schedlib.paths import SELFTESTS
 from schedlib.tree.kernel_tree import Tree
 
@@ -25,11 +26,9 @@ VARIANTS = ("global", "node", "llc", "llc_bytes")
 
 def compiled(series: Tree, directory: Path, text: str) -> Path:
     """The program, compiled with the Makefile's flags."""
-    headers = series.src / "tools/testing/selftests"
     source, program = directory / "program.c", directory / "program"
     source.write_text(text)
-    words = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-iquote", str(SOURCE.parent), "-iquote", str(headers)]
-    subprocess.run(["gcc", *words, "-o", str(program), str(source)], check=True)
+    selftests.compile_program(series, source, program, "-Werror", "-iquote", str(SOURCE.parent))
     return program
 
 

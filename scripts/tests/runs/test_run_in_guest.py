@@ -29,7 +29,6 @@ from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
 from schedlib.paths import SELFTESTS
 from schedlib.runs import guest_runs, run_verb
-from schedlib.runs.plan import PlannedRun
 from schedlib.runs.run_options import GUESTS, RunOptions
 from schedlib.runs.workload_suites import chosen, load_suite
 from schedlib.tree.kernel_tree import Tree
@@ -274,8 +273,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) -> None:
     suite = guest_runs.for_guest(chosen(load_suite("quick"), ["hackbench-quick", "cyclictest-quick"]), 6)
-    order = [PlannedRun("cyclictest-quick", 1), PlannedRun("hackbench-quick", 1)]
-    todo = guest_runs.queued(suite, order, guest_runs.rows_left_out(suite, "x86_64"))
+    todo = guest_runs.queued(suite, 1, 1, guest_runs.rows_left_out(suite, "x86_64"))
     # cyclictest is not installed, so the guest does not get its run.
     assert [each.name for each in todo] == ["identity", "hackbench-quick-1"]
     assert guest_runs.why_not_in_guest(suite.rows[0], "x86_64") == (
