@@ -26,10 +26,9 @@ from schedlib.fleet.fleet_collect import LOG, collect, log_of_job
 from schedlib.fleet.fleet_jobs import write_jobs
 from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
 from schedlib.fleet.job_definition import READY, yaml_text
-from schedlib.gate.boot_options import LAVA, LOSSES, BootPlanOptions, NamedKernel
 from schedlib.gate.boot_order import write_plan
 from schedlib.gate.fleet_gate import compare_fleet, fleet_text
-from schedlib.gate.gate_options import FleetOptions
+from schedlib.gate.gate_options import LAVA, LOSSES, BootPlanOptions, FleetOptions, NamedKernel
 from schedlib.guest.busybox_guest import TARGET
 from schedlib.guest.command_line import CONSOLE, MEMORY
 from schedlib.guest.selftests import FRAGMENT

@@ -22,8 +22,7 @@ from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Positive, Strict, Whole, Word
 from schedlib.gate.block_orders import BLOCK, BLOCK_ORDERS
-from schedlib.gate.boot_options import BOOT_COMMANDS, LAVA, BootPlanOptions, NamedKernel
-from schedlib.gate.gate_options import GATES, gates_path
+from schedlib.gate.gate_options import BOOT_COMMANDS, GATES, LAVA, BootPlanOptions, NamedKernel, gates_path
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
 from schedlib.paths import PROGRAM

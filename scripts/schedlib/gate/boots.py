@@ -6,19 +6,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import nan
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import AGAIN, Direction, Run, runs_below
-
-if TYPE_CHECKING:
-    from schedlib.gate.imports.imported import Imported
 
 Key = tuple[str, str]
 """Tool and metric name."""
@@ -137,14 +134,14 @@ class Side:
         return self.skipped.get(tool)
 
 
-def read_side(directory: Path | Imported, name: str) -> Side:
-    """Read every run below a directory, or take those that were imported from one.
+def read_side(runs: Path | Iterable[tuple[str, Run]], name: str) -> Side:
+    """Read every run below a directory, or take runs with the names of their files.
 
     Raises:
         SchedlineError: there are no runs, a file is not a run, or the runs do not belong together.
     """
     reader = _Reader(name)
-    for path, run in runs_below(directory) if isinstance(directory, Path) else directory.runs:
+    for path, run in runs_below(runs) if isinstance(runs, Path) else runs:
         reader.add(path, run)
     return reader.side()
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from statistics import mean, median
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace as replace_fields
@@ -32,8 +32,7 @@ from schedlib.formats.gate_document import (
 from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED, refuse_copies
 from schedlib.gate import judging, pairing
 from schedlib.gate.boots import Boot, Figure, Key, Side, read_side
-from schedlib.gate.gate_options import BUDGET, DETECT, GateOptions
-from schedlib.gate.imports.import_options import UNSAID_UNIT
+from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
 from schedlib.gate.judging import boots_of, range_of, values_of
 from schedlib.gate.losses import fewer_boots, losses
 from schedlib.gate.pairing import Batch, order_problem, order_weakness
@@ -41,6 +40,9 @@ from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share, mean_interval, mean_shift, shift, shift_interval
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
+
+if TYPE_CHECKING:
+    from schedlib.gate.result_files import Imported
 
 _MOST_FAILURES = 100
 """How many failed runs of a kernel are listed."""
@@ -54,42 +56,36 @@ def compare(options: GateOptions) -> GateDocument:
     """
     if not options.reading.unit:
         try:
-            return _compared(options, options.command())
+            return _compared(options, options.gates or "default", {})
         except SchedlineError as error:
-            from schedlib.gate.imports.imported import foreign_formats
+            from schedlib.gate.result_files import foreign_formats
 
             for directory in (options.base, options.candidate):
-                if formats := foreign_formats(Path(str(directory))):
+                if formats := foreign_formats(directory):
                     observed = f"{directory} holds files of other tools: {', '.join(formats)}"
                     raise SchedlineError(observed, f"add {UNSAID_UNIT}") from error
             raise
     # The parsers of all formats are only imported if there are such files.
-    from schedlib.gate.imports.import_job import gates_text
-    from schedlib.gate.imports.imported import Imported, imported
+    from schedlib.gate.result_files import gates_text, imported
 
-    read: dict[Path, Imported] = {}
-
-    def runs(directory: Path | Imported) -> Imported:
-        path = Path(str(directory))
-        return read.setdefault(path, imported(path, options.reading))
-
-    ready = replace(options, base=runs(options.base), candidate=runs(options.candidate))
-    if options.placebo:
-        ready = replace(ready, placebo=runs(options.placebo))
+    named = dict.fromkeys(filter(None, (options.base, options.candidate, options.placebo)))
+    read = {directory: imported(directory, options.reading) for directory in named}
+    if options.gates:
+        return _compared(options, options.gates, read)
     with tempfile.TemporaryDirectory() as place:
-        if not options.gates:
-            gates = Path(place, "imported.toml")
-            gates.write_text(gates_text(list(read.values()), options.budget or BUDGET, options.detect or DETECT))
-            ready = replace(ready, gates=str(gates))
-        return _compared(ready, options.command())
+        gates = Path(place, "imported.toml")
+        gates.write_text(gates_text(list(read.values()), options.budget or BUDGET, options.detect or DETECT))
+        return _compared(options, str(gates), read)
 
 
-def _compared(options: GateOptions, command: str) -> GateDocument:
+def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -> GateDocument:
+    """Compare. read: the directories of files of other tools."""
     started = datetime.now(UTC)
-    gate = load_gate(options.gates or "default")
-    base, candidate = read_side(options.base, "base"), read_side(options.candidate, "candidate")
-    placebo = read_side(options.placebo, "placebo") if options.placebo else None
-    sides = [base, candidate, placebo] if placebo else [base, candidate]
+    gate = load_gate(gates)
+    named = zip(("base", "candidate", "placebo"), (options.base, options.candidate, options.placebo), strict=True)
+    sides = [read_side(read[directory].runs if read else directory, name) for name, directory in named if directory]
+    base, candidate = sides[:2]
+    placebo = sides[2] if options.placebo else None
     pairing.refuse_differences(sides, gate.may_differ)
     refuse_copies(side.contents for side in sides)
     notes = []
@@ -100,19 +96,17 @@ def _compared(options: GateOptions, command: str) -> GateDocument:
     for side in failed:
         notes.append(f"ERROR: {len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}")
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
-    directories = [each for each in (options.base, options.candidate) if isinstance(each, Path)]
-    lost = losses(*directories) if len(directories) == 2 else None
+    lost = None if read else losses(options.base, options.candidate)
     if lost and lost.text:
         notes.append(lost.text if lost.verdict is Verdict.PASS else f"{lost.verdict.name}: {lost.text}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not lost and len(directories) == 2 and (fewer := fewer_boots(base, candidate)):
+    elif not lost and not read and (fewer := fewer_boots(base, candidate)):
         rows = [_no_pass(row, fewer) for row in rows]
         notes.append(fewer)
     notes += _of_the_boots(gate, rows, [base, candidate])
     shares = _shares(gate, rows, base, candidate, placebo) if placebo else []
-    read = (options.base, options.candidate, options.placebo)
-    notes += dict.fromkeys(note for each in read if each and not isinstance(each, Path) for note in each.notes)
+    notes += dict.fromkeys(note for each in read.values() for note in each.notes)
     if any("run" in side.fingerprint.get("unit", ()) for side in sides):
         notes.append(_one_boot(sides))
     if lacking := ", ".join(sorted({entry for side in sides for entry in _not_recorded(side)})):
@@ -131,7 +125,7 @@ def _compared(options: GateOptions, command: str) -> GateDocument:
         schema="gate-4",
         tool=TOOL,
         started=started,
-        command=command,
+        command=options.command(),
         fingerprint={
             name: _joined(values)
             for name, values in base.fingerprint.items()

@@ -16,15 +16,18 @@ from schedlib.gate.gate_options import (
     HISTORY_LIBRARY,
     LIBRARIES,
     PAGE_LIBRARIES,
+    UNSAID_UNIT,
     FleetOptions,
     GateOptions,
     HistoryOptions,
+    ImportOptions,
+    add_reading_options,
     gates_file,
     keep_fonts,
     percent,
     read_svg,
+    reading_options,
 )
-from schedlib.gate.imports.import_options import UNSAID_UNIT, ImportOptions, add_reading_options, reading_options
 from schedlib.options import Verbs, add_verb, options_of
 from schedlib.verdict import Verdict
 
@@ -252,7 +255,6 @@ def _add_import(verbs: Verbs) -> None:
         docs/gate.md lists the formats.""",
         examples=[
             "schedline gate import results --unit run --columns metric,value,unit,direction --out runs/base",
-            "schedline gate import results --unit run --perf-bench-simple --out runs/base",
         ],
         operands="DIR --unit run|boot --out DIR2",
         read=_read_import,
@@ -272,7 +274,7 @@ def _read_import(arguments: argparse.Namespace) -> ImportOptions:
 
 
 def _import(wanted: ImportOptions) -> Verdict:
-    from schedlib.gate.imports.import_job import import_runs
+    from schedlib.gate.result_files import import_runs
 
     print(import_runs(wanted))
     return Verdict.PASS

@@ -10,8 +10,14 @@ from pathlib import Path
 
 from schedlib import options
 from schedlib.errors import SchedlineError
-from schedlib.gate.boot_options import BOOT_COMMANDS, LOSSES, BootPlanOptions, NamedKernel
-from schedlib.gate.gate_options import MOST_BOOTS, gates_file
+from schedlib.gate.gate_options import (
+    BOOT_COMMANDS,
+    LOSSES,
+    MOST_BOOTS,
+    BootPlanOptions,
+    NamedKernel,
+    gates_file,
+)
 from schedlib.names import one_of, unknown, words, workload_rows, workload_suites
 from schedlib.options import Verbs, add_verb
 from schedlib.verdict import Verdict

@@ -15,9 +15,9 @@ import pytest
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.run_file import NOT_RECORDED, Run
-from schedlib.gate.imports.import_job import judged
-from schedlib.gate.imports.import_options import ReadingOptions
-from schedlib.gate.imports.imported import FOREIGN_FORMATS, Imported, imported
+from schedlib.gate.gate_options import ReadingOptions
+from schedlib.gate.result_files import Imported, imported, judged
+from schedlib.gate.tool_formats import FOREIGN_FORMATS
 from schedlib.paths import PROJECT
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -27,7 +27,6 @@ FORMATS = {
     "hackbench": "hackbench",
     "lkp": "LKP stats.json",
     "perf-bench": "perf bench",
-    "perf-bench-simple": "perf bench --format=simple",
     "perf-stat": "perf stat -j",
     "rtla-osnoise-hist": "rtla osnoise hist",
     "rtla-osnoise-top": "rtla osnoise top",
@@ -35,7 +34,6 @@ FORMATS = {
     "rtla-timerlat-top": "rtla timerlat top",
     "schbench": "schbench",
     "stress-ng": "stress-ng --yaml",
-    "sysbench": "sysbench",
 }
 """The folders of recorded/, and the formats whose recordings they hold."""
 
@@ -49,8 +47,6 @@ VALUES: dict[str, dict[str, float]] = {
     "lkp/2026-01-30.json": {"will_it_scale.per_process_ops": 224832, "time.elapsed_time": 93.88},
     "perf-bench/6.1.187-messaging.txt": {"time_s": 0.482},
     "perf-bench/6.12.117-pipe.txt": {"time_s": 0.070},
-    "perf-bench-simple/6.1.187-messaging.txt": {"time_s": 0.445},
-    "perf-bench-simple/6.12.117-pipe.txt": {"time_s": 0.249},
     "perf-stat/6.1.187.json": {"counted.task_clock": 124.8096, "counted.context_switches": 488},
     "perf-stat/6.12.117.json": {"counted.context_switches": 2046},
     "rtla-osnoise-hist/2021-10-27.txt": {
@@ -76,9 +72,6 @@ VALUES: dict[str, dict[str, float]] = {
     "schbench/2025-09-28-mmtests-64.txt": {"wakeup.p99": 9, "request.p99_9": 10288, "requests_per_s": 11228.16},
     "stress-ng/0.15.06-two.yaml": {"mutex.operations": 587403, "switch.operations_per_s": 2554.147302},
     "stress-ng/0.19.02-two.yaml": {"mutex.operations_per_s": 332881.460287, "switch.operations": 9185},
-    "sysbench/1.0.20-5-threads.txt": {"events_per_s": 624 / 2.0133, "latency.p95": 20.37},
-    "sysbench/1.0.20-7-threads.txt": {"events_per_s": 768 / 2.0214, "latency.p95": 19.65},
-    "sysbench/1.1.0-cpu.txt": {"events_per_s": 21246 / 30.0112, "latency.mean": 11.30, "latency.p95": 11.24},
 }
 """Read from the recordings by hand."""
 
@@ -100,7 +93,7 @@ def read(place: Path, name: str, content: str | bytes, unit: Any = "run", **more
     """The import of a directory with one file."""
     place.mkdir(exist_ok=True)
     (place / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return imported(place, ReadingOptions(unit, perf_bench_simple=True, **more))
+    return imported(place, ReadingOptions(unit, **more))
 
 
 def refused(place: Path, name: str, content: str | bytes, **more: Any) -> str:
@@ -139,8 +132,7 @@ def test_each_format_has_recordings_of_two_versions() -> None:
     for folder in FORMATS:
         versions = {re.match(r"[0-9.]+(-\d+)*", path.name)[0] for path in (RECORDED / folder).iterdir()}  # type: ignore[index]
         assert len(versions) >= 2, folder
-    others = {"CSV", "KTAP durations"}
-    assert {each.name for each in FOREIGN_FORMATS} - others == set(FORMATS.values())
+    assert {each.name for each in FOREIGN_FORMATS} - {"CSV"} == set(FORMATS.values())
     assert {path.name for path in RECORDED.iterdir() if path.is_dir()} == set(FORMATS)
 
 
@@ -231,8 +223,6 @@ OTHER_UNITS = {
     "rtla-timerlat-top/6.12.117.txt": ("IRQ Timer Latency (us)", "IRQ Timer Latency [us]"),
     "schbench/2025-12-23.txt": ("average rps:", "average krps:"),
     "stress-ng/0.19.02.yaml": ("bogo-ops-per-second-real-time:", "bogo-ops-per-hour:"),
-    "sysbench/1.0.20-7-threads.txt": ("Latency (ms):", "Latency (us):"),
-    "sysbench/1.1.0-cpu.txt": ("time elapsed:", "time elapsed (ms):"),
 }
 
 
@@ -440,13 +430,6 @@ def test_short_texts_may_be_equal_by_chance(tmp_path: Path) -> None:
     assert len(imported(tmp_path / "runs", ReadingOptions("run")).runs) == 2
 
 
-def test_one_number_is_not_taken_for_perf_bench(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("0.445\n")
-    with pytest.raises(SchedlineError, match="no file of a known format"):
-        imported(tmp_path, ReadingOptions("run"))
-    assert imported(tmp_path, ReadingOptions("run", perf_bench_simple=True)).runs[0][1].value("time_s") == 0.445
-
-
 CSV = "tool,name,value,unit,better\nmine,wake.p99,12.5,us,lower\nmine,rate,7,1/s,higher\nmine,size,3,,neither\n"
 COLUMNS = ("tool", "metric", "value", "unit", "direction")
 
@@ -482,29 +465,6 @@ def test_csv_with_runs_and_boots(tmp_path: Path) -> None:
     assert "--unit run says that all files are of one boot" in said
 
 
-LOGS = Path(__file__).parents[1] / "logs"
-
-
-def test_durations_of_ktap(tmp_path: Path) -> None:
-    found = read(tmp_path / "runs", "a.log", (LOGS / "pass_stamped.log").read_bytes())
-    assert list(judged_values(found)) == [("ktap", "duration_s")]
-    run = found.runs[0][1]
-    assert run.fingerprint["kernel"].startswith("7.3.4 #")
-    assert all(metric.value > 0 for metric in run.metrics)
-
-
-@pytest.mark.parametrize(
-    ("log", "message"),
-    [
-        ("pass.log", "no time of the kernel"),
-        ("fail.log", "failed, and the time of a failure"),
-        ("panic_stamped.log", "did not come to an end"),
-    ],
-)
-def test_ktap_without_durations(log: str, message: str, tmp_path: Path) -> None:
-    assert message in refused(tmp_path / "runs", "a.log", (LOGS / log).read_bytes())
-
-
 def test_the_documentation_lists_the_formats() -> None:
     section = (PROJECT / "docs/gate.md").read_text().partition("## Runs that you already have")[2].partition("\n## ")[0]
     rows = [
@@ -524,27 +484,33 @@ def test_everything_that_was_read_is_a_valid_run(tmp_path: Path) -> None:
 
 @pytest.mark.tools
 @pytest.mark.parametrize(
-    ("tool", "values"),
+    ("tool", "file", "values"),
     [
-        ("fio", {"lat.read.iops": 4080.41958}),
-        ("hyperfine", {"sleep_0.02": 0.025975538}),
+        ("fio", "fio.json", {"lat.read.iops": 4080.41958}),
+        ("hyperfine", "hyperfine.json", {"sleep_0.02": 0.025975538}),
         (
             "google-benchmark",
+            "google-benchmark.json",
             {
                 "sum_of_range.real_time": 566478.397535,
                 "sort_list_8.real_time": 1723.677822,
                 "sort_list_64.real_time": 3901.014057,
             },
         ),
-        ("ktstr", {"iteration_rate": 1500, "p99_wake_latency_us": 60}),
+        ("ktstr", "ktstr.json", {"iteration_rate": 1500, "p99_wake_latency_us": 60}),
+        ("sysbench", "sysbench-1.0.20-5-threads.txt", {"events_per_s": 624 / 2.0133, "latency.p95": 20.37}),
+        ("sysbench", "sysbench-1.0.20-7-threads.txt", {"events_per_s": 768 / 2.0214, "latency.p95": 19.65}),
+        ("sysbench", "sysbench-1.1.0-cpu.txt", {"events_per_s": 21246 / 30.0112, "latency.p95": 11.24}),
+        ("perf-bench", "perf-bench-simple-6.1.187-messaging.txt", {"time_s": 0.445}),
+        ("perf-bench", "perf-bench-simple-6.12.117-pipe.txt", {"time_s": 0.249}),
     ],
 )
-def test_the_documented_jq_makes_csv(tool: str, values: dict[str, float], tmp_path: Path) -> None:
+def test_the_documented_command_makes_csv(tool: str, file: str, values: dict[str, float], tmp_path: Path) -> None:
     """Real outputs of tools without a parser here; that of ktstr is made by hand from its source."""
     section = (PROJECT / "docs/gate.md").read_text().partition("### Tools without a format of their own")[2]
-    program = re.findall(rf"^jq -r '([^']+)' {tool}\.json > \S+$", section, re.M)
-    done = subprocess.run(
-        ["jq", "-r", *program, str(RECORDED.parent / f"recorded_jq/{tool}.json")], capture_output=True, check=True
-    )
+    (command,) = re.findall(rf"^(.+) {tool}\.(?:json|txt) > {tool}\.csv$", section, re.M)
+    recording = RECORDED.parent / "recorded_csv" / file
+    done = subprocess.run(["sh", "-c", f"{command} {recording}"], capture_output=True, check=True)
     found = read(tmp_path / "runs", "a.csv", done.stdout, columns=("metric", "value", "unit", "direction"))
-    assert {name: value for (_, name), (value, _) in judged_values(found).items()} == pytest.approx(values)
+    made = {name: value for (_, name), (value, _) in judged_values(found).items()}
+    assert made == pytest.approx(values)

@@ -80,7 +80,7 @@ def test_the_unit_is_never_guessed(sides: tuple[Path, Path]) -> None:
         gate(*sides)
     assert "holds files of other tools: hackbench" in str(error.value)
     assert "add --unit run if all files of a directory are from one boot, --unit boot if" in str(error.value)
-    for words in (["--perf-bench-simple"], ["--columns", "metric,value"], ["--budget", "3"]):
+    for words in (["--columns", "metric,value"], ["--budget", "3"]):
         with pytest.raises(SchedlineError, match="--unit"):
             gate(*sides, *words)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from schedlib.errors import SchedlineError
-from schedlib.gate.imports.import_options import ReadingOptions
-from schedlib.gate.imports.imported import imported
+from schedlib.gate.gate_options import ReadingOptions
+from schedlib.gate.result_files import imported
 
 
 def read(place: Path, text: str) -> dict[str, float]:
@@ -95,27 +95,6 @@ def test_schbench_without_requests(tmp_path: Path) -> None:
     assert {each.name: each.reason for each in run.absent}["requests_per_s"] == "schbench -p has no requests"
     with pytest.raises(SchedlineError, match=r"no number of request samples|no average rps"):
         read(tmp_path, SCHBENCH)
-
-
-SYSBENCH = """\
-sysbench 0.4.12:  multi-threaded system evaluation benchmark
-
-Test execution summary:
-    total time:                          20.0s
-    total number of events:              4000
-    total time taken by event execution: 79.5
-    per-request statistics:
-         min:                                  1.02ms
-         avg:                                  4.50ms
-         max:                                 40.88ms
-         approx.  95 percentile:               9.10ms
-"""
-
-
-def test_sysbench_of_an_old_version(tmp_path: Path) -> None:
-    found = read(tmp_path, SYSBENCH)
-    assert found["sysbench:events_per_s"] == 200
-    assert (found["sysbench:latency.mean"], found["sysbench:latency.p95"]) == (4.5, 9.1)
 
 
 def test_no_error_of_python_reaches_the_user(tmp_path: Path) -> None:

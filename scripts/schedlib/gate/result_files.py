@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Reads a directory of files that other tools wrote as runs."""
+"""A directory of files that other tools wrote: read as runs, judged by default, and written as runs."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -16,18 +18,14 @@ from typing import Literal
 
 import msgspec
 
-from schedlib.cache import read_regular
+from schedlib.cache import read_regular, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import LARGEST
 from schedlib.formats.run_file import BY_FILE_TIME, BY_START, NOT_RECORDED, Head, Run, run_of
-from schedlib.gate.imports.bench_formats import BENCH_FORMATS, PERF_BENCH_SIMPLE, one_number
-from schedlib.gate.imports.foreign import ForeignFormat, ForeignRun, ResultFile
-from schedlib.gate.imports.import_options import UNSAID_UNIT, ReadingOptions, Unit
-from schedlib.gate.imports.result_roots import RESULT_ROOT_FORMATS, mmtests_size
-from schedlib.gate.imports.rt_formats import RT_FORMATS
-from schedlib.gate.imports.rtla_formats import RTLA_FORMATS
-from schedlib.gate.imports.table_formats import TABLE_FORMATS
+from schedlib.gate.boots import Key
+from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, ImportOptions, ReadingOptions, Unit
+from schedlib.gate.tool_formats import FOREIGN_FORMATS, ForeignFormat, ForeignRun, ResultFile, mmtests_size
 from schedlib.progress import printable
 from schedlib.runs.tools.tool import Unreadable
 
@@ -45,29 +43,7 @@ _UNREADABLE = (
     csv.Error,
 )
 
-
-FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
-    *RT_FORMATS,
-    *RTLA_FORMATS,
-    *BENCH_FORMATS,
-    *RESULT_ROOT_FORMATS,
-    *TABLE_FORMATS,
-)
-
-
-def format_of(file: ResultFile, simple: bool = False) -> ForeignFormat | None:
-    """The format of a file, by its content; None if it is not known.
-
-    Args:
-        simple: a file that holds one number is of perf bench --format=simple.
-    """
-    found = next((each for each in FOREIGN_FORMATS if each.recognises(file)), None)
-    return PERF_BENCH_SIMPLE if found is None and simple and one_number(file) else found
-
-
-def known_formats() -> str:
-    """All formats, for messages."""
-    return ", ".join(each.name for each in FOREIGN_FORMATS)
+_KNOWN = ", ".join(each.name for each in FOREIGN_FORMATS)
 
 
 @dataclass(frozen=True)
@@ -84,9 +60,6 @@ class Imported:
     runs: tuple[tuple[str, Run], ...]
     formats: tuple[ForeignFormat, ...]
     skipped: tuple[tuple[str, str], ...]
-
-    def __str__(self) -> str:
-        return str(self.directory)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -138,7 +111,7 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     if not found and not failed:
         raise SchedlineError(
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
-            f"Known are: {known_formats()}",
+            f"Known are: {_KNOWN}",
             "see docs/gate.md#runs-that-you-already-have; name the columns of CSV files with --columns",
         )
     runs = _runs(found, reading.unit, failed)
@@ -166,9 +139,14 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
         file = ResultFile(text, name=path.name)
         if _is_own(file):
             return ()
-        if kind := format_of(file):
+        if kind := _format_of(file):
             found.add(kind.name)
     return tuple(sorted(found))
+
+
+def _format_of(file: ResultFile) -> ForeignFormat | None:
+    """The format of a file, by its content; None if it is not known."""
+    return next((each for each in FOREIGN_FORMATS if each.recognises(file)), None)
 
 
 def _is_own(file: ResultFile) -> bool:
@@ -194,7 +172,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
         when = path.stat().st_mtime
     except OSError as error:
         return _Unread("failed", error.strerror or str(error))
-    unknown = _Unread("other", f"not a format that is known ({known_formats()})")
+    unknown = _Unread("other", f"not a format that is known ({_KNOWN})")
     if not content.strip():
         return _Unread("empty", "it is empty")
     try:
@@ -204,7 +182,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
     if _is_own(file):
         own = "it is a run of schedline, which knows its boot; give those without --unit, in a directory of their own"
         return _Unread("failed", own)
-    kind = format_of(file, reading.perf_bench_simple)
+    kind = _format_of(file)
     if kind and file.json is None and not file.text.endswith("\n"):
         return _Unread("failed", f"it looks like {kind.name}, but its last line has no end (cut off?)")
     if kind is None:
@@ -271,3 +249,103 @@ def _shared(told: Sequence[ForeignRun]) -> dict[str, str]:
         if len(values) == 1:
             shared[entry] = values.pop()
     return shared
+
+
+# ---- what is judged without a gates file, and the runs as files ----
+
+_HEAD = """\
+# Made by schedline gate from what the files of other tools hold. Save it, and give it with --gates.
+
+[gate]
+order = "{order}"
+"""
+
+
+_METRIC = """
+[[metric]]
+tool = {tool}
+name = {name}
+direction = "{direction}"
+method = "rank"
+budget = {budget:g}
+detect = {detect:g}
+"""
+
+
+def gates_text(sides: Sequence[Imported], budget: float, detect: float) -> str:
+    """A gates file for the metrics that the parsers judge by default.
+
+    Args:
+        budget, detect: in percent.
+
+    Raises:
+        SchedlineError: there is none.
+    """
+    if not (rules := judged(sides)):
+        names = sorted({f"{run.row} {metric.name}" for side in sides for _, run in side.runs for metric in run.metrics})
+        raise SchedlineError(
+            f"nothing says which of these metrics are better lower or higher: {', '.join(names[:5])}",
+            "add a column direction (lower or higher) to --columns, or give a gates file with --gates",
+        )
+    first = sides[0].runs[0][1].fingerprint
+    known = first["unit"] == "boot" and all(
+        run.fingerprint["order"] != BY_FILE_TIME for side in sides for _, run in side.runs
+    )
+    text = [_HEAD.format(order="interleaved" if known else "any")]
+    for (tool, name), direction in rules.items():
+        values = {"tool": json.dumps(tool), "name": json.dumps(name), "direction": direction}
+        text.append(_METRIC.format(**values, budget=budget, detect=detect))
+    return "".join(text)
+
+
+def judged(sides: Sequence[Imported]) -> Mapping[Key, str]:
+    """The metrics that are judged by default, with their direction.
+
+    Of a format's alternatives the first counts that any run has. If another run lacks it, the gate says so: its value
+    may be missing because it is so bad.
+    """
+    rules: dict[Key, str] = {}
+    pairs = [(kind, run) for side in sides for (_, run), kind in zip(side.runs, side.formats, strict=True)]
+    for tool in dict.fromkeys(run.row for _, run in pairs):
+        mine = [(kind, run) for kind, run in pairs if run.row == tool]
+        directions = {each.name: each.direction for _, run in mine for each in run.metrics}
+        for patterns in mine[0][0].judged:
+            names = [name for name in directions if any(fnmatchcase(name, pattern) for pattern in patterns)]
+            if kept := {(tool, name): directions[name] for name in names if directions[name] != "neither"}:
+                rules |= kept
+                break
+    return rules
+
+
+def import_runs(options: ImportOptions) -> str:
+    """Write each run as a file of schedline, and a gates file for them; a text that says what was done.
+
+    Raises:
+        SchedlineError: there is nothing to import, or the directory for the runs has files already.
+    """
+    out = options.out
+    if out.exists() and any(out.iterdir()):
+        raise SchedlineError(f"{out} is not empty, and runs of two imports must not mix", "name a new directory: --out")
+    found = imported(options.directory, options.reading)
+    for number, (name, run) in enumerate(found.runs):
+        document.write(out / f"{number:04}-{Path(name).stem}.json", run)
+    try:
+        gates = out / "gates.toml"
+        write_atomic(gates, gates_text([found], BUDGET, DETECT))
+        said = f"gates file: {gates}"
+    except SchedlineError as error:
+        said = f"no gates file: {error.observed}"
+    return "\n".join([*_summary(found), f"runs: {out}", said])
+
+
+def _summary(found: Imported) -> list[str]:
+    """What was imported, what was skipped, and what no file tells."""
+    kinds = Counter(kind.name for kind in found.formats)
+    lines = [f"{count} runs of {name}" for name, count in kinds.items()]
+    lines += [printable(note) for note in found.notes]
+    fingerprint = [run.fingerprint for _, run in found.runs]
+    untold = [entry for entry in ENTRIES if any(each[entry] == NOT_RECORDED for each in fingerprint)]
+    if untold:
+        lines.append(f"not recorded: {', '.join(untold)}")
+    orders = sorted({each["order"] for each in fingerprint})
+    return [*lines, f"order: {', '.join(orders)}"]
