@@ -7,14 +7,14 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import nan
 from pathlib import Path
-from statistics import median
 from typing import TypeVar
 
 from schedlib.formats.document import Refused
+from schedlib.formats.gate_document import Method
 from schedlib.formats.run_file import AGAIN, Direction, Run, runs_below
 
 Key = tuple[str, str]
@@ -35,14 +35,10 @@ _OLDEST = datetime(2010, 1, 1, tzinfo=UTC)
 _AHEAD = timedelta(days=1)
 """A clock that says less or more was not set. Then nobody knows the order of the boots."""
 
-_STEAL, _THROTTLED, _FOREIGN = "steal", "throttling", "other work"
-LIMITS = {_STEAL: 1.0, _THROTTLED: 0.0, _FOREIGN: 10.0}
+STEAL, THROTTLED, FOREIGN = "steal", "throttling", "other work"
+LIMITS = {STEAL: 1.0, THROTTLED: 0.0, FOREIGN: 10.0}
 """Above these a run is disturbed: stolen time in percent of the CPUs' time, times that a CPU was throttled, CPU time of
 others in percent of one CPU."""
-
-_MORE_BOOTS = 0.2
-_FACTOR = 2.0
-_SAMPLES_FACTOR = 10
 
 
 @dataclass(slots=True)
@@ -57,20 +53,11 @@ class Figure:
         self.values.append(value)
         self.samples += samples
 
-    @property
-    def total(self) -> float:
-        """The sum of the runs."""
-        return sum(self.values)
-
-    @property
-    def mean(self) -> float:
-        """The mean of the runs, in the metric's unit."""
-        return self.total / len(self.values)
-
-    @property
-    def rate(self) -> float:
-        """Exceedances per million samples over all runs; NaN if nothing was sampled."""
-        return 1e6 * self.total / self.samples if self.samples else nan
+    def of(self, method: Method) -> float:
+        """The value of the boot: the mean of its runs, or their exceedances in a million samples (NaN of none)."""
+        if method is Method.RATE:
+            return 1e6 * sum(self.values) / self.samples if self.samples else nan
+        return sum(self.values) / len(self.values)
 
 
 @dataclass(frozen=True)
@@ -125,6 +112,14 @@ class Side:
         """The kernel's name in the runs."""
         return ", ".join(sorted(self.fingerprint.get("kernel", ()))) or "unknown kernel"
 
+    def with_tool(self, tool: str) -> Side:
+        """The boots in which a tool ran."""
+        return replace(self, boots=tuple(boot for boot in self.boots if tool in boot.runs))
+
+    def first(self, boots: int) -> Side:
+        """The first boots."""
+        return replace(self, boots=self.boots[:boots])
+
     def why_absent(self, key: Key) -> str | None:
         """The reason that the runs give for a missing metric, by its name or a prefix of it."""
         tool, name = key
@@ -146,69 +141,19 @@ def read_side(runs: Path | Iterable[tuple[str, Run]], name: str) -> Side:
     return reader.side()
 
 
-def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
-    """Why the boots' values of a metric are not alike: one has more than ten times the samples of another; else empty.
-
-    A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower.
-    """
-    found = [
-        (figure.samples, boot.id)
-        for side in (base, candidate)
-        for boot in side.boots
-        if (figure := boot.figures.get(key))
-    ]
-    if not found:
-        return ""
-    (fewest, few), (most, many) = min(found), max(found)
-    if most <= _SAMPLES_FACTOR * fewest:
-        return ""
-    return f"boot {few} has {fewest} samples and boot {many} has {most}: such values cannot be compared"
-
-
-def disturbed(base: Side, candidate: Side) -> Mapping[str, str]:
-    """The tools whose runs were disturbed more on one side than on the other, each with the reason.
-
-    The rule was fixed beforehand. A boot is disturbed if one of its runs is above an entry of LIMITS. The sides differ
-    if the shares of disturbed boots differ by more than a fifth, or if the median boot is above the limit on one side
-    and its amount is more than twice that of the other side.
-    """
-    reasons: dict[str, str] = {}
-    for tool in sorted({tool for side in (base, candidate) for boot in side.boots for tool in boot.disturbance}):
-        for kind, limit in LIMITS.items():
-            amounts = [
-                [boot.disturbance[tool].get(kind, 0.0) for boot in side.boots if tool in boot.disturbance]
-                for side in (base, candidate)
-            ]
-            if all(amounts) and (why := _uneven(kind, limit, amounts, (base.name, candidate.name))):
-                reasons.setdefault(tool, why)
-    return reasons
-
-
-def _uneven(kind: str, limit: float, amounts: Sequence[Sequence[float]], names: tuple[str, str]) -> str:
-    shares = [sum(each > limit for each in side) / len(side) for side in amounts]
-    counts = [f"{sum(each > limit for each in side)} of {len(side)} boots" for side in amounts]
-    if abs(shares[0] - shares[1]) > _MORE_BOOTS:
-        return f"{kind} in {counts[0]} of {names[0]} and {counts[1]} of {names[1]}"
-    middle = [median(side) for side in amounts]
-    if max(middle) > limit and max(middle) > _FACTOR * min(middle):
-        unit = {_STEAL: " % of the CPU time", _THROTTLED: " times", _FOREIGN: " % of a CPU"}[kind]
-        return f"{kind}: {middle[0]:.3g}{unit} in the median boot of {names[0]}, {middle[1]:.3g}{unit} of {names[1]}"
-    return ""
-
-
 def _disturbance(run: Run) -> dict[str, float]:
     """What happened beside a run, by the entries of LIMITS. The program and `schedline run` may both have seen it."""
     found = dict.fromkeys(LIMITS, 0.0)
     if run.noise and run.noise.seconds > 0:
         percent = 100 / run.noise.seconds
-        found[_STEAL] = run.noise.steal_s * percent / _cpus(run.fingerprint["machine"])
-        found[_FOREIGN] = run.noise.foreign_cpu_s * percent
-        found[_THROTTLED] = float((run.noise.thermal_throttles or 0) + (run.noise.cgroup_throttles or 0))
+        found[STEAL] = run.noise.steal_s * percent / _cpus(run.fingerprint["machine"])
+        found[FOREIGN] = run.noise.foreign_cpu_s * percent
+        found[THROTTLED] = float((run.noise.thermal_throttles or 0) + (run.noise.cgroup_throttles or 0))
     if own := run.disturbance:
         cpus = len({row.cpu for row in run.cpus}) or 1
-        found[_STEAL] = max(found[_STEAL], own.steal_percent)
-        found[_FOREIGN] = max(found[_FOREIGN], own.others_percent * cpus, own.realtime_percent)
-        found[_THROTTLED] = max(found[_THROTTLED], float(own.throttled))
+        found[STEAL] = max(found[STEAL], own.steal_percent)
+        found[FOREIGN] = max(found[FOREIGN], own.others_percent * cpus, own.realtime_percent)
+        found[THROTTLED] = max(found[THROTTLED], float(own.throttled))
     return found
 
 

@@ -12,7 +12,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import replace as replace_fields
+from msgspec.structs import replace
 
 from schedlib import TOOL
 from schedlib.errors import SchedlineError
@@ -31,11 +31,9 @@ from schedlib.formats.gate_document import (
 )
 from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED, refuse_copies
 from schedlib.gate import judging, pairing
-from schedlib.gate.boots import Boot, Figure, Key, Side, read_side
+from schedlib.gate.boots import Side, read_side
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
-from schedlib.gate.judging import boots_of, range_of, values_of
-from schedlib.gate.losses import fewer_boots, losses
-from schedlib.gate.pairing import Batch, order_problem, order_weakness
+from schedlib.gate.judging import range_of, values_of
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share, mean_interval, mean_shift, shift, shift_interval
 from schedlib.progress import printable
@@ -43,6 +41,8 @@ from schedlib.verdict import Verdict, worst
 
 if TYPE_CHECKING:
     from schedlib.gate.result_files import Imported
+
+_NAMES: tuple[GateKernel, ...] = ("base", "candidate", "placebo")
 
 _MOST_FAILURES = 100
 """How many failed runs of a kernel are listed."""
@@ -96,16 +96,18 @@ def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -
     for side in failed:
         notes.append(f"ERROR: {len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}")
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
-    lost = None if read else losses(options.base, options.candidate)
-    if lost and lost.text:
-        notes.append(lost.text if lost.verdict is Verdict.PASS else f"{lost.verdict.name}: {lost.text}")
+    lost = None if read else pairing.losses(options.base, options.candidate)
+    if lost and lost[0]:
+        notes.append(lost[0] if lost[1] is Verdict.PASS else f"{lost[1].name}: {lost[0]}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not lost and not read and (fewer := fewer_boots(base, candidate)):
-        rows = [_no_pass(row, fewer) for row in rows]
+    elif not lost and not read and (fewer := pairing.fewer_boots(base, candidate)):
+        rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
         notes.append(fewer)
     notes += _of_the_boots(gate, rows, [base, candidate])
-    shares = _shares(gate, rows, base, candidate, placebo) if placebo else []
+    judged = zip(gate.rules, rows, strict=True) if placebo else ()
+    middles = [(rule, row.base) for rule, row in judged if row.base and rule.method is not Method.EQUAL]
+    shares = [_share(gate, rule, middle, sides) for rule, middle in middles]
     notes += dict.fromkeys(note for each in read.values() for note in each.notes)
     if any("run" in side.fingerprint.get("unit", ()) for side in sides):
         notes.append(_one_boot(sides))
@@ -117,7 +119,7 @@ def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -
             rows = [_inconclusive(row, reason) for row in rows]
             notes.append(f"{reason}. If you know that they do not, add --trust; the result will say so")
     unsure = [Verdict.INCONCLUSIVE] if lacking and not options.trust else []
-    unsure += [lost.verdict] if lost else []
+    unsure += [lost[1]] if lost else []
     verdict = worst([*(row.verdict for row in rows), *([Verdict.ERROR] if failed else []), *unsure])
     look = next((row.boots[0] for row in rows if row.p is not None), None)
     passed_at = look if verdict is Verdict.PASS else None
@@ -143,10 +145,6 @@ def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -
     )
 
 
-def _no_pass(row: GateMetric, reason: str) -> GateMetric:
-    return _inconclusive(row, reason) if row.verdict is Verdict.PASS else row
-
-
 def _one_boot(sides: Sequence[Side]) -> str:
     counts = ", ".join(f"{side.name} {len(side.boots)}" for side in sides if "run" in side.fingerprint.get("unit", ()))
     return (
@@ -159,7 +157,7 @@ def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
     """A row without its verdict, because the runs do not tell enough of their origin."""
     if row.verdict not in (Verdict.PASS, Verdict.FAIL):
         return row
-    return replace_fields(row, verdict=Verdict.INCONCLUSIVE, reason=f"{row.reason}; {reason}" if row.reason else reason)
+    return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{row.reason}; {reason}" if row.reason else reason)
 
 
 def _not_recorded(side: Side) -> list[str]:
@@ -174,42 +172,42 @@ def _of_the_boots(gate: Gate, rows: list[GateMetric], sides: list[Side]) -> list
     for row in rows:
         if row.base is None or row.method is Method.EQUAL:
             continue
-        chosen = [boots_of(side, row.tool) for side in sides]
+        chosen = [side.with_tool(row.tool) for side in sides]
         for side, judged in zip(chosen, row.boots, strict=True):
             if len(side.boots) > judged:
                 out.append(f"{row.tool}: {len(side.boots) - judged} later boots of the {side.name} are not judged")
-        if gate.interleaved and (weak := order_weakness(Batch(chosen[0].boots, chosen[1].boots).first(row.boots[0]))):
+        first = (side.first(row.boots[0]) for side in chosen)
+        if gate.interleaved and (weak := pairing.order_weakness(*first)):
             out.append(weak)
     return list(dict.fromkeys(out))
 
 
-def _shares(gate: Gate, rows: list[GateMetric], base: Side, candidate: Side, placebo: Side) -> list[GateShare]:
-    """The share for each metric that was compared. All boots count, as many of each kernel."""
-    pairs = zip(gate.rules, rows, strict=True)
-    compared = ((rule, row.base) for rule, row in pairs if row.base and rule.method is not Method.EQUAL)
-    return [_share(gate, rule, middle, base, candidate, placebo) for rule, middle in compared]
+def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> GateShare:
+    """How much of a change the layout explains. All boots count, as many of each kernel.
 
-
-def _share(gate: Gate, rule: GateRule, middle: float, base: Side, candidate: Side, placebo: Side) -> GateShare:
-    if rule.key not in placebo.about:
+    Args:
+        middle: of the base.
+    """
+    share = GateShare(tool=rule.tool, name=rule.name, reason="", change=None, attributable=None, low=None, high=None)
+    if rule.key not in sides[2].about:
         raise SchedlineError(f"the placebo has no {' '.join(rule.key)}", "run the same suite with all three kernels")
-    chosen = [boots_of(side, rule.tool).boots for side in (base, placebo, candidate)]
-    if any(rule.key not in boot.figures for boots in chosen for boot in boots):
-        return _no_share(rule, "a boot lacks it")
-    boots = min(map(len, chosen))
+    chosen = [side.with_tool(rule.tool) for side in sides]
+    boots = min(len(side.boots) for side in chosen)
+    base, candidate, placebo = (side.first(boots) for side in chosen)
+    reason = pairing.order_problem(placebo, candidate) if gate.interleaved else ""
     if boots < gate.looks[0]:
-        return _no_share(rule, f"one of the three kernels has {boots} boots, not {gate.looks[0]}")
-    chosen = [side[:boots] for side in chosen]
-    if gate.interleaved and (problem := order_problem(Batch(chosen[1], chosen[2]))):
-        return _no_share(rule, problem)
-    values, padded = values_of(rule, Batch(chosen[0], chosen[1]))
-    _, moved = values_of(rule, Batch(chosen[0], chosen[2]))
+        reason = f"one of the three kernels has {boots} boots, not {gate.looks[0]}"
+    if any(rule.key not in boot.figures for side in chosen for boot in side.boots):
+        reason = "a boot lacks it"
+    if reason:
+        return replace(share, reason=reason)
+    values, padded, moved = values_of(rule, base, placebo, candidate)
     scale = (1.0 if rule.absolute else 100 / abs(middle)) * (-1.0 if rule.direction == "higher" else 1.0)
     by_rank = rule.method is Method.RANK
     estimate, interval = (shift, shift_interval) if by_rank else (mean_shift, mean_interval)
     ends = sorted(float(end) * scale for end in interval(padded, moved))
-    return replace_fields(
-        _no_share(rule, ""),
+    return replace(
+        share,
         change=finite(float(estimate(values, padded)) * scale),
         attributable=finite(float(estimate(padded, moved)) * scale),
         low=finite(ends[0]),
@@ -217,18 +215,13 @@ def _share(gate: Gate, rule: GateRule, middle: float, base: Side, candidate: Sid
     )
 
 
-def _no_share(rule: GateRule, reason: str) -> GateShare:
-    return GateShare(tool=rule.tool, name=rule.name, reason=reason, change=None, attributable=None, low=None, high=None)
-
-
 def _joined(values: frozenset[str]) -> str:
     return " / ".join(sorted(values))
 
 
 def _sides(options: GateOptions, sides: Sequence[Side]) -> Iterator[GateSide]:
-    names: tuple[GateKernel, ...] = ("base", "candidate", "placebo")
     directories = options.base, options.candidate, options.placebo
-    for name, side, directory in zip(names, sides, directories, strict=False):
+    for name, side, directory in zip(_NAMES, sides, directories, strict=False):
         yield GateSide(
             name=name,
             directory=str(directory),
@@ -245,41 +238,23 @@ def _sides(options: GateOptions, sides: Sequence[Side]) -> Iterator[GateSide]:
 
 
 def _with_boots(row: GateMetric, sides: Sequence[Side]) -> GateMetric:
-    """A row with the boots that were judged, and those of a placebo."""
-    values = tuple(_values(row, sides))
-    placebo = _placebo(sides[2], row, values) if len(sides) > 2 else ()
-    return replace_fields(row, placebo=placebo, values=values)
-
-
-def _figure(figure: Figure, method: Method) -> float:
-    return figure.rate if method is Method.RATE else figure.mean
-
-
-def _values(row: GateMetric, sides: Sequence[Side]) -> list[BootValue]:
-    """The boots from which a row was judged, and those of the placebo; none for a row without a change."""
-    if row.base is None or row.method is Method.EQUAL:
-        return []
-    out = []
-
-    def add(kernel: GateKernel, boots: Sequence[Boot]) -> None:
-        for boot in boots:
-            if figure := boot.figures.get(row.key):
-                out.append(BootValue(kernel, boot.id, boot.started, _figure(figure, row.method)))
-
-    add("base", boots_of(sides[0], row.tool).boots[: row.boots[0]])
-    add("candidate", boots_of(sides[1], row.tool).boots[: row.boots[1]])
-    if len(sides) > 2:
-        add("placebo", boots_of(sides[2], row.tool).boots)
-    return sorted(out, key=lambda value: (value.started, value.kernel))
-
-
-def _placebo(side: Side, row: GateMetric, values: Sequence[BootValue]) -> tuple[float, ...]:
-    """The placebo's figure: as the gate has the others, or the range of all runs if they have to be equal."""
+    """A row with the boots that were judged, and those of a placebo; without boots if there is no change."""
+    placebo: tuple[float, ...] = ()
     if row.method is Method.EQUAL:
-        figures = [boot.figures[row.key] for boot in side.boots if row.key in boot.figures]
-        return tuple(sorted(set(range_of(figures)))) if figures else ()
-    here = [value.value for value in values if value.kernel == "placebo"]
-    return ((median if row.method is Method.RANK else mean)(here),) if here else ()
+        if any(row.key in boot.figures for side in sides[2:] for boot in side.boots):
+            placebo = tuple(sorted(set(range_of(sides[2], row.key))))
+        return replace(row, placebo=placebo)
+    if row.base is None:
+        return row
+    values = [
+        BootValue(kernel, boot.id, boot.started, figure.of(row.method))
+        for kernel, side, judged in zip(_NAMES, sides, (*row.boots, None), strict=False)
+        for boot in side.with_tool(row.tool).boots[:judged]
+        if (figure := boot.figures.get(row.key))
+    ]
+    if here := [value.value for value in values if value.kernel == "placebo"]:
+        placebo = ((median if row.method is Method.RANK else mean)(here),)
+    return replace(row, placebo=placebo, values=tuple(sorted(values, key=lambda value: (value.started, value.kernel))))
 
 
 def _unjudged(rows: Sequence[GateMetric], sides: Sequence[Side], look: int | None) -> Iterator[UnjudgedMetric]:
@@ -289,9 +264,16 @@ def _unjudged(rows: Sequence[GateMetric], sides: Sequence[Side], look: int | Non
         abouts = {side.about[key] for side in sides if key in side.about}
         about = min(abouts, key=lambda each: (each.unit, each.direction, each.kind))
         rate = about.kind == "exceedance"
-        values = [_all_of(side, key, look, Method.RATE if rate else Method.RANK) for side in sides]
+        method = Method.RATE if rate else Method.RANK
+        figures = [
+            [boot.figures[key].of(method) for boot in side.with_tool(key[0]).boots[:look] if key in boot.figures]
+            for side in sides
+        ]
+        values = [[value for value in each if isfinite(value)] for each in figures]
         base, candidate = (median(each) if each else None for each in values)
-        comparable = len(abouts) == 1 and base is not None and candidate is not None and base > 0
+        change = None
+        if len(abouts) == 1 and base is not None and candidate is not None and base > 0:
+            change = finite(100 * (candidate / base - 1))
         yield UnjudgedMetric(
             tool=key[0],
             name=key[1],
@@ -300,11 +282,5 @@ def _unjudged(rows: Sequence[GateMetric], sides: Sequence[Side], look: int | Non
             boots=(len(values[0]), len(values[1])),
             base=base,
             candidate=candidate,
-            change=finite(100 * (candidate / base - 1)) if comparable and base and candidate is not None else None,
+            change=change,
         )
-
-
-def _all_of(side: Side, key: Key, look: int | None, method: Method) -> list[float]:
-    boots = boots_of(side, key[0]).boots[:look]
-    found = (_figure(boot.figures[key], method) for boot in boots if key in boot.figures)
-    return [value for value in found if isfinite(value)]

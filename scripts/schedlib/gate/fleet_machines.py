@@ -20,7 +20,7 @@ from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.judging import Sample, sample_of, trouble_of
+from schedlib.gate.judging import Sample, sample_of
 from schedlib.gate.pairing import order_problem, refuse_differences
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import Values
@@ -176,14 +176,14 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
             leave_out(rule.key, error.observed)
             continue
         if isinstance(found, Sample):
-            boots = min(found.batch.smaller, gate.looks[-1])
-            counts = len(found.batch.base), len(found.batch.candidate)
-            order = order_problem(found.batch.first(boots)) if gate.interleaved else ""
+            boots = min(found.boots, gate.looks[-1])
+            counts = [len(side.boots) for side in found.sides]
+            order = order_problem(*found.first(boots)) if gate.interleaved else ""
             if boots < gate.looks[0]:
                 few: _Lacks = "base" if counts[0] < counts[1] else "candidate"
                 why = f"{counts[0]} + {counts[1]} boots of base and candidate; the first look is at {gate.looks[0]}"
                 leave_out(rule.key, why, few if counts[0] != counts[1] else "")
-            elif why := order or trouble_of(found, boots, base, candidate):
+            elif why := order or found.trouble(boots):
                 leave_out(rule.key, why)
             else:
                 values = np.array(found.base[:boots]), np.array(found.candidate[:boots])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 
 from msgspec.structs import replace
@@ -84,44 +83,48 @@ def limit_of(metric: GateMetric, value: float) -> str:
     return f"{value:g}" + (" %" if metric.change_unit == "%" else "")
 
 
-@dataclass(frozen=True)
-class Effect:
-    """How much worse a metric became, in the unit of its change; what is negative is better.
+def cells_of(metric: GateMetric) -> dict[str, str]:
+    """The row of a metric in a table, by the names of the columns."""
+    return {
+        "base": number(metric.base),
+        "candidate": number(metric.candidate),
+        "change": change_of(metric),
+        "95 % interval": interval_of(metric),
+        "of medians": signed(metric.of_medians),
+        "budget": limit_of(metric, metric.budget),
+        "detect": limit_of(metric, metric.detect),
+        "p": p_of(metric),
+        "boots": f"{metric.boots[0]} + {metric.boots[1]}",
+    }
 
-    Attributes:
-        low, high: the 95 % interval; infinite without a bound.
+
+def worse_by(metric: GateMetric) -> tuple[float, float, float] | None:
+    """How much worse a metric became, in the unit of its change: the lower end of the interval, the estimate, and the
+    upper end, infinite without a bound. What is negative is better. None if there is no interval.
     """
-
-    low: float
-    worse_by: float
-    high: float
-
-    @property
-    def shown(self) -> bool:
-        """Whether there is any change: the interval excludes 0."""
-        return not self.low <= 0 <= self.high
-
-
-def effect_of(metric: GateMetric) -> Effect | None:
-    """How much worse a metric became; None if there is no interval."""
     if metric.change is None or metric.method is Method.EQUAL:
         return None
     low, high = (-inf if metric.low is None else metric.low), (inf if metric.high is None else metric.high)
-    if metric.direction == "higher":
-        return Effect(-high, -metric.change, -low)
-    return Effect(low, metric.change, high)
+    return (-high, -metric.change, -low) if metric.direction == "higher" else (low, metric.change, high)
+
+
+def direction_of(metric: GateMetric) -> str:
+    """What the interval shows, if it excludes 0: worse, better, or not shown; empty if there is none."""
+    if (effect := worse_by(metric)) is None:
+        return ""
+    low, estimate, high = effect
+    return "not shown" if low <= 0 <= high else "worse" if estimate > 0 else "better"
 
 
 def words_of(metric: GateMetric) -> str:
     """The change in words: worse, better, or not shown; empty if nothing was compared."""
-    effect = effect_of(metric)
-    if effect is None:
+    shown = direction_of(metric)
+    if not shown:
         same = metric.method is Method.EQUAL and metric.base is not None and metric.base == metric.candidate
         return "equal" if same and metric.verdict is Verdict.PASS else ""
-    if not effect.shown:
+    if shown == "not shown":
         return f"no change shown ({signed(metric.change)}{per(metric)})"
-    size = signed(abs(effect.worse_by)).removeprefix("+")
-    return f"{size}{per(metric)} {'worse' if effect.worse_by > 0 else 'better'}"
+    return f"{signed(abs(metric.change or 0.0)).removeprefix('+')}{per(metric)} {shown}"
 
 
 def two_estimates(metric: GateMetric) -> str:
@@ -140,23 +143,19 @@ def two_estimates(metric: GateMetric) -> str:
 
 def picture(metric: GateMetric) -> str:
     """The interval as characters, from better by `detect` to worse by twice `detect`; empty without an interval."""
-    effect = effect_of(metric)
+    effect = worse_by(metric)
     if effect is None:
         return ""
+    (low, estimate, high), detect = effect, metric.detect
     cells = [" "] * _CELLS
-
-    def put(value: float, mark: str) -> None:
-        cells[_cell(value, metric.detect)] = mark
-
-    first, last = _cell(effect.low, metric.detect), _cell(effect.high, metric.detect)
+    first, last = _cell(low, detect), _cell(high, detect)
     cells[first : last + 1] = "-" * (last + 1 - first)
-    put(metric.budget, "B")
-    put(metric.detect, "D")
-    put(0, "|")
-    put(effect.low, "<" if effect.low < -metric.detect else "(")
-    put(effect.high, ">" if effect.high > 2 * metric.detect else "<" if effect.high < -metric.detect else ")")
-    if -metric.detect <= effect.worse_by <= 2 * metric.detect:
-        put(effect.worse_by, "*")
+    marks = [(metric.budget, "B"), (detect, "D"), (0, "|"), (low, "<" if low < -detect else "(")]
+    marks.append((high, ">" if high > 2 * detect else "<" if high < -detect else ")"))
+    if -detect <= estimate <= 2 * detect:
+        marks.append((estimate, "*"))
+    for value, mark in marks:
+        cells[_cell(value, detect)] = mark
     return "".join(cells).rstrip()
 
 
@@ -387,22 +386,9 @@ _COLUMNS = (
 
 
 def _cells(metric: GateMetric) -> tuple[str, ...]:
-    effect = effect_of(metric)
-    word = "" if effect is None else "not shown" if not effect.shown else "worse" if effect.worse_by > 0 else "better"
-    return (
-        f"{_code(f'{metric.tool} {metric.name}')}{f', {_code(metric.unit)}' if metric.unit else ''}",
-        number(metric.base),
-        number(metric.candidate),
-        change_of(metric),
-        word,
-        interval_of(metric),
-        signed(metric.of_medians),
-        limit_of(metric, metric.budget),
-        limit_of(metric, metric.detect),
-        p_of(metric).replace("<", "&lt;"),
-        f"{metric.boots[0]} + {metric.boots[1]}",
-        f"**{metric.verdict.name}**",
-    )
+    base, candidate, change, *more = (cell.replace("<", "&lt;") for cell in cells_of(metric).values())
+    name = f"{_code(f'{metric.tool} {metric.name}')}{f', {_code(metric.unit)}' if metric.unit else ''}"
+    return name, base, candidate, change, direction_of(metric), *more, f"**{metric.verdict.name}**"
 
 
 def _share_cells(share: GateShare) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ def _gate(wanted: GateOptions | FleetOptions) -> Verdict:
         print(f"markdown: {wanted.markdown}")
     if wanted.html:
         keep_fonts()
-        from schedlib.gate.page import page
+        from schedlib.gate.gate_page import page
 
         write_atomic(wanted.html, page(found, [(path.name, read_svg(path)) for path in wanted.pictures]))
         print(f"page: {wanted.html}")

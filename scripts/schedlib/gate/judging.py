@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judge two sides by the rules: a row for each gating metric, with its verdict and the reason."""
+"""Judge two sides by the rules: a row for each gating metric, with its verdict, the reason, and what it needs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
-from math import inf, nan
+from math import ceil, inf, isfinite, nan, sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,65 +17,57 @@ from msgspec.structs import replace as changed
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
-from schedlib.gate.boots import Figure, Key, Side, disturbed, unequal_samples
-from schedlib.gate.decision import Decision, Limits, LookEvidence, decide, far_boots, look_evidence
+from schedlib.gate.boots import Key, Side
+from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, far_boots, look_evidence
 from schedlib.gate.gate_options import MOST_BOOTS
-from schedlib.gate.losses import without_runs
-from schedlib.gate.next_boots import Unclear, too_few, why_unclear
-from schedlib.gate.pairing import Batch, order_problem
+from schedlib.gate.pairing import disturbed, order_problem, unequal_samples, without_runs
 from schedlib.gate.rules import Gate, GateRule
-from schedlib.gate.statistics import Values
+from schedlib.gate.statistics import CONFIDENCE, Values
 from schedlib.verdict import Verdict
+
+_LARGEST = 1e18
+"""No time in ns, rate or count is larger: 30 years."""
+
+_TIMES = ("ns", "us", "ms", "s")
+_QUANTILE = re.compile(r"(?:^|\.)(?:p\d+(?:_\d+)?|max)$")
 
 
 def metric_row(
     rule: GateRule, unit: str, verdict: Verdict, reason: str, boots: tuple[int, int] = (0, 0), **more: Any
 ) -> GateMetric:
     """The result of a metric; without figures, but for those that are given."""
-    empty = GateMetric(
-        tool=rule.tool,
-        name=rule.name,
-        unit=unit,
-        direction=rule.direction,
-        method=rule.method,
-        verdict=verdict,
-        reason=reason,
-        because=rule.because,
-        boots=boots,
-        change_unit=unit if rule.absolute else "%",
-        budget=rule.budget,
-        detect=rule.detect,
-        base=None,
-        candidate=None,
-        placebo=(),
-        change=None,
-        of_medians=None,
-        low=None,
-        high=None,
-        p=None,
-        far=(),
-        far_base=(),
-        over_budget=False,
-        values=(),
-    )
-    return changed(empty, **more)
+    of_the_rule = ("tool", "name", "direction", "method", "because", "budget", "detect")
+    fields: dict[str, Any] = {name: getattr(rule, name) for name in of_the_rule}
+    fields |= dict.fromkeys(("base", "candidate", "change", "of_medians", "low", "high", "p"))
+    fields |= dict.fromkeys(("placebo", "far", "far_base", "values"), ())
+    fields |= {"unit": unit, "verdict": verdict, "reason": reason, "boots": boots, "over_budget": False}
+    return GateMetric(**fields | {"change_unit": unit if rule.absolute else "%"} | more)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A metric that can be tested, and its boots; larger values are worse."""
+    """A metric that can be tested, and the boots of base and candidate with its tool; larger values are worse."""
 
     rule: GateRule
     unit: str
-    batch: Batch
+    sides: tuple[Side, Side]
     base: Values
     candidate: Values
+
+    @property
+    def boots(self) -> int:
+        """The number of boots of the kernel that has fewer."""
+        return min(len(side.boots) for side in self.sides)
+
+    def first(self, boots: int) -> tuple[Side, Side]:
+        """The first boots of each kernel."""
+        return self.sides[0].first(boots), self.sides[1].first(boots)
 
     def step(self, boots: int) -> float:
         """One step of the clock in the first boots of the base, from all their runs; 0 if means are compared."""
         if self.rule.method is not Method.RANK:
             return 0.0
-        runs = [value for boot in self.batch.base[:boots] for value in boot.figures[self.rule.key].values]
+        runs = [value for boot in self.sides[0].boots[:boots] for value in boot.figures[self.rule.key].values]
         return float(statistics.step_of(np.array(runs)))
 
     @property
@@ -90,23 +83,11 @@ class Sample:
         step = np.asarray(self.step(boots))
         return look_evidence(self.base[:boots], self.candidate[:boots], self.limits, step, means=means)
 
-
-def boots_of(side: Side, tool: str) -> Side:
-    """The boots in which a tool ran."""
-    return replace(side, boots=tuple(boot for boot in side.boots if tool in boot.runs))
-
-
-def refuse_many_boots(side: Side, more: str = "") -> None:
-    """Reject a side with so many boots that their ids are probably not the kernel's.
-
-    Raises:
-        SchedlineError: it has more than MOST_BOOTS.
-    """
-    if len(side.boots) > MOST_BOOTS:
-        raise SchedlineError(
-            f"{side.name} has {len(side.boots)} boots{more}, more than {MOST_BOOTS}",
-            "check that boot_id is the kernel's, and give the boots of one campaign",
-        )
+    def trouble(self, boots: int) -> str:
+        """Why the first boots cannot be compared: other things happened beside the runs of one kernel. Else empty."""
+        if why := disturbed(*self.first(boots)).get(self.rule.tool):
+            return f"not comparable: {why}. Find the cause, and begin a new campaign"
+        return unequal_samples(*self.first(boots), self.rule.key)
 
 
 def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) -> list[GateMetric]:
@@ -131,7 +112,7 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
         else:
             samples.append(found)
     if samples:
-        rows |= {row.key: row for row in _at_the_last_look(gate, samples, base, candidate)}
+        rows |= {row.key: row for row in _at_the_last_look(gate, samples)}
     return [rows[rule.key] for rule in gate.rules]
 
 
@@ -144,25 +125,29 @@ def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
     if missing := _missing(rule, *sides):
         return missing
     about = _about(rule, sides)
-    chosen = [boots_of(side, rule.tool) for side in sides]
-    for side in chosen:
+    base, candidate = (side.with_tool(rule.tool) for side in sides)
+    for side in (base, candidate):
         figures = ((boot.figures.get(rule.key), boot.runs[rule.tool]) for boot in side.boots)
         if short := [runs for figure, runs in figures if figure is None or len(figure.values) < runs]:
             reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
             return metric_row(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
-        refuse_many_boots(side, f" with {rule.tool}")
+        if len(side.boots) > MOST_BOOTS:
+            raise SchedlineError(
+                f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
+                "check that boot_id is the kernel's, and give the boots of one campaign",
+            )
     if rule.method is Method.EQUAL:
-        return _equal(rule, about, *chosen)
-    batch = Batch(chosen[0].boots, chosen[1].boots)
-    if not batch.smaller:
-        return metric_row(rule, about, Verdict.ERROR, f"{chosen[not chosen[0].boots].name} has no boot with it")
-    values = values_of(rule, batch, about)
+        return _equal(rule, about, base, candidate)
+    for side in (base, candidate):
+        if not side.boots:
+            return metric_row(rule, about, Verdict.ERROR, f"{side.name} has no boot with it")
+    values = values_of(rule, base, candidate, unit=about)
     if not rule.absolute and not np.median(values[0]):
         raise SchedlineError(
             f"{' '.join(rule.key)} is 0 in the base, and a budget in percent of 0 allows nothing",
             "add absolute = true and a budget in the metric's unit to the gates file",
         )
-    return Sample(rule, about, batch, *values)
+    return Sample(rule, about, (base, candidate), *values)
 
 
 def _missing(rule: GateRule, base: Side, candidate: Side) -> GateMetric | None:
@@ -219,7 +204,7 @@ def _equal(rule: GateRule, unit: str, *sides: Side) -> GateMetric:
     """Judge a metric that must be equal in every run; no statistics."""
     if not all(side.boots for side in sides):
         return metric_row(rule, unit, Verdict.ERROR, "one side has no run with it")
-    (low, high), (least, most) = (range_of([boot.figures[rule.key] for boot in side.boots]) for side in sides)
+    (low, high), (least, most) = (range_of(side, rule.key) for side in sides)
     counts = len(sides[0].boots), len(sides[1].boots)
     worse = {"lower": most > high, "higher": least < low}.get(rule.direction, (least, most) != (low, high))
     now = most if rule.direction != "higher" else least
@@ -234,76 +219,81 @@ def _equal(rule: GateRule, unit: str, *sides: Side) -> GateMetric:
     return changed(row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}"))
 
 
-def range_of(figures: Sequence[Figure]) -> tuple[float, float]:
-    """The smallest and the largest value of all runs."""
-    values = [value for each in figures for value in each.values]
+def range_of(side: Side, key: Key) -> tuple[float, float]:
+    """The smallest and the largest value of all runs of a metric."""
+    values = [value for boot in side.boots if key in boot.figures for value in boot.figures[key].values]
     return min(values), max(values)
 
 
-_LARGEST = 1e18
-"""No time in ns, rate or count is larger: 30 years."""
+def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...]:
+    """A value for each boot of each side; larger is worse.
 
-
-_TIMES = ("ns", "us", "ms", "s")
-_QUANTILE = re.compile(r"(?:^|\.)(?:p\d+(?:_\d+)?|max)$")
-
-
-def values_of(rule: GateRule, batch: Batch, unit: str = "") -> tuple[Values, Values]:
-    """A value for each boot; larger is worse. SchedlineError for a value that cannot have been measured."""
+    Raises:
+        SchedlineError: a value cannot have been measured.
+    """
     sign = -1.0 if rule.direction == "higher" else 1.0
-    both = []
-    for boots in (batch.base, batch.candidate):
-        figures = [boot.figures[rule.key] for boot in boots]
-        for boot, figure in zip(boots, figures, strict=True):
-            least, most = min(figure.values), max(figure.values)
+    found = []
+    for side in sides:
+        for boot in side.boots:
+            figure = boot.figures[rule.key]
+            least, most, total = min(figure.values), max(figure.values), sum(figure.values)
             wrong = f"is {least:g} in boot {boot.id}: below 0" if least < 0 else ""
             if not least and unit in _TIMES and _QUANTILE.search(rule.name):
                 wrong = f"is 0 {unit} in boot {boot.id}: nothing takes no time"
             if not most <= _LARGEST:
                 wrong = f"is {most:g} in boot {boot.id}: no measurement is so large"
-            if rule.method is Method.RATE and (not figure.samples or figure.total > figure.samples):
-                wrong = wrong or f"counts {figure.total:g} of {figure.samples} samples in boot {boot.id}"
+            if rule.method is Method.RATE and (not figure.samples or total > figure.samples):
+                wrong = wrong or f"counts {total:g} of {figure.samples} samples in boot {boot.id}"
             if wrong:
                 next_step = "find out what measured that, and remove or repeat the run"
                 raise SchedlineError(f"{' '.join(rule.key)} {wrong}", next_step)
-        values = [figure.rate if rule.method is Method.RATE else figure.mean for figure in figures]
-        both.append(sign * np.array(values, dtype=np.float64))
-    return both[0], both[1]
+        values = [boot.figures[rule.key].of(rule.method) for boot in side.boots]
+        found.append(sign * np.array(values, dtype=np.float64))
+    return tuple(found)
 
 
-def _at_the_last_look(gate: Gate, samples: Sequence[Sample], base: Side, candidate: Side) -> list[GateMetric]:
+def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]:
     """The rows of the look that decides, or else of the last one that there are boots for."""
-    there = min(sample.batch.smaller for sample in samples)
+    there = min(sample.boots for sample in samples)
     looks = [look for look in gate.looks if look <= there]
     if not looks:
-        return [changed(_described(sample, there), reason=too_few(gate, sample.batch)) for sample in samples]
+        return [_row(sample, there, _estimates(sample, there), reason=_too_few(gate, sample)) for sample in samples]
     for look in looks:
-        evidence = [sample.evidence(look) for sample in samples]
-        together = {each.name: np.array([getattr(one, each.name) for one in evidence]) for each in fields(LookEvidence)}
-        whole, last = LookEvidence(**together), look == gate.looks[-1]
+        evidence = [asdict(sample.evidence(look)) for sample in samples]
+        whole = LookEvidence(**{name: np.array([one[name] for one in evidence]) for name in evidence[0]})
         troubles = [
-            (order_problem(sample.batch.first(look)) if gate.interleaved else "")
-            or trouble_of(sample, look, base, candidate)
+            (order_problem(*sample.first(look)) if gate.interleaved else "") or sample.trouble(look)
             for sample in samples
         ]
         usable = np.array([not trouble for trouble in troubles])
         whole = replace(whole, worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
-        found = decide(whole, gate.alpha, len(gate.looks), gate.family, last=last)
+        found = decide(whole, gate.alpha, len(gate.looks), gate.family, last=look == gate.looks[-1])
         if found.failed.any() or found.passed.all():
             break
-    return [
-        changed(_described(sample, look), reason=trouble) if trouble else _row(gate, sample, look, found, whole, place)
-        for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True))
-    ]
+    rows = []
+    for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True)):
+        estimates, rule = _estimates(sample, look), sample.rule
+        row = _row(sample, look, estimates, reason=trouble)
+        if not trouble:
+            row = changed(row, p=float(found.p[place]))
+            if found.failed[place]:
+                reason = f"worse than the budget of {rule.budget:g}{_unit(sample)}"
+                row = changed(row, verdict=Verdict.FAIL, reason=reason)
+            elif found.passed[place]:
+                reason = f"bad boots of the candidate: {', '.join(row.far)}" if row.far else ""
+                over = bool(whole.over_budget[place])
+                row = changed(row, verdict=Verdict.PASS, reason=reason, over_budget=over)
+            elif found.failed.any():
+                row = changed(row, reason="not settled when the gate failed")
+            else:
+                row = changed(row, reason=_why_unclear(gate, sample, row, estimates, bool(whole.doubtful[place])))
+        rows.append(row)
+    return rows
 
 
-def trouble_of(sample: Sample, look: int, base: Side, candidate: Side) -> str:
-    """Why the boots of a look cannot be compared: other things happened beside the runs of one kernel. Else empty."""
-    batch, tool = sample.batch.first(look), sample.rule.tool
-    sides = replace(base, boots=batch.base), replace(candidate, boots=batch.candidate)
-    if why := disturbed(*sides).get(tool):
-        return f"not comparable: {why}. Find the cause, and begin a new campaign"
-    return unequal_samples(*sides, sample.rule.key)
+def _unit(sample: Sample) -> str:
+    """The unit of the budget, with the blank before it."""
+    return f" {sample.unit}" if sample.rule.absolute else " %"
 
 
 @dataclass(frozen=True)
@@ -337,34 +327,6 @@ def _estimates(sample: Sample, boots: int) -> _Estimates:
     return _Estimates(middles[0], middles[1], change, of_medians, min(ends), max(ends))
 
 
-def _described(sample: Sample, boots: int) -> GateMetric:
-    """The figures of the first boots, with the verdict INCONCLUSIVE and no reason."""
-    found, rule = _estimates(sample, boots), sample.rule
-    base = sample.base[:boots]
-    far = [far_boots(base, side[:boots], sample.limits) for side in (sample.candidate, sample.base)]
-    ids = [
-        tuple(boot.id for boot, is_far in zip(side[:boots], flags, strict=True) if is_far)
-        for side, flags in zip((sample.batch.candidate, sample.batch.base), far, strict=True)
-    ]
-    # What becomes 0 has changed by -100 %, and nothing can change by more than that.
-    least = -inf if rule.absolute else -100.0
-    return metric_row(
-        rule,
-        sample.unit,
-        Verdict.INCONCLUSIVE,
-        "",
-        (boots, boots),
-        base=finite(found.base),
-        candidate=finite(found.candidate),
-        change=finite(max(found.change, least)),
-        of_medians=finite(found.of_medians),
-        low=finite(max(found.low, least)),
-        high=finite(max(found.high, least)),
-        far=ids[0],
-        far_base=ids[1],
-    )
-
-
 _BY_MEANS = statistics.mean_shift, statistics.mean_interval
 
 
@@ -373,28 +335,116 @@ def _percent(logarithm: Values) -> float:
     return 100 * float(np.expm1(logarithm)) if abs(logarithm) < 100 else inf if logarithm > 0 else -inf
 
 
-def _row(gate: Gate, sample: Sample, look: int, found: Decision, evidence: LookEvidence, place: int) -> GateMetric:
-    rule, row = sample.rule, changed(_described(sample, look), p=float(found.p[place]))
-    unit = f" {sample.unit}" if rule.absolute else " %"
-    if found.failed[place]:
-        return changed(row, verdict=Verdict.FAIL, reason=f"worse than the budget of {rule.budget:g}{unit}")
-    if found.passed[place]:
-        some = f"bad boots of the candidate: {', '.join(row.far)}" if row.far else ""
-        return changed(row, verdict=Verdict.PASS, reason=some, over_budget=bool(evidence.over_budget[place]))
-    if found.failed.any():
-        return changed(row, reason="not settled when the gate failed")
-    base, seen = sample.base[:look], _estimates(sample, look)
-    scale = 1.0 if rule.absolute else 100 / abs(float(np.median(base)))
-    unclear = Unclear(
-        rule,
-        look,
-        -seen.change if rule.direction == "higher" else seen.change,
-        (seen.high - seen.low) / 2,
-        sample.step(look) * scale,
-        rule.method is Method.RANK and not np.ptp(base),
-        bool(evidence.doubtful[place]),
-        row.far,
-        len(row.far_base),
-        unit,
+def _row(sample: Sample, boots: int, found: _Estimates, reason: str) -> GateMetric:
+    """The figures of the first boots, with the verdict INCONCLUSIVE."""
+    base = sample.base[:boots]
+    flags_of_both = [far_boots(base, values[:boots], sample.limits) for values in (sample.candidate, sample.base)]
+    far, far_base = (
+        tuple(boot.id for boot, is_far in zip(side.boots, flags, strict=False) if is_far)
+        for side, flags in zip(sample.sides[::-1], flags_of_both, strict=True)
     )
-    return changed(row, reason=why_unclear(gate, unclear))
+    # What becomes 0 has changed by -100 %, and nothing can change by more than that.
+    least = -inf if sample.rule.absolute else -100.0
+    return metric_row(
+        sample.rule,
+        sample.unit,
+        Verdict.INCONCLUSIVE,
+        reason,
+        (boots, boots),
+        base=finite(found.base),
+        candidate=finite(found.candidate),
+        change=finite(max(found.change, least)),
+        of_medians=finite(found.of_medians),
+        low=finite(max(found.low, least)),
+        high=finite(max(found.high, least)),
+        far=far,
+        far_base=far_base,
+    )
+
+
+# ---- what an INCONCLUSIVE metric needs ----
+
+
+def _too_few(gate: Gate, sample: Sample) -> str:
+    """How many boots the first look lacks."""
+    first = gate.looks[0]
+    lacking = [(first - len(side.boots), side.name) for side in sample.sides]
+    more = " and ".join(f"{number} more of the {name}" for number, name in lacking if number > 0)
+    return f"too few boots: boot {more}; the first look is at {first} of each"
+
+
+def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, found: _Estimates, doubtful: bool) -> str:
+    """Why a metric neither fails nor passes: how many boots of which kernel it needs, or why no number settles it.
+
+    Args:
+        doubtful: whether a change above the budget is in sight.
+    """
+    rule, unit, look = sample.rule, _unit(sample), row.boots[0]
+    base, limit = sample.base[:look], f"{rule.detect:g}{unit}"
+    if rule.method is Method.RANK and not np.ptp(base):
+        return (
+            f"all {look} boots of the base have the same value, so nothing is known of its noise, and no number "
+            'of boots settles it: measure with a finer clock, or compare with method = "equal"'
+        )
+    ids = ", ".join(row.far[:3]) + (", ..." if len(row.far) > 3 else "")
+    same = f"the base has {len(row.far_base)}" if row.far_base else "the base has none"
+    if len(row.far) > max(1, len(row.far_base)) and not doubtful:
+        return (
+            f"{len(row.far)} of {look} boots of the candidate are bad, beyond the ordinary boots of the base "
+            f"by more than {limit}; {same}. No number of boots makes this a PASS: look at the boots {ids}"
+        )
+    if row.far and not doubtful and look < gate.looks[-1]:
+        return (
+            f"bad boots of the candidate, beyond the ordinary boots of the base by more than {limit}: {ids}; {same}. "
+            f"Only the last look can say that it is chance: {_to(look, gate.looks[-1])}"
+        )
+    worse_by, half = -found.change if rule.direction == "higher" else found.change, (found.high - found.low) / 2
+    step = sample.step(look) * (1.0 if rule.absolute else 100 / abs(float(np.median(base))))
+    if step > (worse_by - rule.budget if doubtful else rule.detect - worse_by):
+        return (
+            f"one step of the clock is {step:.3g}{unit}; budget and detect: {rule.budget:g} and {limit}. "
+            "No number of boots settles it: measure with a finer clock"
+        )
+    seen = f"it may be worse by up to {worse_by + half:.3g}{unit}; a PASS excludes {limit}"
+    if doubtful:
+        seen = f"it looks worse by {worse_by:.3g}{unit}, over the budget of {rule.budget:g}{unit}"
+    needed = _needed(gate, rule, look, worse_by, half)
+    later = [each for each in gate.looks if each > look]
+    if not isfinite(needed):
+        return f"{seen}; {_to(look, later[0]) if later else _again(gate, 2 * look)}"
+    if enough := [each for each in later if each >= needed]:
+        return f"{seen}; {_to(look, enough[0])} probably settles it"
+    return f"{seen}; about {needed} boots of each would settle it: {_again(gate, int(needed))}"
+
+
+def _to(look: int, then: int) -> str:
+    return f"boot each kernel {then - look} more times, in the order of the plan"
+
+
+def _again(gate: Gate, boots: int) -> str:
+    return (
+        f"the last look of this gate is at {gate.looks[-1]}. Find what disturbs the machine, or start a new campaign "
+        f"with looks up to {boots} in the gates file"
+    )
+
+
+def _needed(gate: Gate, rule: GateRule, look: int, worse_by: float, half: float) -> float:
+    """About how many boots of each kernel would settle it, if the noise and the estimate stay as they are.
+
+    The interval shrinks with the square root of the boots. For a PASS the estimate has to be below `detect`, for a FAIL
+    above 0, by the standard errors that the look's part of the error rates wants.
+
+    Args:
+        worse_by, half: the estimate and half of its interval, in the unit of the budget.
+    """
+    if not isfinite(half) or not half:
+        return inf
+    normal, looks = NormalDist(), len(gate.looks)
+    error = half / normal.inv_cdf((1 + CONFIDENCE) / 2) * sqrt(look)
+    if worse_by > rule.budget:
+        level, distance = gate.alpha / looks / max(gate.family, 1), worse_by
+    else:
+        level, distance = MISSED / looks, rule.detect - worse_by
+    if distance <= 0:
+        return inf
+    return max(look + 1, ceil((normal.inv_cdf(1 - level / 2) * error / distance) ** 2))

@@ -1,38 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Select what may be compared: the same machine and settings, and boots that take turns."""
+"""What may be compared: the same machine and settings, boots that take turns, and no losses on one side.
+
+Boots without values are not missing at random: what crashes or hangs leaves no file. So a candidate that lost more
+boots than the base never passes, whatever its other boots say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from math import comb
+from pathlib import Path
+from statistics import median
 
 from schedlib.errors import SchedlineError
-from schedlib.gate.boots import Boot, Side
+from schedlib.gate.boot_order import PLAN_FILE
+from schedlib.gate.boot_service import BootAttempt, read_plan, read_progress, runs_of
+from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, Key, Side
+from schedlib.verdict import Verdict
 
 _LEAD = 2
 """How many boots one kernel may be ahead of the other. ABBA and random pairs stay within it."""
 
+_MORE_BOOTS = 0.2
+_FACTOR = 2.0
+_SAMPLES_FACTOR = 10
 
-@dataclass(frozen=True)
-class Batch:
-    """Boots of both kernels that were measured in turn."""
-
-    base: tuple[Boot, ...]
-    candidate: tuple[Boot, ...]
-
-    @property
-    def smaller(self) -> int:
-        """The number of boots of the kernel that has fewer."""
-        return min(len(self.base), len(self.candidate))
-
-    def first(self, boots: int) -> Batch:
-        """The first boots of each kernel."""
-        return Batch(self.base[:boots], self.candidate[:boots])
-
-    def order(self) -> str:
-        """The kernels in the order of their boots: A is the base, B the candidate."""
-        kinds = [(boot.started, "A") for boot in self.base] + [(boot.started, "B") for boot in self.candidate]
-        return "".join(kind for _, kind in sorted(kinds))
+_LOSSES_ALPHA = 0.01
+"""How often losses of two kernels that are alike may fail."""
 
 
 def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> None:
@@ -71,20 +65,26 @@ def _shown(values: frozenset[str] | set[str]) -> str:
     return " / ".join(repr(each) for each in sorted(values)[:3])
 
 
-def order_problem(batch: Batch) -> str:
+def _order(base: Side, candidate: Side) -> str:
+    """The kernels in the order of their boots: A is the base, B the candidate."""
+    kinds = [(boot.started, "A") for boot in base.boots] + [(boot.started, "B") for boot in candidate.boots]
+    return "".join(kind for _, kind in sorted(kinds))
+
+
+def order_problem(base: Side, candidate: Side) -> str:
     """Why a drift of the machine could look like a difference of the kernels; empty if it could not."""
     lead = furthest = 0
-    for kind in batch.order():
+    for kind in _order(base, candidate):
         lead += 1 if kind == "A" else -1
         furthest = max(furthest, abs(lead))
-    allowed = _LEAD + abs(len(batch.base) - len(batch.candidate))
+    allowed = _LEAD + abs(len(base.boots) - len(candidate.boots))
     ahead = f"one kernel was booted {furthest} times more than the other at some point"
     return f"{ahead}, so a drift could look like a change" if furthest > allowed else ""
 
 
-def order_weakness(batch: Batch) -> str:
+def order_weakness(base: Side, candidate: Side) -> str:
     """What an order of boots that repeats itself cannot tell from a change; empty if there is nothing."""
-    order = batch.order()
+    order = _order(base, candidate)
     for period, which in ((2, "second"), (4, "fourth")):
         if len(order) > 2 * period and all(one == other for one, other in zip(order, order[period:], strict=False)):
             return (
@@ -92,3 +92,119 @@ def order_weakness(batch: Batch) -> str:
                 "`schedline gate plan` draws an order by lot"
             )
     return ""
+
+
+def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
+    """Why the boots' values of a metric are not alike: one has more than ten times the samples of another; else empty.
+
+    A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower.
+    """
+    found = [
+        (figure.samples, boot.id)
+        for side in (base, candidate)
+        for boot in side.boots
+        if (figure := boot.figures.get(key))
+    ]
+    if not found:
+        return ""
+    (fewest, few), (most, many) = min(found), max(found)
+    if most <= _SAMPLES_FACTOR * fewest:
+        return ""
+    return f"boot {few} has {fewest} samples and boot {many} has {most}: such values cannot be compared"
+
+
+def disturbed(base: Side, candidate: Side) -> Mapping[str, str]:
+    """The tools whose runs were disturbed more on one side than on the other, each with the reason.
+
+    The rule was fixed beforehand. A boot is disturbed if one of its runs is above an entry of LIMITS. The sides differ
+    if the shares of disturbed boots differ by more than a fifth, or if the median boot is above the limit on one side
+    and its amount is more than twice that of the other side.
+    """
+    reasons: dict[str, str] = {}
+    for tool in sorted({tool for side in (base, candidate) for boot in side.boots for tool in boot.disturbance}):
+        for kind, limit in LIMITS.items():
+            amounts = [
+                [boot.disturbance[tool].get(kind, 0.0) for boot in side.boots if tool in boot.disturbance]
+                for side in (base, candidate)
+            ]
+            if all(amounts) and (why := _uneven(kind, limit, amounts, (base.name, candidate.name))):
+                reasons.setdefault(tool, why)
+    return reasons
+
+
+def _uneven(kind: str, limit: float, amounts: Sequence[Sequence[float]], names: tuple[str, str]) -> str:
+    shares = [sum(each > limit for each in side) / len(side) for side in amounts]
+    counts = [f"{sum(each > limit for each in side)} of {len(side)} boots" for side in amounts]
+    if abs(shares[0] - shares[1]) > _MORE_BOOTS:
+        return f"{kind} in {counts[0]} of {names[0]} and {counts[1]} of {names[1]}"
+    middle = [median(side) for side in amounts]
+    if max(middle) > limit and max(middle) > _FACTOR * min(middle):
+        unit = {STEAL: " % of the CPU time", THROTTLED: " times", FOREIGN: " % of a CPU"}[kind]
+        return f"{kind}: {middle[0]:.3g}{unit} in the median boot of {names[0]}, {middle[1]:.3g}{unit} of {names[1]}"
+    return ""
+
+
+def losses(base: Path, candidate: Path) -> tuple[str, Verdict] | None:
+    """What the attempts of a plan that gave no runs say, PASS for nothing; None for directories without a plan.
+
+    Raises:
+        SchedlineError: the plan or its progress cannot be read.
+    """
+    plan = next((each.parent.parent for each in (base, candidate) if (each.parent.parent / PLAN_FILE).is_file()), None)
+    if plan is None:
+        return None
+    attempts = read_progress(plan).attempts
+    label = {runs_of(plan, each.label).resolve(): each.label for each in read_plan(plan).kernels}
+    both = [[one for one in attempts if one.kernel == label.get(path.resolve())] for path in (base, candidate)]
+    ended = [[one for one in side if one.failed or one.state == "done"] for side in both]
+    lost = [sum(one.failed for one in side) for side in ended]
+    if not any(lost):
+        return "", Verdict.PASS
+    told = "; ".join(_attempts(name, side) for name, side in zip(("base", "candidate"), ended, strict=True))
+    chance = more_by_chance(len(ended[0]), lost[0], len(ended[1]), lost[1])
+    if chance <= _LOSSES_ALPHA:
+        return f"{told}. Kernels that are alike differ so much in {chance:.2g} of campaigns", Verdict.FAIL
+    if lost[1] * len(ended[0]) > lost[0] * len(ended[1]):
+        why = f"that may be chance ({chance:.2g}), or a kernel that crashes: more boots decide"
+        return f"{told}; {why}", Verdict.INCONCLUSIVE
+    return told, Verdict.PASS
+
+
+def _attempts(name: str, attempts: Sequence[BootAttempt]) -> str:
+    lost = [one for one in attempts if one.failed]
+    why = f" (the first: {lost[0].state}, {lost[0].why})" if lost else ""
+    return f"{name} lost {len(lost)} of {len(attempts)} attempts{why}"
+
+
+def more_by_chance(base: int, base_lost: int, candidate: int, candidate_lost: int) -> float:
+    """Fisher's exact test: how often that many of all losses or more are the candidate's if both kernels are alike.
+
+    Args:
+        base, candidate: attempts.
+        base_lost, candidate_lost: those that were lost.
+    """
+    lost = base_lost + candidate_lost
+    ways = sum(comb(candidate, k) * comb(base, lost - k) for k in range(candidate_lost, min(lost, candidate) + 1))
+    return ways / comb(base + candidate, lost)
+
+
+def fewer_boots(base: Side, candidate: Side) -> str:
+    """That the candidate has fewer boots than the base, which nothing explains; empty if it has not."""
+    if len(candidate.boots) >= len(base.boots):
+        return ""
+    return (
+        f"the candidate has {len(candidate.boots)} boots and the base {len(base.boots)}. A boot that crashed leaves no "
+        "run; if there is another reason, say it: --incomplete REASON"
+    )
+
+
+def without_runs(side: Side, tool: str) -> str:
+    """The boots of a side that have no run of a tool which others have; empty if there are none."""
+    lacking = [boot.id for boot in side.boots if tool not in boot.runs]
+    if not lacking or len(lacking) == len(side.boots):
+        return ""
+    shown = ", ".join(lacking[:3]) + (", ..." if len(lacking) > 3 else "")
+    return (
+        f"{side.name}: no run of {tool} in {len(lacking)} of {len(side.boots)} boots ({shown}). What crashes or hangs "
+        "leaves none; if there is another reason, say it: --incomplete REASON"
+    )

@@ -471,7 +471,7 @@ def test_the_page_needs_more_libraries_than_the_verdict(campaign: Campaign) -> N
     ):
         arguments = parsed(gate_verb, campaign.words(*more))
         assert arguments.libraries(arguments.read(arguments)) == files
-    report, page = "schedlib.gate.gate_report", "schedlib.gate.page"
+    report, page = "schedlib.gate.gate_report", "schedlib.gate.gate_page"
     assert importable(report, page, without=["numpy", "matplotlib", "jinja2"]) == (report,)
 
 

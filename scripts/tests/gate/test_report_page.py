@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from base64 import b64decode
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,8 +17,8 @@ from report_campaigns import EVIL, PICTURE, compared, rich
 from one_verb import parsed
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import BootValue, GateKernel
-from schedlib.gate import gate_verb, plots
-from schedlib.gate.page import page
+from schedlib.gate import gate_page, gate_verb
+from schedlib.gate.gate_page import page
 
 _VOID = {"meta", "img", "br"}
 _ADDRESSES = {"href", "src", "xlink:href", "srcset", "action", "data", "poster", "background"}
@@ -49,6 +50,12 @@ class _Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if "style" not in self.open:
             self.text += data
+
+    def drawn(self) -> list[str]:
+        """What the plots show, as those are told who do not see them."""
+        return [
+            attributes["alt"] for tag, attributes in self.tags if tag == "img" and attributes.get("class") == "plot"
+        ]
 
     def ids(self) -> list[str]:
         """The ids of all elements."""
@@ -107,12 +114,11 @@ def test_page_says_everything(campaign: Campaign) -> None:
         "No run failed.",
     ):
         assert part in said
-    plots_seen = [attributes for tag, attributes in seen.tags if tag == "svg"]
-    assert len(plots_seen) == 3 * 3
-    assert all(each["role"] == "img" for each in plots_seen)
-    assert said.count("placebo: 10 boots, from") == said.count("base: 10 boots, from") == 2 * 3
-    assert said.count("95 % interval of the change +") == 1  # of the FAIL; two others are not shown
-    assert said.count("95 % interval of the change") == 3 + 3  # the text alternative, and the caption
+    drawn = seen.drawn()
+    assert len(drawn) == 3 * 3
+    assert sum("placebo: 10 boots, from" in each and "base: 10 boots, from" in each for each in drawn) == 2 * 3
+    assert sum("95 % interval of the change +" in each for each in drawn) == 1  # of the FAIL; two others are not shown
+    assert sum("95 % interval of the change" in each for each in drawn) == 3
     assert said.count("placebo: not shown") >= 2 and "placebo: nothing" not in said
     assert "1 metrics that are not judged" in said and "timer.p50" in said
     assert not re.search(r"\b(nan|inf)\b", "".join(str(attributes) for _, attributes in seen.tags), re.I)
@@ -145,9 +151,9 @@ def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
 def test_too_few_boots_are_drawn(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     campaign.boots([10_000.0], [10_000.0])
-    said = stands_alone(page(compared(campaign, placebo=False))).text
-    assert "INCONCLUSIVE" in said and "9 more of the base" in said
-    assert "base: 1 boot, from 10000 to 10000 ns" in said
+    seen = stands_alone(page(compared(campaign, placebo=False)))
+    assert "INCONCLUSIVE" in seen.text and "9 more of the base" in seen.text
+    assert "base: 1 boot, from 10000 to 10000 ns" in " ".join(seen.drawn())
 
 
 def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +166,7 @@ def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str
     text = out.read_text()
     seen = stands_alone(text)
     assert seen.text.count("<script>alert(1)</script>\"'>&amp;</style><img src=http://evil.example/x") > 10
-    assert "$\\frac{<b>" in seen.text
+    assert "$\\frac{<b>" in seen.text and any("$\\frac{<b>" in each for each in seen.drawn())
     assert not set(capsys.readouterr().out) & set(EVIL[-12:]) & {"\u0085", "\x9b", "\u202e", "\u2066"}
 
 
@@ -206,14 +212,26 @@ def test_pictures_are_svg(campaign: Campaign, tmp_path: Path) -> None:
 def test_any_values_can_be_drawn(values: list[float]) -> None:
     kernels: tuple[GateKernel, ...] = ("base", "candidate")
     boots = [BootValue(kernel, "x", place, value) for place, value in enumerate(values) for kernel in kernels]
-    for draw in (plots.ecdf, plots.by_boot):
-        svg = draw("x", "\x00<t>", "$x_", boots)
-        assert not re.search(r"\b(nan|inf)\b|#0000", svg, re.I)
-        assert "&lt;t&gt;" in svg and "$x_" in svg
+    for draw in (gate_page.ecdf, gate_page.by_boot):
+        drawing = draw("\x00<t>", "$x_", boots)
+        assert not re.search(r"\b(nan|inf)\b", svg_of(drawing), re.I)
+        assert "$x_" in svg_of(drawing) and drawing.about.startswith("\x00<t>: base: ")
+
+
+def svg_of(drawing: gate_page.Drawing) -> str:
+    return b64decode(drawing.svg).decode()
+
+
+@pytest.mark.parametrize("colour", gate_page.COLOURS.values())
+def test_lines_can_be_seen_on_white(colour: str) -> None:
+    """The contrast of WCAG 2.2."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 3
 
 
 def test_ticks_are_round() -> None:
     boots = [BootValue("base", "x", place, 9_137.3 + 41.7 * place) for place in range(10)]
-    told = re.findall(r">([\d,.]+)</text>", plots.by_boot("x", "t", "ns", boots))
+    told = re.findall(r">([\d,.]+)</text>", svg_of(gate_page.by_boot("t", "ns", boots)))
     ticks = [float(each.replace(",", "")) for each in told if "," in each]
     assert ticks and all(tick % 50 == 0 for tick in ticks)

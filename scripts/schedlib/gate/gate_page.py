@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Write a comparison as one self-contained HTML file, with each metric drawn. The content of run files is untrusted."""
+
+from __future__ import annotations
+
+import warnings
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, PercentFormatter, StrMethodFormatter
+
+from schedlib.formats.gate_document import BootValue, GateDocument, GateMetric, GateSide, Method
+from schedlib.formats.html_page import rendered
+from schedlib.gate import gate_report
+from schedlib.gate.gate_report import cells_of, interval_of, number, per, two_estimates, words_of, worse_by
+from schedlib.progress import printable
+
+_SIZE = (5.0, 3.4)
+"""In inches of 72 pixels: as wide as a phone's screen, so that the text keeps its size there."""
+
+_FLAT = (5.0, 1.6)
+"""The size of the picture of an interval."""
+
+COLOURS = {"base": "#0072b2", "candidate": "#c24d00", "placebo": "#00795a"}
+"""Okabe and Ito's, darkened for white paper."""
+
+_LINES: dict[str, Any] = {"base": "solid", "candidate": (0, (5, 2)), "placebo": (0, (1, 1.5))}
+_MARKERS = {"base": "o", "candidate": "^", "placebo": "s"}
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "schedline",
+    "font.size": 12,
+    "font.family": "sans-serif",
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dfe3e8",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "path.simplify": False,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture: an SVG in base64, and what it shows, for those who do not see it."""
+
+    svg: str
+    about: str
+
+
+def page(document: GateDocument, pictures: Sequence[tuple[str, bytes]] = ()) -> str:
+    """The page. The same document always gives the same page. `pictures`: names and contents of SVG files."""
+    return rendered(
+        Path(__file__).with_name("page.html.jinja"),
+        found=document,
+        report=gate_report,
+        started=document.started.isoformat(" ", "seconds"),
+        metrics=[_metric(document, row) for row in document.metrics],
+        changes={(row.tool, row.name): row for row in document.metrics},
+        differing=_environment(document, same=False),
+        common=_environment(document, same=True),
+        skips=_skips(document.sides),
+        pictures=[(name, b64encode(content).decode()) for name, content in pictures],
+        text_lines=gate_report.text(document).splitlines(),
+    )
+
+
+def _metric(document: GateDocument, row: GateMetric) -> dict[str, object]:
+    """What the page says of a metric: the cells of the table, and what is below them."""
+    cells = cells_of(row)
+    if document.placebo:
+        placebo = {"placebo": " to ".join(map(number, row.placebo)) or "-"}
+        cells = {"base": cells["base"], "candidate": cells["candidate"]} | placebo | cells
+    said = "; ".join(filter(None, (words_of(row), row.reason)))
+    worse = f"may become worse by {row.budget:g}{per(row)}; a pass excludes {row.detect:g}{per(row)}"
+    return {
+        "row": row,
+        "cells": cells,
+        "better": "" if row.direction == "neither" else f"{row.direction} is better",
+        "rule": "equal in every run" if row.method is Method.EQUAL else f"method {row.method.value}; {worse}",
+        "told": [each for each in (said, two_estimates(row)) if each],
+        "unit": _unit(row),
+        "drawn": _drawings(row),
+    }
+
+
+def _unit(row: GateMetric) -> str:
+    return "per million samples" if row.method is Method.RATE else row.unit
+
+
+def _environment(document: GateDocument, *, same: bool) -> list[tuple[str, list[str]]]:
+    """Entries of the fingerprint that the kernels share, or those that differ, each with the kernels' values."""
+    sides, out = document.sides, []
+    for name in sorted({name for side in sides for name in side.fingerprint}):
+        values = [side.fingerprint.get(name, "") for side in sides]
+        if (len(set(values)) == 1) is same:
+            out.append((name, values[:1] if same else values))
+    return out
+
+
+def _skips(sides: Sequence[GateSide]) -> list[tuple[str, str, str]]:
+    """What was not measured: its name, why, and in which sides."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for side in sides:
+        for tool, reason in side.skipped.items():
+            where.setdefault((tool, reason), []).append(side.name)
+        for each in side.absent:
+            where.setdefault((f"{each.tool} {each.name}", each.reason), []).append(side.name)
+    return [(what, reason, ", ".join(names)) for (what, reason), names in sorted(where.items())]
+
+
+# ---- the pictures ----
+
+_our_style = style.context(["default", _SETTINGS])  # ignores any matplotlibrc
+
+
+def _drawings(row: GateMetric) -> dict[str, Drawing]:
+    """The interval of the change, the share of boots up to a value, and the values boot by boot."""
+    found, about = {}, f"{row.tool} {row.name}"
+    if effect := worse_by(row):
+        found["interval"] = interval(f"{about}: the change against budget and detect", row, effect)
+    if row.values:
+        found["shares"] = ecdf(f"{about}: share of boots up to a value", _unit(row), row.values)
+        found["boots"] = by_boot(f"{about}: boot by boot", _unit(row), row.values)
+    return found
+
+
+@_our_style
+def interval(title: str, metric: GateMetric, effect: tuple[float, float, float]) -> Drawing:
+    """The interval of a change against budget and detect: from better by `detect` to worse by twice `detect`."""
+    figure, axes = _figure(_FLAT)
+    (low, estimate, high), colour = effect, COLOURS["candidate"]
+    left, right = -metric.detect, 2 * metric.detect
+    limits: dict[str, tuple[float, Any]] = {
+        "no change": (0.0, "solid"),
+        "budget": (metric.budget, (0, (1, 1.5))),
+        "detect": (metric.detect, (0, (5, 2))),
+    }
+    for label, (value, line) in limits.items():
+        axes.axvline(value, color="black", linewidth=1.2, linestyle=line, label=label)
+    ends = [min(max(end, left), right) for end in (low, high)]
+    axes.plot(ends, [0, 0], color=colour, linewidth=3)
+    for end, value in zip((low, high), ends, strict=True):
+        beyond = "<" if end < left else ">" if end > right else "|"
+        axes.plot([value], [0], color=colour, marker=beyond, markersize=10, markeredgewidth=2, clip_on=False)
+    if left <= estimate <= right:
+        axes.plot([estimate], [0], color=colour, marker=_MARKERS["candidate"], markersize=8)
+    axes.set(xlim=(left, right), ylim=(-1, 1))
+    axes.yaxis.set_visible(False)
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.set_xlabel(printable(f"worse by,{per(metric)}; below 0: better")[:48], parse_math=False)
+    said = f"budget {metric.budget:g}{per(metric)}, detect {metric.detect:g}{per(metric)}"
+    return _drawn(figure, f"{title}: {words_of(metric)}; 95 % interval of the change {interval_of(metric)}; {said}")
+
+
+@_our_style
+def ecdf(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
+    """The share of boots that are at or below each value."""
+    figure, axes = _figure(_SIZE)
+    for kernel, mine in _by_kernel(points).items():
+        values = [value for _, value in mine]
+        axes.ecdf(values, label=kernel, color=COLOURS[kernel], linestyle=_LINES[kernel], linewidth=2)
+    _values_on(axes, "x", points, unit)
+    axes.set_ylabel("share of boots")
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    return _drawn(figure, f"{title}: {_described(points, unit)}")
+
+
+@_our_style
+def by_boot(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
+    """The values in the order of the boots."""
+    figure, axes = _figure(_SIZE)
+    for kernel, mine in _by_kernel(points).items():
+        look = {"color": COLOURS[kernel], "linestyle": _LINES[kernel], "marker": _MARKERS[kernel]}
+        axes.plot(*zip(*mine, strict=True), label=kernel, linewidth=0.8, markersize=6, **look)
+    _values_on(axes, "y", points, unit)
+    axes.set_xlabel("boot, in the order of time")
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    return _drawn(figure, f"{title}: {_described(points, unit)}")
+
+
+def _by_kernel(points: Sequence[BootValue]) -> Mapping[str, list[tuple[int, float]]]:
+    """The places and the values of each kernel's boots."""
+    numbered = list(enumerate(points, 1))
+    found = {kernel: [(at, each.value) for at, each in numbered if each.kernel == kernel] for kernel in COLOURS}
+    return {kernel: mine for kernel, mine in found.items() if mine}
+
+
+def _figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
+    figure = Figure(size, layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _values_on(axes: Axes, which: str, points: Sequence[BootValue], unit: str) -> None:
+    """Set ticks at round numbers, and the unit. The unit comes from a run file, so it is not parsed as mathematics."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    largest = max(abs(point.value) for point in points)
+    plain: Formatter = StrMethodFormatter("{x:,.6g}")
+    axis.set_major_formatter(plain if largest == 0 or 0.01 <= largest < 1e6 else EngFormatter())
+    axis.set_label_text(printable(unit)[:32], parse_math=False)
+
+
+def _described(points: Sequence[BootValue], unit: str) -> str:
+    parts = []
+    for kernel, mine in _by_kernel(points).items():
+        values = [value for _, value in mine]
+        boots = f"{len(values)} boot{'s' * (len(values) > 1)}"
+        parts.append(f"{kernel}: {boots}, from {number(min(values))} to {number(max(values))} {unit}")
+    return "; ".join(parts)
+
+
+def _drawn(figure: Figure, about: str) -> Drawing:
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    out = BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the unit may use letters that matplotlib's font lacks
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return Drawing(b64encode(out.getvalue()).decode(), about)
