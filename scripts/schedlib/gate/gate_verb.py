@@ -225,8 +225,7 @@ def _add_history(verbs: Verbs) -> None:
 
 def _history(wanted: HistoryOptions) -> Verdict:
     from schedlib.formats import document
-    from schedlib.gate.creep import history_of, history_text
-    from schedlib.gate.history import read_history
+    from schedlib.gate.history import history_of, history_text, read_history
 
     gates, bad = read_history(wanted.directory)
     found = history_of(gates, bad)

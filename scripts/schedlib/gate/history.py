@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline gate --history`: a file with one line for each gate, which is only ever appended to."""
+"""The history of gates: a file to which each adds a line, and what it says of creep and of FAILs that were withdrawn.
+
+Creep is what became worse in steps too small for a gate. Steps are found by e-divisive (Matteson and James, Journal of
+the American Statistical Association 109, 2014) with the t test and the merging of Hunter (Fleming et al., ICPE 2023),
+as Apache Otava has it. A history is short, so all of it is one window. Otava's shorter windows are for thousands of
+points. A slope has no step: the newest three releases are compared with the best three, see trend().
+"""
 
 from __future__ import annotations
 
@@ -7,21 +13,43 @@ import fcntl
 import hashlib
 import os
 import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from schedlib import TOOL
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
+from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.document import LARGEST, Document, line, parse
-from schedlib.formats.gate_document import GateDocument, GateSide
+from schedlib.formats.gate_document import GateDocument
 from schedlib.formats.run_file import Direction
-from schedlib.formats.strict import Moment, Number, Positive, Strict, Word
+from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
 from schedlib.gate.gate_options import gates_path
 from schedlib.progress import printable
-from schedlib.verdict import Verdict
+from schedlib.verdict import Verdict, worst
 
 FILE = "history.jsonl"
+
+LEAST = 8
+"""Fewer gates than this show no creep."""
+
+_MOST = 500
+"""How many of the latest pairs are looked at; time and memory grow with the square."""
+
+_P = 0.001
+"""Otava's own default."""
+
+_SHOWN = 20
+"""How many of the latest gates the text shows."""
+
+_FEW = 3
+"""Releases whose mean is a level."""
 
 
 class PastKernel(Strict, frozen=True):
@@ -90,10 +118,80 @@ class BadLine(Strict, frozen=True):
     why: str
 
 
+class MetricScore(Strict, frozen=True):
+    """How a metric's budget fared.
+
+    Attributes:
+        gates: how often the metric was judged.
+        failed: pairs of kernels of which a gate failed this metric.
+        withdrawn: those of them of which a later gate did not.
+    """
+
+    tool: str
+    name: str
+    budget: Number | None
+    gates: Count
+    failed: Count
+    withdrawn: Count
+
+
+class LevelSeries(Strict, frozen=True):
+    """The level of a metric over time, a value for each pair of kernels.
+
+    Attributes:
+        unit: of levels and means. "% of the base" if all gates have the same base, else the metric's own.
+        levels: in the order of time.
+        verdicts: of the metric in each gate.
+        changes: places of the change points: each is the first behind the change.
+        means: between the change points.
+        worse: how much worse the last mean is than the best before it, in change_unit; 0 if it is not worse.
+        chained: sum of the gates' own changes for the worse in this time, in change_unit; null if the base of one is
+            not the candidate of the one before it, or if all have the same base.
+        status: FAIL: it crept, and the gates' own changes show at least half of it; INCONCLUSIVE: too few gates, or the
+            machine may have done it.
+        reason: in words; empty for PASS.
+    """
+
+    machine: str
+    tool: str
+    name: str
+    unit: str
+    change_unit: str
+    direction: Direction
+    budget: Number
+    levels: tuple[Number, ...]
+    verdicts: tuple[Verdict, ...]
+    kernels: tuple[str, ...]
+    times: tuple[Moment, ...]
+    changes: tuple[Count, ...]
+    means: tuple[Number, ...]
+    worse: Number
+    chained: Number | None
+    status: Verdict
+    reason: str
+
+
+class HistoryDocument(Document, frozen=True, kw_only=True):
+    """schedline gate history: the verdicts over time, creep, and how often a FAIL was withdrawn."""
+
+    schema: Literal["gate-history-1"]
+    tool: Word
+    started: Moment
+    status: Verdict
+    gates: Count
+    verdicts: dict[str, Count]
+    bad: tuple[BadLine, ...]
+    scores: tuple[MetricScore, ...]
+    series: tuple[LevelSeries, ...]
+
+
+_Point = tuple[PastGate, PastMetric]
+
+
 def record(found: GateDocument, gates: str) -> PastGate:
     """What is kept of a gate. gates: the gates file as it was given."""
     content = read_regular(gates_path(gates), LARGEST)
-    base, candidate = map(_kernel, found.sides[:2])
+    base, candidate = (PastKernel(side.kernel, side.build_id, side.boots) for side in found.sides[:2])
     return PastGate(
         schema="history-1",
         tool=TOOL,
@@ -108,10 +206,6 @@ def record(found: GateDocument, gates: str) -> PastGate:
             PastMetric(**{name: getattr(each, name) for name in PastMetric.__struct_fields__}) for each in found.metrics
         ),
     )
-
-
-def _kernel(side: GateSide) -> PastKernel:
-    return PastKernel(side.kernel, side.build_id, side.boots)
 
 
 def append(directory: Path, gate: PastGate) -> None:
@@ -168,3 +262,205 @@ def read_history(directory: Path) -> tuple[list[PastGate], list[BadLine]]:
             except ValueError as error:
                 bad.append(BadLine(number, not text.endswith(b"}"), printable(str(error))[:300]))
     return sorted(gates, key=lambda gate: gate.time), bad
+
+
+# ---- what a history says ----
+
+
+def history_of(gates: Sequence[PastGate], bad: Sequence[BadLine]) -> HistoryDocument:
+    """Everything that is said about a history. The gates are in the order of time."""
+    series = tuple(_series(points) for points in _metrics(gates).values())
+    verdicts = [each.status for each in series if each.status is not Verdict.INCONCLUSIVE or len(each.levels) >= LEAST]
+    if any(Verdict.FAIL in each.verdicts for each in series):
+        verdicts.append(Verdict.INCONCLUSIVE)
+    if any(not each.cut for each in bad):
+        verdicts.append(Verdict.INCONCLUSIVE)
+    return HistoryDocument(
+        schema="gate-history-1",
+        tool=TOOL,
+        started=datetime.now(UTC),
+        status=worst(verdicts),
+        gates=len(gates),
+        verdicts={name.value: count for name, count in Counter(gate.verdict for gate in gates).items()},
+        bad=tuple(bad),
+        scores=tuple(_scores(gates)),
+        series=series,
+    )
+
+
+def change_points(values: Sequence[float]) -> list[int]:
+    """The places at which the level of a series changes; each is the first value behind the change."""
+    if len(values) < LEAST or min(values) == max(values):
+        return []
+    from otava.analysis import compute_change_points
+
+    found, _ = compute_change_points(np.array(values), window_len=2 * len(values), max_pvalue=_P, min_magnitude=0.0)
+    return [int(point.index) for point in found]
+
+
+def trend(values: Sequence[float], sign: float) -> tuple[float, int] | None:
+    """How much worse the last three values are than the best three in a row before them, and where those begin.
+
+    None if noise explains it. The noise is that of the differences between neighbours, of which the largest is left
+    out: it may be a step. In 200,000 flat series of 8 to 100 normal values, the limit was passed by less than 0.5 %.
+    """
+    count = len(values)
+    if count < LEAST:
+        return None
+    series = sign * np.array(values)
+    steps = np.diff(series)
+    squares = np.sort((steps - np.median(steps)) ** 2)[:-1]
+    noise = float(np.sqrt(squares.mean() / 2))
+    levels = [float(series[place : place + _FEW].mean()) for place in range(count - 2 * _FEW + 1)]
+    best = int(np.argmin(levels))
+    moved = float(series[-_FEW:].mean()) - levels[best]
+    return (moved, best) if noise and moved > (3.5 + 120 / count**2) * noise else None
+
+
+def _id(kernel: PastKernel) -> str:
+    return kernel.build_id or kernel.kernel
+
+
+def _pair(gate: PastGate) -> tuple[str, str, str, str]:
+    return gate.machine, gate.gates, _id(gate.base), _id(gate.candidate)
+
+
+def _metrics(gates: Sequence[PastGate]) -> Mapping[tuple[str, ...], list[_Point]]:
+    """For each machine and metric the last gate of each pair of kernels that has values, in the order of time."""
+    found: dict[tuple[str, ...], dict[tuple[str, ...], _Point]] = {}
+    for gate in gates:
+        for metric in gate.metrics:
+            if metric.base and metric.candidate is not None and metric.change is not None and metric.budget:
+                key = gate.machine, metric.tool, metric.name, metric.unit, metric.change_unit, metric.direction
+                pairs = found.setdefault(key, {})
+                pairs.pop(_pair(gate), None)
+                pairs[_pair(gate)] = (gate, metric)
+    return {key: list(pairs.values())[-_MOST:] for key, pairs in sorted(found.items())}
+
+
+def _series(points: Sequence[_Point]) -> LevelSeries:
+    last = points[-1][1]
+    sign, percent = -1.0 if last.direction == "higher" else 1.0, last.change_unit == "%"
+    same_base = len({_id(gate.base) for gate, _ in points}) == 1
+    levels = [_level(metric, same_base, percent) for _, metric in points]
+    changes = change_points(levels)
+    edges = [0, *changes, len(levels)]
+    means = [float(np.mean(levels[start:end])) for start, end in pairwise(edges)]
+    worse, best = 0.0, 0
+    for place, mean in enumerate(means[:-1]):
+        moved = sign * (means[-1] - mean)
+        if percent:
+            moved = 100 * moved / abs(mean) if mean else 0.0
+        if moved > worse:
+            worse, best = moved, place
+    budget = last.budget or 0.0
+    between, good = points[edges[best + 1] :], points[edges[best + 1] - 1]
+    if found := trend(levels, sign):
+        moved, at = found
+        moved = 100 * moved / abs(float(np.mean(levels[at : at + _FEW]))) if percent else moved
+        if moved > worse:
+            worse, between, good = moved, points[at + 2 : -1], points[at + 1]
+    chained = None if same_base else _chained(between, sign)
+    status, reason = _judged(len(levels), worse, chained, budget, last.change_unit, same_base=same_base)
+    if worse > budget and reason:
+        reason += f". To be sure, gate {points[-1][0].candidate.kernel} against {good[0].candidate.kernel}"
+    return LevelSeries(
+        machine=points[-1][0].machine,
+        tool=last.tool,
+        name=last.name,
+        unit=last.unit if not same_base else "% of the base" if percent else f"{last.change_unit}, against the base",
+        change_unit=last.change_unit,
+        direction=last.direction,
+        budget=budget,
+        levels=tuple(levels),
+        verdicts=tuple(metric.verdict for _, metric in points),
+        kernels=tuple(gate.candidate.kernel for gate, _ in points),
+        times=tuple(gate.time for gate, _ in points),
+        changes=tuple(changes),
+        means=tuple(means),
+        worse=worse,
+        chained=chained,
+        status=status,
+        reason=reason,
+    )
+
+
+def _level(metric: PastMetric, same_base: bool, percent: bool) -> float:
+    """With one base the change itself: both kernels were measured together, so the machine's drift is not in it."""
+    change = metric.change or 0.0
+    if same_base:
+        return 100 + change if percent else change
+    return metric.candidate or 0.0
+
+
+def _chained(points: Sequence[_Point], sign: float) -> float | None:
+    linked = all(_id(gate.candidate) == _id(after.base) for (gate, _), (after, _) in pairwise(points))
+    return sum(sign * (metric.change or 0.0) for _, metric in points) if linked and points else None
+
+
+def _judged(
+    gates: int, worse: float, chained: float | None, budget: float, unit: str, *, same_base: bool
+) -> tuple[Verdict, str]:
+    if gates < LEAST:
+        return Verdict.INCONCLUSIVE, f"{gates} gates; creep shows in {LEAST} or more"
+    if worse <= budget:
+        return Verdict.PASS, ""
+    crept = f"worse by {worse:.3g} {unit}, over the budget of {budget:g}"
+    if same_base or (chained is not None and chained > max(budget, worse / 2)):
+        return Verdict.FAIL, f"{crept}, in steps that the gates let through"
+    own = (
+        "the gates do not follow each other" if chained is None else f"the gates' own changes add up to {chained:+.3g}"
+    )
+    return Verdict.INCONCLUSIVE, f"{crept}, but {own}: the machine may have become slower, not the kernel"
+
+
+def _scores(gates: Sequence[PastGate]) -> Iterator[MetricScore]:
+    judged: dict[tuple[str, str], dict[tuple[str, ...], list[Verdict]]] = {}
+    budgets: dict[tuple[str, str], float | None] = {}
+    for gate in gates:
+        for metric in gate.metrics:
+            key = metric.tool, metric.name
+            judged.setdefault(key, {}).setdefault(_pair(gate), []).append(metric.verdict)
+            budgets[key] = metric.budget
+    for (tool, name), pairs in sorted(judged.items()):
+        failed = [verdicts for verdicts in pairs.values() if Verdict.FAIL in verdicts]
+        withdrawn = [verdicts for verdicts in failed if verdicts[-1] is not Verdict.FAIL]
+        count = sum(map(len, pairs.values()))
+        yield MetricScore(tool, name, budgets[tool, name], count, len(failed), len(withdrawn))
+
+
+def history_text(found: HistoryDocument, gates: Sequence[PastGate]) -> str:
+    """The latest gates, the levels, the scores and the bad lines; all but the verdict."""
+    out = [
+        f"{found.gates} gates: " + (", ".join(f"{count} {name}" for name, count in found.verdicts.items()) or "none")
+    ]
+    out += [f"the last {_SHOWN}:"] if len(gates) > _SHOWN else []
+    for gate in gates[-_SHOWN:]:
+        out += wrapped(f"{gate.time:%Y-%m-%d %H:%M} {gate.verdict.name}: {_what_happened(gate)}")
+    out += ["", f"{'level':26}{'gates':>6}{'first':>11}{'last':>11}{'worse':>9}  creep"]
+    for each in found.series:
+        name, unit = printable(each.name)[:26], " %" if each.change_unit == "%" else ""
+        values = f"{len(each.levels):>6}{each.means[0]:>11.5g}{each.means[-1]:>11.5g}{f'{each.worse:.1f}{unit}':>9}"
+        out.append(f"{name:26}{values}  {each.status.name}")
+    failed = sum(Verdict.FAIL in verdicts for verdicts in zip(*(each.verdicts for each in found.series), strict=False))
+    some = "a gate" if failed == 1 else f"{failed} gates"
+    out += wrapped(f"{some} failed, and no later one withdrew that: no PASS") if failed else []
+    out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
+    out.append("")
+    for score in found.scores:
+        said = f"{score.name}: {score.failed} pairs of kernels failed, {score.withdrawn} of them not when gated again"
+        out += wrapped(said) if score.failed else []
+    for bad in found.bad:
+        what = "is cut off, as when its writer was killed" if bad.cut else f"is no gate: {bad.why}"
+        out += wrapped(f"line {bad.line} {what}; it is left out")
+    return "\n".join(out).rstrip()
+
+
+def _what_happened(gate: PastGate) -> str:
+    """The kernels, and the metrics that did not pass."""
+    odd = [
+        each.name + (f" {each.change:+.1f} {each.change_unit}" if each.change is not None else "")
+        for each in gate.metrics
+        if each.verdict is not Verdict.PASS
+    ]
+    return f"{gate.base.kernel} -> {gate.candidate.kernel}" + (f"; {', '.join(odd)}" if odd else "")

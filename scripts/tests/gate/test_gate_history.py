@@ -21,8 +21,19 @@ from msgspec.structs import replace
 
 from by_schema import validate
 from schedlib.errors import SchedlineError
-from schedlib.gate.creep import LEAST, LevelSeries, change_points, history_of, history_text
-from schedlib.gate.history import FILE, PastGate, PastKernel, PastMetric, append, read_history
+from schedlib.gate.history import (
+    FILE,
+    LEAST,
+    LevelSeries,
+    PastGate,
+    PastKernel,
+    PastMetric,
+    append,
+    change_points,
+    history_of,
+    history_text,
+    read_history,
+)
 from schedlib.verdict import Verdict
 
 SCRIPTS = Path(__file__).parents[2]
