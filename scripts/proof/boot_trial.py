@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A machine in QEMU that makes the boots of a plan by itself.
+"""A machine in QEMU that makes the boots of a plan by itself, as root: docs/results/gate.md.
 
-As root, with kernels that Debian packages: `PYTHONPATH=. python tests/gate/boot_trial.py BOOTS DIR BUNDLE OWN.deb
-BASE.deb CANDIDATE.deb PLACEBO.deb`. BOOTS: of each kernel. The machine has a disk with busybox, Python, kexec and a
-bundle. Its boot loader, which is QEMU, always starts its own kernel. From there it goes on by kexec. One boot is killed
-in the middle of its runs, as by a power cut. One hangs until a watchdog resets the machine.
+The machine has a disk with busybox, Python, kexec and a bundle. Its boot loader, which is QEMU, always starts its own
+kernel. From there it goes on by kexec. One boot is killed in the middle of its runs, as by a power cut. One hangs until
+a watchdog resets the machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import selectors
@@ -20,11 +20,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-if __name__ == "__main__":
-    from schedlib.environment import activate
-
-    activate("core")
 
 from schedlib.guest.command_line import machine, what_boots
 from schedlib.guest.shared_libraries import with_libraries
@@ -181,14 +176,14 @@ class EmulatedMachine:
             subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process,
             selectors.DefaultSelector() as selector,
         ):
-            assert process.stdout
-            selector.register(process.stdout, selectors.EVENT_READ)
+            output = process.stdout.fileno() if process.stdout else -1
+            selector.register(output, selectors.EVENT_READ)
             rest = b""
             try:
                 while (left := end - time.monotonic()) > 0:
                     if not selector.select(left):
                         continue
-                    piece = os.read(process.stdout.fileno(), 1 << 16)
+                    piece = os.read(output, 1 << 16)
                     if not piece:
                         return False
                     log.write(piece)
@@ -240,9 +235,19 @@ def trial(place: Path, bundle: Path, packages: Sequence[Path], *, boots: int, cu
     return campaign_of(image, place)
 
 
-if __name__ == "__main__":
-    boots = int(sys.argv.pop(1))
-    where, bundle, *packages = (Path(word).absolute() for word in sys.argv[1:])
-    done = trial(where, bundle, packages, boots=boots, cut=1 + boots, hangs=5 + boots)
-    schedline = str(Path(__file__).parents[2] / "schedline")
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("boots", type=int, metavar="BOOTS", help="of each kernel")
+    parser.add_argument("place", type=Path, metavar="DIR", help="a new directory")
+    parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="as schedline run --pack writes it")
+    about = "of Debian: the machine's own kernel, the base, the candidate, and perhaps the placebo"
+    parser.add_argument("packages", type=Path, nargs="+", metavar="PACKAGE", help=about)
+    words = parser.parse_args()
+    packages, boots = [each.absolute() for each in words.packages], words.boots
+    done = trial(words.place.absolute(), words.bundle.absolute(), packages, boots=boots, cut=1 + boots, hangs=5 + boots)
+    schedline = str(Path(__file__).parents[1] / "schedline")
     subprocess.run([schedline, "gate", "plan", str(done), "--status"], check=False)
+
+
+if __name__ == "__main__":
+    main()
