@@ -5,16 +5,26 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from schedlib.cache import cache_path, read_regular
 from schedlib.errors import SchedlineError
-from schedlib.names import gate_names, one_of, unknown
-from schedlib.options import BASIC
+from schedlib.names import gate_names, one_of, unknown, words, workload_suites
+from schedlib.options import (
+    BASIC,
+    existing_directory,
+    existing_path,
+    flag,
+    new_directory,
+    new_file,
+    option,
+    positive,
+)
 from schedlib.paths import CONFIGS
 
 GATES = CONFIGS / "gates"
@@ -38,104 +48,6 @@ Unit = Literal["run", "boot"]
 COLUMNS = ("tool", "metric", "value", "unit", "direction", "boot", "run", "started", "-")
 UNSAID_UNIT = "--unit run if all files of a directory are from one boot, --unit boot if each file is a boot of its own"
 
-
-@dataclass(frozen=True)
-class ReadingOptions:
-    """How files of other tools are read.
-
-    Attributes:
-        unit: what one file is. None: files of other tools are rejected.
-        columns: what the columns of a CSV file are, in their order; empty: CSV is not read.
-    """
-
-    unit: Unit | None = None
-    columns: tuple[str, ...] = ()
-
-    def words(self) -> dict[str, object]:
-        """These options by their names on the command line."""
-        return {"--unit": self.unit, "--columns": ",".join(self.columns)}
-
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """The options of `schedline gate import`."""
-
-    directory: Path
-    out: Path
-    reading: ReadingOptions = field(default_factory=ReadingOptions)
-
-
-@dataclass(frozen=True)
-class GateOptions:
-    """The options of a gate; see --help.
-
-    Attributes:
-        base, candidate, placebo: directories.
-        gates: None for `default`.
-        trust: judge also runs that do not tell machine or settings.
-        incomplete: why some boots have no values, if it is not that they crashed.
-        budget, detect: in percent, for files of other tools without a gates file.
-    """
-
-    base: Path
-    candidate: Path
-    gates: str | None = None
-    placebo: Path | None = None
-    reading: ReadingOptions = field(default_factory=ReadingOptions)
-    trust: bool = False
-    incomplete: str = ""
-    budget: float | None = None
-    detect: float | None = None
-    json: Path | None = None
-    html: Path | None = None
-    markdown: Path | None = None
-    history: Path | None = None
-    pictures: tuple[Path, ...] = ()
-
-    def command(self) -> str:
-        """The shell command that makes the same files again."""
-        files = {"--json": self.json, "--html": self.html, "--markdown": self.markdown, "--picture": self.pictures}
-        judged = {
-            "--trust": self.trust,
-            "--incomplete": self.incomplete,
-            "--budget": self.budget,
-            "--detect": self.detect,
-        }
-        more = {"--gates": self.gates, "--placebo": self.placebo} | self.reading.words() | judged | files
-        return _command([self.base, self.candidate], more)
-
-
-@dataclass(frozen=True)
-class FleetOptions:
-    """The options of a gate over many machines; see --help. fleet: a directory for each machine."""
-
-    fleet: Path
-    gates: str | None = None
-    json: Path | None = None
-
-    def command(self) -> str:
-        """The shell command that makes the same files again."""
-        return _command([], {"--fleet": self.fleet, "--gates": self.gates, "--json": self.json})
-
-
-def _command(operands: Sequence[object], options: Mapping[str, object]) -> str:
-    """A shell command of the gate with the options that have a value."""
-    words: list[object] = ["schedline", "gate", *operands]
-    for name, value in options.items():
-        for each in value if isinstance(value, tuple) else (value,):
-            if each:
-                words += [name] if each is True else [name, f"{each:g}" if isinstance(each, float) else each]
-    return shlex.join(map(str, words))
-
-
-@dataclass(frozen=True)
-class HistoryOptions:
-    """The options of `gate history`; see --help."""
-
-    directory: Path
-    json: Path | None = None
-
-
 _KEXEC = "if [ -d /run/systemd/system ]; then systemctl kexec; else sync; kexec -e; fi"
 _REBOOT = "if [ -d /run/systemd/system ]; then systemctl reboot; else reboot; fi"
 
@@ -153,33 +65,6 @@ LOSSES = 3
 """After so many lost boots of one kernel in a row a campaign stops, unless the user says otherwise."""
 
 
-@dataclass(frozen=True)
-class NamedKernel:
-    """A kernel as the user named it. version, image, initrd: empty if not given."""
-
-    label: str
-    version: str
-    image: str = ""
-    initrd: str = ""
-
-
-@dataclass(frozen=True)
-class BootPlanOptions:
-    """A plan to write; see --help. boots: the least and the most of each kernel; None for those of the gates file."""
-
-    out: Path
-    boots: tuple[int, int] | None
-    kernels: tuple[NamedKernel, ...]
-    boot: str
-    next_command: str | None
-    gates: str
-    suite: str | None
-    only: tuple[str, ...]
-    runs: int
-    seed: int | None
-    losses: int
-
-
 def gates_path(named: str) -> Path:
     """The path of a gates file, given its path or its name in configs/gates."""
     return GATES / f"{named}.toml" if "/" not in named and not named.endswith(".toml") else Path(named)
@@ -195,8 +80,7 @@ def gates_file(text: str) -> str:
     return text
 
 
-def percent(text: str) -> float:
-    """An argparse type: a change in percent."""
+def _percent(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -204,6 +88,227 @@ def percent(text: str) -> float:
     if not 0 < value <= 1000:
         raise argparse.ArgumentTypeError(f"{text!r} is no change in percent, above 0 and at most 1000")
     return value
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    known = one_of("column", lambda: COLUMNS)
+    found = tuple(known(word.strip()) for word in text.split(","))
+    named = [word for word in found if word != "-"]
+    if len(set(named)) < len(named):
+        raise argparse.ArgumentTypeError(f"{text}: a column is named twice")
+    if lacking := sorted({"metric", "value"} - set(named)):
+        raise argparse.ArgumentTypeError(f"{text}: no column is named {lacking[0]}")
+    return found
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How files of other tools are read.
+
+    Attributes:
+        unit: what one file is. None: files of other tools are rejected.
+        columns: what the columns of a CSV file are, in their order; empty: CSV is not read.
+    """
+
+    unit: Unit | None = option(
+        "--unit run|boot",
+        "files of other tools: what one file is, a run (all of a directory are from one boot) or a boot",
+        one_of("unit", lambda: ("run", "boot")),
+    )
+    columns: tuple[str, ...] = option(
+        "--columns NAME,...",
+        f"CSV files: what each column is, in order; of {', '.join(COLUMNS)} (- is not read)",
+        _columns,
+        default=(),
+    )
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """The options of a gate.
+
+    Attributes:
+        gates: None for `default`.
+        trust: judge also runs that do not tell machine or settings.
+        incomplete: why some boots have no values, if it is not that they crashed.
+        budget, detect: in percent, for files of other tools without a gates file.
+    """
+
+    base: Path = option("BASE", "runs of the kernel without the change", existing_directory, nargs="?")
+    candidate: Path = option("CANDIDATE", "runs of the kernel with it", existing_directory, nargs="?")
+    gates: str | None = option(
+        "--gates NAME|FILE", "gates file, or its name in configs/gates (default: default)", gates_file
+    )
+    placebo: Path | None = option(
+        "--placebo DIR",
+        "runs of the placebo kernel, to see how much of a change comes from the layout",
+        existing_directory,
+    )
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    trust: bool = flag("--trust", "judge runs that do not tell their machine or settings")
+    incomplete: str = option(
+        "--incomplete REASON",
+        "why some boots have no runs of a tool, if it is not that they crashed; the result says so",
+        default="",
+    )
+    budget: float | None = option(
+        "--budget PERCENT",
+        f"files of other tools: how much worse a metric may become (default: {BUDGET:g})",
+        _percent,
+    )
+    detect: float | None = option(
+        "--detect PERCENT", f"files of other tools: the change that a PASS excludes (default: {DETECT:g})", _percent
+    )
+    json: Path | None = option("--json FILE", "write the result here too (schema gate-4)", new_file)
+    html: Path | None = option("--html FILE", "write the page here", new_file)
+    markdown: Path | None = option("--markdown FILE", "write the report for a pull request here", new_file)
+    history: Path | None = option(
+        "--history DIR", "add the verdict to the history in DIR (schema history-1)", new_directory
+    )
+    pictures: tuple[Path, ...] = option(
+        "--picture FILE",
+        "an SVG for the page, as layout diff --svg draws it; may be repeated",
+        existing_path,
+        default=(),
+        action="append",
+    )
+    fleet: Path | None = option(
+        "--fleet DIR",
+        "compare on many machines: DIR has a directory for each, with base/ and candidate/ in it (schema fleet-gate-1)",
+        existing_directory,
+    )
+
+    def command(self) -> str:
+        """The shell command that makes the same files again."""
+        return shlex.join(["schedline", "gate", *(word for name, word in _given(self) if name != "history")])
+
+
+def _given(options: Any) -> Iterator[tuple[str, str]]:
+    """The words of a command line with these options, each with the name of its field."""
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if is_dataclass(value):
+            yield from _given(value)
+        elif value and each.metadata:
+            repeated = each.metadata["told"].get("action") == "append"
+            for one in value if repeated else [",".join(value) if isinstance(value, tuple) else value]:
+                said = [] if one is True else [f"{one:g}" if isinstance(one, float) else str(one)]
+                yield from ((each.name, word) for word in (*each.metadata["flags"], *said))
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """The options of a gate over many machines. fleet: a directory for each machine."""
+
+    fleet: Path
+    gates: str | None = None
+    json: Path | None = None
+
+    def command(self) -> str:
+        """The shell command that makes the same files again."""
+        given = {"--fleet": self.fleet, "--gates": self.gates, "--json": self.json}
+        return shlex.join(["schedline", "gate", *(str(word) for pair in given.items() if pair[1] for word in pair)])
+
+
+@dataclass(frozen=True)
+class HistoryOptions:
+    """The options of `gate history`."""
+
+    directory: Path = option("DIR", "what was given to gate --history", new_directory)
+    json: Path | None = option("--json FILE", "write the result here too (schema gate-history-1)", new_file)
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """The options of `gate import`."""
+
+    directory: Path = option("DIR", "files of other tools", existing_directory)
+    out: Path = option("--out DIR2", "write the runs here", new_directory)
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """A kernel as the user named it. version, image, initrd: empty if not given."""
+
+    label: str
+    version: str
+    image: str = ""
+    initrd: str = ""
+
+
+def _boots(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,3})(?:\.\.(\d{1,3}))?", text)
+    least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= least <= most <= MOST_BOOTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of boots; write 10, or 6..20")
+    return least, most
+
+
+def _kernels(text: str) -> tuple[NamedKernel, ...]:
+    found = []
+    for each in words(text):
+        label, _, named = each.partition("=")
+        parts = named.split(":")
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", label) or not parts[0] or len(parts) > 3:
+            raise argparse.ArgumentTypeError(
+                f"{each!r} is no kernel; write LABEL=VERSION or LABEL=VERSION:IMAGE:INITRD"
+            )
+        found.append(NamedKernel(label, "", parts[0]) if "/" in parts[0] else NamedKernel(label, *parts))
+    if len({each.label for each in found}) < len(found):
+        raise argparse.ArgumentTypeError("two kernels have the same label")
+    if not 2 <= len(found) <= 3:
+        raise argparse.ArgumentTypeError(f"{len(found)} kernels: give base and candidate, and perhaps a placebo")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class BootPlanOptions:
+    """The options of `gate plan`: a plan to write, or with `directory` one that is there.
+
+    Attributes:
+        boots: the least and the most of each kernel; None for those of the gates file.
+        gates: None for `default`.
+    """
+
+    directory: Path | None = option("DIR", "a plan that is there", existing_directory, nargs="?")
+    boots: tuple[int, int] | None = option(
+        "--boots N[..M]", "boots of each kernel; N..M: look between them (default: as the gates file)", _boots
+    )
+    kernels: tuple[NamedKernel, ...] = option(
+        "--kernels LABEL=KERNEL,...", "the kernels: base, candidate, and perhaps a placebo", _kernels, default=()
+    )
+    out: Path = option("--out DIR", "directory for the plan, its service and the runs", new_directory)
+    boot: str = option(
+        "--boot",
+        f"how a kernel is booted once: {', '.join(BOOT_COMMANDS)} (default: {next(iter(BOOT_COMMANDS))})",
+        choices=tuple(BOOT_COMMANDS),
+        default=next(iter(BOOT_COMMANDS)),
+    )
+    next_command: str | None = option(
+        "--next-command COMMAND", "boots a kernel once; may have {label}, {version}, {image}, {initrd}"
+    )
+    gates: str = option(
+        "--gates NAME|FILE", "gates file of the looks (default: default)", gates_file, default="default"
+    )
+    suite: str | None = option(
+        "--suite NAME",
+        lambda: f"(default: the suite of the gates file): {', '.join(workload_suites())}",
+        one_of("suite", workload_suites),
+    )
+    only: tuple[str, ...] = option("--only ROW,...", "run only these rows of the suite", words, default=())
+    runs: int = option(
+        "--runs N", "runs of each row in each boot (default: 1; docs/gate.md advises 5)", positive, default=1
+    )
+    seed: int | None = option("--seed N", "seed of the order (default: a new one each time)", int)
+    losses: int = option(
+        "--losses N",
+        f"stop after so many lost boots of a kernel in a row (default: {LOSSES})",
+        positive,
+        default=LOSSES,
+    )
+    status: bool = flag("--status", "print how far the plan in DIR is")
+    step: bool = flag("--step", "do what is to be done in this boot; it reboots the machine")
 
 
 def read_svg(path: Path) -> bytes:
@@ -219,36 +324,6 @@ def read_svg(path: Path) -> bytes:
     if b"<svg" not in content[:1000]:
         raise SchedlineError(f"{path} is no SVG", "schedline layout diff A B --svg FILE")
     return content
-
-
-def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """--unit, --columns."""
-    about = "files of other tools: what one file is, a run (all of a directory are from one boot) or a boot"
-    parser.add_argument("--unit", type=one_of("unit", lambda: ("run", "boot")), metavar="run|boot", help=about)
-    about = f"CSV files: what each column is, in order; of {', '.join(COLUMNS)} (- is not read)"
-    parser.add_argument("--columns", type=_columns, default=(), metavar="NAME,...", help=about)
-
-
-def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
-    """What add_reading_options() read.
-
-    Raises:
-        SchedlineError: options that need --unit are given without it.
-    """
-    if arguments.columns and not arguments.unit:
-        raise SchedlineError("--columns belongs to files of other tools, and --unit is missing", UNSAID_UNIT)
-    return ReadingOptions(arguments.unit, arguments.columns)
-
-
-def _columns(text: str) -> Sequence[str]:
-    known = one_of("column", lambda: COLUMNS)
-    found = tuple(known(word.strip()) for word in text.split(","))
-    named = [word for word in found if word != "-"]
-    if len(set(named)) < len(named):
-        raise argparse.ArgumentTypeError(f"{text}: a column is named twice")
-    if lacking := sorted({"metric", "value"} - set(named)):
-        raise argparse.ArgumentTypeError(f"{text}: no column is named {lacking[0]}")
-    return found
 
 
 def keep_fonts() -> None:

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline gate`: base against candidate, one verdict; and the verbs below it, but for `plan`."""
+"""`schedline gate`: base against candidate, one verdict; and the verbs below it."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from schedlib import options
 from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.gate import plan_verb
 from schedlib.gate.gate_options import (
     BUDGET,
     DETECT,
@@ -17,18 +14,17 @@ from schedlib.gate.gate_options import (
     LIBRARIES,
     PAGE_LIBRARIES,
     UNSAID_UNIT,
+    BootPlanOptions,
     FleetOptions,
     GateOptions,
     HistoryOptions,
     ImportOptions,
-    add_reading_options,
-    gates_file,
+    ReadingOptions,
     keep_fonts,
-    percent,
     read_svg,
-    reading_options,
 )
-from schedlib.options import Verbs, add_verb, options_of
+from schedlib.names import unknown, workload_rows
+from schedlib.options import Verbs, add_verb, verbs_below
 from schedlib.verdict import Verdict
 
 
@@ -71,133 +67,101 @@ def add_parser(verbs: Verbs) -> None:
             "schedline gate plan --help                                        plan the boots, and have them made",
         ],
         operands="BASE CANDIDATE",
-        read=_read,
+        options=GateOptions,
+        read=_checked,
         job=_gate,
         libraries=_libraries,
     )
-    runs, new, names = options.existing_directory, options.new_file, "(default: default)"
-    for name, about in (("base", "runs of the kernel without the change"), ("candidate", "runs of the kernel with it")):
-        parser.add_argument(name, nargs="?", type=runs, metavar=name.upper(), help=about)
-    options.add_values(
-        parser,
-        ("--gates", gates_file, "NAME|FILE", f"gates file, or its name in configs/gates {names}"),
-        ("--placebo", runs, "DIR", "runs of the placebo kernel, to see how much of a change comes from the layout"),
-        ("--json", new, "FILE", "write the result here too (schema gate-4)"),
-        ("--html", new, "FILE", "write the page here"),
-        ("--markdown", new, "FILE", "write the report for a pull request here"),
-        ("--history", options.new_directory, "DIR", "add the verdict to the history in DIR (schema history-1)"),
-        ("--budget", percent, "PERCENT", "files of other tools: how much worse a metric may become (default: 3)"),
-        ("--detect", percent, "PERCENT", "files of other tools: the change that a PASS excludes (default: 15)"),
-    )
-    add_reading_options(parser)
-    parser.add_argument("--trust", action="store_true", help="judge runs that do not tell their machine or settings")
-    about = "why some boots have no runs of a tool, if it is not that they crashed; the result says so"
-    parser.add_argument("--incomplete", metavar="REASON", default="", help=about)
-    about = (
-        "compare on many machines: DIR has a directory for each, with base/ and candidate/ in it (schema fleet-gate-1)"
-    )
-    parser.add_argument("--fleet", type=options.existing_directory, metavar="DIR", help=about)
-    parser.add_argument(
-        "--picture",
-        dest="pictures",
-        type=options.existing_path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="an SVG for the page, as layout diff --svg draws it; may be repeated",
-    )
-    below = options.verbs_below(parser)
+    below = verbs_below(parser)
     _add_history(below)
     _add_import(below)
-    plan_verb.add_parser(below)
+    _add_plan(below)
 
 
-def _read(arguments: argparse.Namespace) -> GateOptions | FleetOptions:
-    if arguments.fleet:
-        return _read_fleet(arguments)
-    if arguments.pictures and not arguments.html:
+_NOT_OF_A_FLEET = (
+    *("base", "candidate", "placebo", "html", "markdown", "history", "budget", "detect", "reading", "trust"),
+    *("incomplete", "pictures"),
+)
+_WORDS = {"base": "BASE", "candidate": "CANDIDATE", "reading": "--unit", "pictures": "--picture"}
+
+
+def _checked(options: GateOptions) -> GateOptions:
+    if options.fleet:
+        for name in _NOT_OF_A_FLEET:
+            if getattr(options, name) not in (None, "", (), False, ReadingOptions()):
+                word = _WORDS.get(name, f"--{name}")
+                raise SchedlineError(f"--fleet compares runs on many machines: it has no {word}", f"leave out {word}")
+        return options
+    if options.pictures and not options.html:
         raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
-    for picture in arguments.pictures:
+    for picture in options.pictures:
         read_svg(picture)
-    if not arguments.base or not arguments.candidate:
-        lacking = "CANDIDATE" if arguments.base else "BASE and CANDIDATE"
+    if not options.base or not options.candidate:
+        lacking = "CANDIDATE" if options.base else "BASE and CANDIDATE"
         raise SchedlineError(f"{lacking}: no directory of runs was named", "schedline gate runs/base runs/candidate")
-    reading, limits = reading_options(arguments), arguments.budget or arguments.detect
-    if limits and (arguments.gates or not reading.unit):
+    if options.reading.columns and not options.reading.unit:
+        raise SchedlineError("--columns belongs to files of other tools, and --unit is missing", UNSAID_UNIT)
+    limits = options.budget or options.detect
+    if limits and (options.gates or not options.reading.unit):
         raise SchedlineError(
             "--budget and --detect are for files of other tools without a gates file",
             "leave them out, or add --unit and leave out --gates",
         )
-    if limits and (arguments.budget or BUDGET) > (arguments.detect or DETECT):
+    if limits and (options.budget or BUDGET) > (options.detect or DETECT):
         raise SchedlineError("a PASS cannot exclude less than the budget", "give --detect PERCENT above --budget")
-    return options_of(GateOptions, arguments, pictures=tuple(arguments.pictures), reading=reading)
+    return options
 
 
-_NOT_OF_A_FLEET = (
-    *("base", "candidate", "placebo", "html", "markdown", "history", "budget", "detect", "unit", "trust"),
-    "incomplete",
-    "pictures",
-)
-
-
-def _read_fleet(arguments: argparse.Namespace) -> FleetOptions:
-    for name in _NOT_OF_A_FLEET:
-        if getattr(arguments, name):
-            word = name.upper() if name in ("base", "candidate") else f"--{name.replace('_', '-')}"
-            raise SchedlineError(f"--fleet compares runs on many machines: it has no {word}", f"leave out {word}")
-    return options_of(FleetOptions, arguments)
-
-
-def _libraries(wanted: GateOptions | FleetOptions) -> Sequence[str]:
+def _libraries(options: GateOptions) -> Sequence[str]:
     """Only a page needs more than the verdict."""
-    return PAGE_LIBRARIES if isinstance(wanted, GateOptions) and wanted.html else LIBRARIES
+    return PAGE_LIBRARIES if options.html else LIBRARIES
 
 
-def _gate_of_a_fleet(wanted: FleetOptions) -> Verdict:
-    from schedlib.formats import document
-    from schedlib.gate.fleet_gate import compare_fleet, fleet_text
-
-    found = compare_fleet(wanted)
-    if wanted.json:
-        document.write(wanted.json, found)
-    print(fleet_text(found))
-    print(f"verdict: {found.status.name}")
-    return found.status
-
-
-def _gate(wanted: GateOptions | FleetOptions) -> Verdict:
+def _gate(options: GateOptions) -> Verdict:
     """Compare, write the requested files, and print the text."""
     from schedlib.formats import document
     from schedlib.gate import gate_report
     from schedlib.gate.comparison import compare
 
-    if isinstance(wanted, FleetOptions):
-        return _gate_of_a_fleet(wanted)
-    found = compare(wanted)
-    if wanted.json:
-        document.write(wanted.json, found)
+    if options.fleet:
+        return _gate_of_a_fleet(FleetOptions(options.fleet, options.gates, options.json))
+    found = compare(options)
+    if options.json:
+        document.write(options.json, found)
     print(gate_report.text(found))
-    if wanted.history:
+    if options.history:
         from schedlib.gate import history
 
-        history.append(wanted.history, history.record(found, wanted.gates or "default"))
-    if wanted.markdown:
-        write_atomic(wanted.markdown, gate_report.markdown(found))
-        print(f"markdown: {wanted.markdown}")
-    if wanted.html:
+        history.append(options.history, history.record(found, options.gates or "default"))
+    if options.markdown:
+        write_atomic(options.markdown, gate_report.markdown(found))
+        print(f"markdown: {options.markdown}")
+    if options.html:
         keep_fonts()
         from schedlib.gate.gate_page import page
 
-        write_atomic(wanted.html, page(found, [(path.name, read_svg(path)) for path in wanted.pictures]))
-        print(f"page: {wanted.html}")
+        write_atomic(options.html, page(found, [(path.name, read_svg(path)) for path in options.pictures]))
+        print(f"page: {options.html}")
     slower = gate_report.slower(found)
     print(f"verdict: {found.status.name}{', ' + slower if slower else ''}")
     return found.status
 
 
+def _gate_of_a_fleet(options: FleetOptions) -> Verdict:
+    from schedlib.formats import document
+    from schedlib.gate.fleet_gate import compare_fleet, fleet_text
+
+    found = compare_fleet(options)
+    if options.json:
+        document.write(options.json, found)
+    print(fleet_text(found))
+    print(f"verdict: {found.status.name}")
+    return found.status
+
+
 def _add_history(verbs: Verbs) -> None:
     """Add `history` below `schedline gate`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "history",
         "verdicts over time, creep below the budget, and FAILs that were withdrawn",
@@ -212,14 +176,9 @@ def _add_history(verbs: Verbs) -> None:
 
         Lines that cannot be read are told with their numbers, and the others count.""",
         operands="DIR",
-        read=lambda arguments: options_of(HistoryOptions, arguments),
+        options=HistoryOptions,
         job=_history,
         libraries=(*LIBRARIES, HISTORY_LIBRARY),
-    )
-    options.add_values(
-        parser,
-        ("directory", options.new_directory, "DIR", "what was given to gate --history"),
-        ("--json", options.new_file, "FILE", "write the result here too (schema gate-history-1)"),
     )
 
 
@@ -238,7 +197,7 @@ def _history(wanted: HistoryOptions) -> Verdict:
 
 def _add_import(verbs: Verbs) -> None:
     """Add `schedline gate import`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "import",
         "result files of other tools, written as runs",
@@ -256,20 +215,18 @@ def _add_import(verbs: Verbs) -> None:
             "schedline gate import results --unit run --columns metric,value,unit,direction --out runs/base",
         ],
         operands="DIR --unit run|boot --out DIR2",
-        read=_read_import,
+        options=ImportOptions,
+        read=_checked_import,
         job=_import,
     )
-    parser.add_argument("directory", type=options.existing_directory, metavar="DIR", help="files of other tools")
-    parser.add_argument("--out", type=options.new_directory, metavar="DIR2", help="write the runs here")
-    add_reading_options(parser)
 
 
-def _read_import(arguments: argparse.Namespace) -> ImportOptions:
-    if arguments.out is None:
+def _checked_import(options: ImportOptions) -> ImportOptions:
+    if options.out is None:
         raise SchedlineError("there is no place for the runs", "add --out DIR2")
-    if arguments.unit is None:
+    if options.reading.unit is None:
         raise SchedlineError("what one file is cannot be seen, and is not guessed", f"add {UNSAID_UNIT}")
-    return ImportOptions(arguments.directory, arguments.out, reading_options(arguments))
+    return options
 
 
 def _import(wanted: ImportOptions) -> Verdict:
@@ -277,3 +234,69 @@ def _import(wanted: ImportOptions) -> Verdict:
 
     print(import_runs(wanted))
     return Verdict.PASS
+
+
+def _add_plan(verbs: Verbs) -> None:
+    """Add `plan` below `schedline gate`."""
+    add_verb(
+        verbs,
+        "plan",
+        "plan the boots of a campaign, and write the service that makes them",
+        first=[
+            "schedline gate plan --kernels base=7.3-base,candidate=7.3-new --out campaign",
+            "schedline gate plan campaign --status                how far it is",
+        ],
+        text="""
+        Writes the order of all boots before the first one, with a systemd unit and a shell script. On each boot the
+        service makes the runs of this boot, and boots the next kernel, once. The machine's own kernel stays the default
+        of the boot loader. If a kernel hangs, somebody or a watchdog has to reset the machine. Then the machine's
+        own kernel comes up, and the service notes the loss and repeats the boot. It also repeats a boot that was cut
+        short. After three losses of one kernel in a row it stops.
+
+        Write the plan on the machine that is measured. The bundle of `schedline run --pack` is enough there.
+
+        The order is drawn by lot, in blocks with four boots of each kernel. In each block a drift of the machine meets
+        all kernels alike.
+
+        A kernel is LABEL=VERSION, as uname -r prints it, LABEL=IMAGE, or LABEL=VERSION:IMAGE[:INITRD]. The first is the
+        base, the second the candidate, the third the placebo.""",
+        examples=[
+            "schedline gate plan --boots 12 --kernels base=boot/old,candidate=boot/new,placebo=boot/pad --out campaign",
+            "schedline gate plan --boots 8..20 --kernels base=7.3-a,candidate=7.3-b --boot bootctl --out campaign",
+            "schedline gate plan campaign --step                  what the service does once in each boot",
+        ],
+        operands="[DIR]",
+        options=BootPlanOptions,
+        read=_checked_plan,
+        job=_plan,
+        download=False,
+    )
+
+
+def _checked_plan(options: BootPlanOptions) -> BootPlanOptions:
+    if options.directory:
+        if options.status == options.step:
+            raise SchedlineError(
+                f"{options.directory} has a plan or not, and nothing is to be done", "--status or --step"
+            )
+        if options.out or options.boots or options.kernels:
+            raise SchedlineError("a plan is never changed", "write a new one with --out, into another directory")
+        return options
+    for name in ("kernels", "out"):
+        if not getattr(options, name):
+            raise SchedlineError(f"--{name} is missing", "schedline gate plan --help; or name the directory of a plan")
+    rows = workload_rows(options.suite) if options.suite else ()
+    for name in options.only:
+        if name not in rows:
+            raise SchedlineError(unknown("row", name, rows), "name the suite of --only with --suite")
+    return options
+
+
+def _plan(options: BootPlanOptions) -> Verdict:
+    from schedlib.gate import boot_order, boot_service
+
+    if not options.directory:
+        return boot_order.write_plan(options)
+    if options.step:
+        return boot_service.step(options.directory, boot_service.present_boot())
+    return boot_service.status(options.directory)
