@@ -70,7 +70,8 @@ def _applied(tree: Tree, base: str, mbox: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         try_git(tree.src, "mailsplit", "--mboxrd", f"-o{scratch}", mbox.absolute())
         mails = sorted(Path(scratch).iterdir())
-        patches = [mail for mail in mails if read_mail(tree.src, mail).diff.strip()]  # a cover letter has none
+        read = [read_mail(tree.src, mail) for mail in mails]
+        patches = [mail for mail in read if mail.diff.strip()]  # a cover letter has none
         if not patches:
             raise SchedlineError(f"--mbox: {mbox} holds no patch", "b4 am -o- MESSAGE-ID > series.mbox")
         for number, mail in enumerate(patches, 1):

@@ -85,17 +85,14 @@ class PatchSet:
         """The directory of the patches."""
         return PATCHES / self.name
 
-    def _lines(self) -> list[list[str]]:
-        lines = (line.split("#")[0].split() for line in (self.directory / "series").read_text().splitlines())
-        return [words for words in lines if words]
-
-    def order(self) -> tuple[str, ...]:
-        """The ids in the order in which they apply."""
-        return tuple(words[0] for words in self._lines())
+    def order(self, *, optional: bool = True) -> tuple[str, ...]:
+        """The ids in the order in which they apply, with or without those marked `optional`."""
+        rows = [line.split("#")[0].split() for line in (self.directory / "series").read_text().splitlines()]
+        return tuple(words[0] for words in rows if words and (optional or "optional" not in words[1:]))
 
     def default(self) -> tuple[str, ...]:
-        """The ids that are applied to our own trees by default; those marked `optional` are not."""
-        return tuple(words[0] for words in self._lines() if "optional" not in words[1:])
+        """The ids that are applied to our own trees by default."""
+        return self.order(optional=False)
 
     def patch(self, change: str) -> Path:
         """The mail with the patch of a change."""
@@ -173,17 +170,14 @@ def read_mail(src: Path, mail: Path) -> PatchMail:
 
 
 def apply_mail(
-    tree: Tree, parent: str, mail: Path, sender: dict[str, str] | None = None
+    tree: Tree, parent: str, mail: Path | PatchMail, sender: dict[str, str] | None = None
 ) -> tuple[str | None, tuple[str, ...]]:
     """Apply a mail on top of a commit without a work tree, as `git am -3` does.
 
-    Args:
-        sender: the author if the mail has no From: line, as git's variables; default: schedline.
-
-    Returns:
-        The new commit, or None when it does not apply; and a line for each hunk that drifted or was rejected.
+    The new commit, or None when it does not apply; and a line for each hunk that drifted or was rejected. `sender`: the
+    author if the mail has no From: line, as git's variables; default: schedline.
     """
-    read = read_mail(tree.src, mail)
+    read = mail if isinstance(mail, PatchMail) else read_mail(tree.src, mail)
     drift = drift_of(tree, parent, read.diff)
     author = (sender or {}) | read.author
     return apply_diff(tree, parent, read.diff, read.text, "--3way", author=author), drift
@@ -225,25 +219,20 @@ def apply_changes(
 ) -> tuple[str, tuple[ChangeState, ...]]:
     """Make a commit with the wanted changes: carried patches are applied, upstream changes are kept or reverted.
 
-    Args:
-        sender: the author of patches that name none, see apply_mail().
-
-    Returns:
-        The resulting commit and the state of every known change. After a conflict the commit has the changes that
-        did apply.
+    The commit, and the state of every known change. After a conflict the commit has the changes that did apply.
+    `sender`: the author of patches that name none, see apply_mail().
     """
-    best: tuple[str, tuple[ChangeState, ...]] | None = None
     sets, missing = patch_sets(tree), set(wanted) - present_changes(tree)
     # Skip the patch sets that lack a wanted change, however near their version is: their conflicts say nothing.
     carrying = tuple(patches for patches in sets if all(patches.patch(name).is_file() for name in missing))
-    for patches in carrying or sets:
-        result = _apply_set(tree, parent, patches, wanted, without, sender)
-        if not any(state.state is State.CONFLICT for state in result[1]):
-            return result
-        best = best or result
-    if best is None:
+    if not sets:
         raise SchedlineError("there is no patch set under patches/", "check the clone of schedline for missing files")
-    return best
+    tried = []
+    for patches in carrying or sets:
+        tried.append(_apply_set(tree, parent, patches, wanted, without, sender))
+        if not any(state.state is State.CONFLICT for state in tried[-1][1]):
+            return tried[-1]
+    return tried[0]
 
 
 def _apply_set(

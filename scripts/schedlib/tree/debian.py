@@ -118,9 +118,7 @@ def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
 
 
 def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "amd64") -> Package:
-    """Fetch the newest package of a series into `work`.
-
-    `arch`: Debian's name of the architecture.
+    """Fetch the newest package of a series for an architecture, in Debian's words, into `work`.
 
     Raises SchedlineError: no network, a signature that does not verify, a series that left the archive, or a package
     whose sha256 is not that of the version recorded in configs/series.toml.
@@ -132,16 +130,18 @@ def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "a
     update = run(["apt-get", "update", "--error-on=any"], env=env)
     if update.returncode:
         text = (update.stderr + update.stdout).decode(errors="replace")
+        lines = [line for line in text.splitlines() if line.startswith(("E:", "W:", "Err:"))]
         if "NO_PUBKEY" in text or "not signed" in text or "BADSIG" in text:
-            observed = "the archive's signature does not verify against " + str(keyring) + ":\n    " + _last(text)
-            raise SchedlineError(observed, "apt-get install --reinstall debian-archive-keyring")
-        if "is not valid yet" in text or "expired" in text:
-            observed = "the mirror's Release file is out of date:\n    " + _last(text)
-            raise SchedlineError(observed, "check this machine's clock (date), or use a mirror that is kept up to date")
-        raise SchedlineError(
-            "the Debian archive cannot be reached:\n    " + _last(text),
-            "check the network and the proxy of apt, or give a kernel tree: schedline check --kdir PATH",
-        )
+            why = f"the archive's signature does not verify against {keyring}"
+            advice = "apt-get install --reinstall debian-archive-keyring"
+        elif "is not valid yet" in text or "expired" in text:
+            why = "the mirror's Release file is out of date"
+            advice = "check this machine's clock (date), or use a mirror that is kept up to date"
+        else:
+            why = "the Debian archive cannot be reached"
+            advice = "check the network and the proxy of apt, or give a kernel tree: schedline check --kdir PATH"
+        last = "\n    ".join(lines[-4:]) or text.strip()[-300:]
+        raise SchedlineError(f"{why}:\n    {last}", advice)
     madison = must(["apt-cache", "madison", series.package], env=env)
     rows = [[cell.strip() for cell in line.split("|")] for line in madison.splitlines() if line.count("|") == 2]
     if not rows:
@@ -172,8 +172,3 @@ def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "a
             "find out why before using it; the record is configs/series.toml",
         )
     return Package(path, series.package, version, suite, digest)
-
-
-def _last(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.startswith(("E:", "W:", "Err:"))]
-    return "\n    ".join(lines[-4:]) or text.strip()[-300:]

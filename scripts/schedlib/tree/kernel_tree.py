@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -166,17 +166,18 @@ def _whole(directory: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _adopt(half: Path, directory: Path, manifest: dict[str, Any]) -> str:
-    """Commit what was unpacked in half/src and move the tree into place; returns the commit."""
+def _adopt(half: Path, directory: Path, identity: dict[str, Any]) -> dict[str, Any]:
+    """Commit what was unpacked in half/src and move the tree into place; returns the manifest, which has the commit."""
     src = half / "src"
     with step("recording the tree in git"):
         _new_repository(src)
         base = _import_directory(src, src)
         (src / ".git/import.index").replace(src / ".git/index")
         git(src, "reset", "--quiet", "--soft", base)
-    write_json(half / "manifest.json", manifest | {"base": base})
+    manifest = identity | {"base": base}
+    write_json(half / "manifest.json", manifest)
     half.rename(directory)
-    return base
+    return manifest
 
 
 def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
@@ -184,9 +185,9 @@ def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
     return open_kdir(cache, chosen.kdir) if chosen.kdir else fetch_series(cache, chosen.series or DEFAULT_SERIES)
 
 
-def _opening(cache: Path, name: str) -> AbstractContextManager[None]:
+def _opening(directory: Path) -> AbstractContextManager[None]:
     """The lock that is held only while a tree is fetched or read into the cache, not during a build."""
-    return lock(cache / "trees" / f"{name}.open.lock")
+    return lock(directory.with_name(f"{directory.name}.open.lock"))
 
 
 def _work_tree_lock(directory: Path) -> Path:
@@ -194,9 +195,7 @@ def _work_tree_lock(directory: Path) -> Path:
 
 
 def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path = debian.KEYRING) -> Tree:
-    """Debian's source of a series, downloaded and unpacked once.
-
-    `again`: ask the archive for a newer version even when the cache has a tree.
+    """Debian's source of a series, downloaded and unpacked once; with `again` the archive is asked for a newer version.
 
     Raises SchedlineError: unknown series, or everything that debian.download() and unpacking can raise.
     """
@@ -204,7 +203,7 @@ def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path =
     if series is None:
         raise SchedlineError(f"there is no series {name!r}", f"choose one of {', '.join(debian.series_table())}")
     directory = cache / "trees" / name
-    with _opening(cache, name):
+    with _opening(directory):
         manifest = _whole(directory, {"package": series.package})
         if manifest is None or again:
             with step(f"fetching {series.package} from {' or '.join(series.suites)}"):
@@ -215,8 +214,7 @@ def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path =
                 half = _fresh(directory)
                 what = f"{package.package} {package.version}"
                 _unpack(half, package.path, what, f"usr/src/{series.package}.tar.xz")
-                manifest = identity | {"suite": package.suite}
-                manifest["base"] = _adopt(half, directory, manifest)
+                manifest = _adopt(half, directory, identity | {"suite": package.suite})
             package.path.unlink(missing_ok=True)
     if manifest["version"] != series.tested:
         say(f"note: {series.package} {manifest['version']}; the version last tested here is {series.tested}")
@@ -246,11 +244,11 @@ def open_kdir(cache: Path, kdir: Path) -> Tree:
         raise SchedlineError(f"{kdir}: {error.strerror}", "give the path of a kernel tree or tarball") from error
     if path.is_dir():
         require_kernel(path, lambda name: (path / name).exists())
-        name = "kdir-" + hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-        with _opening(cache, name):
+        directory = cache / "trees" / f"kdir-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+        with _opening(directory):
             top = try_git(path, "rev-parse", "--show-toplevel")
             is_git = not top.returncode and Path(os.fsdecode(top.stdout).rstrip("\n")).resolve() == path
-            tree = (_open_git if is_git else _open_plain)(cache / "trees" / name, path)
+            tree = (_open_git if is_git else _open_plain)(directory, path)
     else:
         tree = _open_tarball(cache, path)
     require_kernel(path, lambda name: tree.read(name) is not None or name.endswith("/"))
@@ -265,13 +263,12 @@ def _open_tarball(cache: Path, path: Path) -> Tree:
         )
     digest = debian.sha256_of(path)
     directory = cache / "trees" / f"tar-{digest[:12]}"
-    with _opening(cache, directory.name):
+    with _opening(directory):
         manifest = _whole(directory, {"sha256": digest})
         if manifest is None:
             half = _fresh(directory)
             _unpack(half, path, str(path))
-            manifest = {"sha256": digest}
-            manifest["base"] = _adopt(half, directory, manifest)
+            manifest = _adopt(half, directory, {"sha256": digest})
     base = str(manifest["base"])
     return Tree(directory.name, directory, base, base, str(path), is_user=True)
 
@@ -339,16 +336,13 @@ def put_files(
     """Commit files on top of a commit; the same commit when it has all of them with this content."""
     rows = git(tree.src, "ls-tree", "-z", commit, "--", *files).split("\0")
     there = {name: words.split()[2] for words, _, name in (row.partition("\t") for row in rows if row)}
-    new = {name: data for name, data in files.items() if there.get(name) != _blob_id(data)}
+    blobs = {name: b"blob %d\0" % len(data) + data for name, data in files.items()}
+    ids = {name: hashlib.sha1(blob, usedforsecurity=False).hexdigest() for name, blob in blobs.items()}
+    new = {name: data for name, data in files.items() if there.get(name) != ids[name]}
     if not new:
         return commit
     made = [file_row(tree.src, name, data) for name, data in new.items()]
     return commit_tree(tree.src, edit_tree(tree.src, commit, made), commit, message, author)
-
-
-def _blob_id(data: bytes) -> str:
-    """The id that git gives to a file with this content."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 class _Index:
@@ -408,23 +402,21 @@ def checked_out(tree: Tree, commit: str) -> AbstractContextManager[None]:
     keep their modification times, so a later build is incremental.
     """
 
+    def prepare() -> None:
+        for name in ("index.lock", "HEAD.lock"):
+            # A command that was killed left this file: nobody else can check out while the lock is held.
+            (tree.src / ".git" / name).unlink(missing_ok=True)
+        git(tree.src, "update-ref", "refs/schedline/built", commit)
+        git(tree.src, "reset", "--quiet", "--hard", commit)
+
     def intact() -> bool:
         return git(tree.src, "status", "--porcelain", "--untracked-files=no") == ""
 
-    return shared_lock(_work_tree_lock(tree.directory), commit, lambda: _check_out(tree, commit), intact)
+    return shared_lock(_work_tree_lock(tree.directory), commit, prepare, intact)
 
 
 def last_checked_out(tree: Tree) -> str:
     """The commit that the work tree shows, or is to show soon; empty if that is not known."""
-    try:
+    with suppress(OSError):
         return _work_tree_lock(tree.directory).with_suffix(".state").read_text()
-    except OSError:
-        return ""
-
-
-def _check_out(tree: Tree, commit: str) -> None:
-    for name in ("index.lock", "HEAD.lock"):
-        # A command that was killed left this file: nobody else can check out while the lock is held.
-        (tree.src / ".git" / name).unlink(missing_ok=True)
-    git(tree.src, "update-ref", "refs/schedline/built", commit)
-    git(tree.src, "reset", "--quiet", "--hard", commit)
+    return ""
