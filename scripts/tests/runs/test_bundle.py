@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import elftools
 import msgspec
 import pytest
 from test_programs import COMPILER
@@ -43,7 +44,8 @@ def unpacked(kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "bin/gcc").write_text(COMPILER + '[ "$4" ] && chmod +x "$4"\n')
     (tmp_path / "bin/gcc").chmod(0o755)
     libraries = tmp_path / "environment/lib/python3/site-packages"
-    shutil.copytree(Path(msgspec.__file__).parent, libraries / "msgspec")
+    for library in (msgspec, elftools):
+        shutil.copytree(Path(str(library.__file__)).parent, libraries / library.__name__)
     (libraries / "pip").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(doctor, "require", lambda _: None)
