@@ -17,7 +17,7 @@ import numpy as np
 from proof.made_runs import Figure, made_run, timed_gate
 from schedlib.errors import SchedlineError
 from schedlib.gate.fleet_gate import last_look, verdict_of
-from schedlib.gate.fleet_judging import FleetSample
+from schedlib.gate.fleet_machines import FleetMachine, MetricBoots
 from schedlib.gate.rules import load_gate
 from schedlib.progress import step
 from schedlib.verdict import Verdict
@@ -87,10 +87,11 @@ def _verdicts(machines: int, fleets: int, change: float) -> dict[str, int]:
         effects = np.log1p(change) * changed + (_MACHINE * lot.standard_normal(machines) if change else 0.0)
         base, candidate = np.exp(_NOISE * lot.standard_normal((2, machines, _BOOTS)))
         candidate *= np.exp(effects)[:, None]
-        sample = FleetSample(
-            rule, "ns", [*map(str, range(machines))], models, [*base], [*candidate], np.full(machines, 1e-9)
-        )
-        _, (groups,) = last_look(gate, [sample], [])
+        sample = [
+            FleetMachine(str(number), model, metrics={rule.key: MetricBoots("ns", one, two, 1e-9)})
+            for number, (model, one, two) in enumerate(zip(models, base, candidate, strict=True))
+        ]
+        _, (groups,) = last_look(gate, {rule: sample}, [])
         found[verdict_of(groups).value] += 1
         named = [group.name for group in groups if group.verdict is Verdict.FAIL and group.kind == "model"]
         found["that model alone is named"] += named == ["model 0"]

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-import numpy as np
 from msgspec import convert
 from msgspec.structs import replace
 
@@ -23,13 +22,13 @@ from schedlib.gate.fleet_judging import (
     MOST_NAMED,
     NO_FIGURES,
     FleetGroup,
-    FleetSample,
+    Samples,
     groups_at,
     machines_at,
+    noisy_machines,
     said_of,
     told,
     too_many_left_out,
-    without_noisy,
 )
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import FleetOptions
@@ -111,31 +110,27 @@ def compare_fleet(options: FleetOptions) -> FleetGateDocument:
             f"none of {len(machines)} machines can be judged; the first, {left_out[0].machine}: {left_out[0].reason}",
             "mend that, and repeat the boots",
         )
-    samples = []
+    samples: dict[GateRule, list[FleetMachine]] = {}
     for rule in gate.rules:
-        if rule.method is not Method.EQUAL and (sample := _sample(rule, machines)):
-            kept, noisy = without_noisy(sample, gate.looks[0])
-            samples.append(kept)
-            size = f"{rule.detect:g} {sample.unit if rule.absolute else '%'}"
-            left_out += [
-                LeftOut(
-                    machine=sample.names[at],
-                    model=sample.models[at],
-                    tool=rule.tool,
-                    metric=rule.name,
-                    lacks="",
-                    reason=f"too noisy to tell {size} from nothing",
-                )
-                for at in noisy
-            ]
+        chosen = [machine for machine in machines if rule.key in machine.metrics]
+        if chosen and rule.method is not Method.EQUAL:
+            noisy = noisy_machines(rule, chosen, gate.looks[0])
+            names = {machine.name for machine in noisy}
+            samples[rule] = [machine for machine in chosen if machine.name not in names]
+            size = f"{rule.detect:g} {chosen[0].metrics[rule.key].unit if rule.absolute else '%'}"
+            why = f"too noisy to tell {size} from nothing"
+            left_out += [machine.out(why, rule.key) for machine in noisy]
     look, rows = last_look(gate, samples, left_out)
-    found = {sample.rule.key: (sample, groups) for sample, groups in zip(samples, rows, strict=True)}
+    found = dict(zip(samples, rows, strict=True))
     metrics = []
     for rule in gate.rules:
         if rule.method is Method.EQUAL:
             metrics.append(_equal(rule, machines, left_out))
+        elif rule in samples:
+            unit = next(machine.metrics[rule.key].unit for machine in machines if rule.key in machine.metrics)
+            metrics.append(_metric(rule, samples[rule], found[rule], look, unit))
         else:
-            metrics.append(_metric(rule, *found[rule.key], look) if rule.key in found else _nothing(rule))
+            metrics.append(_nothing(rule))
     models = Counter(machine.model for machine in machines if machine.model)
     judged = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
@@ -163,27 +158,12 @@ def _notes(there: Sequence[FleetMachine], metrics: Sequence[FleetMetric]) -> Ite
         yield f"a PASS says nothing of {name}: {reason}"
 
 
-def _sample(rule: GateRule, machines: Sequence[FleetMachine]) -> FleetSample | None:
-    chosen = [machine for machine in machines if rule.key in machine.metrics]
-    boots = [machine.metrics[rule.key] for machine in chosen]
-    if not chosen:
-        return None
-    return FleetSample(
-        rule,
-        boots[0].unit,
-        [machine.name for machine in chosen],
-        [machine.model for machine in chosen],
-        [each.base for each in boots],
-        [each.candidate for each in boots],
-        np.array([each.step for each in boots]),
-    )
-
-
 def last_look(
-    gate: Gate, samples: Sequence[FleetSample], left_out: Sequence[LeftOut]
+    gate: Gate, samples: Samples, left_out: Sequence[LeftOut]
 ) -> tuple[int | None, list[tuple[FleetGroup, ...]]]:
     """The look that decides, or else the last one for which any machine has the boots; and its groups."""
-    most = max((each.size for sample in samples for each in sample.base), default=0)
+    sizes = (each.metrics[rule.key].base.size for rule, machines in samples.items() for each in machines)
+    most = max(sizes, default=0)
     look, rows = None, []
     for look in (each for each in gate.looks if each <= most):
         rows = groups_at(gate, samples, look, left_out)
@@ -198,17 +178,19 @@ def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
     return worst(group.verdict for group in groups if group.counts)
 
 
-def _metric(rule: GateRule, sample: FleetSample, groups: tuple[FleetGroup, ...], look: int | None) -> FleetMetric:
+def _metric(
+    rule: GateRule, machines: Sequence[FleetMachine], groups: tuple[FleetGroup, ...], look: int | None, unit: str
+) -> FleetMetric:
     effects = []
     if look:
-        at = machines_at(sample, look)
-        for place, name in enumerate(sample.names):
-            if (change := told(rule, float(at.effects[place]))) is not None:
-                effects.append(MachineEffect(name, int(at.boots[place]), change))
+        at = machines_at(rule, machines, look)
+        for machine, effect, boots in zip(machines, at.effects, at.boots, strict=True):
+            if (change := told(rule, float(effect))) is not None:
+                effects.append(MachineEffect(machine.name, int(boots), change))
     return replace(
         _nothing(rule),
-        unit=sample.unit,
-        change_unit=sample.unit if rule.absolute else "%",
+        unit=unit,
+        change_unit=unit if rule.absolute else "%",
         verdict=verdict_of(groups),
         groups=groups,
         machines=tuple(effects),

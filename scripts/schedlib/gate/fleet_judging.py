@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import comb, expm1, isfinite, log1p
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace as struct_replace
@@ -16,7 +16,7 @@ from schedlib.formats.gate_document import Method
 from schedlib.formats.strict import Count, Number, Strict, Word
 from schedlib.gate import fleet_statistics, statistics
 from schedlib.gate.decision import DOUBT, MISSED
-from schedlib.gate.fleet_machines import LeftOut
+from schedlib.gate.fleet_machines import FleetMachine, LeftOut
 from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import CONFIDENCE, Flags, Values
 from schedlib.verdict import Verdict
@@ -96,23 +96,8 @@ NO_FIGURES = FleetGroup(
 """A group of which nothing is known."""
 
 
-@dataclass(frozen=True)
-class FleetSample:
-    """A metric on the machines that are judged; larger values are worse.
-
-    Attributes:
-        models: of each machine.
-        base, candidate: the boots of each machine, as many of each kernel.
-        steps: one step of the clock on each machine, in the unit of the values.
-    """
-
-    rule: GateRule
-    unit: str
-    names: Sequence[str]
-    models: Sequence[str]
-    base: Sequence[Values]
-    candidate: Sequence[Values]
-    steps: Values
+Samples: TypeAlias = Mapping[GateRule, Sequence[FleetMachine]]
+"""The machines that are judged by a metric."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +147,10 @@ def told(rule: GateRule, effect: float) -> float | None:
     return 100 * (-expm1(-effect) if rule.direction == "higher" else expm1(effect))
 
 
-def machines_at(sample: FleetSample, look: int) -> Machines:
+def machines_at(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> Machines:
     """What the first boots of each machine say, at most so many of each kernel."""
-    rule = sample.rule
-    boots = np.array([min(look, each.size) for each in sample.base])
+    found = [machine.metrics[rule.key] for machine in machines]
+    boots = np.array([min(look, each.base.size) for each in found])
     shape = boots.size
     effects, least, most, variances, counts, far = (np.zeros(shape) for _ in range(6))
     bad, noisy = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
@@ -175,11 +160,11 @@ def machines_at(sample: FleetSample, look: int) -> Machines:
     wide = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     for count in np.unique(boots):
         (here,) = np.nonzero(boots == count)
-        base = np.array([sample.base[int(place)][:count] for place in here])
-        candidate = np.array([sample.candidate[int(place)][:count] for place in here])
-        step = (
-            np.minimum(sample.steps[here, None], _NO_STEP) if rule.method is Method.RANK else np.zeros((here.size, 1))
-        )
+        base = np.array([found[at].base[:count] for at in here])
+        candidate = np.array([found[at].candidate[:count] for at in here])
+        step = np.zeros((here.size, 1))
+        if rule.method is Method.RANK:
+            step = np.array([[min(found[at].step, _NO_STEP)] for at in here])
         one, two = scaled(rule, base), scaled(rule, candidate)
         effects[here] = effect_of(one, two)
         least[here] = effect_of(one, scaled(rule, candidate - step))
@@ -193,23 +178,21 @@ def machines_at(sample: FleetSample, look: int) -> Machines:
     return Machines(boots, effects, least, most, variances, counts, bad, far, noisy)
 
 
-def groups_at(
-    gate: Gate, samples: Sequence[FleetSample], look: int, left_out: Sequence[LeftOut]
-) -> list[tuple[FleetGroup, ...]]:
+def groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOut]) -> list[tuple[FleetGroup, ...]]:
     """Judge all metrics at one look: for each the groups, all machines first, then each model."""
-    evidence = [_evidence(gate, sample, machines_at(sample, look), left_out) for sample in samples]
+    evidence = [_evidence(gate, rule, machines, look, left_out) for rule, machines in samples.items()]
     flat = np.array([group.p for metric in evidence for group, _ in metric if group.p is not None])
-    models = max((len({*sample.models}) for sample in samples), default=1)
+    models = max((len({machine.model for machine in machines}) for machines in samples.values()), default=1)
     family = max(gate.family * (models + (models > 1)), flat.size)
     adjusted = iter(statistics.holm(flat, family).tolist() if flat.size else [])
     level = gate.alpha / len(gate.looks)
     found = []
-    for sample, metric in zip(samples, evidence, strict=True):
+    for rule, metric in zip(samples, evidence, strict=True):
         rows = []
         for group, over in metric:
             row = group if group.p is None else struct_replace(group, p=next(adjusted))
             if over and row.p is not None and row.p <= level:
-                why = f"worse than the budget of {sample.rule.budget:g}{percent(sample.rule)}"
+                why = f"worse than the budget of {rule.budget:g}{percent(rule)}"
                 row = struct_replace(row, verdict=Verdict.FAIL, reason=why, counts=True)
             rows.append(row)
         found.append(tuple(rows))
@@ -227,14 +210,15 @@ def said_of(rule: GateRule, left_out: Sequence[LeftOut]) -> list[LeftOut]:
 
 
 def _evidence(
-    gate: Gate, sample: FleetSample, machines: Machines, left_out: Sequence[LeftOut]
+    gate: Gate, rule: GateRule, machines: Sequence[FleetMachine], look: int, left_out: Sequence[LeftOut]
 ) -> list[tuple[FleetGroup, bool]]:
     """The groups of a metric before the correction of their p, and whether each is over the budget."""
-    lost = [out for out in said_of(sample.rule, left_out) if out.model]
-    models = sorted({out.model for out in lost} | {*sample.models})
+    boots, names = machines_at(rule, machines, look), [machine.name for machine in machines]
+    lost = [out for out in said_of(rule, left_out) if out.model]
+    models = sorted({out.model for out in lost} | {machine.model for machine in machines})
     level = MISSED / len(gate.looks) / (len(models) + 2 if len(models) > 1 else 1)
     needed = fleet_statistics.machines_needed(level)
-    places = {model: [at for at, each in enumerate(sample.models) if each == model] for model in models}
+    places = {model: [at for at, each in enumerate(machines) if each.model == model] for model in models}
     small = [model for model in models if len(places[model]) < needed]
     chosen: list[tuple[str, GroupKind, list[str]]] = [("all machines", "all", models)]
     if len(models) > 1:
@@ -243,15 +227,16 @@ def _evidence(
         chosen.append(("models with few machines", "others", small))
     found = []
     for name, kind, of in chosen:
-        at = list(range(len(sample.models))) if kind == "all" else [at for model in of for at in places[model]]
+        at = list(range(len(machines))) if kind == "all" else [at for model in of for at in places[model]]
         group = struct_replace(NO_FIGURES, name=name, kind=kind, machines=len(at))
-        found.append(_group(sample, machines, group, at, level, needed, [out for out in lost if out.model in of]))
+        found.append(_group(rule, boots, names, group, at, level, needed, [out for out in lost if out.model in of]))
     return found
 
 
 def _group(
-    sample: FleetSample,
+    rule: GateRule,
     machines: Machines,
+    names: Sequence[str],
     group: FleetGroup,
     places: Sequence[int],
     level: float,
@@ -260,7 +245,7 @@ def _group(
 ) -> tuple[FleetGroup, bool]:
     if not places:
         return struct_replace(group, counts=len(lost) >= needed), False
-    rule, at = sample.rule, np.array(places, dtype=int)
+    at = np.array(places, dtype=int)
     budget = limit(rule, rule.budget)
     effects, boots = machines.effects[at], machines.boots[at]
     counts = {int(each): int((boots == each).sum()) for each in np.unique(boots)}
@@ -269,7 +254,7 @@ def _group(
     free = 2 * (boots - 1)
     variances = np.maximum(machines.variances[at] * free / (free - 2), np.finfo(float).tiny)
     spread, differing = fleet_statistics.between_machines(effects, variances)
-    bad = tuple(sample.names[place] for place in places if machines.bad[place])
+    bad = tuple(names[place] for place in places if machines.bad[place])
     row = struct_replace(
         group,
         counts=len(places) >= needed or group.kind == "all",
@@ -325,16 +310,6 @@ def _at_least(hits: int, of: int) -> float:
     return float(sum(comb(of, each) for each in range(hits, of + 1)) / 2**of)
 
 
-def without_noisy(sample: FleetSample, look: int) -> tuple[FleetSample, list[int]]:
-    """The sample without machines that are too noisy, and their places. The rule treats both kernels alike."""
-    noisy = machines_at(sample, look).noisy
-    kept = np.flatnonzero(~noisy).tolist()
-    there = replace(
-        sample,
-        names=[sample.names[each] for each in kept],
-        models=[sample.models[each] for each in kept],
-        base=[sample.base[each] for each in kept],
-        candidate=[sample.candidate[each] for each in kept],
-        steps=sample.steps[kept],
-    )
-    return there, np.flatnonzero(noisy).tolist()
+def noisy_machines(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> list[FleetMachine]:
+    """Machines that are too noisy to be judged. The rule treats both kernels alike."""
+    return [machine for machine, noisy in zip(machines, machines_at(rule, machines, look).noisy, strict=True) if noisy]

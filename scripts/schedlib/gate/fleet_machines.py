@@ -92,10 +92,13 @@ class FleetMachine:
         """Whether any metric of it can be judged."""
         return bool(self.metrics or self.rows)
 
+    def out(self, reason: str, key: Key = ("", ""), lacks: _Lacks = "") -> LeftOut:
+        """The machine, left out of one metric or of all."""
+        return LeftOut(machine=self.name, model=self.model, tool=key[0], metric=key[1], lacks=lacks, reason=reason)
+
     def without(self, reason: str, lacks: _Lacks = "") -> FleetMachine:
         """The machine, left out as a whole."""
-        one = LeftOut(machine=self.name, model=self.model, tool="", metric="", lacks=lacks, reason=reason)
-        return replace(self, metrics={}, rows={}, left_out=(one,))
+        return replace(self, metrics={}, rows={}, left_out=(self.out(reason, lacks=lacks),))
 
 
 def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
@@ -164,16 +167,11 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
     metrics: dict[Key, MetricBoots] = {}
     rows: dict[Key, GateMetric] = {}
     left_out: list[LeftOut] = []
-
-    def leave_out(key: Key, reason: str, lacks: _Lacks = "") -> None:
-        out = LeftOut(machine=machine.name, model=machine.model, tool=key[0], metric=key[1], lacks=lacks, reason=reason)
-        left_out.append(out)
-
     for rule in gate.rules:
         try:
             found = sample_of(rule, base, candidate)
         except SchedlineError as error:
-            leave_out(rule.key, error.observed)
+            left_out.append(machine.out(error.observed, rule.key))
             continue
         if isinstance(found, Sample):
             boots = min(found.boots, gate.looks[-1])
@@ -182,9 +180,9 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
             if boots < gate.looks[0]:
                 few: _Lacks = "base" if counts[0] < counts[1] else "candidate"
                 why = f"{counts[0]} + {counts[1]} boots of base and candidate; the first look is at {gate.looks[0]}"
-                leave_out(rule.key, why, few if counts[0] != counts[1] else "")
+                left_out.append(machine.out(why, rule.key, few if counts[0] != counts[1] else ""))
             elif why := order or found.trouble(boots):
-                leave_out(rule.key, why)
+                left_out.append(machine.out(why, rule.key))
             else:
                 values = np.array(found.base[:boots]), np.array(found.candidate[:boots])
                 metrics[rule.key] = MetricBoots(found.unit, *values, found.step(gate.looks[0]))
@@ -192,7 +190,8 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
             rows[rule.key] = found
         else:
             there = [rule.key in side.about for side in (base, candidate)]
-            leave_out(rule.key, found.reason, "" if all(there) or not any(there) else _NAMES[there.index(False)])
+            lacks: _Lacks = "" if all(there) or not any(there) else _NAMES[there.index(False)]
+            left_out.append(machine.out(found.reason, rule.key, lacks))
     return replace(machine, metrics=metrics, rows=rows, left_out=tuple(left_out))
 
 
