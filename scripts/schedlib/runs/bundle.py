@@ -74,11 +74,7 @@ def pack(wanted: PackOptions) -> Verdict:
                 libraries = place / library_place(python).relative_to(PROJECT)
                 _copy(each, libraries) if python == here else _download(each, python, libraries)
         about = BundleDocument(
-            schema="bundle-1",
-            machine=platform.machine(),
-            header=tree.origin,
-            extras=extras,
-            pythons=pythons,
+            schema="bundle-1", machine=platform.machine(), header=tree.origin, extras=extras, pythons=pythons
         )
         document.write(place / BUNDLE.name, about)
         (place / TOP).symlink_to("scripts/schedline")

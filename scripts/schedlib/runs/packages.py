@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import re
 import shutil
@@ -16,7 +15,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from schedlib import doctor
-from schedlib.cache import cache_dir, lock, read_json, write_atomic, write_json
+from schedlib.cache import cache_dir, digest_of, lock, read_json, write_atomic, write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
@@ -310,7 +309,7 @@ def _packaged(
 ) -> PackagedKernel:
     """Build and package one kernel, unless that is already done. Its files are paths in the cache."""
     build, record = place / "build", place / "packaged.json"
-    config = hashlib.sha256((build / ".config").read_bytes()).hexdigest()
+    config = digest_of((build / ".config").read_text())
     identity = {"commit": source.commit, "config": config, "kind": kind, "compiler": compiler_version("")}
     done = read_json(record)
     if not done or not identity.items() <= done.items() or not all(Path(file).is_file() for file in done["files"]):
@@ -335,8 +334,7 @@ def place_of(cache: Path, tree: Tree, text: str, arch: str) -> Iterator[Path]:
 
     It stays locked until the packages are copied: another command could build in it, or remove them.
     """
-    digest = hashlib.sha256(f"{text} {arch}".encode()).hexdigest()[:12]
-    place = cache / "builds" / f"{tree.name}-kernels-{digest}"
+    place = cache / "builds" / f"{tree.name}-kernels-{digest_of(text, arch)}"
     with lock(place.with_name(f"{place.name}.lock")):
         yield place
 

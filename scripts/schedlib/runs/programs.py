@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -11,6 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from schedlib import doctor
+from schedlib.cache import contents_of, digest_of
 from schedlib.errors import SchedlineError
 from schedlib.guest.selftests import compile_program
 from schedlib.options import DEFAULT_SERIES, TreeOptions
@@ -22,13 +22,6 @@ from schedlib.tree.kernel_tree import Tree, cached_series, open_tree
 
 _KEPT = 5
 """How many versions of the programs stay in the cache."""
-
-
-def _key() -> str:
-    text = hashlib.sha256(must(["gcc", "--version"], next_step="apt-get install gcc").encode())
-    for path in sorted((*OWN.glob("*.[ch]"), OWN / "Makefile")):
-        text.update(path.name.encode() + b"\0" + path.read_bytes())
-    return text.hexdigest()[:16]
 
 
 def header_tree(cache: Path, wanted: TreeOptions | None = None) -> Tree:
@@ -52,7 +45,8 @@ def compiled(cache: Path, names: Collection[str]) -> Path:
     if BUNDLE.exists():
         return BUNDLED_PROGRAMS
     doctor.require(["compile"])
-    place = cache / "workloads" / _key()
+    gcc = must(["gcc", "--version"], next_step="apt-get install gcc")
+    place = cache / "workloads" / digest_of(gcc, *contents_of([OWN]))
     lacking = [name for name in sorted(set(names)) if not (place / name).exists()]
     if lacking:
         place.mkdir(parents=True, exist_ok=True)

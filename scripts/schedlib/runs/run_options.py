@@ -100,10 +100,7 @@ class PackOptions:
 
     file: Path = option("--pack FILE", "write the bundle (.tar.gz); run nothing", new_file)
     pythons: tuple[str, ...] = option(
-        "--python X.Y,...",
-        "versions of Python there (default: this one); others are downloaded",
-        _pythons,
-        default=(),
+        "--python X.Y,...", "versions of Python there (default: this one); others are downloaded", _pythons, default=()
     )
     looks: bool = flag("--looks", "pack also what `schedline gate` needs, so that a plan of boots can stop early")
     tree: TreeOptions | None = None
@@ -118,10 +115,7 @@ class KernelsOptions:
     base: str | None = option("--base REV", "revision of your tree without the change")
     head: str | None = option("--head REV", "revision of your tree with the change")
     changes: tuple[str, ...] = option(
-        "--change ID,...",
-        "instead of revisions: build without and with these carried changes",
-        CHANGES,
-        default=(),
+        "--change ID,...", "instead of revisions: build without and with these carried changes", CHANGES, default=()
     )
     with_: tuple[str, ...] = option("--with ID,...", "changes that all kernels get", CHANGES, default=())
     placebo: Path | bool = option(

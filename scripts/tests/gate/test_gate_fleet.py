@@ -261,11 +261,7 @@ def test_children_read_what_one_process_reads(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("more", "message"),
-    [
-        (["--placebo", "."], "it has no --placebo"),
-        (["--unit", "run"], "it has no --unit"),
-        (["."], "it has no BASE"),
-    ],
+    [(["--placebo", "."], "it has no --placebo"), (["--unit", "run"], "it has no --unit"), (["."], "it has no BASE")],
 )
 def test_a_fleet_has_no_other_options(more: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match=message):

@@ -90,10 +90,7 @@ ROW = 'seconds = 1\nwork = "tasks"\nmetrics = { "tasks" = "tasks" }\n'
             '[rows.a]\nprogram = "rt_wakup"\n' + ROW,
             "names an unknown program: rt_wakup\n  next: did you mean rt_wakeup?",
         ),
-        (
-            '[rows.a]\ntool = "hackbench"\nsecnds = 1\n' + ROW,
-            "4: rows.a.secnds is unknown\n  next: did you mean",
-        ),
+        ('[rows.a]\ntool = "hackbench"\nsecnds = 1\n' + ROW, "4: rows.a.secnds is unknown\n  next: did you mean"),
         ('[rows.a]\ntool = "hackbench"\nwork = "x"\nseconds = 1\n', "mine.toml:2: rows.a lacks metrics"),
         ('[rows.a]\ntool = "hackbench"\nwork = "x"\nseconds = 1\nmetrics = {}\n', "mine.toml:6: rows.a.metrics is"),
         (

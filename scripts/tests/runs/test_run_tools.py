@@ -163,13 +163,7 @@ def test_pi_stress_cannot_leave_out_cpus() -> None:
 
 def test_processes_end_with_what_says_nothing() -> None:
     """The observations behind the table of tools: an exit status proves neither success nor failure."""
-    statuses = {
-        "stress-ng-nobody": 0,
-        "pi_stress-zero": 0,
-        "perf-stat": 0,
-        "perf-c2c": 255,
-        "tbench-refused": 0,
-    }
+    statuses = {"stress-ng-nobody": 0, "pi_stress-zero": 0, "perf-stat": 0, "perf-c2c": 255, "tbench-refused": 0}
     assert {name: output(name).exit_status for name in statuses} == statuses
 
 
