@@ -363,13 +363,6 @@ def add_config_option(parser: argparse._ActionsContainer, about: str) -> None:
     parser.add_argument("--config", type=fragments, default=(), metavar="FRAGMENT,...", help=about)
 
 
-def add_cpupri_option(parser: argparse._ActionsContainer, about: str) -> None:
-    """--cpupri: variants of cpupri-split; each needs its own kernel."""
-    chosen = some_of("variant of cpupri-split", names.cpupri_variants, everything="all")
-    about = f"{about}: {', '.join(names.cpupri_variants())}, or all"
-    parser.add_argument("--cpupri", type=chosen, default=(), metavar="NAME,...", help=about)
-
-
 def add_values(parser: argparse._ActionsContainer, *rows: tuple[str, Callable[[str], object], str, str]) -> None:
     """Options with one value. A row: the name, the type, what --help calls the value, and what the option is for."""
     for name, kind, shown, about in rows:

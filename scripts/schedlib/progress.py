@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _TICK = 1.0
@@ -40,10 +40,9 @@ class _Line:
             if self._open != text:
                 self._close()
                 self._write(f"{text}: {seconds:.1f} s\n")
-            elif sys.stderr.isatty():
-                self._write(f"\r{text} ... {seconds:.1f} s\n")
             else:
-                self._write(f"{seconds:.1f} s\n")
+                begun = f"\r{text} ... " if sys.stderr.isatty() else ""
+                self._write(f"{begun}{seconds:.1f} s\n")
             self._open = ""
 
     def say(self, text: str) -> None:
@@ -120,6 +119,12 @@ def printable(text: str, keep: str = "") -> str:
     `keep`: characters that are left as they are.
     """
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
+
+
+def table(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    """The lines of a table: each column is as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def tell(text: str) -> None:

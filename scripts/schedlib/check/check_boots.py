@@ -10,7 +10,7 @@ from pathlib import Path
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.expected import expected_tests
-from schedlib.console.judge import Problem, TestOutcome, TestResult, judge, with_problems
+from schedlib.console.judge import Problem, TestOutcome, TestResult, judge
 from schedlib.console.known_races import explained
 from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.errors import SchedlineError
@@ -102,7 +102,7 @@ def boot_and_judge(
             problems += disagreements(our_rules(), layout_of(unit, unit.name), judgement.tests, plan.expected)
         if options.sanitize:
             problems += sanitizer_off(options.sanitize, log)
-        boots.append(JudgedBoot(name, run, with_problems(judgement, problems)))
+        boots.append(JudgedBoot(name, run, judgement.with_problems(problems)))
     return tuple(boots)
 
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from pathlib import Path
 
 from schedlib import TOOL
 from schedlib.console.judge import Judgement, Problem, TestOutcome, TestResult
@@ -68,33 +67,26 @@ def check_document(
 
 
 def _boot_document(boot: JudgedBoot) -> dict[str, object]:
+    checksum = None
+    with suppress(OSError), boot.run.log.open("rb") as file:  # a pipe, or a log that was removed, has none
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
     return {
         "name": boot.name,
         "command": list(boot.run.argv),
         "ending": boot.run.ending.value,
         "log": str(boot.run.log),
-        "sha256": _sha256(boot.run.log),
+        "sha256": checksum,
         "seconds": boot.run.seconds if boot.run.argv else None,
         "verdict": boot.judgement.verdict.name,
-        "tests": [
-            _plain(test, "name", "outcome", "reason", "duration_s", "diagnostics", "line")
-            for test in boot.judgement.tests
-        ],
-        "problems": [_plain(problem, "kind", "line", "text", "verdict", "test") for problem in boot.judgement.problems],
+        "tests": [_plain(test, "xfail") for test in boot.judgement.tests],
+        "problems": [_plain(problem) for problem in boot.judgement.problems],
     }
 
 
-def _plain(value: object, *names: str) -> dict[str, object]:
-    """Some attributes of an object as JSON has them."""
-    found = {name: getattr(value, name) for name in names}
+def _plain(value: TestResult | Problem, without: str = "") -> dict[str, object]:
+    """The attributes of an object as JSON has them."""
+    found = {name: each for name, each in vars(value).items() if name != without}
     return {name: each.value if isinstance(each, Enum) else each for name, each in found.items()}
-
-
-def _sha256(path: Path) -> str | None:
-    """The hash of a file; None if it does not exist any more (a pipe, a removed log)."""
-    with suppress(OSError), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-    return None
 
 
 def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
@@ -144,11 +136,10 @@ def ktap_text(boots: Sequence[JudgedBoot]) -> str:
 
 def _ktap_line(number: int, name: str, test: TestResult) -> str:
     line = f"{_status([test])} {number} {_word(name)}"
-    if test.outcome is TestOutcome.SKIP:
-        return f"{line} # SKIP {_word(_reason(test))}"
     if test.outcome is TestOutcome.PASS:
         return line
-    return f"{line} # {'' if test.outcome is TestOutcome.FAIL else 'ERROR '}{_word(_reason(test))}"
+    directive = {TestOutcome.SKIP: "SKIP ", TestOutcome.FAIL: ""}.get(test.outcome, "ERROR ")
+    return f"{line} # {directive}{_word(_reason(test))}"
 
 
 def _status(tests: Sequence[TestResult]) -> str:

@@ -21,6 +21,7 @@ from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
 from schedlib.formats.check_document import CheckChange, CheckDocument, SaidPresence
 from schedlib.formats.junit import junit_document
+from schedlib.progress import table
 from schedlib.tree.changes import State, change_table
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
@@ -101,24 +102,26 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
             mark = "note" if problem.verdict is Verdict.PASS else problem.verdict.name
             out.append(f"{mark} {boot.name} {problem_text(problem)}")
     out.append(f"tree: {summary.tree.origin}" + (f" (dirty: {summary.tree.dirty} files)" if summary.tree.dirty else ""))
-    changes = []
+    changes = [("change", "expected", "source", "kernel", "rules")]
     for row in summary.changes:
         rules = "skipped" if row.verdict is Verdict.INCONCLUSIVE else row.verdict.name
         changes.append((row.id, "yes" if row.expected else "no", row.state, row.present, rules))
-    out += _table(("change", "expected", "source", "kernel", "rules"), changes)
-    guests = []
+    out += table(changes)
+    guests = [("guest", "verdict", "passed", "failed", "skipped", "seconds", "log")]
     for boot in summary.boots:
         verdict, counts = boot.judgement.verdict.name, _counts(boot.judgement.tests)
         guests.append((boot.name, verdict, *counts, f"{boot.run.seconds:.1f}", str(boot.run.log)))
-    out += _table(("guest", "verdict", "passed", "failed", "skipped", "seconds", "log"), guests)
+    out += table(guests)
     for suite in summary.left_out:
         out.append(f"left out: {suite.name}: {suite.why}")
     skipped = skips(summary.boots)
     number = sum(map(len, skipped.values()))
     if skipped:
         out.append(f"skipped in every guest: {number} tests{'' if verbose else ' (--verbose names them)'}, because")
-    reasons = list(skipped.items())
-    shown = reasons if verbose or len(reasons) <= _MOST_REASONS else _most_frequent(reasons, _MOST_REASONS - 1)
+    reasons = shown = list(skipped.items())
+    if not verbose and len(reasons) > _MOST_REASONS:
+        most = sorted(reasons, key=lambda each: -len(each[1]))[: _MOST_REASONS - 1]
+        shown = [each for each in reasons if each in most]
     for reason, names in shown:
         out.append(f"  {reason}: {', '.join(names) if verbose else len(names)}")
     if len(shown) < len(reasons):
@@ -132,12 +135,6 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
     out.append(f"results: {summary.out}/results.json, junit.xml, results.ktap")
     out.append(f"verdict: {summary.verdict.name}")
     return tuple(out)
-
-
-def _most_frequent(reasons: Sequence[tuple[str, list[str]]], most: int) -> list[tuple[str, list[str]]]:
-    """The reasons with most tests, in the order in which they came."""
-    chosen = sorted(reasons, key=lambda each: -len(each[1]))[:most]
-    return [each for each in reasons if each in chosen]
 
 
 def _failed(boots: Sequence[JudgedBoot]) -> dict[tuple[str, TestOutcome], tuple[list[str], TestResult]]:
@@ -154,10 +151,3 @@ def _counts(tests: Sequence[TestResult]) -> tuple[str, str, str]:
     passed = sum(test.outcome is TestOutcome.PASS for test in tests)
     skipped = sum(test.outcome is TestOutcome.SKIP for test in tests)
     return str(passed), str(len(tests) - passed - skipped), str(skipped)
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
-    ]

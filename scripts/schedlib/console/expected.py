@@ -56,7 +56,6 @@ def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | 
 
 
 def _listed(path: Path) -> Iterator[Listed]:
-    """The lines of a list."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import itemgetter
 
@@ -77,11 +77,10 @@ class Judgement:
     tests: tuple[TestResult, ...]
     problems: tuple[Problem, ...]
 
-
-def with_problems(judgement: Judgement, problems: Sequence[Problem]) -> Judgement:
-    """The judgement with more problems added; its verdict is the worst of all."""
-    verdict = worst([judgement.verdict, *(problem.verdict for problem in problems)])
-    return Judgement(verdict, judgement.tests, (*judgement.problems, *problems))
+    def with_problems(self, problems: Sequence[Problem]) -> Judgement:
+        """The judgement with more problems added; its verdict is the worst of all."""
+        verdict = worst([self.verdict, *(problem.verdict for problem in problems)])
+        return Judgement(verdict, self.tests, (*self.problems, *problems))
 
 
 _OUTCOMES = {
@@ -104,7 +103,7 @@ MOST_PROBLEMS = 50
 """Problems of one kind that are listed; a log of 50 MB can hold a million."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Log:
     """A log, read once.
 
@@ -118,17 +117,17 @@ class _Log:
         back: line at which the kernel's clock went back among the tests.
     """
 
-    report: Report
-    signs: tuple[Sign, ...]
-    last_line: int
-    banner: int
-    shutdown: int
-    restarted: int
-    runner: int
-    asked: bool
     cut: bool
-    races: tuple[RaceReport, ...]
-    back: int
+    report: Report = field(default_factory=lambda: Report((), (), 0))
+    signs: list[Sign] = field(default_factory=list)
+    races: list[RaceReport] = field(default_factory=list)
+    last_line: int = 0
+    banner: int = 0
+    shutdown: int = 0
+    restarted: int = 0
+    runner: int = 0
+    asked: bool = False
+    back: int = 0
 
 
 def judge(
@@ -155,7 +154,7 @@ def judge(
     seen = _scan(log, learned)
     intended = known_races(seen.races) if known_races and seen.races else ()
     own = {number for report, _ in intended for number in report.own}
-    seen = replace(seen, signs=tuple(each for each in seen.signs if each.line not in own))
+    seen.signs = [each for each in seen.signs if each.line not in own]
     alive = bool(seen.banner or seen.report.streams)
     doubts = {each.test: each.text for each in seen.report.flaws if _flaw_verdict(each) is Verdict.FAIL}
     listed = frozenset(expected)
@@ -183,19 +182,16 @@ def judge(
 
 
 def _scan(log: bytes, learned: Framing | None) -> _Log:
-    reader = Reader()
-    races = RaceReader()
-    signs: list[Sign] = []
-    banner = newest = shutdown = restarted = runner = number = 0
-    asked = False
-    back, clock = 0, 0.0
+    reader, races = Reader(), RaceReader()
+    seen = _Log(cut=bool(log) and not log.endswith(b"\n"), races=races.reports)
+    newest, clock = 0, 0.0
     for line in lines(log, learned):
-        number = line.number
+        number = seen.last_line = line.number
         reader.feed(line)
         if line.stamp is not None:
             # Messages of several CPUs are not in order to the microsecond.
             if reader.started and line.stamp < clock - _CLOCK_SLACK_S:
-                back = back or number
+                seen.back = seen.back or number
             clock = line.stamp
         found = sign(line)
         if found is not None or races.open:
@@ -203,27 +199,24 @@ def _scan(log: bytes, learned: Framing | None) -> _Log:
         if found is None:
             continue
         if found.kind == "banner":
-            banner = banner or number
+            seen.banner = seen.banner or number
             newest = number
         elif found.kind == "start":
             # A second console replays the messages of the first one, but only before the tests begin. The banner
             # does not show a restart, because programs print it, too (/proc/version).
-            if banner and reader.started and not shutdown:
-                restarted = restarted or number
-            shutdown = 0
-            asked = asked or "kunit_shutdown=" in found.text
+            if seen.banner and reader.started and not seen.shutdown:
+                seen.restarted = seen.restarted or number
+            seen.shutdown = 0
+            seen.asked = seen.asked or "kunit_shutdown=" in found.text
         elif found.kind == "shutdown":
-            shutdown = number
+            seen.shutdown = number
         elif found.kind == "runner":
-            runner = number
+            seen.runner = number
         else:
-            signs.append(found)
-    cut = bool(log) and not log.endswith(b"\n")
-    found_races = tuple(races.reports)
-    shutdown = shutdown if shutdown > newest else 0
-    return _Log(
-        reader.finish(), tuple(signs), number, banner, shutdown, restarted, runner, asked, cut, found_races, back
-    )
+            seen.signs.append(found)
+    seen.report = reader.finish()
+    seen.shutdown = seen.shutdown if seen.shutdown > newest else 0
+    return seen
 
 
 # Tests.
@@ -334,13 +327,9 @@ def _prefixes(name: str) -> list[str]:
 
 def _outcome_verdicts(tests: Iterable[TestResult], excused: bool) -> Iterator[Verdict]:
     """Verdicts of the tests; a skipped test has none."""
-    for test in tests:
-        if test.outcome is TestOutcome.SKIP:
-            continue
-        if excused and test.outcome in (TestOutcome.MISSING, TestOutcome.CRASHED):
-            yield Verdict.ERROR
-        else:
-            yield Verdict.PASS if test.outcome is TestOutcome.PASS else Verdict.FAIL
+    lost = Verdict.ERROR if excused else Verdict.FAIL
+    known = {TestOutcome.PASS: Verdict.PASS, TestOutcome.MISSING: lost, TestOutcome.CRASHED: lost}
+    yield from (known.get(test.outcome, Verdict.FAIL) for test in tests if test.outcome is not TestOutcome.SKIP)
 
 
 # Problems.

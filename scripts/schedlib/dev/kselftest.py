@@ -13,7 +13,7 @@ from platform import machine
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock, scratch, write_atomic
 from schedlib.console.expected import load_expected
-from schedlib.console.judge import Judgement, Problem, TestOutcome, judge, with_problems
+from schedlib.console.judge import Judgement, Problem, TestOutcome, judge
 from schedlib.dev.plain_tree import clone_with_series
 from schedlib.formats.document import Refused, write_plain
 from schedlib.formats.kselftest_document import KselftestDocument
@@ -103,7 +103,7 @@ def in_guest(cache: Path, tree: Tree, place: Path) -> StepRow:
     judgement = judge(log.read_bytes(), every, ending=boot.ending, times=boot.times)
     lost = home.bring_home(disk, 0, fresh / "runs")
     problems = [Problem("runs", 0, lost, Verdict.FAIL)] if lost else not_home(fresh / "runs", leave_runs)
-    judgement = with_problems(judgement, problems)
+    judgement = judgement.with_problems(problems)
     return "run-in-guest", judgement.verdict, _counts(judgement), log
 
 

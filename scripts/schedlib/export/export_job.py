@@ -65,23 +65,21 @@ class _Series:
 
     def put(self, files: dict[str, bytes], message: str, made_from: Path) -> _Series:
         """One patch more, which writes these files. It has the date of the file of ours that it was made from."""
-        author = self.author | {"GIT_AUTHOR_DATE": _date(made_from)}
-        return replace(self, commit=put_files(self.tree, self.commit, files, message, author))
+        return replace(self, commit=put_files(self.tree, self.commit, files, message, self._dated(made_from)))
 
     def put_suites(self, more: Collection[str], message: Path, made_from: Path) -> _Series:
         """One patch more: the tree's suites as they fit the changes that it has now, and some suites more."""
         suites = [suite for suite in suite_table().values() if suite.name in more or self._has(suite)]
         files = kept_tests(self.tree, self.commit, self.unifdef, suites, self.there())
         text = told(message, holds(self.there(), [suite.name for suite in suites]))
-        author = self.author | {"GIT_AUTHOR_DATE": _date(made_from)}
-        return replace(self, commit=put_tests(self.tree, self.commit, files, hooks(suites), text, author))
+        commit = put_tests(self.tree, self.commit, files, hooks(suites), text, self._dated(made_from))
+        return replace(self, commit=commit)
 
     def put_each(self, suites: Sequence[KunitSuite]) -> _Series:
         """One patch for each of some suites that the tree does not have as they are today."""
         series = self
         for suite in suites:
-            message = MESSAGES / f"{suite.name}.txt"
-            series = series.put_suites([suite.name], message, KUNIT / suite.source)
+            series = series.put_suites([suite.name], MESSAGES / f"{suite.name}.txt", KUNIT / suite.source)
         return series
 
     def put_change(self, name: str) -> _Series:
@@ -115,24 +113,15 @@ class _Series:
         """The changes that the commit has."""
         return present_changes(self.tree, self.commit)
 
+    def _dated(self, file: Path) -> dict[str, str]:
+        """The author, at the time when a file of ours changed.
 
-def _date(file: Path) -> str:
-    """When a file of ours changed: SOURCE_DATE_EPOCH, or its last commit, or without git its modification."""
-    if epoch := os.environ.get("SOURCE_DATE_EPOCH"):
-        return f"@{epoch} +0000"
-    committed = try_git(PROJECT, "log", "-1", "--format=%cI", "--", file).stdout.decode().strip()
-    return committed or f"@{file.stat().st_mtime:.0f} +0000"
-
-
-def _author(tree: Tree) -> dict[str, str]:
-    """The user's name and address in git's configuration: a series goes out under its sender's name."""
-    found = sender(tree)
-    if not found:
-        raise SchedlineError(
-            "git knows no author for the exported patches",
-            "git config --global user.name 'Your Name'; git config --global user.email you@example.org",
-        )
-    return found
+        This is SOURCE_DATE_EPOCH, or its last commit, or without git its modification.
+        """
+        if epoch := os.environ.get("SOURCE_DATE_EPOCH"):
+            return self.author | {"GIT_AUTHOR_DATE": f"@{epoch} +0000"}
+        committed = try_git(PROJECT, "log", "-1", "--format=%cI", "--", file).stdout.decode().strip()
+        return self.author | {"GIT_AUTHOR_DATE": committed or f"@{file.stat().st_mtime:.0f} +0000"}
 
 
 def _add_documentation(series: _Series) -> _Series:
@@ -236,8 +225,13 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
         raise SchedlineError(f"{out} is not an empty directory", "name another: -o DIR")
     tree = at(tree, tree.head)
     _refuse_old(tree)
+    if not (author := sender(tree)):  # a series goes out under its sender's name
+        raise SchedlineError(
+            "git knows no author for the exported patches",
+            "git config --global user.name 'Your Name'; git config --global user.email you@example.org",
+        )
     with built_unifdef(tree) as unifdef:
-        series, _ = _Series(tree, _author(tree), unifdef, tree.head).change((), without)
+        series, _ = _Series(tree, author, unifdef, tree.head).change((), without)
         series = series.put_each(series.fitting())
         # All at once shows the order, and whether all apply.
         wanted = {*with_, *_fixes(tree, series.there())} - set(without)

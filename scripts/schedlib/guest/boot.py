@@ -11,7 +11,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -53,16 +52,6 @@ class GuestRun:
     times: tuple[tuple[int, float], ...] = ()
 
 
-_running: set[subprocess.Popen[bytes]] = set()
-
-
-def end_guests() -> None:
-    """Kill the guests that other threads run: each of them finds that its guest has died."""
-    for process in tuple(_running):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-
 def run_guest(argv: Sequence[str], log: Path, timeout: float, stop: re.Pattern[bytes] | None = None) -> GuestRun:
     """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds.
 
@@ -88,7 +77,6 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float, stop: re.Pattern[b
             start_new_session=True,
         )
         ending = Ending.TIMED_OUT
-        _running.add(process)
         try:
             assert process.stdout is not None  # noqa: S101
             with selectors.DefaultSelector() as selector:
@@ -111,7 +99,6 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float, stop: re.Pattern[b
                         break
         finally:
             _end(process)
-            _running.discard(process)
     return GuestRun(tuple(argv), log, ending, time.monotonic() - start, tuple(times))
 
 

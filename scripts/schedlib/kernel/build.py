@@ -181,8 +181,7 @@ def compiler_version(prefix: str) -> str:
 
 def _identity(image: Path) -> list[int]:
     with suppress(OSError):
-        status = image.stat()
-        return [status.st_size, status.st_mtime_ns]
+        return [image.stat().st_size, image.stat().st_mtime_ns]
     return []
 
 

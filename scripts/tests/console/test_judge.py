@@ -201,103 +201,10 @@ def test_killed_run_does_not_blame_the_kernel_but_a_failure_stays() -> None:
         assert judge(log, ending=Ending.KILLED).verdict is verdict
 
 
-# Reports of the kernel: the formats of 6.1 to 7.3 on x86, arm64 and UML.
+# Reports of the kernel, in the formats of 6.1 to 7.3 on x86, arm64 and UML, and what only looks like one.
 
-SPLATS = """\
-Kernel panic - not syncing: Fatal exception
----[ end Kernel panic - not syncing: Fatal exception ]---
-BUG: kernel NULL pointer dereference, address: 0000000000000008
-BUG: unable to handle page fault for address: ffffdead00000100
-BUG: scheduling while atomic: swapper/0/1/0x00000002
-BUG: KASAN: slab-use-after-free in cpupri_set+0x12/0x90
-BUG: KCSAN: data-race in a / b
-BUG: KFENCE: out-of-bounds read in x+0x1/0x2
-BUG kmalloc-64 (Tainted: G    B   W         ): Redzone overwritten
-BUG: failure at lib/kunit/judge_demo.c:33/bug_failure()!
-kernel BUG at kernel/sched/cpupri.c:150!
-watchdog: BUG: soft lockup - CPU#3 stuck for 26s! [kunit_try_catch:57]
-watchdog: Watchdog detected hard LOCKUP on cpu 1
-WARNING: kernel/sched/core.c:812 at set_rq_offline+0x3a/0x50, CPU#1: kunit_try_catch/33
-WARNING: at set_rq_offline+0x3a/0x50, CPU#1: kunit_try_catch/33
-WARNING: CPU: 0 PID: 33 at kernel/sched/core.c:812 set_rq_offline+0x3a/0x50
-WARNING: possible circular locking dependency detected
-WARNING: possible recursive locking detected
-WARNING: possible irq lock inversion dependency detected
-WARNING: HARDIRQ-safe -> HARDIRQ-unsafe lock order detected
-WARNING: inconsistent lock state
-WARNING: suspicious RCU usage
-WARNING: bad unlock balance detected!
-WARNING: held lock freed!
-WARNING: kworker/0:1/33 still has locks held!
-[ BUG: Invalid wait context ]
-INFO: task kunit_try_catch:33 blocked for more than 122 seconds.
-INFO: possible recursive locking detected
-INFO: trying to register non-static key.
-INFO: rcu_tasks detected stalls on tasks:
-rcu: INFO: rcu_preempt self-detected stall on CPU
-rcu: INFO: rcu_sched detected stalls on CPUs/tasks:
-rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks: {
-rcu: rcu_preempt kthread starved for 2600 jiffies! g-1199 f0x0 RCU_GP_WAIT_FQS(5) ->state=0x0 ->cpu=1
-UBSAN: array-index-out-of-bounds in kernel/sched/cpupri.c:99:3
-KASAN: null-ptr-deref in range [0x0000000000000008-0x000000000000000f]
-Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] SMP
-Oops: Oops: 0002 [#1] SMP NOPTI
-general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1]
-Unable to handle kernel NULL pointer dereference at virtual address 0000000000000008
-Internal error: Oops: 0000000096000046 [#1] SMP
-Internal error: synchronous external abort: 0000000096000210 [#1] SMP
-double fault: 0000 [#1]
-PANIC: double fault, error_code: 0x0
-divide error: 0000 [#1] SMP
-invalid opcode: 0000 [#1] SMP
-huh, entered softirq 3 NET_RX 00000000b1d6 preempt_count 00000101, exited with 00000100?
-note: kunit_try_catch[57] exited with preempt_count 1
-note: rt_actor/3[61] exited with irqs disabled
-Fixing recursive fault but reboot is needed!
-irq 9: nobody cared (try booting with the "irqpoll" option)
-initcall sched_init_debug+0x0/0x150 returned with preemption imbalance
-CPU 0 Unable to handle kernel paging request at virtual address 0000000000000008, era == 9000000000222868
-Oops[#1]:
-Oops [#1]
-specification exception: 0006 ilc:2 [#1] SMP
-refcount_t: underflow; use-after-free.
-rust_kernel: panicked at kernel/sched/ext.rs:20:9:
-usercopy: Kernel memory exposure attempt detected from SLUB object 'task_struct' (offset 0, size 16)!
-CFI failure at rt_spin+0x10/0x20 (target: bar+0x0/0x10; expected type: 0x11223344)
-Unhandled 64-bit el1h sync exception on CPU3, ESR 0x0000000036000000 -- IABT (lower EL)
-csd: Detected non-responsive CSD lock (#1) on CPU#03, waiting 5000000003 ns for CPU#01 x(y).
-sched_clock on CPU 2 went backward by 20 ns
-CPU2: failed to come online
-list_add corruption. next->prev should be prev (ffff8880), but was 0000.
-DEBUG_LOCKS_WARN_ON(lock->magic != lock)
-bad: scheduling from the idle thread!
-kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)
-Call Trace:
-Call trace:
-------------[ cut here ]------------
----[ end trace 0000000000000000 ]---
-Modules linked in:
-RIP: 0010:cpupri_set+0x12/0x90
-CPU: 1 UID: 0 PID: 33 Comm: kunit_try_catch Tainted: G                 N  7.3.4 #2 VOLUNTARY
-CPU: 1 PID: 33 Comm: kunit_try_catch Tainted: G                 N 6.1.0 #2
-""".splitlines()
-
-HARMLESS = """\
-WARNING: kernel not compiled with MITIGATION_SRSO.
-WARNING: CPU does not support IBPB.
-Warning: unable to open an initial console.
-clocksource: Watchdog remarks: none
-INFO: lockdep is turned off.
-ACPI BIOS Error (bug): Could not resolve symbol
-debug: ignoring loglevel setting.
-Registered panic notifier
-smp: Brought up 1 node, 8 CPUs
-CPU: Intel QEMU Virtual CPU (family: 0xf, model: 0x6b, stepping: 0x1)
-traps: demo[33] general protection fault ip:401136 sp:7ffc error:0 in demo[401000+1000]
-    ok 3 WARNING: kernel/sched/core.c:812
-    # case: BUG: expected by this test
-# [   12.345678] WARNING: CPU: 0 PID: 33 at kernel/sched/core.c:812 in a quoted log
-""".splitlines()
+SPLATS = (Path(__file__).parent / "splats.txt").read_text().splitlines()
+HARMLESS = (Path(__file__).parent / "harmless.txt").read_text().splitlines()
 
 
 def signs(text: str) -> list[str]:
