@@ -43,14 +43,14 @@ def wanted_of(options: C2cOptions) -> Wanted:
     topology = shape_of(options.topology, options.cpus)
     if options.topology:
         refuse_impossible(target, topology)
-    workload, own = WORKLOADS[options.workload], options.program
+    workload, own = WORKLOADS[options.workload or "rt"], options.own_program()
     rounds = 1 if own else options.rounds or workload.rounds
     setting = Setting(topology, options.line, 0, rounds, options.timeout, shift=CLOCKS.index(options.clock))
     config, changes = (*options.config, *(PROGRAMS if own else workload.config)), options.changes
     if options.cpupri:
         config = (*config, f"cpupri-{options.cpupri}")
         changes = replace(changes, with_=(*changes.with_, "cpupri-split"))
-    name = printable(own.name) if own else options.workload
+    name = printable(own.name) if own else workload.name
     return Wanted(name, options.objects, options.quanta, setting, config, changes, target, own)
 
 
@@ -58,7 +58,7 @@ def count(options: C2cOptions) -> Verdict:
     """Build, boot a guest for each quantum, and report the counts; SchedlineError if one of these fails."""
     cache = cache_dir()
     wanted = wanted_of(options)
-    latencies = weighted.load_latencies(options.latencies) if options.latencies else None
+    latencies = weighted.load_latencies(options.results.latencies) if options.results.latencies else None
     if latencies:
         weighted.refuse_lacking(latencies, wanted.setting)
     if wanted.program:
@@ -68,15 +68,15 @@ def count(options: C2cOptions) -> Verdict:
     types = ["layout"] if "c2c-sched-ext" in wanted.config else []
     doctor.require(["build", *options.tree.needs, *shell, *types])
     planned = source(open_tree(cache, options.tree), wanted)
-    out = _results(cache, options.out)
+    out = _results(cache, options.results.out)
     with scratch(cache) as place:
-        is_taped = options.blame or options.trace is not None
+        is_taped = options.results.blame or options.trace is not None
         observed = observe(cache, built(cache, planned, place / "kernel"), wanted, place, out, taped=is_taped)
         if options.trace:
             with step(f"writing {options.trace}"):
                 player = Player(plugin_guest.replayer(cache), observed.parameters)
                 keep_trace(options.trace, observed, pcs_of(player, observed))
-        result = _result(cache, observed, place, blames=options.blame)
+        result = _result(cache, observed, place, blames=options.results.blame)
     _show(result, out, options)
     return Verdict.PASS
 
@@ -89,11 +89,11 @@ def replay(options: C2cReplayOptions) -> Verdict:
             observed = traced(options.trace, place)
         if options.layout:
             observed = relaid(observed, options.layout, place)
-        out = _results(cache, options.out)
+        out = _results(cache, options.results.out)
         player = Player(plugin_guest.replayer(cache), observed.parameters)
         with step("counting"):
             observed = played(player, observed, options.line or observed.parameters.line)
-        result = _result(cache, observed, place, blames=options.blame)
+        result = _result(cache, observed, place, blames=options.results.blame)
     _show(result, out, options)
     return Verdict.PASS
 
@@ -117,16 +117,16 @@ def _result(cache: Path, observed: Observed, place: Path, *, blames: bool) -> Tr
 
 
 def _show(result: TrafficResult, out: Path, options: C2cOptions | C2cReplayOptions) -> None:
-    latencies = weighted.load_latencies(options.latencies) if options.latencies else UNSET
+    latencies = weighted.load_latencies(options.results.latencies) if options.results.latencies else UNSET
     result = structs.replace(result, latencies=latencies)
     text = traffic_report.text(result)
     write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, c2c_page.picture(result))
-    for path in (options.json, out / C2C_FILE):
+    for path in (options.results.json, out / C2C_FILE):
         if path:
             document.write(path, result)
-    if options.html:
-        write_atomic(options.html, c2c_page.page(result))
+    if options.results.html:
+        write_atomic(options.results.html, c2c_page.page(result))
     print(text, end="")
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
 

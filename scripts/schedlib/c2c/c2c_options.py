@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline c2c`: the programs that a guest can run, the objects that can be watched, the defaults."""
+"""The options of `schedline c2c` and the verbs below it; the programs that a guest can run, the objects to watch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from schedlib.errors import SchedlineError
 from schedlib.kernel.targets import TARGETS
-from schedlib.options import ChangeOptions, TreeOptions
+from schedlib.names import cpupri_variants, latency_names, named_file, one_of, some_of, topology_names
+from schedlib.options import (
+    MOST_CPUS,
+    ChangeOptions,
+    TreeOptions,
+    cpu_count,
+    existing_directory,
+    existing_path,
+    flag,
+    fragments,
+    new_directory,
+    new_file,
+    new_path,
+    option,
+    seconds,
+)
 from schedlib.paths import CONFIGS, PROJECT
 
 TRACED = tuple(name for name, target in TARGETS.items() if (CONFIGS / "kernel" / f"c2c-{target.arch}.config").is_file())
@@ -135,116 +153,256 @@ class OwnProgram:
         return " ".join([self.file.name, *self.arguments]) + mark
 
 
+def _whole(least: int, most: int, what: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return int(text)
+
+    return read
+
+
+_number = _whole(1, 10**9, "a number above 0")
+_seed = _whole(0, 999999, "a number from 0 to 999999")
+
+
+def _cpus(text: str) -> int:
+    value = cpu_count(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError("one CPU shares no lines; give 2 or more")
+    return value
+
+
+def _quanta(text: str) -> tuple[int, ...]:
+    values = tuple(_number(word) for word in text.split(","))
+    if len(set(values)) != len(values):
+        raise argparse.ArgumentTypeError("a quantum is listed twice; name each once")
+    return values
+
+
+def _file(text: str) -> Path:
+    path = existing_path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text} is no file")
+    return path
+
+
+def _build_id(text: str) -> str:
+    if len(text) < 6 or len(text) > 64 or set(text) - set("0123456789abcdef"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a build-id: 6 to 64 of the digits 0 to 9 and a to f")
+    return text
+
+
+def _tag(text: str) -> str:
+    if not text.isidentifier() or not text.isascii():
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a structure")
+    return text
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 100")
+    return value
+
+
+def _weights(text: str) -> tuple[float, ...]:
+    values = tuple(_percent(word) for word in text.split(","))
+    if len(values) != len(WEIGHTS) or not any(values):
+        raise argparse.ArgumentTypeError("give three numbers, for lines of 64, 128 and 256 bytes; not all 0")
+    return values
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What is written of a result, and how."""
+
+    blame: bool = option(
+        "--no-blame",
+        "leave out the fields to blame, which takes minutes where all of a busy kernel's memory is watched",
+        default=True,
+        action="store_false",
+    )
+    latencies: Path | None = option(
+        "--latencies FILE",
+        lambda: f"weight misses by a machine's latencies: {', '.join(latency_names())}, or a file like those",
+        named_file("file of latencies", latency_names, "latencies"),
+    )
+    out: Path | None = option("--out DIR", "directory for the results", new_path)
+    json: Path | None = option("--json FILE", "write the result here too (c2c-1)", new_path)
+    html: Path | None = option("--html FILE", "write a page with lists and pictures here", new_path)
+
+
 @dataclass(frozen=True)
 class C2cOptions:
-    """The options of a measurement.
+    """The options of a measurement. A guest boots for each of `quanta`."""
 
-    Attributes:
-        workload: a name in WORKLOADS; ignored if there is a program of the user.
-        rounds: number of rounds of each thread; None for the workload's default.
-        quanta: lengths of a CPU's turn in blocks of code; a guest boots for each.
-        line: bytes of a cache line.
-        clock: ns of the guest's time for an instruction of any CPU.
-        cpupri: a variant of cpupri-split.
-        timeout: seconds allowed for each guest.
-        trace: file for the accesses, to play them again.
-        blame: whether to count again with fields on lines of their own.
-        latencies: a file of configs/latencies/, or one like it.
-    """
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    on: str = option(
+        "--on",
+        f"emulator and architecture (default: {TRACED[0]}); QEMU 7.2 has clusters on arm64 only",
+        choices=TRACED,
+        default=TRACED[0],
+    )
+    # rt is not the default that argparse knows: it would not see that it and --program contradict each other.
+    workload: str | None = option(
+        "--workload",
+        f"{'; '.join(f'{each.name}: {each.about}' for each in WORKLOADS.values())} (default: rt)",
+        choices=list(WORKLOADS),
+        group="runs",
+    )
+    program: Path | None = option(
+        "--program FILE",
+        "run this program instead; its arguments follow --, and the libraries that it needs go along",
+        _file,
+        group="runs",
+    )
+    script: Path | None = option("--script FILE", "run this script in busybox's shell instead", _file, group="runs")
+    files: Path | None = option(
+        "--files DIR", "the files that the program or script finds where it is started", existing_directory
+    )
+    marked: bool = flag(
+        "--marked", "count from `schedline-count start` to `schedline-count stop`, which it runs (default: all of it)"
+    )
+    arguments: tuple[str, ...] = ()
+    rounds: int | None = option("--rounds N", "how many rounds each thread makes", _number)
+    cpus: int = option("--cpus N", f"2 to {MOST_CPUS} (default: {CPUS})", _cpus, default=CPUS, group="shape")
+    topology: str | None = option(
+        "--topology NAME",
+        "the shape in configs/topologies/NAME.toml; its clusters, LLCs and nodes define near and far",
+        one_of("topology", topology_names),
+        group="shape",
+    )
+    objects: tuple[str, ...] = option(
+        "--objects NAME,...",
+        f"what to watch: {', '.join(KINDS)}, or {ALL} of the kernel's memory (default: {','.join(DEFAULT)})",
+        some_of("object", lambda: [*KINDS, ALL]),
+        default=DEFAULT,
+    )
+    quanta: tuple[int, ...] = option(
+        "--quanta N,...",
+        f"length of a CPU's turn in blocks of code, one guest for each (default: {','.join(map(str, QUANTA))})",
+        _quanta,
+        default=QUANTA,
+    )
+    line: int = option("--line", "bytes of a cache line (64)", int, choices=LINES, default=LINES[0])
+    clock: int = option(
+        "--clock",
+        "guest time for an instruction of any CPU; less lets waiters spin longer before they sleep "
+        f"(default: {CLOCK} ns)",
+        int,
+        choices=CLOCKS,
+        default=CLOCK,
+    )
+    config: tuple[str, ...] = option(
+        "--config FRAGMENT,...",
+        "fragments of configs/kernel/, or paths, on top of those that c2c needs",
+        fragments,
+        default=(),
+    )
+    cpupri: str | None = option(
+        "--cpupri NAME",
+        lambda: f"a kernel with cpupri-split in this variant: {', '.join(cpupri_variants())}",
+        one_of("variant of cpupri-split", cpupri_variants),
+    )
+    timeout: float = option(
+        "--timeout SECONDS", f"end a guest after this time ({TIMEOUT:.0f})", seconds, default=TIMEOUT
+    )
+    trace: Path | None = option("--trace FILE", "keep the accesses in this file, for c2c replay", new_file)
+    results: ResultOptions = field(default_factory=ResultOptions)
 
-    tree: TreeOptions
-    changes: ChangeOptions
-    on: str
-    workload: str
-    program: OwnProgram | None
-    rounds: int | None
-    cpus: int
-    topology: str | None
-    objects: tuple[str, ...]
-    quanta: tuple[int, ...]
-    line: int
-    clock: int
-    config: tuple[str, ...]
-    cpupri: str | None
-    timeout: float
-    trace: Path | None
-    blame: bool
-    latencies: Path | None
-    out: Path | None
-    json: Path | None
-    html: Path | None
+    def own_program(self) -> OwnProgram | None:
+        """The program or script of the user; SchedlineError if an option has nothing that it could be for."""
+        file = self.program or self.script
+        given = {"--files": self.files, "--marked": self.marked, "words behind --": self.arguments}
+        lonely = next((name for name, value in given.items() if value), "")
+        if not file and lonely:
+            observed = f"{lonely}: there is no program that it could be for"
+            raise SchedlineError(observed, "add --program FILE or --script FILE")
+        if file and self.rounds:
+            observed = "--rounds is for a --workload, and a program of yours is run once"
+            raise SchedlineError(observed, "leave it out")
+        return OwnProgram(file, self.script is not None, self.arguments, self.files, self.marked) if file else None
 
 
 @dataclass(frozen=True)
 class C2cReplayOptions:
-    """A trace to play again.
+    """A trace to play again."""
 
-    Attributes:
-        layout: where fields lie instead: a layout file, or a result of schedline c2c.
-        line: bytes of a cache line; None for those of the trace.
-        blame: whether to count again with fields on lines of their own.
-    """
-
-    trace: Path
-    layout: Path | None
-    line: int | None
-    blame: bool
-    latencies: Path | None
-    out: Path | None
-    json: Path | None
-    html: Path | None
+    trace: Path = option("TRACE", "a file that schedline c2c --trace has written", existing_path)
+    layout: Path | None = option(
+        "--layout FILE", "other offsets: a layout file, or a result of schedline c2c", existing_path
+    )
+    line: int | None = option("--line", "bytes of a cache line (default: those of the trace)", int, choices=LINES)
+    results: ResultOptions = field(default_factory=ResultOptions)
 
 
 @dataclass(frozen=True)
 class C2cDiffOptions:
-    """Two results to compare: files, or directories that have them."""
+    """Two results to compare."""
 
-    base: Path
-    candidate: Path
-    gates: Path
-    json: Path | None
+    base: Path = option("BASE", "a result, or the directory that has one", existing_path)
+    candidate: Path = option("CANDIDATE", "the same for the other kernel", existing_path)
+    gates: Path = option(
+        "--gates FILE", "budgets (default: configs/gates/c2c.toml)", existing_path, default=CONFIGS / "gates/c2c.toml"
+    )
+    json: Path | None = option("--json FILE", "write the result here too (c2c-diff-1)", new_path)
 
 
 @dataclass(frozen=True)
 class C2cImportOptions:
-    """Samples of a real machine to read.
+    """Samples of a real machine to read."""
 
-    Attributes:
-        files: texts of perf, all of one kind.
-        map: of the machine's objects (c2c-objects-1).
-        build_id: of the kernel that ran, if neither the files nor the map say it; empty if not known.
-        line: bytes of a cache line.
-    """
+    files: tuple[Path, ...] = option(
+        "FILE", "texts that perf has printed, all of one kind", existing_path, default=(), nargs="+"
+    )
+    vmlinux: Path | None = option(
+        "--vmlinux FILE", "the kernel that ran, with debug information; only types need none", existing_path
+    )
+    map: Path | None = option("--map FILE", "where its objects lay (c2c-objects-1)", existing_path)
+    build_id: str | None = option(
+        "--build-id HEX", "of the kernel that ran, as perf buildid-list prints it; a map has it", _build_id
+    )
+    line: int = option("--line", "bytes of a cache line (64)", int, choices=LINES, default=LINES[0])
+    out: Path | None = option("--out DIR", "directory for the results", new_path)
+    json: Path | None = option("--json FILE", "write the result here too (c2c-measured-1)", new_path)
 
-    files: tuple[Path, ...]
-    vmlinux: Path | None
-    map: Path | None
-    build_id: str
-    line: int
-    out: Path | None
-    json: Path | None
+
+SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class C2cRecordOptions:
-    """What to sample on this machine.
+    """What to sample on this machine: for some seconds, or until a command (`arguments`) ends."""
 
-    Attributes:
-        vmlinux: the running kernel, with debug information.
-        objects: for the map, as --objects of c2c takes them.
-        seconds: how long to sample.
-        command: sample until it ends, instead.
-        ldlat: the least latency of a load that is sampled, in cycles, where the CPU can choose; 0 leaves it to perf.
-        without_map: do without drgn.
-    """
-
-    vmlinux: Path
-    objects: tuple[str, ...]
-    seconds: float
-    command: tuple[str, ...]
-    ldlat: int
-    without_map: bool
-    out: Path
+    vmlinux: Path = option(
+        "--vmlinux FILE", "the kernel that runs, with debug information", existing_path, required=True
+    )
+    out: Path = option("--out DIR", "a directory without a recording", new_directory, required=True)
+    objects: tuple[str, ...] = option(
+        "--objects NAME,...",
+        f"objects for the map: {', '.join(KINDS)} (default: {','.join(DEFAULT)})",
+        some_of("object", lambda: [*KINDS]),
+        default=DEFAULT,
+    )
+    seconds: float = option(
+        "--seconds N",
+        f"how long to sample (default: {SECONDS:.0f}); with a command after --, until it ends",
+        seconds,
+        default=SECONDS,
+    )
+    ldlat: int = option(
+        "--ldlat CYCLES",
+        "least latency of a sampled load in cycles, on Intel and POWER (default: perf's)",
+        _whole(1, 65535, "a number of cycles from 1 to 65535"),
+        default=0,
+    )
+    without_map: bool = flag("--without-map", "do without drgn: allocated objects have no names")
+    arguments: tuple[str, ...] = ()
 
 
 WEIGHTS = (0.6, 0.25, 0.15)
@@ -258,31 +416,63 @@ RESTARTS = 20
 
 @dataclass(frozen=True)
 class SuggestOptions:
-    """What is to be searched, and with what.
+    """What is to be searched, and with what."""
 
-    Attributes:
-        file: what declares the structure; None to find it.
-        bytes: the largest size; None for today's, rounded up to whole lines.
-        weights: of each of LINES.
-        compare: other layouts, counted beside the suggestion.
-        measure: whether the suggestion is also built and run.
-    """
-
-    struct: str
-    trace: tuple[Path, ...]
-    held_out: tuple[Path, ...]
-    tree: TreeOptions
-    changes: ChangeOptions
-    file: str | None
-    bytes: int | None
-    weights: tuple[float, ...]
-    price: float
-    restarts: int
-    seed: int
-    compare: tuple[Path, ...]
-    measure: bool
-    out: Path | None
-    json: Path | None
+    struct: str = option("STRUCT", "the structure whose members may move", _tag)
+    trace: tuple[Path, ...] = option(
+        "--trace FILE",
+        "accesses that schedline c2c --trace has kept; one file for each workload",
+        existing_path,
+        default=(),
+        nargs="+",
+        required=True,
+    )
+    held_out: tuple[Path, ...] = option(
+        "--held-out FILE",
+        "the same for workloads that the search does not see; without one there is no patch",
+        existing_path,
+        default=(),
+        nargs="+",
+    )
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    file: str | None = option("--file FILE", "the file that declares it, if several do")
+    bytes: int | None = option(
+        "--bytes N",
+        "the largest size that it may have (default: today's, rounded up to whole lines)",
+        _whole(1, (1 << 24) - 1, "a size in bytes, below 16 MB"),
+    )
+    weights: tuple[float, ...] = option(
+        "--weights A,B,C",
+        f"how much lines of 64, 128 and 256 bytes count (default: {','.join(f'{weight:g}' for weight in WEIGHTS)})",
+        _weights,
+        default=WEIGHTS,
+    )
+    price: float = option(
+        "--price PERCENT",
+        f"percent of the misses that each moved member has to save (default: {PRICE:g})",
+        _percent,
+        default=PRICE,
+    )
+    restarts: int = option(
+        "--restarts N",
+        f"how often the search begins again from a changed order (default: {RESTARTS})",
+        _seed,
+        default=RESTARTS,
+    )
+    seed: int = option("--seed N", "of the search (default: 1)", _seed, default=1)
+    compare: tuple[Path, ...] = option(
+        "--compare FILE",
+        "a layout file, or a result of schedline c2c, to count beside the suggestion",
+        existing_path,
+        default=(),
+        nargs="+",
+    )
+    measure: bool = option(
+        "--no-measure", "do not build and run a kernel with the suggestion", default=True, action="store_false"
+    )
+    out: Path | None = option("--out DIR", "directory for the results", new_path)
+    json: Path | None = option("--json FILE", "write the result here too (suggest-1)", new_path)
 
     def weight_of_lines(self) -> dict[int, float]:
         """The weight of each size of lines that has one; together 1."""

@@ -7,10 +7,10 @@ Their numbers of samples are whole in some columns and rounded percentages in ot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schedlib.c2c.samples import Sampled, SampleKind
+from schedlib.c2c.samples import Sampled, SampleKind, SourceKind
 from schedlib.errors import SchedlineError
 
 _C2C, _MEM, _TYPE = "Shared Cache Line Distribution Pareto", "Data Symbol", "Data Type Offset"
@@ -68,21 +68,6 @@ class PerfReport:
     types: list[ReportedType] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     approximate: bool = True
-
-
-def is_c2c_report(text: str) -> bool:
-    """Whether a text is that of perf c2c report."""
-    return _C2C in text or "Shared Data Cache Line Table" in text
-
-
-def is_mem_report(text: str) -> bool:
-    """Whether a text is that of perf mem report, with the columns that are needed."""
-    return any(_MEM in line and "Memory access" in line for line in text.splitlines())
-
-
-def is_type_report(text: str) -> bool:
-    """Whether a text is that of perf report -s type,typeoff."""
-    return _TYPE in text
 
 
 def number(word: str) -> int:
@@ -244,3 +229,14 @@ def _of_type(name: str, offset: int, member: str, event: str, samples: int) -> R
     words = name.split()
     structure = words[1] if words[0] in ("struct", "union") and len(words) > 1 else ""
     return ReportedType(structure, offset, member, kind, Sampled(samples, 0, 0, 0, 0, 0))
+
+
+REPORTS: dict[SourceKind, tuple[Callable[[str], bool], Callable[[str], PerfReport]]] = {
+    "perf c2c report": (lambda text: _C2C in text or "Shared Data Cache Line Table" in text, read_c2c_report),
+    "perf report -s type,typeoff": (lambda text: _TYPE in text, read_type_report),
+    "perf mem report": (
+        lambda text: any(_MEM in line and "Memory access" in line for line in text.splitlines()),
+        read_mem_report,
+    ),
+}
+"""For each kind of report, whether a text is one, with the columns that are needed; and what reads it."""

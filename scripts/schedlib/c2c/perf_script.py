@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import cast
 
 from schedlib.c2c.samples import NOTHING, Sampled, SampleKind
 from schedlib.errors import SchedlineError
@@ -338,46 +339,33 @@ def _read_piece(reader: ScriptReader, path: Path, start: int, end: int, size: in
         return reader.read(file.read(end - start), last=end >= size)
 
 
-def _work(path: Path, names: Names, mine: list[tuple[int, int]], size: int, to: Connection) -> None:
+_reader: ScriptReader
+"""Of a process that reads pieces of a text."""
+
+
+def _begin(names: Names) -> None:
+    global _reader
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    reader = ScriptReader(names)
-    for start, end in mine:
-        to.send((end - start, _read_piece(reader, path, start, end, size)))
-    to.close()
+    _reader = ScriptReader(names)
+
+
+def _work(path: Path, size: int, piece: tuple[int, int]) -> tuple[int, ScriptSums]:
+    start, end = piece
+    return end - start, _read_piece(_reader, path, start, end, size)
 
 
 def _read_in_parallel(path: Path, names: Names, size: int, workers: int, piece: int) -> ScriptSums:
-    pieces = list(_pieces(path, size, piece))
-    # Forked processes have `names` without a copy of it being sent to them.
-    context = get_context("fork")
     found, done, told = ScriptSums(), 0, 0
-    running, readers = [], []
-    for number in range(workers):
-        here, there = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(path, names, pieces[number::workers], size, there), daemon=True)
-        process.start()
-        there.close()
-        running.append(process)
-        readers.append(here)
-    try:
-        while readers:
-            for each in wait(readers):
-                ready = cast(Connection, each)
-                try:
-                    length, sums = ready.recv()
-                except EOFError:
-                    readers.remove(ready)
-                    continue
+    # Forked processes have `names` without a copy of it being sent to them.
+    with ProcessPoolExecutor(workers, get_context("fork"), _begin, (names,)) as pool:
+        try:
+            for length, sums in pool.map(partial(_work, path, size), _pieces(path, size, piece)):
                 found.add(sums)
                 done += length
                 if size > 1 << 30 and 10 * done // size > told:
                     told = 10 * done // size
                     say(f"{path.name}: {10 * told} %")
-    finally:
-        for process in running:
-            if readers:
-                process.terminate()
-            process.join()
-    if done < size:
-        raise SchedlineError(f"{path}: a process that read it has ended too early", "run it again; is memory left?")
+        except BrokenProcessPool as error:
+            observed = f"{path}: a process that read it has ended too early"
+            raise SchedlineError(observed, "run it again; is memory left?") from error
     return found

@@ -220,7 +220,7 @@ def refuse_other_kernel(vmlinux: Path, running: str) -> None:
 
 
 def _sample(how: Sampler, options: C2cRecordOptions) -> None:
-    command = options.command or ("sleep", f"{options.seconds:g}")
+    command = options.arguments or ("sleep", f"{options.seconds:g}")
     latency = ["--ldlat", str(options.ldlat)] if options.ldlat and how.latency else []
     # Not complete: perf writes the end when it ends. So the name is given afterwards.
     half = options.out / f".{DATA_FILE}"

@@ -7,20 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from schedlib import TOOL
 from schedlib.c2c.address_names import AddressNames, ObjectMap, names_of, read_objects, slide_of
 from schedlib.c2c.c2c_options import C2cImportOptions
 from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.perf_reports import (
-    PerfReport,
-    ReportedType,
-    is_c2c_report,
-    is_mem_report,
-    is_type_report,
-    read_c2c_report,
-    read_mem_report,
-    read_type_report,
-)
+from schedlib.c2c.perf_reports import REPORTS, PerfReport, ReportedType
 from schedlib.c2c.perf_script import COMMAND, Key, ScriptSums, instructions, is_script, read_script
 from schedlib.c2c.samples import (
     MEASURED_FILE,
@@ -133,7 +126,7 @@ def import_samples(options: C2cImportOptions) -> Verdict:
         sums.repeated,
         any(report.approximate for report in reports.values()),
     )
-    build_id = (found.build_id if found else "") or (known.build_id if known else "") or options.build_id
+    build_id = (found.build_id if found else "") or (known.build_id if known else "") or options.build_id or ""
     result = measured_of(sums, source, build_id, options.line)
     out = results_directory(cache, options.out)
     for place in (options.json, out / MEASURED_FILE):
@@ -152,12 +145,8 @@ def _kind(path: Path) -> SourceKind:
     if is_script(path):
         return "perf script"
     text = _text(path)
-    if is_c2c_report(text):
-        return "perf c2c report"
-    if is_type_report(text):
-        return "perf report -s type,typeoff"
-    if is_mem_report(text):
-        return "perf mem report"
+    if kind := next((kind for kind, (is_one, _) in REPORTS.items() if is_one(text)), None):
+        return kind
     if text.startswith("PERFILE2"):
         raise SchedlineError(f"{path} is perf's data, not a text", f"{COMMAND} -i {path} > samples.txt")
     if "Memory access" in text and "Samples" in text:
@@ -179,9 +168,8 @@ def _text(path: Path) -> str:
 
 
 def _report(kind: SourceKind, path: Path) -> PerfReport:
-    readers = {"perf c2c report": read_c2c_report, "perf mem report": read_mem_report}
     try:
-        return readers.get(kind, read_type_report)(_text(path))
+        return REPORTS[kind][1](_text(path))
     except ValueError as error:
         raise SchedlineError(f"{path} is damaged: {error}", "make it again") from error
 
@@ -201,7 +189,7 @@ def _names(
             )
         return None, None
     with step("reading symbols and types"):
-        known, names = names_of(options.vmlinux, cache, found, options.build_id, options.line)
+        known, names = names_of(options.vmlinux, cache, found, options.build_id or "", options.line)
     if found is None and kind != "perf report -s type,typeoff":
         seen: list[tuple[int, str]] = []
         for path in options.files:
@@ -300,17 +288,7 @@ def measured_of(sums: ScriptSums, source: SampleSource, build_id: str, line: int
             for why, sampled in sorted(sums.unresolved.items(), key=lambda item: (-item[1].samples, item[0]))
         ),
         rows=tuple(
-            SampledRow(
-                owner=place.owner,
-                prefix=place.prefix,
-                line=place.line,
-                offset=place.offset,
-                path=place.path,
-                neighbour=place.neighbour,
-                kind=kind,
-                function=function,
-                sampled=sampled,
-            )
+            SampledRow(**asdict(place), kind=kind, function=function, sampled=sampled)
             for (place, kind, function), sampled in sorted(sums.rows.items())
         ),
     )
