@@ -411,8 +411,6 @@ WEIGHTS = (0.6, 0.25, 0.15)
 PRICE = 0.2
 """Percent of the misses that a member has to bring to be moved."""
 
-RESTARTS = 20
-
 
 @dataclass(frozen=True)
 class SuggestOptions:
@@ -454,20 +452,7 @@ class SuggestOptions:
         _percent,
         default=PRICE,
     )
-    restarts: int = option(
-        "--restarts N",
-        f"how often the search begins again from a changed order (default: {RESTARTS})",
-        _seed,
-        default=RESTARTS,
-    )
     seed: int = option("--seed N", "of the search (default: 1)", _seed, default=1)
-    compare: tuple[Path, ...] = option(
-        "--compare FILE",
-        "a layout file, or a result of schedline c2c, to count beside the suggestion",
-        existing_path,
-        default=(),
-        nargs="+",
-    )
     measure: bool = option(
         "--no-measure", "do not build and run a kernel with the suggestion", default=True, action="store_false"
     )

@@ -140,7 +140,6 @@ def _add_suggest(verbs: Verbs) -> None:
         examples=[
             "schedline c2c suggest rq --trace rt.trace balance.trace --held-out wakeup.trace --bytes 4096",
             "schedline c2c suggest rq --trace rt.trace --held-out wakeup.trace --no-measure   only predict",
-            "schedline c2c suggest root_domain --without rd-lines --trace rt.trace --compare candidate",
         ],
         operands="STRUCT",
         options=SuggestOptions,

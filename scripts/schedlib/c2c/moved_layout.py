@@ -175,12 +175,12 @@ def _relaid(layout: str, tag: str, old: MappedStructure, wanted: StructureLayout
             to[old_byte] = new_byte
     end = max(taken, default=-1) + 1
     fits = end <= old.size and old.size % wanted.align == 0
-    size = wanted.size or (old.size if fits else _up(max(end, old.size), max(wanted.align, _GRANULE)))
+    size = wanted.size or (old.size if fits else up(max(end, old.size), max(wanted.align, _GRANULE)))
     if size < end or size % wanted.align:
         multiple = f", and it has to be a multiple of {wanted.align}" if wanted.align > 1 else ""
         raise SchedlineError(
             f"{layout}: {tag} cannot have {size} bytes: its members need {end}{multiple}",
-            f"write size = {_up(end, wanted.align)}, or leave it out",
+            f"write size = {up(end, wanted.align)}, or leave it out",
         )
     _fill_holes(to, taken, size)
     fields = [
@@ -216,7 +216,8 @@ def _covers(field: MappedField, byte: int) -> bool:
     return field.offset <= byte < field.offset + field.size
 
 
-def _up(value: int, step: int) -> int:
+def up(value: int, step: int) -> int:
+    """The next multiple of a step."""
     return -(-value // step) * step
 
 
@@ -277,10 +278,10 @@ def _positions(objects: Iterable[_Object], relaid_watches: set[int]) -> Iterator
         for each in cluster:
             behind = each.address >= before.address - before.shrinks
             at += each.address - before.address + (before.new_size + before.shrinks if behind else 0)
-            at = _up(at, max(each.align, _GRANULE))
+            at = up(at, max(each.align, _GRANULE))
             yield each, at
             before = each
-        free = _up(at + max(each.new_size for each in cluster), _LONGEST) + _LONGEST
+        free = up(at + max(each.new_size for each in cluster), _LONGEST) + _LONGEST
 
 
 def _clusters(objects: Iterable[_Object]) -> Iterator[list[_Object]]:

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import atanh, sqrt, tanh
+from operator import add
 from pathlib import Path
 from statistics import NormalDist, correlation
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import astuple
 
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Place
@@ -48,14 +51,7 @@ class Sampled(Strict, frozen=True):
     cycles: Count
 
     def __add__(self, other: Sampled) -> Sampled:
-        return Sampled(
-            self.samples + other.samples,
-            self.period + other.period,
-            self.taken + other.taken,
-            self.taken_period + other.taken_period,
-            self.remote + other.remote,
-            self.cycles + other.cycles,
-        )
+        return Sampled(*map(add, astuple(self), astuple(other)))
 
     def amount(self, metric: Metric) -> int:
         """What a share of this metric is made of: events if the periods are known, else samples."""
@@ -156,11 +152,7 @@ class MeasuredDocument(Document, frozen=True, kw_only=True):
 
 
 def read_measured(path: Path) -> MeasuredDocument:
-    """Read a result of import from its file, or from the directory that contains the file.
-
-    Raises:
-        Refused: the file is not a valid result.
-    """
+    """Read a result of import from its file, or from the directory that contains the file; Refused if it is none."""
     return document.read_below(path, MEASURED_FILE, MeasuredDocument, "schedline c2c import FILE --out DIR writes one")
 
 
@@ -178,28 +170,17 @@ def wilson(share: float, number: float) -> tuple[float, float]:
 
 
 def effective(whole: float, squares: float) -> float:
-    """How many samples of equal weight tell as much as these, after L. Kish, Survey Sampling (1965).
-
-    Args:
-        whole: the sum of the samples' weights.
-        squares: the sum of the squares of their weights.
-    """
+    """How many samples of equal weight tell as much, after L. Kish, Survey Sampling (1965); see ScriptSums.squares."""
     return whole * whole / squares if squares else 0.0
 
 
 def ranks(values: Sequence[float]) -> list[float]:
     """The rank of each value, the largest first, from 1. Equal values share the mean of their ranks."""
-    order = sorted(range(len(values)), key=lambda each: -values[each])
-    found = [0.0] * len(values)
-    start = 0
-    while start < len(order):
-        end = start
-        while end < len(order) and values[order[end]] == values[order[start]]:
-            end += 1
-        for each in order[start:end]:
-            found[each] = (start + 1 + end) / 2
-        start = end
-    return found
+    number, before, found = Counter(values), 0, dict[float, float]()
+    for value in sorted(number, reverse=True):
+        found[value] = before + (number[value] + 1) / 2
+        before += number[value]
+    return [found[value] for value in values]
 
 
 def spearman(one: Mapping[str, float], other: Mapping[str, float]) -> tuple[float, float, float] | None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +12,13 @@ from pathlib import Path
 from msgspec import structs
 
 from schedlib.c2c.c2c_options import LINES
-from schedlib.c2c.moved_layout import StructureLayout, relaid_as
+from schedlib.c2c.moved_layout import StructureLayout, relaid_as, up
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Player, played
 from schedlib.c2c.raw import Instance
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
-from schedlib.layout.members import Structure, parse
-from schedlib.process import run
+from schedlib.layout.members import Structure
 from schedlib.suggest.suggest_report import SUGGESTED, LayoutCosts
 
 _WORD = 8
@@ -111,18 +109,14 @@ class Embedded:
         moved = at = 0
         for path, offset in self.places[tag]:
             members |= {each.path: each.offset + moved for each in _between(structure, at, offset)}
-            start = _up(offset + moved, layout.align)
+            start = up(offset + moved, layout.align)
             members |= {f"{path}.{name}": start + inside for name, inside in layout.members.items()}
             places.append((path, start))
             at = offset + self.size
-            moved = _up(start + size - at, _WORD)
+            moved = up(start + size - at, _WORD)
         members |= {each.path: each.offset + moved for each in _between(structure, at, structure.size)}
-        end = _up(structure.size + moved, layout.align)
+        end = up(structure.size + moved, layout.align)
         return StructureLayout(members, end, layout.align), tuple(places)
-
-
-def _up(value: int, step: int) -> int:
-    return -(-value // step) * step
 
 
 def _between(structure: MappedStructure, first: int, end: int) -> Iterator[MappedField]:
@@ -199,9 +193,6 @@ def beginnings(observed: Observed, tag: str, line: int) -> Counter[int]:
     return Counter((each.address - keys[each.key]) % line for each in observed.middle.raw.instances if each.key in keys)
 
 
-PAHOLE = "pahole --reorganize"
-
-
 @dataclass(frozen=True)
 class TracedWorkload:
     """A trace, and whether the search may see it."""
@@ -260,7 +251,8 @@ def replayed(
         moved = played(player, relaid_as(guests, wanted, name, name, place), line)
         return on_lines_of(after.named(moved), where.tag)
 
-    longer = {str(line): counts(_only_middle(observed), line)[0].misses for line in LINES if line != own}
+    middle = replace(observed, guests=(observed.middle,))
+    longer = {str(line): counts(middle, line)[0].misses for line in LINES if line != own}
     return _costs(name, workload, counts(observed, own), longer, measured=False)
 
 
@@ -271,10 +263,6 @@ def measured(workload: TracedWorkload, observed: Observed, where: Embedded) -> L
         where: the structure, and where it lies in others in that kernel.
     """
     return _costs(SUGGESTED, workload, on_lines_of(where.named(observed), where.tag), {}, measured=True)
-
-
-def _only_middle(observed: Observed) -> Observed:
-    return replace(observed, guests=(observed.middle,))
 
 
 def _costs(
@@ -290,15 +278,3 @@ def _costs(
         false_shared=tuple(each.false_shared for each in counts),
         longer_lines=longer,
     )
-
-
-def by_pahole(vmlinux: Path, tag: str) -> StructureLayout | None:
-    """The order that `pahole --reorganize` proposes, which packs bytes; None if this pahole cannot."""
-    if shutil.which("pahole") is None:
-        return None
-    done = run(["pahole", "--reorganize", "-C", tag, vmlinux])
-    structure = parse(done.stdout.decode(errors="replace"), aligned=True).get(tag)
-    if done.returncode or structure is None or not structure.members:
-        return None
-    members = {member.name: member.offset for member in structure.members if member.size}
-    return StructureLayout(members, structure.type.size)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schedlib.contracts.struct_source import declared_members
@@ -107,9 +108,9 @@ class Body:
         for number in order:
             piece = self.pieces[number]
             if number in in_place:
-                gap = _joined(moved_gaps, piece.gap)
+                # Comments stay, and blank lines only before and behind them.
+                rows.append(moved_gaps + piece.gap if moved_gaps.strip() else piece.gap or moved_gaps)
                 moved_gaps = ""
-                rows.append(gap)
             else:
                 moved_gaps += piece.gap
             rows.append(piece.with_alignment(aligned[number]) if number in aligned else piece.text)
@@ -129,41 +130,22 @@ def _as_one(before: Piece, piece: Piece) -> Piece:
     return replace(before, text=before.text + piece.gap + piece.text, names=before.names + piece.names)
 
 
-def _joined(one: str, other: str) -> str:
-    """Two gaps as one: comments stay, and blank lines only before and behind them."""
-    if not one.strip():
-        return other or one
-    return one + other
-
-
 def _longest_rising(order: Sequence[int]) -> frozenset[int]:
     """The most pieces whose order is the old one: these count as not moved."""
     longest: dict[int, tuple[int, ...]] = {}
     for number in order:
         before = [row for last, row in longest.items() if last < number]
-        longest[number] = (*_longest_of(before), number)
-    return frozenset(_longest_of(longest.values()))
-
-
-def _longest_of(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    found: tuple[int, ...] = ()
-    for row in rows:
-        found = row if len(row) > len(found) else found
-    return found
+        longest[number] = (*(max(before, key=len) if before else ()), number)
+    best: tuple[int, ...] = max(longest.values(), key=len, default=())
+    return frozenset(best)
 
 
 def number_moved(order: Sequence[int]) -> int:
     """How many pieces have to move for this order."""
     tails: list[int] = []
     for number in order:
-        low, high = 0, len(tails)
-        while low < high:
-            middle = (low + high) // 2
-            if tails[middle] < number:
-                low = middle + 1
-            else:
-                high = middle
-        tails[low : low + 1] = [number]
+        at = bisect_left(tails, number)
+        tails[at : at + 1] = [number]
     return len(order) - len(tails)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
+from schedlib.c2c.moved_layout import up
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure, Unnamed
@@ -117,11 +118,15 @@ class Movable:
             for place, part in enumerate(self.units[number].parts, self._first[number]):
                 align = line if is_aligned or part.align >= _SMALLEST_LINE else part.align
                 is_aligned = False
-                at = _up(at, align)
+                at = up(at, align)
                 offsets[place] = at
-                at += _up(part.size, line) if part.has_lines else part.size
+                at += up(part.size, line) if part.has_lines else part.size
         most = self.alignment(arrangement, line)
-        return offsets, _up(at, most)
+        return offsets, up(at, most)
+
+    def size(self, arrangement: Arrangement, line: int = 0) -> int:
+        """The size of the structure, by default where lines have the kernel's size."""
+        return self.offsets(arrangement, line or self.line)[1]
 
     def alignment(self, arrangement: Arrangement, line: int) -> int:
         """The alignment of the structure, in bytes."""
@@ -149,10 +154,6 @@ class Movable:
         for offset, (number, part) in zip(offsets, self.parts, strict=True):
             found[number].update(range(offset // line, (offset + max(part.size, 1) - 1) // line + 1))
         return [frozenset(each) for each in found]
-
-
-def _up(value: int, step: int) -> int:
-    return -(-value // step) * step
 
 
 def sharing_together(structure: Structure, body: Body) -> Body:
@@ -200,7 +201,7 @@ def movable(
     start = Arrangement(tuple(range(len(units))), aligned)
     empty = frozenset(member.name for member in structure.members if not member.size)
     found = _explained(Movable(tag, tuple(units), start, line, structure.type.align or 1, empty), there)
-    size = found.offsets(start, line)[1]
+    size = found.size(start)
     if size != structure.type.size:
         raise SchedlineError(
             f"the source of struct {tag} does not explain its size: {structure.type.size} bytes, not {size}",
@@ -222,7 +223,7 @@ def _explained(found: Movable, there: Mapping[str, int]) -> Movable:
         if offset < wanted:
             before = found.parts[number - 1][1].size + found.offsets(found.start, found.line)[0][number - 1]
             possible = _ALIGNMENTS if part.size else (*_SCALARS, *_ALIGNMENTS)
-            align = next((each for each in possible if -(-before // each) * each == wanted), part.align)
+            align = next((each for each in possible if up(before, each) == wanted), part.align)
             parts = tuple(replace(each, align=align) if each is part else each for each in found.units[owner].parts)
             units = list(found.units)
             units[owner] = replace(units[owner], parts=parts)

@@ -20,7 +20,6 @@ from itertools import combinations
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import IO
 
 from schedlib.c2c.observed import Observed, ObservedGuest
 from schedlib.errors import SchedlineError
@@ -55,37 +54,28 @@ class _Program:
     def __init__(self, program: Path, guest: ObservedGuest, map_file: Path, atoms: int) -> None:
         if guest.tape is None:
             raise ValueError("the guest's accesses were not kept")
-        self._process = subprocess.Popen(
-            dying_with_us([str(program), str(guest.tape), str(map_file), str(atoms)]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=clean_environment(),
-            text=True,
-        )
+        argv, pipe = dying_with_us([str(program), str(guest.tape), str(map_file), str(atoms)]), subprocess.PIPE
+        environment = clean_environment()
+        self._process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, text=True)
+        streams = self._process.stdin, self._process.stdout, self._process.stderr
+        self._to, self._from, self._said = (each for each in streams if each)
         self.known: dict[Line, Cost] = {}
         self.used = frozenset(map(int, self._row().split()[1:]))
 
-    def _stream(self, of: IO[str] | None) -> IO[str]:
-        if of is None:
-            raise ValueError("it was started without pipes")
-        return of
-
     def _row(self) -> str:
-        row = self._stream(self._process.stdout).readline()
+        row = self._from.readline()
         if not row:
             self._process.wait()
-            said = self._stream(self._process.stderr).read().strip()
+            said = self._said.read().strip()
             raise SchedlineError(f"a trace cannot be read: {said}", "make it again: schedline c2c --trace FILE")
         return row
 
     def ask(self, lines: Sequence[Line]) -> None:
         """Learn the costs of lines."""
-        to = self._stream(self._process.stdin)
         for start in range(0, len(lines), _BATCH):
             part = lines[start : start + _BATCH]
-            to.write("".join(f"{' '.join(map(str, _atoms(line)))}\n" for line in part) + "\n")
-            to.flush()
+            self._to.write("".join(f"{' '.join(map(str, _atoms(line)))}\n" for line in part) + "\n")
+            self._to.flush()
             for line in part:
                 misses, upgrades = self._row().split()
                 self.known[line] = Cost(int(misses), int(upgrades))
@@ -94,17 +84,12 @@ class _Program:
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            self._stream(stream).close()
+        for stream in (self._to, self._from, self._said):
+            stream.close()
 
 
 def _atoms(line: Line) -> Iterable[int]:
-    number = 0
-    while line:
-        if line & 1:
-            yield number
-        line >>= 1
-        number += 1
+    return (number for number in range(line.bit_length()) if line >> number & 1)
 
 
 class LineCosts:
@@ -302,15 +287,13 @@ class Search:
                     for costs, base in zip(known, self._base[size], strict=True)
                 ]
                 total += 100 * self._objective.weights[size] * sum(shares) / len(shares)
-            _, size = self._structure.offsets(arrangement, self._structure.line)
             total += self._objective.price * arrangement.changes(self._structure.start)
-            found.append(total + _LINE_PRICE * size / self._structure.line)
+            found.append(total + _LINE_PRICE * self._structure.size(arrangement) / self._structure.line)
         self.tried += len(arrangements)
         return found
 
     def _fits(self, arrangement: Arrangement) -> bool:
-        _, size = self._structure.offsets(arrangement, self._structure.line)
-        return size <= self._objective.most_bytes
+        return self._structure.size(arrangement) <= self._objective.most_bytes
 
     def _places(self, order: tuple[int, ...], number: int) -> range:
         """The positions in its segment to which a unit can go, once it has been taken out."""

@@ -16,7 +16,7 @@ from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import LINES, TIMEOUT, WORKLOADS, SuggestOptions
 from schedlib.c2c.counting import Subject, Wanted, built, observe, source
-from schedlib.c2c.moved_layout import StructureLayout, load_layout
+from schedlib.c2c.moved_layout import StructureLayout, up
 from schedlib.c2c.observed import Observed, traced
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
@@ -30,7 +30,7 @@ from schedlib.git import git
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import shape_of
 from schedlib.layout.members import read_members
-from schedlib.layout.rule_judge import Layout, RuleOutcome, from_members, judge_clause, presence_of
+from schedlib.layout.rule_judge import RuleOutcome, from_members, judge_clause, presence_of
 from schedlib.layout.struct_job import declaring_file
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.names import pack_names
@@ -76,45 +76,37 @@ class Held:
             for rule in rules.rules
             if not rule.change or presence_of(every, rule.change, self._layout)[0] is not Presence.ABSENT
         }
-        self._rules = replace(
-            rules,
-            clauses=tuple(
-                each
-                for each in rules.clauses
-                if each.rule in kept and judge_clause(each, self._layout).outcome is RuleOutcome.PASS
-            ),
+        holds = (
+            each
+            for each in rules.clauses
+            if each.rule in kept and judge_clause(each, self._layout).outcome is RuleOutcome.PASS
         )
+        self._rules = replace(rules, clauses=tuple(holds))
 
     @property
     def number(self) -> int:
         """How many there are."""
         return len(self._rules.clauses)
 
-    def layout(self, arrangement: Arrangement) -> Layout:
-        """The kernel's layout, with the members in another order."""
-        tag, old = self._structure.tag, self._layout
-        before = old.structures[tag]
-        offsets = self._structure.members(arrangement, old.line)
-        _, size = self._structure.offsets(arrangement, old.line)
-        members = tuple(
-            sorted(
-                (replace(each, offset=offsets.get(each.name, each.offset)) for each in before.members),
-                key=lambda member: member.offset,
-            )
-        )
-        align = self._structure.alignment(arrangement, old.line)
-        moved = replace(before, type=replace(before.type, size=size, align=align), members=members)
-        return from_members(
-            old.name, self._rules, {**old.structures, tag: moved}, old.line, old.holds, old.unknown, old.assumed
-        )
-
     def allow(self, arrangement: Arrangement) -> bool:
-        """Whether all of them still hold."""
-        layout = self.layout(arrangement)
+        """Whether all of them still hold if the members are in this order."""
+        tag, old, structure = self._structure.tag, self._layout, self._structure
+        before, offsets = old.structures[tag], structure.members(arrangement, old.line)
+        members = (replace(each, offset=offsets.get(each.name, each.offset)) for each in before.members)
+        size, align = structure.size(arrangement, old.line), structure.alignment(arrangement, old.line)
+        moved = replace(
+            before,
+            type=replace(before.type, size=size, align=align),
+            members=tuple(sorted(members, key=lambda member: member.offset)),
+        )
+        structures = {**old.structures, tag: moved}
+        layout = from_members(old.name, self._rules, structures, old.line, old.holds, old.unknown, old.assumed)
         return all(judge_clause(each, layout).outcome is not RuleOutcome.FAIL for each in self._rules.clauses)
 
 
 _TEXT, _DOCUMENT, _PATCH, _CONTRACT = "suggest.txt", "suggest.json", "suggested.patch", "contract.toml"
+RESTARTS = 20
+"""How often the search begins again from a changed order."""
 
 
 class FixedMembers(Strict, frozen=True):
@@ -143,6 +135,32 @@ def pinned_of(tag: str) -> tuple[str, ...]:
     return found.stay if found else ()
 
 
+@dataclass(frozen=True)
+class _Case:
+    """What a search is about.
+
+    Attributes:
+        where: the structures around it that were traced.
+        place: a scratch directory.
+        out: where results and logs go.
+    """
+
+    options: SuggestOptions
+    workloads: list[TracedWorkload]
+    tree: Tree
+    subject: Subject
+    structure: Movable
+    body: Body
+    where: Embedded
+    file: str
+    place: Path
+    out: Path
+
+    def measurement(self, workload: TracedWorkload) -> Wanted:
+        """The measurement that a trace comes from."""
+        return _wanted(workload.observed, self.options.changes)
+
+
 def suggest(options: SuggestOptions) -> Verdict:
     """Search, count, and write a patch if there is a gain that survives.
 
@@ -157,46 +175,37 @@ def suggest(options: SuggestOptions) -> Verdict:
     for name in (_TEXT, _DOCUMENT, _PATCH, _CONTRACT):
         (out / name).unlink(missing_ok=True)
     with scratch(cache) as place:
-        workloads = _workloads(options, place)
-        first = workloads[0].observed
-        tree = open_tree(cache, options.tree)
-        wanted = _wanted(first, options.changes)
-        planned = source(tree, wanted)
-        _refuse_other(first, planned.composition.commit, options)
-        subject = built(cache, planned, place / "kernel")
-        commit, tag = planned.composition.commit, options.struct
-        file = options.file or declaring_file(tree, commit, tag)
-        body = body_of(tree.read(file, commit) or "", tag, file)
-        structure, body, where = _structure(subject, workloads, body, tag)
-        held = Held(subject.vmlinux, structure)
-        say(f"{held.number} promises about struct {tag} hold today, and have to hold afterwards")
+        case = _case(options, place, out)
+        structure = case.structure
+        held = Held(case.subject.vmlinux, structure)
+        say(f"{held.number} promises about struct {options.struct} hold today, and have to hold afterwards")
         began = time.monotonic()
-        arrangement, search, conflicts = _searched(options, workloads, structure, where, held, place)
+        arrangement, search, conflicts = _searched(case, held)
         seconds = round(time.monotonic() - began, 1)
         has_moved = arrangement != structure.start
-        costs = _counted(options, workloads, structure, where, arrangement, subject, place) if has_moved else []
-        pieces = moved_pieces(arrangement.order)
+        costs = _counted(case, arrangement) if has_moved else []
         found = SuggestDocument(
             schema="suggest-1",
             tool=TOOL,
             started=started,
-            fingerprint=dict(first.fingerprint),
-            struct=tag,
-            file=file,
+            fingerprint=dict(case.workloads[0].observed.fingerprint),
+            struct=options.struct,
+            file=case.file,
             status=suggest_report.status_of(costs, has_measured=False) if has_moved else "no gain",
             seed=options.seed,
             tried=search.tried,
             seconds=seconds,
-            size=structure.offsets(structure.start, structure.line)[1],
-            new_size=structure.offsets(arrangement, structure.line)[1],
-            moved=suggest_report.moved_members(structure, arrangement, pieces) if has_moved else (),
+            size=structure.size(structure.start),
+            new_size=structure.size(arrangement),
+            moved=suggest_report.moved_members(structure, arrangement) if has_moved else (),
             costs=tuple(costs),
         )
         if found.status == "gain":
-            case = _Case(options, workloads, tree, subject, structure, body, file, place, out)
             found = _proven(case, found, arrangement)
         if found.status == "gain":
-            _write_contract(out, found, structure, arrangement, conflicts)
+            why = "members that some CPUs write take the line from those that read the others"
+            if text := suggest_report.contract(structure, arrangement, conflicts, case.file, why):
+                write_atomic(out / _CONTRACT, text)
     report = suggest_report.text(found)
     write_atomic(out / _TEXT, report)
     for path in (options.json, out / _DOCUMENT):
@@ -208,34 +217,68 @@ def suggest(options: SuggestOptions) -> Verdict:
     return Verdict.PASS
 
 
+def _case(options: SuggestOptions, place: Path, out: Path) -> _Case:
+    """The traces and the kernel that they are of; what of the structure can move, and its source in pieces.
+
+    Raises:
+        SchedlineError: they do not fit together, or a trace has none of its objects.
+    """
+    workloads, tag = _workloads(options, place), options.struct
+    traces = [each.observed for each in workloads]
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
+    planned = source(tree, _wanted(traces[0], options.changes))
+    commit = planned.composition.commit
+    _refuse_other(traces[0], commit)
+    subject = built(cache, planned, place / "kernel")
+    file = options.file or declaring_file(tree, commit, tag)
+    body = body_of(tree.read(file, commit) or "", tag, file)
+    if planned.target.arch not in ("x86_64", "arm64"):
+        raise SchedlineError("only 64-bit kernels are searched", "make the trace on qemu-x86_64")
+    there = read_members(subject.vmlinux, [tag])[tag]
+    where = embedded(there, traces)
+    divided = [where.named(each) for each in traces]
+    for each in divided:
+        refuse_absent(each, tag)
+    if inside := [f"{around}.{path}" for around, rows in where.places.items() for path, _ in rows]:
+        say(f"struct {tag} lies in {', '.join(inside)}, too: their lines count with it")
+    body = sharing_together(there, body)
+    fields = divided[0].known.structures[tag].fields
+    structure = movable(there, fields, body, traces[0].parameters.line, pinned_of(tag))
+    return _Case(options, workloads, tree, subject, structure, body, where, file, place, out)
+
+
 def _workloads(options: SuggestOptions, place: Path) -> list[TracedWorkload]:
-    found = []
+    found: list[TracedWorkload] = []
     for number, path in enumerate((*options.trace, *options.held_out)):
-        directory = place / f"trace-{number}"
-        directory.mkdir()
         with step(f"reading {path}"):
-            found.append(TracedWorkload(traced(path, directory), number >= len(options.trace)))
-    first = found[0].observed
-    for path, each in zip((*options.trace, *options.held_out)[1:], found[1:], strict=True):
-        if each.observed.fingerprint["build_id"] != first.fingerprint["build_id"]:
+            observed = traced(path, _directory(place / f"trace-{number}"))
+        each = TracedWorkload(observed, number >= len(options.trace))
+        first = found[0].observed if found else observed
+        if observed.fingerprint["build_id"] != first.fingerprint["build_id"]:
             raise SchedlineError(f"{path} is a trace of another kernel", "make all traces with the same kernel")
-        if each.observed.parameters.line != first.parameters.line:
+        if observed.parameters.line != first.parameters.line:
             raise SchedlineError(f"{path} was made with other lines", "make all traces with the same --line")
-    names = [each.name for each in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise SchedlineError(f"two traces are of {twice}", "name each workload once; a held-out one is another one")
+        if each.name in {one.name for one in found}:
+            next_step = "name each workload once; a held-out one is another one"
+            raise SchedlineError(f"two traces are of {each.name}", next_step)
+        found.append(each)
     return found
 
 
+def _directory(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
 def _wanted(observed: Observed, changes: ChangeOptions) -> Wanted:
-    """The measurement that a trace comes from."""
     chosen = observed.parameters
     setting = Setting(shape_of(chosen.topology, chosen.cpus), chosen.line, 0, chosen.rounds, TIMEOUT)
     quanta = tuple(guest.quantum for guest in observed.guests)
     return Wanted(chosen.workload, chosen.objects, quanta, setting, chosen.config, changes, TARGETS[chosen.on])
 
 
-def _refuse_other(observed: Observed, commit: str, options: SuggestOptions) -> None:
+def _refuse_other(observed: Observed, commit: str) -> None:
     there = observed.fingerprint.get("commit", "")
     if there != commit:
         changes = ", ".join(f"{name} {state}" for name, state in observed.changes.items())
@@ -245,51 +288,21 @@ def _refuse_other(observed: Observed, commit: str, options: SuggestOptions) -> N
         )
 
 
-def _structure(
-    subject: Subject, workloads: Sequence[TracedWorkload], body: Body, tag: str
-) -> tuple[Movable, Body, Embedded]:
-    """What of the structure can move, its body in these pieces, and where it lies in others that were traced.
-
-    Raises:
-        SchedlineError: a trace has none of its objects, or its source does not explain its layout.
-    """
-    if subject.planned.target.arch not in ("x86_64", "arm64"):
-        raise SchedlineError("only 64-bit kernels are searched", "make the trace on qemu-x86_64")
-    traces = [each.observed for each in workloads]
-    found = read_members(subject.vmlinux, [tag])[tag]
-    where = embedded(found, traces)
-    divided = [where.named(each) for each in traces]
-    for each in divided:
-        refuse_absent(each, tag)
-    if inside := [f"{around}.{path}" for around, rows in where.places.items() for path, _ in rows]:
-        say(f"struct {tag} lies in {', '.join(inside)}, too: their lines count with it")
-    fields, line = divided[0].known.structures[tag].fields, traces[0].parameters.line
-    body = sharing_together(found, body)
-    return movable(found, fields, body, line, pinned_of(tag)), body, where
-
-
-def _searched(
-    options: SuggestOptions,
-    workloads: list[TracedWorkload],
-    structure: Movable,
-    where: Embedded,
-    held: Held,
-    place: Path,
-) -> tuple[Arrangement, Search, dict[tuple[int, int], float]]:
-    size = structure.offsets(structure.start, structure.line)[1]
-    most = options.bytes if options.bytes is not None else -(-size // structure.line) * structure.line
+def _searched(case: _Case, held: Held) -> tuple[Arrangement, Search, dict[tuple[int, int], float]]:
+    """The order that is found, the search, and the pairs of units whose sharing costs enough to be kept apart."""
+    options, structure = case.options, case.structure
+    size = structure.size(structure.start)
+    most = options.bytes if options.bytes is not None else up(size, structure.line)
     if most < size:
         raise SchedlineError(f"--bytes {most}: struct {options.struct} has {size} bytes today", "allow at least these")
     objective = Objective(options.weight_of_lines(), options.price, most)
-    seen = [where.named(each.observed) for each in workloads if not each.held_out]
+    seen = [case.where.named(each.observed) for each in case.workloads if not each.held_out]
     begins = _beginnings(seen, structure)
-    program = plugin_guest.line_counter(cache_dir())
-    with LineCosts(program, seen, structure, place) as costs:
+    with LineCosts(plugin_guest.line_counter(cache_dir()), seen, structure, case.place) as costs:
         search = Search(structure, costs, objective, held.allow, begins)
         with step("searching"):
-            found = search.best(options.restarts, options.seed, lambda text: say(f"  {text}"))
-        worth = {pair: share for pair, share in search.conflicts().items() if share >= options.price}
-        return found, search, worth
+            found = search.best(RESTARTS, options.seed, lambda text: say(f"  {text}"))
+        return found, search, {pair: share for pair, share in search.conflicts().items() if share >= options.price}
 
 
 def _beginnings(seen: Sequence[Observed], structure: Movable) -> dict[int, int]:
@@ -306,60 +319,22 @@ def _beginnings(seen: Sequence[Observed], structure: Movable) -> dict[int, int]:
     return found
 
 
-def _counted(
-    options: SuggestOptions,
-    workloads: list[TracedWorkload],
-    structure: Movable,
-    where: Embedded,
-    found: Arrangement,
-    subject: Subject,
-    place: Path,
-) -> list[LayoutCosts]:
-    """The costs of today's layout, the suggestion, pahole's order and those to compare with, in each workload."""
-    layouts = {name: _layouts(structure, each) for name, each in ((TODAY, structure.start), (SUGGESTED, found))}
-    if packed := layout_costs.by_pahole(subject.vmlinux, structure.tag):
-        layouts[layout_costs.PAHOLE] = dict.fromkeys(LINES, packed)
-    for path in options.compare:
-        there = load_layout(path, workloads[0].observed.known)
-        if structure.tag not in there:
-            raise SchedlineError(f"--compare {path} has no {structure.tag}", "name a layout or a result that has it")
-        layouts[path.name] = dict.fromkeys(LINES, there[structure.tag])
+def _counted(case: _Case, found: Arrangement) -> list[LayoutCosts]:
+    """The costs of today's layout and of the suggestion in each workload."""
+    structure = case.structure
     program, costs = plugin_guest.replayer(cache_dir()), []
     with step("playing the traces with each layout"):
-        for number, workload in enumerate(workloads):
-            for at, (name, each) in enumerate(layouts.items()):
-                directory = place / f"layout-{number}-{at}"
-                directory.mkdir()
-                costs.append(layout_costs.replayed(program, workload, where, name, each, directory))
+        for number, workload in enumerate(case.workloads):
+            for name, each in ((TODAY, structure.start), (SUGGESTED, found)):
+                layouts = {
+                    line: StructureLayout(
+                        structure.fields(each, line), structure.size(each, line), structure.alignment(each, line)
+                    )
+                    for line in LINES
+                }
+                place = _directory(case.place / f"layout-{number}-{name}")
+                costs.append(layout_costs.replayed(program, workload, case.where, name, layouts, place))
     return costs
-
-
-def _layouts(structure: Movable, arrangement: Arrangement) -> dict[int, StructureLayout]:
-    found = {}
-    for line in LINES:
-        _, size = structure.offsets(arrangement, line)
-        found[line] = StructureLayout(structure.fields(arrangement, line), size, structure.alignment(arrangement, line))
-    return found
-
-
-@dataclass(frozen=True)
-class _Case:
-    """What a search is about.
-
-    Attributes:
-        place: a scratch directory.
-        out: where results and logs go.
-    """
-
-    options: SuggestOptions
-    workloads: list[TracedWorkload]
-    tree: Tree
-    subject: Subject
-    structure: Movable
-    body: Body
-    file: str
-    place: Path
-    out: Path
 
 
 def _proven(case: _Case, found: SuggestDocument, arrangement: Arrangement) -> SuggestDocument:
@@ -367,7 +342,10 @@ def _proven(case: _Case, found: SuggestDocument, arrangement: Arrangement) -> Su
     text = _edited(case, arrangement)
     composition = case.subject.planned.composition
     if case.options.measure:
-        found = _with_costs(found, [*found.costs, *_measured(case, arrangement, text)])
+        costs = (*found.costs, *_measured(case, arrangement, text))
+        ran = {row.workload for row in costs if row.measured}
+        status = suggest_report.status_of(costs, has_measured=all(row.workload in ran for row in costs))
+        found = structs.replace(found, costs=costs, status=status)
     if found.status == "gain":
         chosen = case.workloads[0].observed.parameters
         said = suggest_report.message(found, f"{chosen.cpus} CPUs, lines of {chosen.line} bytes")
@@ -394,12 +372,10 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
     Raises:
         SchedlineError: it does not build, or the compiler puts a member elsewhere than was computed.
     """
-    cache, tag, changes = cache_dir(), case.options.struct, case.options.changes
-    composition = case.subject.planned.composition
+    cache, tag, composition = cache_dir(), case.options.struct, case.subject.planned.composition
     commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, "A suggested order of members\n")
     changed = replace(composition, commit=with_tests(case.tree, commit))
-    wanted = _wanted(case.workloads[0].observed, changes)
-    made = built(cache, source(case.tree, wanted, changed), case.place / "changed")
+    made = built(cache, source(case.tree, case.measurement(case.workloads[0]), changed), case.place / "changed")
     offsets = case.structure.members(arrangement, case.structure.line)
     there = read_members(made.vmlinux, [tag])[tag]
     wrong = [each.name for each in there.members if each.size and offsets.get(each.name, each.offset) != each.offset]
@@ -409,16 +385,9 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
         if workload.observed.parameters.workload not in WORKLOADS:
             say(f"{workload.name} is no built-in workload: it is not run again")
             continue
-        directory = case.place / f"run-{number}"
-        directory.mkdir()
-        observed = observe(cache, made, _wanted(workload.observed, changes), directory, case.out, taped=False)
+        place = _directory(case.place / f"run-{number}")
+        observed = observe(cache, made, case.measurement(workload), place, case.out, taped=False)
         yield layout_costs.measured(workload, observed, embedded(there, [observed]))
-
-
-def _with_costs(found: SuggestDocument, costs: list[LayoutCosts]) -> SuggestDocument:
-    ran = {row.workload for row in costs if row.measured}
-    status = suggest_report.status_of(costs, has_measured=all(row.workload in ran for row in costs))
-    return structs.replace(found, costs=tuple(costs), status=status)
 
 
 def with_others(order: list[int], rest: list[int]) -> list[int]:
@@ -428,16 +397,3 @@ def with_others(order: list[int], rest: list[int]) -> list[int]:
         anchor = next((each for each in range(number - 1, -1, -1) if each not in moved), None)
         found.insert(0 if anchor is None else found.index(anchor) + 1, number)
     return found
-
-
-def _write_contract(
-    out: Path,
-    found: SuggestDocument,
-    structure: Movable,
-    arrangement: Arrangement,
-    conflicts: dict[tuple[int, int], float],
-) -> None:
-    why = "members that some CPUs write take the line from those that read the others"
-    text = suggest_report.contract(structure, arrangement, conflicts, found.file, why)
-    if text:
-        write_atomic(out / _CONTRACT, text)

@@ -11,6 +11,7 @@ from typing import Literal
 from schedlib.c2c.traffic_table import middle, spread
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Whole, Word
+from schedlib.suggest.member_text import moved_pieces
 from schedlib.suggest.movable import Arrangement, Movable
 
 TODAY, SUGGESTED = "today", "suggested"
@@ -158,11 +159,11 @@ def _table(costs: Sequence[LayoutCosts]) -> str:
     return "\n".join([*rows, "", "  (*) not used in the search for this order"])
 
 
-def moved_members(structure: Movable, found: Arrangement, moved: Sequence[int]) -> tuple[SuggestedMove, ...]:
+def moved_members(structure: Movable, found: Arrangement) -> tuple[SuggestedMove, ...]:
     """The members that move, or whose attribute changes."""
     before, after = (structure.members(each, structure.line) for each in (structure.start, found))
     rows = []
-    for number in sorted({*moved, *(found.aligned ^ structure.start.aligned)}):
+    for number in sorted({*moved_pieces(found.order), *(found.aligned ^ structure.start.aligned)}):
         first, *others = structure.units[number].members
         mark: Mark = "yes" if number in found.aligned else "no longer" if number in structure.start.aligned else "no"
         rows.append(SuggestedMove(first, before[first], after[first], mark))
