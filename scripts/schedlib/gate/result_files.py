@@ -27,7 +27,7 @@ from schedlib.gate.boots import Key
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, ImportOptions, ReadingOptions, Unit
 from schedlib.gate.tool_formats import FOREIGN_FORMATS, ForeignFormat, ForeignRun, ResultFile, mmtests_size
 from schedlib.progress import printable
-from schedlib.runs.tools.tool import Unreadable
+from schedlib.runs.tools import Unreadable
 
 ENTRIES = ("machine_name", "machine", "kernel", "build_id", "configuration", "command_line")
 """What a run says of itself in its fingerprint, boot_id apart; what its file does not tell is NOT_RECORDED."""

@@ -24,8 +24,7 @@ from msgspec.structs import replace
 
 from schedlib.formats.document import keys_once
 from schedlib.formats.run_file import Absent, Direction, Metric, Reading
-from schedlib.runs.tools.tool import Output, Unreadable, dotted_slug, metric, number, quantile, quantiles, slug, work
-from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.tools import TOOLS, Output, Unreadable, dotted_slug, metric, number, quantile, quantiles, slug, work
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, 
 from schedlib.runs.run_options import PLAN, GuestOptions, RunOptions
 from schedlib.runs.runs_report import conclude
 from schedlib.runs.tool_process import Finished, said_in
-from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.tools import TOOLS
 from schedlib.runs.workload_suites import Suite, WorkloadRow
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict, worst

@@ -22,8 +22,7 @@ from schedlib.formats.document import Refused
 from schedlib.formats.run_file import Head, Noise, Reading, Run, RunProcess, run_of
 from schedlib.kernel.machine import now
 from schedlib.runs.tool_process import RT_SECONDS, Finished, run_guarded
-from schedlib.runs.tools.tool import Output, Tool, Unreadable, last_line
-from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.tools import TOOLS, Output, Tool, Unreadable, last_line
 from schedlib.runs.workload_suites import WorkloadRow
 
 OWN_JSON = "run.json"

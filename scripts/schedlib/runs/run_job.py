@@ -24,7 +24,7 @@ from schedlib.runs.programs import compiled
 from schedlib.runs.run_options import PLAN, RunOptions
 from schedlib.runs.runs_report import clock, conclude
 from schedlib.runs.tool_process import why_no_fifo
-from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.tools import TOOLS
 from schedlib.runs.workload_suites import Suite, chosen, load_suite
 from schedlib.verdict import Verdict
 

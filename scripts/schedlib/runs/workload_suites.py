@@ -16,7 +16,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import nearest, read_toml, refuse
 from schedlib.formats.strict import MetricName, Strict, Word, Wrong
 from schedlib.paths import CONFIGS, SELFTESTS
-from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.tools import TOOLS
 
 SUITES = CONFIGS / "workloads"
 OWN = SELFTESTS / "sched_latency"

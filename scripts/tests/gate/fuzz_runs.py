@@ -41,8 +41,7 @@ from schedlib.gate.boots import read_side
 from schedlib.gate.comparison import compare
 from schedlib.gate.gate_options import GateOptions
 from schedlib.runs.measure import read_output
-from schedlib.runs.tools.tool import Output
-from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.tools import TOOLS, Output
 from schedlib.verdict import Verdict
 
 HERE = Path(__file__).parent

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from schedlib.runs import pinned_groups
 from schedlib.runs.tool_process import run_guarded, why_no_fifo
-from schedlib.runs.tools import pinned_groups
-from schedlib.runs.tools.tool import Output
-from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.tools import TOOLS, Output
 from schedlib.runs.workload_suites import load_suite
 
 FFMPEG = TOOLS["ffmpeg"]

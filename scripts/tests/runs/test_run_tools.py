@@ -14,8 +14,7 @@ from workload_runs import plain
 
 from schedlib.formats.run_file import Head, Reading, run_of
 from schedlib.runs.measure import read_output
-from schedlib.runs.tools.tool import Output
-from schedlib.runs.tools.tool_table import TOOLS
+from schedlib.runs.tools import TOOLS, Output
 
 RECORDED = Path(__file__).parents[1] / "tools"
 
