@@ -14,7 +14,8 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Whole, Word
-from schedlib.gate.boot_order import PLAN_FILE, Label
+from schedlib.gate.boot_order import Label
+from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.runs.guest_runs import for_guest
 from schedlib.runs.workload_suites import Suite, chosen, load_suite
 from schedlib.verdict import Verdict

@@ -20,7 +20,8 @@ from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, fleet_suit
 from schedlib.fleet.fleet_options import FleetJobsOptions
 from schedlib.fleet.job_definition import Artefact, FleetDevice, definition, read_device, refuse_invalid, yaml_text
 from schedlib.formats import document
-from schedlib.gate.boot_order import PLAN_FILE, GatePlan, blocks, image_version
+from schedlib.gate.boot_order import GatePlan, blocks, image_version
+from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.guest.busybox_guest import busybox, scripts
 from schedlib.options import TreeOptions
 from schedlib.paths import SELFTESTS

@@ -23,7 +23,8 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Positive, Strict, Whole, Word
-from schedlib.gate.boot_order import PLAN_FILE, GatePlan, Label, plan_text
+from schedlib.gate.boot_order import GatePlan, Label, plan_text
+from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.kernel.machine import boot_id, now
 from schedlib.paths import PROGRAM
 from schedlib.progress import say

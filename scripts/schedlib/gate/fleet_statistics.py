@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from schedlib.gate.block_orders import BLOCK
+from schedlib.gate.rules import BLOCK
 from schedlib.gate.statistics import Values, upper_tail
 
 _EXACT_MACHINES = 100

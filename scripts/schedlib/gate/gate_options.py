@@ -61,6 +61,9 @@ BOOT_COMMANDS = {
 }
 """How a kernel is booted once, by the word after --boot. All leave the default of the boot loader as it is."""
 
+PLAN_FILE = "plan.json"
+"""The plan of a campaign, in its directory."""
+
 LOSSES = 3
 """After so many lost boots of one kernel in a row a campaign stops, unless the user says otherwise."""
 

@@ -11,12 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from math import comb
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from schedlib.errors import SchedlineError
-from schedlib.gate.boot_order import PLAN_FILE
-from schedlib.gate.boot_service import BootAttempt, read_plan, read_progress, runs_of
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, Key, Side
+from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.verdict import Verdict
+
+if TYPE_CHECKING:
+    from schedlib.gate.boot_service import BootAttempt
 
 _LEAD = 2
 """How many boots one kernel may be ahead of the other. ABBA and random pairs stay within it."""
@@ -153,6 +156,9 @@ def losses(base: Path, candidate: Path) -> tuple[str, Verdict] | None:
     plan = next((each.parent.parent for each in (base, candidate) if (each.parent.parent / PLAN_FILE).is_file()), None)
     if plan is None:
         return None
+    # Most directories have no plan.
+    from schedlib.gate.boot_service import read_plan, read_progress, runs_of
+
     attempts = read_progress(plan).attempts
     label = {runs_of(plan, each.label).resolve(): each.label for each in read_plan(plan).kernels}
     both = [[one for one in attempts if one.kernel == label.get(path.resolve())] for path in (base, candidate)]

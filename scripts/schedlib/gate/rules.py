@@ -18,6 +18,9 @@ from schedlib.gate.gate_options import GATES, MOST_BOOTS, gates_path
 LEAST_BOOTS = 5
 """The smallest look: with fewer boots, none of our tests can fail."""
 
+BLOCK = 4
+"""Boots of each kernel in a block."""
+
 LOOKS = (8, 12, 16, 20)
 """At eight boots without a bad one, a PASS excludes a kernel of which every third boot is bad."""
 

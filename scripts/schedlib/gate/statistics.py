@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from schedlib.gate.block_orders import BLOCK
+from schedlib.gate.rules import BLOCK
 
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

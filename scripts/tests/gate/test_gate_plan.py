@@ -22,8 +22,7 @@ from conftest import read_words
 from one_verb import main_of
 from schedlib.errors import SchedlineError
 from schedlib.gate import boot_order, gate_verb
-from schedlib.gate.block_orders import BLOCK_ORDERS
-from schedlib.gate.boot_order import blocks, image_version
+from schedlib.gate.boot_order import BLOCK_ORDERS, blocks, image_version
 from schedlib.gate.boot_service import PresentBoot, read_progress, runs_of, status, step
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates

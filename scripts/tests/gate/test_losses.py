@@ -11,8 +11,9 @@ from campaigns import GATES, Campaign, main, metric, noise, run
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.gate.boot_order import PLAN_FILE, BootedKernel, GatePlan
+from schedlib.gate.boot_order import BootedKernel, GatePlan
 from schedlib.gate.boot_service import PROGRESS_FILE, BootAttempt, GateProgress
+from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.gate.pairing import more_by_chance
 
 BOTH = GATES + GATES[GATES.index("\n[[metric]]") :].replace("rt_wakeup", "sleep_storm")
