@@ -57,6 +57,7 @@ enum hint { NOT_ASKED, NO_IDLE_CORE, IDLE_CORE };
  * @caller:	who calls
  * @crowded:	the caller's CPU has one more task
  * @hint:	whether an idle core is said to exist
+ * @occupied:	the idle core that the hint is about; it becomes busy before the call
  * @demand:	the least capacity that the task asks for, 0 for none
  * @allowed:	CPUs that the task may use, 0 for all
  * @pick:	each of these CPUs is right
@@ -75,6 +76,7 @@ struct situation {
 	enum caller			caller;
 	bool				crowded;
 	enum hint			hint;
+	unsigned long			occupied;
 	unsigned int			demand;
 	unsigned long			allowed;
 	unsigned long			pick;
@@ -197,6 +199,27 @@ static const struct situation situations[] = {
 	{ "idle_thread_of_the_cluster_comes_before_the_llc", &smt_clusters,
 	  .idle = CPU(0) | CPU(4), .target = 7, .prev = 7, .recent = 7, .hint = NO_IDLE_CORE,
 	  .pick = CPU(4) },
+	{ "hint_of_an_llc_that_the_task_may_not_use_is_kept", &smt_two_llcs, .idle = CPUS(6, 7),
+	  .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE, .allowed = CPUS(0, 3),
+	  .pick = CPU(4) },
+
+	/* The last idle core is no longer idle, and the hint does not say so yet. */
+	{ "after_the_last_idle_core_an_idle_thread_of_the_cluster_comes_first", &smt_clusters,
+	  .idle = CPU(0) | CPU(4), .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE,
+	  .occupied = CPUS(2, 3), .pick = CPU(4) },
+	{ "after_the_last_idle_core_an_idle_thread_of_the_llc_is_taken", &smt_clusters,
+	  .idle = CPU(1), .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE,
+	  .occupied = CPUS(2, 3), .pick = CPU(1) },
+	{ "after_the_last_idle_core_an_idle_thread_respects_affinity", &smt_clusters,
+	  .idle = CPU(0) | CPU(4), .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE,
+	  .occupied = CPUS(2, 3), .allowed = CPUS(0, 3) | CPUS(5, 7), .pick = CPU(0) },
+	{ "after_the_last_idle_core_a_thread_with_sched_idle_tasks_is_taken", &smt_clusters,
+	  .sched_idle = CPU(1), .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE,
+	  .occupied = CPUS(2, 3), .pick = CPU(1) },
+	{ "after_the_last_idle_core_sched_idle_threads_respect_affinity", &smt_clusters,
+	  .idle = CPU(0), .sched_idle = CPU(4), .target = 7, .prev = 7, .recent = 7,
+	  .hint = IDLE_CORE, .occupied = CPUS(2, 3), .allowed = CPUS(0, 3) | CPUS(5, 7),
+	  .pick = CPU(0) },
 
 	/* Little CPUs are 0 to 3. */
 	{ "task_that_fits_goes_to_any_idle_cpu", &big_little, .idle = CPUS(1, 2), .target = 5,
@@ -225,18 +248,37 @@ static int waker_of(const struct situation *s)
 
 /* ---- tasks that keep CPUs busy ---- */
 
+/* They are busy while @busy is set, and sleep otherwise. */
 struct crowd {
 	struct task_struct	*task[BITS_PER_LONG + 1];
 	int			nr;
+	bool			busy;
 };
 
-static int keep_busy(void *unused)
+static int keep_busy(void *data)
 {
+	struct crowd *crowd = data;
+
 	while (!kthread_should_stop()) {
-		cpu_relax();
-		cond_resched();
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (!READ_ONCE(crowd->busy) && !kthread_should_stop())
+			schedule();
+		__set_current_state(TASK_RUNNING);
+		while (READ_ONCE(crowd->busy) && !kthread_should_stop()) {
+			cpu_relax();
+			cond_resched();
+		}
 	}
 	return 0;
+}
+
+static void set_busy(struct crowd *crowd, bool busy)
+{
+	if (crowd->busy == busy)
+		return;
+	WRITE_ONCE(crowd->busy, busy);
+	for (int i = 0; busy && i < crowd->nr; i++)
+		wake_up_process(crowd->task[i]);
 }
 
 static void end_crowd(void *data)
@@ -249,7 +291,7 @@ static void end_crowd(void *data)
 
 static void make_busy(struct kunit *test, struct crowd *crowd, int cpu, bool sched_idle)
 {
-	struct task_struct *task = kthread_create_on_cpu(keep_busy, NULL, cpu, "busy/%u");
+	struct task_struct *task = kthread_create_on_cpu(keep_busy, crowd, cpu, "busy/%u");
 	struct sched_attr idle = { .size = sizeof(idle), .sched_policy = SCHED_IDLE };
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
@@ -315,6 +357,7 @@ static struct task_struct *sleeping_task(struct kunit *test, const struct situat
 struct call {
 	const struct situation	*s;
 	struct task_struct	*p;
+	struct crowd		*late;
 	bool			made;
 	int			pick;
 	int			recent;
@@ -418,6 +461,7 @@ static void call_at_rest(struct kunit *test, struct call *c)
 
 	while (!c->made && time_before(jiffies, until)) {
 		go_to_waker(test, s);
+		set_busy(c->late, is_hinted(s));
 		if (!is_hinted(s) && s->hint == IDLE_CORE)
 			for (int cpu = 0; cpu < s->machine->cpus; cpu++)
 				if (s->idle & CPU(cpu))
@@ -431,18 +475,31 @@ static void call_at_rest(struct kunit *test, struct call *c)
 			      REST_SECONDS, BITS_PER_LONG, &c->idle, BITS_PER_LONG, &s->idle);
 }
 
-static void make_situation(struct kunit *test, const struct situation *s)
+static struct crowd *new_crowd(struct kunit *test, bool busy)
 {
 	struct crowd *crowd = kunit_kzalloc(test, sizeof(*crowd), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, crowd);
+	crowd->busy = busy;
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, end_crowd, crowd), 0);
+	return crowd;
+}
+
+/* Returns the tasks that make CPUs busy later. */
+static struct crowd *make_situation(struct kunit *test, const struct situation *s)
+{
+	struct crowd *crowd, *late;
+
 	sched_test_install(test, s->machine);
 	/* Otherwise the scan does not end early. */
 	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, s->limited);
-	KUNIT_ASSERT_EQ(test, kunit_add_action(test, end_crowd, crowd), 0);
+	crowd = new_crowd(test, true);
+	late = new_crowd(test, false);
 	for (int cpu = 0; cpu < s->machine->cpus; cpu++)
 		if (!(s->idle & CPU(cpu)) && (cpu != waker_of(s) || s->crowded))
-			make_busy(test, crowd, cpu, s->sched_idle & CPU(cpu));
+			make_busy(test, s->occupied & CPU(cpu) ? late : crowd, cpu,
+				  s->sched_idle & CPU(cpu));
+	return late;
 }
 
 static void expect_pick(struct kunit *test, const struct call *c)
@@ -465,14 +522,14 @@ static void select_idle_sibling_picks(struct kunit *test)
 	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
-	make_situation(test, s);
+	c->late = make_situation(test, s);
 	c->s = s;
 	c->p = sleeping_task(test, s);
 	c->work = IRQ_WORK_INIT_HARD(call_in_interrupt);
 	call_at_rest(test, c);
 	/* The hint is written by who searched for a core in vain, and by nobody else. */
 	if (s->hint != NOT_ASKED)
-		KUNIT_EXPECT_EQ(test, c->hint, s->hint == IDLE_CORE);
+		KUNIT_EXPECT_EQ(test, c->hint, s->hint == IDLE_CORE && !s->occupied);
 	expect_pick(test, c);
 }
 
@@ -496,16 +553,15 @@ static const struct situation busy_llc[] = {
  */
 static void busy_llc_is_not_scanned(struct kunit *test)
 {
-	struct crowd *crowd = kunit_kzalloc(test, sizeof(*crowd), GFP_KERNEL);
 	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 	unsigned long until = jiffies + REST_SECONDS * HZ;
 	const struct situation *s = &busy_llc[0];
+	struct crowd *crowd;
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
-	KUNIT_ASSERT_NOT_NULL(test, crowd);
 	make_situation(test, s);
+	crowd = new_crowd(test, true);
 	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, true);
-	KUNIT_ASSERT_EQ(test, kunit_add_action(test, end_crowd, crowd), 0);
 	c->p = sleeping_task(test, s);
 	while (s < busy_llc + ARRAY_SIZE(busy_llc) && time_before(jiffies, until)) {
 		if (!scan_ends_early(s->target)) {

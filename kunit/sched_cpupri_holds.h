@@ -19,10 +19,12 @@ static atomic_t *cpupri_count(struct cpupri *cp, int level)
 	return &cp->pri_to_cpu[level].count;
 }
 
+#ifndef SCHED_KUNIT_EXPORTED
 static __maybe_unused atomic_t *rd_rto_count(struct root_domain *rd, int cpu)
 {
 	return &rd->rto_count;
 }
+#endif
 #endif
 #endif
 

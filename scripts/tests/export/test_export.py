@@ -124,7 +124,7 @@ def test_series_applies_to_a_fresh_clone(laid_out: Path, cache: Path, tmp_path: 
     git(clone, "am", "-q", *map(str, series.patches))
     for file, names in (
         ("fair.c", ["sched_cluster_kunit.c"]),
-        ("topology.c", ["sched_topology_kunit.c", "sched_root_domain_kunit.c"]),
+        ("topology.c", ["sched_topology_kunit.c"]),
         ("rt.c", ["sched_rt_kunit.c"]),
     ):
         found = HOOK.findall((clone / "kernel/sched" / file).read_text())
