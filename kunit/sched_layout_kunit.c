@@ -43,6 +43,7 @@ enum layout_kind {
 	WHOLE_LINES,		/* the size of the type is whole lines */
 	SMALL,			/* the type is smaller than a line */
 	AT_MOST,		/* bytes of the type without these members: @arg at most */
+	GAPS,			/* bytes of the type that no member has: @arg at most */
 };
 
 /**
@@ -330,15 +331,18 @@ static u32 own_end(const struct subject *s, const struct member *m)
 	return end;
 }
 
+/* Bytes that are not the named members' own, or of GAPS, no member's. */
 static u32 bytes_of_others(const struct subject *s)
 {
+	bool gaps = s->clause->kind == GAPS;
 	u32 bytes = 0;
 
 	for (u32 pos = 0; pos < s->size; pos++) {
 		bool own = false;
 
 		for (const struct member *m = s->all; m < s->all + s->nr; m++)
-			own |= m->named == 1 && pos >= m->start && pos < own_end(s, m);
+			own |= pos >= m->start &&
+			       (gaps ? pos < m->end : m->named == 1 && pos < own_end(s, m));
 		bytes += !own;
 	}
 	return bytes;
@@ -366,6 +370,7 @@ static bool whole_holds(struct subject *s)
 		scnprintf(s->why, WORDS, "%u bytes left", LINE - 1 - (end - 1) % LINE);
 		return LINE - 1 - (end - 1) % LINE >= s->clause->arg;
 	case AT_MOST:
+	case GAPS:
 		scnprintf(s->why, WORDS, "%u bytes", bytes_of_others(s));
 		return bytes_of_others(s) <= s->clause->arg;
 	case ALIGNED:

@@ -31,6 +31,7 @@ _KINDS = {
     ClauseKind.TYPE_PADDED: "WHOLE_LINES",
     ClauseKind.TYPE_SMALL: "SMALL",
     ClauseKind.TYPE_MOST: "AT_MOST",
+    ClauseKind.TYPE_GAPS: "GAPS",
 }
 """The names of kinds in enum layout_kind of kunit/sched_layout_kunit.c, where they differ."""
 

@@ -29,19 +29,19 @@ from schedlib.paths import CONFIGS
 
 CONTRACTS = CONFIGS / "contracts" / "sched"
 
-UNLISTED = frozenset({ClauseKind.ALONE, ClauseKind.UNBROKEN})
+UNLISTED = frozenset({ClauseKind.ALONE, ClauseKind.UNBROKEN, ClauseKind.TYPE_GAPS})
 """The kinds that are about members which no clause lists. Judging them needs all members of the structure."""
 
 COMPARED = frozenset({ClauseKind.APART, ClauseKind.FOLLOWS, ClauseKind.OWN_OFFSET})
 """The kinds that compare members with others. Without others there is nothing to judge."""
 
-ABOUT_TYPE = frozenset({ClauseKind.TYPE_ALIGNED, ClauseKind.TYPE_PADDED, ClauseKind.TYPE_SMALL, ClauseKind.TYPE_MOST})
+ABOUT_TYPE = frozenset(kind for kind in ClauseKind if kind.name.startswith("TYPE_"))
 """The kinds that are about the whole type."""
 
 ABOUT_LINES = frozenset({ClauseKind.ON_LINE, ClauseKind.STARTS_ON})
 """The kinds whose argument is a line."""
 
-ABOUT_BYTES = frozenset({ClauseKind.HEADROOM, ClauseKind.TYPE_MOST})
+ABOUT_BYTES = frozenset({ClauseKind.HEADROOM, ClauseKind.TYPE_MOST, ClauseKind.TYPE_GAPS})
 """The kinds whose argument is a number of bytes."""
 
 WORDS = {
@@ -59,6 +59,7 @@ WORDS = {
     ClauseKind.TYPE_PADDED: "the type's size is whole lines",
     ClauseKind.TYPE_SMALL: "the type is smaller than a line",
     ClauseKind.TYPE_MOST: "bytes of the type without them, at most",
+    ClauseKind.TYPE_GAPS: "bytes of the type that no member has, at most",
 }
 
 

@@ -80,6 +80,8 @@ class ClauseKind(Enum):
     """The type's size is smaller than a line's."""
     TYPE_MOST = "at most"
     """The type, without the members in `without`, has at most `bytes` bytes."""
+    TYPE_GAPS = "gaps"
+    """At most `bytes` bytes of the type belong to no member."""
 
 
 class AccessClass(Enum):
@@ -152,7 +154,7 @@ class TypePromise(Strict, frozen=True):
     """
 
     id: RuleId
-    keep: Literal["aligned", "whole lines", "smaller than a line", "at most"]
+    keep: Literal["aligned", "whole lines", "smaller than a line", "at most", "gaps"]
     bytes: Bytes | None = None
     without: tuple[MemberName, ...] = ()
     when: Conditions = ()
@@ -249,8 +251,9 @@ def read_contract(path: Path) -> Contract:
     for number, row in enumerate(contract.type):
         _check_conditions(path, ("type", number, "when"), row.when)
         _check_elements(path, ("type", number), row.keep, row.without)
-        if (row.bytes is None) is (row.keep == "at most"):
-            refuse(path, ("type", number), f"keeps {row.keep!r}", "`at most` needs bytes = ..., the others have none")
+        if (row.bytes is None) is (row.keep in ("at most", "gaps")):
+            hint = "`at most` and `gaps` need bytes = ..., the others have none"
+            refuse(path, ("type", number), f"keeps {row.keep!r}", hint)
     for number, sign in enumerate(contract.sign):
         _check_elements(path, ("sign", number), sign.keep, (*sign.of, *sign.others))
         if (sign.keep == "aligned") is bool(sign.of) or bool(sign.of) is not bool(sign.others):

@@ -148,7 +148,7 @@ def _assertions(clause: Clause, source: Source) -> Iterator[tuple[tuple[str, ...
 def emit(rules: Rules, changes: Collection[str], source: Source) -> str:
     """The C file for the changes that a tree has; empty text when it has none.
 
-    The compiler cannot tell what else lies on a line (`closed`, `unbroken`); such clauses are left to KUnit.
+    The compiler cannot tell what else lies on a line (`closed`, `unbroken`, `gaps`); such clauses are left to KUnit.
     """
     chosen = [rule for rule in rules.rules if rule.change in changes]
     if not chosen:

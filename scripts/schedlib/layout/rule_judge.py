@@ -215,6 +215,10 @@ def _holds(result: ClauseResult, kind: Type, layout: Layout) -> bool | None:
     if clause.kind is ClauseKind.TYPE_MOST:
         own = {byte for member in result.fields for byte in range(member.offset, _own_end(member, kind, layout))}
         return kind.size - len(own) <= clause.arg
+    if clause.kind is ClauseKind.TYPE_GAPS:
+        members = layout.structures[clause.type].members
+        taken = {byte for member in members for byte in range(member.offset, member.offset + member.size)}
+        return kind.size - len(taken) <= clause.arg
     if clause.kind is ClauseKind.TYPE_ALIGNED:
         if kind.align is not None:
             return kind.align % layout.line == 0

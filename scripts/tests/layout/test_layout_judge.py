@@ -90,6 +90,8 @@ CASES = [
     (clause(ClauseKind.TYPE_MOST, "a", 56), rq(("a", 8, 8), size=64), rq(("a", 8, 7), size=64)),
     (clause(ClauseKind.TYPE_MOST, "a", 64), rq(("a", 64, 24), size=128), rq(("a", 72, 24), size=128)),
     (clause(ClauseKind.TYPE_MOST, "a", 64), rq(("a", 64, 24), size=128), rq(("a", 64, 24), size=192)),
+    (clause(ClauseKind.TYPE_GAPS, "", 4), rq(("a", 0, 4), ("b", 8, 8), size=16), rq(("a", 0, 3), ("b", 8, 8), size=16)),
+    (clause(ClauseKind.TYPE_GAPS, "", 0), rq(("a", 0, 16), size=16), rq(("a", 0, 16), size=17)),
     (
         clause(ClauseKind.UNBROKEN, "a b"),
         rq(("a", 0, 8), ("b", 16, 8), ("c", 24, 8)),
