@@ -17,21 +17,12 @@ import pytest
 from workload_runs import ENDLESS, TINY, Place, document, metrics
 
 from schedlib.paths import SELFTESTS
+from schedlib.runs.tool_process import why_no_fifo
 
 pytestmark = pytest.mark.guest
 
 
-def realtime() -> bool:
-    """Whether this process may use SCHED_FIFO."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    except PermissionError:
-        return False
-    return True
-
-
-needs_realtime = pytest.mark.skipif(not realtime(), reason="SCHED_FIFO is refused here")
+needs_realtime = pytest.mark.skipif(why_no_fifo() != "", reason="SCHED_FIFO is refused here")
 
 
 def tools(*names: str) -> Sequence[Any]:
@@ -313,7 +304,7 @@ def test_task_moves_needs_two_cpus_of_an_llc(place: Place, tmp_path: Path) -> No
     assert "not ok" not in said
     listed = [line for line in (SELFTESTS / "tests.txt").read_text().splitlines() if ":task_moves:" in line]
     assert re.findall(r"^ok \d+ (\w+)", said, re.M) == [line.split(":")[2] for line in listed]
-    if realtime():
+    if not why_no_fifo():
         assert metrics(tmp_path / "run.json")["pushed"]["value"] > 50
         assert metrics(tmp_path / "run.json")["pulled"]["value"] > 50
 
