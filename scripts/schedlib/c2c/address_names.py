@@ -23,6 +23,17 @@ from schedlib.formats.strict import Moment, Positive, Strict, Whole, Word
 MAP_FILE = "objects.json"
 
 
+NO_MAP = "no object map: per-CPU variables and allocated memory have no name"
+NOT_MAPPED = "memory that the object map does not name"
+NO_SLIDE = "it is not known where the kernel lay (KASLR)"
+NOT_A_VARIABLE = "between the variables of vmlinux"
+_STEP = 1 << 16
+"""KASLR moves a kernel by a multiple of this, or of more."""
+
+_AREAS = 3
+_LEAST_VOTES, _AGREED = 5, 0.9
+
+
 class MappedArray(Strict, frozen=True):
     """An array of structures: its first element, and how many it has."""
 
@@ -76,17 +87,6 @@ def read_objects(path: Path) -> ObjectMap:
         Refused: the file is not a valid map.
     """
     return document.read_below(path, MAP_FILE, ObjectMap, "see docs/c2c.md, Beside a real machine")
-
-
-NO_MAP = "no object map: per-CPU variables and allocated memory have no name"
-NOT_MAPPED = "memory that the object map does not name"
-NO_SLIDE = "it is not known where the kernel lay (KASLR)"
-NOT_A_VARIABLE = "between the variables of vmlinux"
-
-_STEP = 1 << 16
-"""KASLR moves a kernel by a multiple of this, or of more."""
-_AREAS = 3
-_LEAST_VOTES, _AGREED = 5, 0.9
 
 
 class AddressNames:

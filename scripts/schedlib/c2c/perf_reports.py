@@ -81,11 +81,7 @@ def percent(word: str) -> float:
 
 
 def read_c2c_report(text: str) -> PerfReport:
-    """The rows of all lines of the Pareto.
-
-    Raises:
-        SchedlineError: it is cut off before its rows, or has other columns.
-    """
+    """The rows of all lines of the Pareto; SchedlineError if it is cut off before its rows, or has other columns."""
     head, there, pareto = text.partition(_C2C)
     if not there:
         raise SchedlineError("the report ends before its list of lines (Pareto): it is cut off", "make it again")

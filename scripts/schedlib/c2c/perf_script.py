@@ -29,6 +29,31 @@ _REMOTE_CACHE = 0x400 | 0x800
 _HITM, _PEER, _LOCKED = 0x10, 0x2, 0x2
 
 
+Names = Callable[[int], Place | str]
+"""Names an address of the kernel: the object and field there, or the reason why it has no name."""
+
+FIELDS = "comm,tid,cpu,time,period,event,addr,data_src,weight,ip,sym"
+COMMAND = f"perf script -F {FIELDS}"
+PIECE = 1 << 24
+_SIGN = b"|OP "
+_REPEATED = frozenset(
+    name + b":"
+    for name in b"l1d-miss l1d-access llc-miss llc-access tlb-miss tlb-access branch branch-miss remote-access "
+    b"instructions".split()
+)
+"""Events that perf makes of one record of Arm SPE, beside `memory`, the one that perf c2c uses."""
+
+_FIRST_OF_KERNEL = ord("c")
+"""The first of 16 digits of an instruction's address in the kernel: c on POWER, else f."""
+
+_UNKNOWN = "(unknown)"
+_LOOKED_AT = 1 << 20
+_MOST_NAMED = 1 << 17
+_MOST_WORKERS = 4
+_NEXT = f"make it again: {COMMAND}"
+Key = tuple[Place, SampleKind, str]
+
+
 @dataclass(frozen=True)
 class DataSource:
     """What a sample did.
@@ -44,7 +69,11 @@ class DataSource:
 
 
 def data_source(value: int) -> DataSource | None:
-    """What the number says; None if it is neither a load nor a store."""
+    """What the number of `union perf_mem_data_src` says; None if it is neither a load nor a store.
+
+    perf prints the number before its own words for it. The words differ between versions and are cut off at 100
+    characters, so the number is read. See include/uapi/linux/perf_event.h.
+    """
     operation = value & 0x1F
     if not operation & (_LOAD | _STORE):
         return None
@@ -56,43 +85,6 @@ def data_source(value: int) -> DataSource | None:
     # With hops, POWER uses the bit for another core of the same node.
     remote = bool(value >> _LEVEL & 0x3FFF & _REMOTE_CACHE or (value >> _REMOTE & 1 and not value >> _HOPS & 0x7))
     return DataSource(kind, taken, taken and remote)
-
-
-Names = Callable[[int], Place | str]
-"""Names an address of the kernel: the object and field there, or the reason why it has no name."""
-
-FIELDS = "comm,tid,cpu,time,period,event,addr,data_src,weight,ip,sym"
-COMMAND = f"perf script -F {FIELDS}"
-
-PIECE = 1 << 24
-_SIGN = b"|OP "
-_REPEATED = frozenset(
-    name + b":"
-    for name in (
-        b"l1d-miss",
-        b"l1d-access",
-        b"llc-miss",
-        b"llc-access",
-        b"tlb-miss",
-        b"tlb-access",
-        b"branch",
-        b"branch-miss",
-        b"remote-access",
-        b"instructions",
-    )
-)
-"""Events that perf makes of one record of Arm SPE, beside `memory`, the one that perf c2c uses."""
-
-_FIRST_OF_KERNEL = ord("c")
-"""The first of 16 digits of an instruction's address in the kernel: c on POWER, else f."""
-
-_UNKNOWN = "(unknown)"
-_LOOKED_AT = 1 << 20
-_MOST_NAMED = 1 << 17
-_MOST_WORKERS = 4
-_NEXT = f"make it again: {COMMAND}"
-
-Key = tuple[Place, SampleKind, str]
 
 
 @dataclass

@@ -34,6 +34,30 @@ _MOST_COMMAND = 32000
 _SHELL = "/bin/busybox"
 
 
+DEFAULT_TARGET = TARGETS["qemu-x86_64"]
+_SHIFT = CLOCKS.index(CLOCK)
+_PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
+SUPPORTED = ("7.2", "10.0")
+"""The versions of QEMU under which the program with known counts has been tried."""
+
+_VERSION = re.compile(r"version (\d+)\.(\d+)")
+_PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame|lines")
+"""Files in SOURCES that are programs, or parts of one; the others make up the plugin."""
+
+REPLAY = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
+COUNT_LINES = ("lines.c", "tape.c", "records.c")
+"""What the three programs that read tapes are made of."""
+
+_STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
+_TROUBLE = (
+    (r"c2c: failed: .*", "the guest's program ended"),
+    (r"c2c: (?!ready|done).*", "the plugin gave up"),
+    (r"Kernel panic - not syncing: .*", "the guest's kernel panicked"),
+    (r"BUG: .*|Oops: .*|WARNING: .*", "the guest's kernel complained"),
+    (r"qemu-system-\w+: (?!warning).*", "QEMU does not start"),
+)
+
+
 def check(own: OwnProgram, arch: str) -> None:
     """Check what can be known of a program before a kernel is built.
 
@@ -120,17 +144,10 @@ def _files_of(directory: Path) -> Iterator[tuple[str, Path]]:
             raise SchedlineError(f"--files: {path} is a link to nothing", f"rm {path}")
 
 
-DEFAULT_TARGET = TARGETS["qemu-x86_64"]
-_SHIFT = CLOCKS.index(CLOCK)
-
-
 def _mode(shift: int) -> tuple[str, ...]:
     """Every source of randomness in a guest is the same in each run."""
     clock = ("-icount", f"shift={shift},sleep=off", "-rtc", "base=2000-01-01,clock=vm")
     return ("-accel", "tcg,thread=single", *clock, "-seed", "1")
-
-
-_PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
 
 
 @dataclass(frozen=True)
@@ -157,26 +174,6 @@ _ARCHES = {
     # The clock and timers are part of the architecture, and the kernel trusts them.
     "arm64": _Arch("qemu-system-arm"),
 }
-
-SUPPORTED = ("7.2", "10.0")
-"""The versions of QEMU under which the program with known counts has been tried."""
-
-_VERSION = re.compile(r"version (\d+)\.(\d+)")
-_PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame|lines")
-"""Files in SOURCES that are programs, or parts of one; the others make up the plugin."""
-
-REPLAY = ("replay.c", "blame.c", "moves.c", "tape.c", "model.c", "records.c")
-COUNT_LINES = ("lines.c", "tape.c", "records.c")
-"""What the three programs that read tapes are made of."""
-
-_STRICT = ("-O2", "-Wall", "-Wextra", "-Werror")
-_TROUBLE = (
-    (r"c2c: failed: .*", "the guest's program ended"),
-    (r"c2c: (?!ready|done).*", "the plugin gave up"),
-    (r"Kernel panic - not syncing: .*", "the guest's kernel panicked"),
-    (r"BUG: .*|Oops: .*|WARNING: .*", "the guest's kernel complained"),
-    (r"qemu-system-\w+: (?!warning).*", "QEMU does not start"),
-)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,18 @@ _LOCKDOWN = "sys/kernel/security/lockdown"
 _POSSIBLE = "sys/devices/system/cpu/possible"
 
 
+_REASONS = {
+    "x86_64": "no ibs_op and no event mem-loads: a virtual machine without a PMU, a BIOS that switches IBS off, or a "
+    "CPU that has neither",
+    "aarch64": "no arm_spe_0: the CPU or its firmware has no SPE, arm_spe_pmu is not loaded (modprobe arm_spe_pmu), or "
+    "the kernel's page tables are apart (boot with kpti=off)",
+    "ppc64le": "no event mem-loads: a guest without a PMU",
+}
+_FIRST_PER_CPU = "runqueues"
+_MEMORY = Path("/proc/kcore")
+DATA_FILE, SAMPLES_FILE = "perf.data", "samples.txt"
+
+
 @dataclass(frozen=True)
 class Sampler:
     """What samples data addresses on a machine; whether perf c2c record takes --ldlat for it."""
@@ -54,14 +66,6 @@ _SAMPLERS = (
     ("cpu_core/events/mem-loads", Sampler("Intel's load latency", latency=True)),
 )
 """A path below _EVENTS. tools/perf/arch/*/util/mem-events.c says which perf c2c record uses."""
-
-_REASONS = {
-    "x86_64": "no ibs_op and no event mem-loads: a virtual machine without a PMU, a BIOS that switches IBS off, or a "
-    "CPU that has neither",
-    "aarch64": "no arm_spe_0: the CPU or its firmware has no SPE, arm_spe_pmu is not loaded (modprobe arm_spe_pmu), or "
-    "the kernel's page tables are apart (boot with kpti=off)",
-    "ppc64le": "no event mem-loads: a guest without a PMU",
-}
 
 
 def sampler(machine: str, root: Path = Path("/")) -> Sampler:
@@ -92,9 +96,6 @@ def possible_cpus(root: Path = Path("/")) -> int:
         return int((root / _POSSIBLE).read_text().strip().rpartition("-")[2]) + 1
     except (OSError, ValueError) as error:
         raise SchedlineError(f"/{_POSSIBLE} cannot be read: {error}", "mount sysfs") from error
-
-
-_FIRST_PER_CPU = "runqueues"
 
 
 def objects_of_kernel(
@@ -153,10 +154,6 @@ def objects_of_kernel(
         raise SchedlineError(
             f"drgn has answered something else: {error!r}", "drgn --version; see docs/c2c.md"
         ) from error
-
-
-_MEMORY = Path("/proc/kcore")
-DATA_FILE, SAMPLES_FILE = "perf.data", "samples.txt"
 
 
 def record(options: C2cRecordOptions) -> Verdict:

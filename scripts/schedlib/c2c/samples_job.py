@@ -44,6 +44,10 @@ METRICS = {
 }
 
 
+_TEXT = "measured.txt"
+_LARGEST_REPORT = 1 << 28
+
+
 def measured_text(result: MeasuredDocument) -> str:
     """The whole report."""
     return "\n".join(_lines(result)) + "\n"
@@ -91,10 +95,6 @@ def _lines(result: MeasuredDocument) -> Iterator[str]:
 def _numbers(sampled: Sampled) -> tuple[str, ...]:
     cycles = f"{sampled.cycles / sampled.samples:.0f}" if sampled.cycles and sampled.samples else ""
     return str(sampled.samples), str(sampled.taken), str(sampled.remote), cycles
-
-
-_TEXT = "measured.txt"
-_LARGEST_REPORT = 1 << 28
 
 
 def import_samples(options: C2cImportOptions) -> Verdict:

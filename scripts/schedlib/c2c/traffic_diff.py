@@ -30,6 +30,8 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Strict, Word
 from schedlib.verdict import Verdict, worst
 
+_FIELDS, _FUNCTIONS = 40, 20
+
 
 class TrafficMetric(Strict, frozen=True):
     """What is compared, and how much it may rise.
@@ -68,9 +70,6 @@ class TrafficDiffDocument(Document, frozen=True, kw_only=True):
     tool: Word
     status: Verdict
     metrics: tuple[JudgedTraffic, ...]
-
-
-_FIELDS, _FUNCTIONS = 40, 20
 
 
 class TrafficGates(Strict, frozen=True):

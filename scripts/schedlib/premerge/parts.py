@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from schedlib import doctor
-from schedlib.c2c import agreement, traffic_diff
+from schedlib.c2c import samples as c2c_samples
+from schedlib.c2c import traffic_diff
 from schedlib.c2c.c2c_options import QUANTA
 from schedlib.c2c.counting import remembered
 from schedlib.c2c.plugin_guest import refuse_other_qemu
@@ -244,7 +245,7 @@ def compared(out: Path) -> Part:
     said = tuple(f"{each.verdict.name}: {traffic_diff.sentence(each)}" for each in bad)
     if (out / TRAFFIC / MEASURED_FILE).exists():
         samples = read_measured(out / TRAFFIC / MEASURED_FILE)
-        said += tuple(agreement.brief(agreement.compare(samples, base)))
+        said += tuple(c2c_samples.brief(c2c_samples.compare(samples, base)))
     cpus, workload = base.parameters.cpus, base.parameters.workload
     summary = f"{workload} on {cpus} emulated CPUs: {len(judged)} counts, {len(bad)} over the budget"
     tests = tuple((f"{each.name} {each.count}", each.verdict, traffic_diff.sentence(each)) for each in judged)

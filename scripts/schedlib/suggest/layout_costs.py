@@ -30,7 +30,10 @@ _OTHER_SLAB = ("slab ", "kmalloc-")
 
 @dataclass(frozen=True)
 class Embedded:
-    """Where a structure lies in others.
+    """Where a structure lies in others: the inode in a file system's own inode, the runqueue of a class in struct rq.
+
+    A trace names the objects that were allocated. Here they are divided, so that the structure inside is an object of
+    its own, and its layouts become those of the structures around it.
 
     Attributes:
         size: of the structure, in bytes.

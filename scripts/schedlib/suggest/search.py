@@ -35,6 +35,18 @@ Line = int
 """The pieces that share a line: one bit for each."""
 
 
+_SMALL = 1e-9
+_LINE_PRICE = 1e-3
+"""Of two orders with the same misses, the one with fewer lines."""
+
+_SHAKES = 3
+_WIDE = 10_000
+"""Neighbours from which on only the places of one unit are tried at a time."""
+
+_MOST_TRIED = 200
+"""Orders that contracts refuse, before a neighbourhood is given up."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """Of one line, or of several together, in one trace."""
@@ -172,17 +184,6 @@ def _objects(observed: Observed, tag: str) -> list[str]:
         {each.address - keys[each.key].offset for each in observed.middle.raw.instances if each.key in keys}
     )
     return [f"object {start:x}\n" for start in starts]
-
-
-_SMALL = 1e-9
-_LINE_PRICE = 1e-3
-"""Of two orders with the same misses, the one with fewer lines."""
-
-_SHAKES = 3
-_WIDE = 10_000
-"""Neighbours from which on only the places of one unit are tried at a time."""
-_MOST_TRIED = 200
-"""Orders that contracts refuse, before a neighbourhood is given up."""
 
 
 @dataclass(frozen=True)

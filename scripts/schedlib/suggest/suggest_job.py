@@ -48,6 +48,10 @@ from schedlib.tree.kernel_tree import Tree, open_tree, put_files, sender
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict
 
+_TEXT, _DOCUMENT, _PATCH, _CONTRACT = "suggest.txt", "suggest.json", "suggested.patch", "contract.toml"
+RESTARTS = 20
+"""How often the search begins again from a changed order."""
+
 
 def rules_about(tag: str) -> Rules:
     """The promises about one structure; none if it has no contract."""
@@ -102,11 +106,6 @@ class Held:
         structures = {**old.structures, tag: moved}
         layout = from_members(old.name, self._rules, structures, old.line, old.holds, old.unknown, old.assumed)
         return all(judge_clause(each, layout).outcome is not RuleOutcome.FAIL for each in self._rules.clauses)
-
-
-_TEXT, _DOCUMENT, _PATCH, _CONTRACT = "suggest.txt", "suggest.json", "suggested.patch", "contract.toml"
-RESTARTS = 20
-"""How often the search begins again from a changed order."""
 
 
 class FixedMembers(Strict, frozen=True):

@@ -13,12 +13,11 @@ from msgspec import structs
 from perf_text import TEXT_FILE, sampled, write_text
 
 from schedlib.c2c.address_names import MAP_FILE, AddressNames, read_objects
-from schedlib.c2c.agreement import brief, compare, emulated_amounts
 from schedlib.c2c.kernel_map import Symbol
 from schedlib.c2c.observed import result_of
 from schedlib.c2c.perf_script import Key, ScriptSums, read_script
 from schedlib.c2c.raw import Record
-from schedlib.c2c.samples import MeasuredDocument, Sampled, SampleSource
+from schedlib.c2c.samples import MeasuredDocument, Sampled, SampleSource, brief, compare, emulated_amounts
 from schedlib.c2c.samples_job import measured_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, Place
