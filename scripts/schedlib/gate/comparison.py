@@ -30,7 +30,7 @@ from schedlib.formats.gate_document import (
     finite,
 )
 from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED, refuse_copies
-from schedlib.gate import judging, pairing
+from schedlib.gate import comparable, judging
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
 from schedlib.gate.judging import range_of, values_of
@@ -86,7 +86,7 @@ def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -
     sides = [read_side(read[directory].runs if read else directory, name) for name, directory in named if directory]
     base, candidate = sides[:2]
     placebo = sides[2] if options.placebo else None
-    pairing.refuse_differences(sides, gate.may_differ)
+    comparable.refuse_differences(sides, gate.may_differ)
     refuse_copies(side.contents for side in sides)
     notes = []
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in (base, candidate)]
@@ -96,12 +96,12 @@ def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -
     for side in failed:
         notes.append(f"ERROR: {len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}")
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
-    lost = None if read else pairing.losses(options.base, options.candidate)
+    lost = None if read else comparable.losses(options.base, options.candidate)
     if lost and lost[0]:
         notes.append(lost[0] if lost[1] is Verdict.PASS else f"{lost[1].name}: {lost[0]}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not lost and not read and (fewer := pairing.fewer_boots(base, candidate)):
+    elif not lost and not read and (fewer := comparable.fewer_boots(base, candidate)):
         rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
         notes.append(fewer)
     notes += _of_the_boots(gate, rows, [base, candidate])
@@ -177,7 +177,7 @@ def _of_the_boots(gate: Gate, rows: list[GateMetric], sides: list[Side]) -> list
             if len(side.boots) > judged:
                 out.append(f"{row.tool}: {len(side.boots) - judged} later boots of the {side.name} are not judged")
         first = (side.first(row.boots[0]) for side in chosen)
-        if gate.interleaved and (weak := pairing.order_weakness(*first)):
+        if gate.interleaved and (weak := comparable.order_weakness(*first)):
             out.append(weak)
     return list(dict.fromkeys(out))
 
@@ -194,7 +194,7 @@ def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> 
     chosen = [side.with_tool(rule.tool) for side in sides]
     boots = min(len(side.boots) for side in chosen)
     base, candidate, placebo = (side.first(boots) for side in chosen)
-    reason = pairing.order_problem(placebo, candidate) if gate.interleaved else ""
+    reason = comparable.order_problem(placebo, candidate) if gate.interleaved else ""
     if boots < gate.looks[0]:
         reason = f"one of the three kernels has {boots} boots, not {gate.looks[0]}"
     if any(rule.key not in boot.figures for side in chosen for boot in side.boots):

@@ -20,8 +20,8 @@ from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
+from schedlib.gate.comparable import order_problem, refuse_differences
 from schedlib.gate.judging import Sample, sample_of
-from schedlib.gate.pairing import order_problem, refuse_differences
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import Values
 from schedlib.verdict import Verdict

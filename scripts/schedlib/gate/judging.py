@@ -18,9 +18,9 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
 from schedlib.gate.boots import Key, Side
+from schedlib.gate.comparable import disturbed, order_problem, unequal_samples, without_runs
 from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, far_boots, look_evidence
 from schedlib.gate.gate_options import MOST_BOOTS
-from schedlib.gate.pairing import disturbed, order_problem, unequal_samples, without_runs
 from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import CONFIDENCE, Values
 from schedlib.verdict import Verdict
@@ -337,12 +337,11 @@ def _percent(logarithm: Values) -> float:
 
 def _row(sample: Sample, boots: int, found: _Estimates, reason: str) -> GateMetric:
     """The figures of the first boots, with the verdict INCONCLUSIVE."""
-    base = sample.base[:boots]
-    flags_of_both = [far_boots(base, values[:boots], sample.limits) for values in (sample.candidate, sample.base)]
-    far, far_base = (
-        tuple(boot.id for boot, is_far in zip(side.boots, flags, strict=False) if is_far)
-        for side, flags in zip(sample.sides[::-1], flags_of_both, strict=True)
-    )
+
+    def bad(side: Side, values: Values) -> tuple[str, ...]:
+        far = far_boots(sample.base[:boots], values[:boots], sample.limits)
+        return tuple(boot.id for boot, is_far in zip(side.boots, far, strict=False) if is_far)
+
     # What becomes 0 has changed by -100 %, and nothing can change by more than that.
     least = -inf if sample.rule.absolute else -100.0
     return metric_row(
@@ -357,8 +356,8 @@ def _row(sample: Sample, boots: int, found: _Estimates, reason: str) -> GateMetr
         of_medians=finite(found.of_medians),
         low=finite(max(found.low, least)),
         high=finite(max(found.high, least)),
-        far=far,
-        far_base=far_base,
+        far=bad(sample.sides[1], sample.candidate),
+        far_base=bad(sample.sides[0], sample.base),
     )
 
 

@@ -15,8 +15,8 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import read_run, refuse_copies
 from schedlib.gate.boots import Side, read_side
+from schedlib.gate.comparable import disturbed, unequal_samples
 from schedlib.gate.gate_options import read_svg
-from schedlib.gate.pairing import disturbed, unequal_samples
 from schedlib.main import start
 from schedlib.runs.runs_report import judge_run, report
 from schedlib.runs.workload_suites import load_suite

@@ -13,8 +13,8 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate.boot_order import BootedKernel, GatePlan
 from schedlib.gate.boot_service import PROGRESS_FILE, BootAttempt, GateProgress
+from schedlib.gate.comparable import more_by_chance
 from schedlib.gate.gate_options import PLAN_FILE
-from schedlib.gate.pairing import more_by_chance
 
 BOTH = GATES + GATES[GATES.index("\n[[metric]]") :].replace("rt_wakeup", "sleep_storm")
 

@@ -16,7 +16,7 @@ from schedlib.dev.kselftest import not_home
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate.boots import read_side
-from schedlib.gate.pairing import refuse_differences
+from schedlib.gate.comparable import refuse_differences
 from schedlib.runs.plan import new_plan
 from schedlib.runs.run_options import PLAN
 from schedlib.runs.runs_report import report
