@@ -40,12 +40,8 @@ class _Way:
         return 2 * self.line if self.pairs else self.line
 
 
-@dataclass(frozen=True)
-class _Gain:
-    saved: int
-    saved_upgrades: int
-    alone: int
-    inside: int
+_Gain = tuple[int, int, int, int]
+"""Saved misses, saved upgrades, misses of the field alone, and those inside of it; see BlamedField."""
 
 
 def blame(player: Player, observed: Observed, result: TrafficResult, place: Path) -> tuple[BlamedField, ...]:
@@ -71,24 +67,25 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
     for row in result.middle.rows:
         shown.get(field_name(row), []).append(row)
     pieces = _pieces(observed)
-    room = {name: _room(observed, result, pieces[name]) for name in names}
-    callers = {name: _callers(shown[name]) for name in names}
-    nothing = _Gain(0, 0, 0, 0)
-    blamed = [
-        BlamedField(
+    blamed = []
+    for name in names:
+        columns = zip(*(found.get(name, (0, 0, 0, 0)) for found in guests), strict=True)
+        saved, saved_upgrades, alone, inside = columns
+        size, number = _room(observed, result, pieces[name])
+        readers, writers = _callers(shown[name])
+        each = BlamedField(
             field=name,
-            saved=tuple(found.get(name, nothing).saved for found in guests),
-            saved_upgrades=tuple(found.get(name, nothing).saved_upgrades for found in guests),
-            alone=tuple(found.get(name, nothing).alone for found in guests),
-            inside=tuple(found.get(name, nothing).inside for found in guests),
-            elsewhere={way: found[name].saved for way, found in elsewhere.items() if name in found},
-            bytes=room[name][0],
-            objects=room[name][1],
-            readers=callers[name][0],
-            writers=callers[name][1],
+            saved=saved,
+            saved_upgrades=saved_upgrades,
+            alone=alone,
+            inside=inside,
+            elsewhere={way: found[name][0] for way, found in elsewhere.items() if name in found},
+            bytes=size,
+            objects=number,
+            readers=readers,
+            writers=writers,
         )
-        for name in names
-    ]
+        blamed.append(each)
     return tuple(sorted(blamed, key=lambda each: (-middle(each.saved), -middle(each.alone), each.field)))
 
 
@@ -102,7 +99,7 @@ def _gains(player: Player, observed: Observed, guest: ObservedGuest, way: _Way, 
     found = {}
     for name, numbers in zip(groups, player.groups(guest, way.line, file, pairs=way.pairs), strict=True):
         misses, without, alone, upgrades, upgrades_without, upgrades_alone, inside = numbers
-        found[name] = _Gain(misses - without - alone, upgrades - upgrades_without - upgrades_alone, alone, inside)
+        found[name] = misses - without - alone, upgrades - upgrades_without - upgrades_alone, alone, inside
     return found
 
 

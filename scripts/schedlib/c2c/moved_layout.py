@@ -131,12 +131,12 @@ def relaid_as(
 
 
 def _traced(observed: Observed) -> str:
-    return f"it has {', '.join(sorted({watch.tag for watch in observed.watches if watch.tag and not watch.prefix}))}"
+    return f"it has {', '.join(sorted(observed.tags))}"
 
 
 def _structure(layout: str, observed: Observed, tag: str) -> MappedStructure:
     structure = observed.known.structures.get(tag)
-    watches = [watch for watch in observed.watches if watch.tag == tag and not watch.prefix]
+    watches = observed.objects_of(tag).values()
     if structure is None or not watches:
         raise SchedlineError(f"{layout}: {tag} is no structure of this trace", _traced(observed))
     if any(watch.size != structure.size for watch in watches):

@@ -134,6 +134,15 @@ class Observed:
         """Whether all of the kernel's memory was watched."""
         return ALL in self.parameters.objects
 
+    @property
+    def tags(self) -> set[str]:
+        """The structures whose objects were watched, in whole or in part."""
+        return {watch.tag for watch in self.watches if watch.tag and not watch.prefix}
+
+    def objects_of(self, tag: str) -> dict[str, Watch]:
+        """The watches of a structure's objects, by key; without the memory behind their pointers."""
+        return {watch.key: watch for watch in self.watches if watch.tag == tag and not watch.prefix}
+
     def resolver(self, guest: ObservedGuest, line: int) -> Resolver:
         """Names the addresses of a guest; SchedlineError if it had no object of some kind."""
         return Resolver(self.known, line, located(self.watches, guest.raw), everything=self.everything)

@@ -72,7 +72,7 @@ class Embedded:
 
     def _is_whole(self, observed: Observed) -> bool:
         """Whether the trace has objects that are nothing else."""
-        return any(watch.tag == self.tag and not watch.prefix for watch in observed.watches)
+        return self.tag in observed.tags
 
     def _is_around(self, watch: Watch) -> bool:
         return watch.tag in self.places and not watch.prefix and not watch.offset and watch.tag != self.tag
@@ -140,7 +140,7 @@ def embedded(structure: Structure, traces: Sequence[Observed]) -> Embedded:
     tag = structure.type.name
     places: dict[str, tuple[tuple[str, int], ...]] = {}
     for observed in traces:
-        for each in {watch.tag for watch in observed.watches if watch.tag and not watch.prefix} - {tag, *places}:
+        for each in observed.tags - {tag, *places}:
             places[each] = tuple(places_in(observed.known.structures[each], structure))
     return Embedded(tag, structure.type.size, {each: rows for each, rows in sorted(places.items()) if rows})
 
@@ -169,11 +169,11 @@ def places_in(around: MappedStructure, structure: Structure) -> Iterator[tuple[s
 
 def refuse_absent(observed: Observed, tag: str) -> None:
     """SchedlineError, with the reason, if a guest has no object of a structure; the trace has its objects divided."""
-    keys = {watch.key for watch in observed.watches if watch.tag == tag and not watch.prefix}
+    keys = observed.objects_of(tag)
     if all(any(each.key in keys for each in guest.raw.instances) for guest in observed.guests):
         return
     workload = observed.parameters.workload
-    there = ", ".join(sorted({watch.tag for watch in observed.watches if watch.tag and not watch.prefix}))
+    there = ", ".join(sorted(observed.tags))
     if not observed.everything:
         raise SchedlineError(
             f"a trace of {workload} has no {tag}, only {there}", f"make it with --objects {tag}, or --objects all"
@@ -192,8 +192,15 @@ def refuse_absent(observed: Observed, tag: str) -> None:
 
 def beginnings(observed: Observed, tag: str, line: int) -> Counter[int]:
     """Where on a line the objects of a structure begin, and how many do; the trace has its objects divided."""
-    keys = {watch.key: watch.offset for watch in observed.watches if watch.tag == tag and not watch.prefix}
-    return Counter((each.address - keys[each.key]) % line for each in observed.middle.raw.instances if each.key in keys)
+    return Counter(start % line for start in starts(observed, tag))
+
+
+def starts(observed: Observed, tag: str) -> Iterator[int]:
+    """Where the objects of a structure begin in the guest of the middle quantum."""
+    objects = observed.objects_of(tag)
+    for each in observed.middle.raw.instances:
+        if each.key in objects:
+            yield each.address - objects[each.key].offset
 
 
 @dataclass(frozen=True)
@@ -216,8 +223,7 @@ def on_lines_of(observed: Observed, tag: str) -> list[Counts]:
     Args:
         observed: has the structure as objects of their own, see Embedded.named().
     """
-    keys = {watch.key for watch in observed.watches if watch.tag == tag and not watch.prefix}
-    line = observed.parameters.line
+    keys, line = observed.objects_of(tag), observed.parameters.line
     found = []
     for guest in observed.guests:
         lines: set[int] = set()

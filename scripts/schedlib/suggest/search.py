@@ -24,6 +24,7 @@ from types import TracebackType
 from schedlib.c2c.observed import Observed, ObservedGuest
 from schedlib.errors import SchedlineError
 from schedlib.process import clean_environment, dying_with_us
+from schedlib.suggest.layout_costs import starts
 from schedlib.suggest.movable import Arrangement, Movable
 
 _BATCH = 400
@@ -144,7 +145,8 @@ class LineCosts:
         try:
             for number, observed in enumerate(traces):
                 file = place / f"map-{number}"
-                file.write_text("".join([*rows, *_objects(observed, structure.tag)]))
+                objects = (f"object {start:x}\n" for start in sorted(set(starts(observed, structure.tag))))
+                file.write_text("".join([*rows, *objects]))
                 found = _Program(program, observed.middle, file, len(pieces))
                 self._stack.callback(found.close)
                 self._programs.append(found)
@@ -176,14 +178,6 @@ class LineCosts:
 
         list(self._pool.map(ask, self._programs))
         return [program.known for program in self._programs]
-
-
-def _objects(observed: Observed, tag: str) -> list[str]:
-    keys = {watch.key: watch for watch in observed.watches if watch.tag == tag and not watch.prefix}
-    starts = sorted(
-        {each.address - keys[each.key].offset for each in observed.middle.raw.instances if each.key in keys}
-    )
-    return [f"object {start:x}\n" for start in starts]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from guest_programs import use_programs_of_tests
+from toy_results import parameters_of
 
 from schedlib import TOOL
 from schedlib.c2c import plugin_guest, traffic_report
@@ -29,7 +30,7 @@ from schedlib.c2c.raw import Raw
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, TrafficParameters, read_result
+from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, read_result
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import Topology, flat
 from schedlib.main import main
@@ -152,20 +153,8 @@ def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path, monkeyp
         "watched", "watched", "", 0, 8 * LINE, "watched", per_cpu=False, address=start, hops=(), optional=False
     )
     raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch), tape)
-    parameters = TrafficParameters(
-        on=made.planned.target.name,
-        workload="known",
-        cpus=2,
-        rounds=ROUNDS,
-        line=LINE,
-        topology="",
-        per_cluster=1,
-        per_llc=2,
-        per_node=2,
-        shift=SETTING.shift,
-        config=(),
-        objects=("watched",),
-    )
+    on, shift = made.planned.target.name, SETTING.shift
+    parameters = parameters_of(2, on=on, workload="known", rounds=ROUNDS, line=LINE, shift=shift, objects=("watched",))
     observed = Observed(
         tool=TOOL,
         started=datetime(2000, 1, 1, tzinfo=UTC),

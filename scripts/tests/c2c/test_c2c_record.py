@@ -130,20 +130,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.tools
 def test_a_recording(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    words = [
-        "c2c",
-        "record",
-        "--vmlinux",
-        str(machine),
-        "--out",
-        str(out),
-        "--ldlat",
-        "50",
-        "--",
-        "hackbench",
-        "-l",
-        "9",
-    ]
+    words = ["c2c", "record", "--vmlinux", str(machine), "--out", str(out), "--ldlat", "50"]
+    words += ["--", "hackbench", "-l", "9"]
     assert main(words) == 0
     calls = (tmp_path / "calls").read_text()
     assert f"perf c2c record -a -o {out}/.perf.data --ldlat 50 -- hackbench -l 9\n" in calls

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from schedlib.formats.c2c_document import (
     AccessKind,
@@ -32,22 +33,16 @@ def row(
     return TrafficRow("root_domain", "", offset // 64, offset, path, neighbour, 4, kind, "pull_rt_task", counts)
 
 
+def parameters_of(cpus: int, **others: Any) -> TrafficParameters:
+    """What guests with so many CPUs have run, all of which share an LLC."""
+    chosen: dict[str, Any] = {"on": "qemu-x86_64", "workload": "rt", "rounds": 10, "line": 64, "topology": ""}
+    chosen |= {"cpus": cpus, "per_cluster": 1, "per_llc": cpus, "per_node": cpus, "shift": 2, "config": ()}
+    return TrafficParameters(**chosen | {"objects": ("root_domain",)} | others)
+
+
 def result(*rows_of_quanta: tuple[TrafficRow, ...], state: str = "applied", build_id: str = "aa") -> TrafficResult:
     """A result with one guest for each tuple of rows."""
-    parameters = TrafficParameters(
-        on="qemu-x86_64",
-        workload="rt",
-        cpus=8,
-        rounds=10,
-        line=64,
-        topology="",
-        per_cluster=1,
-        per_llc=8,
-        per_node=8,
-        shift=2,
-        config=(),
-        objects=("root_domain",),
-    )
+    parameters = parameters_of(8)
     fingerprint = {"build_id": build_id, "emulator": "QEMU 7.2", "plugin": "p", "compiler": "gcc", "configuration": "c"}
     quanta = tuple(Quantum(97 + 3 * number, 160, 1000, rows) for number, rows in enumerate(rows_of_quanta))
     watched = (

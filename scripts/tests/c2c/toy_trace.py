@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from replayed import tape_of
+from toy_results import parameters_of
 
 from schedlib import TOOL
 from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest
 from schedlib.c2c.raw import Instance, Raw
-from schedlib.formats.c2c_document import MappedField, MappedStructure, TrafficParameters
+from schedlib.formats.c2c_document import MappedField, MappedStructure
 
 FIELDS = (
     MappedField(0, 8, "left", ""),
@@ -50,26 +51,12 @@ def observed(place: Path, *, line: int = 64, size: int = 64) -> Observed:
     watch = Watch(
         "root_domain+0", "root_domain", "", 0, size, "root_domain", per_cpu=True, address=16, hops=(0,), optional=False
     )
-    parameters = TrafficParameters(
-        on="qemu-x86_64",
-        workload="rt",
-        cpus=4,
-        rounds=10,
-        line=line,
-        topology="",
-        per_cluster=1,
-        per_llc=4,
-        per_node=4,
-        shift=2,
-        config=(),
-        objects=("root_domain",),
-    )
     return Observed(
         tool=TOOL,
         started=datetime(2026, 1, 1, tzinfo=UTC),
         fingerprint={"build_id": "aa", "emulator": "QEMU 7.2", "plugin": "p", "compiler": "gcc"},
         changes={"rd-lines": "absent"},
-        parameters=parameters,
+        parameters=parameters_of(4, line=line),
         known=known,
         watches=(watch,),
         guests=tuple(guests),
