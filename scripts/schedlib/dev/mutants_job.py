@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import fnmatch
+import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -18,13 +20,7 @@ from schedlib.dev.dev_options import ATTACK, ATTACK_PACKS, EMULATED, MutantsOpti
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import write_plain
 from schedlib.formats.mutants_document import MutantsDocument
-from schedlib.layout.attack import Attacked
-from schedlib.layout.attack_job import COLUMNS, attack_column, table, verdict_on
-from schedlib.layout.attack_packs import attack_packs, pack_attack_table, verdict_on_packs
-from schedlib.layout.columns import pack_columns
-from schedlib.layout.compile import Column, arch_table
-from schedlib.paths import CONFIGS
-from schedlib.tree.compose import compose
+from schedlib.paths import CONFIGS, PROJECT
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict, worst
 
@@ -37,10 +33,8 @@ def try_mutants(options: MutantsOptions) -> Verdict:
     Raises:
         SchedlineError: no mutant matches, a tool is missing, or the unchanged kernel does not build.
     """
-    if options.on == ATTACK:
+    if options.on in (ATTACK, ATTACK_PACKS):
         return _attack(options)
-    if options.on == ATTACK_PACKS:
-        return _attack_packs(options)
     is_everything = not (options.on or options.only or options.from_)
     attacked = [_attack(replace(options, json=None))] if is_everything else []
     chosen = [
@@ -99,55 +93,8 @@ def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[F
 
 
 def _attack(options: MutantsOptions) -> Verdict:
-    """Attack the contracted structures on several architectures, and print the table (docs/results/catches.md)."""
-    doctor.require(["layout", *options.tree.needs])
-    cache = cache_dir()
-    tree = open_tree(cache, options.tree)
-    results: dict[str, tuple[Attacked, ...]] = {}
-    for arch, config, change in COLUMNS:
-        column = Column(arch_table()[arch], config)
-        commit = compose(tree, with_=[change] if change else []).commit
-        results[column.name] = attack_column(cache, tree, commit, column, change)
-    for line in table(results):
-        print(line)
-    if options.json:
-        rows = [
-            {
-                "name": f"{name}: {row.struct}: {row.text}",
-                "breaks": row.kind.value,
-                "fate": (Fate.SURVIVED if row.is_miss else Fate.KILLED if row.complaints else Fate.EQUIVALENT).value,
-                "failed": list(row.complaints),
-                "seconds": 0.0,
-            }
-            for name, found in results.items()
-            for row in found
-        ]
-        write_plain(options.json, MutantsDocument, {"schema": "mutants-1", "tree": tree.origin, "mutants": rows})
-    verdict = verdict_on(results)
-    print(f"verdict: {verdict.name}")
-    return verdict
-
-
-def _attack_packs(options: MutantsOptions) -> Verdict:
-    """Attack the structures of packs on x86-64, and print the table (docs/results/catches.md)."""
-    doctor.require(["layout", *options.tree.needs])
-    tree = open_tree(cache_dir(), options.tree)
-    [column] = pack_columns(["x86_64"], [])
-    found = attack_packs(cache_dir(), tree, compose(tree).commit, column)
-    for line in pack_attack_table(found):
-        print(line)
-    if options.json:
-        rows = [
-            {
-                "name": f"{column.name}: {row.struct}",
-                "breaks": f"new member on a closed line: {row.closed[0]} of {row.closed[1]} noticed",
-                "fate": (Fate.SURVIVED if row.closed[0] < row.closed[1] else Fate.KILLED).value,
-                "failed": [],
-                "seconds": 0.0,
-            }
-            for row in found
-        ]
-        write_plain(options.json, MutantsDocument, {"schema": "mutants-1", "tree": tree.origin, "mutants": rows})
-    verdict = verdict_on_packs(found)
-    print(f"verdict: {verdict.name}")
-    return verdict
+    """Run the proof that attacks the contracted structures, or those of packs."""
+    words = [*options.tree.words(), *(["--packs"] if options.on == ATTACK_PACKS else [])]
+    words += ["--json", str(options.json)] if options.json else []
+    done = subprocess.run([sys.executable, PROJECT / "scripts/proof", "attacks", *words], check=False)
+    return next((verdict for verdict in Verdict if verdict.exit_code == done.returncode), Verdict.ERROR)

@@ -9,8 +9,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.compile import Column, arch_table, chosen_archs, compiled
-from schedlib.layout.layout_data import layout_data
+from schedlib.layout.compile import Column, arch_table, chosen_archs, compiled, layout_data
 from schedlib.layout.layout_options import LayoutOperand
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.process import run

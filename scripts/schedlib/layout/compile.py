@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree -> object -> layout: compiles the unit with the offsets for any architecture, without linking or booting."""
+"""tree -> object -> layout: compiles the unit with the offsets for any architecture, without linking or booting.
+
+configs/layout.toml has the architectures and configurations, and the members that functions touch together.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,21 @@ from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 from platform import machine
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from schedlib.cache import lock, read_json, write_atomic, write_json
 from schedlib.errors import SchedlineError
+from schedlib.formats.data_file import read_toml
+from schedlib.formats.strict import Strict, Word
 from schedlib.git import git
 from schedlib.kernel.build import compiler_version, make_as_configured
 from schedlib.kernel.kconfig import Configuration, Dropped, load
-from schedlib.layout.layout_data import Arch, layout_data
 from schedlib.layout.members import read_members
 from schedlib.layout.rule_judge import Layout, from_tables
 from schedlib.layout.tables import read_fields, read_object
+from schedlib.paths import CONFIGS
 from schedlib.progress import step
 from schedlib.tree.compose import TESTS_DIRECTORY, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, checked_out
@@ -33,6 +38,63 @@ RECORD = "schedline.units"
 """The file of a build directory that tells for which commit make ran last; see unit_build()."""
 
 _T = TypeVar("_T")
+
+Words = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
+
+
+class Arch(Strict, frozen=True):
+    """An architecture.
+
+    Attributes:
+        name: as Debian calls it.
+        make: make's ARCH.
+        compiler: prefix of the compiler, make's CROSS_COMPILE; empty for the machine's own.
+        package: Debian's package with the compiler.
+        base: fragments that each of its configurations begins with.
+    """
+
+    name: Word
+    make: Word
+    compiler: str
+    package: Word
+    base: Words
+
+
+class Group(Strict, frozen=True):
+    """An access group.
+
+    Attributes:
+        name: such as "load-balance".
+        function, file: the function that touches the members, and its file.
+        type: tag of the structure.
+        members: the members that should be together.
+        also: other members that the function touched when the group was defined.
+    """
+
+    name: Word
+    function: Word
+    file: Word
+    type: Word
+    members: Words
+    also: tuple[Word, ...]
+
+
+class LayoutData(Strict, frozen=True):
+    """The whole file. configs: the configurations of the matrix, in addition to each architecture's own."""
+
+    configs: tuple[Word, ...]
+    arch: dict[str, Arch]
+    group: dict[str, Group]
+
+
+@once
+def layout_data() -> LayoutData:
+    """The content of the file.
+
+    Raises:
+        SchedlineError: something in it is wrong.
+    """
+    return read_toml(CONFIGS / "layout.toml", LayoutData, keys="name", below=("arch", "group"))
 
 
 def arch_table() -> dict[str, Arch]:
@@ -120,13 +182,8 @@ def column_directory(cache: Path, tree: Tree, column: Column) -> Path:
 
 
 def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> bytes:
-    """Compile one object of a commit; see all_made()."""
-    return all_made(cache, tree, commit, column, [unit])[0]
-
-
-def all_made(cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[str]) -> list[bytes]:
-    """Compile objects of a commit, in a build directory that is kept; returns their contents. See all_read()."""
-    return all_read(cache, tree, commit, column, units, Path.read_bytes)
+    """Compile one object of a commit; see all_read()."""
+    return all_read(cache, tree, commit, column, [unit], Path.read_bytes)[0]
 
 
 def all_read(

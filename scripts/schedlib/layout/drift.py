@@ -5,15 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Literal
 
 from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, ABOUT_TYPE, UNLISTED, WORDS, Rules
 from schedlib.contracts.first_contract import MARKER
 from schedlib.formats.contract_file import ANY_LINE, ClauseKind
-from schedlib.formats.layout_drift_document import DriftKind
-from schedlib.layout.groups import place
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
 from schedlib.layout.headroom import free_bytes
 from schedlib.layout.layout_diff import moved_members
 from schedlib.layout.members import resolve
+from schedlib.layout.reads import place
 from schedlib.layout.rule_judge import (
     ClauseResult,
     Layout,
@@ -29,6 +32,7 @@ from schedlib.layout.rule_judge import (
 )
 from schedlib.layout.tables import Field
 from schedlib.tree.source import Presence
+from schedlib.verdict import Verdict
 
 Reads = Mapping[tuple[str, str], Mapping[str, str] | None]
 """For a function and a structure what touched() says of them."""
@@ -40,6 +44,137 @@ _COMPANY = frozenset({ClauseKind.ON_LINE, ClauseKind.STARTS_ON, ClauseKind.ALIGN
 """The kinds that say where members are, and leave their lines open."""
 
 
+class DriftKind(Enum):
+    """What is found between two kernels."""
+
+    BROKEN = "broken"
+    """A rule that held in an older kernel does not hold in the newer one."""
+    INTRUDER = "intruder"
+    """A rule was broken before; now a further member of another class is on its lines."""
+    NEVER_HELD = "never held"
+    """A rule that could not be judged before can be judged now, and does not hold."""
+    FULL = "full"
+    """A guarded or closed line lost its last bytes."""
+    JOINED = "joined"
+    """A member that no contract names came to lie on a line that a contract speaks of."""
+    READ = "read"
+    """A function that a contract names as reader began to touch a member off the lines of its groups."""
+    GONE = "gone"
+    """A member that a contract names is no longer there."""
+    WENT = "went"
+    """A rule could be judged before and no longer can."""
+    CAME = "came"
+    """A rule could not be judged before, and holds now."""
+    MENDED = "mended"
+    """A rule was broken before, and holds now."""
+
+    @property
+    def is_red(self) -> bool:
+        """Whether it makes the verdict FAIL."""
+        return self in (DriftKind.BROKEN, DriftKind.INTRUDER)
+
+    @property
+    def is_amber(self) -> bool:
+        """Whether somebody should look at it."""
+        return not self.is_red and self not in (DriftKind.CAME, DriftKind.MENDED)
+
+
+class DriftKernel(Strict, frozen=True):
+    """One of the kernels, in order of time.
+
+    Attributes:
+        name: as it was given.
+        origin: package and version, or the path.
+        commit: what was compiled; empty for a kernel that was built already.
+        notes: what could not be compared.
+    """
+
+    name: Word
+    origin: Word
+    commit: str
+    notes: tuple[str, ...]
+
+
+class DriftCell(Strict, frozen=True):
+    """A contract on a kernel and a column.
+
+    Attributes:
+        contract: tag of the structure.
+        column: architecture and configuration.
+        line: bytes in a cache line.
+        size: of the structure; null if the kernel does not have it.
+        passed, failed, not_judged: ids of the rules.
+    """
+
+    contract: Word
+    column: Word
+    kernel: Word
+    line: Positive
+    size: Count | None
+    passed: tuple[Word, ...]
+    failed: tuple[Word, ...]
+    not_judged: tuple[Word, ...]
+
+
+class DriftFinding(Strict, frozen=True):
+    """Something between two kernels that follow each other.
+
+    Attributes:
+        before, after: names of the kernels.
+        columns: where it is so.
+        rules: ids.
+        members: those that it is about.
+        readers: functions that the contract names as readers of the lines' members; of a read the function.
+        text: in words.
+    """
+
+    kind: DriftKind
+    contract: Word
+    before: Word
+    after: Word
+    columns: tuple[Word, ...]
+    rules: tuple[Word, ...]
+    members: tuple[Word, ...]
+    readers: tuple[Word, ...]
+    text: Word
+
+
+class DriftMove(Strict, frozen=True):
+    """A member that begins on another line; null if a kernel does not have it. named: whether the contract names it."""
+
+    contract: Word
+    before: Word
+    after: Word
+    columns: tuple[Word, ...]
+    member: Word
+    old: Count | None
+    new: Count | None
+    named: bool
+
+
+class LayoutDriftDocument(Document, frozen=True, kw_only=True):
+    """schedline layout drift: what became of all contracts from one kernel to the next.
+
+    Attributes:
+        tool: name and version of what wrote this file.
+        started: with time zone.
+        command: what makes it again.
+        fingerprint: machine, compilers.
+        kernels: in order of time.
+    """
+
+    schema: Literal["layout-drift-2"]
+    tool: Word
+    started: Moment
+    command: Word
+    fingerprint: dict[str, str]
+    status: Verdict
+    kernels: tuple[DriftKernel, ...]
+    cells: tuple[DriftCell, ...]
+    findings: tuple[DriftFinding, ...]
+    moves: tuple[DriftMove, ...]
+
+
 @dataclass(frozen=True)
 class JudgedKernel:
     """The layout of one kernel with the outcome of every rule, by its id.
@@ -48,37 +183,40 @@ class JudgedKernel:
         reads: None if there is no source.
     """
 
+    name: str
     layout: Layout
     results: Mapping[str, RuleResult]
     reads: Reads | None = None
 
 
-@dataclass(frozen=True)
-class FoundDrift:
-    """Something that is found between two kernels. The attributes are those of DriftFinding."""
+def _found(
+    before: JudgedKernel,
+    after: JudgedKernel,
+    kind: DriftKind,
+    contract: str,
+    rules: Sequence[str],
+    members: Sequence[str],
+    text: str,
+    readers: tuple[str, ...] = (),
+) -> DriftFinding:
+    """A finding in one column; who compares them all says in which it is so."""
+    return DriftFinding(kind, contract, before.name, after.name, (), tuple(rules), tuple(members), readers, text)
 
-    kind: DriftKind
-    contract: str
-    rules: tuple[str, ...]
-    members: tuple[str, ...]
-    text: str
-    readers: tuple[str, ...] = ()
 
-
-def judge_kernels(rules: Rules, kernels: Sequence[tuple[Layout, Reads | None]]) -> list[JudgedKernel]:
+def judge_kernels(rules: Rules, kernels: Sequence[tuple[str, Layout, Reads | None]]) -> list[JudgedKernel]:
     """Judge every rule on kernels that follow each other. A change that one has is expected of all later ones."""
     judged: list[JudgedKernel] = []
     expected: frozenset[str] = frozenset()
-    for layout, reads in kernels:
+    for name, layout, reads in kernels:
         results = {rule.id: judge_rule(rules, rule.id, layout, expected) for rule in rules.rules}
-        judged.append(JudgedKernel(layout, results, reads))
-        expected |= {name for name in rules.changes() if presence_of(rules, name, layout)[0] is Presence.PRESENT}
+        judged.append(JudgedKernel(name, layout, results, reads))
+        expected |= {each for each in rules.changes() if presence_of(rules, each, layout)[0] is Presence.PRESENT}
     return judged
 
 
 def compare_kernels(
     rules: Rules, before: JudgedKernel, after: JudgedKernel, held: Collection[str]
-) -> Iterator[FoundDrift]:
+) -> Iterator[DriftFinding]:
     """What differs between two kernels that follow each other.
 
     Args:
@@ -87,68 +225,77 @@ def compare_kernels(
     yield from _rules(rules, before, after, held)
     yield from _full(before, after)
     yield from _joined(rules, before, after)
-    yield from _gone(rules, before.layout, after.layout)
+    yield from _gone(rules, before, after)
     yield from _reads(rules, before, after)
 
 
-def moves(rules: Rules, before: Layout, after: Layout) -> Iterator[tuple[str, str, int | None, int | None]]:
-    """The members of contracted structures that begin on another line: structure, member, line before and after."""
+def moves(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[DriftMove]:
+    """The members of contracted structures that begin on another line."""
+    named = {(tag, _root(each)) for tag, names, _ in rules.members for each in names}
     for tag in rules.types():
-        if tag in before.structures and tag in after.structures:
-            for name, old, new in moved_members(tag, before, after):
-                member = name.partition(".")[2]
+        if tag in before.layout.structures and tag in after.layout.structures:
+            for member, old, new in moved_members(tag, before.layout, after.layout):
                 if not MARKER.fullmatch(member):
-                    yield tag, member, old, new
+                    yield DriftMove(tag, before.name, after.name, (), member, old, new, (tag, member) in named)
 
 
-def _rules(rules: Rules, before: JudgedKernel, after: JudgedKernel, held: Collection[str]) -> Iterator[FoundDrift]:
+def _root(path: str) -> str:
+    """The direct member on a path such as `pri_to_cpu[0].mask`."""
+    return path.partition(".")[0].removesuffix("[0]")
+
+
+def _rules(rules: Rules, before: JudgedKernel, after: JudgedKernel, held: Collection[str]) -> Iterator[DriftFinding]:
     for rule in rules.rules:
         was, now = before.results[rule.id], after.results[rule.id]
-        tag = now.clauses[0].clause.type
         if now.outcome is RuleOutcome.FAIL:
             if was.outcome is RuleOutcome.FAIL:
-                yield from _worse(rules, before.layout, after.layout, was, now)
+                yield from _worse(rules, before, after, rule.id)
             else:
                 kind = DriftKind.BROKEN if rule.id in held else DriftKind.NEVER_HELD
-                yield from _broken(rules, kind, after.layout, now)
-        elif now.outcome is was.outcome:
+                yield from _broken(rules, kind, before, after, rule.id)
             continue
-        elif now.outcome is RuleOutcome.NA:
-            yield FoundDrift(DriftKind.WENT, tag, (rule.id,), (), f"{rule.id} is not judged any more: {now.reason}")
+        if now.outcome is was.outcome:
+            continue
+        if now.outcome is RuleOutcome.NA:
+            kind, text = DriftKind.WENT, f"is not judged any more: {now.reason}"
         elif was.outcome is RuleOutcome.FAIL:
-            yield FoundDrift(DriftKind.MENDED, tag, (rule.id,), (), f"{rule.id} holds again: {rule.reason}")
+            kind, text = DriftKind.MENDED, f"holds again: {rule.reason}"
         else:
-            yield FoundDrift(DriftKind.CAME, tag, (rule.id,), (), f"{rule.id} is judged now, and holds")
+            kind, text = DriftKind.CAME, "is judged now, and holds"
+        yield _found(before, after, kind, now.clauses[0].clause.type, (rule.id,), (), f"{rule.id} {text}")
 
 
-def _broken(rules: Rules, kind: DriftKind, layout: Layout, result: RuleResult) -> Iterator[FoundDrift]:
+def _broken(
+    rules: Rules, kind: DriftKind, before: JudgedKernel, after: JudgedKernel, rule: str
+) -> Iterator[DriftFinding]:
     """Each structure in which a rule is broken: a rule may speak of two."""
-    reason = rules.rule(result.rule).reason
+    result, layout, reason = after.results[rule], after.layout, rules.rule(rule).reason
     failed = [each for each in result.clauses if each.outcome is RuleOutcome.FAIL]
     for tag in dict.fromkeys(each.clause.type for each in failed):
         its = [each for each in failed if each.clause.type == tag]
         said = "; ".join(dict.fromkeys(_said(each, layout) for each in its))
-        members = tuple(dict.fromkeys(name for each in its for pair in offences(each, layout) for name in pair if name))
+        members = dict.fromkeys(name for each in its for pair in offences(each, layout) for name in pair if name)
         readers = _readers(rules, tag, [name for each in its for name in each.clause.named])
-        yield FoundDrift(kind, tag, (result.rule,), members, f"{result.rule}: {said}. Why: {reason}", readers)
+        yield _found(before, after, kind, tag, (rule,), [*members], f"{rule}: {said}. Why: {reason}", readers)
     if not failed:
         tag = result.clauses[0].clause.type
-        yield FoundDrift(kind, tag, (result.rule,), (), f"{result.rule}: {result.reason}. Why: {reason}")
+        yield _found(before, after, kind, tag, (rule,), (), f"{rule}: {result.reason}. Why: {reason}")
 
 
-def _worse(rules: Rules, old: Layout, new: Layout, was: RuleResult, now: RuleResult) -> Iterator[FoundDrift]:
+def _worse(rules: Rules, before: JudgedKernel, after: JudgedKernel, rule: str) -> Iterator[DriftFinding]:
     """Members that joined lines of a rule that was broken before."""
-    for one, other in zip(was.clauses, now.clauses, strict=True):
-        if other.outcome is not RuleOutcome.FAIL or other.clause.kind not in _JOINABLE:
+    for one, other in zip(before.results[rule].clauses, after.results[rule].clauses, strict=True):
+        clause = other.clause
+        if other.outcome is not RuleOutcome.FAIL or clause.kind not in _JOINABLE or one.outcome is RuleOutcome.NA:
             continue
-        fresh = [pair for pair in offences(other, new) if pair not in offences(one, old)]
-        if one.outcome is RuleOutcome.NA or not fresh:
-            continue
-        members = tuple(dict.fromkeys(name for pair in fresh for name in pair if name))
-        where = " and ".join(filter(None, (_names([pair[0] for pair in fresh]), _names([pair[1] for pair in fresh]))))
-        text = f"{now.rule}, which was broken before: {WORDS[other.clause.kind]}; now also {where}"
-        readers = _readers(rules, other.clause.type, other.clause.named)
-        yield FoundDrift(DriftKind.INTRUDER, other.clause.type, (now.rule,), members, text, readers)
+        known = offences(one, before.layout)
+        fresh = [pair for pair in offences(other, after.layout) if pair not in known]
+        if fresh:
+            members = dict.fromkeys(name for pair in fresh for name in pair if name)
+            where = " and ".join(filter(None, (_names([pair[at] for pair in fresh]) for at in (0, 1))))
+            text = f"{rule}, which was broken before: {WORDS[clause.kind]}; now also {where}"
+            readers = _readers(rules, clause.type, clause.named)
+            yield _found(before, after, DriftKind.INTRUDER, clause.type, (rule,), [*members], text, readers)
 
 
 def offences(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
@@ -219,11 +366,10 @@ def _both(before: JudgedKernel, after: JudgedKernel) -> Iterator[tuple[str, Clau
 
 def _lines(result: ClauseResult, layout: Layout) -> tuple[int, ...]:
     """The lines on which the members of a clause lie."""
-    rows = (range(layout.line_of(field.offset), layout.line_of(field.last) + 1) for field in result.fields)
-    return tuple(sorted({line for row in rows for line in row}))
+    return tuple(sorted({line for field in result.fields for line in layout.lines_of(field)}))
 
 
-def _full(before: JudgedKernel, after: JudgedKernel) -> Iterator[FoundDrift]:
+def _full(before: JudgedKernel, after: JudgedKernel) -> Iterator[DriftFinding]:
     """Guarded and closed lines that lost their last bytes, or on which no further pointer has room."""
     told: dict[tuple[str, str], tuple[list[str], tuple[str, ...]]] = {}
     for name, one, other in _both(before, after):
@@ -250,10 +396,10 @@ def _full(before: JudgedKernel, after: JudgedKernel) -> Iterator[FoundDrift]:
             told.setdefault((tag, f"{where}: {'; '.join(said)}"), ([], members))[0].append(name)
     for (tag, text), (names, members) in told.items():
         ids = tuple(dict.fromkeys(names))
-        yield FoundDrift(DriftKind.FULL, tag, ids, members, f"{text} ({', '.join(ids)})")
+        yield _found(before, after, DriftKind.FULL, tag, ids, members, f"{text} ({', '.join(ids)})")
 
 
-def _joined(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[FoundDrift]:
+def _joined(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[DriftFinding]:
     """Members that no contract names and that came to lines which a contract speaks of, where the rule still holds."""
     told: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     for name, one, other in _both(before, after):
@@ -266,15 +412,17 @@ def _joined(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator
                 if member not in there and used.isdisjoint(bytes_):
                     row = told.setdefault((tag, member), ([], []))
                     row[0].append(name)
-                    row[1].extend(field.member for field in other.fields if _meet(field.member, member, tag, after))
-    named = {(tag, each.partition(".")[0].removesuffix("[0]")) for tag, names, _ in rules.members for each in names}
+                    row[1].extend(
+                        field.member for field in other.fields if _meet(field.member, member, tag, after.layout)
+                    )
+    named = {(tag, _root(each)) for tag, names, _ in rules.members for each in names}
     grouped: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (tag, member), (names, beside) in told.items():
         if (tag, member) not in named:
             grouped.setdefault((tag, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(beside))), []).append(member)
     for (tag, ids, near), members in grouped.items():
         text = f"{_names(members)} came to a line of {_names(near)} ({', '.join(ids)})"
-        yield FoundDrift(DriftKind.JOINED, tag, ids, tuple(members), text, _readers(rules, tag, near))
+        yield _found(before, after, DriftKind.JOINED, tag, ids, members, text, _readers(rules, tag, near))
 
 
 def _company(result: ClauseResult, layout: Layout) -> dict[str, range]:
@@ -283,36 +431,31 @@ def _company(result: ClauseResult, layout: Layout) -> dict[str, range]:
     return {
         member.name: range(member.offset, member.last + 1)
         for member in layout.structures[result.clause.type].members
-        if member.size and not lines.isdisjoint(range(layout.line_of(member.offset), layout.line_of(member.last) + 1))
+        if member.size and not lines.isdisjoint(layout.lines_of(member))
     }
 
 
-def _meet(one: str, other: str, tag: str, kernel: JudgedKernel) -> bool:
+def _meet(one: str, other: str, tag: str, layout: Layout) -> bool:
     """Whether two members have a line in common."""
-    layout = kernel.layout
     first, second = (place(layout, tag, name) for name in (one, other))
-    return bool(
-        first
-        and second
-        and layout.line_of(first.offset) <= layout.line_of(second.last)
-        and layout.line_of(second.offset) <= layout.line_of(first.last)
-    )
+    return bool(first and second and not set(layout.lines_of(first)).isdisjoint(layout.lines_of(second)))
 
 
-def _gone(rules: Rules, before: Layout, after: Layout) -> Iterator[FoundDrift]:
+def _gone(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[DriftFinding]:
     """Members that a contract names and that the newer kernel lacks; it says so of those that the older one has."""
     lost: dict[str, list[str]] = {}
+    both = before.layout.structures, after.layout.structures
     for tag, names, _ in rules.members:
-        if tag in before.structures and tag in after.structures:
-            was, now = (any(resolve(each.structures, tag, name) for name in names) for each in (before, after))
+        if all(tag in each for each in both):
+            was, now = (any(resolve(each, tag, name) for name in names) for each in both)
             if was and not now:
                 lost.setdefault(tag, []).append("|".join(names))
     for tag, members in lost.items():
         text = f"no longer there, or it has another name: {_names(members)}"
-        yield FoundDrift(DriftKind.GONE, tag, (), tuple(members), text)
+        yield _found(before, after, DriftKind.GONE, tag, (), members, text)
 
 
-def _reads(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[FoundDrift]:
+def _reads(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[DriftFinding]:
     """Members off the lines of its groups that a function began to touch."""
     if before.reads is None or after.reads is None:
         return
@@ -328,14 +471,14 @@ def _reads(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[
             field = place(layout, tag, path)
             if field is None or any(each in was for each in spelled.get((tag, path), (path,))):
                 continue
-            if home.isdisjoint(range(layout.line_of(field.offset), layout.line_of(field.last) + 1)):
+            if home.isdisjoint(layout.lines_of(field)):
                 fresh.setdefault(through, []).append(_place(replace(field, member=path), layout))
         for through, told in fresh.items():
             by = f", through {through}()" if through else ""
             at = "line " + ", ".join(map(str, sorted(home))) if home else "no line"
             text = f"{function}() began to touch {_names(told)}{by}; its members are on {at}"
             members = tuple(each.partition(" ")[0] for each in told)
-            yield FoundDrift(DriftKind.READ, tag, (), members, text, (function,))
+            yield _found(before, after, DriftKind.READ, tag, (), members, text, (function,))
 
 
 def _home(rules: Rules, function: str, tag: str, layout: Layout) -> set[int]:
@@ -344,4 +487,4 @@ def _home(rules: Rules, function: str, tag: str, layout: Layout) -> set[int]:
         name for struct, group in rules.groups if struct == tag and function in group.readers for name in group.names
     ]
     fields = filter(None, (resolve(layout.structures, tag, name) for name in names))
-    return {line for field in fields for line in range(layout.line_of(field.offset), layout.line_of(field.last) + 1)}
+    return {line for field in fields for line in layout.lines_of(field)}

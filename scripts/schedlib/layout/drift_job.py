@@ -1,43 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kernels in order of time -> their layouts in each column -> what became of the contracts -> document, text, page."""
+"""kernels in order of time -> their layouts in each column -> what became of the contracts -> document and text."""
 
 from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
+
 from schedlib import TOOL, doctor
-from schedlib.cache import cache_dir, write_atomic
+from schedlib.cache import cache_dir, read_json, write_json
 from schedlib.contracts.contract_rules import Rules
 from schedlib.contracts.packs import all_rules
+from schedlib.contracts.struct_source import HEADERS
 from schedlib.formats import document
-from schedlib.formats.layout_drift_document import (
+from schedlib.git import git, try_git
+from schedlib.kernel.kconfig import Dropped
+from schedlib.layout import drift_report, reads
+from schedlib.layout.columns import composed_operand, ensure_tools, pack_columns
+from schedlib.layout.compile import Column, arch_table, compiler_of
+from schedlib.layout.drift import (
     DriftCell,
     DriftFinding,
     DriftKernel,
     DriftKind,
     DriftMove,
+    JudgedKernel,
     LayoutDriftDocument,
+    Reads,
+    compare_kernels,
+    judge_kernels,
+    moves,
 )
-from schedlib.kernel.kconfig import Dropped
-from schedlib.layout import drift_report
-from schedlib.layout.columns import composed_operand, ensure_tools, pack_columns
-from schedlib.layout.compile import Column, arch_table, compiler_of
-from schedlib.layout.drift import FoundDrift, JudgedKernel, Reads, compare_kernels, judge_kernels, moves
-from schedlib.layout.drift_options import DriftOptions
-from schedlib.layout.drift_source import DriftSource, declaration_hunk, function_hunk, open_source, reads_of
-from schedlib.layout.layout_options import DEFAULT_ARCH, LayoutOperand
+from schedlib.layout.layout_options import DEFAULT_ARCH, DriftOptions, LayoutOperand
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import Layout, RuleOutcome
 from schedlib.layout.vmlinux import RUNNING_BTF, KnownKernel, kernel_of, layout_of_kernel, running_kernel
+from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
 _ARCHS = {"aarch64": "arm64", "armv7l": "arm", "ppc64": "ppc64le"}
 """The architecture of configs/layout.toml, where `uname -m` has another name for it."""
+
+_CODE = ("include", "kernel", "mm", "fs", "net", "block", "ipc", "lib", "io_uring", "security")
+"""Where structures are declared, and where the readers of those in public headers are looked for."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +56,16 @@ class _Compared:
     """One of the kernels.
 
     Attributes:
-        source, reads: its source, and what functions touch there; None for a kernel that was built already.
+        source: its tree and commit; None for a kernel that was built already.
+        files: what declares each structure there, by its tag.
+        reads: what functions touch there; None without a source.
         built: what is known of a built one.
         notes: what could not be compared.
     """
 
     operand: LayoutOperand
-    source: DriftSource | None = None
+    source: tuple[Tree, str] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
     reads: Reads | None = None
     built: KnownKernel | None = None
     notes: list[str] = field(default_factory=list)
@@ -61,14 +75,14 @@ class _Compared:
         return self.operand.text
 
     @property
-    def origin(self) -> str:
-        return self.source.tree.origin if self.source else self.built.name if self.built else self.name
-
-    @property
     def arch(self) -> str:
         """The architecture of a built kernel."""
         machine = self.built.machine if self.built else ""
         return _ARCHS.get(machine, machine)
+
+    def about(self) -> DriftKernel:
+        origin = self.source[0].origin if self.source else self.built.name if self.built else self.name
+        return DriftKernel(self.name, origin, self.source[1] if self.source else "", tuple(self.notes))
 
 
 def compare_all(options: DriftOptions) -> Verdict:
@@ -92,11 +106,6 @@ def compare_all(options: DriftOptions) -> Verdict:
         print(line)
     if options.json:
         document.write(options.json, found)
-    if options.html:
-        from schedlib.layout.drift_page import page
-
-        write_atomic(options.html, page(found))
-        print(f"page: {options.html}")
     return found.status
 
 
@@ -113,14 +122,77 @@ def _opened(cache: Path, operand: LayoutOperand, rules: Rules) -> _Compared:
     if path and not path.is_dir():
         return _Compared(operand, built=kernel_of(path))
     tree, composition = composed_operand(operand)
-    source = open_source(cache, tree, composition.commit, rules)
-    kernel = _Compared(operand, source, reads_of(cache, source, rules))
-    unknown = sorted({name for (name, _), paths in (kernel.reads or {}).items() if paths is None})
-    if unknown:
+    commit = composition.commit
+    files = declaring_files(cache, tree, commit, rules)
+    touched = _reads_of(cache, tree, commit, rules, files)
+    kernel = _Compared(operand, (tree, commit), files, touched)
+    if unknown := sorted({name for (name, _), paths in touched.items() if paths is None}):
         kernel.notes.append(
             f"what these touch is not compared, no file near their structure has them: {', '.join(unknown)}"
         )
     return kernel
+
+
+def declaring_files(cache: Path, tree: Tree, commit: str, rules: Rules) -> dict[str, str]:
+    """The files that declare the structures of contracts in a commit: a contract names that of a newer tree.
+
+    A structure that no file of the tree declares keeps the file of its contract.
+    """
+    kept = _kept(cache, tree, commit, f"places {sorted(rules.files.items())}")
+    if (known := read_json(kept)) is None:
+        declared = _declaring(tree, commit, rules.files, sorted({*rules.files.values(), *HEADERS}))
+        lost = [tag for tag, file in rules.files.items() if file not in (*declared.get(tag, ()), *HEADERS)]
+        declared |= _declaring(tree, commit, lost, [f"{place}/*.[ch]" for place in _CODE]) if lost else {}
+        known = dict(rules.files)
+        for tag in lost:
+            files = declared.get(tag, [])
+            public = [each for each in files if each.startswith("include/")]
+            if len(public) == 1 or len(files) == 1:
+                known[tag] = (public or files)[0]
+        write_json(kept, known)
+    return dict(known)
+
+
+def _kept(cache: Path, tree: Tree, commit: str, what: str) -> Path:
+    """The file of the cache that keeps something about a commit's content."""
+    content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
+    return cache / "layout" / f"{sha256(f'{content} {what}'.encode()).hexdigest()[:20]}.drift.json"
+
+
+def _declaring(tree: Tree, commit: str, tags: Iterable[str], places: Sequence[str]) -> dict[str, list[str]]:
+    """The files that declare structures, by tag."""
+    pattern = rf"^(typedef )?struct ({'|'.join(tags)}) \{{"
+    said = try_git(tree.src, "grep", "-E", pattern, commit, "--", *places).stdout.decode(errors="replace")
+    found: dict[str, list[str]] = {}
+    for file, tag in re.findall(r"^[^:\n]+:([^:\n]+):(?:typedef )?struct (\w+)", said, re.M):
+        found.setdefault(tag, []).append(file)
+    return found
+
+
+def _reads_of(cache: Path, tree: Tree, commit: str, rules: Rules, files: Mapping[str, str]) -> Reads:
+    """What the functions touch that contracts name as readers."""
+    wanted = sorted({(name, tag) for tag, group in rules.groups for name in group.readers})
+    if not wanted:
+        return {}
+    version = sha256(Path(reads.__file__).read_bytes()).hexdigest()
+    kept = _kept(cache, tree, commit, f"reads {wanted} {version}")
+    if (known := read_json(kept)) is None:
+        code = _code(tree, commit, files, wanted)
+        known = {f"{name} {tag}": reads.touched(code, name, tag) for name, tag in wanted}
+        write_json(kept, known)
+    return {(name, tag): known[f"{name} {tag}"] for name, tag in wanted}
+
+
+def _code(tree: Tree, commit: str, files: Mapping[str, str], wanted: Sequence[tuple[str, str]]) -> reads.Code:
+    """The files that define functions or call them, near the file that declares their structure: for a public one all
+    code."""
+    homes = {files[tag] for _, tag in wanted}
+    near = (_CODE if file.startswith("include/") else (str(Path(file).parent),) for file in homes)
+    places = sorted({f"{place}/*.[ch]" for each in near for place in each})
+    pattern = rf"\b({'|'.join(sorted({name for name, _ in wanted}))})\("
+    said = try_git(tree.src, "grep", "-lE", pattern, commit, "--", *places).stdout
+    names = homes | {row.partition(":")[2] for row in said.decode(errors="replace").splitlines()}
+    return reads.code_of({name: tree.read(name, commit) or "" for name in sorted(names)})
 
 
 def _archs(options: DriftOptions, kernels: Sequence[_Compared]) -> tuple[str, ...]:
@@ -135,6 +207,7 @@ def _archs(options: DriftOptions, kernels: Sequence[_Compared]) -> tuple[str, ..
 
 def _layout(cache: Path, kernel: _Compared, column: Column, rules: Rules) -> Layout | None:
     """The layout of a kernel in a column; None, with a note, if it has none."""
+    notes: list[str] = []
     if kernel.source is None:
         if kernel.built is None or kernel.arch != column.arch.name:
             return None
@@ -142,10 +215,8 @@ def _layout(cache: Path, kernel: _Compared, column: Column, rules: Rules) -> Lay
         notes = [layout.assumed] if layout.assumed else []
         notes += ["a built kernel: what functions touch is not compared"]
     else:
-        notes = []
-        tree, commit = kernel.source.tree, kernel.source.commit
         try:
-            layout = pack_layout(cache, tree, commit, column, replace(rules, files=kernel.source.files), left_out=notes)
+            layout = pack_layout(cache, *kernel.source, column, replace(rules, files=kernel.files), left_out=notes)
         except Dropped as dropped:
             kernel.notes.append(f"no column {_shown(column)}: {dropped.observed}")
             return None
@@ -163,51 +234,45 @@ def _document(
     layouts: Mapping[str, Sequence[Layout | None]],
 ) -> LayoutDriftDocument:
     """Judge and compare everything."""
-    found: dict[tuple[int, int, FoundDrift], list[str]] = {}
-    moved: dict[tuple[int, int, str, str, int | None, int | None], list[str]] = {}
+    found: dict[DriftFinding, list[str]] = {}
+    moved: dict[DriftMove, list[str]] = {}
     cells: list[DriftCell] = []
     compared = False
     for name, row in layouts.items():
-        there = [(at, layout) for at, layout in enumerate(row) if layout]
-        judged = judge_kernels(rules, [(layout, kernels[at].reads) for at, layout in there])
+        there = [(kernel, layout) for kernel, layout in zip(kernels, row, strict=True) if layout]
+        judged = judge_kernels(rules, [(kernel.name, layout, kernel.reads) for kernel, layout in there])
         held: set[str] = set()
-        for number, (at, layout) in enumerate(there):
-            cells += _cells(rules, kernels[at].name, name, judged[number])
+        for number, ((kernel, layout), now) in enumerate(zip(there, judged, strict=True)):
+            cells += _cells(rules, name, now)
             if number:
-                before, old = there[number - 1]
-                if old.line != layout.line:
-                    sizes = f"{layout.line} bytes in a line, before {old.line}"
-                    kernels[at].notes.append(f"not compared on {name}: {sizes}")
+                was = judged[number - 1]
+                if was.layout.line != layout.line:
+                    sizes = f"{layout.line} bytes in a line, before {was.layout.line}"
+                    kernel.notes.append(f"not compared on {name}: {sizes}")
                 else:
-                    compared = compared or _is_comparable(judged[number - 1], judged[number])
-                    for each in compare_kernels(rules, judged[number - 1], judged[number], held):
-                        found.setdefault((before, at, each), []).append(name)
-                    for move in moves(rules, old, layout):
-                        moved.setdefault((before, at, *move), []).append(name)
-            held |= {rule for rule, result in judged[number].results.items() if result.outcome is RuleOutcome.PASS}
-    findings = [_finding(kernels[before], kernels[at], each, names) for (before, at, each), names in found.items()]
-    named = {(tag, each.partition(".")[0].removesuffix("[0]")) for tag, names, _ in rules.members for each in names}
+                    compared = compared or _is_comparable(was, now)
+                    for finding in compare_kernels(rules, was, now, held):
+                        found.setdefault(finding, []).append(name)
+                    for move in moves(rules, was, now):
+                        moved.setdefault(move, []).append(name)
+            held |= {rule for rule, result in now.results.items() if result.outcome is RuleOutcome.PASS}
+    findings = [msgspec.structs.replace(each, columns=tuple(names)) for each, names in found.items()]
     red = any(each.kind.is_red for each in findings)
     # A kernel of which nothing was seen must not pass.
     compared = compared and {each.kernel for each in cells} == {each.name for each in kernels}
-    compilers = {f"compiler {column.arch.name}": compiler_of(column.arch) for column in columns.values()}
+    # A kernel that is built already needs no compiler.
+    archs = [column.arch for column in columns.values()] if any(each.source for each in kernels) else []
     return LayoutDriftDocument(
-        schema="layout-drift-1",
+        schema="layout-drift-2",
         tool=TOOL,
         started=started,
         command=options.command,
-        fingerprint={"machine": platform.machine(), **(compilers if any(each.source for each in kernels) else {})},
+        fingerprint={"machine": platform.machine(), **{f"compiler {arch.name}": compiler_of(arch) for arch in archs}},
         status=Verdict.FAIL if red else Verdict.PASS if compared else Verdict.INCONCLUSIVE,
-        kernels=tuple(
-            DriftKernel(each.name, each.origin, each.source.commit if each.source else "", tuple(each.notes))
-            for each in kernels
-        ),
+        kernels=tuple(each.about() for each in kernels),
         cells=tuple(cells),
         findings=tuple(sorted(findings, key=_order)),
-        moves=tuple(
-            DriftMove(tag, kernels[one].name, kernels[two].name, tuple(its), member, old_, new, (tag, member) in named)
-            for (one, two, tag, member, old_, new), its in moved.items()
-        ),
+        moves=tuple(msgspec.structs.replace(move, columns=tuple(names)) for move, names in moved.items()),
     )
 
 
@@ -223,7 +288,7 @@ def _is_comparable(before: JudgedKernel, after: JudgedKernel) -> bool:
     )
 
 
-def _cells(rules: Rules, kernel: str, column: str, judged: JudgedKernel) -> list[DriftCell]:
+def _cells(rules: Rules, column: str, judged: JudgedKernel) -> list[DriftCell]:
     """One cell for each structure."""
     ids: dict[str, dict[str, None]] = {}
     for clause in rules.clauses:
@@ -231,44 +296,10 @@ def _cells(rules: Rules, kernel: str, column: str, judged: JudgedKernel) -> list
             ids.setdefault(clause.type, {})[clause.rule] = None
     cells = []
     for tag, its in ids.items():
-        by = {
-            outcome: tuple(name for name in its if judged.results[name].outcome is outcome) for outcome in RuleOutcome
-        }
         kind = judged.layout.types.get(tag)
-        cells.append(
-            DriftCell(
-                tag,
-                column,
-                kernel,
-                judged.layout.line,
-                kind.size if kind else None,
-                by[RuleOutcome.PASS],
-                by[RuleOutcome.FAIL],
-                by[RuleOutcome.NA],
-            )
+        by = (
+            tuple(name for name in its if judged.results[name].outcome is outcome)
+            for outcome in (RuleOutcome.PASS, RuleOutcome.FAIL, RuleOutcome.NA)
         )
+        cells.append(DriftCell(tag, column, judged.name, judged.layout.line, kind.size if kind else None, *by))
     return cells
-
-
-def _finding(before: _Compared, after: _Compared, each: FoundDrift, columns: Sequence[str]) -> DriftFinding:
-    """What was found, with the part of the source that did it."""
-    hunk = ""
-    if before.source and after.source and each.kind not in (DriftKind.CAME, DriftKind.WENT, DriftKind.MENDED):
-        if each.kind is DriftKind.READ:
-            through = re.search(r"through (\w+)\(\)", each.text)
-            functions = (*each.readers, *(through.groups() if through else ()))
-            hunk = function_hunk(before.source, after.source, each.contract, functions, each.members)
-        else:
-            hunk = declaration_hunk(before.source, after.source, each.contract, each.members)
-    return DriftFinding(
-        each.kind,
-        each.contract,
-        before.name,
-        after.name,
-        tuple(columns),
-        each.rules,
-        each.members,
-        each.readers,
-        each.text,
-        hunk,
-    )

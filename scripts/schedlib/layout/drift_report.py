@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What became of the contracts, as text in 100 columns; and the rows of the table, which the page shows, too."""
+"""What became of the contracts, as text in 100 columns."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from schedlib.formats.layout_drift_document import (
-    DriftCell,
-    DriftFinding,
-    DriftKind,
-    DriftMove,
-    LayoutDriftDocument,
-)
+from schedlib.layout.drift import DriftCell, DriftFinding, DriftKind, DriftMove, LayoutDriftDocument
 from schedlib.verdict import Verdict
 
 WIDTH = 100
@@ -21,9 +14,9 @@ WIDTH = 100
 _MOST_MEMBERS = 12
 """Members of a structure that are listed for a step."""
 
-WORDS = {
-    DriftKind.BROKEN: "a rule that held is broken",
-    DriftKind.INTRUDER: "a further member is on the lines of a broken rule",
+_HEADINGS = {
+    DriftKind.BROKEN: "FAIL: a rule that held is broken",
+    DriftKind.INTRUDER: "FAIL: a further member is on the lines of a broken rule",
     DriftKind.NEVER_HELD: "a rule that can be judged now does not hold",
     DriftKind.FULL: "a line lost its last bytes",
     DriftKind.JOINED: "a member without a contract came to a line of one",
@@ -33,99 +26,48 @@ WORDS = {
     DriftKind.CAME: "a rule is judged now, and holds",
     DriftKind.MENDED: "a broken rule holds again",
 }
-"""Each kind as a heading."""
 
 
-@dataclass(frozen=True)
-class DriftState:
-    """A cell of the table.
+def rows(found: LayoutDriftDocument) -> tuple[list[list[str]], list[str]]:
+    """The table, contracts by kernels, and the contracts that are left out of it: of these nothing has to be looked at.
 
-    Attributes:
-        text: the rules that hold, and those that do not.
-        findings: those that this kernel brought, red ones first.
+    Columns that show the same share a row.
     """
-
-    text: str
-    findings: tuple[DriftFinding, ...]
-
-    @property
-    def name(self) -> str:
-        """The verdict whose colour it has; empty for none."""
-        if any(each.kind.is_red for each in self.findings):
-            return Verdict.FAIL.name
-        return Verdict.INCONCLUSIVE.name if any(each.kind.is_amber for each in self.findings) else ""
-
-
-@dataclass(frozen=True)
-class DriftRow:
-    """A contract, on all columns that show the same.
-
-    Attributes:
-        columns: of which there are others, or all.
-        states: one for each kernel.
-    """
-
-    contract: str
-    columns: tuple[str, ...]
-    everywhere: bool
-    states: tuple[DriftState, ...]
-
-    @property
-    def where(self) -> str:
-        """The columns in few words."""
-        return "all" if self.everywhere and len(self.columns) > 1 else " ".join(self.columns)
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether nothing happened that somebody should look at."""
-        return not any(state.name for state in self.states)
-
-
-def rows(found: LayoutDriftDocument) -> list[DriftRow]:
-    """The table: contracts by kernels. Columns that show the same share a row."""
     cells = {(each.contract, each.column, each.kernel): each for each in found.cells}
     at: dict[tuple[str, str, str], list[DriftFinding]] = {}
     for finding in found.findings:
         for column in finding.columns:
             at.setdefault((finding.contract, column, finding.after), []).append(finding)
-    columns = tuple(dict.fromkeys(each.column for each in found.cells))
-    made = []
-    for contract in dict.fromkeys(each.contract for each in found.cells):
-        alike: dict[tuple[DriftState, ...], list[str]] = {}
+    loud = {finding.contract for finding in found.findings if finding.kind.is_red or finding.kind.is_amber}
+    columns = list(dict.fromkeys(each.column for each in found.cells))
+    contracts = list(dict.fromkeys(each.contract for each in found.cells))
+    table = []
+    for contract in (each for each in contracts if each in loud):
+        alike: dict[tuple[tuple[str, tuple[DriftFinding, ...]], ...], list[str]] = {}
         for column in columns:
             keys = [(contract, column, kernel.name) for kernel in found.kernels]
-            states = tuple(_state(cells.get(key), at.get(key, [])) for key in keys)
+            states = tuple((_state(cells.get(key), at.get(key, [])), tuple(at.get(key, []))) for key in keys)
             alike.setdefault(states, []).append(column)
         for states, names in alike.items():
-            made.append(DriftRow(contract, tuple(names), len(names) == len(columns), states))
-    return made
+            where = "all" if len(names) == len(columns) > 1 else " ".join(names)
+            table.append([contract, where, *(text for text, _ in states)])
+    return table, [each for each in contracts if each not in loud]
 
 
-def _state(cell: DriftCell | None, findings: Sequence[DriftFinding]) -> DriftState:
+def _state(cell: DriftCell | None, findings: Sequence[DriftFinding]) -> str:
+    """The rules that hold, and those that do not."""
     if cell is None:
-        return DriftState("-", tuple(findings))
+        return "-"
     fresh = {rule for each in findings if each.kind.is_red for rule in each.rules}
     parts = []
     if fresh:
-        parts.append(f"FAIL {' '.join(short(rule) for rule in cell.failed if rule in fresh)}")
+        # G1 for cfs-rq.G1: the row says the rest.
+        parts.append(f"FAIL {' '.join(rule.rpartition('.')[2] for rule in cell.failed if rule in fresh)}")
     if old := [rule for rule in cell.failed if rule not in fresh]:
         parts.append(f"{len(old)} fail")
     if cell.passed:
         parts.append(f"{len(cell.passed)} pass")
-    if not parts:
-        parts.append("not seen" if cell.size is None else "n/a")
-    return DriftState(", ".join(parts), tuple(findings))
-
-
-def short(rule: str) -> str:
-    """G1 for cfs-rq.G1: the row says the rest."""
-    return rule.rpartition(".")[2]
-
-
-def quiet_contracts(table: Sequence[DriftRow]) -> list[str]:
-    """The contracts of which no row has anything to look at."""
-    loud = {row.contract for row in table if not row.is_quiet}
-    return [name for name in dict.fromkeys(row.contract for row in table) if name not in loud]
+    return ", ".join(parts) or ("not seen" if cell.size is None else "n/a")
 
 
 def text(found: LayoutDriftDocument) -> Iterator[str]:
@@ -134,20 +76,17 @@ def text(found: LayoutDriftDocument) -> Iterator[str]:
         yield from _wrapped(f"{kernel.name}: {kernel.origin}", "    ")
     lines = dict.fromkeys((each.column, each.line) for each in found.cells)
     yield from _wrapped("bytes in a line: " + ", ".join(f"{column} {line}" for column, line in lines), "    ")
-    table = rows(found)
-    quiet = quiet_contracts(table)
-    shown = [row for row in table if row.contract not in quiet]
+    shown, quiet = rows(found)
     if shown:
         yield ""
         yield from _table([kernel.name for kernel in found.kernels], shown)
     if quiet:
         yield ""
         yield from _wrapped(f"nothing to look at in {len(quiet)} contracts: {', '.join(quiet)}", "    ")
-    for kind in DriftKind:
+    for kind, heading in _HEADINGS.items():
         its = [each for each in found.findings if each.kind is kind]
         if its:
-            yield ""
-            yield f"{'FAIL: ' if kind.is_red else ''}{WORDS[kind]}"
+            yield from ("", heading)
         yield from _one_by_one(found, its) if kind.is_red or kind.is_amber else _in_short(its)
     yield from _moved(found)
     notes = [f"{kernel.name}: {note}" for kernel in found.kernels for note in kernel.notes]
@@ -166,27 +105,26 @@ def _one_by_one(found: LayoutDriftDocument, findings: Sequence[DriftFinding]) ->
     everywhere = {each.column for each in found.cells}
     for each in findings:
         on = "" if len(each.columns) == len(everywhere) else f" ({' '.join(each.columns)})"
-        yield from _wrapped(f"  {step(each)}, struct {each.contract}{on}: {each.text}", "      ")
+        yield from _wrapped(f"  {_step(each)}, struct {each.contract}{on}: {each.text}", "      ")
         if each.readers and each.kind is not DriftKind.READ:
             yield from _wrapped(f"      read by {', '.join(each.readers)}", "      ")
 
 
 def _in_short(findings: Sequence[DriftFinding]) -> Iterator[str]:
     """What needs no look: the rules of each step."""
-    for between in dict.fromkeys(step(each) for each in findings):
-        rules = dict.fromkeys(rule for each in findings if step(each) == between for rule in each.rules)
+    for between in dict.fromkeys(_step(each) for each in findings):
+        rules = dict.fromkeys(rule for each in findings if _step(each) == between for rule in each.rules)
         yield from _wrapped(f"  {between}: {', '.join(rules)}", "      ")
 
 
-def step(each: DriftFinding | DriftMove) -> str:
+def _step(each: DriftFinding | DriftMove) -> str:
     """Between which kernels something happened."""
     return f"{each.before} -> {each.after}"
 
 
-def _table(kernels: Sequence[str], shown: Sequence[DriftRow]) -> Iterator[str]:
+def _table(kernels: Sequence[str], shown: Sequence[Sequence[str]]) -> Iterator[str]:
     """Names that are too long for the table end in the line of their own."""
-    cells = [["contract", "on", *(_tail(name) for name in kernels)]]
-    cells += [[row.contract, row.where, *(state.text for state in row.states)] for row in shown]
+    cells = [["contract", "on", *(_tail(name) for name in kernels)], *shown]
     widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
     while sum(widths) + 2 * (len(widths) - 1) > WIDTH and max(widths) > 8:
         widths[widths.index(max(widths))] -= 1
@@ -207,7 +145,7 @@ def _moved(found: LayoutDriftDocument) -> Iterator[str]:
     steps: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     for move in found.moves:
         if first in move.columns and move.old is not None and move.new is not None:
-            its = steps.setdefault((step(move), move.contract), ([], []))
+            its = steps.setdefault((_step(move), move.contract), ([], []))
             its[0 if move.named else 1].append(f"{move.member} {move.old} to {move.new}")
     if steps:
         yield ""

@@ -67,7 +67,7 @@ def free_bytes(layout: Layout, tag: str, line: int) -> int:
     return end - start - len(used)
 
 
-def eaten(before: Iterable[Guarded], after: Iterable[Guarded]) -> list[tuple[Guarded, Guarded]]:
+def lines_with_less_room(before: Iterable[Guarded], after: Iterable[Guarded]) -> list[tuple[Guarded, Guarded]]:
     """The guarded lines that have less room than before."""
     old = {(row.type, row.rules): row for row in before}
     pairs = [(old[row.type, row.rules], row) for row in after if (row.type, row.rules) in old]

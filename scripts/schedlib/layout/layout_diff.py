@@ -1,65 +1,143 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What differs between two layouts, in the words of a cover letter and as JSON (kind=exact, for the gate)."""
+"""`schedline layout diff`: what differs between two layouts, in the words of a cover letter, as JSON, and as a picture.
+
+The picture has one row for each cache line, members as cells, access groups in colour, and before above after.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Literal
 
+from schedlib import TOOL, doctor
+from schedlib.cache import cache_dir, write_atomic
 from schedlib.contracts.contract_rules import Rules, our_rules
-from schedlib.layout.groups import groups, lines_touched
+from schedlib.formats import document
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Moment, Strict, Word
+from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
+from schedlib.layout.columns import columns_for, composed_operand, ensure_tools
+from schedlib.layout.compile import Column, compiled, layout_of
 from schedlib.layout.headroom import free_bytes
-from schedlib.layout.members import Member
-from schedlib.layout.rule_judge import Layout, judge_rule
+from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand
+from schedlib.layout.reads import groups, lines_touched
+from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
+from schedlib.layout.vmlinux import layout_of_built
+from schedlib.verdict import Verdict
 
 
-class LayoutFigure(Enum):
-    """A figure of a structure or of a group of members."""
+class DiffFigure(Strict, frozen=True):
+    """A figure of both layouts; it is exact, the same on every machine. Null if a layout does not have it."""
 
-    SIZE = "size"
-    LINES = "lines"
-    HOLES = "holes"
-    TOUCHED = "lines touched"
-
-
-@dataclass(frozen=True)
-class LayoutMetric:
-    """A figure of both layouts; it is exact, the same on every machine.
-
-    Attributes:
-        of: the structure or the group.
-    """
-
-    of: str
-    figure: LayoutFigure
-    before: int | None
-    after: int | None
-
-    @property
-    def name(self) -> str:
-        """For people, and in documents."""
-        return f"{self.of} {self.figure.value}"
-
-    @property
-    def unit(self) -> str:
-        """The unit of the figure."""
-        return "bytes" if self.figure in (LayoutFigure.SIZE, LayoutFigure.HOLES) else "lines"
+    name: Word
+    unit: Word
+    direction: Literal["lower"]
+    kind: Literal["exact"]
+    n: Literal[1]
+    before: Count | None
+    value: Count | None
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Everything that differs.
+class MovedMember(Strict, frozen=True):
+    """A member that begins on another line; null if a layout does not have it."""
+
+    member: Word
+    before: Count | None
+    after: Count | None
+
+
+class ChangedRule(Strict, frozen=True):
+    """A rule whose outcome differs."""
+
+    id: Word
+    before: RuleOutcome
+    after: RuleOutcome
+
+
+class LayoutDiffDocument(Document, frozen=True, kw_only=True):
+    """schedline layout diff: what differs between two layouts.
 
     Attributes:
-        moved: struct.member, line before and after; None if a layout does not have it.
-        rules: id, outcome before and after, where they differ.
-        metrics: sizes, holes and lines touched, also those that are equal.
+        fingerprint: the names of both.
     """
 
-    moved: tuple[tuple[str, int | None, int | None], ...]
-    rules: tuple[tuple[str, str, str], ...]
-    metrics: tuple[LayoutMetric, ...]
+    schema: Literal["layout-diff-1"]
+    tool: Word
+    started: Moment
+    fingerprint: dict[str, str]
+    status: Verdict
+    metrics: tuple[DiffFigure, ...]
+    moved: tuple[MovedMember, ...]
+    rules: tuple[ChangedRule, ...]
+
+
+def _operand(operand: LayoutOperand, column: Column, rules: Rules) -> Layout:
+    """The layout of one side of `layout diff`."""
+    path = operand.path
+    if path is None and operand.series is None:
+        return layout_of_built(None, rules)
+    if path and path.suffix == ".o" and path.is_file():
+        return layout_of(path, operand.text)
+    if path and not path.is_dir():
+        return layout_of_built(path, rules)
+    tree, composition = composed_operand(operand)
+    ensure_tools([column])
+    return layout_of(compiled(cache_dir(), tree, composition.commit, column), f"{operand.text}, {column.name}")
+
+
+def diff_layouts(options: LayoutDiffOptions) -> Verdict:
+    """Print what differs between two layouts."""
+    started = datetime.now(UTC)
+    doctor.require(["layout"])
+    (column,) = columns_for(options.columns.arch, options.columns.config)
+    before, after = (_operand(operand, column, our_rules()) for operand in (options.before, options.after))
+    found = compare(our_rules(), before, after, started)
+    for line in text(found, before, after):
+        print(line)
+    if options.svg:
+        write_atomic(options.svg, draw([before, after]))
+        print(f"picture: {options.svg}")
+    if options.json:
+        document.write(options.json, found)
+    return Verdict.PASS
+
+
+def compare(rules: Rules, before: Layout, after: Layout, started: datetime | None = None) -> LayoutDiffDocument:
+    """Compare two layouts."""
+    moved: list[MovedMember] = []
+    metrics: list[DiffFigure] = []
+    for tag in our_rules().types():
+        sizes = [kind.size if (kind := each.types.get(tag)) else None for each in (before, after)]
+        lines = [None if size is None else each.lines(size) for each, size in zip((before, after), sizes, strict=True)]
+        metrics += [
+            _figure(f"{tag} size", "bytes", *sizes),
+            _figure(f"{tag} lines", "lines", *lines),
+            _figure(f"{tag} holes", "bytes", _holes(before, tag), _holes(after, tag)),
+        ]
+        moved += [MovedMember(f"{tag}.{name}", *places) for name, *places in moved_members(tag, before, after)]
+    for group in groups():
+        touched = lines_touched(group, before), lines_touched(group, after)
+        metrics.append(_figure(f"{group.name} lines touched", "lines", *touched))
+    changed = []
+    for rule in rules.rules:
+        one, other = (judge_rule(rules, rule.id, each).outcome for each in (before, after))
+        if one != other:
+            changed.append(ChangedRule(rule.id, one, other))
+    return LayoutDiffDocument(
+        schema="layout-diff-1",
+        tool=TOOL,
+        started=started or datetime.now(UTC),
+        fingerprint={"before": before.name, "after": after.name},
+        status=Verdict.PASS,
+        metrics=tuple(metrics),
+        moved=tuple(moved),
+        rules=tuple(changed),
+    )
+
+
+def _figure(name: str, unit: str, before: int | None, after: int | None) -> DiffFigure:
+    return DiffFigure(name, unit, "lower", "exact", 1, before, after)
 
 
 def _holes(layout: Layout, tag: str) -> int | None:
@@ -68,89 +146,93 @@ def _holes(layout: Layout, tag: str) -> int | None:
     return sum(free_bytes(layout, tag, line) for line in range(layout.lines(layout.types[tag].size)))
 
 
-def compare(rules: Rules, before: Layout, after: Layout) -> Difference:
-    """Compare two layouts."""
-    moved: list[tuple[str, int | None, int | None]] = []
-    metrics: list[LayoutMetric] = []
-    for tag in our_rules().types():
-        old, new = before.types.get(tag), after.types.get(tag)
-        metrics += [
-            LayoutMetric(tag, LayoutFigure.SIZE, old.size if old else None, new.size if new else None),
-            LayoutMetric(
-                tag, LayoutFigure.LINES, before.lines(old.size) if old else None, after.lines(new.size) if new else None
-            ),
-            LayoutMetric(tag, LayoutFigure.HOLES, _holes(before, tag), _holes(after, tag)),
-        ]
-        moved += moved_members(tag, before, after)
-    for group in groups():
-        touched = lines_touched(group, before), lines_touched(group, after)
-        metrics.append(LayoutMetric(group.name, LayoutFigure.TOUCHED, *touched))
-    changed = []
-    for rule in rules.rules:
-        one = judge_rule(rules, rule.id, before).outcome.value
-        other = judge_rule(rules, rule.id, after).outcome.value
-        if one != other:
-            changed.append((rule.id, one, other))
-    return Difference(tuple(moved), tuple(changed), tuple(metrics))
-
-
 def moved_members(tag: str, before: Layout, after: Layout) -> list[tuple[str, int | None, int | None]]:
     """The members of a structure that begin on another line, each with the line before and after."""
 
     def lines(layout: Layout) -> dict[str, int]:
         structure = layout.structures.get(tag)
-        members: tuple[Member, ...] = structure.members if structure else ()
-        return {member.name: layout.line_of(member.offset) for member in members}
+        return {each.name: layout.line_of(each.offset) for each in (structure.members if structure else ())}
 
     old, new = lines(before), lines(after)
-    names = [*old, *(name for name in new if name not in old)]
-    return [(f"{tag}.{name}", old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+    return [(name, old.get(name), new.get(name)) for name in old | new if old.get(name) != new.get(name)]
 
 
-def text(difference: Difference, before: Layout, after: Layout) -> Iterator[str]:
+def text(found: LayoutDiffDocument, before: Layout, after: Layout) -> Iterator[str]:
     """The differences, as text for a cover letter."""
     yield f"before: {before.name}, lines of {before.line} bytes"
     yield f"after:  {after.name}, lines of {after.line} bytes"
     yield ""
-    for metric in difference.metrics:
-        if metric.before is None and metric.after is None:
+    for metric in found.metrics:
+        if metric.before is None and metric.value is None:
             continue
-        same = metric.before == metric.after
-        value = f"{_shown(metric.after)}" if same else f"{_shown(metric.before)} -> {_shown(metric.after)}"
-        yield f"{metric.name + ':':28} {value} {metric.unit}"
-    if difference.rules:
+        old, new = ("-" if value is None else str(value) for value in (metric.before, metric.value))
+        yield f"{metric.name + ':':28} {new if old == new else f'{old} -> {new}'} {metric.unit}"
+    if found.rules:
         yield ""
-        for rule, one, other in difference.rules:
-            yield f"rule {rule}: {one} -> {other}"
-    if difference.moved:
+    for rule in found.rules:
+        yield f"rule {rule.id}: {rule.before.value} -> {rule.after.value}"
+    if found.moved:
         yield ""
         yield "members that begin on another line:"
-        for name, old, new in difference.moved:
-            yield f"  {name + ':':40} {_line(old)} -> {_line(new)}"
-    if not difference.rules and not difference.moved:
+    for member in found.moved:
+        old, new = ("absent" if line is None else f"line {line}" for line in (member.before, member.after))
+        yield f"  {member.member + ':':40} {old} -> {new}"
+    if not found.rules and not found.moved:
         yield ""
         yield "no member begins on another line, no rule changes"
 
 
-def _shown(value: int | None) -> str:
-    return "-" if value is None else str(value)
+_COLOURS = {"load-balance": "#9ecae1", "idle": "#9ecae1", "clock": "#a1d99b"}
+_PLAIN, _SHARED = "#eeeeee", "#fdae6b"
+_KEY = Key(tuple((_COLOURS[name], f"{name} group") for name in ("load-balance", "clock")), 200)
 
 
-def _line(value: int | None) -> str:
-    return "absent" if value is None else f"line {value}"
+def _colour(tag: str, name: str) -> str:
+    for group in groups():
+        if group.type == tag and name in group.members:
+            return _COLOURS.get(group.name, _SHARED)
+    return _PLAIN
 
 
-def json_metrics(difference: Difference) -> list[dict[str, object]]:
-    """The figures, as the gate reads them."""
-    return [
-        {
-            "name": metric.name,
-            "unit": metric.unit,
-            "direction": "lower",
-            "kind": "exact",
-            "n": 1,
-            "before": metric.before,
-            "value": metric.after,
-        }
-        for metric in difference.metrics
+def lines_to_draw(tag: str, layouts: Sequence[Layout]) -> list[int]:
+    """Lines on which, in any of the layouts, a member begins that a rule or a group names."""
+    wanted: set[int] = set()
+    names = {member for group in groups() if group.type == tag for member in group.members}
+    for layout in layouts:
+        names |= {name.split(".")[0] for kind, name in layout.fields if kind == tag}
+    for layout in layouts:
+        structure = layout.structures.get(tag)
+        for member in structure.members if structure else ():
+            if member.name in names:
+                wanted.add(layout.line_of(member.offset))
+    return sorted(wanted)
+
+
+def _drawn_cells(tag: str, line: int, layout: Layout) -> Iterator[Cell]:
+    """The members on one line."""
+    start, end = line * layout.line, (line + 1) * layout.line
+    for member in layout.structures[tag].members:
+        first, last = max(member.offset, start), min(member.offset + member.size, end)
+        if first < last:
+            about = f"{member.name}: offset {member.offset}, {member.size} bytes"
+            yield Cell(first - start, last - first, member.name, about, _colour(tag, member.name))
+
+
+def _object(tag: str, layout: Layout, lines: Sequence[int]) -> DrawnObject:
+    size = layout.types[tag].size
+    heading = f"struct {tag}, {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}"
+    shown = (line for line in lines if line * layout.line < size)
+    drawn = (DrawnLine(line, str(line * layout.line), tuple(_drawn_cells(tag, line, layout))) for line in shown)
+    return DrawnObject(heading, layout.line, tuple(drawn))
+
+
+def draw(layouts: Sequence[Layout]) -> str:
+    """One picture of the structures that differ, or of all if none differs; later layouts below earlier ones."""
+    differing = [tag for tag in our_rules().types() if len({layout.structures.get(tag) for layout in layouts}) > 1]
+    objects = [
+        _object(tag, layout, lines_to_draw(tag, layouts))
+        for tag in differing or our_rules().types()
+        for layout in layouts
+        if tag in layout.structures
     ]
+    return picture(objects, _KEY)

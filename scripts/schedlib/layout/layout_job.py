@@ -19,10 +19,10 @@ from schedlib.formats.layout_document import LayoutDocument
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout import matrix
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
-from schedlib.layout.compile import Column, compiled, compiler_of, layout_of
+from schedlib.layout.compile import Column, compiler_of
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.matrix import JudgedColumn, judge_column
-from schedlib.layout.pack_units import pack_layout
+from schedlib.layout.pack_units import column_layout
 from schedlib.layout.vmlinux import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -95,11 +95,7 @@ def judged_columns(
     judged: list[JudgedColumn] = []
     for column in columns:
         try:
-            layout = (
-                pack_layout(cache, tree, commit, column, rules)
-                if rules.files
-                else layout_of(compiled(cache, tree, commit, column), column.name)
-            )
+            layout = column_layout(cache, tree, commit, column, rules)
         except Dropped as dropped:
             judged.append(JudgedColumn(column.name, None, absent=dropped.observed))
             continue

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline layout` and of the verbs below it."""
+"""The options of `schedline layout`, of the verbs below it, and of `schedline status`."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from schedlib.names import (
     arch_names,
@@ -20,8 +22,9 @@ from schedlib.names import (
     unknown,
     words,
 )
-from schedlib.options import ChangeOptions, TreeOptions, existing_path
+from schedlib.options import ChangeOptions, TreeOptions, change_options, existing_path, tree_options
 from schedlib.paths import CONFIGS, KUNIT
+from schedlib.verdict import Verdict
 
 DEFAULT_ARCH = "x86_64"
 
@@ -71,20 +74,12 @@ class LayoutOptions:
 
 
 @dataclass(frozen=True)
-class GitPatch:
-    """A patch that git has: a commit, a range A..B, or without both what is staged."""
-
-    commit: str | None
-    between: str | None
-
-
-@dataclass(frozen=True)
 class PatchOptions:
     """Which patch is judged on which tree.
 
     Attributes:
         contracts: directories with contracts, beside those of this project.
-        source: where git has the patch; then `patch` is empty until it is asked.
+        source: where git has the patch, which is empty then: a commit, or a range A..B, or without both what is staged.
     """
 
     patch: bytes
@@ -94,7 +89,7 @@ class PatchOptions:
     verbose: bool = False
     form: str = "text"
     contracts: tuple[Path, ...] = ()
-    source: GitPatch | None = None
+    source: tuple[str | None, str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,13 +108,6 @@ class QueryOptions:
     rule: str = ""
     out: Path | None = None
     json: Path | None = None
-
-
-@dataclass(frozen=True)
-class RulesOptions:
-    """The directory or file of the kernel whose contracts are told."""
-
-    directory: str
 
 
 @dataclass(frozen=True)
@@ -186,6 +174,61 @@ class LayoutDiffOptions:
     svg: Path | None
 
 
+@dataclass(frozen=True)
+class DriftOptions:
+    """The kernels to compare, in order of time.
+
+    Attributes:
+        archs: architectures; empty for those of the built kernels, or else the default.
+        configs: fragments; empty for each architecture's own configuration.
+        packs: which contracts; `sched` is that of the five changes.
+        contracts: directories with more contracts.
+        command: the command line, for the document.
+    """
+
+    kernels: tuple[LayoutOperand, ...]
+    archs: tuple[str, ...]
+    configs: tuple[str, ...]
+    packs: tuple[str, ...]
+    contracts: tuple[Path, ...]
+    json: Path | None
+    command: str
+
+
+@dataclass(frozen=True)
+class StatusOptions:
+    """Which kernel is looked at.
+
+    Attributes:
+        built: whether to look at a built kernel: `vmlinux`, or the running one if that is None.
+        apply: print how the carried changes apply, instead of which changes the kernel has.
+        changes: the changes to apply.
+    """
+
+    tree: TreeOptions
+    changes: ChangeOptions
+    built: bool = False
+    vmlinux: Path | None = None
+    apply: bool = False
+    json: Path | None = None
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory whose files are enough for the answer; None if a tree in the cache or a kernel is needed."""
+        kdir = self.tree.kdir
+        return kdir if kdir and kdir.is_dir() and not self.apply else None
+
+
+def job(module: str, function: str) -> Callable[[Any], Verdict]:
+    """What a verb does. Its module is imported when it runs: --help needs none of them."""
+
+    def run(wanted: object) -> Verdict:
+        verdict: Verdict = getattr(import_module(f"schedlib.layout.{module}"), function)(wanted)
+        return verdict
+
+    return run
+
+
 def add_column_options(parser: argparse.ArgumentParser) -> None:
     """--arch, --config."""
     parser.add_argument(
@@ -206,6 +249,12 @@ def add_column_options(parser: argparse.ArgumentParser) -> None:
 def column_options(arguments: argparse.Namespace) -> ColumnOptions:
     """What add_column_options() read."""
     return ColumnOptions(arguments.arch or (DEFAULT_ARCH,), arguments.config)
+
+
+def of_tree(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The fields of options that name a tree and what is compiled of it."""
+    columns = column_options(arguments)
+    return {"tree": tree_options(arguments), "changes": change_options(arguments), "columns": columns}
 
 
 def add_pack_options(parser: argparse.ArgumentParser, more: tuple[str, ...] = ()) -> None:

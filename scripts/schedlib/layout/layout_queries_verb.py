@@ -1,30 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline layout emit`, `diff`, `explain`, `headroom` and `contract`; `drift` is in a module of its own."""
+"""The verbs below `schedline layout`: `emit`, `diff`, `drift`, `explain`, `rules`, `headroom` and `contract`."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from schedlib import options
 from schedlib.errors import SchedlineError
-from schedlib.layout import drift_verb
 from schedlib.layout.layout_options import (
     ContractCheckOptions,
+    DriftOptions,
     LayoutDiffOptions,
     QueryOptions,
-    RulesOptions,
     StructOptions,
     add_column_options,
+    add_pack_options,
     column_options,
     contract_file,
+    job,
     layout_operand,
+    of_tree,
+    packs,
     rule_id,
     struct_tag,
 )
-from schedlib.options import add_verb, new_path
-from schedlib.verdict import Verdict
+from schedlib.names import pack_names
+from schedlib.options import add_verb, new_file, new_path
 
 
 class _Below(argparse._SubParsersAction):  # type: ignore[type-arg]
@@ -58,7 +63,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         ],
         text="Writes the rules of the changes that a tree has. What breaks one of them does not build.",
         read=_read,
-        job=_emit,
+        job=job("queries", "emit_asserts"),
     )
     emit.add_argument("-o", "--out", type=new_path, metavar="FILE", help="write it here (default: standard output)")
     options.add_tree_options(emit)
@@ -81,7 +86,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         ],
         operands="A B",
         read=_read_diff,
-        job=_diff,
+        job=job("layout_diff", "diff_layouts"),
     )
     what = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, an object layout_fields.o, or running"
     diff.add_argument("before", type=layout_operand, metavar="A", help=what)
@@ -90,7 +95,35 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
     diff.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
     diff.add_argument("--svg", type=new_path, metavar="FILE", help="draw both, before above after")
 
-    drift_verb.add_parser(verbs)
+    drift = add_verb(
+        verbs,
+        "drift",
+        "what became of all contracts from one kernel to the next",
+        first=[
+            "schedline layout drift 6.12 7.3       two kernels of Debian",
+            "schedline layout drift 7.3 ~/linux    your tree against a release",
+        ],
+        text="""
+        Judges the contracts of the scheduler and of all packs on kernels in order of time. Says which rules no longer
+        hold, which members moved between lines or came to lines that a contract speaks of, which lines are full, and
+        which functions began to touch members far from their group. FAIL: a rule that held is broken, or a member of
+        another class joined a line. In built kernels no source is seen: what functions touch is not compared.""",
+        examples=[
+            "schedline layout drift 6.1 6.12 7.2 7.3 --arch all --json drift.json",
+            "schedline layout drift 7.2 7.3 --pack net,fs",
+            "schedline layout drift a/vmlinux b/vmlinux",
+            "schedline layout drift 7.3 7.3+rd-lines --pack sched",
+        ],
+        operands="A B [C ...]",
+        read=_read_drift,
+        job=job("drift_job", "compare_all"),
+    )
+    what = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, BTF, or running; the oldest first"
+    drift.add_argument("kernels", type=layout_operand, nargs="+", metavar="KERNEL", help=what)
+    add_column_options(drift)
+    add_pack_options(drift, more=("sched",))
+    drift.add_argument("--json", type=new_file, metavar="FILE", help="write everything that was found")
+
     explain = add_verb(
         verbs,
         "explain",
@@ -102,7 +135,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         text="Says what the rule keeps, who asked for it and why, and draws the cache lines that it speaks of.",
         operands="RULE",
         read=_read,
-        job=_explain,
+        job=job("queries", "explain_rule"),
     )
     explain.add_argument("rule", type=rule_id, metavar="RULE", help="its id, or what stands behind the dot: Q1")
     rules = add_verb(
@@ -116,8 +149,8 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         text="""
         Prints the contracts of the structures that a directory or file of the kernel declares: short enough for a
         reviewer, or for a program that reviews. It looks at no tree.""",
-        read=lambda arguments: RulesOptions(arguments.directory),
-        job=_rules,
+        read=lambda arguments: arguments.directory,
+        job=job("queries", "show_rules"),
     )
     rules.add_argument(
         "--for", dest="directory", metavar="PATH", required=True, help="a directory or file of the kernel"
@@ -133,7 +166,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         text="Says how much may still be added to each line that a rule guards before the rule breaks.",
         examples=["schedline layout headroom --arch x86_64,ppc64le --config numa+proxy"],
         read=_read,
-        job=_headroom,
+        job=job("queries", "show_headroom"),
     )
     headroom.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
     contract = verbs.add_parser(
@@ -155,7 +188,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         exception. What no source speaks of is listed at the end. Judge it with schedline layout --contracts DIR.""",
         operands="STRUCT",
         read=_read_init,
-        job=_init,
+        job=job("struct_job", "init_contract"),
     )
     init.add_argument("struct", type=struct_tag, metavar="STRUCT", help="its tag")
     init.add_argument(
@@ -179,7 +212,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         have inlined one, and a workload does not run all.""",
         operands="STRUCT|FILE --profile FILE",
         read=lambda arguments: options.options_of(ContractCheckOptions, arguments),
-        job=_check,
+        job=job("struct_job", "check_against_profile"),
     )
     check.add_argument("contract", type=contract_file, metavar="STRUCT|FILE", help="a tag, or the contract's file")
     about = "a result of schedline c2c, or its directory"
@@ -191,68 +224,37 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
 
 
 def _read(arguments: argparse.Namespace) -> QueryOptions:
-    return QueryOptions(
-        options.tree_options(arguments),
-        options.change_options(arguments),
-        column_options(arguments),
-        getattr(arguments, "rule", ""),
-        getattr(arguments, "out", None),
-        arguments.json,
-    )
+    others = {name: getattr(arguments, name, default) for name, default in (("rule", ""), ("out", None))}
+    return options.options_of(QueryOptions, arguments, **of_tree(arguments), **others)
 
 
 def _read_init(arguments: argparse.Namespace) -> StructOptions:
-    columns = column_options(arguments)
-    tree, changes = options.tree_options(arguments), options.change_options(arguments)
-    more = {"out": arguments.out, "profile": arguments.profile}
-    return StructOptions(arguments.struct, tree, changes, columns, arguments.file, **more)
+    return options.options_of(StructOptions, arguments, **of_tree(arguments), built=False)
 
 
 def _read_diff(arguments: argparse.Namespace) -> LayoutDiffOptions:
     columns = column_options(arguments)
     if len(columns.arch) > 1 or len(columns.config) > 1 or "all" in columns.config:
         raise SchedlineError("diff compares in one architecture and configuration", "name one of each")
-    return LayoutDiffOptions(arguments.before, arguments.after, columns, arguments.json, arguments.svg)
+    return options.options_of(LayoutDiffOptions, arguments, columns=columns)
 
 
-def _init(wanted: StructOptions) -> Verdict:
-    from schedlib.layout.struct_job import init_contract
-
-    return init_contract(wanted)
-
-
-def _check(wanted: ContractCheckOptions) -> Verdict:
-    from schedlib.layout.contract_job import check_against_profile
-
-    return check_against_profile(wanted)
-
-
-def _emit(wanted: QueryOptions) -> Verdict:
-    from schedlib.layout.queries import emit_asserts
-
-    return emit_asserts(wanted)
-
-
-def _diff(wanted: LayoutDiffOptions) -> Verdict:
-    from schedlib.layout.queries import diff_layouts
-
-    return diff_layouts(wanted)
-
-
-def _explain(wanted: QueryOptions) -> Verdict:
-    from schedlib.layout.queries import explain_rule
-
-    return explain_rule(wanted)
-
-
-def _rules(wanted: RulesOptions) -> Verdict:
-    from schedlib.layout.rules_text import rules_text
-
-    print(rules_text(wanted.directory))
-    return Verdict.PASS
-
-
-def _headroom(wanted: QueryOptions) -> Verdict:
-    from schedlib.layout.queries import show_headroom
-
-    return show_headroom(wanted)
+def _read_drift(arguments: argparse.Namespace) -> DriftOptions:
+    kernels = tuple(arguments.kernels)
+    if len(kernels) < 2:
+        raise SchedlineError(
+            f"{kernels[0].text} alone cannot drift: a kernel is compared with the one before it",
+            "name two kernels or more, the oldest first: schedline layout drift 6.12 7.3",
+        )
+    for place, kernel in enumerate(kernels):
+        if kernel in kernels[:place]:
+            raise SchedlineError(f"{kernel.text} is named twice", "name each kernel once, the oldest first")
+        if kernel.path and kernel.path.suffix == ".o":
+            raise SchedlineError(
+                f"{kernel.text} is an object; contracts of all subsystems need a whole kernel",
+                "give a series, a tree, a vmlinux or BTF",
+            )
+    chosen, directories = packs(arguments)
+    command = shlex.join(["schedline", *sys.argv[1:]])
+    every = chosen or ("sched", *pack_names())
+    return DriftOptions(kernels, arguments.arch or (), arguments.config, every, directories, arguments.json, command)

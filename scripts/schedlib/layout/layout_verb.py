@@ -12,14 +12,14 @@ from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.layout import layout_queries_verb
 from schedlib.layout.layout_options import (
-    GitPatch,
     HookOptions,
     LayoutOptions,
     PatchOptions,
     StructOptions,
     add_column_options,
     add_pack_options,
-    column_options,
+    job,
+    of_tree,
     packs,
     rules_required,
     struct_tag,
@@ -105,7 +105,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _patch_text(text: str) -> bytes:
-    from schedlib.layout.mails import diff_of
+    from schedlib.layout.patch_text import diff_of
 
     try:
         return diff_of(sys.stdin.buffer.read() if text == "-" else options.existing_path(text).read_bytes())
@@ -117,94 +117,57 @@ _Options = LayoutOptions | PatchOptions | StructOptions | HookOptions
 
 
 def _read(arguments: argparse.Namespace) -> _Options:
-    from schedlib.layout.patch_text import require_diff
-
-    tree, changes = options.tree_options(arguments), options.change_options(arguments)
-    of_tree = arguments.kdir, arguments.series, arguments.with_, arguments.without, arguments.arch, arguments.config
+    given = of_tree(arguments)
+    named = arguments.kdir, arguments.series, arguments.with_, arguments.without, arguments.arch, arguments.config
     built = arguments.vmlinux is not None or arguments.running
-    if built and (any(of_tree) or arguments.base):
+    if built and (any(named) or arguments.base):
         raise SchedlineError(
             "--vmlinux and --running judge a kernel that is built already",
             "drop --kdir, --series, --with, --without, --arch, --config, --base",
         )
+    judged = arguments.expect or arguments.base or arguments.require or arguments.json or arguments.pack
     if arguments.struct:
-        judged = (
-            arguments.expect,
-            arguments.base,
-            arguments.require,
-            arguments.json,
-            arguments.pack,
-            arguments.contracts,
-        )
-        if any(judged) or arguments.patch is not None:
+        if judged or arguments.contracts or arguments.patch is not None:
             raise SchedlineError(
                 "--struct prints the lines of a structure and judges nothing",
                 "drop --expect, --base, --require, --json, --pack, --contracts, --patch",
             )
-        columns = column_options(arguments)
-        return StructOptions(arguments.struct, tree, changes, columns, built=built, vmlinux=arguments.vmlinux)
+        return StructOptions(arguments.struct, **given, built=built, vmlinux=arguments.vmlinux)
     if arguments.install_hook:
-        return HookOptions(tree.kdir)
-    named = [arguments.patch is not None, arguments.commit is not None, arguments.staged, arguments.between is not None]
-    if sum(named) > 1:
+        return HookOptions(arguments.kdir)
+    of_git = [arguments.commit is not None, arguments.staged, arguments.between is not None]
+    if sum(of_git) + (arguments.patch is not None) > 1:
         raise SchedlineError("--patch, --commit, --staged and --range name one patch", "choose one of them")
-    if any(named[1:]) and tree.kdir is None:
+    if any(of_git) and arguments.kdir is None:
         raise SchedlineError("--commit, --staged and --range are of a git tree, and none is named", "add --kdir .")
-    if not any(named):
-        for option, given in (("--verbose", arguments.verbose), ("--format", arguments.form)):
-            if given:
+    chosen, contracts = packs(arguments)
+    if not any(of_git) and arguments.patch is None:
+        for option, value in (("--verbose", arguments.verbose), ("--format", arguments.form)):
+            if value:
                 raise SchedlineError(f"{option} belongs to --patch", "drop it")
-        return LayoutOptions(
-            tree,
-            changes,
-            column_options(arguments),
-            built,
-            arguments.vmlinux,
-            arguments.expect,
-            arguments.base,
-            arguments.require,
-            arguments.json,
-            *packs(arguments),
-        )
-    if built or arguments.expect or arguments.base or arguments.require or arguments.json or arguments.pack:
+        return options.options_of(LayoutOptions, arguments, **given, built=built, packs=chosen, contracts=contracts)
+    if built or judged:
         raise SchedlineError(
             "--patch compares a tree without and with the patch, and prints what it breaks of all contracts",
             "drop --vmlinux, --running, --expect, --base, --require, --json, --pack",
         )
-    if arguments.patch and arguments.patch.strip():
-        require_diff(arguments.patch)
-    if arguments.verbose and (arguments.form or "text") != "text":
+    patch, form = arguments.patch or b"", arguments.form or "text"
+    if patch.strip():
+        from schedlib.layout.patch_text import require_diff
+
+        require_diff(patch)
+    if arguments.verbose and form != "text":
         raise SchedlineError("--verbose prints text", "drop it, or --format")
-    form = arguments.form or "text"
-    columns, (_, contracts) = column_options(arguments), packs(arguments)
-    source = GitPatch(arguments.commit, arguments.between) if any(named[1:]) else None
-    patch = arguments.patch or b""
-    return PatchOptions(patch, tree, changes, columns, arguments.verbose, form, contracts, source)
-
-
-def _layout(wanted: _Options) -> Verdict:
-    if isinstance(wanted, HookOptions):
-        from schedlib.layout.git_patch import install_hook
-
-        print(install_hook(wanted.kdir))
-        return Verdict.PASS
-    if isinstance(wanted, PatchOptions):
-        return _patch(wanted)
-    if isinstance(wanted, StructOptions):
-        from schedlib.layout.struct_job import show_struct
-
-        return show_struct(wanted)
-    from schedlib.layout.layout_job import judge_layout
-
-    return judge_layout(wanted)
+    source = (arguments.commit, arguments.between) if any(of_git) else None
+    return PatchOptions(patch, **given, verbose=arguments.verbose, form=form, contracts=contracts, source=source)
 
 
 def _patch(wanted: PatchOptions) -> Verdict:
-    from schedlib.layout.git_patch import git_patch
-    from schedlib.layout.patch_text import why_untouched
+    """Judge a patch, if it can move a member at all: otherwise nothing has to be loaded for it."""
+    from schedlib.layout.patch_text import git_patch, why_untouched
 
     if wanted.source:
-        wanted = replace(wanted, patch=git_patch(wanted.tree.kdir or Path(), wanted.source))
+        wanted = replace(wanted, patch=git_patch(wanted.tree.kdir or Path(), *wanted.source))
     if reason := why_untouched(wanted.patch, wanted.contracts):
         empty = not wanted.patch.strip()
         if empty:
@@ -227,3 +190,15 @@ def _patch(wanted: PatchOptions) -> Verdict:
 
             print(refused(error))
         raise
+
+
+_JOBS = {
+    LayoutOptions: job("layout_job", "judge_layout"),
+    PatchOptions: _patch,
+    StructOptions: job("struct_job", "show_struct"),
+    HookOptions: job("patch_text", "install_hook"),
+}
+
+
+def _layout(wanted: _Options) -> Verdict:
+    return _JOBS[type(wanted)](wanted)

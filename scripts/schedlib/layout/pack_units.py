@@ -22,7 +22,7 @@ from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import DoesNotBuild
 from schedlib.git import git
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.compile import Column, all_read, compiler_of, key_of
+from schedlib.layout.compile import Column, all_read, compiled, compiler_of, key_of, layout_of
 from schedlib.layout.members import Structure, read_paths
 from schedlib.layout.rule_judge import Layout, from_members
 from schedlib.layout.source_view import adds_header, differing
@@ -176,6 +176,13 @@ def pack_layout(
             f"no structure can be read from {tree.origin}:\n    {(left_out or [''])[0]}", "see the error"
         )
     return from_members(column.name, rules, seen.structures, seen.line, seen.holds, frozenset(), "")
+
+
+def column_layout(cache: Path, tree: Tree, commit: str, column: Column, rules: Rules) -> Layout:
+    """The structures of rules, of packs or of the five changes, as a commit has them; see pack_layout()."""
+    if rules.files:
+        return pack_layout(cache, tree, commit, column, rules)
+    return layout_of(compiled(cache, tree, commit, column), column.name)
 
 
 def pack_layouts(

@@ -11,7 +11,7 @@ from schedlib.contracts.contract_rules import Rules
 from schedlib.contracts.packs import has_member
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
-from schedlib.layout.headroom import Guarded, eaten, guarded_lines
+from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
 from schedlib.layout.patch_text import added_lines
 from schedlib.layout.picture import member_line
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, describe, intruders, judge_rule
@@ -157,7 +157,7 @@ def findings(rules: Rules, patch: bytes, before: Layout, after: Layout) -> Itera
             there = f"; there now: {', '.join(found)}" if found else ""
             text = f"{rule.id}: {what}: {state} on {after.name}: {places}{there}. {rule.reason}"
             yield Finding(file, number, True, rule.id, text)
-    for old, new in eaten(guarded_lines(rules, before), guarded_lines(rules, after)):
+    for old, new in lines_with_less_room(guarded_lines(rules, before), guarded_lines(rules, after)):
         if broken.isdisjoint(new.rules):
             file, number = _place(patch, before, after, new.type)
             yield Finding(file, number, False, new.rules[0], _less_room(old, new, after.name))

@@ -1,29 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Findings on a patch in the form that a reader expects: checkpatch's lines, b4's JSON, SARIF."""
+"""Findings on a patch in the form that a reader expects: checkpatch's lines, b4's JSON, SARIF 2.1.0 (which GitHub and
+others show beside the lines of a change)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
+from schedlib import TOOL
 from schedlib.contracts.contract_rules import Rule
 from schedlib.errors import SchedlineError
 from schedlib.formats.b4_checks import B4Check, CheckRemark, checks_text, with_remarks
-from schedlib.formats.sarif import SarifResult, sarif_text
 from schedlib.layout.patch_check import Finding
 
-_TOOL = "schedline"
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_NAME, _, _VERSION = TOOL.partition(" ")
 
 
 def as_sarif(rules: Sequence[Rule], found: Sequence[Finding]) -> str:
-    """A SARIF document."""
-    return sarif_text(
-        {rule.id: rule.reason for rule in rules},
-        [
-            SarifResult(each.rule, "error" if each.error else "warning", each.text, each.file, each.line)
-            for each in found
-            if each.rule
-        ],
-    )
+    """A SARIF document with one run."""
+    ids = [rule.id for rule in rules]
+    told = [{"id": rule.id, "shortDescription": {"text": rule.reason}} for rule in rules]
+    driver = {"name": _NAME, "version": _VERSION, "rules": told}
+    results = [
+        {
+            "ruleId": each.rule,
+            "ruleIndex": ids.index(each.rule),
+            "level": "error" if each.error else "warning",
+            "message": {"text": each.text},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": each.file, "uriBaseId": "%SRCROOT%"},
+                        "region": {"startLine": max(each.line, 1)},
+                    }
+                }
+            ],
+        }
+        for each in found
+        if each.rule
+    ]
+    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
 def remarks(found: Sequence[Finding]) -> list[CheckRemark]:
@@ -31,28 +50,23 @@ def remarks(found: Sequence[Finding]) -> list[CheckRemark]:
     return [CheckRemark("fail" if each.error else "warn", str(each)) for each in found if not each.note]
 
 
-def as_b4(found: Sequence[Finding]) -> list[B4Check]:
+def as_b4(found: Sequence[Finding]) -> str:
     """One result with a remark for each finding; none when there are no findings."""
-    if not remarks(found):
-        return []
+    said = remarks(found)
     broken = dict.fromkeys(each.rule for each in found if each.error)
     room = any(each.rule for each in found)
     summary = "takes room on lines that rules keep" if room else "changes lines that were not compiled"
     summary = f"breaks {', '.join(broken)}" if broken else summary
-    return [with_remarks(_TOOL, summary, remarks(found))]
+    return checks_text([with_remarks(_NAME, summary, said)] if said else [])
 
 
 def shown(rules: Sequence[Rule], found: Sequence[Finding], form: str) -> str:
     """The findings in a form: text, b4 or sarif; empty text when there is nothing to print."""
-    match form:
-        case "b4":
-            return checks_text(as_b4(found))
-        case "sarif":
-            return as_sarif(rules, found)
-        case _:
-            return "\n".join(map(str, found))
+    if form == "sarif":
+        return as_sarif(rules, found)
+    return as_b4(found) if form == "b4" else "\n".join(map(str, found))
 
 
 def refused(error: SchedlineError) -> str:
     """An error for b4, which would otherwise show an exit code alone."""
-    return checks_text([B4Check(_TOOL, "warn", error.observed, f"next: {error.next_step}")])
+    return checks_text([B4Check(_NAME, "warn", error.observed, f"next: {error.next_step}")])

@@ -1,16 +1,118 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the text of a patch alone shows."""
+"""The patch of `schedline layout --patch`: from a mail, a diff or git to its text, and what the text alone shows."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
+from schedlib.git import git, try_git
+from schedlib.layout.layout_options import HookOptions
 from schedlib.names import pack_files
+from schedlib.paths import COMMAND
+from schedlib.process import must, run
+from schedlib.verdict import Verdict
 
 _MOST_NAMES = 3
+
+_HEADER = re.compile(rb"\s*(?:From \S+|(?!Index:)[A-Za-z][A-Za-z0-9-]*:[ \t])")
+"""Begins a mail. quilt's "Index: file" begins a diff."""
+
+_PLAIN = ("--no-ext-diff", "--no-color", "--full-index", "--src-prefix=a/", "--dst-prefix=b/")
+
+_HOOK = """\
+#!/bin/sh
+# Written by `schedline layout --install-hook`. An error of schedline itself does not stop a commit.
+git diff --cached --quiet && exit 0
+{schedline} layout --kdir "$(git rev-parse --show-toplevel)" --staged
+[ $? -ne 1 ]
+"""
+
+
+def diff_of(text: bytes) -> bytes:
+    """The diff in a text, all diffs of a series one after the other.
+
+    A mail may be encoded in any way, may have CRLF, and an mbox may have several; those without a diff, such as a cover
+    letter, have no part in it. Any other text is returned as it is, but for CRLF.
+    """
+    if _HEADER.match(text):
+        with tempfile.TemporaryDirectory(prefix="schedline-") as name:
+            scratch = Path(name)
+            (scratch / "mbox").write_bytes(text.lstrip())
+            (scratch / "mails").mkdir()
+            # A mail without a "From " line is one mail (-b).
+            try_git(scratch, "mailsplit", "-b", f"-o{scratch / 'mails'}", scratch / "mbox")
+            found = b"".join(_diff(scratch, mail.read_bytes()) for mail in sorted((scratch / "mails").iterdir()))
+        if found.strip():
+            return found
+    lines = text.count(b"\n")
+    return text.replace(b"\r\n", b"\n") if lines and lines == text.count(b"\r\n") else text
+
+
+def _diff(scratch: Path, mail: bytes) -> bytes:
+    diff = scratch / "diff"
+    git(scratch, "mailinfo", scratch / "message", diff, stdin=mail)
+    return diff.read_bytes()
+
+
+def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
+    """The diff of a commit (of a merge: against its first parent), of a range A..B, or without both of the index.
+
+    Raises:
+        SchedlineError: there is no such commit, or no git tree.
+    """
+    if commit is not None:
+        words = ["show", "--format=", "-m", "--first-parent", *_PLAIN, "--end-of-options", commit, "--"]
+    else:
+        which = ["--cached"] if between is None else ["--end-of-options", between]
+        words = ["diff", *_PLAIN, *which, "--"]
+    # In a hook of `git commit -a` the index is another file.
+    index = {"GIT_INDEX_FILE": str(Path(chosen).absolute())} if (chosen := os.environ.get("GIT_INDEX_FILE")) else {}
+    done = try_git(kdir, *words, env=index)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise SchedlineError(
+            f"git {words[0]} in {kdir}: {said[0] if said else 'failed'}", f"git -C {kdir} log --oneline"
+        )
+    return done.stdout
+
+
+def install_hook(wanted: HookOptions) -> Verdict:
+    """Let git commit and b4 judge patches of a tree, and print what was written.
+
+    Raises:
+        SchedlineError: it is no git tree, or it has such a hook already.
+    """
+    kdir = wanted.kdir
+    if kdir is None:
+        raise SchedlineError("--install-hook is for a git tree, and none is named", "add --kdir .")
+    found = run(["git", "-C", kdir, "rev-parse", "--git-path", "hooks"])
+    if found.returncode:
+        raise SchedlineError(f"{kdir} is no git tree", "name one with --kdir")
+    schedline = shlex.join(COMMAND)
+    hook = kdir / found.stdout.decode().strip() / "pre-commit"
+    if hook.exists() and hook.read_text() != _HOOK.format(schedline=schedline):
+        line = f"{schedline} layout --kdir . --staged"
+        raise SchedlineError(f"{hook} exists, and stays as it is", f"add a line to it: {line}")
+    hook.parent.mkdir(parents=True, exist_ok=True)
+    hook.write_text(_HOOK.format(schedline=schedline))
+    hook.chmod(0o755)
+    patch, series = f"{schedline} layout --kdir . --patch -", f"{schedline} premerge --kdir . --format b4"
+    settings = {
+        "b4.prep-perpatch-check-cmd": patch,
+        "b4.am-perpatch-check-cmd": patch,
+        "b4.review-perpatch-check-cmd": f"{patch} --format b4",
+        "b4.review-series-check-cmd": f"{series} --skip c2c,mutants",
+    }
+    for name, value in settings.items():
+        must(["git", "-C", kdir, "config", "--local", name, value])
+    print(f"wrote {hook}", *(f"git config {name} {shlex.quote(value)}" for name, value in settings.items()), sep="\n")
+    return Verdict.PASS
 
 
 def require_diff(patch: bytes) -> None:

@@ -1,44 +1,91 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Questions about layouts: the rules as assertions, what differs, what a rule keeps, how much room is left."""
+"""Questions about the rules: as assertions, in plain words, what one keeps, how much room is left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from typing import Literal
 
-from schedlib import TOOL, doctor
+from schedlib import TOOL
 from schedlib.cache import cache_dir, write_atomic
-from schedlib.contracts.contract_rules import Rules, our_rules
-from schedlib.contracts.packs import pack_rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, our_rules
+from schedlib.contracts.packs import all_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.layout_diff_document import LayoutDiffDocument
-from schedlib.formats.layout_headroom_document import LayoutHeadroomDocument
+from schedlib.formats.contract_file import AccessClass
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Strict, Whole, Word
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout import layout_diff, layout_svg
-from schedlib.layout.columns import (
-    columns_for,
-    compiled_or_none,
-    composed_operand,
-    composed_tree,
-    ensure_tools,
-    pack_columns,
-)
-from schedlib.layout.compile import Column, compiled, layout_of
+from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.emit import emit
-from schedlib.layout.groups import drift, groups
 from schedlib.layout.headroom import guarded_lines
-from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand, QueryOptions
-from schedlib.layout.pack_units import pack_layout
+from schedlib.layout.layout_options import QueryOptions
+from schedlib.layout.pack_units import column_layout
 from schedlib.layout.picture import draw_clause
+from schedlib.layout.reads import group_drift, groups
 from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
-from schedlib.layout.vmlinux import layout_of_built
 from schedlib.names import pack_names
 from schedlib.progress import say
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import declarations_of
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
+
+_MEANING = {
+    AccessClass.READ_MOSTLY: "written seldom, read by all CPUs",
+    AccessClass.OWNER: "written often by the CPU that owns the object, hardly read by others",
+    AccessClass.PUBLISHED: "written by the owner, read often by others",
+    AccessClass.SHARED: "written by many CPUs",
+    AccessClass.LOCK: "a contended lock and what its holder writes",
+    AccessClass.COLD: "hardly touched while it matters",
+}
+
+_ASK = """\
+Ask of each new member of these structures:
+1. Which CPUs write it, and how often? Which read it, and from where?
+2. Which line does it land on, with and without the options of its #ifdef? (schedline layout --kdir . --commit REV)
+3. Does it belong to the group that it lies beside? A member that other CPUs write must not join what all CPUs read.
+4. Does the structure become longer? By how many lines, for how many objects?
+"""
+
+
+class GuardedLine(Strict, frozen=True):
+    """A line on which rules keep some members.
+
+    Attributes:
+        type: tag of the structure.
+        left: bytes that can be added among the members before the last one crosses the end of the line.
+        free: bytes of the line that no member uses.
+        full: whether one more pointer breaks a rule.
+    """
+
+    column: Word
+    type: Word
+    line: Count
+    rules: tuple[Word, ...]
+    left: Whole
+    free: Count
+    full: bool
+
+
+class GroupDrift(Strict, frozen=True):
+    """A member that a function touches off the line of its group, and the columns in which it does."""
+
+    what: Word
+    where: tuple[Word, ...]
+
+
+class LayoutHeadroomDocument(Document, frozen=True, kw_only=True):
+    """schedline layout headroom: how much may still be added to the guarded lines.
+
+    Attributes:
+        drift: members that functions touch off the line of their group and that no rule catches.
+    """
+
+    schema: Literal["layout-headroom-1"]
+    tool: Word
+    lines: tuple[GuardedLine, ...]
+    drift: tuple[GroupDrift, ...]
 
 
 def emit_asserts(options: QueryOptions) -> Verdict:
@@ -62,72 +109,18 @@ def emit_asserts(options: QueryOptions) -> Verdict:
     return Verdict.PASS
 
 
-def _operand(operand: LayoutOperand, column: Column, rules: Rules) -> Layout:
-    """The layout of one side of `layout diff`."""
-    path = operand.path
-    if path is None and operand.series is None:
-        return layout_of_built(None, rules)
-    if path and path.suffix == ".o" and path.is_file():
-        return layout_of(path, operand.text)
-    if path and not path.is_dir():
-        return layout_of_built(path, rules)
-    tree, composition = composed_operand(operand)
-    ensure_tools([column])
-    return layout_of(compiled(cache_dir(), tree, composition.commit, column), f"{operand.text}, {column.name}")
-
-
-def diff_layouts(options: LayoutDiffOptions) -> Verdict:
-    """Print what differs between two layouts."""
-    started = datetime.now(UTC)
-    doctor.require(["layout"])
-    rules = our_rules()
-    (column,) = columns_for(options.columns.arch, options.columns.config)
-    before, after = (_operand(operand, column, rules) for operand in (options.before, options.after))
-    difference = layout_diff.compare(rules, before, after)
-    for line in layout_diff.text(difference, before, after):
-        print(line)
-    if options.svg:
-        write_atomic(options.svg, layout_svg.draw([before, after]))
-        print(f"picture: {options.svg}")
-    if options.json:
-        found = {
-            "schema": "layout-diff-1",
-            "tool": TOOL,
-            "started": started.isoformat(),
-            "fingerprint": {"before": before.name, "after": after.name},
-            "status": "PASS",
-            "metrics": layout_diff.json_metrics(difference),
-            "moved": [{"member": name, "before": old, "after": new} for name, old, new in difference.moved],
-            "rules": [{"id": rule, "before": one, "after": two} for rule, one, two in difference.rules],
-        }
-        document.write_plain(options.json, LayoutDiffDocument, found)
-    return Verdict.PASS
-
-
-def _layouts(options: QueryOptions) -> Iterator[tuple[Tree, str, Layout]]:
-    """Tree, composed commit and layout of each column asked for."""
-    wanted = columns_for(options.columns.arch, options.columns.config)
-    ensure_tools(wanted)
-    tree, composition = composed_tree(options.tree, options.changes)
-    for column in wanted:
-        path = compiled_or_none(cache_dir(), tree, composition.commit, column)
-        if path:
-            yield tree, composition.commit, layout_of(path, column.name)
-
-
-def _layouts_of_rules(options: QueryOptions, rules: Rules) -> Iterator[Layout]:
-    """The layout of each column asked for, with the structures that the rules are about."""
-    if not rules.files:
-        yield from (layout for _, _, layout in _layouts(options))
-        return
-    columns = pack_columns(options.columns.arch, options.columns.config)
+def _layouts(options: QueryOptions, rules: Rules) -> Iterator[tuple[Tree, str, Layout]]:
+    """Tree, composed commit and layout of each column asked for, with the structures that the rules are about."""
+    columns = (pack_columns if rules.files else columns_for)(options.columns.arch, options.columns.config)
     ensure_tools(columns)
     tree, composition = composed_tree(options.tree, options.changes)
     for column in columns:
         try:
-            yield pack_layout(cache_dir(), tree, composition.commit, column, rules)
+            layout = column_layout(cache_dir(), tree, composition.commit, column, rules)
         except Dropped as dropped:
             say(f"no column {column.name}: {dropped.observed}")
+            continue
+        yield tree, composition.commit, layout
 
 
 def explain_rule(options: QueryOptions) -> Verdict:
@@ -142,7 +135,7 @@ def explain_rule(options: QueryOptions) -> Verdict:
         print(f"gain, as the mail says: {change.gain}")
     else:
         print(f"source: {rule.source}")
-    for layout in _layouts_of_rules(options, rules):
+    for _, _, layout in _layouts(options, rules):
         state = ""
         if is_ours:
             presence, missing = presence_of(rules, rule.change, layout)
@@ -158,12 +151,46 @@ def explain_rule(options: QueryOptions) -> Verdict:
     return Verdict.PASS
 
 
+def show_rules(directory: str) -> Verdict:
+    """Print the rules of the structures that a directory or file of the kernel declares."""
+    print(rules_text(directory))
+    return Verdict.PASS
+
+
+def rules_text(directory: str) -> str:
+    """The rules of the structures that a directory or file of the kernel declares.
+
+    Raises:
+        SchedlineError: there is no contract of a structure from there.
+    """
+    rules = all_rules((CONTRACTS.name, *pack_names()))
+    prefix = directory.strip("/")
+    tags = sorted(tag for tag, file in rules.files.items() if f"{file}/".startswith(f"{prefix}/"))
+    if not tags:
+        known = sorted({file.rpartition("/")[0] for file in rules.files.values()})
+        raise SchedlineError(f"no structure of {directory} has a contract", f"some of these: {', '.join(known)}")
+    parts = [f"# {prefix}: who owns which cache line\n", _ASK]
+    parts += ["\n".join(_told(rules, tag)) + "\n" for tag in tags]
+    return "\n".join(parts)
+
+
+def _told(rules: Rules, tag: str) -> Iterator[str]:
+    yield f"## struct {tag} ({rules.files[tag]})"
+    for owner, group in rules.groups:
+        if owner == tag:
+            functions = (("read by", group.readers), ("written by", group.writers))
+            told = "; ".join(f"{what} {', '.join(names)}" for what, names in functions if names)
+            yield f"- {', '.join(group.members)}: {_MEANING[group.class_]}{'; ' if told else ''}{told}"
+    mine = {clause.rule for clause in rules.clauses if clause.type == tag}
+    yield from (f"- {rule.id}: {rule.reason}" for rule in rules.rules if rule.id in mine)
+
+
 def show_headroom(options: QueryOptions) -> Verdict:
     """Print how much can be added to each guarded line."""
     rules = our_rules()
-    rows: list[dict[str, object]] = []
+    rows: list[GuardedLine] = []
     told: dict[str, list[str]] = {}
-    for tree, commit, layout in _layouts(options):
+    for tree, commit, layout in _layouts(options, rules):
         print(f"{layout.name}, lines of {layout.line}:")
         for row in guarded_lines(rules, layout):
             warning = ". WARNING: the next pointer put before that member breaks the rule" if row.is_full else ""
@@ -171,25 +198,15 @@ def show_headroom(options: QueryOptions) -> Verdict:
                 f"  struct {row.type} line {row.line}, {', '.join(row.rules)}: {row.free} bytes unused; "
                 f"its last member {row.members[-1]} ends {row.left} bytes before the line does{warning}"
             )
-            rows.append(
-                {
-                    "column": layout.name,
-                    "type": row.type,
-                    "line": row.line,
-                    "rules": list(row.rules),
-                    "left": row.left,
-                    "free": row.free,
-                    "full": row.is_full,
-                }
-            )
+            rows.append(GuardedLine(layout.name, row.type, row.line, row.rules, row.left, row.free, row.is_full))
         for group in groups():
-            for member, line in drift(group, tree.read(group.file, commit) or "", layout):
+            for member, line in group_drift(group, tree.read(group.file, commit) or "", layout):
                 text = f"{group.function}() also touches rq->{member}, off the line of its group"
                 told.setdefault(text, []).append(f"{layout.name} line {line}")
     for text, names in told.items():
         print(f"drift that no rule catches: {text} ({', '.join(names)})")
     if options.json:
-        drifted = [{"what": text, "where": names} for text, names in told.items()]
-        found = {"schema": "layout-headroom-1", "tool": TOOL, "lines": rows, "drift": drifted}
-        document.write_plain(options.json, LayoutHeadroomDocument, found)
+        drifted = tuple(GroupDrift(text, tuple(names)) for text, names in told.items())
+        found = LayoutHeadroomDocument(schema="layout-headroom-1", tool=TOOL, lines=tuple(rows), drift=drifted)
+        document.write(options.json, found)
     return Verdict.PASS

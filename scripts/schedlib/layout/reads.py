@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which members of a structure a function touches, by its C source: itself, and through the functions that it calls.
 
-This is text, not a compiler: code under every #if counts, and what a macro expands to does not.
+This is text, not a compiler: code under every #if counts, and what a macro expands to does not. The access groups of
+configs/layout.toml are members that one function touches together.
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+
+from schedlib.layout.compile import Group, layout_data
+from schedlib.layout.members import Member, resolve
+from schedlib.layout.rule_judge import Layout
+from schedlib.layout.tables import Field
 
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
 _FUNCTION = re.compile(r"^([a-z_][^;{}]*?)\n\{\n(.*?)^\}", re.M | re.S)
@@ -144,3 +150,42 @@ def _learned(code: Code, tag: str) -> tuple[frozenset[str], frozenset[str]]:
     each = [_learned_from(text, tag) for text in code.texts.values()]
     inner, calls, others = (frozenset(name for row in each for name in row[at]) for at in range(3))
     return inner, calls - others
+
+
+def groups() -> tuple[Group, ...]:
+    """Every access group."""
+    return tuple(layout_data().group.values())
+
+
+def _found(group: Group, layout: Layout) -> list[Member]:
+    structure = layout.structures.get(group.type)
+    members = (structure.member(name) for name in group.members) if structure else ()
+    return [member for member in members if member]
+
+
+def lines_touched(group: Group, layout: Layout) -> int | None:
+    """The number of lines that the members of a group are on; None if the structure is not known."""
+    lines = {line for member in _found(group, layout) for line in layout.lines_of(member)}
+    return len(lines) or None
+
+
+def place(layout: Layout, tag: str, path: str) -> Field | None:
+    """A member, or a member inside of one: as exactly as the structures that are known tell its place."""
+    outer = path.partition(".")[0].removesuffix("[0]")
+    return resolve(layout.structures, tag, path) or resolve(layout.structures, tag, outer)
+
+
+def group_drift(group: Group, source: str, layout: Layout) -> list[tuple[str, int]]:
+    """Members that the function touches on other lines, and did not touch when the group was defined.
+
+    Args:
+        source: text of the group's file.
+
+    Returns:
+        Name and line of each.
+    """
+    paths = touched(code_of({group.file: source}), group.function, group.type, depth=0) or {}
+    home = {layout.line_of(member.offset) for member in _found(group, layout)}
+    places = {path: place(layout, group.type, path) for path in paths if path not in (*group.members, *group.also)}
+    found = [(path, layout.line_of(field.offset)) for path, field in places.items() if field]
+    return [(path, line) for path, line in found if line not in home]

@@ -20,7 +20,7 @@ from schedlib.contracts.contract_rules import (
     our_rules,
 )
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
-from schedlib.layout.members import Structure, resolve
+from schedlib.layout.members import Member, Structure, resolve
 from schedlib.layout.tables import Compiled, Field, Type
 from schedlib.tree.source import Presence, presence
 
@@ -52,6 +52,10 @@ class Layout:
     def line_of(self, offset: int) -> int:
         """The line on which a byte lies."""
         return offset // self.line
+
+    def lines_of(self, member: Field | Member) -> range:
+        """The lines on which the bytes of a member lie; of an array's first element."""
+        return range(self.line_of(member.offset), self.line_of(member.last) + 1)
 
     @property
     def pointer(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
@@ -16,10 +17,12 @@ from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.formats import document
-from schedlib.formats.status_document import StatusDocument
+from schedlib.formats.document import Document
+from schedlib.formats.layout_document import PresenceName
+from schedlib.formats.strict import Strict, Word
+from schedlib.layout.layout_options import StatusOptions
 from schedlib.layout.rule_judge import Layout, RuleOutcome, describe, judge_clause
 from schedlib.layout.source_status import Found, of_directory, of_source, show
-from schedlib.layout.status_options import StatusOptions
 from schedlib.layout.tables import DAMAGE
 from schedlib.layout.vmlinux import RUNNING_BTF, layout_of_built
 from schedlib.tree.changes import Change, State, change_table, patch_sets
@@ -30,6 +33,23 @@ from schedlib.verdict import Verdict
 
 _ALWAYS_THERE = "runqueues"
 """A data symbol that every kernel has: a symbol table without it lists no data."""
+
+
+class StatusChange(Strict, frozen=True):
+    """One change. evidence: what was seen."""
+
+    id: Word
+    presence: PresenceName
+    evidence: tuple[str, ...]
+
+
+class StatusDocument(Document, frozen=True, kw_only=True):
+    """schedline status: which of the changes a tree or a kernel has."""
+
+    schema: Literal["status-1"]
+    tool: Word
+    kernel: Word
+    changes: tuple[StatusChange, ...]
 
 
 def show_status(options: StatusOptions) -> Verdict:
@@ -51,9 +71,8 @@ def show_status(options: StatusOptions) -> Verdict:
         name, found = tree.origin, tuple(of_tree(tree))
     show(name, found)
     if options.json:
-        rows = [{"id": row.change, "presence": row.presence.value, "evidence": row.evidence} for row in found]
-        said = {"schema": "status-1", "tool": TOOL, "kernel": name, "changes": rows}
-        document.write_plain(options.json, StatusDocument, said)
+        rows = tuple(StatusChange(row.change, row.presence.value, row.evidence) for row in found)
+        document.write(options.json, StatusDocument(schema="status-1", tool=TOOL, kernel=name, changes=rows))
     return Verdict.PASS
 
 

@@ -8,7 +8,7 @@ import argparse
 from schedlib import options
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
-from schedlib.layout.status_options import StatusOptions
+from schedlib.layout.layout_options import StatusOptions
 from schedlib.options import BASIC, Verbs, add_verb
 from schedlib.verdict import Verdict
 
@@ -58,8 +58,8 @@ def _read(arguments: argparse.Namespace) -> StatusOptions:
         raise SchedlineError("--with and --without choose what --apply applies", "add --apply, or drop them")
     if arguments.apply and arguments.json:
         raise SchedlineError("--json holds which changes are there, which --apply does not ask", "drop one of them")
-    return StatusOptions(
-        options.tree_options(arguments), changes, built, arguments.vmlinux, arguments.apply, arguments.json
+    return options.options_of(
+        StatusOptions, arguments, tree=options.tree_options(arguments), changes=changes, built=built
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Any structure of a tree or of a built kernel: its lines, and a first contract of it."""
+"""Any structure of a tree or of a built kernel: its lines, a first contract of it, and a contract against a profile."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pathlib import Path
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.contracts.contract_rules import Rules
 from schedlib.contracts.first_contract import Declaration, find_declaration, first_contract
-from schedlib.contracts.measured import Profile
+from schedlib.contracts.measured import CheckedGroup, Profile, check_contract, percent, ungrouped, verdict_of
 from schedlib.contracts.net_tables import NET_TABLES, NO_TABLE, NetTable, read_table
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import read_result
+from schedlib.formats.contract_file import Contract, read_contract
 from schedlib.git import git, try_git
 from schedlib.layout.columns import composed_tree, ensure_tools, pack_columns
-from schedlib.layout.layout_options import StructOptions
+from schedlib.layout.layout_options import ContractCheckOptions, StructOptions
 from schedlib.layout.members import Structure, resolve
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.picture import draw_line
@@ -254,3 +255,51 @@ def _grep(tree: Tree, commit: str, how: str, pattern: str, *places: str) -> str:
     if done.returncode in (0, 1):
         write_atomic(place, found)
     return found
+
+
+def check_against_profile(options: ContractCheckOptions) -> Verdict:
+    """Print what of a contract does not fit a profile.
+
+    Raises:
+        SchedlineError: the contract is wrong, or the profile is no result of `schedline c2c`.
+    """
+    contract = read_contract(options.contract)
+    profile = profile_of(options.profile, contract.struct)
+    checked = check_contract(contract, profile)
+    for text in _told(contract, profile, checked):
+        print(text)
+    verdict = verdict_of(checked)
+    print(f"verdict: {verdict.name}")
+    return verdict
+
+
+def _told(contract: Contract, profile: Profile, checked: tuple[CheckedGroup, ...]) -> Iterator[str]:
+    yield f"struct {contract.struct}, {profile.about}"
+    if not profile.is_watched:
+        yield f"the profile watches {', '.join(profile.watches)}, so it says nothing of struct {contract.struct}"
+        yield "  next: count with another --objects; schedline c2c --help lists them"
+        return
+    if not checked:
+        yield "the contract has no groups, so it declares no class that could be compared"
+        yield f"  next: schedline layout contract init {contract.struct} --profile FILE writes groups with classes"
+        return
+    yield from _table(checked)
+    for each in checked:
+        if each.text:
+            yield f"{each.verdict.name} {each.group.name}: {each.text}"
+    for each in checked:
+        yield from (f"{each.group.name}: {note}" for note in each.notes)
+    if names := ungrouped(contract, profile):
+        yield f"in no group, and not cold: {', '.join(names)}"
+
+
+def _table(checked: tuple[CheckedGroup, ...]) -> Iterator[str]:
+    rows = [("group", "declared", "measured", "accesses", "writes")]
+    for each in checked:
+        measured = " ".join(dict.fromkeys(found.value if found else "too little to tell" for found in each.measured))
+        use = each.use
+        accesses, writes = f"{use.accesses:,}", percent(use.writes, use.accesses)
+        rows.append((each.group.name, each.group.class_.value, measured, accesses, writes))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

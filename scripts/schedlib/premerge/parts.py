@@ -31,7 +31,6 @@ from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import columns_for, compiled_or_none, pack_columns
 from schedlib.layout.compile import layout_of
-from schedlib.layout.layout_diff import LayoutFigure, compare
 from schedlib.layout.pack_units import pack_layouts
 from schedlib.layout.patch_check import Finding, Steps, findings, lost_members
 from schedlib.layout.patch_coverage import changed_lines, not_compiled
@@ -117,12 +116,9 @@ def layout(
         before, after = (layout_of(each, column.name) for each in objects if each)
         offsets = [read_fields(read_object(each), str(each)) for each in objects if each]
         kept[column.name] = offsets[0], offsets[1]
-        difference = compare(rules, before, after)
-        lines += [
-            f"{column.name}: struct {metric.of} {metric.before} -> {metric.after} bytes"
-            for metric in difference.metrics
-            if metric.figure is LayoutFigure.SIZE and metric.before != metric.after
-        ]
+        for tag in rules.types():
+            old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (before, after))
+            lines += [f"{column.name}: struct {tag} {old} -> {new} bytes"] if old != new else []
         judged(column.name, list(findings(rules, series.diff, before, after)))
         looks.layouts.append((before, after))
         looks.names.append(column.name)

@@ -3,16 +3,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import replace as changed
+from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 from toys import clause, layout, structure
 
 from schedlib.contracts.contract_rules import Clause, Rule, Rules
 from schedlib.formats.contract_file import ANY_LINE, AccessClass, ClauseKind, MemberGroup
-from schedlib.formats.layout_drift_document import DriftKind
-from schedlib.layout.drift import FoundDrift, Reads, compare_kernels, judge_kernels, moves
+from schedlib.layout.drift import (
+    DriftCell,
+    DriftFinding,
+    DriftKernel,
+    DriftKind,
+    DriftMove,
+    LayoutDriftDocument,
+    Reads,
+    compare_kernels,
+    judge_kernels,
+    moves,
+)
+from schedlib.layout.drift_report import rows, text
 from schedlib.layout.rule_judge import Layout
+from schedlib.verdict import Verdict
 
 TOGETHER = clause(ClauseKind.ON_LINE, "a b", ANY_LINE, rule="s.G1", tag="s")
 CLOSED = clause(ClauseKind.ALONE, "a b", rule="s.G2", tag="s")
@@ -38,17 +52,22 @@ def moved(**places: tuple[int, int] | None) -> Layout:
     return shape(*sorted(((name, *row) for name, row in rows.items() if row), key=lambda each: each[1]))
 
 
-def between(rules: Rules, *layouts: Layout, reads: tuple[Reads | None, ...] = ()) -> list[FoundDrift]:
+def between(rules: Rules, *layouts: Layout, reads: tuple[Reads | None, ...] = ()) -> list[DriftFinding]:
     """What is found between the last two of some kernels."""
-    judged = judge_kernels(rules, list(zip(layouts, reads or (None,) * len(layouts), strict=True)))
+    named = zip(map(str, range(len(layouts))), layouts, reads or (None,) * len(layouts), strict=True)
+    judged = judge_kernels(rules, list(named))
     held = {name for each in judged[:-1] for name, row in each.results.items() if row.outcome.value == "pass"}
     return list(compare_kernels(rules, judged[-2], judged[-1], held))
+
+
+def moves_of(rules: Rules, *layouts: Layout) -> list[DriftMove]:
+    return list(moves(rules, *judge_kernels(rules, [(str(at), each, None) for at, each in enumerate(layouts)])))
 
 
 @pytest.mark.parametrize("kept", [TOGETHER, CLOSED, APART])
 def test_nothing_is_found_where_nothing_changed(kept: Clause) -> None:
     assert between(rules_of(kept, members="a b w"), moved(), moved()) == []
-    assert list(moves(rules_of(kept), moved(), moved())) == []
+    assert moves_of(rules_of(kept), moved(), moved()) == []
 
 
 @pytest.mark.parametrize(
@@ -102,7 +121,7 @@ def test_a_further_member_on_the_lines_of_a_broken_rule() -> None:
 
 def test_an_absent_change_is_a_broken_rule_once_a_kernel_had_it() -> None:
     sign = Clause("x", ClauseKind.FOLLOWS, frozenset(), True, 0, "s", ("w",), ("a",))
-    rules = replace(rules_of(TOGETHER, sign), rules=(Rule("s.G1", "x", "it is hot", "here"),))
+    rules = changed(rules_of(TOGETHER, sign), rules=(Rule("s.G1", "x", "it is hot", "here"),))
     absent = moved(a=(80, 8), b=(88, 8))
     (found,) = between(rules, moved(), absent)
     assert found.kind is DriftKind.BROKEN and "x is not in this tree" in found.text
@@ -148,7 +167,7 @@ def test_what_a_function_began_to_touch() -> None:
     rules = rules_of(TOGETHER, members="a b|old", readers="look")
     was: Reads = {("look", "s"): {"a": ""}}
 
-    def found(**now: str) -> list[FoundDrift]:
+    def found(**now: str) -> list[DriftFinding]:
         return between(rules, moved(), moved(), reads=(was, {("look", "s"): now}))
 
     (far,) = found(a="", w="")
@@ -176,6 +195,61 @@ def test_functions_that_cannot_be_compared() -> None:
 
 def test_members_that_begin_on_another_line() -> None:
     marker = "__cacheline_group_begin__fast"
-    found = list(moves(rules_of(TOGETHER), moved(v=None), moved(w=(128, 8), **{marker: (136, 0)})))
-    assert found == [("s", "w", 1, 2), ("s", "v", None, 1)]
-    assert list(moves(rules_of(TOGETHER), layout(structure("t", 8)), moved())) == []
+    found = moves_of(rules_of(TOGETHER, members="w"), moved(v=None), moved(w=(128, 8), **{marker: (136, 0)}))
+    assert found == [DriftMove("s", "0", "1", (), "w", 1, 2, True), DriftMove("s", "0", "1", (), "v", None, 1, False)]
+    assert moves_of(rules_of(TOGETHER), layout(structure("t", 8)), moved()) == []
+
+
+def finding(kind: DriftKind, *columns: str) -> DriftFinding:
+    members = ("sk_backlog", "sk_drops", "sk_rcvbuf", "sk_filter")
+    words = "all lie entirely on one line; not so sk_backlog (line 5). Why: each packet takes them"
+    return DriftFinding(kind, "sock", "6.12", "7.3", columns, ("sock.G1",), members, ("tcp_recvmsg",), words)
+
+
+def cell(contract: str, column: str, kernel: str, passed: int, failed: int = 0) -> DriftCell:
+    ids = [f"{contract}.G{number}" for number in range(1, 9)]
+    return DriftCell(contract, column, kernel, 64, 760, tuple(ids[failed : failed + passed]), tuple(ids[:failed]), ())
+
+
+def drifted() -> LayoutDriftDocument:
+    """Something of every kind."""
+    columns = ("x86_64", "arm64")
+    others = [finding(kind, *columns) for kind in DriftKind if not kind.is_red]
+    cells = [
+        cell(name, column, kernel, 3) for name in ("quiet", "file") for column in columns for kernel in ("6.12", "7.3")
+    ]
+    cells += [cell("sock", "x86_64", "6.12", 3), cell("sock", "x86_64", "7.3", 2, 1)]
+    cells += [cell("sock", "arm64", "6.12", 3), cell("sock", "arm64", "7.3", 3)]
+    return LayoutDriftDocument(
+        schema="layout-drift-2",
+        tool="schedline",
+        started=datetime(2026, 11, 24, tzinfo=UTC),
+        command="schedline layout drift 6.12 7.3 --arch x86_64,arm64",
+        fingerprint={"machine": "x86_64", "compiler x86_64": "gcc 12"},
+        status=Verdict.FAIL,
+        kernels=(
+            DriftKernel("6.12", "linux-source-6.12", "0" * 40, ()),
+            DriftKernel("7.3", "tree", "1" * 40, ("note",)),
+        ),
+        cells=tuple(cells),
+        findings=(finding(DriftKind.BROKEN, "x86_64"), *others),
+        moves=(DriftMove("sock", "6.12", "7.3", columns, "sk_backlog", 3, 5, True),),
+    )
+
+
+def test_rows() -> None:
+    """Columns that show the same share a row; a contract of which nothing has to be looked at has none."""
+    assert rows(drifted()) == (
+        [["sock", "x86_64", "3 pass", "FAIL G1, 2 pass"], ["sock", "arm64", "3 pass", "3 pass"]],
+        ["quiet", "file"],
+    )
+    same = replace(drifted(), findings=(finding(DriftKind.FULL, "x86_64", "arm64"),), cells=drifted().cells[-2:])
+    both = replace(same, cells=(*same.cells, *(cell("sock", "x86_64", kernel, 3) for kernel in ("6.12", "7.3"))))
+    assert rows(both)[0] == [["sock", "all", "3 pass", "3 pass"]]
+
+
+def test_text_has_100_columns() -> None:
+    lines = list(text(drifted()))
+    assert max(map(len, lines)) <= 100 and lines[-1] == "verdict: FAIL"
+    assert "nothing to look at in 2 contracts: quiet, file" in lines
+    assert "FAIL: a rule that held is broken" in lines and "a broken rule holds again" in lines

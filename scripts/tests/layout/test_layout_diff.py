@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 import toys
+from msgspec import to_builtins
 from toys import clause, layout, rules_of, structure, toy
 
 from schedlib.formats.contract_file import ClauseKind
-from schedlib.layout.layout_diff import Difference, LayoutFigure, LayoutMetric, compare, json_metrics, text
+from schedlib.layout.layout_diff import ChangedRule, LayoutDiffDocument, MovedMember, compare, text
+from schedlib.layout.rule_judge import RuleOutcome
 
 pytestmark = pytest.mark.tools
 
@@ -19,15 +21,15 @@ BEFORE = layout(structure("rq", 120, ("a", 0, 8), ("b", 64, 8), ("gone", 72, 8))
 AFTER = layout(structure("rq", 200, ("a", 0, 8), ("b", 56, 8), ("new", 128, 8)))
 
 
-def metrics(difference: Difference) -> dict[str, tuple[int | None, int | None]]:
+def metrics(difference: LayoutDiffDocument) -> dict[str, tuple[int | None, int | None]]:
     """The figures by name."""
-    return {metric.name: (metric.before, metric.after) for metric in difference.metrics}
+    return {metric.name: (metric.before, metric.value) for metric in difference.metrics}
 
 
 def test_difference() -> None:
     found = compare(RULES, BEFORE, AFTER)
-    assert found.moved == (("rq.b", 1, 0), ("rq.gone", 1, None), ("rq.new", None, 2))
-    assert found.rules == (("x.R1", "pass", "fail"),)
+    assert found.moved == (MovedMember("rq.b", 1, 0), MovedMember("rq.gone", 1, None), MovedMember("rq.new", None, 2))
+    assert found.rules == (ChangedRule("x.R1", RuleOutcome.PASS, RuleOutcome.FAIL),)
     figures = metrics(found)
     assert figures["rq size"] == (120, 200)
     assert figures["rq lines"] == (2, 4)
@@ -66,17 +68,22 @@ def test_text() -> None:
 
 
 def test_figures_for_the_gate() -> None:
-    metric = LayoutMetric("rq", LayoutFigure.SIZE, 120, 200)
-    assert json_metrics(Difference((), (), (metric,))) == [
-        {"name": "rq size", "unit": "bytes", "direction": "lower", "kind": "exact", "n": 1, "before": 120, "value": 200}
-    ]
+    assert to_builtins(compare(RULES, BEFORE, AFTER).metrics[0]) == {
+        "name": "rq size",
+        "unit": "bytes",
+        "direction": "lower",
+        "kind": "exact",
+        "n": 1,
+        "before": 120,
+        "value": 200,
+    }
 
 
 def test_toy_kernel_before_and_after_a_change() -> None:
     found = compare(toys.real_rules(), toy("OLD_RD"), toy())
-    moved = {name for name, _, _ in found.moved}
+    moved = {each.member for each in found.moved}
     assert {"root_domain.rto_mask", "root_domain.overloaded"} <= moved
     assert {"root_domain.refcount", "rq.idle"}.isdisjoint(moved)
-    assert {rule for rule, _, _ in found.rules} == {f"rd-lines.R{number}" for number in range(1, 10)}
-    assert {(one, other) for _, one, other in found.rules} == {("n/a", "pass")}
+    assert {each.id for each in found.rules} == {f"rd-lines.R{number}" for number in range(1, 10)}
+    assert {(each.before, each.after) for each in found.rules} == {(RuleOutcome.NA, RuleOutcome.PASS)}
     assert metrics(compare(toys.real_rules(), toy(), toy("WIDE")))["load-balance lines touched"] == (1, 2)

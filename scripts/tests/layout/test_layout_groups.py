@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace as changed
 from toys import layout, structure, toy, toy_source
 
-from schedlib.layout.groups import drift, groups, lines_touched
-from schedlib.layout.layout_data import Group
+from schedlib.layout.compile import Group
+from schedlib.layout.reads import group_drift, groups, lines_touched
 
 GROUP = Group("g", "look_around", "kernel/sched/fair.c", "rq", ("a", "b"), ("also",))
 WHERE = layout(structure("rq", 512, ("a", 0, 8), ("b", 8, 8), ("near", 16, 8), ("far", 64, 8), ("also", 128, 8)))
@@ -72,17 +72,17 @@ def test_lines_touched_in_the_toy_kernel() -> None:
     ],
 )
 def test_drift(touched: str, expected: list[tuple[str, int]]) -> None:
-    assert drift(GROUP, SOURCE % touched, WHERE) == expected
+    assert group_drift(GROUP, SOURCE % touched, WHERE) == expected
 
 
 def test_what_was_touched_from_the_start_is_no_drift() -> None:
-    assert drift(changed(GROUP, also=()), SOURCE % "0", WHERE) == [("also", 2)]
-    assert drift(GROUP, SOURCE % "0", WHERE) == []
+    assert group_drift(changed(GROUP, also=()), SOURCE % "0", WHERE) == [("also", 2)]
+    assert group_drift(GROUP, SOURCE % "0", WHERE) == []
 
 
 def test_function_that_is_not_there() -> None:
     text = SOURCE % "rq->far"
-    assert drift(GROUP, text.replace("look_around", "look_away"), WHERE) == []
-    assert drift(GROUP, text.replace("struct rq *rq)\n{\n\tstruct", "struct rq *rq);\n{\n\tstruct"), WHERE) == []
-    assert drift(GROUP, text, replace(WHERE, structures={})) == []
-    assert drift(GROUP, text, WHERE) != []
+    assert group_drift(GROUP, text.replace("look_around", "look_away"), WHERE) == []
+    assert group_drift(GROUP, text.replace("struct rq *rq)\n{\n\tstruct", "struct rq *rq);\n{\n\tstruct"), WHERE) == []
+    assert group_drift(GROUP, text, replace(WHERE, structures={})) == []
+    assert group_drift(GROUP, text, WHERE) != []

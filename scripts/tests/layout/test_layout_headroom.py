@@ -10,7 +10,7 @@ import toys
 from toys import clause, layout, rules_of, structure, toy
 
 from schedlib.formats.contract_file import ANY_LINE, ClauseKind
-from schedlib.layout.headroom import eaten, free_bytes, guarded_lines
+from schedlib.layout.headroom import free_bytes, guarded_lines, lines_with_less_room
 
 pytestmark = pytest.mark.tools
 
@@ -63,15 +63,15 @@ def test_free_bytes() -> None:
     assert free_bytes(layout(structure("rq", 80, ("a", 0, 4)), debug=False), "rq", 0) == 0
 
 
-def test_eaten() -> None:
+def test_lines_with_less_room() -> None:
     before = guarded_lines(RULES, layout(structure("rq", 256, *PLACES)))
     later = guarded_lines(RULES, layout(structure("rq", 256, *PLACES, ("new", 104, 4))))
-    assert eaten(before, before) == []
-    assert [(old.free, new.free) for old, new in eaten(before, later)] == [(44, 40)]
-    assert eaten(later, before) == []
-    assert eaten(before, ()) == []
+    assert lines_with_less_room(before, before) == []
+    assert [(old.free, new.free) for old, new in lines_with_less_room(before, later)] == [(44, 40)]
+    assert lines_with_less_room(later, before) == []
+    assert lines_with_less_room(before, ()) == []
     moved = guarded_lines(RULES, layout(structure("rq", 256, ("a", 64, 8), ("b", 88, 8), ("c", 100, 4))))
-    assert [(old.left, new.left) for old, new in eaten(before, moved)] == [(40, 32)]
+    assert [(old.left, new.left) for old, new in lines_with_less_room(before, moved)] == [(40, 32)]
 
 
 def test_toy_kernel() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import layout, structure, toy
 
-from schedlib.layout.layout_svg import draw, lines_to_draw
+from schedlib.layout.layout_diff import draw, lines_to_draw
 from schedlib.layout.rule_judge import Layout
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,7 +17,7 @@ from layout_command import run
 from conftest import git
 from schedlib import doctor
 from schedlib.errors import SchedlineError
-from schedlib.layout.mails import diff_of
+from schedlib.layout.patch_text import diff_of
 from schedlib.verdict import Verdict
 
 HEADER = "kernel/sched/sched.h"

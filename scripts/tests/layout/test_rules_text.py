@@ -9,7 +9,7 @@ from layout_command import run
 from schedlib.contracts.contract_rules import CONTRACTS
 from schedlib.contracts.packs import all_rules
 from schedlib.errors import SchedlineError
-from schedlib.layout.rules_text import rules_text
+from schedlib.layout.queries import rules_text
 from schedlib.names import pack_names
 from schedlib.verdict import Verdict
 

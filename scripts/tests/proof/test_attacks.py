@@ -10,9 +10,7 @@ import pytest
 import toys
 from toys import clause, layout, rules_of, structure
 
-from schedlib.errors import SchedlineError
-from schedlib.formats.contract_file import ClauseKind, read_contract
-from schedlib.layout.attack import (
+from proof.attacks import (
     ADDED,
     NEW,
     Attacked,
@@ -26,9 +24,12 @@ from schedlib.layout.attack import (
     names_in,
     passing_clauses,
     read_variants,
+    table,
     unit,
+    verdict_on,
 )
-from schedlib.layout.attack_job import table, verdict_on
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import ClauseKind, read_contract
 from schedlib.layout.rule_judge import Layout
 from schedlib.verdict import Verdict
 
