@@ -19,10 +19,11 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from schedlib import doctor, options
 from schedlib.cache import cache_dir
-from schedlib.contracts.contract_rules import CONTRACTS, Clause, Rules, our_rules
-from schedlib.contracts.packs import pack_rules
+from schedlib.contracts.contract_rules import CONTRACTS, Clause, Rules, our_rules, pack_rules
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass, ClauseKind, Contract, read_contract
@@ -209,7 +210,7 @@ def with_structure(base: Layout, tag: str, kind: Type, members: Sequence[Member]
     for (owner, path), field in base.fields.items():
         root = path.split(".")[0].removesuffix("[0]")
         if owner == tag and root in placed:
-            fields[owner, path] = replace(field, offset=field.offset + placed[root] - old[root])
+            fields[owner, path] = structs.replace(field, offset=field.offset + placed[root] - old[root])
     ordered = tuple(sorted(members, key=lambda member: member.offset))
     return replace(
         base,

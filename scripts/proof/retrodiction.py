@@ -20,9 +20,8 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, scratch, write_atomic, write_json
-from schedlib.contracts.contract_rules import CONTRACTS, Rules, rules_of
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, pack_rules, rules_of
 from schedlib.contracts.first_contract import DocumentedAccess, first_contract
-from schedlib.contracts.packs import pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.data_file import read_toml

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The contracts as rules and clauses: what is judged, in a kernel and outside of it."""
+"""The contracts as rules and clauses: what is judged, in a kernel and outside of it.
+
+Those in configs/contracts/sched are of the five changes. The packs beside them are of structures all over the kernel.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 
+from schedlib.contracts.struct_source import HEADERS
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import (
     ANY_LINE,
@@ -220,7 +224,7 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
                 refuse(path, ("rule", at, "id"), f"{row.id!r} is there twice", "choose another number")
             rules[row.id] = Rule(row.id, change, row.why, row.source or sources.get(change, ""))
     for path, contract in contracts:
-        made = _Lowered(contract)
+        made = _ContractClauses(contract)
         clauses += made.signs() + made.promises() + list(made.apart())
         findings += made.findings()
         for one, other, when in made.conflicts():
@@ -245,6 +249,83 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
     return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files, groups)
 
 
+def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
+    """The rules of packs, and of contracts that somebody keeps elsewhere.
+
+    Raises:
+        SchedlineError: a contract is wrong, is no pack's, or a directory has none.
+    """
+    return rules_of(tuple(_paths(packs, directories)))
+
+
+def all_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
+    """The same, where the pack `sched` is that of the five changes: one set of rules, all compiled in one way.
+
+    Raises:
+        SchedlineError: see pack_rules().
+    """
+    ours = sorted(CONTRACTS.glob("*.toml")) if CONTRACTS.name in packs else []
+    others = [name for name in packs if name != CONTRACTS.name]
+    found = rules_of((*ours, *_paths(others, directories)))
+    return replace(found, files=dict.fromkeys(found.types(), HEADERS[0]) | dict(found.files))
+
+
+def _paths(packs: Sequence[str], directories: Sequence[Path]) -> list[Path]:
+    paths: list[Path] = []
+    for directory in (*(CONTRACTS.parent / name for name in packs), *directories):
+        found = sorted(directory.glob("*.toml"))
+        if not found:
+            raise SchedlineError(
+                f"{directory} has no contracts", "schedline layout contract init STRUCT writes a first one"
+            )
+        paths += found
+    for path in paths:
+        contract = read_contract(path)
+        if not contract.file:
+            refuse(path, ("file",), "is missing: it names what declares the structure", 'add file = "fs/eventpoll.c"')
+        if contract.struct != path.stem:
+            refuse(path, ("struct",), f"is {contract.struct!r}", f"name the file after it: {contract.struct}.toml")
+    return paths
+
+
+def unknown_members(rules: Rules, read: Callable[[str], str | None]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The members, in all their spellings, that the file which declares their structure has in no configuration.
+
+    Args:
+        read: returns the text of a file of the tree; None if there is no such file.
+    """
+    texts = {file: read(file) for file in sorted(set(rules.files.values()))}
+    for tag, names, _ in rules.members:
+        text = texts[rules.files[tag]]
+        if text is not None and not has_member(text, names):
+            yield tag, names
+
+
+def refuse_unknown_members(rules: Rules, read: Callable[[str], str | None]) -> None:
+    """Check that the text of each declaring file has the members that the contracts name.
+
+    A compiler leaves out what a configuration has not; what no configuration has was renamed, and nothing holds it.
+
+    Args:
+        read: see unknown_members().
+
+    Raises:
+        SchedlineError: a file lacks a member.
+    """
+    for tag, names in unknown_members(rules, read):
+        raise SchedlineError(
+            f"{rules.files[tag]} of this tree has no member {' or '.join(names)}, which the contract of struct {tag} "
+            "names",
+            "correct the contract; for a renamed member write both: `old|new`",
+        )
+
+
+def has_member(text: str, names: Sequence[str]) -> bool:
+    """Whether a source has one of the spellings of a member, in whatever configuration."""
+    words = "|".join(re.split(r"[.\[]", name)[0] for name in names)
+    return re.search(rf"\b({words})\b", text) is not None
+
+
 def _number(name: str) -> list[tuple[int, str]]:
     """An id as people sort it: R2 before R10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
@@ -266,7 +347,7 @@ def _check_ids(path: Path, contract: Contract, rules: dict[str, Rule], changes: 
             refuse(path, ("sign", at, "change"), f"names {sign.change!r}", nearest(sign.change, changes))
 
 
-class _Lowered:
+class _ContractClauses:
     """One contract as clauses."""
 
     def __init__(self, contract: Contract) -> None:

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from schedlib.formats.contract_file import AccessClass
 
 NET_TABLES = "Documentation/networking/net_cachelines"
 
-_SIDES = ("tx", "rx")
 _WRITES = ("read_write", "write_mostly")
 _READS = ("read_mostly", "read_write")
 
@@ -54,11 +53,6 @@ class TableRow:
     def is_written(self) -> bool:
         """Whether sending or receiving writes it."""
         return self.tx in _WRITES or self.rx in _WRITES
-
-    @property
-    def sides(self) -> frozenset[str]:
-        """Which of tx and rx access it."""
-        return frozenset(side for side in _SIDES if getattr(self, side))
 
     @property
     def access_class(self) -> AccessClass | None:
@@ -129,18 +123,3 @@ def functions_in(comment: str) -> tuple[str, ...]:
         return ",".join(f"{match[1]}{part}{match[3]}" for part in (inside if len(inside) > 1 else ["", *inside]))
 
     return tuple(dict.fromkeys(_FUNCTION.findall(_CHOICE.sub(each, comment))))
-
-
-def write_table(table: NetTable, title: str) -> str:
-    """A file with a table, in the form of the kernel's."""
-    head = TableRow("Type", "Name", "fastpath_tx_access", "fastpath_rx_access", "Comments")
-    cells = [(row.kind, row.name, row.tx, row.rx, row.comment) for row in (head, *table.rows)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
-
-    def line(row: Sequence[str]) -> str:
-        return " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-    rule = line(["=" * width for width in widths])
-    bar = "=" * len(title)
-    top = [".. SPDX-License-Identifier: GPL-2.0", "", bar, title, bar, "", rule, line(cells[0]), rule]
-    return "\n".join([*top, *map(line, cells[1:]), rule, ""])

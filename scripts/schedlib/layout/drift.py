@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
+
+from msgspec.structs import replace
 
 from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, ABOUT_TYPE, UNLISTED, WORDS, Rules
 from schedlib.contracts.first_contract import MARKER

@@ -15,8 +15,7 @@ import msgspec
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, read_json, write_json
-from schedlib.contracts.contract_rules import Rules
-from schedlib.contracts.packs import all_rules
+from schedlib.contracts.contract_rules import Rules, all_rules
 from schedlib.contracts.struct_source import HEADERS
 from schedlib.formats import document
 from schedlib.git import git, try_git

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
-from schedlib.contracts.contract_rules import Rules, our_rules
-from schedlib.contracts.packs import pack_rules, refuse_unknown_members, unknown_members
+from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules, refuse_unknown_members, unknown_members
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.layout_document import LayoutDocument

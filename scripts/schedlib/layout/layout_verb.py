@@ -176,9 +176,9 @@ def _patch(wanted: PatchOptions) -> Verdict:
             print(f"nothing to look at: {reason}")
         if wanted.form != "text":
             from schedlib.contracts.contract_rules import our_rules
-            from schedlib.layout.patch_formats import shown
+            from schedlib.layout.patch_check import render
 
-            print(shown(our_rules().rules, (), wanted.form))
+            print(render(our_rules().rules, (), wanted.form))
         return Verdict.INCONCLUSIVE if empty else Verdict.PASS
     from schedlib.layout.patch_job import judge_patch
 
@@ -186,7 +186,7 @@ def _patch(wanted: PatchOptions) -> Verdict:
         return judge_patch(wanted)
     except SchedlineError as error:
         if wanted.form == "b4":
-            from schedlib.layout.patch_formats import refused
+            from schedlib.layout.patch_check import refused
 
             print(refused(error))
         raise

@@ -25,9 +25,8 @@ from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiled, compiler_of, key_of, layout_of
 from schedlib.layout.members import Structure, read_paths
 from schedlib.layout.rule_judge import Layout, from_members
-from schedlib.layout.source_view import adds_header, differing
 from schedlib.layout.type_slice import type_slice
-from schedlib.layout.unit_build import UnitBuild, is_reached, only_code, unit_build
+from schedlib.layout.unit_build import UnitBuild, adds_header, differing, is_reached, only_code, unit_build
 from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree
 
@@ -122,7 +121,7 @@ def units_for(rules: Rules, files: Mapping[str, str]) -> tuple[Unit, ...]:
     return units_of(files, conditions, ((tag, name) for tag, names, _ in rules.members for name in names))
 
 
-class Seen(msgspec.Struct, frozen=True):
+class CompiledStructs(msgspec.Struct, frozen=True):
     """What units showed.
 
     Attributes:
@@ -212,7 +211,7 @@ def structures_of(
     units: Sequence[Unit],
     before: str = "",
     left_out: list[str] | None = None,
-) -> Seen:
+) -> CompiledStructs:
     """What units show together; from the cache if possible.
 
     Args:
@@ -226,7 +225,7 @@ def structures_of(
     if known := read_json(place / "dropped.json"):
         raise Dropped(known["observed"], known["next_step"])
     found = {unit: _kept(place, unit) for unit in units}
-    old: dict[Unit, Seen] = {}
+    old: dict[Unit, CompiledStructs] = {}
     if before and (changed := differing(tree, before, commit)) and only_code(changed):
         other = _place(cache, tree, before, column)
         for unit, seen in found.items():
@@ -261,14 +260,14 @@ def structures_of(
             all_seen += [structures_of(cache, tree, commit, column, [half], left_out=left_out) for half in halves]
         elif left_out is not None:
             left_out.append(f"{unit.files[0]}: {seen.failed}")
-    return Seen(
+    return CompiledStructs(
         {tag: structure for seen in all_seen for tag, structure in seen.structures.items()},
         max((seen.line for seen in all_seen), default=0),
         frozenset[str]().union(*(seen.holds for seen in all_seen)),
     )
 
 
-def _is_as_before(was: Seen, tree: Tree, before: str, commit: str, changed: Collection[str]) -> bool:
+def _is_as_before(was: CompiledStructs, tree: Tree, before: str, commit: str, changed: Collection[str]) -> bool:
     """Whether nothing that a unit depends on differs between two commits."""
     if was.names is None:
         return was.read.isdisjoint(changed) and not adds_header(tree, before, changed)
@@ -276,14 +275,19 @@ def _is_as_before(was: Seen, tree: Tree, before: str, commit: str, changed: Coll
 
 
 def _made(
-    cache: Path, tree: Tree, commit: str, column: Column, units: Sequence[Unit], old: Mapping[Unit, Seen] | None = None
-) -> list[Seen]:
+    cache: Path,
+    tree: Tree,
+    commit: str,
+    column: Column,
+    units: Sequence[Unit],
+    old: Mapping[Unit, CompiledStructs] | None = None,
+) -> list[CompiledStructs]:
     """What units show, freshly compiled: from their types if that is possible, else as make compiles them.
 
     Args:
         old: what some of them showed of another commit.
     """
-    seen: dict[Unit, Seen] = {}
+    seen: dict[Unit, CompiledStructs] = {}
     with unit_build(cache, tree, commit, column) as build:
         if build:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -300,7 +304,7 @@ def _made(
     return [seen[unit] for unit in units]
 
 
-def _from_types(build: UnitBuild, unit: Unit, old: Seen | None) -> Seen | None:
+def _from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
     """What a unit shows if only the types are compiled on which its structures depend; None if that fails."""
     whole = build.preprocessed(unit.stem, unit.text(build.src))
     types = type_slice(whole.text, (*unit.tags, FACTS)) if whole else None
@@ -309,15 +313,15 @@ def _from_types(build: UnitBuild, unit: Unit, old: Seen | None) -> Seen | None:
     digest = sha256(f"{types.text}{build.options}".encode()).hexdigest()
     names, read = types.names | build.bounds.names, whole.read | build.bounds.read
     if old and old.digest == digest:
-        return Seen(old.structures, old.line, old.holds, read, names, digest)
+        return CompiledStructs(old.structures, old.line, old.holds, read, names, digest)
     path = build.compiled(unit.stem, types.text)
     if path is None:
         return None
-    structures, line, holds = shown(path, unit.tags, unit.paths, unit.conditions)
-    return Seen(structures, line, holds, read, names, digest)
+    structures, line, holds = read_unit(path, unit.tags, unit.paths, unit.conditions)
+    return CompiledStructs(structures, line, holds, read, names, digest)
 
 
-def shown(
+def read_unit(
     path: Path, tags: Sequence[str], paths: Iterable[tuple[str, str]], conditions: Sequence[str]
 ) -> tuple[dict[str, Structure], int, frozenset[str]]:
     """The structures of an object, the line size, and which conditions hold."""
@@ -327,14 +331,14 @@ def shown(
     return structures, sizes["line"], holds
 
 
-def _alone(cache: Path, tree: Tree, commit: str, column: Column, unit: Unit) -> Seen:
+def _alone(cache: Path, tree: Tree, commit: str, column: Column, unit: Unit) -> CompiledStructs:
     """What one unit shows, or why it does not build."""
     try:
         return _made(cache, tree, commit, column, [unit])[0]
     except DoesNotBuild as error:
         if "No space left" in error.observed:
             raise
-        return Seen({}, failed=error.observed.splitlines()[:2][-1].strip())
+        return CompiledStructs({}, failed=error.observed.splitlines()[:2][-1].strip())
 
 
 def _place(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
@@ -346,9 +350,9 @@ def _file(unit: Unit) -> str:
     return f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.seen"
 
 
-def _kept(place: Path, unit: Unit) -> Seen | None:
+def _kept(place: Path, unit: Unit) -> CompiledStructs | None:
     try:
-        return msgspec.json.decode((place / _file(unit)).read_bytes(), type=Seen)
+        return msgspec.json.decode((place / _file(unit)).read_bytes(), type=CompiledStructs)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -359,9 +363,9 @@ def _from_object(
     paths: Sequence[tuple[str, str]],
     conditions: Mapping[str, Sequence[str]],
     path: Path,
-) -> Seen:
+) -> CompiledStructs:
     """What a compiled unit shows. make has written beside it what it was compiled from."""
     listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
     read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
     its = next(each for name, each in conditions.items() if path.match(name))
-    return Seen(*shown(path, tags, paths, its), read)
+    return CompiledStructs(*read_unit(path, tags, paths, its), read)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline layout --patch`: what one patch does to the layout, in checkpatch's form, for b4 and git hooks."""
+"""`schedline layout --patch`: what one patch does to the layout, in the form that a reader expects: checkpatch's lines,
+b4's JSON, or SARIF 2.1.0, which GitHub and others show beside the lines of a change."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from schedlib.contracts.contract_rules import Rules
-from schedlib.contracts.packs import has_member
+import msgspec
+
+from schedlib import TOOL
+from schedlib.contracts.contract_rules import Rule, Rules, has_member
 from schedlib.errors import SchedlineError
+from schedlib.formats.b4_checks import B4Check, CheckRemark, checks_text, with_remarks
 from schedlib.git import git, try_git
 from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
 from schedlib.layout.patch_text import added_lines
@@ -21,6 +25,10 @@ from schedlib.tree.kernel_tree import Tree, apply_diff
 
 _HISTORY = 100
 """The number of last commits that are searched for a patch that the tree already has."""
+
+
+_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_NAME, _, _VERSION = TOOL.partition(" ")
 
 
 @dataclass(frozen=True)
@@ -198,3 +206,57 @@ def _less_room(old: Guarded, new: Guarded, kernel: str) -> str:
         f"struct {new.type}: {'; '.join(said)}{full}. If what it adds is not used together with {members}, move it to "
         f"another line (pahole -C {new.type} shows the holes); otherwise there is nothing to do"
     )
+
+
+def as_sarif(rules: Sequence[Rule], found: Sequence[Finding]) -> str:
+    """A SARIF document with one run."""
+    ids = [rule.id for rule in rules]
+    told = [{"id": rule.id, "shortDescription": {"text": rule.reason}} for rule in rules]
+    driver = {"name": _NAME, "version": _VERSION, "rules": told}
+    results = [
+        {
+            "ruleId": each.rule,
+            "ruleIndex": ids.index(each.rule),
+            "level": "error" if each.error else "warning",
+            "message": {"text": each.text},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": each.file, "uriBaseId": "%SRCROOT%"},
+                        "region": {"startLine": max(each.line, 1)},
+                    }
+                }
+            ],
+        }
+        for each in found
+        if each.rule
+    ]
+    document = {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def remarks(found: Sequence[Finding]) -> list[CheckRemark]:
+    """Each finding as a line of b4's details; what is only told is none."""
+    return [CheckRemark("fail" if each.error else "warn", str(each)) for each in found if not each.note]
+
+
+def as_b4(found: Sequence[Finding]) -> str:
+    """One result with a remark for each finding; none when there are no findings."""
+    said = remarks(found)
+    broken = dict.fromkeys(each.rule for each in found if each.error)
+    room = any(each.rule for each in found)
+    summary = "takes room on lines that rules keep" if room else "changes lines that were not compiled"
+    summary = f"breaks {', '.join(broken)}" if broken else summary
+    return checks_text([with_remarks(_NAME, summary, said)] if said else [])
+
+
+def render(rules: Sequence[Rule], found: Sequence[Finding], form: str) -> str:
+    """The findings in a form: text, b4 or sarif; empty text when there is nothing to print."""
+    if form == "sarif":
+        return as_sarif(rules, found)
+    return as_b4(found) if form == "b4" else "\n".join(map(str, found))
+
+
+def refused(error: SchedlineError) -> str:
+    """An error for b4, which would otherwise show an exit code alone."""
+    return checks_text([B4Check(_NAME, "warn", error.observed, f"next: {error.next_step}")])

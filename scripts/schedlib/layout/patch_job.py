@@ -8,14 +8,13 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from schedlib.cache import cache_dir
-from schedlib.contracts.contract_rules import CONTRACTS, Rules
-from schedlib.contracts.packs import all_rules, pack_rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, all_rules, pack_rules
 from schedlib.errors import DoesNotBuild
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column
 from schedlib.layout.layout_options import PatchOptions
 from schedlib.layout.pack_units import pack_layouts
-from schedlib.layout.patch_check import Finding, Steps, findings, lost_members, steps
+from schedlib.layout.patch_check import Finding, Steps, findings, lost_members, render, steps
 from schedlib.layout.patch_coverage import (
     ChangedLine,
     changed_lines,
@@ -24,9 +23,8 @@ from schedlib.layout.patch_coverage import (
     told_without_contract,
     unseen,
 )
-from schedlib.layout.patch_formats import shown
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.source_view import differing
+from schedlib.layout.unit_build import differing
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import only_on_a_terminal, say, step
@@ -71,7 +69,7 @@ def judge_patch(options: PatchOptions) -> Verdict:
         changed = differing(tree, both.before, both.after)
         old, new = (partial(_text, tree, changed, commit) for commit in (both.before, both.after))
         found = [*looks.found, *not_compiled(blind, looks.names, looks.why), *lost_members(packs, old, new)]
-    if text := shown((*rules.rules, *packs.rules), found, options.form):
+    if text := render((*rules.rules, *packs.rules), found, options.form):
         print(text)
     errors = sum(each.error for each in found)
     warnings = sum(not each.error and not each.note for each in found)

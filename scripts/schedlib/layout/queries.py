@@ -8,8 +8,7 @@ from typing import Literal
 
 from schedlib import TOOL
 from schedlib.cache import cache_dir, write_atomic
-from schedlib.contracts.contract_rules import CONTRACTS, Rules, our_rules
-from schedlib.contracts.packs import all_rules, pack_rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, all_rules, our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.contract_file import AccessClass

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from schedlib.contracts.c_tables import VERSION
 from schedlib.errors import SchedlineError
+from schedlib.formats.strict import Count, Positive, Strict, Word
 
 _NUMBERS = {"type": 8, "field": 16, "condition": 4}
 """Bytes of numbers behind the names in each record."""
@@ -39,25 +39,23 @@ DAMAGE = (
 """What pyelftools raises when it reads a damaged file."""
 
 
-@dataclass(frozen=True)
-class Type:
+class Type(Strict, frozen=True):
     """A structure: size and alignment in bytes; None where it is not known."""
 
-    name: str
-    size: int
-    align: int | None
+    name: Word
+    size: Count
+    align: Count | None
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Strict, frozen=True):
     """A member: offset, size and stride in bytes."""
 
-    type: str
-    member: str
-    offset: int
-    size: int
-    count: int = 1
-    stride: int = 0
+    type: Word
+    member: Word
+    offset: Count
+    size: Count
+    count: Count = 1
+    stride: Count = 0
 
     @property
     def last(self) -> int:
@@ -123,8 +121,7 @@ def _text(value: bytes) -> str:
     return value.split(b"\0")[0].decode("ascii", "replace")
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(Strict, frozen=True):
     """The tables of layout_fields.c, as some compiler filled them for some kernel.
 
     Attributes:
@@ -132,8 +129,8 @@ class Compiled:
         holds: whether each condition of the contracts is true, in their words.
     """
 
-    line: int
-    holds: Mapping[str, bool]
+    line: Positive
+    holds: dict[Word, bool]
     types: tuple[Type, ...]
     fields: tuple[Field, ...]
 

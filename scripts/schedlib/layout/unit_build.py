@@ -7,11 +7,13 @@ something may have changed that it makes: Kconfig, a Makefile, or a header that 
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from os.path import normpath
 from pathlib import Path
@@ -19,13 +21,11 @@ from pathlib import Path
 import msgspec
 
 from schedlib.cache import lock, scratch, write_atomic
-from schedlib.git import try_git
+from schedlib.git import git, try_git
 from schedlib.kernel.build import make_as_configured
 from schedlib.kernel.kconfig import is_configured
 from schedlib.layout.compile import RECORD, Column, column_directory, compiler_of
-from schedlib.layout.patch_reach import reaches
-from schedlib.layout.source_view import adds_header, differing, lay_out
-from schedlib.layout.type_slice import type_slice
+from schedlib.layout.type_slice import reaches, type_slice
 from schedlib.process import run
 from schedlib.progress import step
 from schedlib.tree.kernel_tree import Tree, checked_out, last_checked_out
@@ -49,9 +49,63 @@ _GENERATES = re.compile(
 )
 
 
+_GONE = "0" * 40
+
+
 def only_code(files: Iterable[str]) -> bool:
     """Whether a change of some files leaves the configuration, all commands and most generated headers as they are."""
     return all(_CODE.search(file) and not _GENERATES.search(file) for file in files)
+
+
+@lru_cache(maxsize=16)
+def differing(tree: Tree, one: str, other: str) -> Mapping[str, str]:
+    """The files in which two commits differ, and the git object that the other has; empty for a file that it lacks."""
+    if one == other:
+        return {}
+    words = git(tree.src, "diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", one, other).split("\0")
+    return {
+        name: "" if (blob := row.split()[3]) == _GONE else blob
+        for row, name in zip(words[::2], words[1::2], strict=False)
+    }
+
+
+def adds_header(tree: Tree, one: str, files: Iterable[str]) -> bool:
+    """Whether a commit lacks a header among some files. A new one may be found instead of another that units read."""
+    return any(file.endswith(".h") and tree.read(file, one) is None for file in files)
+
+
+def _lay_out(tree: Tree, changed: Mapping[str, str], place: Path) -> Path:
+    """A directory that shows the work tree with some files as git objects have them.
+
+    Args:
+        changed: see differing().
+        place: the directory to make.
+    """
+    if not changed:
+        return tree.src
+    _link(tree.src, place)
+    for name, blob in changed.items():
+        above = place
+        for part in Path(name).parts[:-1]:
+            above /= part
+            if above.is_symlink():
+                real = above.readlink()
+                above.unlink()
+                _link(real, above)
+            above.mkdir(exist_ok=True)
+        file = place / name
+        file.unlink(missing_ok=True)
+        if blob:
+            file.write_bytes(try_git(tree.src, "cat-file", "blob", blob).stdout)
+    return place
+
+
+def _link(real: Path, place: Path) -> None:
+    """A directory with links to all that another one has."""
+    place.mkdir(parents=True)
+    for entry in os.scandir(real):
+        if entry.name != ".git":
+            (place / entry.name).symlink_to(entry.path)
 
 
 def is_reached(tree: Tree, one: str, other: str, read: Collection[str], names: Collection[str]) -> bool:
@@ -180,7 +234,7 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator
             if not there or len(changed) > _MOST:
                 there, changed = commit, {}
             with checked_out(tree, there):
-                src = lay_out(tree, changed, place / "src")
+                src = _lay_out(tree, changed, place / "src")
                 made = _opened(build, tree, src, frozenset(changed), place)
                 bounds = _bounds_now(made, tree, record, commit) if made else None
                 if made and bounds and bounds.digest == record.bounds.digest:

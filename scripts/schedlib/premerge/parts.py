@@ -21,8 +21,7 @@ from schedlib.check import mutants
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import Fate
-from schedlib.contracts.contract_rules import our_rules
-from schedlib.contracts.packs import pack_rules
+from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import read_result

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, results_directory, write_atomic
-from schedlib.contracts.contract_rules import our_rules
-from schedlib.contracts.packs import pack_rules
+from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.formats import document
 from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
 from schedlib.formats.cover_letter import wrapped
@@ -20,7 +19,7 @@ from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.layout.patch_formats import as_sarif, remarks
+from schedlib.layout.patch_check import as_sarif, remarks
 from schedlib.layout.patch_text import touches_layout
 from schedlib.names import pack_names
 from schedlib.premerge import parts, record

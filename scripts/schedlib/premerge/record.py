@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from msgspec.structs import astuple
 
 from schedlib.check.check_boots import CheckPlan
 from schedlib.check.check_results import JudgedBoot
@@ -21,10 +20,9 @@ from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document, Refused
-from schedlib.formats.offsets_document import Offsets, OffsetsDocument
 from schedlib.formats.strict import Positive, Strict, Word
 from schedlib.guest.boot import Ending, GuestRun
-from schedlib.layout.tables import Compiled, Field, Type
+from schedlib.layout.tables import Compiled
 from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import Verdict, worst
 
@@ -65,14 +63,18 @@ class GuestsDocument(Document, frozen=True, kw_only=True):
     guests: Annotated[tuple[GuestRow, ...], Meta(min_length=1)]
 
 
+class OffsetsDocument(Document, frozen=True, kw_only=True):
+    """The offsets of base and head, by column; null for a column that the tree cannot have."""
+
+    only_lines = True
+
+    schema: Literal["offsets-2"]
+    columns: dict[str, Pair | None]
+
+
 def write_layouts(out: Path, pairs: Mapping[str, Pair | None]) -> None:
     """Keep the offsets of each column; None for a column that this tree cannot have."""
-    columns = {name: [_plain(each) for each in pair] if pair else None for name, pair in pairs.items()}
-    document.write_plain(out / LAYOUTS, OffsetsDocument, {"schema": "offsets-2", "columns": columns})
-
-
-def _plain(compiled: Compiled) -> dict[str, object]:
-    return asdict(compiled)
+    document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-2", columns=dict(pairs)))
 
 
 def read_layouts(out: Path) -> dict[str, Pair | None] | None:
@@ -85,12 +87,7 @@ def read_layouts(out: Path) -> dict[str, Pair | None] | None:
             if other := set(offsets.holds) ^ set(our_rules().conditions()):
                 why = f"holds for {name} knows the conditions of other contracts: {', '.join(sorted(other))}"
                 raise Refused(out / LAYOUTS, OffsetsDocument, why, _AGAIN)
-    return {name: (_compiled(pair[0]), _compiled(pair[1])) if pair else None for name, pair in columns.items()}
-
-
-def _compiled(found: Offsets) -> Compiled:
-    types = tuple(Type(*astuple(row)) for row in found.types)
-    return Compiled(found.line, found.holds, types, tuple(Field(*astuple(row)) for row in found.fields))
+    return columns
 
 
 def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:

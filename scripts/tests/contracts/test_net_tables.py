@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's tables of who uses which member: what a row says, and that a table can be written again."""
+"""The kernel's tables of who uses which member: what a row says."""
 
 from __future__ import annotations
 
 import pytest
 
-from schedlib.contracts.net_tables import NO_TABLE, NetTable, TableRow, functions_in, read_table, write_table
+from schedlib.contracts.net_tables import NO_TABLE, TableRow, functions_in, read_table
 from schedlib.formats.contract_file import AccessClass
 
 TEXT = """\
@@ -45,7 +45,7 @@ def test_rows() -> None:
     ]
     assert (bits.readers, bits.writers) == (("first_user",), ())
     assert pending.readers == pending.writers == ("ack_it", "tcp_v4_rcv", "tcp_v6_rcv")
-    assert (sent.sides, sent.is_written, name.is_hot) == (frozenset({"rx"}), True, False)
+    assert (sent.is_written, name.is_hot) == (True, False)
     assert TableRow("struct icsk_mtup_int", "high").spellings == ("icsk_mtup.high", "high")
     assert table.find("acked.pending") is pending and table.find("nobody") is None
 
@@ -66,10 +66,3 @@ def test_no_table(text: str) -> None:
 )
 def test_functions(comment: str, names: list[str]) -> None:
     assert functions_in(comment) == tuple(names)
-
-
-def test_a_written_table_is_read_as_it_was() -> None:
-    table = read_table("thing.rst", TEXT)
-    written = write_table(table, "thing struct fast path usage breakdown")
-    assert read_table("thing.rst", written) == table
-    assert read_table("x.rst", write_table(NetTable("x.rst", "mib", True, table.rows), "mib enum x")).is_enum

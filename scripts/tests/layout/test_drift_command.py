@@ -16,7 +16,7 @@ from test_packs import FILES, POLL, THING
 
 from conftest import git, write_files
 from schedlib import doctor
-from schedlib.contracts.packs import all_rules
+from schedlib.contracts.contract_rules import all_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.layout import pack_units

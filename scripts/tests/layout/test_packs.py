@@ -17,7 +17,7 @@ from layout_command import read, run
 
 from conftest import git, write_files
 from schedlib import doctor
-from schedlib.contracts.packs import pack_rules
+from schedlib.contracts.contract_rules import pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout import pack_units
 from schedlib.layout.columns import composed_tree, pack_columns

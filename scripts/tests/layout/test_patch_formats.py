@@ -13,8 +13,7 @@ import pytest
 import toys
 
 from schedlib.contracts.contract_rules import our_rules
-from schedlib.layout.patch_check import Finding
-from schedlib.layout.patch_formats import as_b4, shown
+from schedlib.layout.patch_check import Finding, as_b4, render
 from schedlib.main import main
 
 ERROR = Finding("kernel/sched/sched.h", 1180, True, "rq-order.Q2", "rq-order.Q2: struct rq: is broken")
@@ -22,22 +21,22 @@ WARNING = Finding("kernel/sched/sched.h", 0, False, "rq-order.Q1", "rq-order.Q1 
 
 
 def test_text_is_checkpatchs() -> None:
-    lines = shown(our_rules().rules, [ERROR, WARNING], "text").splitlines()
+    lines = render(our_rules().rules, [ERROR, WARNING], "text").splitlines()
     assert lines[0] == "kernel/sched/sched.h:1180: ERROR: rq-order.Q2: struct rq: is broken"
     assert lines[1].startswith("kernel/sched/sched.h:0: WARNING: ")
-    assert shown(our_rules().rules, [], "text") == ""
+    assert render(our_rules().rules, [], "text") == ""
 
 
 def test_b4() -> None:
-    (row,) = json.loads(shown(our_rules().rules, [ERROR, WARNING], "b4"))
+    (row,) = json.loads(render(our_rules().rules, [ERROR, WARNING], "b4"))
     assert (row["tool"], row["status"], row["summary"]) == ("schedline", "fail", "breaks rq-order.Q2")
     assert [each["status"] for each in json.loads(row["details"])] == ["fail", "warn"]
     assert json.loads(as_b4([WARNING]))[0]["status"] == "warn"
-    assert json.loads(shown(our_rules().rules, [], "b4")) == []
+    assert json.loads(render(our_rules().rules, [], "b4")) == []
 
 
 def test_sarif() -> None:
-    document = json.loads(shown(our_rules().rules, [ERROR, WARNING], "sarif"))
+    document = json.loads(render(our_rules().rules, [ERROR, WARNING], "sarif"))
     (run,) = document["runs"]
     assert document["version"] == "2.1.0"
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [rule.id for rule in our_rules().rules]
@@ -48,7 +47,7 @@ def test_sarif() -> None:
     assert error["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "kernel/sched/sched.h"
     # SARIF counts lines from 1.
     assert (warning["level"], warning["locations"][0]["physicalLocation"]["region"]) == ("warning", {"startLine": 1})
-    assert json.loads(shown(our_rules().rules, [], "sarif"))["runs"][0]["results"] == []
+    assert json.loads(render(our_rules().rules, [], "sarif"))["runs"][0]["results"] == []
 
 
 @pytest.mark.parametrize(("form", "empty"), [("b4", []), ("text", None)])

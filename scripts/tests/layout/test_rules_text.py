@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 from layout_command import run
 
-from schedlib.contracts.contract_rules import CONTRACTS
-from schedlib.contracts.packs import all_rules
+from schedlib.contracts.contract_rules import CONTRACTS, all_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout.queries import rules_text
 from schedlib.names import pack_names

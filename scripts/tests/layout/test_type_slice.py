@@ -9,8 +9,7 @@ import pytest
 import toys
 
 from schedlib.layout.members import read_members
-from schedlib.layout.patch_reach import reaches
-from schedlib.layout.type_slice import TypeSlice, chunks_of, type_slice
+from schedlib.layout.type_slice import TypeSlice, chunks_of, reaches, type_slice
 
 TEXT = """\
 # 1 "x.c"
