@@ -10,7 +10,7 @@ from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, arch_table, chosen_archs, compiled, layout_data
-from schedlib.layout.layout_options import LayoutOperand
+from schedlib.layout.layout_options import DEFAULT_ARCH, LayoutOperand
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.process import run
 from schedlib.progress import say
@@ -21,7 +21,7 @@ from schedlib.tree.kernel_tree import Tree, open_tree
 
 def columns_for(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, ...]:
     """The columns that the options ask for; without configs only each architecture's own configuration."""
-    names = list(arch_table()) if "all" in archs else archs
+    names = list(arch_table()) if "all" in archs else archs or [DEFAULT_ARCH]
     more = layout_data().configs if "all" in configs else configs
     own = not configs or "all" in configs
     return tuple(Column(arch, config) for arch in chosen_archs(names) for config in [*([""] if own else []), *more])

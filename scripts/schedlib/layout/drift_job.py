@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import platform
 import re
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,7 +17,7 @@ import msgspec
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, read_json, write_json
-from schedlib.contracts.contract_rules import Rules, all_rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, all_rules
 from schedlib.contracts.struct_source import HEADERS
 from schedlib.formats import document
 from schedlib.git import git, try_git
@@ -40,6 +42,7 @@ from schedlib.layout.layout_options import DEFAULT_ARCH, DriftOptions, LayoutOpe
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import Layout, RuleOutcome
 from schedlib.layout.vmlinux import RUNNING_BTF, KnownKernel, kernel_of, layout_of_kernel, running_kernel
+from schedlib.names import pack_names
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
@@ -92,15 +95,15 @@ def compare_all(options: DriftOptions) -> Verdict:
     """
     started = datetime.now(UTC)
     doctor.require(["layout"])
-    rules = all_rules(options.packs, options.contracts)
+    rules = all_rules(options.pack or (CONTRACTS.name, *pack_names()), options.contracts)
     cache = cache_dir()
     kernels = [_opened(cache, operand, rules) for operand in options.kernels]
     archs = _archs(options, kernels)
-    columns = {_shown(column): column for column in pack_columns(archs, options.configs)}
+    columns = {_shown(column): column for column in pack_columns(archs, options.columns.config)}
     if any(kernel.source for kernel in kernels):
         ensure_tools(list(columns.values()))
     layouts = {name: [_layout(cache, kernel, column, rules) for kernel in kernels] for name, column in columns.items()}
-    found = _document(options, started, rules, kernels, columns, layouts)
+    found = _document(started, rules, kernels, columns, layouts)
     for line in drift_report.text(found):
         print(line)
     if options.json:
@@ -197,7 +200,7 @@ def _code(tree: Tree, commit: str, files: Mapping[str, str], wanted: Sequence[tu
 def _archs(options: DriftOptions, kernels: Sequence[_Compared]) -> tuple[str, ...]:
     """The architectures to compare: those asked for, or those of the built kernels, or else the default."""
     built = tuple(dict.fromkeys(kernel.arch for kernel in kernels if kernel.built and kernel.arch in arch_table()))
-    archs = options.archs or built or (DEFAULT_ARCH,)
+    archs = options.columns.arch or built or (DEFAULT_ARCH,)
     for kernel in kernels:
         if kernel.built and kernel.arch not in archs:
             kernel.notes.append(f"it is of {kernel.built.machine}, which is not compared here")
@@ -225,7 +228,6 @@ def _layout(cache: Path, kernel: _Compared, column: Column, rules: Rules) -> Lay
 
 
 def _document(
-    options: DriftOptions,
     started: datetime,
     rules: Rules,
     kernels: Sequence[_Compared],
@@ -265,7 +267,7 @@ def _document(
         schema="layout-drift-2",
         tool=TOOL,
         started=started,
-        command=options.command,
+        command=shlex.join(["schedline", *sys.argv[1:]]),
         fingerprint={"machine": platform.machine(), **{f"compiler {arch.name}": compiler_of(arch) for arch in archs}},
         status=Verdict.FAIL if red else Verdict.PASS if compared else Verdict.INCONCLUSIVE,
         kernels=tuple(each.about() for each in kernels),

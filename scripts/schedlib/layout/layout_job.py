@@ -34,7 +34,7 @@ def judge_layout(options: LayoutOptions) -> Verdict:
         SchedlineError: the tree, the kernel or the machine does not allow it.
     """
     started = datetime.now(UTC)
-    rules = pack_rules(options.packs, options.contracts) if options.of_packs else our_rules()
+    rules = pack_rules(options.pack, options.contracts) if options.of_packs else our_rules()
     if not rules.rules:
         raise SchedlineError(
             "these contracts have no rules, so there is nothing to judge",

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from schedlib.names import (
     arch_names,
     change_ids,
     fragment_names,
+    one_of,
     pack_names,
     pack_rule_ids,
     series_names,
@@ -22,129 +22,19 @@ from schedlib.names import (
     unknown,
     words,
 )
-from schedlib.options import ChangeOptions, TreeOptions, change_options, existing_path, tree_options
+from schedlib.options import (
+    CHANGES,
+    ChangeOptions,
+    TreeOptions,
+    existing_path,
+    flag,
+    new_file,
+    new_path,
+    option,
+)
 from schedlib.paths import CONFIGS, KUNIT
-from schedlib.verdict import Verdict
 
 DEFAULT_ARCH = "x86_64"
-
-
-@dataclass(frozen=True)
-class ColumnOptions:
-    """The architectures and configurations; without configurations only each architecture's own."""
-
-    arch: tuple[str, ...] = (DEFAULT_ARCH,)
-    config: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class LayoutOptions:
-    """The layouts to judge: those of a tree, or that of one built kernel.
-
-    Attributes:
-        built: whether to judge a built kernel: `vmlinux`, or the running one if that is None.
-        expect: changes that the kernel has to have; None: those of `base`.
-        require: rules that must not be n/a everywhere.
-        packs: the packs to judge, in place of the rules of the five changes.
-        contracts: directories with more contracts of packs.
-    """
-
-    tree: TreeOptions
-    changes: ChangeOptions
-    columns: ColumnOptions
-    built: bool = False
-    vmlinux: Path | None = None
-    expect: tuple[str, ...] | None = None
-    base: str | None = None
-    require: tuple[str, ...] = ()
-    json: Path | None = None
-    packs: tuple[str, ...] = ()
-    contracts: tuple[Path, ...] = ()
-
-    @property
-    def of_packs(self) -> bool:
-        """Whether packs are judged."""
-        return bool(self.packs or self.contracts)
-
-    def source(self) -> list[str]:
-        """What is judged, as command-line arguments."""
-        if self.built:
-            return ["--vmlinux", str(self.vmlinux)] if self.vmlinux else ["--running"]
-        return self.tree.words()
-
-
-@dataclass(frozen=True)
-class PatchOptions:
-    """Which patch is judged on which tree.
-
-    Attributes:
-        contracts: directories with contracts, beside those of this project.
-        source: where git has the patch, which is empty then: a commit, or a range A..B, or without both what is staged.
-    """
-
-    patch: bytes
-    tree: TreeOptions
-    changes: ChangeOptions
-    columns: ColumnOptions
-    verbose: bool = False
-    form: str = "text"
-    contracts: tuple[Path, ...] = ()
-    source: tuple[str | None, str | None] | None = None
-
-
-@dataclass(frozen=True)
-class QueryOptions:
-    """The options of `layout emit`, `explain` and `headroom`.
-
-    Attributes:
-        rule: the rule to explain.
-        out: the file for the answer; None: standard output.
-        json: the file for the figures.
-    """
-
-    tree: TreeOptions
-    changes: ChangeOptions
-    columns: ColumnOptions
-    rule: str = ""
-    out: Path | None = None
-    json: Path | None = None
-
-
-@dataclass(frozen=True)
-class HookOptions:
-    """The git tree whose commits and mails are judged from now on."""
-
-    kdir: Path | None
-
-
-@dataclass(frozen=True)
-class StructOptions:
-    """Which structure is shown, or gets a first contract.
-
-    Attributes:
-        file: what declares it; empty: it is looked for.
-        built: whether it is read from a built kernel: `vmlinux`, or the running one if that is None.
-        out: the file for the contract; None: standard output.
-        profile: a result of `schedline c2c`, from which classes are taken, too.
-    """
-
-    struct: str
-    tree: TreeOptions
-    changes: ChangeOptions
-    columns: ColumnOptions
-    file: str = ""
-    built: bool = False
-    vmlinux: Path | None = None
-    out: Path | None = None
-    profile: Path | None = None
-
-
-@dataclass(frozen=True)
-class ContractCheckOptions:
-    """The contract that is held against a profile, a result of `schedline c2c`."""
-
-    contract: Path
-    profile: Path
 
 
 @dataclass(frozen=True)
@@ -161,118 +51,6 @@ class LayoutOperand:
     path: Path | None = None
     series: str | None = None
     changes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class LayoutDiffOptions:
-    """The two layouts to compare, the column, and the files for figures and picture."""
-
-    before: LayoutOperand
-    after: LayoutOperand
-    columns: ColumnOptions
-    json: Path | None
-    svg: Path | None
-
-
-@dataclass(frozen=True)
-class DriftOptions:
-    """The kernels to compare, in order of time.
-
-    Attributes:
-        archs: architectures; empty for those of the built kernels, or else the default.
-        configs: fragments; empty for each architecture's own configuration.
-        packs: which contracts; `sched` is that of the five changes.
-        contracts: directories with more contracts.
-        command: the command line, for the document.
-    """
-
-    kernels: tuple[LayoutOperand, ...]
-    archs: tuple[str, ...]
-    configs: tuple[str, ...]
-    packs: tuple[str, ...]
-    contracts: tuple[Path, ...]
-    json: Path | None
-    command: str
-
-
-@dataclass(frozen=True)
-class StatusOptions:
-    """Which kernel is looked at.
-
-    Attributes:
-        built: whether to look at a built kernel: `vmlinux`, or the running one if that is None.
-        apply: print how the carried changes apply, instead of which changes the kernel has.
-        changes: the changes to apply.
-    """
-
-    tree: TreeOptions
-    changes: ChangeOptions
-    built: bool = False
-    vmlinux: Path | None = None
-    apply: bool = False
-    json: Path | None = None
-
-    @property
-    def directory(self) -> Path | None:
-        """The directory whose files are enough for the answer; None if a tree in the cache or a kernel is needed."""
-        kdir = self.tree.kdir
-        return kdir if kdir and kdir.is_dir() and not self.apply else None
-
-
-def job(module: str, function: str) -> Callable[[Any], Verdict]:
-    """What a verb does. Its module is imported when it runs: --help needs none of them."""
-
-    def run(wanted: object) -> Verdict:
-        verdict: Verdict = getattr(import_module(f"schedlib.layout.{module}"), function)(wanted)
-        return verdict
-
-    return run
-
-
-def add_column_options(parser: argparse.ArgumentParser) -> None:
-    """--arch, --config."""
-    parser.add_argument(
-        "--arch",
-        type=some_of("architecture", arch_names, everything="all"),
-        metavar="ARCH,...",
-        help=f"all, or of {', '.join(arch_names())} (default: {DEFAULT_ARCH})",
-    )
-    parser.add_argument(
-        "--config",
-        type=configurations,
-        default=(),
-        metavar="NAME,...",
-        help="all, or fragments of configs/kernel/, joined by + into one column",
-    )
-
-
-def column_options(arguments: argparse.Namespace) -> ColumnOptions:
-    """What add_column_options() read."""
-    return ColumnOptions(arguments.arch or (DEFAULT_ARCH,), arguments.config)
-
-
-def of_tree(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The fields of options that name a tree and what is compiled of it."""
-    columns = column_options(arguments)
-    return {"tree": tree_options(arguments), "changes": change_options(arguments), "columns": columns}
-
-
-def add_pack_options(parser: argparse.ArgumentParser, more: tuple[str, ...] = ()) -> None:
-    """--pack, --contracts. `more`: names that a verb takes beside those of packs."""
-    parser.add_argument(
-        "--pack",
-        type=some_of("pack", lambda: (*more, *pack_names()), everything="all"),
-        metavar="NAME,...",
-        help=f"contracts of other structures: all, or of {', '.join((*more, *pack_names()))}",
-    )
-    parser.add_argument(
-        "--contracts", type=existing_path, metavar="DIR", help="contracts of your own; docs/contracts.md has the format"
-    )
-
-
-def packs(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Path, ...]]:
-    """What add_pack_options() read: packs, and directories with contracts."""
-    return arguments.pack or (), (arguments.contracts,) if arguments.contracts else ()
 
 
 def struct_tag(text: str) -> str:
@@ -349,3 +127,249 @@ def layout_operand(text: str) -> LayoutOperand:
         return LayoutOperand(text, path=existing_path(text))
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}, and it is no series ({', '.join(series_names())})") from error
+
+
+def contract_directory(text: str) -> tuple[Path, ...]:
+    """An argparse type: a directory with contracts."""
+    return (existing_path(text),)
+
+
+def patch_text(text: str) -> bytes:
+    """An argparse type: the diff in a file or in standard input."""
+    from schedlib.layout.patch_text import diff_of
+
+    try:
+        return diff_of(sys.stdin.buffer.read() if text == "-" else existing_path(text).read_bytes())
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
+
+
+_CONTRACTS = "contracts of your own; docs/contracts.md has the format"
+_SCHED = "sched"
+"""The pack that is the contracts of the five changes, for `layout drift`."""
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """The architectures, or the default, and configurations; without these only each architecture's own."""
+
+    arch: tuple[str, ...] = option(
+        "--arch ARCH,...",
+        lambda: f"all, or of {', '.join(arch_names())} (default: {DEFAULT_ARCH})",
+        some_of("architecture", arch_names, everything="all"),
+        default=(),
+    )
+    config: tuple[str, ...] = option(
+        "--config NAME,...",
+        "all, or fragments of configs/kernel/, joined by + into one column",
+        configurations,
+        default=(),
+    )
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """What `schedline layout` looks at: a tree, a built kernel, a structure, or a patch.
+
+    Attributes:
+        expect: changes that the kernel has to have; None: those of `base`.
+        require: rules that must not be n/a everywhere.
+        pack: the packs to judge, in place of the rules of the five changes.
+        contracts: directories with more contracts of packs.
+        between: a range of revisions, A..B.
+    """
+
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    vmlinux: Path | None = option(
+        "--vmlinux FILE", "a vmlinux with DWARF or BTF, of any machine", existing_path, group="built"
+    )
+    running: bool = option(
+        "--running", "this machine's kernel, by its BTF", default=False, action="store_true", group="built"
+    )
+    expect: tuple[str, ...] | None = option("--expect ID,...", "changes that have to be there", CHANGES)
+    base: str | None = option("--base REV", "expect what this revision of your tree has")
+    require: tuple[str, ...] = option(
+        "--require RULE,...", "these rules must not be n/a everywhere", rules_required, default=()
+    )
+    pack: tuple[str, ...] = option(
+        "--pack NAME,...",
+        lambda: f"contracts of other structures: all, or of {', '.join(pack_names())}",
+        some_of("pack", pack_names, everything="all"),
+        default=(),
+    )
+    contracts: tuple[Path, ...] = option("--contracts DIR", _CONTRACTS, contract_directory, default=())
+    struct: str | None = option("--struct NAME", "print the lines of this structure; nothing is judged", struct_tag)
+    patch: bytes | None = option(
+        "--patch FILE",
+        "print what a patch or mail (-: standard input) breaks, or takes room from, in checkpatch's form",
+        patch_text,
+    )
+    commit: str | None = option("--commit REV", "--patch of a commit of your git tree")
+    staged: bool = flag("--staged", "--patch of what `git commit` would commit")
+    between: str | None = option("--range A..B", "--patch of the difference of two revisions")
+    install_hook: bool = flag("--install-hook", "let git commit and b4 run this for your tree (--kdir)")
+    form: str | None = option(
+        "--format FORMAT",
+        "with --patch: text, b4 or sarif; b4's is for b4.review-perpatch-check-cmd",
+        one_of("format", lambda: ("text", "b4", "sarif")),
+    )
+    verbose: bool = flag("--verbose", "with --patch: say also what was looked at")
+    json: Path | None = option("--json FILE", "write the results here", new_path)
+
+    @property
+    def built(self) -> bool:
+        """Whether a built kernel is judged: `vmlinux`, or the running one if that is None."""
+        return self.running or self.vmlinux is not None
+
+    @property
+    def of_packs(self) -> bool:
+        """Whether packs are judged."""
+        return bool(self.pack or self.contracts)
+
+    @property
+    def of_git(self) -> bool:
+        """Whether git has the patch to judge."""
+        return self.staged or self.commit is not None or self.between is not None
+
+    def source(self) -> list[str]:
+        """What is judged, as command-line arguments."""
+        if self.built:
+            return ["--vmlinux", str(self.vmlinux)] if self.vmlinux else ["--running"]
+        return self.tree.words()
+
+
+@dataclass(frozen=True)
+class EmitOptions:
+    """The options of `layout emit`. out: None is standard output."""
+
+    out: Path | None = option("-o --out FILE", "write it here (default: standard output)", new_path)
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+
+
+_OPERAND = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, an object layout_fields.o, or running"
+
+
+@dataclass(frozen=True)
+class LayoutDiffOptions:
+    """The two layouts to compare, the column, and the files for figures and picture."""
+
+    before: LayoutOperand = option("A", _OPERAND, layout_operand)
+    after: LayoutOperand = option("B", "the same", layout_operand)
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    json: Path | None = option("--json FILE", "write the figures here", new_path)
+    svg: Path | None = option("--svg FILE", "draw both, before above after", new_path)
+
+
+@dataclass(frozen=True)
+class DriftOptions:
+    """The kernels to compare, in order of time.
+
+    Attributes:
+        columns: without architectures those of the built kernels, or else the default.
+        pack: which contracts; `sched` is that of the five changes. None: all.
+        contracts: directories with more contracts.
+    """
+
+    kernels: tuple[LayoutOperand, ...] = option(
+        "KERNEL",
+        "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, BTF, or running; the oldest first",
+        layout_operand,
+        nargs="+",
+    )
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    pack: tuple[str, ...] = option(
+        "--pack NAME,...",
+        lambda: f"contracts of other structures: all, or of {', '.join((_SCHED, *pack_names()))}",
+        some_of("pack", lambda: (_SCHED, *pack_names()), everything="all"),
+        default=(),
+    )
+    contracts: tuple[Path, ...] = option("--contracts DIR", _CONTRACTS, contract_directory, default=())
+    json: Path | None = option("--json FILE", "write everything that was found", new_file)
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """The rule to explain, and on which kernels."""
+
+    rule: str = option("RULE", "its id, or what stands behind the dot: Q1", rule_id)
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
+
+@dataclass(frozen=True)
+class RulesOptions:
+    """The directory or file of the kernel whose contracts are told."""
+
+    directory: str = option("--for PATH", "a directory or file of the kernel", required=True)
+
+
+@dataclass(frozen=True)
+class HeadroomOptions:
+    """The kernels whose guarded lines are measured, and the file for the figures."""
+
+    json: Path | None = option("--json FILE", "write the figures here", new_path)
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
+
+@dataclass(frozen=True)
+class InitOptions:
+    """Which structure gets a first contract.
+
+    Attributes:
+        file: what declares it; empty: it is looked for.
+        out: the file for the contract; None: standard output.
+    """
+
+    struct: str = option("STRUCT", "its tag", struct_tag)
+    file: str = option("--file FILE", "what declares it, if several files do: fs/eventpoll.c", default="")
+    out: Path | None = option("-o --out FILE", "write it here (default: standard output)", new_path)
+    profile: Path | None = option(
+        "--profile FILE", "a result of schedline c2c, or its directory: take classes from it, too", existing_path
+    )
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
+
+@dataclass(frozen=True)
+class ContractCheckOptions:
+    """The contract that is held against a profile, a result of `schedline c2c`."""
+
+    contract: Path = option("STRUCT|FILE", "a tag, or the contract's file", contract_file)
+    profile: Path = option(
+        "--profile FILE", "a result of schedline c2c, or its directory", existing_path, required=True
+    )
+
+
+@dataclass(frozen=True)
+class StatusOptions:
+    """Which kernel `schedline status` looks at.
+
+    Attributes:
+        apply: print how the carried changes apply, instead of which changes the kernel has.
+        changes: the changes to apply.
+    """
+
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    vmlinux: Path | None = option("--vmlinux FILE", "a kernel with DWARF or BTF", existing_path, group="built")
+    running: bool = option("--running", "this machine's kernel", default=False, action="store_true", group="built")
+    apply: bool = flag("--apply", "say how the carried changes apply")
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    json: Path | None = option("--json FILE", "write the answer here", new_path)
+
+    @property
+    def built(self) -> bool:
+        """Whether to look at a built kernel: `vmlinux`, or the running one if that is None."""
+        return self.running or self.vmlinux is not None
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory whose files are enough for the answer; None if a tree in the cache or a kernel is needed."""
+        kdir = self.tree.kdir
+        return kdir if kdir and kdir.is_dir() and not self.apply else None

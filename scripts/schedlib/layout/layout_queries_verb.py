@@ -4,32 +4,21 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.layout.layout_options import (
     ContractCheckOptions,
     DriftOptions,
+    EmitOptions,
+    ExplainOptions,
+    HeadroomOptions,
+    InitOptions,
     LayoutDiffOptions,
-    QueryOptions,
-    StructOptions,
-    add_column_options,
-    add_pack_options,
-    column_options,
-    contract_file,
-    job,
-    layout_operand,
-    of_tree,
-    packs,
-    rule_id,
-    struct_tag,
+    RulesOptions,
 )
-from schedlib.names import pack_names
-from schedlib.options import add_verb, new_file, new_path
+from schedlib.options import add_verb
 
 
 class _Below(argparse._SubParsersAction):  # type: ignore[type-arg]
@@ -53,7 +42,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
     verbs = layout.add_subparsers(
         action=_Below, prog=layout.prog, metavar="VERB", help="more about layouts; schedline layout VERB --help"
     )
-    emit = add_verb(
+    add_verb(
         verbs,
         "emit",
         "the rules as static assertions, a C file for kernel/sched/tests",
@@ -62,14 +51,10 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
             "schedline layout emit --kdir ~/linux -o layout_asserts.c   for your tree",
         ],
         text="Writes the rules of the changes that a tree has. What breaks one of them does not build.",
-        read=_read,
-        job=job("queries", "emit_asserts"),
+        options=EmitOptions,
+        job="layout.queries.emit_asserts",
     )
-    emit.add_argument("-o", "--out", type=new_path, metavar="FILE", help="write it here (default: standard output)")
-    options.add_tree_options(emit)
-    options.add_change_options(emit)
-
-    diff = add_verb(
+    add_verb(
         verbs,
         "diff",
         "what differs between two layouts",
@@ -85,17 +70,11 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
             "schedline layout diff running ~/linux",
         ],
         operands="A B",
-        read=_read_diff,
-        job=job("layout_diff", "diff_layouts"),
+        read=_one_column,
+        options=LayoutDiffOptions,
+        job="layout.layout_diff.diff_layouts",
     )
-    what = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, an object layout_fields.o, or running"
-    diff.add_argument("before", type=layout_operand, metavar="A", help=what)
-    diff.add_argument("after", type=layout_operand, metavar="B", help="the same")
-    add_column_options(diff)
-    diff.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
-    diff.add_argument("--svg", type=new_path, metavar="FILE", help="draw both, before above after")
-
-    drift = add_verb(
+    add_verb(
         verbs,
         "drift",
         "what became of all contracts from one kernel to the next",
@@ -115,16 +94,11 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
             "schedline layout drift 7.3 7.3+rd-lines --pack sched",
         ],
         operands="A B [C ...]",
-        read=_read_drift,
-        job=job("drift_job", "compare_all"),
+        read=_in_order,
+        options=DriftOptions,
+        job="layout.drift_job.compare_all",
     )
-    what = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, BTF, or running; the oldest first"
-    drift.add_argument("kernels", type=layout_operand, nargs="+", metavar="KERNEL", help=what)
-    add_column_options(drift)
-    add_pack_options(drift, more=("sched",))
-    drift.add_argument("--json", type=new_file, metavar="FILE", help="write everything that was found")
-
-    explain = add_verb(
+    add_verb(
         verbs,
         "explain",
         "what a rule keeps, why, and how it stands now",
@@ -134,11 +108,10 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         ],
         text="Says what the rule keeps, who asked for it and why, and draws the cache lines that it speaks of.",
         operands="RULE",
-        read=_read,
-        job=job("queries", "explain_rule"),
+        options=ExplainOptions,
+        job="layout.queries.explain_rule",
     )
-    explain.add_argument("rule", type=rule_id, metavar="RULE", help="its id, or what stands behind the dot: Q1")
-    rules = add_verb(
+    add_verb(
         verbs,
         "rules",
         "who owns which line of a subsystem's structures, as plain rules",
@@ -149,13 +122,10 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         text="""
         Prints the contracts of the structures that a directory or file of the kernel declares: short enough for a
         reviewer, or for a program that reviews. It looks at no tree.""",
-        read=lambda arguments: arguments.directory,
-        job=job("queries", "show_rules"),
+        options=RulesOptions,
+        job="layout.queries.show_rules",
     )
-    rules.add_argument(
-        "--for", dest="directory", metavar="PATH", required=True, help="a directory or file of the kernel"
-    )
-    headroom = add_verb(
+    add_verb(
         verbs,
         "headroom",
         "bytes left on each guarded line, and drift that no rule catches",
@@ -165,15 +135,14 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         ],
         text="Says how much may still be added to each line that a rule guards before the rule breaks.",
         examples=["schedline layout headroom --arch x86_64,ppc64le --config numa+proxy"],
-        read=_read,
-        job=job("queries", "show_headroom"),
+        options=HeadroomOptions,
+        job="layout.queries.show_headroom",
     )
-    headroom.add_argument("--json", type=new_path, metavar="FILE", help="write the figures here")
     contract = verbs.add_parser(
         "contract", help="make a contract of a structure, or check one", description="Contracts of structures."
     )
     below = contract.add_subparsers(prog=contract.prog, metavar="VERB", required=True)
-    init = add_verb(
+    add_verb(
         below,
         "init",
         "write a first contract of a structure",
@@ -187,17 +156,10 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         measured. Each part names its origin. Groups that share a line although their classes do not fit get an
         exception. What no source speaks of is listed at the end. Judge it with schedline layout --contracts DIR.""",
         operands="STRUCT",
-        read=_read_init,
-        job=job("struct_job", "init_contract"),
+        options=InitOptions,
+        job="layout.struct_job.init_contract",
     )
-    init.add_argument("struct", type=struct_tag, metavar="STRUCT", help="its tag")
-    init.add_argument(
-        "--file", default="", metavar="FILE", help="what declares it, if several files do: fs/eventpoll.c"
-    )
-    init.add_argument("-o", "--out", type=new_path, metavar="FILE", help="write it here (default: standard output)")
-    about = "a result of schedline c2c, or its directory: take classes from it, too"
-    init.add_argument("--profile", type=options.existing_path, metavar="FILE", help=about)
-    check = add_verb(
+    add_verb(
         below,
         "check",
         "hold a contract against what was measured",
@@ -211,36 +173,20 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         does not watch the structure or its guests do not agree. Functions are told and do not fail: a compiler may
         have inlined one, and a workload does not run all.""",
         operands="STRUCT|FILE --profile FILE",
-        read=lambda arguments: options.options_of(ContractCheckOptions, arguments),
-        job=job("struct_job", "check_against_profile"),
+        options=ContractCheckOptions,
+        job="layout.struct_job.check_against_profile",
     )
-    check.add_argument("contract", type=contract_file, metavar="STRUCT|FILE", help="a tag, or the contract's file")
-    about = "a result of schedline c2c, or its directory"
-    check.add_argument("--profile", type=options.existing_path, metavar="FILE", required=True, help=about)
-    for parser in (explain, headroom, init):
-        options.add_tree_options(parser)
-        options.add_change_options(parser)
-        add_column_options(parser)
 
 
-def _read(arguments: argparse.Namespace) -> QueryOptions:
-    others = {name: getattr(arguments, name, default) for name, default in (("rule", ""), ("out", None))}
-    return options.options_of(QueryOptions, arguments, **of_tree(arguments), **others)
-
-
-def _read_init(arguments: argparse.Namespace) -> StructOptions:
-    return options.options_of(StructOptions, arguments, **of_tree(arguments), built=False)
-
-
-def _read_diff(arguments: argparse.Namespace) -> LayoutDiffOptions:
-    columns = column_options(arguments)
+def _one_column(options: LayoutDiffOptions) -> LayoutDiffOptions:
+    columns = options.columns
     if len(columns.arch) > 1 or len(columns.config) > 1 or "all" in columns.config:
         raise SchedlineError("diff compares in one architecture and configuration", "name one of each")
-    return options.options_of(LayoutDiffOptions, arguments, columns=columns)
+    return options
 
 
-def _read_drift(arguments: argparse.Namespace) -> DriftOptions:
-    kernels = tuple(arguments.kernels)
+def _in_order(options: DriftOptions) -> DriftOptions:
+    kernels = options.kernels
     if len(kernels) < 2:
         raise SchedlineError(
             f"{kernels[0].text} alone cannot drift: a kernel is compared with the one before it",
@@ -254,7 +200,4 @@ def _read_drift(arguments: argparse.Namespace) -> DriftOptions:
                 f"{kernel.text} is an object; contracts of all subsystems need a whole kernel",
                 "give a series, a tree, a vmlinux or BTF",
             )
-    chosen, directories = packs(arguments)
-    command = shlex.join(["schedline", *sys.argv[1:]])
-    every = chosen or ("sched", *pack_names())
-    return DriftOptions(kernels, arguments.arch or (), arguments.config, every, directories, arguments.json, command)
+    return options

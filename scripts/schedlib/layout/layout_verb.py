@@ -3,29 +3,12 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from dataclasses import replace
 from pathlib import Path
 
-from schedlib import options
 from schedlib.errors import SchedlineError
 from schedlib.layout import layout_queries_verb
-from schedlib.layout.layout_options import (
-    HookOptions,
-    LayoutOptions,
-    PatchOptions,
-    StructOptions,
-    add_column_options,
-    add_pack_options,
-    job,
-    of_tree,
-    packs,
-    rules_required,
-    struct_tag,
-)
-from schedlib.names import change_ids, one_of, some_of
-from schedlib.options import Verbs, add_verb
+from schedlib.layout.layout_options import ColumnOptions, LayoutOptions
+from schedlib.options import ChangeOptions, TreeOptions, Verbs, add_verb
 from schedlib.progress import say
 from schedlib.verdict import Verdict
 
@@ -58,147 +41,97 @@ def add_parser(verbs: Verbs) -> None:
             "schedline layout explain Q1                           what a rule keeps, and why",
         ],
         operands="[VERB]",
-        read=_read,
+        options=LayoutOptions,
+        read=_checked,
         job=_layout,
     )
-    options.add_tree_options(parser)
-    options.add_change_options(parser)
-    add_column_options(parser)
-    built = parser.add_mutually_exclusive_group()
-    built.add_argument(
-        "--vmlinux", type=options.existing_path, metavar="FILE", help="a vmlinux with DWARF or BTF, of any machine"
-    )
-    built.add_argument("--running", action="store_true", help="this machine's kernel, by its BTF")
-    parser.add_argument(
-        "--expect", type=some_of("change", change_ids), metavar="ID,...", help="changes that have to be there"
-    )
-    parser.add_argument("--base", metavar="REV", help="expect what this revision of your tree has")
-    parser.add_argument(
-        "--require", type=rules_required, default=(), metavar="RULE,...", help="these rules must not be n/a everywhere"
-    )
-    add_pack_options(parser)
-    parser.add_argument(
-        "--struct", type=struct_tag, metavar="NAME", help="print the lines of this structure; nothing is judged"
-    )
-    parser.add_argument(
-        "--patch",
-        type=_patch_text,
-        metavar="FILE",
-        help="print what a patch or mail (-: standard input) breaks, or takes room from, in checkpatch's form",
-    )
-    parser.add_argument("--commit", metavar="REV", help="--patch of a commit of your git tree")
-    parser.add_argument("--staged", action="store_true", help="--patch of what `git commit` would commit")
-    parser.add_argument("--range", dest="between", metavar="A..B", help="--patch of the difference of two revisions")
-    parser.add_argument(
-        "--install-hook", action="store_true", help="let git commit and b4 run this for your tree (--kdir)"
-    )
-    parser.add_argument(
-        "--format",
-        dest="form",
-        type=one_of("format", lambda: ("text", "b4", "sarif")),
-        metavar="FORMAT",
-        help="with --patch: text, b4 or sarif; b4's is for b4.review-perpatch-check-cmd",
-    )
-    parser.add_argument("--verbose", action="store_true", help="with --patch: say also what was looked at")
-    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the results here")
     layout_queries_verb.add_parser(parser)
 
 
-def _patch_text(text: str) -> bytes:
-    from schedlib.layout.patch_text import diff_of
-
-    try:
-        return diff_of(sys.stdin.buffer.read() if text == "-" else options.existing_path(text).read_bytes())
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
-
-
-_Options = LayoutOptions | PatchOptions | StructOptions | HookOptions
-
-
-def _read(arguments: argparse.Namespace) -> _Options:
-    given = of_tree(arguments)
-    named = arguments.kdir, arguments.series, arguments.with_, arguments.without, arguments.arch, arguments.config
-    built = arguments.vmlinux is not None or arguments.running
-    if built and (any(named) or arguments.base):
+def _checked(options: LayoutOptions) -> LayoutOptions:
+    """The options, if they do not contradict each other."""
+    of_tree = (options.tree, options.changes, options.columns) != (TreeOptions(), ChangeOptions(), ColumnOptions())
+    if options.built and (of_tree or options.base):
         raise SchedlineError(
             "--vmlinux and --running judge a kernel that is built already",
             "drop --kdir, --series, --with, --without, --arch, --config, --base",
         )
-    judged = arguments.expect or arguments.base or arguments.require or arguments.json or arguments.pack
-    if arguments.struct:
-        if judged or arguments.contracts or arguments.patch is not None:
+    judged = options.expect or options.base or options.require or options.json or options.pack
+    if options.struct:
+        if judged or options.contracts or options.patch is not None:
             raise SchedlineError(
                 "--struct prints the lines of a structure and judges nothing",
                 "drop --expect, --base, --require, --json, --pack, --contracts, --patch",
             )
-        return StructOptions(arguments.struct, **given, built=built, vmlinux=arguments.vmlinux)
-    if arguments.install_hook:
-        return HookOptions(arguments.kdir)
-    of_git = [arguments.commit is not None, arguments.staged, arguments.between is not None]
-    if sum(of_git) + (arguments.patch is not None) > 1:
+        return options
+    if options.install_hook:
+        return options
+    named = (options.patch, options.commit, options.staged or None, options.between)
+    if sum(each is not None for each in named) > 1:
         raise SchedlineError("--patch, --commit, --staged and --range name one patch", "choose one of them")
-    if any(of_git) and arguments.kdir is None:
+    if options.of_git and options.tree.kdir is None:
         raise SchedlineError("--commit, --staged and --range are of a git tree, and none is named", "add --kdir .")
-    chosen, contracts = packs(arguments)
-    if not any(of_git) and arguments.patch is None:
-        for option, value in (("--verbose", arguments.verbose), ("--format", arguments.form)):
+    if not options.of_git and options.patch is None:
+        for option, value in (("--verbose", options.verbose), ("--format", options.form)):
             if value:
                 raise SchedlineError(f"{option} belongs to --patch", "drop it")
-        return options.options_of(LayoutOptions, arguments, **given, built=built, packs=chosen, contracts=contracts)
-    if built or judged:
+        return options
+    if options.built or judged:
         raise SchedlineError(
             "--patch compares a tree without and with the patch, and prints what it breaks of all contracts",
             "drop --vmlinux, --running, --expect, --base, --require, --json, --pack",
         )
-    patch, form = arguments.patch or b"", arguments.form or "text"
-    if patch.strip():
+    if options.patch and options.patch.strip():
         from schedlib.layout.patch_text import require_diff
 
-        require_diff(patch)
-    if arguments.verbose and form != "text":
+        require_diff(options.patch)
+    if options.verbose and (options.form or "text") != "text":
         raise SchedlineError("--verbose prints text", "drop it, or --format")
-    source = (arguments.commit, arguments.between) if any(of_git) else None
-    return PatchOptions(patch, **given, verbose=arguments.verbose, form=form, contracts=contracts, source=source)
+    return options
 
 
-def _patch(wanted: PatchOptions) -> Verdict:
+def _layout(options: LayoutOptions) -> Verdict:
+    if options.struct:
+        from schedlib.layout.struct_job import show_struct
+
+        return show_struct(options)
+    if options.install_hook:
+        from schedlib.layout.patch_text import install_hook
+
+        return install_hook(options.tree.kdir)
+    if options.of_git or options.patch is not None:
+        return _patch(options)
+    from schedlib.layout.layout_job import judge_layout
+
+    return judge_layout(options)
+
+
+def _patch(options: LayoutOptions) -> Verdict:
     """Judge a patch, if it can move a member at all: otherwise nothing has to be loaded for it."""
     from schedlib.layout.patch_text import git_patch, why_untouched
 
-    if wanted.source:
-        wanted = replace(wanted, patch=git_patch(wanted.tree.kdir or Path(), *wanted.source))
-    if reason := why_untouched(wanted.patch, wanted.contracts):
-        empty = not wanted.patch.strip()
+    form, patch = options.form or "text", options.patch or b""
+    if options.of_git:
+        patch = git_patch(options.tree.kdir or Path(), options.commit, options.between)
+    if reason := why_untouched(patch, options.contracts):
+        empty = not patch.strip()
         if empty:
             say(f"nothing was looked at: {reason}\n  next: does the command before it print a patch?")
-        elif wanted.verbose:
+        elif options.verbose:
             print(f"nothing to look at: {reason}")
-        if wanted.form != "text":
+        if form != "text":
             from schedlib.contracts.contract_rules import our_rules
             from schedlib.layout.patch_check import render
 
-            print(render(our_rules().rules, (), wanted.form))
+            print(render(our_rules().rules, (), form))
         return Verdict.INCONCLUSIVE if empty else Verdict.PASS
     from schedlib.layout.patch_job import judge_patch
 
     try:
-        return judge_patch(wanted)
+        return judge_patch(options, patch, form)
     except SchedlineError as error:
-        if wanted.form == "b4":
+        if form == "b4":
             from schedlib.layout.patch_check import refused
 
             print(refused(error))
         raise
-
-
-_JOBS = {
-    LayoutOptions: job("layout_job", "judge_layout"),
-    PatchOptions: _patch,
-    StructOptions: job("struct_job", "show_struct"),
-    HookOptions: job("patch_text", "install_hook"),
-}
-
-
-def _layout(wanted: _Options) -> Verdict:
-    return _JOBS[type(wanted)](wanted)

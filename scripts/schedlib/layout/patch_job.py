@@ -12,7 +12,7 @@ from schedlib.contracts.contract_rules import CONTRACTS, Rules, all_rules, pack_
 from schedlib.errors import DoesNotBuild
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column
-from schedlib.layout.layout_options import PatchOptions
+from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.pack_units import pack_layouts
 from schedlib.layout.patch_check import Finding, Steps, findings, lost_members, render, steps
 from schedlib.layout.patch_coverage import (
@@ -41,7 +41,7 @@ _PATIENCE = 1.0
 """Seconds of silence: a hook that takes longer prints what it does."""
 
 
-def judge_patch(options: PatchOptions) -> Verdict:
+def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     """Print what a patch breaks, and nothing else unless `verbose` asks for it.
 
     b4 takes each line on stderr for a failed check, so progress is for terminals only.
@@ -54,10 +54,10 @@ def judge_patch(options: PatchOptions) -> Verdict:
     rules, packs = all_rules((CONTRACTS.name,)), pack_rules(pack_names(), options.contracts)
     with only_on_a_terminal():
         with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
-            tree, both = _prepared(options)
+            tree, both = _prepared(options, patch)
             for commit in (both.before, both.after):
                 refuse_lost_members(tree, commit)
-        looks = Looks(tree, both, options.patch)
+        looks = Looks(tree, both, patch)
         for column in columns:
             looks.at(column, rules)
         judged = bool(looks.names)
@@ -69,11 +69,11 @@ def judge_patch(options: PatchOptions) -> Verdict:
         changed = differing(tree, both.before, both.after)
         old, new = (partial(_text, tree, changed, commit) for commit in (both.before, both.after))
         found = [*looks.found, *not_compiled(blind, looks.names, looks.why), *lost_members(packs, old, new)]
-    if text := render((*rules.rules, *packs.rules), found, options.form):
+    if text := render((*rules.rules, *packs.rules), found, form):
         print(text)
     errors = sum(each.error for each in found)
     warnings = sum(not each.error and not each.note for each in found)
-    if options.verbose or (sys.stdout.isatty() and options.form == "text"):
+    if options.verbose or (sys.stdout.isatty() and form == "text"):
         broken = _many(errors, "error") if errors else "nothing broken"
         more = f", {_many(warnings, 'warning')}" if warnings else ""
         print(
@@ -162,8 +162,8 @@ def _many(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
-def _prepared(options: PatchOptions) -> tuple[Tree, Steps]:
+def _prepared(options: LayoutOptions, patch: bytes) -> tuple[Tree, Steps]:
     """The tree, and its commits without and with the patch; both have the tests."""
     tree, composition = composed_tree(options.tree, options.changes)
-    both = steps(tree, composition, options.patch)
+    both = steps(tree, composition, patch)
     return tree, Steps(with_tests(tree, both.before), with_tests(tree, both.after))

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
-from schedlib.layout.layout_options import HookOptions
 from schedlib.names import pack_files
 from schedlib.paths import COMMAND
 from schedlib.process import must, run
@@ -82,13 +81,12 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
     return done.stdout
 
 
-def install_hook(wanted: HookOptions) -> Verdict:
+def install_hook(kdir: Path | None) -> Verdict:
     """Let git commit and b4 judge patches of a tree, and print what was written.
 
     Raises:
         SchedlineError: it is no git tree, or it has such a hook already.
     """
-    kdir = wanted.kdir
     if kdir is None:
         raise SchedlineError("--install-hook is for a git tree, and none is named", "add --kdir .")
     found = run(["git", "-C", kdir, "rev-parse", "--git-path", "hooks"])

@@ -18,7 +18,7 @@ from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.emit import emit
 from schedlib.layout.headroom import guarded_lines
-from schedlib.layout.layout_options import QueryOptions
+from schedlib.layout.layout_options import EmitOptions, ExplainOptions, HeadroomOptions, RulesOptions
 from schedlib.layout.pack_units import column_layout
 from schedlib.layout.picture import draw_clause
 from schedlib.layout.reads import group_drift, groups
@@ -87,7 +87,7 @@ class LayoutHeadroomDocument(Document, frozen=True, kw_only=True):
     drift: tuple[GroupDrift, ...]
 
 
-def emit_asserts(options: QueryOptions) -> Verdict:
+def emit_asserts(options: EmitOptions) -> Verdict:
     """Write the rules of the changes that a tree has as static assertions."""
     tree, composition = composed_tree(options.tree, options.changes)
     text = emit(
@@ -108,7 +108,7 @@ def emit_asserts(options: QueryOptions) -> Verdict:
     return Verdict.PASS
 
 
-def _layouts(options: QueryOptions, rules: Rules) -> Iterator[tuple[Tree, str, Layout]]:
+def _layouts(options: ExplainOptions | HeadroomOptions, rules: Rules) -> Iterator[tuple[Tree, str, Layout]]:
     """Tree, composed commit and layout of each column asked for, with the structures that the rules are about."""
     columns = (pack_columns if rules.files else columns_for)(options.columns.arch, options.columns.config)
     ensure_tools(columns)
@@ -122,7 +122,7 @@ def _layouts(options: QueryOptions, rules: Rules) -> Iterator[tuple[Tree, str, L
         yield tree, composition.commit, layout
 
 
-def explain_rule(options: QueryOptions) -> Verdict:
+def explain_rule(options: ExplainOptions) -> Verdict:
     """Print what a rule keeps and why, and draw the members that it is about."""
     is_ours = options.rule in {rule.id for rule in our_rules().rules}
     rules = our_rules() if is_ours else pack_rules(pack_names())
@@ -150,9 +150,9 @@ def explain_rule(options: QueryOptions) -> Verdict:
     return Verdict.PASS
 
 
-def show_rules(directory: str) -> Verdict:
+def show_rules(options: RulesOptions) -> Verdict:
     """Print the rules of the structures that a directory or file of the kernel declares."""
-    print(rules_text(directory))
+    print(rules_text(options.directory))
     return Verdict.PASS
 
 
@@ -184,7 +184,7 @@ def _told(rules: Rules, tag: str) -> Iterator[str]:
     yield from (f"- {rule.id}: {rule.reason}" for rule in rules.rules if rule.id in mine)
 
 
-def show_headroom(options: QueryOptions) -> Verdict:
+def show_headroom(options: HeadroomOptions) -> Verdict:
     """Print how much can be added to each guarded line."""
     rules = our_rules()
     rows: list[GuardedLine] = []

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import argparse
-
-from schedlib import options
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.layout.layout_options import StatusOptions
-from schedlib.options import BASIC, Verbs, add_verb
+from schedlib.options import BASIC, ChangeOptions, Verbs, add_verb
 from schedlib.verdict import Verdict
 
 
 def add_parser(verbs: Verbs) -> None:
     """Add `schedline status`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "status",
         "which of the changes a kernel has, and how the carried ones apply",
@@ -36,31 +33,21 @@ def add_parser(verbs: Verbs) -> None:
             "schedline status --vmlinux ~/build/vmlinux --json status.json",
             "schedline status --kdir ~/linux --apply --with cpupri-split",
         ],
-        read=_read,
+        options=StatusOptions,
+        read=_checked,
         job=_status,
         libraries=(),
     )
-    options.add_tree_options(parser)
-    built = parser.add_mutually_exclusive_group()
-    built.add_argument("--vmlinux", type=options.existing_path, metavar="FILE", help="a kernel with DWARF or BTF")
-    built.add_argument("--running", action="store_true", help="this machine's kernel")
-    parser.add_argument("--apply", action="store_true", help="say how the carried changes apply")
-    options.add_change_options(parser)
-    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write the answer here")
 
 
-def _read(arguments: argparse.Namespace) -> StatusOptions:
-    built = arguments.vmlinux is not None or arguments.running
-    if built and (arguments.kdir or arguments.series or arguments.apply):
+def _checked(options: StatusOptions) -> StatusOptions:
+    if options.built and (options.tree.kdir or options.tree.series or options.apply):
         raise SchedlineError("--vmlinux and --running name a kernel that is built", "drop --kdir, --series, --apply")
-    changes = options.change_options(arguments)
-    if changes != options.ChangeOptions() and not arguments.apply:
+    if options.changes != ChangeOptions() and not options.apply:
         raise SchedlineError("--with and --without choose what --apply applies", "add --apply, or drop them")
-    if arguments.apply and arguments.json:
+    if options.apply and options.json:
         raise SchedlineError("--json holds which changes are there, which --apply does not ask", "drop one of them")
-    return options.options_of(
-        StatusOptions, arguments, tree=options.tree_options(arguments), changes=changes, built=built
-    )
+    return options
 
 
 def _status(wanted: StatusOptions) -> Verdict:

@@ -7,7 +7,6 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from schedlib.cache import cache_dir, write_atomic
@@ -20,7 +19,7 @@ from schedlib.formats.c2c_document import read_result
 from schedlib.formats.contract_file import Contract, read_contract
 from schedlib.git import git, try_git
 from schedlib.layout.columns import composed_tree, ensure_tools, pack_columns
-from schedlib.layout.layout_options import ContractCheckOptions, StructOptions
+from schedlib.layout.layout_options import ColumnOptions, ContractCheckOptions, InitOptions, LayoutOptions
 from schedlib.layout.members import Structure, resolve
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.picture import draw_line
@@ -32,40 +31,46 @@ from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
 
-def show_struct(options: StructOptions) -> Verdict:
+def show_struct(options: LayoutOptions) -> Verdict:
     """Print every line of a structure, on each kernel asked for.
 
     Raises:
         SchedlineError: there is no such structure, or the tree, the kernel or the machine does not allow it.
     """
+    struct = options.struct or ""
     if options.built:
-        layouts = [layout_of_built(options.vmlinux, _rules(options.struct, ""))]
+        layouts = [layout_of_built(options.vmlinux, _rules(struct, ""))]
     else:
         tree, composition = composed_tree(options.tree, options.changes)
-        layouts = layouts_of(options, tree, composition.commit)
+        file = declaring_file(tree, composition.commit, struct)
+        layouts = _layouts(tree, composition.commit, options.columns, struct, file)
     for layout in layouts:
         if layout.assumed:
             say(layout.assumed)
-        structure = _structure(layout, options.struct)
-        size = structure.type.size
-        print(f"struct {options.struct} on {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}")
+        size = _structure(layout, struct).type.size
+        print(f"struct {struct} on {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}")
         for line in range(layout.lines(size)):
-            for text in draw_line(options.struct, line, layout, frozenset()):
+            for text in draw_line(struct, line, layout, frozenset()):
                 print(text)
     return Verdict.PASS
 
 
-def init_contract(options: StructOptions) -> Verdict:
+def init_contract(options: InitOptions) -> Verdict:
     """Write a first contract of a structure.
 
     Raises:
         SchedlineError: there is no such structure, or the tree or the machine does not allow it.
     """
-    profile = profile_of(options.profile, options.struct) if options.profile else None
+    struct = options.struct
+    profile = profile_of(options.profile, struct) if options.profile else None
     if profile and not profile.is_watched:
-        say(f"{profile.about} does not watch {options.struct}, only {', '.join(profile.watches)}: it adds nothing")
+        say(f"{profile.about} does not watch {struct}, only {', '.join(profile.watches)}: it adds nothing")
     tree, composition = composed_tree(options.tree, options.changes)
-    text = first_contract(declaration_of(options, tree, composition.commit), profile)
+    commit = composition.commit
+    file = options.file or declaring_file(tree, commit, struct)
+    layouts = _layouts(tree, commit, options.columns, struct, file)
+    declared = declaration_in(struct, file, tree.read(file, commit) or "", layouts, tree, commit)
+    text = first_contract(declared, profile)
     if options.out:
         write_atomic(options.out, text)
         print(options.out)
@@ -74,25 +79,10 @@ def init_contract(options: StructOptions) -> Verdict:
     return Verdict.PASS
 
 
-def declaration_of(options: StructOptions, tree: Tree, commit: str, searched: str = "") -> Declaration:
-    """What the tree says of the structure.
-
-    Args:
-        searched: the commit in which other files are looked for and into; if it is not the same.
-
-    Raises:
-        SchedlineError: there is no such structure, or the tree or the machine does not allow it.
-    """
-    searched = searched or commit
-    file = options.file or declaring_file(tree, searched, options.struct)
-    layouts = layouts_of(replace(options, file=file), tree, commit)
-    return declaration_in(options.struct, file, tree.read(file, commit) or "", layouts, tree, searched)
-
-
 def declaration_in(
     struct: str, file: str, source: str, layouts: Sequence[Layout], tree: Tree, commit: str
 ) -> Declaration:
-    """The same for layouts that are known.
+    """What a tree says of the structure.
 
     Args:
         source: the text of the file.
@@ -173,17 +163,15 @@ def _structure(layout: Layout, struct: str) -> Structure:
     return found
 
 
-def layouts_of(options: StructOptions, tree: Tree, commit: str) -> list[Layout]:
+def _layouts(tree: Tree, commit: str, chosen: ColumnOptions, struct: str, file: str) -> list[Layout]:
     """The layouts of the structure, one for each column.
 
     Raises:
         SchedlineError: the machine or the tree does not allow it.
     """
-    columns = pack_columns(options.columns.arch, options.columns.config)
+    columns = pack_columns(chosen.arch, chosen.config)
     ensure_tools(columns)
-    file = options.file or declaring_file(tree, commit, options.struct)
-    rules = _rules(options.struct, file)
-    return [pack_layout(cache_dir(), tree, commit, column, rules) for column in columns]
+    return [pack_layout(cache_dir(), tree, commit, column, _rules(struct, file)) for column in columns]
 
 
 def declaring_file(tree: Tree, commit: str, struct: str) -> str:

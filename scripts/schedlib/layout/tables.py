@@ -54,8 +54,8 @@ class Field(Strict, frozen=True):
     member: Word
     offset: Count
     size: Count
-    count: Count = 1
-    stride: Count = 0
+    count: Count
+    stride: Count
 
     @property
     def last(self) -> int:

@@ -20,8 +20,7 @@ from schedlib.c2c.moved_layout import StructureLayout, up
 from schedlib.c2c.observed import Observed, traced
 from schedlib.c2c.plugin_guest import Setting
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
-from schedlib.contracts.contract_rules import Rules, our_rules
-from schedlib.contracts.contract_rules import all_rules
+from schedlib.contracts.contract_rules import Rules, all_rules, our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.data_file import read_toml

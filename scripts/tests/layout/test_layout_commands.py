@@ -22,11 +22,10 @@ from schedlib import doctor
 from schedlib.errors import SchedlineError
 from schedlib.layout import columns, patch_job
 from schedlib.layout.layout_options import (
+    ExplainOptions,
     LayoutDiffOptions,
     LayoutOperand,
     LayoutOptions,
-    PatchOptions,
-    QueryOptions,
     find_rule,
     rule_ids,
 )
@@ -131,7 +130,7 @@ def test_option_in_front_of_a_verb_is_refused(capsys: pytest.CaptureFixture[str]
         assert error.value.code == 2
         assert f"schedline layout explain {word[0]} ..." in capsys.readouterr().err
     wanted = read("layout", "explain", "Q1", "--kdir", "/")
-    assert isinstance(wanted, QueryOptions)
+    assert isinstance(wanted, ExplainOptions)
     assert wanted.tree == TreeOptions(Path("/"))
 
 
@@ -150,7 +149,7 @@ def test_what_is_asked_for() -> None:
 def test_patch_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"--- a/x.h\n+++ b/x.h\n")))
     wanted = read("layout", "--kdir", "/", "--patch", "-")
-    assert isinstance(wanted, PatchOptions)
+    assert isinstance(wanted, LayoutOptions)
     assert wanted.patch == b"--- a/x.h\n+++ b/x.h\n"
 
 

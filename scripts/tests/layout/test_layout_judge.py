@@ -126,7 +126,7 @@ def array(first: int, stride: int, count: int = 3) -> Field:
 
 def test_every_element_of_an_array_is_looked_at() -> None:
     where = rq()
-    single = Field("rq", "b", 256, 8)
+    single = Field("rq", "b", 256, 8, 1, 0)
     assert not share_line(array(0, 64), single, where)
     assert share_line(array(0, 64, 5), single, where)
     assert share_line(single, array(0, 64, 5), where)
@@ -225,8 +225,8 @@ def test_unknown_alignment_of_a_type() -> None:
 
 def test_bytes_left() -> None:
     where = rq()
-    assert bytes_left([Field("rq", "a", 0, 8), Field("rq", "b", 40, 8)], where) == 16
-    assert bytes_left([Field("rq", "b", 56, 8)], where) == 0
+    assert bytes_left([Field("rq", "a", 0, 8, 1, 0), Field("rq", "b", 40, 8, 1, 0)], where) == 16
+    assert bytes_left([Field("rq", "b", 56, 8, 1, 0)], where) == 0
 
 
 SIGN = clause(ClauseKind.FOLLOWS, "b a", rule="x")

@@ -17,6 +17,7 @@ import pytest
 import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from toys import toy
 
 from conftest import SCHED_H, git
@@ -78,8 +79,8 @@ def test_part_of_a_change() -> None:
         where,
         fields={
             **where.fields,
-            ("rq", "nr_running"): replace(idle, member="nr_running", offset=0),
-            ("rq", "__lock"): replace(idle, member="__lock", offset=512),
+            ("rq", "nr_running"): structs.replace(idle, member="nr_running", offset=0),
+            ("rq", "__lock"): structs.replace(idle, member="__lock", offset=512),
         },
     )
     row = found(half)["rq-order"]
@@ -90,7 +91,7 @@ def test_part_of_a_change() -> None:
 def test_change_that_cannot_be_told() -> None:
     row = found(toy("-CONFIG_SMP"))["cpupri-lines"]
     assert (row.presence, set(row.evidence)) == (Presence.NA, {"n/a: needs CONFIG_SMP"})
-    unaligned = {name: replace(kind, align=None) for name, kind in toy().types.items()}
+    unaligned = {name: structs.replace(kind, align=None) for name, kind in toy().types.items()}
     row = found(replace(toy(), types=unaligned))["cpupri-lines"]
     assert row.presence is Presence.PRESENT
     assert "n/a: the alignment of a type is not recorded there" in row.evidence

@@ -357,7 +357,7 @@ def layout(
     """The layout of some structures. Without `debug` only the listed members are known."""
     types = {each.type.name: each.type for each in structures}
     fields = {
-        (each.type.name, member.name): Field(each.type.name, member.name, member.offset, member.size)
+        (each.type.name, member.name): Field(each.type.name, member.name, member.offset, member.size, 1, 0)
         for each in structures
         for member in each.members
     }
