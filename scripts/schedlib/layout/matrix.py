@@ -21,6 +21,7 @@ from schedlib.layout.rule_judge import (
     presence_of,
     shared_members,
 )
+from schedlib.progress import table as aligned
 from schedlib.tree.changes import change_table
 from schedlib.verdict import Verdict
 
@@ -72,9 +73,7 @@ def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
         for column in columns
         if column.layout
     ]
-    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
-    for row in rows:
-        yield " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from aligned(rows, " ")
 
 
 def pack_table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
@@ -86,9 +85,7 @@ def pack_table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     for tag in rules.types():
         its = {clause.rule for clause in rules.clauses if clause.type == tag}
         rows.append([tag, *(_counts([column.outcome(rule) for rule in its]) for column in built)])
-    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from aligned(rows)
 
 
 def _counts(outcomes: Sequence[RuleOutcome]) -> str:

@@ -26,7 +26,7 @@ from schedlib.layout.picture import draw_line
 from schedlib.layout.rule_judge import Layout, share_line
 from schedlib.layout.tables import Field
 from schedlib.layout.vmlinux import layout_of_built
-from schedlib.progress import say
+from schedlib.progress import say, table
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
@@ -88,7 +88,7 @@ def declaration_in(
         source: the text of the file.
         commit: the commit in which other files are looked for and into.
     """
-    table = find_table(tree, commit, struct)
+    rows = find_table(tree, commit, struct)
     members = _structure(layouts[0], struct).members
 
     def fields(layout: Layout, names: Sequence[str]) -> list[Field]:
@@ -117,8 +117,8 @@ def declaration_in(
         tuple(member.name for member in members),
         asserted_members(tree, commit, struct),
         find_declaration(struct, source),
-        table,
-        known_functions(tree, commit, {name for row in table.rows for name in row.functions}),
+        rows,
+        known_functions(tree, commit, {name for row in rows.rows for name in row.functions}),
         lambda name: resolve(layouts[0].structures, struct, name) is not None,
         shares,
         ", ".join(layout.name for layout in layouts),
@@ -207,9 +207,9 @@ def net_tables(tree: Tree, commit: str) -> Iterator[NetTable]:
     """The tables of Documentation/networking/net_cachelines."""
     listed = try_git(tree.src, "ls-tree", "--name-only", commit, f"{NET_TABLES}/").stdout.decode().split()
     for file in listed:
-        table = read_table(file.rpartition("/")[2], tree.read(file, commit) or "")
-        if table.rows:
-            yield table
+        found = read_table(file.rpartition("/")[2], tree.read(file, commit) or "")
+        if found.rows:
+            yield found
 
 
 def find_table(tree: Tree, commit: str, struct: str) -> NetTable:
@@ -271,7 +271,7 @@ def _told(contract: Contract, profile: Profile, checked: tuple[CheckedGroup, ...
         yield "the contract has no groups, so it declares no class that could be compared"
         yield f"  next: schedline layout contract init {contract.struct} --profile FILE writes groups with classes"
         return
-    yield from _table(checked)
+    yield from table(_rows(checked))
     for each in checked:
         if each.text:
             yield f"{each.verdict.name} {each.group.name}: {each.text}"
@@ -281,13 +281,11 @@ def _told(contract: Contract, profile: Profile, checked: tuple[CheckedGroup, ...
         yield f"in no group, and not cold: {', '.join(names)}"
 
 
-def _table(checked: tuple[CheckedGroup, ...]) -> Iterator[str]:
+def _rows(checked: tuple[CheckedGroup, ...]) -> Sequence[Sequence[str]]:
     rows = [("group", "declared", "measured", "accesses", "writes")]
     for each in checked:
         measured = " ".join(dict.fromkeys(found.value if found else "too little to tell" for found in each.measured))
         use = each.use
         accesses, writes = f"{use.accesses:,}", percent(use.writes, use.accesses)
         rows.append((each.group.name, each.group.class_.value, measured, accesses, writes))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    return rows
