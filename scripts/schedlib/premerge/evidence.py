@@ -82,19 +82,19 @@ def _layout(directory: Path, rules: Rules) -> Section:
     changes = rules.changes()
     counts = {change: sum(rule.change == change for rule in rules.rules) for change in changes}
     widths = {change: max(len(change), count) + 1 for change, count in counts.items()}
-    table = [f"{'':10}line  " + "".join(change.ljust(widths[change]) for change in changes).rstrip()]
+    table = [f"{'':9}line  " + "".join(change.ljust(widths[change]) for change in changes).rstrip()]
     broken: dict[str, list[str]] = {}
     judged = 0
     for name, pair in columns.items():
         if pair is None:
-            table.append(f"{name:10}cannot be had here")
+            table.append(f"{name:9}cannot be had here")
             continue
         judged += 1
         before, after = (from_tables(name, each, {}) for each in pair)
         for result in broken_rules(rules, before, after):
             broken.setdefault(result.rule, []).append(name)
         cells = "".join(_letters(rules, change, before, after).ljust(widths[change]) for change in changes)
-        table.append(f"{name:10}{after.line:<6}{cells}".rstrip())
+        table.append(f"{name:9}{after.line:<6}{cells}".rstrip())
     verdict = Verdict.FAIL if broken else Verdict.PASS if judged else Verdict.INCONCLUSIVE
     lines = [f"layout, the rules of each change on the head (P, F, - n/a): {verdict.name}", *table]
     for name, where in broken.items():

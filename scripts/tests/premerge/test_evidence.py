@@ -90,10 +90,10 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
         f"base-commit: {'b' * 40}",
         f"patch-id: {PATCH}",
         "sched: Move a field",
-        "PPPPPPPPP PPPPPPPPP PPPP-PP      ---",
+        "PPPPPPPPP- PPPPPPPPP PPPP-PP      ---",
         "3 of 3 killed",
         "skipped, needs CONFIG_NUMA: 1 of demo_pass",
-        "arm       cannot be had",
+        "arm      cannot be had",
         "sha256",
     ):
         assert said in text
