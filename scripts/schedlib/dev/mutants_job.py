@@ -94,7 +94,10 @@ def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[F
 
 def _attack(options: MutantsOptions) -> Verdict:
     """Run the proof that attacks the contracted structures, or those of packs."""
+    proofs = PROJECT / "scripts/proof"
+    if not proofs.is_dir():
+        raise SchedlineError("the attacks are proofs, which only a clone of schedline has", "name mutants with --only")
     words = [*options.tree.words(), *(["--packs"] if options.on == ATTACK_PACKS else [])]
     words += ["--json", str(options.json)] if options.json else []
-    done = subprocess.run([sys.executable, PROJECT / "scripts/proof", "attacks", *words], check=False)
+    done = subprocess.run([sys.executable, proofs, "attacks", *words], check=False)
     return next((verdict for verdict in Verdict if verdict.exit_code == done.returncode), Verdict.ERROR)
