@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +13,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from schedlib.cache import cached, scratch
+from schedlib.cache import cached, contents_of, scratch
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
+from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import TestOutcome
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import DoesNotBuild, SchedlineError
+from schedlib.guest import selftests
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import Kernel, KernelPlan, built, composed_kernel
 from schedlib.kernel.targets import choose
@@ -25,13 +28,14 @@ from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import Column, arch_table, compiled, layout_of
 from schedlib.layout.rule_judge import RuleOutcome, judge_rule
 from schedlib.names import words
-from schedlib.paths import CONFIGS
+from schedlib.paths import COLLECTION, CONFIGS, SELFTESTS
 from schedlib.process import must
 from schedlib.tree.changes import known
 from schedlib.tree.compose import Composition, compose, refuse_conflicts, with_fields
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
 MUTANTS = CONFIGS / "mutants"
+_INITRAMFS = "initramfs.cpio"
 
 
 class Fate(Enum):
@@ -56,6 +60,7 @@ class Mutant:
         name: <change>/<slug>.
         breaks: one sentence.
         killed_by: rule ids or suite:case names, at least one of which has to fail; empty for a diff without headers.
+            Of a workload, sched_latency:PROGRAM:TEST: then the guests run that program, and no KUnit test.
         series, on, config, with_, without: what it is tried on, when that is not the default. `on` may also be an
             architecture of `schedline layout`: then the mutant is compiled for it and not booted.
         traffic: how names of objects or fields begin; at least one of them has to have more traffic on emulated CPUs.
@@ -72,6 +77,12 @@ class Mutant:
     without: tuple[str, ...]
     traffic: tuple[str, ...]
     diff: bytes
+
+    @property
+    def program(self) -> str | None:
+        """The workload that has to notice it; None if it is a KUnit test or a rule."""
+        found = {name.split(":")[1] for name in self.killed_by if name.startswith(f"{COLLECTION}:")}
+        return min(found, default=None)
 
 
 _HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Config", "With", "Without", "Traffic"})
@@ -157,7 +168,8 @@ def try_mutant(
         failed = _broken_rules(cache, tree, commit, mutant, composition.expected)
         return fate_of(mutant, failed, False), failed, time.monotonic() - started
     target, _ = choose(tree, on or mutant.on)
-    original = composed_kernel(tree, target, composition, mutant.config)
+    needs = (selftests.FRAGMENT,) if mutant.program else ()
+    original = composed_kernel(tree, target, composition, (*needs, *mutant.config))
     mutated = replace(original, commit=commit)
     digest = original.configuration.digest()
 
@@ -166,10 +178,10 @@ def try_mutant(
             reference = cached(
                 cache / "mutants",
                 ("code", composition.commit, digest),
-                lambda: {"code": _built(cache, original, place / "original")[1]},
+                lambda: {"code": _built(cache, original, place / "original", None)[1]},
             )
             try:
-                kernel, code = _built(cache, mutated, place / "mutant")
+                kernel, code = _built(cache, mutated, place / "mutant", mutant.program)
             except DoesNotBuild:
                 fate, failed = (
                     (Fate.KILLED if "build" in mutant.killed_by else Fate.DOES_NOT_BUILD),
@@ -181,23 +193,30 @@ def try_mutant(
         return {"fate": fate.value, "failed": sorted(failed), "seconds": time.monotonic() - started}
 
     depends = f"{commit} {digest} {target} {mutant} {sorted(composition.expected)}"
-    found = cached(cache / "mutants", (depends,), tried)
+    programs = contents_of([SELFTESTS]) if mutant.program else ()
+    found = cached(cache / "mutants", (depends, *programs), tried)
     return Fate(found["fate"]), frozenset(found["failed"]), found["seconds"]
 
 
-def _built(cache: Path, plan: KernelPlan, place: Path) -> tuple[Kernel, str]:
-    """A kernel, copied to `place`, and the digest of its code."""
+def _built(cache: Path, plan: KernelPlan, place: Path, program: str | None) -> tuple[Kernel, str]:
+    """A kernel, copied to `place` with an initramfs that has a workload, and the digest of its code."""
     with built(cache, plan.tree, plan.commit, plan.target, plan.configuration) as kernel:
-        return kernel.kept(place), _code(kernel.build)
+        kept = kernel.kept(place)
+        if program:
+            shutil.copy2(selftests.initramfs(kernel, plan.tree, plan.target, [program]), place / _INITRAMFS)
+        return kept, _code(kernel.build)
 
 
 def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Kernel, folder: Path) -> frozenset[str]:
     """What fails in guests with the target's CPU counts, up to the first guest in which a test of `killed_by` fails."""
     accel = accelerator(cache, plan.target, kernel.image)
     failed: frozenset[str] = frozenset()
+    only = f"{COLLECTION}.{mutant.program}" if mutant.program else None
+    options = CheckOptions(selftests=bool(only), only=only)
+    archive = kernel.build / _INITRAMFS if only else None
     for cpus in plan.target.classes:
-        guests = CheckPlan(plan.target, (cpus,), plan.composition.expected, left_out=plan.left_out)
-        failed |= failing(boot_and_judge(guests, kernel, folder, accel))
+        guests = CheckPlan(plan.target, (cpus,), plan.composition.expected, options, left_out=plan.left_out)
+        failed |= failing(boot_and_judge(guests, kernel, folder, accel, archive))
         if not failed.isdisjoint(mutant.killed_by):
             break
     return failed

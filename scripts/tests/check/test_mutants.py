@@ -13,7 +13,7 @@ from schedlib.check import mutants
 from schedlib.check.mutants import MUTANTS, Fate, Mutant, fate_of, read_mutant, read_mutants, try_mutant
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.kernel.build import KernelPlan
-from schedlib.paths import KUNIT
+from schedlib.paths import KUNIT, SELFTESTS
 from schedlib.tree.kernel_tree import open_kdir
 
 DIFF = "--- a/kernel/sched/cpupri.c\n+++ b/kernel/sched/cpupri.c\n@@ -1 +1 @@\n-a\n+b\n"
@@ -75,7 +75,8 @@ def test_fate(tmp_path: Path, killed_by: tuple[str, ...], failed: set[str], same
 
 
 def test_each_mutant_of_the_project_names_what_kills_it() -> None:
-    lines = [line.split("#")[0].split() for line in (KUNIT / "tests.txt").read_text().splitlines()]
+    listed = [path.read_text() for path in (KUNIT / "tests.txt", SELFTESTS / "tests.txt")]
+    lines = [line.split("#")[0].split() for text in listed for line in text.splitlines()]
     names = [words[0] for words in lines if words]
     known = {alias for name in names for alias in (name, ":".join(name.split(":")[:2]), name.split(":")[-1])}
     for each in read_mutants(MUTANTS):
@@ -122,7 +123,7 @@ def test_only_a_compiler_that_failed_makes_a_mutant_that_does_not_build(
     tree = open_kdir(cache, kernel)
     errors: list[SchedlineError] = []
 
-    def built(cache: Path, plan: KernelPlan, place: Path) -> tuple[None, str]:
+    def built(cache: Path, plan: KernelPlan, place: Path, program: str | None) -> tuple[None, str]:
         if plan.commit != plan.composition.commit:
             raise errors[-1]
         return None, "code"
