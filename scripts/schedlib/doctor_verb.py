@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from schedlib import doctor
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.names import unknown
-from schedlib.options import Verbs, add_verb
+from schedlib.options import Verbs, add_verb, flag, option
 from schedlib.paths import TYPED
 from schedlib.verdict import Verdict
 
@@ -23,13 +22,13 @@ from schedlib.verdict import Verdict
 class DoctorOptions:
     """The jobs to report on, and whether to install what they lack."""
 
-    jobs: tuple[str, ...]
-    install: bool
+    jobs: tuple[str, ...] = option("JOB", f"some of {', '.join(doctor.JOBS)}", default=(), nargs="*")
+    install: bool = flag("--install", "install what the named jobs lack")
 
 
 def add_parser(verbs: Verbs) -> None:
     """Add `schedline doctor`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "doctor",
         "which jobs this machine is ready for, and what the others lack",
@@ -41,19 +40,18 @@ def add_parser(verbs: Verbs) -> None:
         Nothing is installed without --install. That option installs Debian packages, and puts the Python libraries
         into the cache. The exit code is 2 if a named job is not ready; without a name, if check is not.""",
         operands="[JOB ...]",
-        read=_read,
+        options=DoctorOptions,
+        read=_checked,
         job=_doctor,
         libraries=(),
     )
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"some of {', '.join(doctor.JOBS)}")
-    parser.add_argument("--install", action="store_true", help="install what the named jobs lack")
 
 
-def _read(arguments: argparse.Namespace) -> DoctorOptions:
-    for name in arguments.jobs:
+def _checked(options: DoctorOptions) -> DoctorOptions:
+    for name in options.jobs:
         if name not in doctor.JOBS:
             raise SchedlineError(unknown("job", name, tuple(doctor.JOBS)), "schedline doctor")
-    return DoctorOptions(tuple(arguments.jobs), arguments.install)
+    return options
 
 
 def _doctor(options: DoctorOptions) -> Verdict:

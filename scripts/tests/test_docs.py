@@ -461,12 +461,7 @@ FLAWS: tuple[tuple[Callable[[Path], list[str]], str, str, str], ...] = (
         "```sh\nschedline gate runs/base nowhere\n```",
         "nowhere: no such file or directory",
     ),
-    (
-        wrong_commands,
-        "docs/page.md",
-        "```sh\ngit show | \\\n  schedline layout --patc -\n```",
-        "no option '--patc'",
-    ),
+    (wrong_commands, "docs/page.md", "```sh\ngit show | \\\n  schedline layout --patc -\n```", "no option '--patc'"),
     (wrong_commands, "docs/page.md", "```sh\ngit config x 'schedline layout --patc -'\n```", "no option '--patc'"),
     (wrong_commands, "docs/page.md", "```sh\nschedline gate\n```", "no directory of runs was named"),
     (wrong_commands, "docs/page.md", "Use `schedline report`.", "'report'"),

@@ -12,17 +12,7 @@ from pathlib import Path
 from schedlib import names
 from schedlib.kernel.targets import SANITIZED, SANITIZERS, TARGETS
 from schedlib.names import one_of, some_of
-from schedlib.options import (
-    CHANGES,
-    ChangeOptions,
-    TreeOptions,
-    cpu_count,
-    flag,
-    fragments,
-    new_path,
-    option,
-    seconds,
-)
+from schedlib.options import CHANGES, ChangeOptions, TreeOptions, cpu_count, flag, fragments, new_path, option, seconds
 from schedlib.paths import TYPED
 
 _WORD = re.compile(r"[\w.,=:*?\[\]/-]+")

@@ -53,18 +53,22 @@ class Summary:
     @cached_property
     def changes(self) -> tuple[CheckChange, ...]:
         """For each change: expected, what the kernel says of its presence, and the verdict of its rules."""
+        pattern = re.compile(rb"change ([\w-]+): (present|partial|absent|n/a)")
+        said = {match for boot in self.boots for match in pattern.findall(boot.run.log.read_bytes())}
         judged = {name for name, change in change_table().items() if change.suite}
-        return tuple(self._change(row.id, row.state) for row in self.composition.states if row.id in judged)
+        rows = [row for row in self.composition.states if row.id in judged]
+        return tuple(
+            self._change(row.id, row.state, [there.decode() for name, there in said if name.decode() == row.id])
+            for row in rows
+        )
 
-    def _change(self, change: str, state: State) -> CheckChange:
+    def _change(self, change: str, state: State, said: Sequence[str]) -> CheckChange:
         own = tests_of(change)
         run = [test for boot in self.boots for test in boot.judgement.tests]
         tests = [test for test in run if test.name in own]
         if not own:  # its whole suite judges it
             tests = [test for test in run if test.name.split(":")[0] == change_table()[change].suite]
-        said = re.compile(rb"change " + change.encode() + rb": (present|partial|absent|n/a)")
-        found = {match.decode() for boot in self.boots for match in said.findall(boot.run.log.read_bytes())}
-        present = cast(SaidPresence, found.pop() if len(found) == 1 else "unknown")
+        present = cast(SaidPresence, said[0] if len(said) == 1 else "unknown")
         outcomes = {test.outcome for test in tests}
         if outcomes & {TestOutcome.FAIL, TestOutcome.MISSING, TestOutcome.CRASHED}:
             verdict = Verdict.FAIL

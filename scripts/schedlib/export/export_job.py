@@ -19,15 +19,7 @@ from schedlib.git import git, try_git
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, PROJECT, SELFTESTS
 from schedlib.progress import say
-from schedlib.tree.changes import (
-    State,
-    apply_changes,
-    change_table,
-    hunks,
-    known,
-    patch_sets,
-    present_changes,
-)
+from schedlib.tree.changes import State, apply_changes, change_table, hunks, known, patch_sets, present_changes
 from schedlib.tree.compose import TESTS_DIRECTORY, hooked, hooks, put_tests, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, at, open_tree, put_files, sender
 from schedlib.tree.suites import KunitSuite, feature_table, lacking_features, left_out, suite_table

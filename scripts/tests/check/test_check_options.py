@@ -24,15 +24,7 @@ def test_all_variants() -> None:
     assert (
         parsed("--cpupri", "all").cpupri
         == cpupri_variants()
-        == (
-            "arrays",
-            "llc",
-            "llc-bytes",
-            "llc-rto",
-            "node",
-            "node-rto",
-            "sbm",
-        )
+        == ("arrays", "llc", "llc-bytes", "llc-rto", "node", "node-rto", "sbm")
     )
     assert parsed("--cpupri", "llc,node").cpupri == ("llc", "node")
     assert parsed().cpupri == ()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -118,3 +119,14 @@ def test_each_part_of_the_state_counts(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "kunit/tests.txt").write_text("sched_layout:others\n")
     others.append(planned(tmp_path, options, "c1", ()))
     assert len({same, *others}) == len(others) + 1
+
+
+def test_a_check_is_made_with_no_other_folder() -> None:
+    program = (
+        "import sys, schedlib.check.check_job\n"
+        "print({name.split('.')[1] for name in sys.modules if name.startswith('schedlib.') and name.count('.') > 1})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=PROJECT / "scripts", check=True, capture_output=True, text=True
+    )
+    assert ast.literal_eval(done.stdout) <= set(check_job.MADE_WITH)

@@ -66,10 +66,7 @@ def test_nested() -> None:
     (found,) = report.streams
     assert (found.kunit, found.complete, found.running) == (True, True, ())
     rules = ("rules", "ok", [("rd-lines.R1", "ok"), ("rd-lines.R2", "skip")])
-    assert tree(found.tests) == [
-        ("layout", "not ok", [("sizes", "ok"), rules, ("live", "not ok")]),
-        ("cpupri", "skip"),
-    ]
+    assert tree(found.tests) == [("layout", "not ok", [("sizes", "ok"), rules, ("live", "not ok")]), ("cpupri", "skip")]
     layout = found.tests[0]
     assert layout.tests is not None
     assert layout.tests[2].log == ("    # live: rq of CPU 3 at offset 16",)

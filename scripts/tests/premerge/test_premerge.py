@@ -246,10 +246,7 @@ def test_words_are_checked_before_libraries_are_needed(series_kdir: Path, tmp_pa
 
 def test_only_runs_need_the_gates_libraries(series_kdir: Path, tmp_path: Path) -> None:
     runs = str(tmp_path)
-    for more, files in (
-        ([], ("core",)),
-        (["--runs", runs, runs], ("core", "gate")),
-    ):
+    for more, files in (([], ("core",)), (["--runs", runs, runs], ("core", "gate"))):
         arguments = parsed(premerge_verb, words(series_kdir, tmp_path / "out", *more))
         assert arguments.libraries(arguments.read(arguments)) == files
     jobs = ("schedlib.premerge.premerge_job", "schedlib.premerge.evidence")
