@@ -11,13 +11,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
-from typing import Literal
 
 from schedlib import doctor
 from schedlib.c2c import counting as c2c
@@ -32,9 +31,7 @@ from schedlib.check.check_options import CheckOptions
 from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.dev import workload_cost
-from schedlib.formats import document
-from schedlib.formats.document import Document
-from schedlib.formats.strict import Amount, Strict, Word
+from schedlib.dev.dev_options import BenchOptions
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import SANITIZED, TARGETS, Target
@@ -63,26 +60,15 @@ _C2C_TIMEOUT = 900.0
 _HEADER = "kernel/sched/sched.h"
 
 
-class BenchRow(Strict, frozen=True):
+@dataclass(frozen=True)
+class BenchRow:
     """One measurement: our value and the reference value, and the goal for their ratio or for our value."""
 
-    name: Word
-    ours: Amount
-    reference: Amount | None
-    goal: Word
-    unit: Word
-
-
-class BenchDocument(Document, frozen=True, kw_only=True):
-    """schedline dev bench: the cost of the tool compared with a bare build. conditions: machine and load."""
-
-    schema: Literal["bench-1"]
-    conditions: Word
-    rows: tuple[BenchRow, ...]
-
-
-def _row(name: str, ours: float, reference: float | None, goal: str, unit: str = "s") -> BenchRow:
-    return BenchRow(name, ours, reference, goal, unit)
+    name: str
+    ours: float
+    reference: float | None
+    goal: str
+    unit: str = "s"
 
 
 def row_text(row: BenchRow) -> str:
@@ -129,13 +115,13 @@ def _builds(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
     with checked_out(tree, commit):
         reference = _timed("stock kunit.py build", lambda: must(words, cwd=tree.src))
     ours = _timed("our build", lambda: _built(place, tree, commit, target, configuration))
-    rows = [_row("cold build / stock kunit.py build", ours, reference, "0.6")]
+    rows = [BenchRow("cold build / stock kunit.py build", ours, reference, "0.6")]
     directory = build_directory(place, tree, target, configuration)
     with checked_out(tree, _with_comment(tree, commit, "one")):
         bare = _timed("bare make after a change of sched.h", lambda: make(tree.src, directory, "um", ["vmlinux"]))
     second = _with_comment(tree, commit, "two")
     ours = _timed("our build after a change of sched.h", lambda: _built(place, tree, second, target, configuration))
-    rows.append(_row("rebuild after sched.h / bare make", ours, bare, "1.15"))
+    rows.append(BenchRow("rebuild after sched.h / bare make", ours, bare, "1.15"))
     shutil.rmtree(place)
     return rows
 
@@ -163,7 +149,7 @@ def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
         ours = _timed("one object", partial(made, cache, tree, changed, column, UNIT))
         shutil.rmtree(place, ignore_errors=True)
         whole = _timed("vmlinux of the same configuration", partial(made, place, tree, commit, column, "vmlinux"))
-        rows.append(_row(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
+        rows.append(BenchRow(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
         vmlinux = next(place.glob("builds/*/vmlinux"))
         name = f"layout --vmlinux of {arch.name} ({vmlinux.stat().st_size >> 20} MB, DWARF)"
         rows.append(_beside_pahole(name, ["--vmlinux", str(vmlinux)], vmlinux, "-"))
@@ -175,7 +161,7 @@ def _layouts_from_cache() -> list[BenchRow]:
     """Judging without compiling. The first run of the matrix fills the cache."""
     everything = [_SCHEDLINE, "layout", "--arch", "all", "--config", "all"]
     _timed("the whole matrix", partial(run, everything))
-    rows = [_row("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
+    rows = [BenchRow("the whole matrix from cache", _timed("again", partial(run, everything)), None, "under 3 s")]
     if RUNNING_BTF.exists():
         name = f"layout --running ({RUNNING_BTF.stat().st_size / (1 << 20):.1f} MB of BTF)"
         rows.append(_beside_pahole(name, ["--running"], RUNNING_BTF, "under 1 s"))
@@ -185,21 +171,21 @@ def _layouts_from_cache() -> list[BenchRow]:
 def _beside_pahole(name: str, words: list[str], file: Path, goal: str) -> BenchRow:
     judged = _timed(words[0], partial(run, [_SCHEDLINE, "layout", *words]))
     bare = _timed("pahole", partial(run, ["pahole", "-C", ",".join(our_rules().types()), str(file)]))
-    return _row(f"{name} / pahole alone", judged, bare, goal)
+    return BenchRow(f"{name} / pahole alone", judged, bare, goal)
 
 
 def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]:
     """The time from a commit to a verdict: for a kernel that is already built, and for mutants."""
     commit, expected = composition.commit, composition.expected
     _guest(cache, tree, commit, expected)
-    rows = [_row("all suites, UML with 8 CPUs", _guest(cache, tree, commit, expected), None, "under 5 s")]
+    rows = [BenchRow("all suites, UML with 8 CPUs", _guest(cache, tree, commit, expected), None, "under 5 s")]
     # Mutants that need only the default tree and configuration.
     plain = [each for each in read_mutants(MUTANTS) if not (each.config or each.series or each.on or each.without)]
     for file, goal in (("kernel/sched/cpupri.c", "12 s"), (_HEADER, "30 s")):
         mutant = next(each for each in plain if f"+++ b/{file}\n".encode() in each.diff)
         broken = apply_diff(tree, commit, mutant.diff, f"mutant {mutant.name}\n")
         if broken:
-            rows.append(_row(f"a mutant in {file}", _guest(cache, tree, broken, expected), None, goal))
+            rows.append(BenchRow(f"a mutant in {file}", _guest(cache, tree, broken, expected), None, goal))
     _guest(cache, tree, commit, expected)
     return rows
 
@@ -209,8 +195,8 @@ def _wakeups(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow
     measured = partial(_guest, cache, tree, composition.commit, composition.expected)
     measured()
     return [
-        _row("where woken tasks go, UML", measured("sched_cluster"), None, "under 5 s"),
-        _row("where RT tasks go, UML", measured("sched_rt"), None, "-"),
+        BenchRow("where woken tasks go, UML", measured("sched_cluster"), None, "under 5 s"),
+        BenchRow("where RT tasks go, UML", measured("sched_rt"), None, "-"),
     ]
 
 
@@ -235,7 +221,7 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> 
                 for what, value in zip(("set", "find one", "find all"), picoseconds, strict=True):
                     figures.setdefault((name, f"{what}, {cpus} CPUs"), []).append(float(value) / 1e12)
     return [
-        _row(f"{what}: {name} / stock", median(values), median(figures["stock", what]), "-")
+        BenchRow(f"{what}: {name} / stock", median(values), median(figures["stock", what]), "-")
         for (name, what), values in figures.items()
         if name != "stock"
     ]
@@ -253,7 +239,7 @@ def _races(cache: Path, tree: Tree, split: Composition) -> list[BenchRow]:
         plan = CheckPlan(target, (8,), split.expected, CheckOptions(only=only, timeout=10 * target.timeout))
         name = f"{only or 'all suites'}, {'+'.join((target.name, *fragments))}, 8 CPUs"
         booted = partial(boot_and_judge, plan, kernel, cache / "results/bench/races", "tcg")
-        rows.append(_row(name, _timed(name, booted), None, goal))
+        rows.append(BenchRow(name, _timed(name, booted), None, goal))
     return rows
 
 
@@ -262,7 +248,7 @@ def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
     with scratch(cache) as place:
         made = c2c.built(cache, c2c.source(tree, _c2c_wanted(32)), place)
         return [
-            _row(f"CPU time of c2c's guest, {cpus} CPUs: plugin / none", *_c2c_cost(cache, made, cpus), "1.25")
+            BenchRow(f"CPU time of c2c's guest, {cpus} CPUs: plugin / none", *_c2c_cost(cache, made, cpus), "1.25")
             for cpus in (16, 32)
         ]
 
@@ -309,16 +295,16 @@ def _workloads() -> list[BenchRow]:
     rounds = workload_cost.beside_cyclictest(programs)
     ours = median(each.ours.cpu_per_sample for each in rounds)
     theirs = median(timers.cpu_per_sample for each in rounds for timers in (each.before, each.after))
-    rows = [_row("CPU time of a sample: rt_wakeup / cyclictest", ours, theirs, "1.1")]
+    rows = [BenchRow("CPU time of a sample: rt_wakeup / cyclictest", ours, theirs, "1.1")]
     for name in ("p50", "p99"):
         difference, spread = workload_cost.apart(rounds, attrgetter(name))
-        rows.append(_row(f"{name}: rt_wakeup from cyclictest / cyclictest from itself", difference, spread, "1"))
+        rows.append(BenchRow(f"{name}: rt_wakeup from cyclictest / cyclictest from itself", difference, spread, "1"))
     start = workload_cost.start_of_storm(programs)
     rows.append(
-        _row("sleep_storm: 4800 children ready / forked", start["start.all_ready_s"], start["start.forks_s"], "2")
+        BenchRow("sleep_storm: 4800 children ready / forked", start["start.all_ready_s"], start["start.forks_s"], "2")
     )
     if (memory := start.get("memory_per_child")) is not None:
-        rows.append(_row("sleep_storm: memory of a child", memory, None, "under 200 kB", "kB"))
+        rows.append(BenchRow("sleep_storm: memory of a child", memory, None, "under 200 kB", "kB"))
     return rows
 
 
@@ -354,35 +340,30 @@ def _starts() -> list[BenchRow]:
         command = [sys.executable, _SCHEDLINE, *words]
         run(command)
         ours = min(_timed(f"schedline {words[0]}", lambda argv=command: run(argv)) for _ in range(5))  # type: ignore[misc]
-        rows.append(_row(f"start of schedline {' '.join(words)} / of Python", ours, bare, "10"))
+        rows.append(BenchRow(f"start of schedline {' '.join(words)} / of Python", ours, bare, "10"))
     return rows
 
 
-def _conditions() -> str:
-    return f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {platform.release()}"
-
-
-def bench(only: str | None, file: Path | None) -> Verdict:
+def bench(wanted: BenchOptions) -> Verdict:
     """Measure everything, or the figures of one kind, and print them with the conditions.
 
     Raises:
         SchedlineError: a tool is missing, or a kernel does not build.
     """
+    only = wanted.only
     rows, origin = ([], "") if only in ("workloads", "start") else _of_tree(only)
     if only in (None, "start"):
         rows += _starts()
     if only in (None, "check"):
         command = [_SCHEDLINE, "check"]
         run(command)
-        rows.append(_row("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s"))
+        rows.append(BenchRow("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s"))
     if only in (None, "layout"):
         rows += _layouts_from_cache()
     if only in (None, "workloads"):
         rows += _workloads()
-    conditions = _conditions() + origin
-    print(f"conditions: {conditions}")
+    load_now = f"{os.getloadavg()[0]:.1f}"
+    print(f"conditions: {platform.machine()}, {os.cpu_count()} CPUs, load {load_now}, {platform.release()}{origin}")
     for row in rows:
         print(row_text(row))
-    if file:
-        document.write(file, BenchDocument(schema="bench-1", conditions=conditions, rows=tuple(rows)))
     return Verdict.PASS

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The options of `schedline dev mutants` and `test-tree`."""
+"""The options of `schedline dev`, and the tables of what `test-tree` runs and compiles."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from schedlib.options import TreeOptions
+from schedlib.kernel.targets import TARGETS
+from schedlib.names import one_of, some_of, words
+from schedlib.options import TreeOptions, existing_path, flag, new_path, option, positive
 
 ATTACK = "attack"
 """For --on: new members and moves in every contracted structure, compiled and judged by the contracts."""
@@ -20,31 +22,73 @@ EMULATED = "c2c"
 
 
 @dataclass(frozen=True)
-class MutantsOptions:
-    """Which mutants are tried, and where; see --help."""
+class QuickOptions:
+    """Which tests run."""
 
-    tree: TreeOptions
-    on: str | None
-    from_: Path | None
-    only: str | None
-    json: Path | None
+    k: str | None = option("-k --k EXPRESSION", "only the tests that match (as pytest -k)")
+    seed: int | None = option("--seed N", "of the random order, to repeat one that failed", int)
+
+
+@dataclass(frozen=True)
+class OwnTestsOptions(QuickOptions):
+    """Which tests run, with those that boot kernels."""
+
+    long: bool = flag("--long", "also the tests that build a kernel only for themselves")
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Which figures."""
+
+    only: str | None = option(
+        "--only",
+        "only the figures of one kind",
+        choices=("start", "check", "wakeup", "cpupri", "layout", "c2c", "workloads"),
+    )
+
+
+@dataclass(frozen=True)
+class LitmusOptions:
+    """The tree whose memory model is used, and a glob for the names of the tests."""
+
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    only: str = option("--only GLOB", "the tests whose name matches", default="*")
 
 
 @dataclass(frozen=True)
 class GeneratedOptions:
-    """Which of the generated mutants are tried; see --help.
+    """Which of the generated mutants are tried.
 
     Attributes:
         since: a revision: the functions that differ from it.
         sample: how many are drawn of each function; None for all.
     """
 
-    tree: TreeOptions
-    functions: tuple[str, ...]
-    since: str | None
-    sample: int | None
-    seed: int
-    json: Path | None
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    functions: tuple[str, ...] = option(
+        "--functions NAME,...", "--generated: only of these functions", words, default=()
+    )
+    since: str | None = option(
+        "--since REV", "--generated: only of the functions that differ from this revision of the tree"
+    )
+    sample: int | None = option("--sample N", "--generated: so many of each function, drawn at random", positive)
+    seed: int = option("--seed N", "--generated: for --sample (default: 1)", int, default=1)
+    json: Path | None = option("--json FILE", "write the table here", new_path)
+
+
+@dataclass(frozen=True)
+class MutantsOptions(GeneratedOptions):
+    """Which mutants are tried, and where."""
+
+    on: str | None = option(
+        "--on TARGET",
+        f"{', '.join(TARGETS)}; {EMULATED}: count the traffic of mutants with a Traffic header; {ATTACK}, "
+        f"{ATTACK_PACKS}: attack contracts",
+        one_of("target", lambda: (*TARGETS, EMULATED, ATTACK, ATTACK_PACKS)),
+    )
+    only: str | None = option("--only GLOB", "only those whose <change>/<slug> matches")
+    from_: Path | None = option("--from DIR", "diffs of your own instead", existing_path)
+    generated: bool = flag("--generated", "mutants that operators make")
 
 
 _TESTS = "--kunitconfig=kernel/sched/tests"
@@ -170,7 +214,22 @@ class PlainTreeOptions:
         boots: how many guests are booted after the runs, one after the other and beside stress-ng.
     """
 
-    tree: TreeOptions
-    skip: tuple[str, ...]
-    compile: tuple[str, ...]
-    boots: int
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    skip: tuple[str, ...] = option(
+        "--skip RUN,...",
+        f"leave out some of {', '.join(KUNIT_RUNS)}",
+        some_of("run", lambda: KUNIT_RUNS),
+        default=(),
+    )
+    compile: tuple[str, ...] = option(
+        "--compile ROW,...",
+        f"all, or some of {', '.join(COMPILE_ROWS)}",
+        some_of("row", lambda: COMPILE_ROWS, everything="all"),
+        default=(),
+    )
+    boots: int = option(
+        "--boots N",
+        "boot the suites so often in UML, beside `stress-ng --cpu`, with other numbers of CPUs in turn",
+        positive,
+        default=0,
+    )

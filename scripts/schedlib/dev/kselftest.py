@@ -15,8 +15,7 @@ from schedlib.cache import cache_dir, lock, scratch, write_atomic
 from schedlib.console.expected import load_expected
 from schedlib.console.judge import Judgement, Problem, TestOutcome, judge
 from schedlib.dev.plain_tree import clone_with_series
-from schedlib.formats.document import Refused, write_plain
-from schedlib.formats.kselftest_document import KselftestDocument
+from schedlib.formats.document import Refused
 from schedlib.formats.run_file import read_run
 from schedlib.gate.boots import read_side
 from schedlib.guest import home
@@ -151,8 +150,8 @@ def run_step(one: Step) -> tuple[Verdict, str, Path]:
     return judgement.verdict, _counts(judgement), log
 
 
-def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
-    """Export the series into a clone of a tree, try each step there, and the tarball in a guest. Verdicts go to `file`.
+def run_steps(chosen: TreeOptions) -> Verdict:
+    """Export the series into a clone of a tree, try each step there, and the tarball in a guest.
 
     Raises:
         SchedlineError: the tree is not available, or the series does not apply.
@@ -173,9 +172,6 @@ def run_steps(chosen: TreeOptions, file: Path | None) -> Verdict:
         else:
             rows.append(_told(in_guest(cache, tree, place)))
     verdict = worst([row[1] for row in rows])
-    if file:
-        table = [{"step": name, "verdict": found.name, "said": said} for name, found, said, _ in rows]
-        write_plain(file, KselftestDocument, {"schema": "kselftest-1", "tree": tree.origin, "steps": table})
     print(f"verdict: {verdict.name}")
     return verdict
 

@@ -20,11 +20,14 @@ import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from schedlib import doctor
+from schedlib.cache import cache_dir
+from schedlib.dev.dev_options import LitmusOptions
 from schedlib.errors import SchedlineError
 from schedlib.git import git
 from schedlib.paths import KUNIT
 from schedlib.process import run
-from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
 
 LITMUS = KUNIT / "litmus"
@@ -86,6 +89,15 @@ def variants(path: Path) -> dict[str, str]:
         variant: _RESULT.sub(rf"\g<1>{expected}", with_marks(text, chosen)).replace(name, variant, 1)
         for variant, (chosen, expected) in made.items()
     }
+
+
+def litmus(wanted: LitmusOptions) -> Verdict:
+    """`schedline dev litmus`: check the chosen tests; the output of the kernel's scripts, and the verdict."""
+    doctor.require(wanted.tree.needs)
+    tree = open_tree(cache_dir(), wanted.tree)
+    verdict, said = check(tree, wanted.only)
+    print(f"{said}tree: {tree.origin}\nverdict: {verdict.name}")
+    return verdict
 
 
 def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:

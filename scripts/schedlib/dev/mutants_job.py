@@ -27,12 +27,16 @@ from schedlib.verdict import Verdict, worst
 _QUANTA = (100,)
 
 
-def try_mutants(options: MutantsOptions) -> Verdict:
+def mutants(options: MutantsOptions) -> Verdict:
     """Try each mutant; FAIL if one survives.
 
     Raises:
         SchedlineError: no mutant matches, a tool is missing, or the unchanged kernel does not build.
     """
+    if options.generated:
+        from schedlib.dev.generated_mutants import try_generated
+
+        return try_generated(options)
     if options.on in (ATTACK, ATTACK_PACKS):
         return _attack(options)
     is_everything = not (options.on or options.only or options.from_)

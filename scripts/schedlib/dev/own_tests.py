@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import doctor
+from schedlib.dev.dev_options import OwnTestsOptions, QuickOptions
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.paths import INSTALLED, PROJECT
@@ -32,7 +33,7 @@ _NO_TESTS = 5
 Checks = list[tuple[str, Sequence[str]]]
 
 
-def test(expression: str | None, seed: int | None, *, long: bool) -> Verdict:
+def test(wanted: OwnTestsOptions) -> Verdict:
     """Style, types, shell scripts and all tests.
 
     Raises:
@@ -40,35 +41,35 @@ def test(expression: str | None, seed: int | None, *, long: bool) -> Verdict:
     """
     doctor.require(doctor.JOBS["test"].needs, doctor.compilers())
     python = _python()
-    others = "guest or tools or long" if long else "(guest or tools) and not long"
+    others = "guest or tools or long" if wanted.long else "(guest or tools) and not long"
     return _all(
         [
             *_style(python),
             ("shellcheck", ["shellcheck", *map(str, _shell_scripts())]),
-            quick_tests(python, expression, seed),
-            ("pytest", [python, "-m", "pytest", *_BY_FILE, "-m", others, "-q", *_chosen(expression)]),
+            quick_tests(python, wanted),
+            ("pytest", [python, "-m", "pytest", *_BY_FILE, "-m", others, "-q", *_chosen(wanted)]),
         ]
     )
 
 
-def quick(expression: str | None, seed: int | None) -> Verdict:
+def quick(wanted: QuickOptions) -> Verdict:
     """Style, types and the tests that need only Python and git, in parallel."""
     python = _python()
-    return _all([*_style(python), quick_tests(python, expression, seed)])
+    return _all([*_style(python), quick_tests(python, wanted)])
 
 
-def quick_tests(python: str, expression: str | None, seed: int | None) -> tuple[str, Sequence[str]]:
+def quick_tests(python: str, wanted: QuickOptions) -> tuple[str, Sequence[str]]:
     """The tests that need only Python and git: in parallel, and in random order. The step's name has the seed."""
-    drawn = secrets.randbelow(1 << 31) if seed is None else seed
+    drawn = secrets.randbelow(1 << 31) if wanted.seed is None else wanted.seed
     words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}"]
     return (
         f"pytest, what needs only Python and git (SEED={drawn})",
-        [python, "-m", "pytest", *words, "-m", QUICK, "-q", *_chosen(expression)],
+        [python, "-m", "pytest", *words, "-m", QUICK, "-q", *_chosen(wanted)],
     )
 
 
-def _chosen(expression: str | None) -> list[str]:
-    return ["-k", expression] if expression else []
+def _chosen(wanted: QuickOptions) -> list[str]:
+    return ["-k", wanted.k] if wanted.k else []
 
 
 def _python() -> str:

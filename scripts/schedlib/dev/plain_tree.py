@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the exported series in a plain kernel tree, with the tree's own kunit.py."""
+"""The exported series in a plain kernel tree: runs of the tree's own kunit.py, or compiled in many ways."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,16 +19,26 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock
 from schedlib.console.expected import expected_tests
-from schedlib.dev.dev_options import BOOT_CPUS, KUNIT_RUNS, KunitRun, PlainTreeOptions, one_boot
-from schedlib.errors import SchedlineError
+from schedlib.dev.dev_options import (
+    BOOT_CPUS,
+    COMPILE_ROWS,
+    KUNIT_RUNS,
+    CompileRow,
+    KunitRun,
+    PlainTreeOptions,
+    one_boot,
+)
+from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.export.export_job import export
 from schedlib.git import git
+from schedlib.kernel.build import make
+from schedlib.kernel.kconfig import configure, load, parse_config
 from schedlib.process import clean_environment, dying_with_us
 from schedlib.progress import say, step
 from schedlib.tree.changes import patch_sets
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.tree.suites import suite_table
-from schedlib.verdict import Verdict
+from schedlib.verdict import Verdict, worst
 
 
 def clone_with_series(tree: Tree, place: Path, more: Collection[str] = ()) -> tuple[Path, frozenset[str]]:
@@ -126,12 +137,16 @@ def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]
     return PlainRun(done.returncode, log, {test: shown.get(test, "MISSING") for test in expected}, seconds)
 
 
-def run_series(options: PlainTreeOptions) -> Verdict:
-    """Export tests and changes into a clone of a tree, and run them with its own kunit.py.
+def test_tree(options: PlainTreeOptions) -> Verdict:
+    """Export tests and changes into a clone of a tree, and compile its scheduler or run its own kunit.py.
 
     Raises:
         SchedlineError: the tree is not available, the series does not apply, or kunit.py does not end.
     """
+    return _compile(options) if options.compile else _run(options)
+
+
+def _run(options: PlainTreeOptions) -> Verdict:
     machines = {"qemu": "qemu-x86_64", "qemu-threads": "qemu-x86_64", "qemu-arm64": "qemu-arm64"}
     needed = [machine for run, machine in machines.items() if run not in options.skip]
     doctor.require(["build", *options.tree.needs, "uml", *dict.fromkeys(needed)])
@@ -207,3 +222,56 @@ def _stress() -> Iterator[None]:
             yield
         finally:
             process.terminate()
+
+
+def warnings_of(log: str, judged: str) -> tuple[str, ...]:
+    """The warnings about files below a directory in the output of make, each once.
+
+    Debian's sparse 0.6.4 takes module_param()'s constants for bad ones.
+    """
+    found = re.findall(rf"^.*\b{judged}\S+ (?:warning|error): (?!bad constant expression).*$", log, re.M)
+    return tuple(dict.fromkeys(line.strip() for line in found))
+
+
+def compile_row(src: Path, build: Path, name: str, row: CompileRow) -> tuple[Verdict, str, tuple[str, ...]]:
+    """Compile the scheduler of a source as a row says. Returns the verdict, what was seen, and the warnings.
+
+    A compiler that is not installed, or a checker that make left out, is an ERROR: nothing was looked at.
+    """
+    if not shutil.which(row.compiler):
+        return Verdict.ERROR, f"{row.compiler} is not installed", ()
+    started = time.monotonic()
+    try:
+        with step(f"compiling {name}"):
+            configure(src, build, row.arch, load(row.fragments), row.words)
+            make(src, build, row.arch, [*row.words, "W=1", "kernel/sched/"])
+    except DoesNotBuild as error:
+        return Verdict.FAIL, error.observed, ()
+    except SchedlineError as error:
+        return Verdict.ERROR, error.observed, ()
+    log = (build / "build.log").read_text(errors="replace")
+    if "C=2" in row.words and "\n  CHECK " not in log:
+        return Verdict.ERROR, f"make ran no {row.compiler}: see {build / 'build.log'}", ()
+    found = warnings_of(log, row.judged)
+    objects = sum(1 for _ in (build / "kernel/sched").rglob("*.o"))
+    compiler = parse_config((build / ".config").read_text())["CONFIG_CC_VERSION_TEXT"].strip('"')
+    said = f"{objects} objects, {len(found)} warnings, {compiler}, {time.monotonic() - started:.0f} s"
+    return (Verdict.FAIL if found else Verdict.PASS), said, found
+
+
+def _compile(options: PlainTreeOptions) -> Verdict:
+    doctor.require(["build", *options.tree.needs, "objtool"])
+    cache = cache_dir()
+    tree = open_tree(cache, options.tree)
+    verdicts = []
+    with lock(cache / "compile-series.lock"):
+        place = cache / "compile-series"
+        clone, _ = clone_with_series(tree, place)
+        for name in options.compile:
+            row = COMPILE_ROWS[name]
+            verdict, said, found = compile_row(clone, place / "build" / name, name, row)
+            verdicts.append(verdict)
+            print(f"{verdict.name} {name}: {said}", flush=True)
+            for line in found[:10]:
+                print(f"    {line}")
+    return worst(verdicts)

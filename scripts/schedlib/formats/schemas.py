@@ -18,6 +18,7 @@ from schedlib.formats.layout_document import LayoutDocument
 from schedlib.formats.premerge_document import PremergeDocument
 from schedlib.formats.run_file import Run
 from schedlib.formats.strict import Strict
+from schedlib.verdict import Verdict
 
 PUBLISHED: dict[str, type[Strict]] = {
     "check": CheckDocument,
@@ -66,3 +67,9 @@ def text(word: str) -> str:
     """A published schema, as text."""
     kind = PUBLISHED[word]
     return json.dumps(schema(kind.kind() if issubclass(kind, Document) else word, kind), indent=2)
+
+
+def show(word: str) -> Verdict:
+    """`schedline dev schemas`: print a published schema."""
+    print(text(word))
+    return Verdict.PASS

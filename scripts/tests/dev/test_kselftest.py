@@ -75,8 +75,7 @@ def test_every_run_knows_what_has_to_run(tmp_path: Path) -> None:
         assert bool(step.expected) is step.name.startswith("run"), step.name
 
 
-def test_words_of_the_verbs(tmp_path: Path) -> None:
-    assert read_words(dev_verb, "kselftest", "--json", str(tmp_path / "x")).json == tmp_path / "x"
+def test_words_of_the_verbs() -> None:
     assert read_words(dev_verb, "test-tree", "--skip", "qemu,alltests").skip == ("qemu", "alltests")
     assert f"--kunitconfig={TESTS_DIRECTORY}" in KUNIT_RUNS["uml"].words
     with pytest.raises(SystemExit) as error:

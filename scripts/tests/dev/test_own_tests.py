@@ -12,19 +12,20 @@ import pytest
 
 from schedlib import doctor
 from schedlib.dev import own_tests
+from schedlib.dev.dev_options import OwnTestsOptions, QuickOptions
 from schedlib.dev.own_tests import quick_tests
 from schedlib.verdict import Verdict
 
 
 def test_seed_is_told_and_passed_on() -> None:
-    name, words = quick_tests("python", "judge", 7)
+    name, words = quick_tests("python", QuickOptions("judge", 7))
     assert "SEED=7" in name
     assert "--randomly-seed=7" in words
     assert words[-2:] == ["-k", "judge"]
 
 
 def test_each_run_draws_an_order() -> None:
-    assert len({quick_tests("python", None, None)[0] for _ in range(5)}) > 1
+    assert len({quick_tests("python", QuickOptions())[0] for _ in range(5)}) > 1
 
 
 @pytest.mark.parametrize(("statuses", "verdict"), [((0, 5), "PASS"), ((5, 5), "FAIL"), ((0, 1), "FAIL")])
@@ -40,7 +41,7 @@ def test_an_expression_that_nothing_matches_fails(
     waiting = iter([["true"], *programs])
     real = subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda _, **more: real(next(waiting), **more))
-    assert own_tests.test(None, None, long=False) is Verdict[verdict]
+    assert own_tests.test(OwnTestsOptions()) is Verdict[verdict]
 
 
 def test_make_test_needs_each_guest_that_a_test_boots() -> None:
