@@ -48,6 +48,7 @@ enum rt_hold { RT_NO_HOLD, RT_NO_SWITCH, RT_NO_IRQ };
  * @task:	the task
  * @asleep:	it has begun, and is about to sleep
  * @go:		it shall spin
+ * @stays:	it lets no one move it meanwhile
  * @hold:	it shall let nothing else run there meanwhile
  * @held:	it does
  * @cpu:	where it spins, or -1
@@ -56,6 +57,7 @@ struct rt_actor {
 	struct task_struct	*task;
 	struct completion	asleep;
 	bool			go;
+	bool			stays;
 	enum rt_hold		hold;
 	bool			held;
 	int			cpu;
@@ -90,6 +92,8 @@ static int rt_act(void *data)
 		if (!READ_ONCE(me->go) && !kthread_should_stop())
 			schedule();
 		__set_current_state(TASK_RUNNING);
+		if (me->stays)
+			migrate_disable();
 		while (READ_ONCE(me->go) && !kthread_should_stop()) {
 			WRITE_ONCE(me->cpu, raw_smp_processor_id());
 			if (READ_ONCE(me->hold))
@@ -97,6 +101,8 @@ static int rt_act(void *data)
 			cpu_relax();
 			cond_resched();
 		}
+		if (me->stays)
+			migrate_enable();
 	}
 	return 0;
 }
@@ -419,20 +425,62 @@ static void preempted_task_is_pushed(struct kunit *test)
 	rt_leave_cpus(test);
 }
 
+/* How often a CPU has asked for the push IPI. */
+static int rt_ipi_rounds(void)
+{
+#ifdef HAVE_RT_PUSH_IPI
+	return atomic_read(&cpu_rq(0)->rd->rto_loop_next);
+#else
+	return 0;
+#endif
+}
+
+static void rt_use_push_ipi(struct kunit *test, bool use)
+{
+#ifdef HAVE_RT_PUSH_IPI
+	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, use);
+#endif
+}
+
 static void rt_pull(struct kunit *test, bool push_ipi)
 {
 	struct rt_actor *a, *urgent, *leaves;
+	int rounds;
 
-#ifdef HAVE_RT_PUSH_IPI
-	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, push_ipi);
-#endif
 	rt_needs_four_cpus(test);
+	rt_use_push_ipi(test, push_ipi);
 	urgent = rt_occupy(test, 1, URGENT);
 	leaves = rt_occupy(test, 2, URGENT);
 	a = rt_waiter(test, 1, RT_CPU(2));
 	rt_hold_cpu(test, urgent, push_ipi ? RT_NO_SWITCH : RT_NO_IRQ);
+	rounds = rt_ipi_rounds();
 	rt_stop(leaves);
 	rt_expect_on(test, a, 2, "CPU 2 has nothing more urgent");
+	KUNIT_EXPECT_EQ_MSG(test, rt_ipi_rounds() != rounds, push_ipi, "the IPI was asked for");
+	rt_leave_cpus(test);
+}
+
+/*
+ * A task that must stay on CPU 1 cannot be pulled. So the urgent one that keeps
+ * it from there is moved in its place.
+ */
+static void room_is_made_for_a_task_that_must_stay(struct kunit *test)
+{
+	struct rt_actor *stays, *urgent, *leaves;
+
+	rt_needs_four_cpus(test);
+	rt_use_push_ipi(test, false);
+	leaves = rt_occupy(test, 2, URGENT);
+	stays = rt_actor(test, 1, MIDDLE);
+	stays->stays = true;
+	rt_start(stays);
+	rt_must(test, rt_wait_for(READ_ONCE(stays->cpu) == 1), 1, "the task does not get it");
+	sched_test_allow(test, stays->task, RT_CPUS(1, 2));
+	urgent = rt_occupy(test, 1, URGENT);
+	sched_test_allow(test, urgent->task, RT_CPUS(1, 2));
+	rt_stop(leaves);
+	rt_expect_on(test, urgent, 2, "a task that must stay waits for CPU 1");
+	KUNIT_EXPECT_EQ(test, task_cpu(stays->task), 1);
 	rt_leave_cpus(test);
 }
 
@@ -605,6 +653,7 @@ static struct kunit_case sched_rt_cases[] = {
 	KUNIT_CASE(woken_task_goes_to_the_free_cpu),
 	KUNIT_CASE(preempted_task_is_pushed),
 	KUNIT_CASE(waiting_task_is_pulled),
+	KUNIT_CASE(room_is_made_for_a_task_that_must_stay),
 #ifdef HAVE_RT_PUSH_IPI
 	KUNIT_CASE(push_ipi_moves_a_waiting_task),
 	KUNIT_CASE(push_ipi_goes_on_to_the_next_cpu),

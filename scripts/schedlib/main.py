@@ -20,6 +20,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from schedlib import TOOL
 from schedlib.cache import cache_path
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
@@ -66,6 +67,7 @@ def parser(words: Sequence[str] = ()) -> VerbParser:
     top = VerbParser(
         prog="schedline", usage="schedline VERB [options]", formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    top.add_argument("--version", action="version", version=TOOL, help=argparse.SUPPRESS)
     verbs = top.add_subparsers(prog=top.prog, metavar="VERB", required=True, help=argparse.SUPPRESS)
     known = {name.rpartition(".")[2]: name for names in GROUPS.values() for name in names}
     if words and words[0] in known:

@@ -55,6 +55,9 @@ def add_parser(verbs: Verbs) -> None:
         over all machines and for each model, which the runs name. A model that regresses is told by name, and a machine
         that cannot be judged is left out by name. docs/fleet.md says how.
 
+        Three verbs stand below it: `gate plan` for the boots, `gate history` for a trend over releases, `gate import`
+        for files of other tools. Each has --help.
+
         The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
         boot by boot, the environment, what was skipped, the command. --markdown writes a report for a pull request.""",
         examples=[

@@ -99,12 +99,12 @@ def rule_ids() -> tuple[str, ...]:
 
 
 def find_rule(text: str, ids: Sequence[str]) -> str:
-    """The id that a text stands for: itself, or the only one that ends with it.
+    """The id that a text stands for: itself, or the only one that ends with it; in small letters, too.
 
     Raises:
         argparse.ArgumentTypeError: there is none, or several; the candidates are listed.
     """
-    found = [each for each in ids if text in (each, each.rpartition(".")[2])]
+    found = [each for each in ids if text.lower() in (each.lower(), each.rpartition(".")[2].lower())]
     if len(found) == 1:
         return found[0]
     candidates = found or [each for each in ids if each.startswith(f"{text}.")]

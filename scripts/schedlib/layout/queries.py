@@ -24,10 +24,11 @@ from schedlib.layout.picture import draw_clause
 from schedlib.layout.reads import group_drift, groups
 from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
 from schedlib.names import pack_names
+from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import declarations_of
-from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.kernel_tree import Tree, cached_series
 from schedlib.verdict import Verdict
 
 _MEANING = {
@@ -134,12 +135,17 @@ def explain_rule(options: ExplainOptions) -> Verdict:
         print(f"gain, as the mail says: {change.gain}")
     else:
         print(f"source: {rule.source}")
-    for _, _, layout in _layouts(options, rules):
+    if options.tree.needs and not options.tree.series and not cached_series(cache_dir(), DEFAULT_SERIES):
+        print(
+            f"\nits lines in a kernel: add --kdir ~/linux, or --series {DEFAULT_SERIES}, which is downloaded (170 MB)"
+        )
+        return Verdict.PASS
+    for tree, _, layout in _layouts(options, rules):
         state = ""
         if is_ours:
             presence, missing = presence_of(rules, rule.change, layout)
             state = f": {rule.change} is {presence.value}" + (f" (unmet: {missing})" if missing else "")
-        print(f"\non {layout.name}, lines of {layout.line}{state}")
+        print(f"\n{tree.origin} on {layout.name}, lines of {layout.line}{state}")
         for result in judge_rule(rules, rule.id, layout).clauses:
             forced = "forced in every configuration" if result.clause.forced else "observed"
             reason = f", {result.reason}" if result.reason else ""
@@ -163,25 +169,33 @@ def rules_text(directory: str) -> str:
         SchedlineError: there is no contract of a structure from there.
     """
     rules = all_rules((CONTRACTS.name, *pack_names()))
+    change_of = {rule.id: change_table()[rule.change] for rule in rules.rules if rule.change}
+    # What the rules of a change are about is declared where the change is recognised.
+    listed = [clause for clause in reversed(rules.clauses) if clause.rule in change_of]
+    declared = {clause.type: change_of[clause.rule].file for clause in listed}
+    files = {**rules.files, **declared}
     prefix = directory.strip("/")
-    tags = sorted(tag for tag, file in rules.files.items() if f"{file}/".startswith(f"{prefix}/"))
+    tags = sorted(tag for tag, file in files.items() if f"{file}/".startswith(f"{prefix}/"))
     if not tags:
-        known = sorted({file.rpartition("/")[0] for file in rules.files.values()})
+        known = sorted({file.rpartition("/")[0] for file in files.values()})
         raise SchedlineError(f"no structure of {directory} has a contract", f"some of these: {', '.join(known)}")
     parts = [f"# {prefix}: who owns which cache line\n", _ASK]
-    parts += ["\n".join(_told(rules, tag)) + "\n" for tag in tags]
+    parts += ["\n".join(_told(rules, tag, files[tag])) + "\n" for tag in tags]
     return "\n".join(parts)
 
 
-def _told(rules: Rules, tag: str) -> Iterator[str]:
-    yield f"## struct {tag} ({rules.files[tag]})"
+def _told(rules: Rules, tag: str, file: str) -> Iterator[str]:
+    yield f"## struct {tag} ({file})"
     for owner, group in rules.groups:
         if owner == tag:
             functions = (("read by", group.readers), ("written by", group.writers))
             told = "; ".join(f"{what} {', '.join(names)}" for what, names in functions if names)
             yield f"- {', '.join(group.members)}: {_MEANING[group.class_]}{'; ' if told else ''}{told}"
     mine = {clause.rule for clause in rules.clauses if clause.type == tag}
-    yield from (f"- {rule.id}: {rule.reason}" for rule in rules.rules if rule.id in mine)
+    for rule in rules.rules:
+        if rule.id in mine:
+            ours = rule.change and change_table()[rule.change].author == "schedline maintainers"
+            yield f"- {rule.id}: {rule.reason}" + (f" (only with {rule.change}, which is in no kernel)" if ours else "")
 
 
 def show_headroom(options: HeadroomOptions) -> Verdict:
