@@ -460,6 +460,24 @@ static void rt_pull(struct kunit *test, bool push_ipi)
 	rt_leave_cpus(test);
 }
 
+/* Two tasks wait for CPU 1. The first one may not use CPU 2. */
+static void pulled_task_may_use_the_cpu(struct kunit *test)
+{
+	struct rt_actor *first, *second, *leaves;
+
+	rt_needs_four_cpus(test);
+	rt_use_push_ipi(test, false);
+	rt_occupy(test, 1, URGENT);
+	leaves = rt_occupy(test, 2, URGENT);
+	rt_occupy(test, 3, URGENT);
+	first = rt_waiter(test, 1, RT_CPU(3));
+	second = rt_waiter(test, 1, RT_CPU(2));
+	rt_stop(leaves);
+	rt_expect_on(test, second, 2, "CPU 2 has nothing more urgent");
+	KUNIT_EXPECT_EQ(test, task_cpu(first->task), 1);
+	rt_leave_cpus(test);
+}
+
 /*
  * A task that must stay on CPU 1 cannot be pulled. So the urgent one that keeps
  * it from there is moved in its place.
@@ -613,6 +631,10 @@ static void rt_overload_two(struct kunit *test)
 	rt_occupy(test, 3, URGENT);
 	rt_waiter(test, 1, RT_CPU(3));
 	rt_waiter(test, 3, RT_CPU(1));
+#ifndef CONFIG_SCHED_RTO_COUNT_SPLIT
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&cpu_rq(0)->rd->rto_count), 2,
+			    "the number of overloaded CPUs");
+#endif
 }
 
 static void each_overloaded_cpu_is_visited_once_in_a_round(struct kunit *test)
@@ -653,6 +675,7 @@ static struct kunit_case sched_rt_cases[] = {
 	KUNIT_CASE(woken_task_goes_to_the_free_cpu),
 	KUNIT_CASE(preempted_task_is_pushed),
 	KUNIT_CASE(waiting_task_is_pulled),
+	KUNIT_CASE(pulled_task_may_use_the_cpu),
 	KUNIT_CASE(room_is_made_for_a_task_that_must_stay),
 #ifdef HAVE_RT_PUSH_IPI
 	KUNIT_CASE(push_ipi_moves_a_waiting_task),

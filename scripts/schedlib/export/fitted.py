@@ -38,6 +38,7 @@ _OPTIONS = {
         "CONFIG_SCHED_CPUPRI_ARRAYS",
         "CONFIG_SCHED_CPUPRI_SBM",
         "CONFIG_SCHED_CPUPRI_SPLIT",
+        "CONFIG_SCHED_RTO_COUNT_SPLIT",
     )
 }
 """Options that a change adds. Without the change they are undefined."""

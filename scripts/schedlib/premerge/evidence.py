@@ -24,7 +24,7 @@ from schedlib.gate.gate_options import GATES as OUR_GATES
 from schedlib.gate.gate_options import GateOptions
 from schedlib.git import try_git
 from schedlib.layout.patch_check import broken_rules
-from schedlib.layout.rule_judge import Layout, RuleOutcome, from_tables, judge_rule, presence_of
+from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule, presence_of
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
 from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions, require_premerge
@@ -90,7 +90,7 @@ def _layout(directory: Path, rules: Rules) -> Section:
             table.append(f"{name:9}cannot be had here")
             continue
         judged += 1
-        before, after = (from_tables(name, each, {}) for each in pair)
+        before, after = (each.layout(name) for each in pair)
         for result in broken_rules(rules, before, after):
             broken.setdefault(result.rule, []).append(name)
         cells = "".join(_letters(rules, change, before, after).ljust(widths[change]) for change in changes)

@@ -39,7 +39,7 @@ from schedlib.layout.tables import read_fields, read_object
 from schedlib.names import pack_names
 from schedlib.paths import CONFIGS
 from schedlib.premerge.premerge_options import TRAFFIC
-from schedlib.premerge.record import Pair, read_guests, write_guests, write_layouts
+from schedlib.premerge.record import Pair, kept_layout, read_guests, write_guests, write_layouts
 from schedlib.premerge.series import PatchSeries, touched
 from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, at
@@ -113,8 +113,11 @@ def layout(
             skipped(column.name)
             continue
         before, after = (layout_of(each, column.name) for each in objects if each)
-        offsets = [read_fields(read_object(each), str(each)) for each in objects if each]
-        kept[column.name] = offsets[0], offsets[1]
+        tables = [read_fields(read_object(each), str(each)) for each in objects if each]
+        kept[column.name] = (
+            kept_layout(tables[0], before.structures),
+            kept_layout(tables[1], after.structures),
+        )
         for tag in rules.types():
             old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (before, after))
             lines += [f"{column.name}: struct {tag} {old} -> {new} bytes"] if old != new else []

@@ -20,16 +20,55 @@ from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document, Refused
-from schedlib.formats.strict import Positive, Strict, Word
+from schedlib.formats.strict import Count, Positive, Strict, Word
 from schedlib.guest.boot import Ending, GuestRun
+from schedlib.layout.members import Member, Structure
+from schedlib.layout.rule_judge import Layout, from_tables
 from schedlib.layout.tables import Compiled
 from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import Verdict, worst
 
 _AGAIN = "make it again: schedline premerge"
 
-Pair = tuple[Compiled, Compiled]
-"""The offsets of base and head."""
+
+class KeptMember(Strict, frozen=True):
+    """A member of a structure, named by a rule or not."""
+
+    name: Word
+    offset: Count
+    size: Count
+
+
+class KeptLayout(Strict, frozen=True):
+    """What the rules are judged on: the compiled tables, and all members of each structure."""
+
+    compiled: Compiled
+    members: dict[Word, tuple[KeptMember, ...]]
+
+    def layout(self, name: str) -> Layout:
+        """The layout, as the premerge saw it."""
+        types = {row.name: row for row in self.compiled.types}
+        found = {
+            tag: Structure(types[tag], tuple(Member(each.name, "", each.offset, each.size) for each in members))
+            for tag, members in self.members.items()
+            if tag in types
+        }
+        return from_tables(name, self.compiled, found)
+
+
+def kept_layout(compiled: Compiled, structures: Mapping[str, Structure]) -> KeptLayout:
+    """What is kept of a layout."""
+    return KeptLayout(
+        compiled,
+        {
+            tag: tuple(KeptMember(each.name, each.offset, each.size) for each in structure.members)
+            for tag, structure in structures.items()
+        },
+    )
+
+
+Pair = tuple[KeptLayout, KeptLayout]
+"""The layouts of base and head."""
 
 
 class GuestRow(Strict, frozen=True):
@@ -64,27 +103,27 @@ class GuestsDocument(Document, frozen=True, kw_only=True):
 
 
 class OffsetsDocument(Document, frozen=True, kw_only=True):
-    """The offsets of base and head, by column; null for a column that the tree cannot have."""
+    """The layouts of base and head, by column; null for a column that the tree cannot have."""
 
     only_lines = True
 
-    schema: Literal["offsets-2"]
+    schema: Literal["offsets-3"]
     columns: dict[str, Pair | None]
 
 
 def write_layouts(out: Path, pairs: Mapping[str, Pair | None]) -> None:
-    """Keep the offsets of each column; None for a column that this tree cannot have."""
-    document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-2", columns=dict(pairs)))
+    """Keep the layouts of each column; None for a column that this tree cannot have."""
+    document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-3", columns=dict(pairs)))
 
 
 def read_layouts(out: Path) -> dict[str, Pair | None] | None:
-    """The offsets of each column; None if the layout part did not run. Raises SchedlineError: the file is damaged."""
+    """The layouts of each column; None if the layout part did not run. Raises SchedlineError: the file is damaged."""
     if not (out / LAYOUTS).exists():
         return None
     columns = document.read(out / LAYOUTS, OffsetsDocument, _AGAIN).columns
     for name, pair in columns.items():
-        for offsets in pair or ():
-            if other := set(offsets.holds) ^ set(our_rules().conditions()):
+        for kept in pair or ():
+            if other := set(kept.compiled.holds) ^ set(our_rules().conditions()):
                 why = f"holds for {name} knows the conditions of other contracts: {', '.join(sorted(other))}"
                 raise Refused(out / LAYOUTS, OffsetsDocument, why, _AGAIN)
     return columns

@@ -154,6 +154,9 @@ struct root_domain {
 #else
 	void *pd ____cacheline_aligned;
 	cpumask_var_t rto_mask;
+#ifdef STRANGER
+	int stranger;
+#endif
 	int overloaded ____cacheline_aligned, overutilized;
 #endif
 };

@@ -17,9 +17,11 @@ from test_premerge_emulated import both
 from conftest import git
 from one_verb import main_of, parsed, said_without_libraries
 from schedlib.c2c.samples import MEASURED_FILE
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.layout.tables import Compiled, read_fields
+from schedlib.layout.members import read_members
+from schedlib.layout.tables import read_fields
 from schedlib.premerge import premerge_options, premerge_verb, record
 from schedlib.premerge.evidence import BEGIN, END, block_in
 
@@ -38,8 +40,9 @@ TESTS = [
 PATCH = "8c77e8306e022ea8c82482eecae66419e073c197"
 
 
-def offsets(*names: str) -> Compiled:
-    return read_fields(toys.fields_object(*names).read_bytes(), "toy.o")
+def offsets(*names: str) -> record.KeptLayout:
+    file = toys.fields_object(*names)
+    return record.kept_layout(read_fields(file.read_bytes(), "toy.o"), read_members(file, our_rules().types()))
 
 
 def guests(place: Path, log: str, seen: str = "PASS") -> None:
@@ -90,7 +93,7 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
         f"base-commit: {'b' * 40}",
         f"patch-id: {PATCH}",
         "sched: Move a field",
-        "PPPPPPPPP- PPPPPPPPP PPPP-PP      ---",
+        "PPPPPPPPPP PPPPPPPPP PPPP-PP      ---",
         "3 of 3 killed",
         "skipped, needs CONFIG_NUMA: 1 of demo_pass",
         "arm      cannot be had",
@@ -105,6 +108,13 @@ def test_broken_rules_fail(out: Path, capsys: pytest.CaptureFixture[str]) -> Non
     text = made(out, capsys, 1)
     assert "layout, the rules of each change on the head (P, F, - n/a): FAIL" in text
     assert "broken by the series: rd-lines.R1 (x86_64): " in text
+
+
+def test_a_member_that_no_rule_names_is_judged_as_the_premerge_judged_it(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record.write_layouts(out, {"x86_64": (offsets(), offsets("STRANGER"))})
+    assert "broken by the series: rd-lines.R2 (x86_64): " in made(out, capsys, 1)
 
 
 def test_a_change_that_the_base_lacks_is_not_expected(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,19 +246,19 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
         "[]",
         '{"schema": "other"}',
         '{"schema": "guests-1", "guests": [{}]}',
-        '{"schema": "offsets-2", "columns": {"x": [1, 2]}}',
+        '{"schema": "offsets-3", "columns": {"x": [1, 2]}}',
     ],
 )
 def test_damage(out: Path, name: str, content: str) -> None:
     (out / name).write_text(content)
-    with pytest.raises(SchedlineError, match=f"{name} is no (offsets-2|guests-1): "):
+    with pytest.raises(SchedlineError, match=f"{name} is no (offsets-3|guests-1): "):
         main(["premerge", "evidence", str(out)])
 
 
 @pytest.mark.parametrize("number", [-1, 1.5, "8", True, None])
 def test_offsets_that_are_none(out: Path, number: object) -> None:
     content = json.loads((out / premerge_options.LAYOUTS).read_text())
-    content["columns"]["x86_64"][1]["fields"][0]["offset"] = number
+    content["columns"]["x86_64"][1]["compiled"]["fields"][0]["offset"] = number
     (out / premerge_options.LAYOUTS).write_text(json.dumps(content))
     with pytest.raises(SchedlineError, match=r"fields\[0\]\.offset: Expected int"):
         main(["premerge", "evidence", str(out)])
@@ -256,7 +266,7 @@ def test_offsets_that_are_none(out: Path, number: object) -> None:
 
 def test_a_condition_that_is_none(out: Path) -> None:
     content = json.loads((out / premerge_options.LAYOUTS).read_text())
-    content["columns"]["x86_64"][1]["holds"]["NOTHING"] = True
+    content["columns"]["x86_64"][1]["compiled"]["holds"]["NOTHING"] = True
     (out / premerge_options.LAYOUTS).write_text(json.dumps(content))
     with pytest.raises(SchedlineError, match="holds for x86_64 knows the conditions of other contracts: NOTHING"):
         main(["premerge", "evidence", str(out)])
