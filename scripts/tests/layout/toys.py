@@ -153,10 +153,10 @@ struct root_domain {
 	void *pd;
 #else
 	void *pd ____cacheline_aligned;
-	cpumask_var_t rto_mask;
-#ifdef STRANGER
-	int stranger;
+#ifdef RD_STRANGER
+	int rd_stranger;
 #endif
+	cpumask_var_t rto_mask;
 	int overloaded ____cacheline_aligned, overutilized;
 #endif
 };

@@ -113,7 +113,7 @@ def test_broken_rules_fail(out: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_member_that_no_rule_names_is_judged_as_the_premerge_judged_it(
     out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record.write_layouts(out, {"x86_64": (offsets(), offsets("STRANGER"))})
+    record.write_layouts(out, {"x86_64": (offsets(), offsets("RD_STRANGER"))})
     assert "broken by the series: rd-lines.R2 (x86_64): " in made(out, capsys, 1)
 
 
