@@ -248,7 +248,7 @@ static inline void judge_one(struct verdict *verdict, const struct test *test,
 	double value = time ? metric->value / 1e6 : metric->value;
 	double limit = time ? gross_limit(test) : 50;
 	double used = time ? value / limit : value ? limit / value : INFINITY;
-	bool excused = others > excusing_share(time && test->realtime, used);
+	bool excused = others > excusing_share(test->realtime, used);
 	enum gross gross = used <= 1 ? WITHIN : excused ? EXCUSED : BEYOND;
 
 	if (gross < verdict->gross ||

@@ -214,7 +214,8 @@ def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Ke
     only = f"{COLLECTION}.{mutant.program}" if mutant.program else None
     options = CheckOptions(selftests=bool(only), only=only)
     archive = kernel.build / _INITRAMFS if only else None
-    for cpus in plan.target.classes:
+    # With more CPUs than the host has, each has others beside it all the time, and what they may excuse is excused.
+    for cpus in (2,) if only else plan.target.classes:
         guests = CheckPlan(plan.target, (cpus,), plan.composition.expected, options, left_out=plan.left_out)
         failed |= failing(boot_and_judge(guests, kernel, folder, accel, archive))
         if not failed.isdisjoint(mutant.killed_by):
