@@ -351,7 +351,7 @@ static u32 bytes_of_others(const struct subject *s)
 /* What is true of all members together, or of the type. */
 static bool whole_holds(struct subject *s)
 {
-	u32 start = U32_MAX, end = 0;
+	u32 start = U32_MAX, end = 0, bytes;
 	const struct member *m;
 
 	for (m = s->all; m < s->all + s->nr; m++) {
@@ -371,8 +371,9 @@ static bool whole_holds(struct subject *s)
 		return LINE - 1 - (end - 1) % LINE >= s->clause->arg;
 	case AT_MOST:
 	case GAPS:
-		scnprintf(s->why, WORDS, "%u bytes", bytes_of_others(s));
-		return bytes_of_others(s) <= s->clause->arg;
+		bytes = bytes_of_others(s);
+		scnprintf(s->why, WORDS, "%u bytes", bytes);
+		return bytes <= s->clause->arg;
 	case ALIGNED:
 		scnprintf(s->why, WORDS, "it is aligned to %u bytes", s->align);
 		return s->align % LINE == 0;

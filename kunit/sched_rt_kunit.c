@@ -197,13 +197,18 @@ static void rt_stop(struct rt_actor *a)
 	WRITE_ONCE(a->go, false);
 }
 
+static void rt_start_on(struct kunit *test, struct rt_actor *a, int cpu)
+{
+	rt_start(a);
+	rt_must(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), cpu, "the task does not get it");
+}
+
 /* A task that sleeps where it ran last, on @cpu. */
 static struct rt_actor *rt_sleeper(struct kunit *test, int cpu, int priority)
 {
 	struct rt_actor *a = rt_actor(test, cpu, priority);
 
-	rt_start(a);
-	rt_must(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), cpu, "the task does not get it");
+	rt_start_on(test, a, cpu);
 	rt_stop(a);
 	rt_must(test, rt_wait_for(READ_ONCE(a->cpu) == -1 && !READ_ONCE(a->task->on_rq)), cpu,
 		"the task does not sleep");
@@ -215,8 +220,7 @@ static struct rt_actor *rt_occupy(struct kunit *test, int cpu, int priority)
 {
 	struct rt_actor *a = rt_actor(test, cpu, priority);
 
-	rt_start(a);
-	rt_must(test, rt_wait_for(READ_ONCE(a->cpu) == cpu), cpu, "the task does not get it");
+	rt_start_on(test, a, cpu);
 	return a;
 }
 
@@ -425,6 +429,13 @@ static void preempted_task_is_pushed(struct kunit *test)
 	rt_leave_cpus(test);
 }
 
+static void rt_use_push_ipi(struct kunit *test, bool use)
+{
+#ifdef HAVE_RT_PUSH_IPI
+	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, use);
+#endif
+}
+
 /* How often a CPU has asked for the push IPI. */
 static int rt_ipi_rounds(void)
 {
@@ -432,13 +443,6 @@ static int rt_ipi_rounds(void)
 	return atomic_read(&cpu_rq(0)->rd->rto_loop_next);
 #else
 	return 0;
-#endif
-}
-
-static void rt_use_push_ipi(struct kunit *test, bool use)
-{
-#ifdef HAVE_RT_PUSH_IPI
-	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, use);
 #endif
 }
 
@@ -491,8 +495,7 @@ static void room_is_made_for_a_task_that_must_stay(struct kunit *test)
 	leaves = rt_occupy(test, 2, URGENT);
 	stays = rt_actor(test, 1, MIDDLE);
 	stays->stays = true;
-	rt_start(stays);
-	rt_must(test, rt_wait_for(READ_ONCE(stays->cpu) == 1), 1, "the task does not get it");
+	rt_start_on(test, stays, 1);
 	sched_test_allow(test, stays->task, RT_CPUS(1, 2));
 	urgent = rt_occupy(test, 1, URGENT);
 	sched_test_allow(test, urgent->task, RT_CPUS(1, 2));
@@ -531,7 +534,7 @@ static void push_ipi_goes_on_to_the_next_cpu(struct kunit *test)
 	int before;
 
 	rt_needs_four_cpus(test);
-	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, true);
+	rt_use_push_ipi(test, true);
 	rt_occupy(test, 1, URGENT);
 	leaves = rt_occupy(test, 2, URGENT);
 	urgent = rt_occupy(test, 3, URGENT);
@@ -558,7 +561,7 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 	int before, first, second, next, cpu[2];
 
 	rt_needs_four_cpus(test);
-	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, true);
+	rt_use_push_ipi(test, true);
 	urgent = rt_occupy(test, 1, URGENT);
 	rt_occupy(test, 2, URGENT);
 	rt_waiter(test, 1, RT_CPU(2));
@@ -626,7 +629,7 @@ static void rt_overload_two(struct kunit *test)
 {
 	rt_needs_four_cpus(test);
 	/* The loop goes where the test sends it. */
-	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, false);
+	rt_use_push_ipi(test, false);
 	rt_occupy(test, 1, URGENT);
 	rt_occupy(test, 3, URGENT);
 	rt_waiter(test, 1, RT_CPU(3));
@@ -660,7 +663,7 @@ static void only_overloaded_cpu_has_nobody_to_tell(struct kunit *test)
 	static const int want[] = { -1 };
 
 	rt_needs_four_cpus(test);
-	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, false);
+	rt_use_push_ipi(test, false);
 	rt_occupy(test, 1, URGENT);
 	rt_occupy(test, 3, URGENT);
 	rt_waiter(test, 1, RT_CPU(3));
