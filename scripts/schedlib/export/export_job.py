@@ -243,7 +243,10 @@ def _write(series: _Series, out: Path, titles: Sequence[str]) -> None:
     """Write the patches, the cover letter, and what the sender has to add."""
     head, commit = series.tree.head, series.commit
     words = ("--quiet", f"--base={head}", "--cover-letter", "-o", out.absolute(), f"{head}..{commit}")
-    git(series.tree.src, "format-patch", *words, env=series.author)
+    # Two exports of one tree are the same bytes if the caller fixes the time, the cover letter's date included.
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    given = {"GIT_COMMITTER_DATE": f"@{epoch} +0000"} if epoch else {}
+    git(series.tree.src, "format-patch", *words, env=series.author | given)
     cover = out / "0000-cover-letter.patch"
     subject, _, blurb = told(KUNIT / "cover-letter.txt", series.held()).partition("\n\n")
     if titles:

@@ -258,4 +258,4 @@ def test_the_patch_of_readme_gets_the_answer_of_readme(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert re.search(".*".join(parts), said), said
     (count,) = re.findall(r"looked at (\d+) structures", said)
-    assert f"It knows {count} structures" in readme
+    assert f"It has rules for {count} structures" in readme
