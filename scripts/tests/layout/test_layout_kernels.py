@@ -170,7 +170,6 @@ def layout_with(machine: str, config: str = "") -> Any:
     ],
 )
 def test_line_size(machine: str, config: str, line: int, assumed: str) -> None:
-    toys.needs("pahole")
     found = layout_with(machine, config)
     assert found.line == line
     assert assumed in found.assumed
@@ -178,7 +177,6 @@ def test_line_size(machine: str, config: str, line: int, assumed: str) -> None:
 
 
 def test_conditions_with_and_without_a_configuration() -> None:
-    toys.needs("pahole")
     told = layout_with("x86_64", CONFIG)
     assert told.unknown == frozenset()
     assert {"CONFIG_SMP", "!CONFIG_SCHED_PROXY_EXEC", "locks plain", "mask == 8"} <= told.holds
@@ -191,7 +189,6 @@ def test_conditions_with_and_without_a_configuration() -> None:
 
 
 def test_conditions_are_measured() -> None:
-    toys.needs("pahole")
     kernel = KnownKernel("theirs", "x86_64", {"CONFIG_SCHED_PROXY_EXEC": "y"})
     debugged = layout_of_kernel(toys.fields_object("CONFIG_DEBUG_SPINLOCK"), kernel, toys.real_rules())
     assert {"locks debugged", "CONFIG_SCHED_PROXY_EXEC", "!CONFIG_SMP"} <= debugged.holds
@@ -201,7 +198,6 @@ def test_conditions_are_measured() -> None:
 
 
 def test_somebody_elses_kernel_is_judged_like_ones_own() -> None:
-    toys.needs("pahole")
     rules = toys.real_rules()
     for rule in rules.rules:
         assert judge_rule(rules, rule.id, layout_with("x86_64", CONFIG)).outcome is (

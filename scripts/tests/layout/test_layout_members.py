@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pahole's output is parsed completely, from DWARF and from BTF. Unreadable input is reported with a next step."""
+"""Members are read completely, from DWARF and from BTF. Unreadable input is reported with a next step."""
 
 from __future__ import annotations
 
@@ -11,201 +11,13 @@ from pathlib import Path
 
 import pytest
 import toys
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
-from schedlib.layout import members
-from schedlib.layout.members import Member, Structure, Unnamed, parse, read_members, resolve
+from schedlib.layout.members import Member, Structure, read_members, resolve
 from schedlib.layout.tables import Type
 
 pytestmark = pytest.mark.tools
-
-PAHOLE = """\
-struct rq {
-	unsigned int               nr_running;           /*     0     4 */
-
-	/* XXX 4 bytes hole, try to pack */
-
-	struct {
-		int                a;                    /*     8     4 */
-		union {
-			int        b;                    /*    16     4 */
-			long int   c;                    /*    16     8 */
-		};                                       /*    16     8 */
-	};                                               /*     8    16 */
-	struct {
-		int                hidden;               /*    24     4 */
-	} named[2]; /*    24     8 */
-
-	/* --- cacheline 1 boundary (64 bytes) --- */
-	struct cpupri              cpupri __attribute__((__aligned__(64))); /*    64   448 */
-	void *                     pd;                   /*   512     8 */
-	unsigned int               flag:3;               /*   520: 0  4 */
-	unsigned int               other:5;              /*   520: 3  4 */
-	void                       (*func)(int, struct cpupri *); /*   528     8 */
-	void                       (*ops)(void)[3];      /*   536    24 */
-	int                        grid[2][3];           /*   560    24 */
-	struct empty               none;                 /*   584     0 */
-	long unsigned int          mask[2];              /*   592    16 */
-	a line that nobody knows
-	;                                                /*   608     8 */
-
-	/* size: 640, cachelines: 10, members: 12 */
-	/* last cacheline: 24 bytes */
-} __attribute__((__aligned__(64)));
-"""
-
-
-def rq(text: str = PAHOLE, *, aligned: bool = True) -> Structure:
-    """struct rq in pahole's output."""
-    return parse(text, aligned=aligned)["rq"]
-
-
-def inside(*lines: str) -> Structure:
-    """struct rq with these lines in its body."""
-    return rq("struct rq {\n" + "".join(f"\t{line}\n" for line in lines) + "};\n")
-
-
-def test_type() -> None:
-    assert (rq().type.size, rq().type.align) == (640, 64)
-    assert rq(aligned=False).type.align is None
-    assert inside("int a; /* 0 4 */").type.align == 1
-
-
-def test_members_in_order() -> None:
-    assert [member.name for member in rq().members] == [
-        "nr_running",
-        "a",
-        "b",
-        "c",
-        "named",
-        "cpupri",
-        "pd",
-        "flag",
-        "other",
-        "func",
-        "ops",
-        "grid",
-        "none",
-        "mask",
-    ]
-
-
-@pytest.mark.parametrize(
-    "expected",
-    [
-        Member("nr_running", "unsigned int", 0, 4),
-        Member("c", "long int", 16, 8),
-        Member("cpupri", "struct cpupri", 64, 448, align=64),
-        Member("pd", "void *", 512, 8),
-        Member("other", "unsigned int", 520, 4),
-        Member("func", "function pointer", 528, 8),
-        Member("ops", "function pointer", 536, 24, 3),
-        Member("grid", "int", 560, 24, 6),
-        Member("none", "struct empty", 584, 0),
-        Member("mask", "long unsigned int", 592, 16, 2),
-    ],
-    ids=lambda member: member.name,
-)
-def test_member(expected: Member) -> None:
-    assert rq().member(expected.name) == expected
-
-
-def test_members_of_a_named_inner_structure_are_not_direct() -> None:
-    named = rq().member("named")
-    assert named and (named.offset, named.size, named.count) == (24, 8, 2)
-    assert rq().member("hidden") is None
-
-
-def test_last_byte() -> None:
-    assert Member("a", "int", 8, 4).last == 11
-    assert Member("a", "struct empty", 8, 0).last == 8
-
-
-@pytest.mark.parametrize(
-    "attribute", ["", " __attribute__((__aligned__(32)))", " __attribute__((__aligned__(32)))" * 2]
-)
-def test_unnamed_inner_structure_with_an_attribute_is_unnamed(attribute: str) -> None:
-    read = inside(
-        "struct {", "\tint a; /* 0 4 */", "\tint b; /* 4 4 */", f"}}{attribute}; /* 0 32 */", "int c; /* 32 4 */"
-    )
-    assert [member.name for member in read.members] == ["a", "b", "c"]
-    align = 32 if attribute else 1
-    assert (read.type.align, read.unnamed) == (align, (Unnamed(0, 32, align, ("a", "b")),))
-
-
-def test_named_inner_structure_with_an_attribute() -> None:
-    read = inside("struct {", "\tint a; /* 64 4 */", "} in __attribute__((__aligned__(64))); /* 64 4 */")
-    assert [(member.name, member.offset, member.align) for member in read.members] == [("in", 64, 64)]
-    assert (read.type.align, read.unnamed) == (64, ())
-
-
-def test_what_is_unnamed_inside_of_something_named_is_not_told() -> None:
-    read = inside(
-        "struct {", "\tunion {", "\t\tint a; /* 0 4 */", "\t}; /* 0 4 */", "} in; /* 0 4 */", "int b; /* 4 4 */"
-    )
-    assert ([member.name for member in read.members], read.unnamed) == (["in", "b"], ())
-
-
-def test_enum_inside_does_not_end_the_structure_around_it() -> None:
-    read = inside(
-        "struct {",
-        "\tint a; /* 0 4 */",
-        "\tenum {",
-        "\t\tA = 0,",
-        "\t} e; /* 4 4 */",
-        "}; /* 0 8 */",
-        "enum {",
-        "\tB = 1,",
-        "} f; /* 8 4 */",
-        "int c; /* 12 4 */",
-    )
-    assert [(member.name, member.offset) for member in read.members] == [("a", 0), ("e", 4), ("f", 8), ("c", 12)]
-
-
-def test_union_inside_of_an_unnamed_structure_is_in_order() -> None:
-    text = (
-        "struct rq {\n\tstruct {\n\t\tunion {\n\t\t\tstruct {\n\t\t\t\tint first; /* 8 4 */\n"
-        "\t\t\t\tint last; /* 12 4 */\n\t\t\t};\n\t\t\tint other; /* 8 4 */\n\t\t};\n\t} named; /* 8 8 */\n};\n"
-    )
-    inside = parse(text, aligned=True)["rq.named"].members
-    assert [(member.name, member.offset) for member in inside] == [("first", 0), ("other", 0), ("last", 4)]
-
-
-def test_several_structures() -> None:
-    found = parse(PAHOLE + PAHOLE.replace("struct rq {", "struct cpupri {") + "rubbish\n", aligned=True)
-    assert set(found) == {"rq", "rq.named", "cpupri", "cpupri.named"}
-    # A structure inside without a name goes by the path of its member.
-    assert found["rq.named"].members == (Member("hidden", "int", 0, 4),)
-    assert parse("", aligned=True) == {}
-    assert parse(PAHOLE.replace("struct rq", "union rq"), aligned=True) == {}
-
-
-def test_structure_that_does_not_end_is_left_out() -> None:
-    assert parse(PAHOLE[: PAHOLE.rindex("}")], aligned=True) == {}
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.lists(
-        st.one_of(
-            st.text(max_size=60), st.sampled_from(PAHOLE.splitlines()), st.sampled_from(["}", "\t} x;", "\tenum {"])
-        ),
-        max_size=20,
-    ),
-    st.booleans(),
-)
-def test_no_text_upsets_the_reader(lines: list[str], aligned: bool) -> None:
-    for structure in parse("\n".join(("struct rq {", *lines, "};")), aligned=aligned).values():
-        assert structure.type.size >= 0
-        assert [member.offset for member in structure.members] == sorted(member.offset for member in structure.members)
-
-
-def test_endless_number_upsets_nobody() -> None:
-    assert inside(f"int a; /* {'9' * 5000} 4 */", "int b; /* 8 4 */").members == (Member("b", "int", 8, 4),)
-
 
 C_SOURCE = """\
 typedef struct { int counter; } atomic_t;
@@ -234,7 +46,6 @@ struct sbm_leaf sparse;
 @pytest.fixture(scope="module")
 def dwarf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An object with DWARF."""
-    toys.needs("pahole")
     directory = tmp_path_factory.mktemp("members")
     (directory / "a.c").write_text(C_SOURCE)
     assert toys.gcc(directory / "a.c", directory / "dwarf.o", "-g").returncode == 0
@@ -244,7 +55,7 @@ def dwarf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def btf(dwarf: Path) -> Path:
     """The same object with BTF only."""
-    toys.needs("objcopy")
+    toys.needs("pahole")
     both, target = dwarf.with_name("both.o"), dwarf.with_name("btf.o")
     shutil.copy(dwarf, both)
     subprocess.run(["pahole", "-J", str(both)], check=True)
@@ -264,7 +75,7 @@ def raw_btf(btf: Path) -> Path:
 @pytest.mark.parametrize("kind", ["dwarf", "btf", "raw_btf"])
 def test_members_of_a_file(kind: str, request: pytest.FixtureRequest) -> None:
     found = read_members(request.getfixturevalue(kind))
-    assert set(found) == {*our_rules().types(), "root_domain.state", "root_domain.named"}
+    assert set(found) == {*our_rules().types(), "root_domain.named"}
     domain = found["root_domain"]
     names = ["refcount", "a", "b", "c", "state", "named", "cpupri", "flag", "other", "ops", "grid"]
     assert [member.name for member in domain.members] == names
@@ -275,10 +86,116 @@ def test_members_of_a_file(kind: str, request: pytest.FixtureRequest) -> None:
     assert grid and (grid.size, grid.count) == (24, 6)
 
 
+ODD = """\
+struct tagged { long one; struct { int deep; } in; };
+union both { int number; long wide; };
+typedef struct { char byte[3]; } three_t;
+struct opaque;
+struct odd {
+	const struct { int a; volatile int b; };
+	struct tagged;
+	union { int c; struct { char d[4]; char e; } f; } __attribute__((aligned(32)));
+	struct { union { int g; long h; }; struct { int i; } in[2]; } named __attribute__((aligned(64)));
+	union { int j; } u[3];
+	const char *const text;
+	const char name[4];
+	struct opaque *list;
+	three_t threes[2][2];
+	void (*call)(int);
+	int (*calls[3])(void);
+	int (*const fixed)(void);
+	int (*rows)[4];
+	enum { A, B } state;
+	unsigned low:3, high:30, :0, last:1;
+	unsigned long long far:40, near:20;
+	_Bool flag:1;
+	struct { } none;
+	long open[];
+};
+struct odd odd;
+"""
+
+TOLD = {
+    "a": ("int", 0, 4, 1, 1),
+    "b": ("volatile int", 4, 4, 1, 1),
+    "one": ("long int", 8, 8, 1, 1),
+    "in": ("struct", 16, 4, 1, 1),
+    "c": ("int", 32, 4, 1, 1),
+    "f": ("struct", 32, 5, 1, 1),
+    "named": ("struct", 64, 16, 1, 64),
+    "u": ("union", 80, 12, 3, 1),
+    "text": ("const char * const", 96, 8, 1, 1),
+    "name": ("const char", 104, 4, 4, 1),
+    "list": ("struct opaque *", 112, 8, 1, 1),
+    "threes": ("three_t", 120, 12, 4, 1),
+    "call": ("function pointer", 136, 8, 1, 1),
+    "calls": ("function pointer", 144, 24, 3, 1),
+    "fixed": ("function pointer", 168, 8, 1, 1),
+    "rows": ("int *", 176, 8, 1, 1),
+    "state": ("enum", 184, 4, 1, 1),
+    "low": ("unsigned int", 188, 4, 1, 1),
+    "high": ("unsigned int", 192, 4, 1, 1),
+    "last": ("unsigned int", 196, 4, 1, 1),
+    "far": ("long long unsigned int", 200, 8, 1, 1),
+    "near": ("long long unsigned int", 200, 8, 1, 1),
+    "flag": ("_Bool", 207, 1, 1, 1),
+    "none": ("struct", 208, 0, 1, 1),
+    "open": ("long int", 208, 0, 1, 1),
+}
+
+
+@pytest.mark.parametrize("form", ["dwarf-4", "dwarf-5", "dwarf-3", "btf", "clang"])
+def test_odd_declarations(form: str, tmp_path: Path) -> None:
+    """What gcc and clang say of sizes and offsets, and of an unnamed member with a tag, as -fms-extensions has it."""
+    compiler = "clang" if form == "clang" else "gcc"
+    toys.needs(compiler)
+    asserts = "".join(
+        f'_Static_assert(__builtin_offsetof(struct odd, {name}) == {row[1]}, "{name}");\n'
+        for name, row in TOLD.items()
+        if name not in ("low", "high", "last", "far", "near", "flag")
+    )
+    (tmp_path / "a.c").write_text(ODD + asserts)
+    debug = f"-g{form}" if form.startswith("dwarf") else "-g"
+    argv = [compiler, "-c", "-fms-extensions", debug, "-o", "a.o", "a.c"]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    if form == "btf":
+        toys.needs("pahole")
+        subprocess.run(["pahole", "-J", "--btf_encode_detached=btf", "a.o"], cwd=tmp_path, check=True)
+    found = read_members(tmp_path / ("btf" if form == "btf" else "a.o"), ["odd"])
+    clang = {"unsigned long long": "long long unsigned int", "long": "long int"}
+    told = {
+        each.name: (clang.get(each.type, each.type), each.offset, each.size, each.count, each.align)
+        for each in found["odd"].members
+    }
+    aligned = form != "btf"
+    wanted = TOLD if aligned else {name: (*row[:4], 1) for name, row in TOLD.items()}
+    assert {name: wanted[name] for name in told} == told
+    assert told.keys() == wanted.keys()
+    unnamed = [(each.offset, each.size, each.names) for each in found["odd"].unnamed]
+    assert unnamed == [(0, 8, ("a", "b")), (8, 16, ("one", "in")), (32, 32, ("c", "f"))]
+    inner = {tag: [(each.name, each.offset) for each in its.members] for tag, its in found.items() if tag != "odd"}
+    assert inner["odd.named"] == [("g", 0), ("h", 0), ("in", 8)]
+    assert inner["odd.named.in"] == [("i", 0)]
+    assert resolve(found, "odd", "named.in[0].i") is not None
+
+
+def test_a_name_that_the_linker_shares_is_found(tmp_path: Path) -> None:
+    """The end of a longer name serves as a shorter one, and a number elsewhere may look like it."""
+    names = [f"{'x' * size}_sock" for size in range(5)]
+    for name in names:
+        (tmp_path / f"{name}.c").write_text(f"struct _sock;\nstruct {name} {{ int a; long b; }} v{name};\n")
+    sources = [f"{name}.c" for name in names]
+    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-Wl,-O2", "-o", "all.so", *sources]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    assert {tag: its.type.size for tag, its in read_members(tmp_path / "all.so", names).items()} == dict.fromkeys(
+        names, 16
+    )
+
+
 def test_alignment_is_known_from_dwarf_alone(dwarf: Path, btf: Path, raw_btf: Path) -> None:
     aligned = {tag: structure.type.align for tag, structure in read_members(dwarf).items()}
     lines = {"cpupri_vec": 64, "cpupri_line": 64, "cpupri_leaf": 64, "sbm_leaf": 64, "cpupri": 64}
-    unnamed = {"root_domain.state": None, "root_domain.named": None}
+    unnamed = {"root_domain.named": None}
     assert aligned == {**lines, "root_domain": 128, "rq": 32, **unnamed}
     for path in (btf, raw_btf):
         assert {structure.type.align for structure in read_members(path).values()} == {None}
@@ -340,7 +257,6 @@ def directory(path: Path) -> Path:
     ids=["bzImage", "empty", "short", "head", "zeroes", "bad BTF", "directory", "no debug", "missing"],
 )
 def test_file_that_cannot_be_read(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
-    toys.needs("pahole")
     with pytest.raises(SchedlineError, match=message) as caught:
         read_members(make(tmp_path / "vmlinux"))
     assert caught.value.next_step
@@ -362,29 +278,6 @@ def test_truncated_file(dwarf: Path, tmp_path: Path, part: float) -> None:
     with pytest.raises(SchedlineError, match="no debug information") as caught:
         read_members(tmp_path / "vmlinux")
     assert "CONFIG_DEBUG_INFO" in caught.value.next_step
-
-
-def test_pahole_is_missing(dwarf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(dwarf.parent))
-    with pytest.raises(SchedlineError, match=r"(?s)pahole is not installed.*apt-get install"):
-        read_members(dwarf)
-
-
-def test_pahole_dies(dwarf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pahole").write_text("#!/bin/sh\necho lost >&2\nkill -11 $$\n")
-    (tmp_path / "pahole").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(SchedlineError, match="died of signal 11: lost"):
-        read_members(dwarf)
-
-
-def test_pahole_does_not_finish(dwarf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pahole").write_text("#!/bin/sh\nexec cat /dev/zero >/dev/null\n")
-    (tmp_path / "pahole").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(members, "_TIMEOUT", 0.05)
-    with pytest.raises(SchedlineError, match="did not finish"):
-        read_members(dwarf)
 
 
 def test_paths(dwarf: Path) -> None:
@@ -419,7 +312,6 @@ def test_paths_that_lead_nowhere(dwarf: Path, tag: str, path: str) -> None:
     [("first", "second"), ("second", "first"), ("none", "second", "first"), ("second", "none", "first", "other")],
 )
 def test_the_order_of_source_files_loses_no_structure(tags: tuple[str, ...], tmp_path: Path) -> None:
-    """pahole goes through them once: asked for `second,first`, it does not find the first."""
     for name in ("first", "second"):
         (tmp_path / f"{name}.c").write_text(f"struct {name} {{ int a; }} {name};\n")
     argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "both.so", "first.c", "second.c"]

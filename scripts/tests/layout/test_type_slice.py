@@ -49,7 +49,6 @@ def test_what_a_structure_depends_on() -> None:
 
 
 def test_the_part_gives_the_layout_of_the_whole(tmp_path: Path) -> None:
-    toys.needs("pahole")
     whole = TEXT.replace("struct far {", "struct farther { int x; };\nstruct far {") + "struct top it;\n"
     whole = whole.replace("struct __attribute__", "struct aligning { u32 a[2]; };\nstruct __attribute__").replace(
         "near { u32 a; };\nstruct aligning { u32 a[2]; };\n", "near { u32 a; };\n"

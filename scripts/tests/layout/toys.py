@@ -335,7 +335,6 @@ def fields_object(*names: str, line: int = 64, compiler: str = GCC) -> Path:
 @once
 def toy(*names: str, line: int = 64) -> Layout:
     """The layout of a toy kernel. `names` are configuration options, and the names of its defects."""
-    needs("pahole")
     return layout_of(fields_object(*names, line=line), "+".join(("toy", *names)))
 
 
