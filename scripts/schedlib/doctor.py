@@ -69,7 +69,7 @@ bison | bison | build | builds Kconfig
 bc | bc | build | computes time constants of the kernel
 the C library's headers | libc6-dev | build compile | \
 builds UML, the kernel's host programs, and programs for this machine | usr/include/stdio.h
-pahole | pahole | uml qemu-x86_64 qemu-arm64 | reads the debug information of kernels, and makes BTF of it
+pahole | pahole | uml qemu-x86_64 qemu-arm64 | makes BTF of a kernel's debug information
 libelf's headers | libelf-dev | uml qemu-x86_64 qemu-arm64 objtool | builds objtool and resolve_btfids | \
 usr/include/libelf.h
 zlib's headers | zlib1g-dev | uml qemu-x86_64 qemu-arm64 | builds resolve_btfids | usr/include/zlib.h

@@ -206,6 +206,9 @@ class LayoutOptions:
         "print what a patch or mail (-: standard input) breaks, or takes room from, in checkpatch's form",
         patch_text,
     )
+    build: Path | None = option(
+        "--build DIR", "with --patch: where make O=DIR built your tree (default: in the tree itself)", existing_path
+    )
     commit: str | None = option("--commit REV", "--patch of a commit of your git tree")
     staged: bool = flag("--staged", "--patch of what `git commit` would commit")
     between: str | None = option("--range A..B", "--patch of the difference of two revisions")

@@ -72,7 +72,7 @@ def _checked(options: LayoutOptions) -> LayoutOptions:
     if options.of_git and options.tree.kdir is None:
         raise SchedlineError("--commit, --staged and --range are of a git tree, and none is named", "add --kdir .")
     if not options.of_git and options.patch is None:
-        for option, value in (("--verbose", options.verbose), ("--format", options.form)):
+        for option, value in (("--verbose", options.verbose), ("--format", options.form), ("--build", options.build)):
             if value:
                 raise SchedlineError(f"{option} belongs to --patch", "drop it")
         return options

@@ -291,7 +291,7 @@ def _made(
     with unit_build(cache, tree, commit, column) as build:
         if build:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                each = pool.map(lambda unit: _from_types(build, unit, (old or {}).get(unit)), units)
+                each = pool.map(lambda unit: from_types(build, unit, (old or {}).get(unit)), units)
                 seen = {unit: found for unit, found in zip(units, each, strict=True) if found}
     rest = [unit for unit in units if unit not in seen]
     if rest:
@@ -304,7 +304,7 @@ def _made(
     return [seen[unit] for unit in units]
 
 
-def _from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
+def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
     """What a unit shows if only the types are compiled on which its structures depend; None if that fails."""
     whole = build.preprocessed(unit.stem, unit.text(build.src))
     types = type_slice(whole.text, (*unit.tags, FACTS)) if whole else None

@@ -11,12 +11,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from schedlib.git import try_git
 from schedlib.layout.members import Structure
 from schedlib.layout.patch_check import Finding
 from schedlib.layout.reads import without_comments
 from schedlib.layout.rule_judge import Layout
+from schedlib.layout.unit_build import differing
 from schedlib.tree.kernel_tree import Tree
 
 _OPEN = re.compile(r"(?:typedef\s+)?(?:struct|union)\s+(\w+)\b[^;{}()=]*\{")
@@ -103,7 +106,11 @@ def places(text: str) -> dict[int, StructLine]:
         if not tag:
             if opened := _OPEN.match(line):
                 tag, depth, guards = opened[1], line.count("{") - line.count("}"), []
-                tag = tag if depth > 0 else ""
+                if depth <= 0:  # all of it is in this line
+                    body = line.partition("{")[2].rpartition("}")[0]
+                    names = frozenset[str]().union(*(declared(f"{part};") for part in body.split(";")))
+                    found[number] = StructLine(tag, "{" in body, (), 0, names)
+                    tag = ""
             continue
         if directive := _DIRECTIVE.match(line):
             kind, condition = directive[1], directive[2].strip()
@@ -131,21 +138,34 @@ def _negated(condition: str) -> str:
     return f"!({condition})"
 
 
-def changed_lines(tree: Tree, before: str, after: str) -> list[ChangedLine]:
-    """The lines of structures in which two commits differ. Blank lines and comments do not count."""
-    names = try_git(tree.src, "diff", "--no-renames", "--name-only", before, after, "--", "*.h", "*.c")
+Texts = Mapping[str, tuple[str, str]]
+"""Files of a kernel without and with a patch; "" if there is none."""
+
+
+def changed_texts(tree: Tree, before: str, after: str) -> Texts:
+    """The headers and sources in which two commits differ."""
+    names = (name for name in differing(tree, before, after) if name.endswith((".h", ".c")))
+    return {name: (tree.read(name, before) or "", tree.read(name, after) or "") for name in names}
+
+
+def changed_lines(texts: Texts) -> list[ChangedLine]:
+    """The lines of structures that differ. Blank lines and comments do not count."""
     found: list[ChangedLine] = []
-    for file in names.stdout.decode(errors="replace").split("\n"):
-        if not file:
-            continue
-        diff = try_git(tree.src, "diff", "--no-renames", "--no-color", "-U0", before, after, "--", file)
-        old, new = (places(tree.read(file, commit) or "") for commit in (before, after))
-        for hunk in _HUNK.finditer(diff.stdout.decode(errors="replace")):
+    for file, both in sorted(texts.items()):
+        old, new = map(places, both)
+        for hunk in _HUNK.finditer(_diff(*both) if old or new else ""):
             for known, start, count, removed in ((old, hunk[1], hunk[2], True), (new, hunk[3], hunk[4], False)):
                 for number in range(int(start), int(start) + int(count or 1)):
                     if place := known.get(number):
                         found.append(ChangedLine(file, number, place, _block(known, place), removed))
     return found
+
+
+def _diff(old: str, new: str) -> str:
+    with TemporaryDirectory(prefix="schedline-") as name:
+        for side, text in (("old", old), ("new", new)):
+            Path(name, side).write_text(text)
+        return try_git(Path(name), "diff", "--no-index", "--no-color", "-U0", "old", "new").stdout.decode()
 
 
 def _block(known: Mapping[int, StructLine], place: StructLine) -> frozenset[str]:
@@ -171,12 +191,15 @@ def options_of(line: ChangedLine) -> tuple[str, ...]:
     return tuple(f"{option}={value}" for option, value in sorted(found.items()))
 
 
-def not_compiled(lines: Sequence[ChangedLine], looked: Sequence[str], why: Mapping[str, str]) -> Iterator[Finding]:
+def not_compiled(
+    lines: Sequence[ChangedLine], looked: Sequence[str], why: Mapping[str, str], hint: str = ""
+) -> Iterator[Finding]:
     """One warning for the lines of each structure and condition.
 
     Args:
         looked: the names of the configurations.
         why: why a structure could not be compiled at all.
+        hint: what would compile them, for the end of the text.
     """
     groups: defaultdict[tuple[str, str, tuple[str, ...], bool], list[int]] = defaultdict(list)
     for line in lines:
@@ -187,7 +210,7 @@ def not_compiled(lines: Sequence[ChangedLine], looked: Sequence[str], why: Mappi
         where = f"{len(numbers)} lines that it removes from" if removed else f"{_lines(numbers)} of"
         text = (
             f"not compiled in {', '.join(looked) or 'any configuration'}: {where} struct {tag}{condition}{reason}. "
-            "What the patch does there was not looked at"
+            f"What the patch does there was not looked at{hint}"
         )
         yield Finding(file, numbers[0], False, "", text)
 

@@ -81,6 +81,14 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
     return done.stdout
 
 
+def git_revisions(commit: str | None, between: str | None) -> tuple[str, str] | None:
+    """The revisions before and after a patch that git was asked for; None if it is that of the index."""
+    if commit is not None:
+        return f"{commit}^", commit
+    before, _, after = (between or "").partition("..")
+    return (before, after.lstrip(".") or "HEAD") if before else None
+
+
 def install_hook(kdir: Path | None) -> Verdict:
     """Let git commit and b4 judge patches of a tree, and print what was written.
 

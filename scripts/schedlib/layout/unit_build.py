@@ -74,17 +74,17 @@ def adds_header(tree: Tree, one: str, files: Iterable[str]) -> bool:
     return any(file.endswith(".h") and tree.read(file, one) is None for file in files)
 
 
-def _lay_out(tree: Tree, changed: Mapping[str, str], place: Path) -> Path:
-    """A directory that shows the work tree with some files as git objects have them.
+def lay_out(src: Path, changed: Mapping[str, bytes | None], place: Path) -> Path:
+    """A directory that shows a source tree with some files changed.
 
     Args:
-        changed: see differing().
+        changed: the content of these files; None for one that is gone.
         place: the directory to make.
     """
     if not changed:
-        return tree.src
-    _link(tree.src, place)
-    for name, blob in changed.items():
+        return src
+    _link(src, place)
+    for name, data in changed.items():
         above = place
         for part in Path(name).parts[:-1]:
             above /= part
@@ -95,9 +95,13 @@ def _lay_out(tree: Tree, changed: Mapping[str, str], place: Path) -> Path:
             above.mkdir(exist_ok=True)
         file = place / name
         file.unlink(missing_ok=True)
-        if blob:
-            file.write_bytes(try_git(tree.src, "cat-file", "blob", blob).stdout)
+        if data is not None:
+            file.write_bytes(data)
     return place
+
+
+def _blob(tree: Tree, blob: str) -> bytes | None:
+    return try_git(tree.src, "cat-file", "blob", blob).stdout if blob else None
 
 
 def _link(real: Path, place: Path) -> None:
@@ -176,10 +180,11 @@ class UnitBuild:
             return None
         read: set[str] = set()
         for word in listed.read_text(errors="replace").split():
-            if word.startswith(f"{self.src}/"):
-                path = normpath(word).removeprefix(f"{self.src}/")
+            file = self.build / word
+            path = normpath(file).removeprefix(f"{self.src}/")
+            if not path.startswith("/"):
                 # A `..` behind a link leads to the work tree, which may have another text.
-                if path in self.own and not (self.src / path).samefile(word):
+                if path in self.own and not (self.src / path).samefile(file):
                     return None
                 read.add(path)
         return Preprocessed(target.read_text(errors="replace"), frozenset(read))
@@ -194,7 +199,9 @@ class UnitBuild:
         source = self.place / f"{stem.replace('/', '_')}_types.c"
         source.write_text(text)
         target = source.with_suffix(".o")
-        done = run([*self.options, "-w", "-fpreprocessed", "-c", "-o", target, source], cwd=self.build)
+        # Strings where they are used need no relocations, which take most of the time to read an object.
+        inline = [] if "clang" in self.command[0] else ["-fno-merge-debug-strings"]
+        done = run([*self.options, *inline, "-w", "-x", "cpp-output", "-c", "-o", target, source], cwd=self.build)
         return None if done.returncode or _OPAQUE in text else target
 
     def bounds_of(self) -> Bounds | None:
@@ -234,7 +241,8 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator
             if not there or len(changed) > _MOST:
                 there, changed = commit, {}
             with checked_out(tree, there):
-                src = _lay_out(tree, changed, place / "src")
+                texts = {name: _blob(tree, blob) for name, blob in changed.items()}
+                src = lay_out(tree.src, texts, place / "src")
                 made = _opened(build, tree, src, frozenset(changed), place)
                 bounds = _bounds_now(made, tree, record, commit) if made else None
                 if made and bounds and bounds.digest == record.bounds.digest:
@@ -270,15 +278,21 @@ def _bounds_now(made: UnitBuild, tree: Tree, record: _Record, commit: str) -> Bo
 
 
 def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild | None:
-    command = _command(build, f"{_FLAGS}.o")
+    unit = Path(f"{_FLAGS}.o")
+    command = command_of((build / unit).with_name(f".{unit.name}.cmd"))
     # A plugin may look at more than the types: it shuffles structures.
     if command is None or any(word.startswith("-fplugin") for word in command):
         return None
+    moved = [word.replace(f"{tree.src}/", f"{src}/") for word in command]
+    return UnitBuild(build, src, own, place, (moved[0], opaque_headers(build, place), *moved[1:]))
+
+
+def opaque_headers(build: Path, place: Path) -> str:
+    """The option that lets a unit see generated offsets by name only: a type that depends on one shows it."""
     for file in (build / "include/generated").glob("*offsets.h"):
         text = re.sub(r"^#define (\w+) .*", rf"#define \1 {_OPAQUE}\1", file.read_text(errors="replace"), flags=re.M)
         write_atomic(place / "opaque/generated" / file.name, text)
-    moved = [word.replace(f"{tree.src}/", f"{src}/") for word in command]
-    return UnitBuild(build, src, own, place, (moved[0], f"-I{place / 'opaque'}", *moved[1:]))
+    return f"-I{place / 'opaque'}"
 
 
 def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path) -> UnitBuild | None:
@@ -297,9 +311,8 @@ def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path)
     return replace(made, bounds=bounds)
 
 
-def _command(build: Path, unit: str) -> tuple[str, ...] | None:
-    """The command that make recorded for an object, without its files; None if it cannot be read."""
-    path = (build / unit).with_name(f".{Path(unit).name}.cmd")
+def command_of(path: Path) -> tuple[str, ...] | None:
+    """The command in a file `.unit.o.cmd` that make left, without its files; None if it cannot be read."""
     try:
         first = path.read_text(errors="replace").split("\n", 1)[0]
         words = shlex.split(first.partition(" := ")[2].replace("$(pound)", "#").replace("$$", "$"))

@@ -32,8 +32,8 @@ from schedlib.layout.columns import columns_for, compiled_or_none, pack_columns
 from schedlib.layout.compile import layout_of
 from schedlib.layout.pack_units import pack_layouts
 from schedlib.layout.patch_check import Finding, Steps, findings, lost_members
-from schedlib.layout.patch_coverage import changed_lines, not_compiled
-from schedlib.layout.patch_job import Looks
+from schedlib.layout.patch_coverage import changed_lines, changed_texts, not_compiled
+from schedlib.layout.patch_job import Looks, compiled_layouts
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.tables import read_fields, read_object
 from schedlib.names import pack_names
@@ -93,7 +93,7 @@ def layout(
     tests: list[tuple[str, Verdict | None, str]] = []
     kept: dict[str, Pair | None] = {}
     kept_findings: list[Finding] = []
-    looks = Looks(tree, Steps(base, head), series.diff)
+    looks = Looks(series.diff, partial(compiled_layouts, tree, Steps(base, head)))
 
     def judged(name: str, found: Sequence[Finding]) -> None:
         lines.extend(f"{name}: {each}" for each in found)
@@ -135,7 +135,7 @@ def layout(
             skipped(column.name)
     if lost := list(lost_members(packs, partial(tree.read, commit=base), partial(tree.read, commit=head))):
         judged("contracts", lost)
-    changed = changed_lines(tree, base, head)
+    changed = changed_lines(changed_texts(tree, base, head))
     blind = looks.further(changed, pack_columns(archs, ())[0], rules, packs)
     kept_findings += looks.found
     unseen = list(not_compiled(blind, looks.names, looks.why))

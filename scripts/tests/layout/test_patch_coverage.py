@@ -13,6 +13,7 @@ from schedlib.kernel.kconfig import load
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.patch_coverage import (
     changed_lines,
+    changed_texts,
     declared,
     not_compiled,
     options_of,
@@ -133,7 +134,7 @@ EDITS = {
 @pytest.mark.parametrize("name", EDITS)
 def test_lines_that_no_compiler_saw(name: str, tree: Tree, kernel: Path) -> None:
     old, new, options, count = EDITS[name]
-    lines = changed_lines(tree, *commit(tree, kernel, old, new))
+    lines = changed_lines(changed_texts(tree, *commit(tree, kernel, old, new)))
     assert [options_of(line) for line in lines] == [options] * count
     bare = layout("x86_64", "first", "second", "one", "other")
     plain = (bare, bare)
@@ -150,7 +151,7 @@ def test_lines_that_no_compiler_saw(name: str, tree: Tree, kernel: Path) -> None
 
 def test_a_structure_without_a_contract_is_told(tree: Tree, kernel: Path) -> None:
     old, new, *_ = EDITS["not guarded"]
-    lines = changed_lines(tree, *commit(tree, kernel, old, new))
+    lines = changed_lines(changed_texts(tree, *commit(tree, kernel, old, new)))
     names = [f"m{at}" for at in range(7)]
     was, now = layout("x86_64", "first", *names), layout("x86_64", "first", "second", *names)
     [found] = told_without_contract(lines, was, now)

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline layout --patch` in a kernel tree that its owner has built: with the commands that kbuild left there.
+
+Nothing is written into the tree or its build. A tree with a patch is a directory of links, with the files
+that differ.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from os.path import normpath
+from pathlib import Path
+
+from schedlib.contracts.contract_rules import Rules
+from schedlib.errors import DoesNotBuild, SchedlineError
+from schedlib.git import try_git
+from schedlib.kernel.kconfig import parse_config
+from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, units_for
+from schedlib.layout.patch_coverage import Texts
+from schedlib.layout.rule_judge import Layout, from_members
+from schedlib.layout.type_slice import reaches
+from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers
+from schedlib.process import run
+
+_USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o")
+"""Objects whose commands serve for public headers; if they are not built, any other does."""
+
+OURS = "--arch x86_64"
+"""The option that asks for schedline's own configurations where a tree was built."""
+
+_LEFT_OUT = ("-fplugin", "-gsplit-dwarf", "-flto", "-fsanitize=kcfi", "-Werror")
+"""Begins options that say nothing of layouts, and that put types or code elsewhere, or end at a warning."""
+
+Sources = Mapping[str, tuple[bytes | None, bytes | None]]
+"""Files without and with a patch; None if there is none."""
+
+
+def own_build(tree: Path | None, build: Path | None) -> OwnBuild | None:
+    """The build that was named, or the one in a tree; None if the tree was not built in place.
+
+    Raises:
+        SchedlineError: there is no build where one was named.
+    """
+    if tree is None or not tree.is_dir():
+        return None
+    found = OwnBuild(tree.resolve(), (build or tree).resolve())
+    if any(found.records(".")) or any(map(found.record_of, _USUAL)):
+        return found
+    if build:
+        raise SchedlineError(
+            f"{build} holds no build of {tree}", f"make O={build} kernel/sched/core.o, or drop --build"
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class OwnBuild:
+    """A kernel tree, and the directory where make was called for it, or which O= named."""
+
+    tree: Path
+    build: Path
+
+    @cached_property
+    def config(self) -> Mapping[str, str]:
+        """Its Kconfig values."""
+        file = self.build / ".config"
+        return parse_config(file.read_text(errors="replace")) if file.is_file() else {}
+
+    def record_of(self, unit: str) -> Path | None:
+        """What kbuild left about an object, such as kernel/fork.o; None if it is not built."""
+        record = (self.build / unit).with_name(f".{Path(unit).name}.cmd")
+        return record if record.is_file() else None
+
+    def records(self, directory: str) -> Iterator[Path]:
+        """The same of all objects in a directory."""
+        yield from sorted((self.build / directory).glob(".*.o.cmd"))
+
+    def record_for(self, file: str) -> Path | None:
+        """The same of an object that was made from a file of the tree; None if none is built."""
+        if file.endswith(".c") and (record := self.record_of(f"{file[:-2]}.o")):
+            return record
+        if file.startswith("include/"):
+            usual = next(filter(None, map(self.record_of, _USUAL)), None)
+            return usual or next(self.build.glob("*/.*.o.cmd"), None)
+        return next((each for each in self.records(str(Path(file).parent)) if file in self.read_by(each)), None)
+
+    def read_by(self, record: Path) -> frozenset[str]:
+        """The files of the tree that an object was made from."""
+        text = record.read_text(errors="replace")
+        top = self._top(text)
+        return frozenset(normpath(word.removeprefix(top)) for word in re.findall(r"^[ \t]+([^\s$]+)", text, re.M))
+
+    @staticmethod
+    def _top(record: str) -> str:
+        """How an object's command spells the tree: "", or "../", or an absolute path with a slash at its end."""
+        source = re.search(r"^source_(\S+)\.o := (\S+)", record, re.M)
+        return source[2].partition(source[1])[0] if source else ""
+
+    def unit_build(self, record: Path, src: Path, place: Path, own: Collection[str]) -> UnitBuild:
+        """Compiles units with an object's command, for another source.
+
+        Raises:
+            SchedlineError: the command cannot be read.
+        """
+        command, top = command_of(record), self._top(record.read_text(errors="replace"))
+        if command is None:
+            raise SchedlineError(f"{record} holds no command that can be read", "make the object again")
+        in_place = self.tree == self.build
+        command = tuple(word for word in command if not word.startswith(_LEFT_OUT))
+        moved = [_moved(word, before, top, src) for before, word in zip(("", *command), command, strict=False)]
+        words = (moved[0], opaque_headers(self.build, place), *moved[1:], "-g")
+        return UnitBuild(src if in_place else self.build, src, frozenset(own), place, words)
+
+
+def _moved(word: str, before: str, top: str, src: Path) -> str:
+    """A word of a command, with another directory for the tree. Without `top` its paths are relative anyway."""
+    option = next((each for each in ("-I", "-include", "-fmacro-prefix-map=") if word.startswith(each)), "")
+    if top and (option or before == "-include") and word.removeprefix(option).startswith(top):
+        return f"{option}{src}/{word.removeprefix(option).removeprefix(top)}"
+    if top and option and f"{word.removeprefix(option)}/" == top:
+        return f"{option}{src}"
+    return word
+
+
+@dataclass(frozen=True)
+class Versions:
+    """A tree without and with a patch.
+
+    Attributes:
+        sources: the files that differ.
+        places: for each side a directory for temporary files, and the source.
+    """
+
+    own: OwnBuild
+    sources: Sources
+    places: tuple[tuple[Path, Path], tuple[Path, Path]]
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The headers and sources that differ."""
+        return {
+            name: tuple((data or b"").decode(errors="replace") for data in both)  # type: ignore[misc]
+            for name, both in self.sources.items()
+            if name.endswith((".h", ".c"))
+        }
+
+    def layouts(self, rules: Rules, why: dict[str, str]) -> tuple[Layout, Layout] | None:
+        """The structures of rules that the patch may change, without and with it; None if there are none.
+
+        Args:
+            why: gets the structures that could not be compiled, and the reason.
+        """
+        files = {tag: file for tag, file in rules.files.items() if self._is_there(file)}
+        units = []
+        for unit in units_for(rules, files):
+            record = self.own.record_for(unit.files[0])
+            if record is None and not self.sources.keys().isdisjoint(unit.files):
+                why |= dict.fromkeys(unit.tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
+            elif record and self._may_change(unit, record):
+                units.append((unit, record))
+        if not units:
+            return None
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            seen = list(pool.map(lambda row: self._both(*row), units))
+        line = max(pair[0].line for pair in seen)
+        before, after = (
+            from_members(
+                str(self.own.build),
+                rules,
+                {tag: its for pair in seen for tag, its in pair[side].structures.items()},
+                line,
+                frozenset[str]().union(*(pair[side].holds for pair in seen)),
+                frozenset(),
+                "",
+            )
+            for side in (0, 1)
+        )
+        return before, after
+
+    def _both(self, unit: Unit, record: Path) -> tuple[CompiledStructs, CompiledStructs]:
+        """What a unit shows without and with the patch.
+
+        Raises:
+            DoesNotBuild: the compiler's first error.
+        """
+        before = self._seen(unit, record, 0, None)
+        is_new = any(both[0] is None for both in self.sources.values())
+        names = before.names or frozenset()
+        if is_new or any(reaches(*self.texts[name], names) for name in before.read & self.texts.keys()):
+            return before, self._seen(unit, record, 1, before)
+        return before, before
+
+    def _seen(self, unit: Unit, record: Path, side: int, old: CompiledStructs | None) -> CompiledStructs:
+        src, above = self.places[side]
+        place = Path(tempfile.mkdtemp(dir=above))
+        build = self.own.unit_build(record, src, place, self.sources)
+        found = from_types(build, unit, old)
+        if found is None:
+            source = place / "unit.c"
+            source.write_text(unit.text(src))
+            # The generated offsets as they are: they would be the first error.
+            words = [word for word in build.command if word != opaque_headers(self.own.build, place)]
+            done = run([*words, "-fsyntax-only", source], cwd=build.build)
+            said = done.stderr.decode(errors="replace").replace(f"{src}/", "").replace(f"{place}/", "")
+            errors = (line for line in said.splitlines() if ": error: " in line)
+            error = next(errors, "its types alone do not compile")
+            which = "with" if side else "without"
+            raise DoesNotBuild(
+                f"{unit.files[0]} does not compile {which} the patch by the command of {record.name}: {error}",
+                f"see whether your tree builds, or add {OURS} for schedline's own configurations",
+            )
+        return found
+
+    def _is_there(self, file: str) -> bool:
+        return file in self.sources or (self.own.tree / file).is_file()
+
+    def _may_change(self, unit: Unit, record: Path) -> bool:
+        """Whether a unit reads a file that the patch changes, or might read one that it adds."""
+        if not self.sources.keys().isdisjoint(unit.files):
+            return True
+        headers = [name for name in self.sources if name.endswith(".h")]
+        if unit.files[0].startswith("include/"):
+            return any("include/" in name for name in headers)
+        read = self.own.read_by(record)
+        return any(name in read or self.sources[name][0] is None for name in headers)
+
+    def check_generated(self) -> None:
+        """Stop if the patch changes what a generated header says that types depend on: the build has it from before.
+
+        Raises:
+            SchedlineError: it does, or that cannot be told.
+        """
+        record = self.own.record_of("kernel/bounds.s")
+        if record is None or self.sources.keys().isdisjoint(self.own.read_by(record)):
+            return
+        found = []
+        for src, above in self.places:
+            made = self.own.unit_build(record, src, Path(tempfile.mkdtemp(dir=above)), self.sources).bounds_of()
+            found.append(made.digest if made else "")
+        if found[0] != found[1] or not found[0]:
+            raise SchedlineError(
+                "the patch may change include/generated/bounds.h, and your build has it as it was",
+                f"build the patched tree, then use --commit; or add {OURS} for schedline's own configurations",
+            )
+
+
+@contextmanager
+def patched(own: OwnBuild, patch: bytes, revisions: tuple[str, str] | None) -> Iterator[Versions]:
+    """A tree without and with a patch. If it has the patch already, this is the tree, and the tree before it.
+
+    Args:
+        revisions: of a git tree, if the patch is the difference of two.
+
+    Raises:
+        SchedlineError: the patch does not belong to the tree, or structures are shuffled there.
+    """
+    if own.config.get("CONFIG_RANDSTRUCT") == "y":
+        raise SchedlineError(f"{own.build} shuffles structures: CONFIG_RANDSTRUCT", f"add {OURS}, or build without it")
+    with tempfile.TemporaryDirectory(prefix="schedline-") as name:
+        scratch = Path(name)
+        sources = _sources(own.tree, patch, revisions, scratch)
+        sides = []
+        for side, which in enumerate(("old", "new")):
+            (place := scratch / which).mkdir()
+            is_tree = all(both[side] == _content(own.tree / file) for file, both in sources.items())
+            changed = {} if is_tree else {file: both[side] for file, both in sources.items()}
+            sides.append((lay_out(own.tree, changed, place / "src"), place))
+        versions = Versions(own, sources, (sides[0], sides[1]))
+        versions.check_generated()
+        yield versions
+
+
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
+
+
+def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratch: Path) -> Sources:
+    """The files of a patch without and with it: as the tree has them, as git has them, or as `git am -3` would."""
+    named = re.findall(rb"^(?:--- a/|\+\+\+ b/|rename (?:from|to) )([^\t\n]+)", patch, re.M)
+    names = sorted({os.fsdecode(each) for each in named})
+    there = {file: _content(tree / file) for file in names}
+    after, said = _applied(there, patch, scratch / "forth")
+    if after:
+        return {file: (there[file], after[file]) for file in names}
+    before, _ = _applied(there, patch, scratch / "back", "--reverse")
+    if before:
+        return {file: (before[file], there[file]) for file in names}
+    if revisions:
+        return {file: (_blob(tree, revisions[0], file), _blob(tree, revisions[1], file)) for file in names}
+    if merged := _merged(tree, names, patch, scratch):
+        return {file: (_blob(tree, "HEAD", file), merged[file]) for file in names}
+    errors = [line.removeprefix("error: ") for line in said.splitlines() if line.startswith("error: ")]
+    why = "".join(f"\n    {line}" for line in errors or ["git apply finds nothing in it"])
+    raise SchedlineError(f"the patch does not apply to {tree}:{why}", "rebase it, or check out what it was made for")
+
+
+def _blob(tree: Path, revision: str, file: str) -> bytes | None:
+    done = try_git(tree, "cat-file", "blob", f"{revision}:{file}")
+    return None if done.returncode else done.stdout
+
+
+def _applied(
+    files: Mapping[str, bytes | None], patch: bytes, place: Path, *options: str
+) -> tuple[dict[str, bytes | None] | None, str]:
+    """Files with a patch, None if it does not apply; and git's errors."""
+    place.mkdir()
+    for name, data in files.items():
+        if data is not None:
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(data)
+    outside = {"GIT_CEILING_DIRECTORIES": str(place.parent)}
+    for counted in ((), ("--recount",)):
+        done = try_git(place, "apply", *options, *counted, "-", env=outside, stdin=patch)
+        if not done.returncode:
+            return {name: _content(place / name) for name in files}, ""
+    return None, done.stderr.decode(errors="replace")
+
+
+def _merged(tree: Path, names: Collection[str], patch: bytes, scratch: Path) -> dict[str, bytes | None] | None:
+    """Files of a git tree with a patch, by the blobs that it names. Git's objects are only read."""
+    objects = try_git(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects").stdout.decode().strip()
+    if not objects:
+        return None
+    (scratch / "objects").mkdir()
+    borrowed = {
+        "GIT_INDEX_FILE": str(scratch / "index"),
+        "GIT_OBJECT_DIRECTORY": str(scratch / "objects"),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects,
+    }
+    try_git(tree, "read-tree", "HEAD", env=borrowed)
+    if try_git(tree, "apply", "--cached", "--3way", "-", env=borrowed, stdin=patch).returncode:
+        return None
+    shown = {file: try_git(tree, "show", f":{file}", env=borrowed) for file in names}
+    return {file: None if done.returncode else done.stdout for file, done in shown.items()}

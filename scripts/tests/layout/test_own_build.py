@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A patch is judged as the tree's owner builds it: with the commands that kbuild left, and nothing is written there."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import toys
+
+from schedlib import main
+from schedlib.errors import SchedlineError
+
+pytestmark = pytest.mark.tools
+
+HEADER = """\
+#ifndef TOY_H
+#define TOY_H
+#include <linux/types.h>
+#include "inner.h"
+struct toy {
+	u64 read;
+#ifdef CONFIG_MORE
+	u64 more;
+#endif
+	struct inner inner;
+	u64 written ____cacheline_aligned;
+};
+#endif
+"""
+
+FILES = {
+    "Kbuild": "",
+    "Makefile": "VERSION = 7\n",
+    "kernel/sched/sched.h": "",
+    "lib/Kconfig.debug": "",
+    "MAINTAINERS": "",
+    "include/linux/types.h": (
+        "#pragma once\ntypedef unsigned long long u64;\n#define SMP_CACHE_BYTES 64\n"
+        "#define ____cacheline_aligned __attribute__((aligned(64)))\n"
+    ),
+    **{
+        f"include/linux/{name}.h": "#include <linux/types.h>\n" for name in ("cache", "cpumask", "spinlock", "rcupdate")
+    },
+    "include/linux/irq.h": "",
+    "include/linux/kconfig.h": "",
+    "include/linux/shared.h": "#include <linux/types.h>\nstruct shared { u64 first; u64 second; };\n",
+    "drivers/toy/toy.h": HEADER,
+    "drivers/toy/inner.h": "struct inner { int a; };\n",
+    "drivers/toy/toy.c": '#include "toy.h"\nstruct toy toy;\n',
+    "drivers/toy/alone.h": "#include <linux/types.h>\nstruct alone { u64 first; };\n",
+}
+
+CONTRACT = """\
+# SPDX-License-Identifier: GPL-2.0
+struct = "toy"
+file = "drivers/toy/toy.h"
+
+[[rule]]
+id = "toy.G1"
+why = "each CPU writes it"
+source = "drivers/toy/toy.c: toy_write()"
+
+[[promise]]
+id = "toy.G1"
+keep = "closed"
+of = ["written"]
+"""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A toy kernel that was built."""
+
+    tree: Path
+    build: Path
+    capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...] = ()
+    contracts: Path | None = None
+    compiler: list[str] = field(default_factory=lambda: ["gcc"])
+
+    def patch(self, file: str, old: str, new: str) -> bytes:
+        """A patch of one file."""
+        text = (self.tree / file).read_text() if (self.tree / file).exists() else ""
+        place = self.tree.parent
+        (place / "a").write_text(text)
+        (place / "b").write_text(text.replace(old, new, 1) if old else new)
+        done = subprocess.run(["git", "diff", "--no-index", "a", "b"], cwd=place, capture_output=True, check=False)
+        return done.stdout.replace(b"a/a", f"a/{file}".encode()).replace(b"b/b", f"b/{file}".encode())
+
+    def judge(self, patch: bytes, *more: str) -> tuple[int, str]:
+        """The exit code, and what is printed."""
+        mail = self.tree.parent / "my.patch"
+        mail.write_bytes(patch)
+        words = ["layout", "--kdir", str(self.tree), *self.words, "--patch", str(mail), "--verbose", *more]
+        try:
+            code = int(main.main([*words, *(["--contracts", str(self.contracts)] if self.contracts else [])]))
+        except SchedlineError as error:
+            return 2, str(error)
+        return code, self.capsys.readouterr().out
+
+
+def record(top: str, compiler: str) -> str:
+    """What kbuild leaves about drivers/toy/toy.o, for a tree that its command calls `top`."""
+    command = (
+        f"{compiler} -Wp,-MMD,drivers/toy/.toy.o.d -nostdinc -I{top}include -I{top or './'}drivers/toy "
+        f"-include {top}include/linux/kconfig.h -DMODNAME='\"toy\"' -Werror -Wall -c -o drivers/toy/toy.o"
+    )
+    read = "".join(
+        f"  {top}{name} \\\n" for name in ("drivers/toy/toy.h", "drivers/toy/inner.h", "include/linux/types.h")
+    )
+    return (
+        f"savedcmd_drivers/toy/toy.o := {command} {top}drivers/toy/toy.c ; ./tools/objtool/objtool\n\n"
+        f"source_drivers/toy/toy.o := {top}drivers/toy/toy.c\n\n"
+        f"deps_drivers/toy/toy.o := \\\n    $(wildcard include/config/MORE) \\\n{read}\n"
+    )
+
+
+def snapshot(*tops: Path) -> dict[str, tuple[int, int]]:
+    """The files of directories, with their sizes and times."""
+    return {
+        str(path): (stat.st_size, stat.st_mtime_ns)
+        for top in tops
+        for path in sorted(top.rglob("*"))
+        for stat in (path.lstat(),)
+    }
+
+
+@pytest.fixture(params=["in place", "O=", "O= inside", "clang"])
+def built(request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Built:
+    """A toy kernel, built in each way."""
+    compiler = "clang" if request.param == "clang" else "gcc"
+    toys.needs(compiler)
+    tree = tmp_path / "linux"
+    for name, text in FILES.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    build = {"O=": tmp_path / "out", "O= inside": tree / "out"}.get(request.param, tree)
+    (build / "drivers/toy").mkdir(parents=True, exist_ok=True)
+    (build / "kernel").mkdir(exist_ok=True)
+    top = {"O=": f"{tree}/", "O= inside": "../"}.get(request.param, "")
+    (build / "drivers/toy/.toy.o.cmd").write_text(record(top, compiler))
+    text = (
+        record(top, compiler)
+        .replace("drivers/toy/toy.o", "kernel/fork.o")
+        .replace("drivers/toy/toy.c", "kernel/fork.c")
+    )
+    (build / "kernel/.fork.o.cmd").write_text(text)
+    (build / ".config").write_text("CONFIG_SMP=y\n# CONFIG_MORE is not set\n")
+    contracts = tmp_path / "contracts/toys"
+    contracts.mkdir(parents=True)
+    (contracts / "toy.toml").write_text(CONTRACT)
+    words = () if build == tree else ("--build", str(build))
+    return Built(tree, build, capsys, words, contracts)
+
+
+def test_a_broken_rule_is_an_error(built: Built) -> None:
+    before = snapshot(built.tree, built.build)
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n"))
+    assert code == 1, said
+    assert "drivers/toy/toy.h:12: ERROR: toy." in said and f"on {built.build}" in said and "there now: next" in said
+    assert "at 1 of 1 changed line inside of structures: 1 error" in said
+    assert snapshot(built.tree, built.build) == before
+
+
+def test_a_header_inside_of_another_reaches_the_structure(built: Built) -> None:
+    """The unit reads it, and the type is inside of the structure; a comment there changes nothing."""
+    code, said = built.judge(built.patch("drivers/toy/inner.h", "int a;", "int a; char more[120];"))
+    assert code == 0 and "inner has no contract. 4 bytes" in said and "toy" in said.split("looked at")[1], said
+    code, said = built.judge(built.patch("drivers/toy/inner.h", "struct", "/* more */\nstruct"))
+    assert (code, "NOTE" in said) == (0, False), said
+
+
+def test_a_public_header_is_compiled_as_a_usual_object(built: Built) -> None:
+    code, said = built.judge(built.patch("include/linux/shared.h", "u64 second;", "u64 second; u64 third;"))
+    assert code == 0 and "struct shared has no contract. 16 bytes on 1 line became 24 bytes" in said, said
+
+
+def test_a_line_that_is_not_configured_is_not_judged(built: Built) -> None:
+    """It may be looked at in another configuration, which is said."""
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "more;\n", "more;\n\tu64 most;\n"))
+    assert code == 3 and "not compiled in" in said and "needs CONFIG_MORE=y" in said and "--arch x86_64" in said, said
+    (built.build / "drivers/toy/.toy.o.cmd").write_text(
+        (built.build / "drivers/toy/.toy.o.cmd").read_text().replace("-Werror", "-DCONFIG_MORE")
+    )
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "more;\n", "more;\n\tu64 most;\n"))
+    assert code == 0 and "at 1 of 1 changed line" in said, said
+
+
+def test_a_header_that_no_object_reads_is_not_judged(built: Built) -> None:
+    code, said = built.judge(built.patch("drivers/toy/alone.h", "first;", "first; u64 second;"))
+    assert code == 3 and "no object of" in said and "drivers/toy/alone.h" in said, said
+
+
+def test_an_error_of_the_compiler_is_told(built: Built) -> None:
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "u64 read;", "u65 read;"))
+    assert code == 2 and "does not compile with the patch" in said and "u65" in said, said
+    assert "/schedline-" not in said
+
+
+def test_a_patch_that_the_tree_has_is_compared_with_the_tree_before(built: Built) -> None:
+    patch = built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n")
+    subprocess.run(["git", "apply", "-"], cwd=built.tree, input=patch, check=True)
+    code, said = built.judge(patch)
+    assert code == 1 and "there now: next" in said, said
+
+
+def test_a_new_header_is_seen(built: Built) -> None:
+    """A header may be found in place of another one."""
+    new = built.patch("drivers/toy/linux/types.h", "", "struct fresh { int a; };\n")
+    code, said = built.judge(new.replace(b"--- a/drivers/toy/linux/types.h", b"--- /dev/null"))
+    assert code in (2, 3), said
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda built: (built.build / ".config").write_text("CONFIG_RANDSTRUCT=y\n"), "shuffles structures"),
+        (lambda built: (built.build / "drivers/toy/.toy.o.cmd").write_text("drivers/toy/toy.h \\\n"), "no object"),
+    ],
+    ids=["shuffled", "no command"],
+)
+def test_a_build_that_cannot_be_used_is_told(built: Built, spoil: Callable[[Built], object], message: str) -> None:
+    spoil(built)
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n"))
+    assert code in (2, 3) and message in said and "ERROR" not in said, said
+
+
+def test_a_patch_that_does_not_apply_is_told_with_gits_reason(built: Built) -> None:
+    code, said = built.judge(
+        built.patch("drivers/toy/toy.h", "u64 read;", "u64 reed;").replace(b"-\tu64 read", b"-\tu32 read")
+    )
+    assert code == 2 and "patch failed: drivers/toy/toy.h" in said, said
+
+
+def test_a_build_that_is_none_is_told(tmp_path: Path, built: Built) -> None:
+    (tmp_path / "empty").mkdir()
+    there = replace(built, words=("--build", str(tmp_path / "empty")))
+    code, said = there.judge(built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n"))
+    assert code == 2 and "holds no build of" in said and "make O=" in said, said
