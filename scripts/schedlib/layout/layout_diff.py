@@ -6,7 +6,7 @@ The picture has one row for each cache line, members as cells, access groups in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -208,22 +208,42 @@ def lines_to_draw(tag: str, layouts: Sequence[Layout]) -> list[int]:
     return sorted(wanted)
 
 
-def _drawn_cells(tag: str, line: int, layout: Layout) -> Iterator[Cell]:
-    """The members on one line."""
+def _drawn_cells(tag: str, line: int, layout: Layout, moved: Collection[str] | None) -> Iterator[Cell]:
+    """The members on one line.
+
+    Args:
+        moved: those that have a colour; None: those of groups.
+    """
     start, end = line * layout.line, (line + 1) * layout.line
     for member in layout.structures[tag].members:
         first, last = max(member.offset, start), min(member.offset + member.size, end)
         if first < last:
             about = f"{member.name}: offset {member.offset}, {member.size} bytes"
-            yield Cell(first - start, last - first, member.name, about, _colour(tag, member.name))
+            colour = _colour(tag, member.name) if moved is None else _SHARED if member.name in moved else _PLAIN
+            yield Cell(first - start, last - first, member.name, about, colour)
 
 
-def _object(tag: str, layout: Layout, lines: Sequence[int]) -> DrawnObject:
+def _object(tag: str, layout: Layout, lines: Sequence[int], moved: Collection[str] | None = None) -> DrawnObject:
     size = layout.types[tag].size
     heading = f"struct {tag}, {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}"
     shown = (line for line in lines if line * layout.line < size)
-    drawn = (DrawnLine(line, str(line * layout.line), tuple(_drawn_cells(tag, line, layout))) for line in shown)
+    drawn = (DrawnLine(line, str(line * layout.line), tuple(_drawn_cells(tag, line, layout, moved))) for line in shown)
     return DrawnObject(heading, layout.line, tuple(drawn))
+
+
+_MOVED = Key(((_SHARED, "new, or on another line"),), 200)
+
+
+def draw_struct(tag: str, layouts: Sequence[Layout]) -> str:
+    """A picture of all lines of one structure; what differs from the layout above it has a colour."""
+    objects = []
+    for number, layout in enumerate(layouts):
+        above = layouts[number - 1] if number else layout
+        known = {member.name: above.line_of(member.offset) for member in above.structures[tag].members}
+        there = layout.structures[tag].members
+        moved = {each.name for each in there if known.get(each.name) != layout.line_of(each.offset)}
+        objects.append(_object(tag, layout, range(layout.lines(layout.types[tag].size)), moved))
+    return picture(objects, _MOVED)
 
 
 def draw(layouts: Sequence[Layout]) -> str:

@@ -201,13 +201,16 @@ class LayoutOptions:
     )
     contracts: tuple[Path, ...] = option("--contracts DIR", _CONTRACTS, contract_directory, default=())
     struct: str | None = option("--struct NAME", "print the lines of this structure; nothing is judged", struct_tag)
+    svg: Path | None = option(
+        "--svg FILE", "with --struct: draw its lines; with a patch, without and with it", new_path
+    )
     patch: bytes | None = option(
         "--patch FILE",
         "print what a patch or mail (-: standard input) breaks, or takes room from, in checkpatch's form",
         patch_text,
     )
     build: Path | None = option(
-        "--build DIR", "with --patch: where make O=DIR built your tree (default: in the tree itself)", existing_path
+        "--build DIR", "where make O=DIR built your tree, for --patch and --struct (default: in it)", existing_path
     )
     commit: str | None = option("--commit REV", "--patch of a commit of your git tree")
     staged: bool = flag("--staged", "--patch of what `git commit` would commit")

@@ -37,7 +37,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline layout --vmlinux ~/build/vmlinux --expect rq-order",
             "schedline layout --running                            the kernel of this machine, root not needed",
             "schedline layout --pack futex --arch all              the contracts of a subsystem; all: every pack",
-            "schedline layout --struct sk_buff_head                the lines of any structure",
+            "schedline layout --struct sk_buff_head                the lines of any structure; --svg FILE draws them",
             "schedline layout explain Q1                           what a rule keeps, and why",
         ],
         operands="[VERB]",
@@ -58,12 +58,13 @@ def _checked(options: LayoutOptions) -> LayoutOptions:
         )
     judged = options.expect or options.base or options.require or options.json or options.pack
     if options.struct:
-        if judged or options.contracts or options.patch is not None:
+        if judged or options.contracts:
             raise SchedlineError(
                 "--struct prints the lines of a structure and judges nothing",
-                "drop --expect, --base, --require, --json, --pack, --contracts, --patch",
+                "drop --expect, --base, --require, --json, --pack, --contracts",
             )
-        return options
+    elif options.svg:
+        raise SchedlineError("--svg draws the lines of a structure, and none is named", "add --struct NAME")
     if options.install_hook:
         return options
     named = (options.patch, options.commit, options.staged or None, options.between)
@@ -72,7 +73,8 @@ def _checked(options: LayoutOptions) -> LayoutOptions:
     if options.of_git and options.tree.kdir is None:
         raise SchedlineError("--commit, --staged and --range are of a git tree, and none is named", "add --kdir .")
     if not options.of_git and options.patch is None:
-        for option, value in (("--verbose", options.verbose), ("--format", options.form), ("--build", options.build)):
+        build = None if options.struct else options.build
+        for option, value in (("--verbose", options.verbose), ("--format", options.form), ("--build", build)):
             if value:
                 raise SchedlineError(f"{option} belongs to --patch", "drop it")
         return options
@@ -92,9 +94,11 @@ def _checked(options: LayoutOptions) -> LayoutOptions:
 
 def _layout(options: LayoutOptions) -> Verdict:
     if options.struct:
+        from schedlib.layout.patch_text import git_patch
         from schedlib.layout.struct_job import show_struct
 
-        return show_struct(options)
+        of_git = options.of_git and options.tree.kdir
+        return show_struct(options, git_patch(of_git, options.commit, options.between) if of_git else options.patch)
     if options.install_hook:
         from schedlib.layout.patch_text import install_hook
 

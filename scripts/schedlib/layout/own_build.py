@@ -22,11 +22,13 @@ from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.git import try_git
 from schedlib.kernel.kconfig import parse_config
+from schedlib.layout.layout_options import ColumnOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, units_for
 from schedlib.layout.patch_coverage import Texts
 from schedlib.layout.rule_judge import Layout, from_members
 from schedlib.layout.type_slice import reaches
 from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers
+from schedlib.options import ChangeOptions
 from schedlib.process import run
 
 _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o")
@@ -42,16 +44,18 @@ Sources = Mapping[str, tuple[bytes | None, bytes | None]]
 """Files without and with a patch; None if there is none."""
 
 
-def own_build(tree: Path | None, build: Path | None) -> OwnBuild | None:
-    """The build that was named, or the one in a tree; None if the tree was not built in place.
+def chosen_build(options: LayoutOptions) -> OwnBuild | None:
+    """The build that the options name, or the one in the tree; None if there is none, or a configuration is named.
 
     Raises:
         SchedlineError: there is no build where one was named.
     """
-    if tree is None or not tree.is_dir():
+    tree, build = options.tree.kdir, options.build
+    ours = (options.columns, options.changes) != (ColumnOptions(), ChangeOptions())
+    if ours or tree is None or not tree.is_dir():
         return None
     found = OwnBuild(tree.resolve(), (build or tree).resolve())
-    if any(found.records(".")) or any(map(found.record_of, _USUAL)):
+    if any(map(found.record_of, _USUAL)) or next(found.build.glob("*/*/.*.o.cmd"), None):
         return found
     if build:
         raise SchedlineError(
@@ -151,11 +155,12 @@ class Versions:
             if name.endswith((".h", ".c"))
         }
 
-    def layouts(self, rules: Rules, why: dict[str, str]) -> tuple[Layout, Layout] | None:
+    def layouts(self, rules: Rules, why: dict[str, str], *, every: bool = False) -> tuple[Layout, Layout] | None:
         """The structures of rules that the patch may change, without and with it; None if there are none.
 
         Args:
             why: gets the structures that could not be compiled, and the reason.
+            every: the others, too.
         """
         files = {tag: file for tag, file in rules.files.items() if self._is_there(file)}
         units = []
@@ -163,7 +168,7 @@ class Versions:
             record = self.own.record_for(unit.files[0])
             if record is None and not self.sources.keys().isdisjoint(unit.files):
                 why |= dict.fromkeys(unit.tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
-            elif record and self._may_change(unit, record):
+            elif record and (every or self._may_change(unit, record)):
                 units.append((unit, record))
         if not units:
             return None
@@ -283,6 +288,8 @@ def _content(file: Path) -> bytes | None:
 
 def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratch: Path) -> Sources:
     """The files of a patch without and with it: as the tree has them, as git has them, or as `git am -3` would."""
+    if not patch:
+        return {}
     named = re.findall(rb"^(?:--- a/|\+\+\+ b/|rename (?:from|to) )([^\t\n]+)", patch, re.M)
     names = sorted({os.fsdecode(each) for each in named})
     there = {file: _content(tree / file) for file in names}

@@ -12,8 +12,8 @@ from schedlib.contracts.contract_rules import CONTRACTS, Rules, all_rules, pack_
 from schedlib.errors import DoesNotBuild
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column
-from schedlib.layout.layout_options import ColumnOptions, LayoutOptions
-from schedlib.layout.own_build import OURS, OwnBuild, own_build, patched
+from schedlib.layout.layout_options import LayoutOptions
+from schedlib.layout.own_build import OURS, OwnBuild, chosen_build, patched
 from schedlib.layout.pack_units import pack_layouts
 from schedlib.layout.patch_check import Finding, Steps, findings, lost_members, render, steps
 from schedlib.layout.patch_coverage import (
@@ -29,7 +29,7 @@ from schedlib.layout.patch_coverage import (
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout
 from schedlib.names import pack_names
-from schedlib.options import DEFAULT_SERIES, ChangeOptions
+from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import only_on_a_terminal, say, step
 from schedlib.tree.compose import refuse_lost_members, with_tests
 from schedlib.tree.kernel_tree import Tree
@@ -55,8 +55,7 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
         SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
     """
     rules, packs = all_rules((CONTRACTS.name,)), pack_rules(pack_names(), options.contracts)
-    ours = (options.columns, options.changes) != (ColumnOptions(), ChangeOptions())
-    own = None if ours else own_build(options.tree.kdir, options.build)
+    own = chosen_build(options)
     with only_on_a_terminal():
         judged = _in_own_build(own, options, patch, rules, packs) if own else _in_ours(options, patch, rules, packs)
     looks, lines, blind, found = judged

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from schedlib.cache import cache_dir, write_atomic
@@ -19,9 +20,13 @@ from schedlib.formats.c2c_document import read_result
 from schedlib.formats.contract_file import Contract, read_contract
 from schedlib.git import git, try_git
 from schedlib.layout.columns import composed_tree, ensure_tools, pack_columns
+from schedlib.layout.layout_diff import draw_struct
 from schedlib.layout.layout_options import ColumnOptions, ContractCheckOptions, InitOptions, LayoutOptions
 from schedlib.layout.members import Structure, resolve
+from schedlib.layout.own_build import OURS, OwnBuild, chosen_build, patched
 from schedlib.layout.pack_units import pack_layout
+from schedlib.layout.patch_check import Steps, steps
+from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.picture import draw_line
 from schedlib.layout.rule_judge import Layout, share_line
 from schedlib.layout.tables import Field
@@ -31,8 +36,8 @@ from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
 
-def show_struct(options: LayoutOptions) -> Verdict:
-    """Print every line of a structure, on each kernel asked for.
+def show_struct(options: LayoutOptions, patch: bytes | None = None) -> Verdict:
+    """Print every line of a structure, on each kernel asked for; with a patch, without and with it.
 
     Raises:
         SchedlineError: there is no such structure, or the tree, the kernel or the machine does not allow it.
@@ -40,10 +45,10 @@ def show_struct(options: LayoutOptions) -> Verdict:
     struct = options.struct or ""
     if options.built:
         layouts = [layout_of_built(options.vmlinux, _rules(struct, ""))]
+    elif own := chosen_build(options):
+        layouts = _in_own_build(own, options, struct, patch)
     else:
-        tree, composition = composed_tree(options.tree, options.changes)
-        file = declaring_file(tree, composition.commit, struct)
-        layouts = _layouts(tree, composition.commit, options.columns, struct, file)
+        layouts = _in_ours(options, struct, patch)
     for layout in layouts:
         if layout.assumed:
             say(layout.assumed)
@@ -52,7 +57,42 @@ def show_struct(options: LayoutOptions) -> Verdict:
         for line in range(layout.lines(size)):
             for text in draw_line(struct, line, layout, frozenset()):
                 print(text)
+    if options.svg:
+        write_atomic(options.svg, draw_struct(struct, layouts))
+        say(f"picture: {options.svg}")
     return Verdict.PASS
+
+
+def _in_ours(options: LayoutOptions, struct: str, patch: bytes | None) -> list[Layout]:
+    """The structure in configurations of our own."""
+    tree, composition = composed_tree(options.tree, options.changes)
+    both = steps(tree, composition, patch) if patch else Steps(composition.commit, composition.commit)
+    file = declaring_file(tree, both.after, struct)
+    layouts = _layouts(tree, both.after, options.columns, struct, file)
+    if not patch:
+        return layouts
+    return _named(list(zip(_layouts(tree, both.before, options.columns, struct, file), layouts, strict=True)))
+
+
+def _in_own_build(own: OwnBuild, options: LayoutOptions, struct: str, patch: bytes | None) -> list[Layout]:
+    """The structure as the tree's owner builds it."""
+    with patched(own, patch or b"", git_revisions(options.commit, options.between)) as versions:
+        changed = [file for file, both in versions.texts.items() if re.search(_declares(struct), both[1], re.M)]
+        said = b"" if changed else try_git(own.tree, "grep", "--no-index", "-lE", _declares(struct), *_PLACES).stdout
+        file = _only([*changed, *said.decode(errors="replace").splitlines()], struct, str(own.tree))
+        both = versions.layouts(_rules(struct, file), {}, every=True)
+    if both is None:
+        raise SchedlineError(f"no object of {own.build} is made from {file}", f"make one, or add {OURS}")
+    return _named([both]) if patch else [both[0]]
+
+
+def _named(pairs: Sequence[tuple[Layout, Layout]]) -> list[Layout]:
+    """Layouts without and with a patch, one below the other."""
+    return [
+        replace(layout, name=f"{layout.name}, {which} the patch")
+        for pair in pairs
+        for layout, which in zip(pair, ("without", "with"), strict=True)
+    ]
 
 
 def init_contract(options: InitOptions) -> Verdict:
@@ -174,21 +214,31 @@ def _layouts(tree: Tree, commit: str, chosen: ColumnOptions, struct: str, file: 
     return [pack_layout(cache_dir(), tree, commit, column, _rules(struct, file)) for column in columns]
 
 
+_PLACES = ("--", "*.h", "*.c", ":!arch", ":!tools", ":!samples", ":!scripts", ":!Documentation")
+
+
+def _declares(struct: str) -> str:
+    """A pattern of git grep, and of re, for the first line of a declaration."""
+    return rf"^(typedef )?struct {re.escape(struct)} \{{"
+
+
 def declaring_file(tree: Tree, commit: str, struct: str) -> str:
     """The file that declares a structure: the only one, or the only public header.
 
     Raises:
         SchedlineError: there is none, or several.
     """
-    places = ["*.h", "*.c", ":!arch", ":!tools", ":!samples", ":!scripts", ":!Documentation"]
-    said = _grep(tree, commit, "-lE", rf"^(typedef )?struct {re.escape(struct)} \{{", *places)
-    found = [line.partition(":")[2] for line in said.splitlines()]
+    said = _grep(tree, commit, "-lE", _declares(struct), *_PLACES[1:])
+    return _only([line.partition(":")[2] for line in said.splitlines()], struct, tree.origin)
+
+
+def _only(found: Sequence[str], struct: str, where: str) -> str:
     public = [file for file in found if file.startswith("include/")]
     if len(found) == 1 or len(public) == 1:
         return (public or found)[0]
     if found:
         raise SchedlineError(f"{len(found)} files declare struct {struct}: {', '.join(found[:5])}", "name one: --file")
-    raise SchedlineError(f"{tree.origin} declares no struct {struct} at the left margin", "check its name")
+    raise SchedlineError(f"{where} declares no struct {struct} at the left margin", "check its name")
 
 
 _ASSERTED = r"CACHELINE_ASSERT_GROUP_MEMBER\(struct (\w+),\s*(\w+),\s*(\w+)\)"

@@ -241,3 +241,19 @@ def test_a_build_that_is_none_is_told(tmp_path: Path, built: Built) -> None:
     there = replace(built, words=("--build", str(tmp_path / "empty")))
     code, said = there.judge(built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n"))
     assert code == 2 and "holds no build of" in said and "make O=" in said, said
+
+
+def test_the_lines_of_a_structure_are_drawn_without_and_with_a_patch(built: Built) -> None:
+    picture, mail = built.tree.parent / "toy.svg", built.tree.parent / "my.patch"
+    mail.write_bytes(built.patch("drivers/toy/toy.h", "u64 read;", "u64 read; u64 fresh[8];"))
+    words = ["layout", "--kdir", str(built.tree), *built.words, "--struct", "toy"]
+    assert main.main(words) == 0
+    assert f"struct toy on {built.build}: 128 bytes, 2 lines of 64" in built.capsys.readouterr().out
+    assert main.main([*words, "--patch", str(mail), "--svg", str(picture)]) == 0
+    said = built.capsys.readouterr().out
+    assert "without the patch: 128 bytes" in said and "with the patch: 192 bytes, 3 lines" in said
+    drawn = picture.read_text()
+    before, after = drawn[drawn.index("without the patch") :].split(", with the patch")
+    assert "fresh" in after and "fresh" not in before
+    with pytest.raises(SchedlineError, match="declares no struct toys"):
+        main.main([*words[:-1], "toys"])
